@@ -1,0 +1,58 @@
+# `make demo` and `make test` do all the set-up; see README.md.
+.DEFAULT_GOAL := help
+.PHONY: help env demo test check format clean
+
+# The first Python that is new enough; `make PYTHON=... env` takes another.
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
+BIN := .venv/bin
+STAMP := .venv/.installed
+# The package as it installs: ingest/ and mappings/ inside esdedup/, for tools that read files.
+TREE := build/tree
+DEMO_DATA := .esdedup/node
+DEMO_PORT ?= 9200
+
+help:
+	@echo "make demo              an Elasticsearch with the sample corpus, and what esdedup makes of it"
+	@echo "make demo ONCE=1       the same, and stop it again"
+	@echo "make demo INPUT=FILE   the same with your own articles (JSON Lines)"
+	@echo "make test              the whole test suite, on a real node"
+	@echo "make check             formatter, linter, types, imports, fast tests"
+	@echo "make env               only .venv, with everything installed"
+	@echo "make format            let the formatter and the linter mend what they can"
+
+env: $(STAMP)
+
+$(STAMP): pyproject.toml
+	@test -n "$(PYTHON)" || { echo "esdedup needs Python 3.11 or later: none found on the PATH."; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo "$(PYTHON) cannot make virtual environments (on Debian: apt install python3-venv)."; exit 1; }
+	@test -d .venv || { echo "Making .venv with $$($(PYTHON) --version)"; $(PYTHON) -m venv .venv; }
+	@echo "Installing esdedup and what it needs into .venv; the first time takes a minute or two"
+	$(BIN)/python -m pip install --quiet --progress-bar on --editable '.[node,dev]'
+	@touch $@
+
+demo: env
+	@$(BIN)/esdedup demo --data $(DEMO_DATA) --port $(DEMO_PORT) $(if $(INPUT),--input '$(INPUT)') $(if $(ONCE),--once)
+
+test: env
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: env $(TREE)
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	MYPYPATH=$(TREE) $(BIN)/mypy
+	PYTHONPATH=$(TREE) $(BIN)/lint-imports
+	$(BIN)/python -m pytest -q tests/unit tests/contract -m "not node" $(PYTEST_ARGS)
+
+format: env
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+$(TREE): $(wildcard esdedup/* ingest mappings)
+	@rm -rf $@ && mkdir -p $@/esdedup
+	@ln -s $(addprefix $(CURDIR)/,$(filter-out esdedup/__pycache__,$(wildcard esdedup/*))) $(CURDIR)/ingest $(CURDIR)/mappings $@/esdedup/
+	@touch $@
+
+clean:
+	rm -rf .venv build .esdedup .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,110 @@
+"""Band keys: what two fingerprints within a few bits of each other are sure to share.
+
+A layout is a list of tables; a table is a choice of bit ranges, and a fingerprint's key in it is
+those bits, one range after the other. Cut 64 bits into *m* blocks: at most 3 different bits leave
+at least *m - 3* blocks untouched, so a layout that has a table for every choice of *m - 3* blocks
+misses nothing within 3 bits (pigeonhole; Manku, Jain, Das Sarma, WWW 2007).
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from esdedup.errors import SettingError
+
+BitRange = tuple[int, int]
+"""Bits `start` (inclusive) to `stop` (exclusive), counted from the highest bit of a fingerprint."""
+
+WIDTH_BITS = 64
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Layout:
+    """The tables of band keys that a profile uses."""
+
+    name: str
+    # One entry a table: the bit ranges whose bits make its key.
+    tables: tuple[tuple[BitRange, ...], ...]
+
+    @property
+    def table_count(self) -> int:
+        """How many keys a fingerprint has."""
+        return len(self.tables)
+
+    def keys(self, fingerprints: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+        """Return the keys of `fingerprints`, uint64 ``(n, tables)``, each right-aligned."""
+        keys = np.zeros((len(fingerprints), self.table_count), np.uint64)
+        for table, ranges in enumerate(self.tables):
+            for start, stop in ranges:
+                width = np.uint64(stop - start)
+                bits = (fingerprints >> np.uint64(WIDTH_BITS - stop)) & np.uint64((1 << int(width)) - 1)
+                keys[:, table] = (keys[:, table] << width) | bits
+        return keys
+
+    def terms(self, fingerprints: npt.NDArray[np.uint64]) -> list[list[str]]:
+        """Write the keys as terms for an inverted index: the table, then its bits, both in hex.
+
+        Every term of a layout has the same length.
+        """
+        table_digits = (len(self.tables) - 1).bit_length() + 3 >> 2 or 1
+        key_digits = max(sum(stop - start for start, stop in ranges) for ranges in self.tables) + 3 >> 2
+        tables = np.arange(self.table_count, dtype=np.uint64) << np.uint64(4 * key_digits)
+        digits = (self.keys(fingerprints) | tables).astype(">u8").tobytes().hex()
+        length = table_digits + key_digits
+        words = [digits[end - length : end] for end in range(16, len(digits) + 1, 16)]
+        return [words[at : at + self.table_count] for at in range(0, len(words), self.table_count)]
+
+
+def choose(widths: Sequence[int], count: int) -> Layout:
+    """Cut the fingerprint into blocks of `widths` bits; a table for every choice of `count` of them.
+
+    Finds every pair that differs in at most ``len(widths) - count`` bits.
+
+    Raises:
+        SettingError: The widths do not add up to 64.
+    """
+    blocks = _cut(widths, [(0, WIDTH_BITS)])
+    name = "x".join((str(len(widths)), str(widths[0]))) if count == 1 else f"{len(widths)}choose{count}"
+    return Layout(
+        name=name,
+        tables=tuple(tuple(itertools.chain(*chosen)) for chosen in itertools.combinations(blocks, count)),
+    )
+
+
+def two_level(width: int, then: int) -> Layout:
+    """Follow each block of `width` bits by each piece of `then` bits of the others.
+
+    Finds every pair within 3 bits for 16 and 12: at least one block of four is equal, and then the
+    three or fewer bits lie in the other 48, of whose four pieces at least one is equal.
+
+    Raises:
+        SettingError: The widths do not divide 64, or what a block leaves of it.
+    """
+    whole = [(0, WIDTH_BITS)]
+    tables = []
+    for block in _cut([width] * (WIDTH_BITS // width), whole):
+        rest = [(0, block[0][0]), (block[0][1], WIDTH_BITS)]
+        pieces = _cut([then] * ((WIDTH_BITS - width) // then), [part for part in rest if part[0] < part[1]])
+        tables += [block + piece for piece in pieces]
+    return Layout(name=f"{WIDTH_BITS // width}x({width}+{then})", tables=tuple(tables))
+
+
+def _cut(widths: Sequence[int], ranges: Sequence[BitRange]) -> list[tuple[BitRange, ...]]:
+    """Cut the bits of `ranges`, end to end, into pieces of `widths`; a piece may span two ranges."""
+    bits = [bit for start, stop in ranges for bit in range(start, stop)]
+    if sum(widths) != len(bits) or min(widths) < 1:
+        raise SettingError(f"band widths {list(widths)} must be positive and add up to {len(bits)}")
+    pieces = []
+    for end, width in zip(itertools.accumulate(widths), widths, strict=True):
+        piece = bits[end - width : end]
+        jumps = [0, *(at for at in range(1, width) if piece[at] != piece[at - 1] + 1), width]
+        pieces.append(tuple((piece[a], piece[b - 1] + 1) for a, b in itertools.pairwise(jumps)))
+    return pieces
+
+
+FOUR_BLOCKS = choose((16, 16, 16, 16), 1)
+FIVE_CHOOSE_TWO = choose((13, 13, 13, 13, 12), 2)
+TWO_LEVEL = two_level(16, 12)

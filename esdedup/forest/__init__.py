@@ -1,0 +1,19 @@
+"""The forest of clusters: incremental, with roots that never change."""
+
+from esdedup.forest.forest import Forest
+from esdedup.forest.model import NO_TIME, Aging, Arrivals, Assignment, Kind, Near, Node, Plan, State
+from esdedup.forest.store import Store
+
+__all__ = [
+    "NO_TIME",
+    "Aging",
+    "Arrivals",
+    "Assignment",
+    "Forest",
+    "Kind",
+    "Near",
+    "Node",
+    "Plan",
+    "State",
+    "Store",
+]

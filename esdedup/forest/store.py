@@ -1,0 +1,34 @@
+"""What a forest needs of the place where its nodes live."""
+
+from typing import Protocol
+
+from esdedup.forest.laws import LeafCounts
+from esdedup.forest.model import Aging, Arrivals, Near, Plan, State
+
+
+class Store(Protocol):
+    """Keeps nodes. One forest at a time uses it, and calls its methods one after the other."""
+
+    def state(self) -> State:
+        """Return the state of the last plan that was committed."""
+
+    def find_near(self, arrivals: Arrivals, *, aging: Aging, state: State) -> Near:
+        """Find all nodes near the arrivals that live at ``state.time_ms``, with their roots.
+
+        Every node of a committed plan is found, at once and after a restart. Expired nodes may come
+        along: their `seen` tells. None are left out for being many.
+        """
+
+    def count_leaves(self, roots: set[str], *, aging: Aging, state: State, end_ms: int) -> LeafCounts:
+        """Count the leaves of each of `roots` that live at ``state.time_ms``, by their `seen`.
+
+        Those that live at `end_ms` too may be counted together, under any such `seen`: they count
+        the same throughout the batch.
+        """
+
+    def commit(self, plan: Plan) -> None:
+        """Write the plan's state, its roots, then its leaves; return when they will survive a crash.
+
+        Committing the same plan twice is the same as once. If it fails, any part of it may have been
+        written, in that order; the same arrivals then lead to the same roots.
+        """

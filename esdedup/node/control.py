@@ -1,0 +1,277 @@
+"""Starts, finds and stops an embedded Elasticsearch that runs in the background."""
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import filelock
+import platformdirs
+import psutil
+import pydantic
+
+from esdedup.errors import NodeError
+from esdedup.node.distribution import DEFAULT_VERSION, Progress, full_version, install, no_progress
+
+DEFAULT_PORT = 9200
+_STATE_FILE = "cluster.json"
+_HOST = "127.0.0.1"
+# Two time stamps of one process differ by less.
+_SAME_START_S = 0.1
+
+
+class RunningNode(pydantic.BaseModel, frozen=True):
+    """One process of a running cluster."""
+
+    name: str
+    pid: int
+    # When the process began, seconds since 1970: tells it from a later one with the same pid.
+    started_at: float
+    url: str
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether that very process still runs."""
+        try:
+            process = psutil.Process(self.pid)
+            same = abs(process.create_time() - self.started_at) < _SAME_START_S
+            return same and process.status() != psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return False
+
+
+class Cluster(pydantic.BaseModel, frozen=True):
+    """An embedded Elasticsearch as it was started."""
+
+    version: str
+    data: Path
+    nodes: list[RunningNode]
+    # When it stops by itself, seconds since 1970.
+    stops_at: float
+
+    @property
+    def url(self) -> str:
+        """The address of the first living node, else of the first one."""
+        return next((node.url for node in self.nodes if node.is_alive), self.nodes[0].url)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether any of its processes lives."""
+        return any(node.is_alive for node in self.nodes)
+
+
+def default_data() -> Path:
+    """Return where nodes keep their data when nothing else is said."""
+    return platformdirs.user_data_path("esdedup") / "node"
+
+
+def find(data: Path) -> Cluster | None:
+    """Return the cluster that was started on `data`, running or not; None if there was none."""
+    try:
+        return Cluster.model_validate_json((data / _STATE_FILE).read_text())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError) as error:
+        raise NodeError(f"cannot read {data / _STATE_FILE}: {error}; delete it if no node runs") from error
+
+
+def start(
+    data: Path,
+    *,
+    port: int = DEFAULT_PORT,
+    node_count: int = 1,
+    version: str = DEFAULT_VERSION,
+    heap: str = "512m",
+    lifetime_s: float = 12 * 3600,
+    with_parent: bool = False,
+    timeout_s: float = 120,
+    progress: Progress = no_progress,
+) -> Cluster:
+    """Start an Elasticsearch on the loopback interface and wait until it answers.
+
+    Args:
+        data: Its directory; made if needed. What an earlier start left there is used again.
+        port: Of the first node; the others take the next ones. 0 takes free ones.
+        node_count: How many processes form the cluster.
+        version: ``8.19``, ``9``, or a full version.
+        heap: Memory of each node, as Java writes it.
+        lifetime_s: After this time it stops by itself.
+        with_parent: Stop when this process ends.
+        timeout_s: How long to wait for an answer.
+        progress: Told about downloads.
+
+    Raises:
+        NodeError: It runs already, its port is taken, or it does not come up.
+    """
+    version = full_version(version)
+    distribution = install(version, progress=progress)
+    data = data.resolve()
+    data.mkdir(parents=True, exist_ok=True)
+    with filelock.FileLock(data / "control.lock"):
+        running = find(data)
+        if running is not None and running.is_running:
+            raise NodeError(f"Elasticsearch {running.version} runs on {data} already, at {running.url}")
+        http_ports = _http_ports(port, node_count)
+        transport_ports = _free_ports(node_count)
+        processes: list[subprocess.Popen[bytes]] = []
+        try:
+            for number, http_port in enumerate(http_ports):
+                home = data / f"node-{number}"
+                _write_home(home, distribution, number, http_port, transport_ports)
+                processes.append(_spawn(home, distribution, number, heap, lifetime_s, with_parent))
+            cluster = Cluster(
+                version=version,
+                data=data,
+                nodes=[
+                    RunningNode(
+                        name=_name(number),
+                        pid=process.pid,
+                        started_at=psutil.Process(process.pid).create_time(),
+                        url=f"http://{_HOST}:{http_ports[number]}",
+                    )
+                    for number, process in enumerate(processes)
+                ],
+                stops_at=time.time() + lifetime_s,
+            )
+            (data / _STATE_FILE).write_text(cluster.model_dump_json(indent=1))
+            _wait_until_ready(cluster, processes, timeout_s)
+        except BaseException:
+            for process in processes:
+                process.kill()
+                process.wait()
+            raise
+    return cluster
+
+
+def stop(data: Path, *, timeout_s: float = 30) -> bool:
+    """Stop the cluster on `data`; return whether one ran.
+
+    Each process is asked to close, and killed if it has not done so in time.
+    """
+    cluster = find(data)
+    if cluster is None:
+        return False
+    alive = [node for node in cluster.nodes if node.is_alive]
+    processes = []
+    for node in alive:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process = psutil.Process(node.pid)
+            process.terminate()
+            processes.append(process)
+    _, late = psutil.wait_procs(processes, timeout=timeout_s)
+    for process in late:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(late, timeout=timeout_s)
+    (cluster.data / _STATE_FILE).unlink(missing_ok=True)
+    return bool(alive)
+
+
+def _name(number: int) -> str:
+    return f"node-{number}"
+
+
+def _http_ports(port: int, count: int) -> list[int]:
+    if port == 0:
+        return _free_ports(count)
+    ports = list(range(port, port + count))
+    if not 1 <= ports[0] <= ports[-1] <= 65535:
+        raise NodeError(f"port {port} is out of range")
+    for one in ports:
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((_HOST, one))
+            except OSError:
+                raise NodeError(f"port {one} is in use by another program; choose one with --port") from None
+    return ports
+
+
+def _free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as held:
+        probes = [held.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind((_HOST, 0))
+        return [probe.getsockname()[1] for probe in probes]
+
+
+def _write_home(
+    home: Path, distribution: Path, number: int, http_port: int, transport_ports: Sequence[int]
+) -> None:
+    config = home / "config"
+    for directory in (config, home / "plugins", home / "logs", home / "data"):
+        directory.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(home / "modules", ignore_errors=True)
+    shutil.copytree(distribution / "modules", home / "modules")
+    settings: dict[str, Any] = {
+        "cluster.name": "esdedup",
+        "node.name": _name(number),
+        "network.host": _HOST,
+        "http.port": http_port,
+        "transport.port": transport_ports[number],
+        "path.data": str(home / "data"),
+        "path.logs": str(home / "logs"),
+        # A demo must not turn read-only because the user's disk is fairly full.
+        "cluster.routing.allocation.disk.threshold_enabled": False,
+    }
+    if len(transport_ports) == 1:
+        settings["discovery.type"] = "single-node"
+    else:
+        settings["discovery.seed_hosts"] = [f"{_HOST}:{port}" for port in transport_ports]
+        settings["cluster.initial_master_nodes"] = [_name(each) for each in range(len(transport_ports))]
+    # Every JSON value is a YAML value too.
+    lines = [f"{key}: {json.dumps(value)}\n" for key, value in settings.items()]
+    (config / "elasticsearch.yml").write_text("".join(lines))
+    (config / "log4j2.properties").write_text(
+        "appender.console.type = Console\n"
+        "appender.console.name = console\n"
+        "appender.console.layout.type = PatternLayout\n"
+        "appender.console.layout.pattern = [%d{ISO8601}][%-5p][%c{1.}] %m%n\n"
+        "rootLogger.level = warn\n"
+        "rootLogger.appenderRef.console.ref = console\n"
+    )
+
+
+def _spawn(
+    home: Path, distribution: Path, number: int, heap: str, lifetime_s: float, with_parent: bool
+) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "esdedup.node.server", "--distribution", str(distribution)]
+    command += ["--home", str(home), "--name", _name(number), "--heap", heap, "--lifetime-s", str(lifetime_s)]
+    if with_parent:
+        command += ["--parent", str(os.getpid())]
+    with (home / "logs" / "node.log").open("wb") as log:
+        return subprocess.Popen(  # noqa: S603 - our own interpreter and module
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=not with_parent
+        )
+
+
+def _wait_until_ready(cluster: Cluster, processes: Sequence[subprocess.Popen[bytes]], timeout_s: float) -> None:
+    deadline = time.monotonic() + timeout_s
+    wanted = len(cluster.nodes)
+    for number, node in enumerate(cluster.nodes):
+        address = f"{node.url}/_cluster/health?wait_for_nodes={wanted}&wait_for_status=yellow&timeout=5s"
+        while True:
+            log = cluster.data / node.name / "logs" / "node.log"
+            if processes[number].poll() is not None:
+                raise NodeError(f"Elasticsearch ended while it started; the last lines of {log}:\n{_tail(log)}")
+            if time.monotonic() > deadline:
+                raise NodeError(f"Elasticsearch did not answer within {timeout_s:.0f} s; see {log}")
+            try:
+                with urllib.request.urlopen(address, timeout=10) as answer:  # noqa: S310 - our own http URL
+                    if not json.load(answer)["timed_out"]:
+                        break
+            except (urllib.error.URLError, OSError):
+                time.sleep(0.2)
+
+
+def _tail(log: Path, count: int = 15) -> str:
+    return "\n".join(log.read_text(errors="replace").splitlines()[-count:])

@@ -1,0 +1,98 @@
+"""The server's jars: resolved once from their coordinates, laid out as a home that nothing rewrites."""
+
+import contextlib
+import re
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import filelock
+import jgo
+import platformdirs
+import requests
+from jgo.maven import PythonResolver
+
+from esdedup.errors import NodeError
+
+DEFAULT_VERSION = "9.5.3"
+# What `--version 8.19` or `--version 9` stands for.
+_NEWEST = {"8": "8.19.21", "8.19": "8.19.21", "9": DEFAULT_VERSION, "9.5": DEFAULT_VERSION}
+
+_NETTY = "transport-netty4"
+
+Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
+"""Called with a file's name and its size in bytes; yields a function to report bytes to."""
+
+
+@contextlib.contextmanager
+def no_progress(name: str, size: int) -> Iterator[Callable[[int], None]]:
+    """Report nothing."""
+    del name, size
+    yield lambda count: None
+
+
+def full_version(version: str) -> str:
+    """Complete a version such as ``8.19``.
+
+    Raises:
+        NodeError: It is no version that can be embedded.
+    """
+    version = _NEWEST.get(version, version)
+    if not re.fullmatch(r"(8\.19|9\.\d+)\.\d+", version):
+        raise NodeError(f"cannot embed Elasticsearch {version!r}: give 8.19, 9, or a full version of these")
+    return version
+
+
+def install(version: str, *, progress: Progress = no_progress) -> Path:
+    """Return the home of that version's jars, downloading them when it is not there yet.
+
+    The home holds ``lib/`` (the class path) and ``modules/transport-netty4/``. Several processes
+    may call this at once: one downloads, the others wait.
+
+    Raises:
+        NodeError: The jars cannot be had.
+    """
+    home = platformdirs.user_cache_path("esdedup") / "elasticsearch" / version
+    if home.is_dir():
+        return home
+    home.parent.mkdir(parents=True, exist_ok=True)
+    with filelock.FileLock(home.parent / "install.lock"):
+        if not home.is_dir():
+            with tempfile.TemporaryDirectory(dir=home.parent, prefix=f"{version}-") as scratch:
+                staging = Path(scratch) / "home"
+                _lay_out(_download(version, Path(scratch), progress), staging)
+                staging.rename(home)
+    return home
+
+
+def _download(version: str, scratch: Path, progress: Progress) -> list[Path]:
+    coordinates = (
+        f"org.elasticsearch:elasticsearch:{version}+org.elasticsearch.plugin:{_NETTY}:{version}"
+    )
+    resolver = PythonResolver(progress_callback=progress)
+    try:
+        environment = jgo.build(coordinates, cache_dir=scratch / "jgo", resolver=resolver)
+    except (OSError, RuntimeError, ValueError, requests.RequestException) as error:
+        raise NodeError(f"cannot download Elasticsearch {version}: {error}") from error
+    jars = sorted(environment.path.rglob("*.jar"))
+    if not any(jar.name == f"elasticsearch-{version}.jar" for jar in jars):
+        raise NodeError(f"cannot download Elasticsearch {version}: its jar is not among the {len(jars)} found")
+    return jars
+
+
+def _lay_out(jars: list[Path], home: Path) -> None:
+    library, module = home / "lib", home / "modules" / _NETTY
+    library.mkdir(parents=True)
+    module.mkdir(parents=True)
+    for jar in jars:
+        is_netty = jar.name.startswith(("netty-", _NETTY))
+        shutil.copyfile(jar, (module if is_netty else library) / jar.name)
+    plugin = next(module.glob(f"{_NETTY}-*.jar"))
+    with zipfile.ZipFile(plugin) as archive:
+        descriptor = archive.read(f"META-INF/es-plugins/{_NETTY}/plugin-descriptor.properties").decode()
+    # Without the module's name the plugin loads from the class path, where the server itself is.
+    lines = [line for line in descriptor.splitlines() if not line.startswith("modulename")]
+    (module / "plugin-descriptor.properties").write_text("\n".join(lines) + "\n")

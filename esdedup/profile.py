@@ -1,0 +1,92 @@
+"""Profiles: everything that decides a fingerprint, as named, versioned values.
+
+A profile is stored with the data it made. Fingerprints of two profiles are never compared.
+"""
+
+import dataclasses
+import hashlib
+from typing import Literal
+
+from esdedup.bands import FIVE_CHOOSE_TWO, Layout
+from esdedup.errors import SettingError
+from esdedup.words import TfIdf, Weighting
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Profile:
+    """What decides a fingerprint.
+
+    `classic` takes the longest sentence, which survives reprinting better than the rest of an
+    article; `keywords` takes the heaviest words of the whole text.
+    """
+
+    name: str
+    # Goes up with every change that may change a bit.
+    version: int
+    # Where the features come from.
+    source: Literal["longest-sentence", "keywords"]
+    # How many of the heaviest words `keywords` takes.
+    keyword_count: int = 20
+    weighting: Weighting = TfIdf()
+    # The band keys that are written to the index.
+    layout: Layout = FIVE_CHOOSE_TWO
+    # Two fingerprints are near up to this distance, inclusive.
+    max_distance_bits: int = 3
+    # A text with fewer letters and digits tells nothing, and gets no fingerprint.
+    min_letters: int = 6
+    # A sentence is cut after so many characters.
+    max_sentence_length: int = 2_000
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.keyword_count <= 10_000:
+            raise SettingError(f"keyword_count is {self.keyword_count}; it must be from 1 to 10,000")
+        if self.min_letters < 1 or self.max_sentence_length < 1:
+            raise SettingError("min_letters and max_sentence_length must be at least 1")
+
+    @property
+    def label(self) -> str:
+        """The name under which the data is stored: ``NAME-VERSION``, and a digest of what was changed."""
+        standard = PROFILES.get(self.name)
+        label = f"{self.name}-{self.version}"
+        if standard is not None and standard._description() == self._description():
+            return label
+        return f"{label}-{hashlib.blake2b(self._description().encode(), digest_size=4).hexdigest()}"
+
+    def _description(self) -> str:
+        keyword_count = self.keyword_count if self.source == "keywords" else None
+        return repr(
+            (
+                self.version,
+                self.source,
+                keyword_count,
+                self.weighting.name,
+                self.layout.tables,
+                self.max_distance_bits,
+                self.min_letters,
+                self.max_sentence_length,
+            )
+        )
+
+
+PROFILES = {
+    profile.name: profile
+    for profile in (
+        Profile(name="classic", version=1, source="longest-sentence"),
+        Profile(name="keywords", version=1, source="keywords"),
+    )
+}
+CLASSIC = PROFILES["classic"]
+KEYWORDS = PROFILES["keywords"]
+DEFAULT = CLASSIC
+
+
+def get_profile(name: str) -> Profile:
+    """Return the profile of that name.
+
+    Raises:
+        SettingError: There is none.
+    """
+    try:
+        return PROFILES[name]
+    except KeyError:
+        raise SettingError(f"no profile {name!r}; there are {', '.join(sorted(PROFILES))}") from None

@@ -1,0 +1,151 @@
+"""Words and their weights: jieba's cut, jieba's IDF table, or a table of the user's."""
+
+import dataclasses
+import functools
+import importlib.util
+import statistics
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import rjieba
+
+from esdedup.errors import SettingError
+from esdedup.simhash import hash_bits, murmur64
+
+# Weights are kept as whole millionths, so that sums of them are exact.
+WEIGHT_SCALE = 1_000_000
+_VOCABULARY_LIMIT = 500_000
+
+
+def cut(text: str) -> list[str]:
+    """Cut normalised text into words, as jieba does with its own dictionary.
+
+    White space and punctuation come back too; `Vocabulary` knows them by their weight of 0.
+    """
+    return rjieba.cut(text)
+
+
+class Weighting(Protocol):
+    """How much one occurrence of a word counts."""
+
+    @property
+    def name(self) -> str:
+        """Names the weighting in a profile's description: two that differ have different names."""
+
+    def weight(self, word: str) -> float:
+        """Return the weight of `word`, which has at least one letter or digit."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TfIdf:
+    """Inverse document frequencies from jieba's table; words that it lacks get its median."""
+
+    name: str = "tf-idf"
+
+    def weight(self, word: str) -> float:
+        """Return the word's IDF."""
+        frequencies, median = _jieba_idf()
+        return frequencies.get(word, median)
+
+
+@dataclasses.dataclass(frozen=True)
+class Tf:
+    """Every occurrence counts 1."""
+
+    name: str = "tf"
+
+    def weight(self, word: str) -> float:  # noqa: ARG002 - the protocol's signature
+        """Return 1."""
+        return 1.0
+
+
+class WordTable:
+    """Weights given by the user; words that the table lacks get `default`."""
+
+    def __init__(self, weights: Mapping[str, float], *, default: float = 0.0) -> None:
+        """Keep a copy of `weights`.
+
+        Raises:
+            SettingError: A weight is negative, not finite, or too large to add up exactly.
+        """
+        for word, weight in [*weights.items(), ("default", default)]:
+            if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight <= 1e6:
+                raise SettingError(f"the weight of {word!r} must be a number from 0 to 1,000,000")
+        self._weights = dict(weights)
+        self._default = default
+
+    @property
+    def name(self) -> str:
+        """Name the table by its contents."""
+        lines = (f"{word}\t{weight!r}\n" for word, weight in sorted(self._weights.items()))
+        return f"table-{murmur64(''.join([*lines, repr(self._default)]).encode()):016x}"
+
+    def weight(self, word: str) -> float:
+        """Return the word's weight."""
+        return self._weights.get(word, self._default)
+
+
+class Vocabulary:
+    """The words met so far, as rows of arrays: their hash bits and their weights.
+
+    Grows as words come, and starts again when it has become very large, which changes nothing but
+    the rows.
+    """
+
+    def __init__(self, weighting: Weighting) -> None:
+        self._weighting = weighting
+        self._clear()
+
+    def _clear(self) -> None:
+        self._rows: dict[str, int] = {}
+        self._words: list[str] = []
+        self.bits = np.zeros((1024, 64), np.uint8)
+        self.weights = np.zeros(1024, np.int64)
+
+    def rows(self, words: Iterable[str]) -> npt.NDArray[np.int64]:
+        """Return the row of each of `words`, int64 ``(n,)``; rows are good until the next call."""
+        if len(self._rows) > _VOCABULARY_LIMIT:
+            self._clear()
+        words = list(words)
+        known = self._rows
+        new = [word for word in dict.fromkeys(words) if word not in known]
+        if new:
+            self._learn(new)
+        return np.fromiter(map(known.__getitem__, words), np.int64, len(words))
+
+    def word(self, row: int) -> str:
+        """Return the word of a row."""
+        return self._words[row]
+
+    def _learn(self, words: list[str]) -> None:
+        first = len(self._words)
+        self._rows.update(zip(words, range(first, first + len(words)), strict=True))
+        self._words += words
+        if len(self._words) > len(self.weights):
+            size = 2 * len(self._words)
+            self.bits = np.concatenate((self.bits[:first], np.zeros((size - first, 64), np.uint8)))
+            self.weights = np.concatenate((self.weights[:first], np.zeros(size - first, np.int64)))
+        hashes = (murmur64(word.encode()) for word in words)
+        self.bits[first : len(self._words)] = hash_bits(hashes, width=64)
+        self.weights[first : len(self._words)] = [
+            round(self._weighting.weight(word) * WEIGHT_SCALE) if any(map(str.isalnum, word)) else 0
+            for word in words
+        ]
+
+
+@functools.cache
+def _jieba_idf() -> tuple[dict[str, float], float]:
+    # The package is found, not imported: only its table is wanted, and its code warns when imported.
+    package = importlib.util.find_spec("jieba")
+    if package is None or package.origin is None:
+        raise SettingError("the package jieba is not installed: its IDF table is needed")
+    lines = (Path(package.origin).parent / "analyse" / "idf.txt").read_text("utf-8").split("\n")
+    frequencies: dict[str, float] = {}
+    for line in lines:
+        word, _, frequency = line.strip().rpartition(" ")
+        if word:
+            frequencies.setdefault(word.casefold(), float(frequency))
+    return frequencies, statistics.median_high(frequencies.values())

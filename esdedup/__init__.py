@@ -1,0 +1,60 @@
+"""The near-duplicate layer for Elasticsearch.
+
+    from elasticsearch import Elasticsearch, helpers
+    from esdedup import Dedup
+
+    es = Elasticsearch("http://localhost:9200")
+    with Dedup(es) as dedup:
+        dedup.setup("news")
+        helpers.bulk(es, dedup.enrich(actions))
+        page = dedup.list("news", sort="similar-desc")
+"""
+
+from esdedup.dedup import Dedup
+from esdedup.errors import (
+    ArticleNotFound,
+    ArticleRejected,
+    EsdedupError,
+    ForestBusy,
+    ForestError,
+    ForestLost,
+    ForestMismatch,
+    IndexNotReady,
+    NodeError,
+    ServerError,
+    ServerUnavailable,
+    SettingError,
+)
+from esdedup.fields import Fields
+from esdedup.profile import CLASSIC, KEYWORDS, PROFILES, Profile, get_profile
+from esdedup.results import Article, Page, Row, SimilarPage
+from esdedup.words import Tf, TfIdf, WordTable
+
+__all__ = [
+    "CLASSIC",
+    "KEYWORDS",
+    "PROFILES",
+    "Article",
+    "ArticleNotFound",
+    "ArticleRejected",
+    "Dedup",
+    "EsdedupError",
+    "Fields",
+    "ForestBusy",
+    "ForestError",
+    "ForestLost",
+    "ForestMismatch",
+    "IndexNotReady",
+    "NodeError",
+    "Page",
+    "Profile",
+    "Row",
+    "ServerError",
+    "ServerUnavailable",
+    "SettingError",
+    "SimilarPage",
+    "Tf",
+    "TfIdf",
+    "WordTable",
+    "get_profile",
+]

@@ -1,7 +1,7 @@
 """Tables over code points: what each character is, and what it becomes when normalised.
 
-They turn the work on text into array look-ups over a whole batch. Built on first use from Python's
-own Unicode data, in a few hundredths of a second.
+They turn the work on text into array look-ups over a whole batch. Built on first use, in some tenths
+of a second, from Python's own Unicode data and OpenCC's table of Chinese characters.
 """
 
 import functools
@@ -10,6 +10,7 @@ import unicodedata
 
 import numpy as np
 import numpy.typing as npt
+import opencc
 
 ALNUM, HARD_END, FULL_STOP, SPACE, LATIN = (np.uint8(1 << bit) for bit in range(5))
 """Classes of `classes`: a letter or digit; ends a sentence wherever it stands; the full stop, which
@@ -79,16 +80,17 @@ def normal_forms() -> npt.NDArray[np.uint32]:
 
 
 def normal_form(text: str) -> str:
-    """Return `text` in NFKC, case folded; format characters dropped, other control characters as space.
+    """Return `text` in NFKC, case folded, traditional characters as simplified ones.
 
-    Line breaks and tabs stay; the result can always be written as UTF-8.
+    Format characters are dropped, other control characters become spaces. Line breaks and tabs
+    stay. The result can always be written as UTF-8.
     """
     return unicodedata.normalize("NFKC", text).casefold().translate(_replacements())
 
 
 @functools.cache
 def _replacements() -> dict[int, str]:
-    table = {}
+    table = _simplified()
     for code_point in itertools.chain(range(_ASSIGNED), range(0xE0000, 0xE0200)):
         category = unicodedata.category(chr(code_point))
         if category == "Cf":
@@ -96,6 +98,24 @@ def _replacements() -> dict[int, str]:
         elif category in {"Cc", "Cs", "Zl", "Zp"} and chr(code_point) not in "\n\t":
             table[code_point] = "\n" if chr(code_point) in "\v\f\x85\u2028\u2029" else " "
     return table
+
+
+def _simplified() -> dict[int, str]:
+    """Map traditional characters one by one, which keeps lengths and needs no look at their neighbours.
+
+    A phrase may ask for another character than this gives. That does not matter here: both
+    spellings of one text meet in the same form.
+    """
+    ranges = (range(0x2E80, 0xA000), range(0xF900, 0xFB00), range(0x20000, 0x32000))
+    characters = [chr(code_point) for code_point in itertools.chain(*ranges)]
+    convert = opencc.OpenCC("t2s").convert
+    once = convert("\n".join(characters))
+    forms = convert(once).split("\n")
+    return {
+        ord(character): form
+        for character, form in zip(characters, forms, strict=True)
+        if form != character and len(form) == 1
+    }
 
 
 def _composing() -> list[int]:

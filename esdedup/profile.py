@@ -26,7 +26,7 @@ class Profile:
     # Where the features come from.
     source: Literal["longest-sentence", "keywords"]
     # How many of the heaviest words `keywords` takes.
-    keyword_count: int = 20
+    keyword_count: int = 80
     weighting: Weighting = TfIdf()
     # The band keys that are written to the index.
     layout: Layout = FIVE_CHOOSE_TWO

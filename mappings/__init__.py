@@ -1,0 +1,1 @@
+"""Mappings as JSON. `articles.json` is a component template, `forest.json` an index."""

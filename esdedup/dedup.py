@@ -1,0 +1,179 @@
+"""`Dedup`: what a program uses to feed an index, and to read it."""
+
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from types import TracebackType
+from typing import Any, Self
+
+from elasticsearch import Elasticsearch
+
+from esdedup.elastic.articles import Articles
+from esdedup.elastic.forest_index import ElasticStore
+from esdedup.enrich import BulkAction
+from esdedup.enricher import Enricher, OnAssigned, OnRejected
+from esdedup.errors import EsdedupError, SettingError
+from esdedup.fields import Fields
+from esdedup.forest import Aging, Forest
+from esdedup.profile import DEFAULT, Profile
+from esdedup.queries import Query, Sort
+from esdedup.results import Page, SimilarPage
+
+
+class Dedup:
+    """Gives articles their cluster before they are indexed, and answers from the index.
+
+    The forest of clusters lives in the same Elasticsearch. It is opened, and its lease taken, by the
+    first article that needs it, and given back by `close`; reading never needs it. Not safe for use
+    by several threads at once.
+    """
+
+    def __init__(
+        self,
+        client: Elasticsearch,
+        *,
+        profile: Profile = DEFAULT,
+        fields: Fields = Fields(),  # noqa: B008 - frozen
+        forest: str = "esdedup-forest",
+        retention: timedelta = timedelta(days=30),
+        batch_size: int = 1_000,
+        wait_s: float = 0.0,
+    ) -> None:
+        """Prepare; nothing is sent yet.
+
+        Args:
+            client: Stays the caller's, who closes it.
+            profile: Decides fingerprints; must be the one that the forest was made with.
+            fields: The names of the articles' fields.
+            forest: Name of the forest's index. Several article indices may share one.
+            retention: How long after an article its cluster stays open to further ones.
+            batch_size: Articles that are assigned together, 1 to 5,000.
+            wait_s: How long to wait for another process that owns the forest.
+
+        Raises:
+            SettingError: A value is out of its range.
+        """
+        if not 1 <= batch_size <= 5_000:
+            raise SettingError(f"batch_size is {batch_size}; it must be from 1 to 5,000")
+        if not forest or forest != forest.lower() or any(character in forest for character in '\\/*?"<>| ,#:'):
+            raise SettingError(f"{forest!r} cannot name an index: lower case, no white space or any of \\/*?\"<>|,#:")
+        self._client = client
+        self._profile = profile
+        self._fields = fields
+        self._forest_name = forest
+        self._aging = Aging.of(retention=retention)
+        self._wait_s = wait_s
+        self._articles = Articles(client, fields=fields)
+        self._enricher = Enricher(
+            profile=profile,
+            fields=fields,
+            open_forest=self._open_forest,
+            check_index=self._articles.check,
+            batch_size=batch_size,
+        )
+        self._store: ElasticStore | None = None
+        self._forest: Forest | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self.close()
+        except EsdedupError:
+            # What went wrong first is what the caller must see.
+            if error is None:
+                raise
+
+    def close(self) -> None:
+        """Give the forest back, if it was opened. It is opened again when needed."""
+        store, self._store, self._forest = self._store, None, None
+        if store is not None:
+            store.close()
+
+    def setup(self, index: str) -> bool:
+        """Give `index` the fields that esdedup writes; make it if there is none.
+
+        Returns:
+            Whether the index was made.
+
+        Raises:
+            IndexNotReady: It has such fields with another mapping.
+            ServerError: Elasticsearch does not answer, or refuses.
+        """
+        return self._articles.setup(index)
+
+    def enrich(
+        self,
+        actions: Iterable[BulkAction],
+        *,
+        backfill: bool = False,
+        on_rejected: OnRejected | None = None,
+        on_assigned: OnAssigned | None = None,
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the bulk `actions` with the dedup object in their articles, lazily, batch by batch.
+
+        When an action is yielded, its cluster has been written. Deletions, and updates without the
+        text, pass through in their place.
+
+        Args:
+            actions: What ``elasticsearch.helpers.bulk`` takes.
+            backfill: Take the forest's time from the articles instead of the clock.
+            on_rejected: Told of each article that cannot be taken, which is left out; logs a warning
+                if not given.
+            on_assigned: Told what became of each article, just before it is yielded.
+
+        Raises:
+            IndexNotReady: An action's index lacks the fields.
+            ForestError: The forest belongs to another process, or to another profile.
+            ServerError: Elasticsearch does not answer, or refuses.
+        """
+        return self._enricher.enrich(
+            actions, backfill=backfill, on_rejected=on_rejected, on_assigned=on_assigned
+        )
+
+    def list(
+        self,
+        index: str,
+        *,
+        query: Query | None = None,
+        sort: Sort = "newest",
+        page: int = 1,
+        size: int = 20,
+    ) -> Page:
+        """Return a page of the list with dedup: one row for each cluster that has a match.
+
+        Args:
+            index: An index, alias or pattern.
+            query: Any query of Elasticsearch; None for all articles.
+            sort: By the row's article, or by the number of similar ones.
+            page: From 1.
+            size: Rows on a page; `page` times `size` is at most 10,000.
+
+        Raises:
+            SettingError: The page lies too deep, or the query matches too much for this sort.
+            IndexNotReady: The index is missing, or lacks the fields.
+            ServerError: Elasticsearch does not answer, or refuses.
+        """
+        return self._articles.list_rows(index, query=query, sort=sort, page=page, size=size)
+
+    def similar(self, index: str, article_id: str, *, page: int = 1, size: int = 20) -> SimilarPage:
+        """Return the other articles of an article's cluster, newest first.
+
+        Raises:
+            ArticleNotFound: No article has that id.
+            IndexNotReady: The index is missing, or lacks the fields.
+            ServerError: Elasticsearch does not answer, or refuses.
+        """
+        return self._articles.similar(index, article_id, page=page, size=size)
+
+    def _open_forest(self) -> Forest:
+        if self._forest is None:
+            self._store = ElasticStore(
+                self._client, forest=self._forest_name, profile=self._profile, wait_s=self._wait_s
+            )
+            self._forest = Forest(
+                self._store, aging=self._aging, max_distance_bits=self._profile.max_distance_bits
+            )
+        return self._forest

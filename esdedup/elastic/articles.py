@@ -1,0 +1,208 @@
+"""The user's article indices: their fields, and the answers read from them."""
+
+from typing import Any
+
+from elasticsearch import ApiError, Elasticsearch, NotFoundError
+
+from esdedup import queries
+from esdedup.elastic.errors import reason, translated
+from esdedup.errors import ArticleNotFound, IndexNotReady, SettingError
+from esdedup.fields import Fields, value_of
+from esdedup.queries import Query, Sort
+from esdedup.results import Article, Page, Row, SimilarPage
+from esdedup.templates import article_index, dedup_properties
+
+
+class Articles:
+    """Reads and prepares article indices. Needs no forest."""
+
+    def __init__(self, client: Elasticsearch, *, fields: Fields) -> None:
+        self._client = client
+        self._fields = fields
+
+    def setup(self, index: str) -> bool:
+        """Give `index` the fields that esdedup writes; make it if there is none.
+
+        Returns:
+            Whether the index was made.
+
+        Raises:
+            IndexNotReady: It has a field of that name with another mapping.
+        """
+        with translated(f"set up the index {index!r}"):
+            if not self._client.indices.exists(index=index):
+                self._client.indices.create(index=index, **article_index(self._fields))
+                return True
+            try:
+                self._client.indices.put_mapping(index=index, properties=dedup_properties(self._fields.dedup))
+            except ApiError as error:
+                if error.meta.status != 400:
+                    raise
+                raise IndexNotReady(
+                    f"cannot add the field {self._fields.dedup!r} to the index {index!r}: {reason(error)}. "
+                    "If articles were indexed before the set-up, index them anew into a new index."
+                ) from error
+        return False
+
+    def check(self, index: str) -> None:
+        """Make sure that what is written to `index` will have the right mapping.
+
+        An index that does not exist yet is judged by the templates that will make it.
+
+        Raises:
+            IndexNotReady: The fields are missing, or of another type.
+        """
+        with translated(f"read the mapping of the index {index!r}"):
+            try:
+                answer = self._client.indices.get_mapping(index=index)
+                mappings = {name: each["mappings"] for name, each in answer.items()}
+            except NotFoundError:
+                template = self._client.indices.simulate_index_template(name=index)["template"]
+                mappings = {index: template["mappings"]}
+                if not mappings[index]:
+                    raise IndexNotReady(f"there is no index {index!r}: make it with `esdedup setup {index}`") from None
+        wanted = dedup_properties(self._fields.dedup)[self._fields.dedup]["properties"]
+        for name, mapping in mappings.items():
+            found = mapping.get("properties", {}).get(self._fields.dedup, {}).get("properties", {})
+            wrong = [field for field in wanted if found.get(field, {}).get("type") != wanted[field]["type"]]
+            if wrong:
+                raise IndexNotReady(
+                    f"the index {name!r} lacks the fields of esdedup (or has them with another type): "
+                    f"{', '.join(f'{self._fields.dedup}.{field}' for field in wrong)}. "
+                    f"Run `esdedup setup {name}` before anything is indexed."
+                )
+
+    def list_rows(self, index: str, *, query: Query | None, sort: Sort, page: int, size: int) -> Page:
+        """Answer a page of the list with dedup."""
+        if sort not in queries.SORTS:
+            raise SettingError(f"there is no sort {sort!r}; there are {', '.join(queries.SORTS)}")
+        queries.check_page(page, size)
+        by_count = sort.startswith("similar-")
+        find = self._rows_by_count if by_count else self._rows_in_order
+        hits, total_articles, estimate, order_exact = find(index, query, sort, page, size)
+        total_rows, exact = self._count_rows(index, query, estimate)
+        return Page(
+            rows=self._rows(index, query, hits),
+            total_rows=total_rows,
+            total_rows_exact=exact,
+            total_articles=total_articles,
+            order_exact=order_exact,
+            page=page,
+            size=size,
+            sort=sort,
+        )
+
+    def similar(self, index: str, article_id: str, *, page: int, size: int) -> SimilarPage:
+        """Answer the other articles of an article's cluster.
+
+        Raises:
+            ArticleNotFound: No article has that id, or it has no root.
+        """
+        queries.check_page(page, size)
+        hits = self._search(index, queries.by_id(article_id, fields=self._fields))["hits"]["hits"]
+        if not hits:
+            raise ArticleNotFound(f"there is no article {article_id!r} in {index!r}")
+        root = value_of(hits[0]["_source"], self._fields.root)
+        if root is None:
+            raise ArticleNotFound(
+                f"the article {article_id!r} in {index!r} has no root: it was indexed without esdedup; index it anew"
+            )
+        body = queries.similar(root, but=article_id, page=page, size=size, fields=self._fields)
+        found = self._search(index, body)["hits"]
+        return SimilarPage(
+            root=root,
+            total=found["total"]["value"],
+            articles=[Article(**self._article(hit)) for hit in found["hits"]],
+            page=page,
+            size=size,
+        )
+
+    def _rows_in_order(
+        self, index: str, query: Query | None, sort: Sort, page: int, size: int
+    ) -> tuple[list[dict[str, Any]], int, int, bool]:
+        body = queries.list_rows(query, sort=sort, page=page, size=size, fields=self._fields)
+        answer = self._search(index, body)
+        return answer["hits"]["hits"], answer["hits"]["total"]["value"], answer["aggregations"]["rows"]["value"], True
+
+    def _rows_by_count(
+        self, index: str, query: Query | None, sort: Sort, page: int, size: int
+    ) -> tuple[list[dict[str, Any]], int, int, bool]:
+        total: int | None = None
+        matching: list[str] | None = None
+        if query is not None:
+            answer = self._search(index, queries.matching_roots(query, fields=self._fields))
+            found = answer["aggregations"]["roots"]
+            if found["sum_other_doc_count"]:
+                raise SettingError(
+                    f"the query matches more than {queries.MAX_ROOTS:,} clusters, too many to sort by their "
+                    "size: narrow the query, or sort by time or relevance"
+                )
+            matching = [bucket["key"] for bucket in found["buckets"]]
+            total = answer["hits"]["total"]["value"]
+        descending = sort == "similar-desc"
+        body = queries.largest_clusters(matching, descending=descending, depth=page * size, fields=self._fields)
+        answer = self._search(index, body)
+        found = answer["aggregations"]["roots"]
+        roots = [bucket["key"] for bucket in found["buckets"]]
+        # Shards send their own best; only one shard, or all roots, make the order sure both ways.
+        certain = answer["_shards"]["total"] == 1 or not found["sum_other_doc_count"]
+        order_exact = certain or (descending and not found["doc_count_error_upper_bound"])
+        on_page = roots[(page - 1) * size :]
+        by_root: dict[str, Any] = {}
+        if on_page:
+            body = queries.heads(on_page, query=query, fields=self._fields)
+            hits = self._search(index, body)["hits"]["hits"]
+            by_root = {hit["fields"][self._fields.root][0]: hit for hit in hits}
+        return (
+            [by_root[root] for root in on_page if root in by_root],
+            answer["hits"]["total"]["value"] if total is None else total,
+            len(roots) + bool(found["sum_other_doc_count"]) * queries.EXACT_ROWS if matching is None else len(matching),
+            order_exact,
+        )
+
+    def _count_rows(self, index: str, query: Query | None, estimate: int) -> tuple[int, bool]:
+        # The estimate is off by a few in a hundred at the most here.
+        if estimate > 1.1 * queries.EXACT_ROWS:
+            return estimate, False
+        answer = self._search(index, queries.count_rows(query, fields=self._fields), filter_path="aggregations.rows")
+        counted = int(answer["aggregations"]["rows"]["count"])
+        return (counted, True) if counted <= queries.EXACT_ROWS else (estimate, False)
+
+    def _rows(self, index: str, query: Query | None, hits: list[dict[str, Any]]) -> list[Row]:
+        if not hits:
+            return []
+        roots = [hit["fields"][self._fields.root][0] for hit in hits]
+        body = queries.count_clusters(roots, query=query, fields=self._fields)
+        buckets = self._search(index, body)["aggregations"]["roots"]["buckets"]
+        counts = {bucket["key"]: (bucket["doc_count"] - 1, bucket["matching"]["doc_count"]) for bucket in buckets}
+        return [
+            Row(**self._article(hit), similar=counts[root][0], matching=counts[root][1])
+            for hit, root in zip(hits, roots, strict=True)
+        ]
+
+    def _article(self, hit: dict[str, Any]) -> dict[str, Any]:
+        source, fields = hit["_source"], self._fields
+        title, link = value_of(source, fields.title), value_of(source, fields.link)
+        return {
+            "id": hit["_id"],
+            "index": hit["_index"],
+            "root": value_of(source, fields.root),
+            "title": None if title is None else str(title),
+            "published_at": value_of(source, fields.time),
+            "source": value_of(source, fields.source),
+            "url": None if link is None else str(link),
+        }
+
+    def _search(self, index: str, body: dict[str, Any], *, filter_path: str | None = None) -> Any:  # noqa: ANN401 - JSON
+        try:
+            with translated(f"search the index {index!r}"):
+                return self._client.options(request_timeout=60).search(
+                    index=index, body=body, filter_path=filter_path
+                )
+        except IndexNotReady:
+            raise
+        except Exception as error:
+            if self._fields.root in str(error) and isinstance(error.__cause__, ApiError):
+                self.check(index)
+            raise
+

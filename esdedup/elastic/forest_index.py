@@ -1,0 +1,313 @@
+"""The forest's nodes in an index of Elasticsearch."""
+
+import collections
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+import tenacity
+from elasticsearch import ApiError, Elasticsearch
+
+from esdedup.elastic.errors import translated
+from esdedup.elastic.lease import Lease
+from esdedup.errors import ForestMismatch, ServerUnavailable
+from esdedup.forest.laws import LeafCounts
+from esdedup.forest.memory import Nodes
+from esdedup.forest.model import NO_TIME, Aging, Arrivals, Near, Node, Plan, State
+from esdedup.forest.near import HammingIndex
+from esdedup.profile import Profile
+from esdedup.simhash import from_hex
+from esdedup.templates import forest_index
+
+_Item = TypeVar("_Item")
+
+FORMAT = 1
+"""Of the forest's index; an index of another format is refused."""
+
+STATE_ID = "~state"
+# Limits of Elasticsearch: terms in one query, hits and buckets in one answer.
+_MAX_TERMS = 65_536
+_MAX_HITS = 10_000
+_MAX_BUCKETS = 65_536
+# Nodes kept in memory because no refresh has made them visible yet.
+_MAX_RECENT = 20_000
+# What one bulk request may hold.
+_BULK_NODES = 5_000
+# A write of the owner before that was under way when it lost the lease has ended by then.
+_MARGIN_S = 2.0
+_SHARED_SEEN = 2**62
+_FIELDS = ["root", "seq", {"field": "seen", "format": "epoch_millis"}]
+
+
+class ElasticStore:
+    """Keeps nodes in an index; what a refresh has not shown yet it keeps in memory too."""
+
+    def __init__(
+        self,
+        client: Elasticsearch,
+        *,
+        forest: str,
+        profile: Profile,
+        wait_s: float = 0.0,
+        lease_ttl_s: float = 30.0,
+    ) -> None:
+        """Open the forest, and make it if there is none; take its lease.
+
+        Args:
+            client: Stays the caller's.
+            forest: Name of the index.
+            profile: The forest's; stored with it.
+            wait_s: How long to wait for another owner to end.
+            lease_ttl_s: How long the lease holds without a renewal.
+
+        Raises:
+            ForestBusy: Another process owns it.
+            ForestMismatch: It was made with another profile, or in an unknown format.
+            ServerError: Elasticsearch does not answer, or refuses.
+        """
+        self._client = client.options(
+            request_timeout=60, max_retries=5, retry_on_timeout=True, retry_on_status=(429, 502, 503, 504)
+        )
+        self._forest = forest
+        self._profile = profile
+        self._recent = self._nothing_recent()
+        self._open_index()
+        self._lease = Lease(self._client, forest=forest, ttl_s=lease_ttl_s)
+        if not self._lease.acquire(wait_s=wait_s):
+            time.sleep(_MARGIN_S)
+        self._refresh()
+        self._state = self._read_state()
+
+    def close(self) -> None:
+        """Make the nodes visible to others, and give the lease back."""
+        self._refresh()
+        self._lease.release()
+
+    def state(self) -> State:
+        """Return the state of the last plan that was committed."""
+        return self._state
+
+    def find_near(self, arrivals: Arrivals, *, aging: Aging, state: State) -> Near:
+        """Find the live nodes near the arrivals, with their roots: a search or a few, however many."""
+        self._lease.renew()
+        positions = arrivals.with_node
+        fingerprints = arrivals.fingerprints[positions]
+        terms = sorted({term for terms in self._profile.layout.terms(fingerprints) for term in terms})
+        nodes: dict[str, Node] = {}
+        for chunk in _chunks(terms, _MAX_TERMS):
+            query = {"bool": {"filter": [{"terms": {"keys": chunk}}, *_live(aging, state)]}}
+            nodes |= {node.id: node for node in self._search(query)}
+        visible_ids = list(nodes)
+        index = HammingIndex(max_distance_bits=self._profile.max_distance_bits)
+        index.add(from_hex(visible_ids))
+        queries, rows = index.search(fingerprints)
+        pairs = [(query, visible_ids[row]) for query, row in zip(queries.tolist(), rows.tolist(), strict=True)]
+        pairs += self._recent.near(fingerprints)
+        nodes = {node_id: self._recent.get(node_id) or nodes[node_id] for _, node_id in pairs}
+        return Near(
+            arrivals=positions[[query for query, _ in pairs]],
+            node_ids=[node_id for _, node_id in pairs],
+            nodes=self._with_roots(nodes),
+        )
+
+    def count_leaves(self, roots: set[str], *, aging: Aging, state: State, end_ms: int) -> LeafCounts:
+        """Count the live leaves of `roots`; those that live through the batch are counted as one."""
+        # After a refresh the index knows everything, and no leaf is counted twice or not at all.
+        self._refresh()
+        last_to_expire = end_ms - aging.retention_ms
+        counts: dict[str, collections.Counter[int]] = {root: collections.Counter() for root in roots}
+        expiring: dict[str, Any] = {
+            "filter": {"range": {"seen": {"lte": last_to_expire}}},
+            "aggs": {"seen": {"terms": {"field": "seen", "size": 1000}}},
+        }
+        # Each root may have a bucket for every value of `seen` that expires within the batch.
+        span_ms = max(0, end_ms - state.time_ms) if state.time_ms != NO_TIME else 0
+        at_once = max(1, _MAX_BUCKETS // (3 + min(1000, span_ms // aging.granularity_ms + 1)))
+        for chunk in _chunks(sorted(roots), min(at_once, _MAX_HITS)):
+            is_leaf = {"bool": {"filter": [{"terms": {"root": chunk}}, *_live(aging, state)], "must_not": {"ids": {"values": chunk}}}}
+            aggs: dict[str, Any] = {"roots": {"terms": {"field": "root", "size": len(chunk)}, "aggs": {"expiring": expiring}}}
+            with translated(f"count leaves in the forest {self._forest!r}"):
+                answer = self._client.search(
+                    index=self._forest, query=is_leaf, aggs=aggs, size=0, allow_partial_search_results=False
+                )
+            for bucket in answer["aggregations"]["roots"]["buckets"]:
+                leaves = counts[bucket["key"]]
+                for seen in bucket["expiring"]["seen"]["buckets"]:
+                    leaves[seen["key"]] = seen["doc_count"]
+                leaves[_SHARED_SEEN] = bucket["doc_count"] - leaves.total()
+        return counts
+
+    def commit(self, plan: Plan) -> None:
+        """Write state and roots, then leaves."""
+        self._lease.renew()
+        self._write([_state_action(plan.state), *map(self._action, plan.roots)])
+        self._write([self._action(leaf) for leaf in plan.leaves])
+        self._state = plan.state
+        self._recent.put([*plan.roots, *plan.leaves])
+        if len(self._recent) > _MAX_RECENT:
+            self._refresh()
+
+    def _nothing_recent(self) -> Nodes:
+        return Nodes(max_distance_bits=self._profile.max_distance_bits)
+
+    def _open_index(self) -> None:
+        wanted = {"format": FORMAT, "profile": self._profile.label}
+        with translated(f"open the forest {self._forest!r}"):
+            if not self._client.indices.exists(index=self._forest):
+                body = forest_index(meta=wanted)
+                try:
+                    self._client.indices.create(index=self._forest, **body)
+                except ApiError as error:
+                    # Another process was faster.
+                    if error.error != "resource_already_exists_exception":
+                        raise
+            mappings = self._client.indices.get_mapping(index=self._forest)[self._forest]["mappings"]
+        found = mappings.get("_meta", {}).get("esdedup")
+        if found is None:
+            raise ForestMismatch(f"the index {self._forest!r} is no forest of esdedup; name another one")
+        if found["format"] != FORMAT:
+            raise ForestMismatch(
+                f"the forest {self._forest!r} has format {found['format']}; this version of esdedup reads "
+                f"format {FORMAT}: use the version that made it, or name another forest"
+            )
+        if found["profile"] != self._profile.label:
+            raise ForestMismatch(
+                f"the forest {self._forest!r} was made with profile {found['profile']!r}, and this is "
+                f"{self._profile.label!r}: fingerprints of two profiles do not compare; name another forest"
+            )
+
+    def _read_state(self) -> State:
+        with translated(f"read the state of the forest {self._forest!r}"):
+            document = self._client.options(ignore_status=404).get(index=self._forest, id=STATE_ID)
+            answer = self._client.search(
+                index=self._forest,
+                size=0,
+                aggs={"seq": {"max": {"field": "seq"}}},
+                allow_partial_search_results=False,
+            )
+        # A crash may have left nodes that are newer than the state: their numbers are taken.
+        last_seq = int(answer["aggregations"]["seq"]["value"] or 0)
+        stored = document["_source"]["state"] if document.get("found") else {}
+        return State(
+            seq=max(last_seq, stored.get("seq", 0)),
+            time_ms=stored.get("time_ms", NO_TIME),
+            origin_ms=stored.get("origin_ms", NO_TIME),
+        )
+
+    def _with_roots(self, nodes: dict[str, Node]) -> dict[str, Node]:
+        missing = {node.root for node in nodes.values()} - nodes.keys()
+        roots = {root: node for root in missing if (node := self._recent.get(root))}
+        for chunk in _chunks(sorted(missing - roots.keys()), _MAX_HITS):
+            roots |= {node.id: node for node in self._search({"ids": {"values": chunk}})}
+        # A root that is gone from a damaged forest is made again when something touches its tree.
+        for node in nodes.values():
+            if node.root not in nodes:
+                roots.setdefault(node.root, Node(node.root, node.root, node.seq, node.seen_ms))
+        return nodes | roots
+
+    def _search(self, query: dict[str, Any]) -> Iterator[Node]:
+        """Yield all nodes that match, page by page; nothing else writes meanwhile."""
+        after: list[Any] | None = None
+        while True:
+            with translated(f"search the forest {self._forest!r}"):
+                answer = self._client.search(
+                    index=self._forest,
+                    query=query,
+                    size=_MAX_HITS,
+                    sort=[{"seq": "asc"}],
+                    search_after=after,
+                    source=False,
+                    docvalue_fields=_FIELDS,
+                    track_total_hits=False,
+                    allow_partial_search_results=False,
+                )
+            hits = answer["hits"]["hits"]
+            yield from map(_node, hits)
+            if len(hits) < _MAX_HITS:
+                return
+            after = hits[-1]["sort"]
+
+    def _action(self, node: Node) -> tuple[str, dict[str, Any]]:
+        document: dict[str, Any] = {
+            "root": node.root,
+            "seq": node.seq,
+            "keys": self._profile.layout.terms(from_hex([node.id]))[0],
+        }
+        if node.seen_ms != NO_TIME:
+            document["seen"] = node.seen_ms
+        return node.id, document
+
+    def _write(self, documents: Sequence[tuple[str, dict[str, Any]]]) -> None:
+        """Write documents, each acknowledged, again where the server was busy."""
+        for chunk in _chunks(documents, _BULK_NODES):
+            pending = chunk
+            for attempt in tenacity.Retrying(
+                retry=tenacity.retry_if_exception_type(_BusyError),
+                stop=tenacity.stop_after_attempt(8),
+                wait=tenacity.wait_random_exponential(multiplier=0.2, max=10),
+                reraise=True,
+            ):
+                with attempt:
+                    pending = self._write_once(pending)
+                    if pending:
+                        raise _BusyError(f"cannot write to the forest {self._forest!r}: the server is too busy")
+
+    def _write_once(self, documents: Sequence[tuple[str, dict[str, Any]]]) -> list[tuple[str, dict[str, Any]]]:
+        """Write documents; return those that the server was too busy for."""
+        operations: list[dict[str, Any]] = []
+        for document_id, document in documents:
+            operations += ({"index": {"_id": document_id}}, document)
+        with translated(f"write to the forest {self._forest!r}"):
+            answer = self._client.bulk(index=self._lease.alias, operations=operations, require_alias=True)
+        if not answer["errors"]:
+            return []
+        busy = []
+        for item, document in zip(answer["items"], documents, strict=True):
+            result = item["index"]
+            if result["status"] == 404:
+                raise self._lease.lost()
+            if result["status"] in {429, 502, 503, 504}:
+                busy.append(document)
+            elif result["status"] >= 300:
+                raise ServerUnavailable(
+                    f"cannot write node {document[0]} to the forest {self._forest!r}: "
+                    f"{result['error'].get('reason', result['error'])}"
+                )
+        return busy
+
+    def _refresh(self) -> None:
+        """Make all that was written visible, and forget what was kept until then."""
+        with translated(f"refresh the forest {self._forest!r}"):
+            answer = self._client.indices.refresh(index=self._forest)
+        if answer["_shards"]["failed"]:
+            raise ServerUnavailable(f"cannot refresh the forest {self._forest!r}: a shard failed")
+        self._recent = self._nothing_recent()
+
+
+class _BusyError(ServerUnavailable):
+    """The server took some of the documents only."""
+
+
+def _live(aging: Aging, state: State) -> list[dict[str, Any]]:
+    """Filter nodes that live at the state's time."""
+    if state.time_ms == NO_TIME:
+        return []
+    live: list[dict[str, Any]] = [{"range": {"seen": {"gt": state.time_ms - aging.retention_ms}}}]
+    if aging.is_live(NO_TIME, at_ms=state.time_ms, origin_ms=state.origin_ms):
+        live.append({"bool": {"must_not": {"exists": {"field": "seen"}}}})
+    return [{"bool": {"should": live}}]
+
+
+def _state_action(state: State) -> tuple[str, dict[str, Any]]:
+    values = {"seq": state.seq, "time_ms": state.time_ms, "origin_ms": state.origin_ms}
+    return STATE_ID, {"state": values}
+
+
+def _node(hit: dict[str, Any]) -> Node:
+    fields = hit["fields"]
+    seen_ms = int(fields["seen"][0]) if "seen" in fields else NO_TIME
+    return Node(hit["_id"], fields["root"][0], int(fields["seq"][0]), seen_ms)
+
+
+def _chunks(items: Sequence[_Item], size: int) -> Iterable[Sequence[_Item]]:
+    return (items[at : at + size] for at in range(0, len(items), size))

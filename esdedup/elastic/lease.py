@@ -1,0 +1,180 @@
+"""One writer at a time: the lease on a forest.
+
+The lease is a document in the forest's index, changed by compare-and-set only. Its epoch grows with
+every owner. The owner writes nodes through an alias that carries the epoch; whoever takes over moves
+the alias on, so that a stale owner's writes are refused.
+"""
+
+import contextlib
+import dataclasses
+import os
+import secrets
+import socket
+import time
+from typing import Any
+
+from elasticsearch import ConflictError, Elasticsearch, NotFoundError
+
+from esdedup.elastic.errors import translated
+from esdedup.errors import ForestBusy, ForestLost
+
+LEASE_ID = "~lease"
+_POLL_S = 0.5
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Owner:
+    """Who holds a lease, as the lease document says."""
+
+    token: str
+    host: str
+    pid: int
+    since_s: float
+    renewed_s: float
+    ttl_s: float
+    epoch: int
+    released: bool
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the owner gave it back, let it run out, or was a process of this machine that ended."""
+        if self.released or time.time() > self.renewed_s + self.ttl_s:
+            return True
+        return self.host == socket.gethostname() and not _process_exists(self.pid)
+
+    def describe(self) -> str:
+        """Say who it is, and since when."""
+        since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(self.since_s))
+        return f"process {self.pid} on {self.host} owns it since {since}"
+
+
+class Lease:
+    """This process's claim to a forest."""
+
+    def __init__(self, client: Elasticsearch, *, forest: str, ttl_s: float = 30.0) -> None:
+        """Prepare a claim; `acquire` makes it.
+
+        Args:
+            client: Stays the caller's.
+            forest: Name of the forest's index, which must exist.
+            ttl_s: How long the claim holds without a renewal.
+        """
+        self._client = client
+        self._forest = forest
+        self._ttl_s = ttl_s
+        self._token = secrets.token_hex(8)
+        self._version: dict[str, int] = {}
+        self._since_s = 0.0
+        self._renewed_at = 0.0
+        self.epoch = 0
+
+    @property
+    def alias(self) -> str:
+        """The alias to write nodes through, with ``require_alias``."""
+        return f"{self._forest}-w-{self.epoch}"
+
+    def acquire(self, *, wait_s: float = 0.0) -> bool:
+        """Take the lease, and move the alias.
+
+        Args:
+            wait_s: How long to wait for another owner to end.
+
+        Returns:
+            Whether the owner before gave it back, so that no write of its can still be under way.
+
+        Raises:
+            ForestBusy: Another process owns the forest, and still did after the wait.
+        """
+        deadline = time.monotonic() + wait_s
+        with translated(f"take the lease on the forest {self._forest!r}"):
+            while True:
+                owner, version = self._read()
+                if owner is None or owner.is_gone:
+                    self.epoch = 1 if owner is None else owner.epoch + 1
+                    self._since_s = time.time()
+                    with contextlib.suppress(ConflictError):
+                        self._write(version, released=False)
+                        self._move_alias()
+                        return owner is None or owner.released
+                elif time.monotonic() >= deadline:
+                    raise ForestBusy(
+                        f"the forest {self._forest!r} is in use: {owner.describe()}. "
+                        "Wait for it (--wait), or name another forest (--forest)."
+                    )
+                time.sleep(min(_POLL_S, max(0.0, deadline - time.monotonic())))
+
+    def renew(self) -> None:
+        """Renew the lease when a third of its time is over.
+
+        Raises:
+            ForestLost: Another process has taken it.
+        """
+        if time.monotonic() - self._renewed_at < self._ttl_s / 3:
+            return
+        try:
+            with translated(f"renew the lease on the forest {self._forest!r}"):
+                self._write(self._version, released=False)
+        except Exception as error:
+            if isinstance(error.__cause__, ConflictError):
+                raise self.lost() from error
+            raise
+
+    def release(self) -> None:
+        """Give the lease back; nothing happens if another process has taken it."""
+        with contextlib.suppress(ConflictError), translated(f"release the forest {self._forest!r}"):
+            self._write(self._version, released=True)
+
+    def lost(self) -> ForestLost:
+        """Make the error that says who has it now."""
+        owner, _ = self._read()
+        now = owner.describe() if owner else "nobody owns it now"
+        return ForestLost(f"this process has lost the forest {self._forest!r} to another: {now}")
+
+    def _read(self) -> tuple[Owner | None, dict[str, int]]:
+        try:
+            answer = self._client.get(index=self._forest, id=LEASE_ID)
+        except NotFoundError:
+            return None, {}
+        version = {"if_seq_no": answer["_seq_no"], "if_primary_term": answer["_primary_term"]}
+        return Owner(**answer["_source"]["lease"]), version
+
+    def _write(self, version: dict[str, int], *, released: bool) -> None:
+        started_at = time.monotonic()
+        owner = Owner(
+            token=self._token,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            since_s=self._since_s,
+            renewed_s=time.time(),
+            ttl_s=self._ttl_s,
+            epoch=self.epoch,
+            released=released,
+        )
+        document = {"lease": dataclasses.asdict(owner)}
+        condition: dict[str, Any] = dict(version) if version else {"op_type": "create"}
+        answer = self._client.index(index=self._forest, id=LEASE_ID, document=document, **condition)
+        self._version = {"if_seq_no": answer["_seq_no"], "if_primary_term": answer["_primary_term"]}
+        # Counted from before the request: the lease must never seem longer here than it is there.
+        self._renewed_at = started_at
+
+    def _move_alias(self) -> None:
+        stale = self._client.indices.get_alias(index=self._forest)[self._forest]["aliases"]
+        actions: list[dict[str, Any]] = [
+            {"remove": {"index": self._forest, "alias": alias}}
+            for alias in stale
+            if alias.startswith(f"{self._forest}-w-")
+        ]
+        actions.append({"add": {"index": self._forest, "alias": self.alias, "is_write_index": True}})
+        self._client.indices.update_aliases(actions=actions)
+
+
+def _process_exists(pid: int) -> bool:
+    if os.name != "posix":  # there, asking would end the process
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True

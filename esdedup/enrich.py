@@ -1,0 +1,144 @@
+"""Bulk actions in, bulk actions with the dedup fields out. Pure: what the forest says comes in as values."""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from esdedup.errors import ArticleRejected
+from esdedup.fields import Fields, time_ms, value_of
+from esdedup.forest.model import NO_TIME, Assignment, Kind
+
+BulkAction = dict[str, Any] | str | bytes
+"""What ``elasticsearch.helpers.bulk`` takes: an action as a dict, or a document as JSON."""
+
+# What of an action, beside its document, Elasticsearch's helpers understand.
+_META = frozenset(
+    """_op_type _id _index _if_seq_no _if_primary_term _parent _percolate _retry_on_conflict _routing
+    _timestamp _type _version _version_type if_seq_no if_primary_term parent pipeline retry_on_conflict
+    routing version version_type""".split()
+)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """An action with an article that is to be assigned to a cluster."""
+
+    # As given, with the document under `_source`.
+    action: dict[str, Any]
+    # Names it in messages.
+    name: str
+    text: str
+    # From the article's time field, None where that tells nothing.
+    published_ms: int | None
+
+
+def read_action(action: BulkAction, fields: Fields, *, position: int) -> Candidate | dict[str, Any]:
+    """Find the article in a bulk action.
+
+    Args:
+        action: Stays as it is.
+        fields: The article's.
+        position: Of the action in the run, from 1; names an article that has no id.
+
+    Returns:
+        The candidate; or the action itself where there is nothing to assign: deletions, and updates
+        that do not carry the text.
+
+    Raises:
+        ArticleRejected: It is no action, or the text is missing, or cannot be stored.
+    """
+    nameless = f"action {position}"
+    if isinstance(action, str | bytes):
+        try:
+            action = {"_source": json.loads(action)}
+        except ValueError as error:
+            raise ArticleRejected(nameless, f"is not JSON: {error}") from error
+    if not isinstance(action, dict):
+        raise ArticleRejected(nameless, f"is a {type(action).__name__}, not a bulk action")
+    operation = action.get("_op_type", "index")
+    article_id = action.get("_id")
+    name = nameless if article_id is None else str(article_id)
+    if operation == "delete":
+        return action
+    if operation not in {"index", "create", "update"}:
+        raise ArticleRejected(name, f"has the unknown operation {operation!r}")
+    meta = {key: value for key, value in action.items() if key in _META}
+    body = action.get("_source")
+    if not isinstance(body, Mapping):
+        body = {key: value for key, value in action.items() if key not in _META}
+    article = body.get("doc") if operation == "update" else body
+    if operation == "update" and (not isinstance(article, Mapping) or value_of(article, fields.text) is None):
+        return action
+    if not isinstance(article, Mapping):
+        raise ArticleRejected(name, "its document is not an object")
+    text = value_of(article, fields.text)
+    if text is None:
+        raise ArticleRejected(name, f"has no field {fields.text!r} with its text")
+    if not isinstance(text, str):
+        raise ArticleRejected(name, f"its text in {fields.text!r} is a {_json_type(text)}, not a string")
+    _refuse_surrogates(name, {"_id": name, fields.text: text, fields.title: value_of(article, fields.title)})
+    return Candidate(
+        action={**meta, "_source": dict(body)},
+        name=name,
+        text=text,
+        published_ms=time_ms(value_of(article, fields.time)),
+    )
+
+
+def enriched(
+    candidate: Candidate,
+    assignment: Assignment,
+    *,
+    fields: Fields,
+    profile: str,
+    fingerprint: str,
+    bands: list[str],
+) -> dict[str, Any]:
+    """Return the action with the dedup object in its document; the user's own objects stay untouched."""
+    action = dict(candidate.action)
+    if assignment.kind is Kind.WITHOUT_FINGERPRINT:
+        root = lone_root(action.get("_index"), action.get("_id"), seq=assignment.seq)
+        values: dict[str, Any] = {"root": root}
+    else:
+        values = {"fingerprint": fingerprint, "bands": bands, "root": assignment.root}
+    values |= {"profile": profile, "seq": assignment.seq}
+    if assignment.time_ms != NO_TIME:
+        values["seen"] = assignment.time_ms
+    source = action["_source"]
+    if action.get("_op_type") == "update":
+        action["_source"] = source | {"doc": {**source["doc"], fields.dedup: values}}
+        if isinstance(source.get("upsert"), Mapping):
+            action["_source"]["upsert"] = {**source["upsert"], fields.dedup: values}
+    else:
+        action["_source"] = {**source, fields.dedup: values}
+    return action
+
+
+def lone_root(index: str | None, article_id: object, *, seq: int) -> str:
+    """Return the root of an article that has no fingerprint: a cluster of its own.
+
+    The same article gets the same root again. One without an id is told apart by its seq.
+    """
+    name = ["seq", seq] if article_id is None else ["id", str(article_id)]
+    digest = hashlib.blake2b(json.dumps([index, name]).encode(), digest_size=16)
+    return f"~{digest.hexdigest()}"
+
+
+def _refuse_surrogates(name: str, values: Mapping[str, object]) -> None:
+    for field, value in values.items():
+        if isinstance(value, str):
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                # The name itself may be what cannot be written.
+                raise ArticleRejected(
+                    name.encode(errors="backslashreplace").decode(),
+                    f"has half a character (a lone surrogate) in {field!r}, which UTF-8 cannot hold",
+                ) from None
+
+
+def _json_type(value: object) -> str:
+    names = {bool: "boolean", int: "number", float: "number", list: "list", dict: "object"}
+    return names.get(type(value), type(value).__name__)

@@ -1,0 +1,121 @@
+"""The way of a batch: actions, fingerprints, forest, actions with the dedup object."""
+
+import itertools
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from esdedup.enrich import BulkAction, Candidate, enriched, read_action
+from esdedup.errors import ArticleRejected
+from esdedup.fields import Fields
+from esdedup.fingerprint import Fingerprinter
+from esdedup.forest import NO_TIME, Arrivals, Assignment, Forest
+from esdedup.profile import Profile
+from esdedup.simhash import to_hex
+
+log = logging.getLogger("esdedup")
+
+OnRejected = Callable[[ArticleRejected], None]
+OnAssigned = Callable[[Candidate, Assignment], None]
+
+
+class Enricher:
+    """Assigns the articles in bulk actions, a batch at a time."""
+
+    def __init__(
+        self,
+        *,
+        profile: Profile,
+        fields: Fields,
+        open_forest: Callable[[], Forest],
+        check_index: Callable[[str], None],
+        batch_size: int,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            profile: Decides fingerprints.
+            fields: The articles'.
+            open_forest: Called for each batch with an article; returns the forest to ask.
+            check_index: Called once for each index that articles go to, before the first one; raises
+                if they must not.
+            batch_size: Articles that are assigned together.
+        """
+        self._profile = profile
+        self._fields = fields
+        self._open_forest = open_forest
+        self._check_index = check_index
+        self._batch_size = batch_size
+        self._fingerprinter = Fingerprinter(profile)
+        self._checked: set[str] = set()
+
+    def enrich(
+        self,
+        actions: Iterable[BulkAction],
+        *,
+        backfill: bool,
+        on_rejected: OnRejected | None,
+        on_assigned: OnAssigned | None,
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the actions with the dedup object in their articles; see `Dedup.enrich`."""
+        numbered = enumerate(actions, 1)
+        while batch := list(itertools.islice(numbered, self._batch_size)):
+            yield from self._enrich_batch(batch, backfill, on_rejected or _log_rejected, on_assigned)
+
+    def _enrich_batch(
+        self,
+        batch: list[tuple[int, BulkAction]],
+        backfill: bool,
+        on_rejected: OnRejected,
+        on_assigned: OnAssigned | None,
+    ) -> Iterator[dict[str, Any]]:
+        actions: list[Candidate | dict[str, Any]] = []
+        for position, action in batch:
+            try:
+                actions.append(read_action(action, self._fields, position=position))
+            except ArticleRejected as rejected:
+                on_rejected(rejected)
+        candidates = [action for action in actions if isinstance(action, Candidate)]
+        answers = iter(self._assign(candidates, backfill)) if candidates else iter(())
+        for action in actions:
+            if not isinstance(action, Candidate):
+                yield action
+                continue
+            assignment, fingerprint, bands = next(answers)
+            if on_assigned is not None:
+                on_assigned(action, assignment)
+            yield enriched(
+                action,
+                assignment,
+                fields=self._fields,
+                profile=self._profile.label,
+                fingerprint=fingerprint,
+                bands=bands,
+            )
+
+    def _assign(
+        self, candidates: list[Candidate], backfill: bool
+    ) -> list[tuple[Assignment, str, list[str]]]:
+        for index in {candidate.action.get("_index") for candidate in candidates} - self._checked - {None}:
+            self._check_index(str(index))
+            self._checked.add(str(index))
+        fingerprints = self._fingerprinter.fingerprint([candidate.text for candidate in candidates])
+        names = to_hex(fingerprints.bits)
+        now_ms = int(time.time() * 1000)
+        published = [candidate.published_ms for candidate in candidates]
+        times = [NO_TIME if each is None else each for each in published] if backfill else [now_ms] * len(names)
+        arrivals = Arrivals(
+            ids=[name if exists else None for name, exists in zip(names, fingerprints.exists.tolist(), strict=True)],
+            fingerprints=fingerprints.bits,
+            times_ms=np.array(times, np.int64),
+        )
+        assignments = self._open_forest().assign(arrivals, now_ms=now_ms)
+        bands = self._profile.layout.terms(fingerprints.bits)
+        return list(zip(assignments, names, bands, strict=True))
+
+
+def _log_rejected(rejected: ArticleRejected) -> None:
+    log.warning("article left out: %s", rejected)

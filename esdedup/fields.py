@@ -1,0 +1,91 @@
+"""Where things stand in an article: the names of its fields, and how they are read."""
+
+import dataclasses
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from esdedup.errors import SettingError
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MS = timedelta(milliseconds=1)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Fields:
+    """The names of an article's fields; a dot leads into an object.
+
+    Raises:
+        SettingError: A name is empty.
+    """
+
+    # What is fingerprinted.
+    text: str = "text"
+    title: str = "title"
+    # When it was published: ISO 8601, or milliseconds since 1970.
+    time: str = "published_at"
+    source: str = "source"
+    # Its address on the web.
+    link: str = "url"
+    # The object that esdedup writes.
+    dedup: str = "dedup"
+
+    def __post_init__(self) -> None:
+        for field in dataclasses.fields(self):
+            name = getattr(self, field.name)
+            if not name or any(not part for part in name.split(".")):
+                raise SettingError(f"the name of the {field.name} field is {name!r}; it must not be empty")
+        if "." in self.dedup:
+            raise SettingError(f"the dedup object {self.dedup!r} must stand at the top of the article")
+
+    @property
+    def root(self) -> str:
+        """The full name of the root's field."""
+        return f"{self.dedup}.root"
+
+    @property
+    def seq(self) -> str:
+        """The full name of the field with the order of arrival."""
+        return f"{self.dedup}.seq"
+
+
+def value_of(article: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - JSON
+    """Return the value of a field, None where it is missing: by its full name, else along its dots."""
+    if name in article:
+        return article[name]
+    value: Any = article
+    for part in name.split("."):
+        if not isinstance(value, Mapping) or part not in value:
+            return None
+        value = value[part]
+    return value
+
+
+def time_ms(value: object) -> int | None:
+    """Read a time: ISO 8601 (UTC where no zone is given), milliseconds since 1970, or a datetime.
+
+    Returns:
+        Milliseconds since 1970; None for anything else.
+    """
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return int(value) if abs(value) < 2**53 else None
+    if isinstance(value, str):
+        text = value.strip()
+        if text.removeprefix("-").isdecimal() and len(text) > 8:
+            return time_ms(int(text))
+        try:
+            value = datetime.fromisoformat(text)
+        except ValueError:
+            return None
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day, tzinfo=UTC)
+    if isinstance(value, datetime):
+        return _since_epoch(value)
+    return None
+
+
+def _since_epoch(moment: datetime) -> int:
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return (aware - _EPOCH) // _MS

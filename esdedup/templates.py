@@ -1,0 +1,37 @@
+"""The index mappings, as they stand in `mappings/`."""
+
+import json
+from importlib import resources
+from typing import Any
+
+from esdedup.fields import Fields
+
+
+def _read(name: str) -> dict[str, Any]:
+    body: dict[str, Any] = json.loads((resources.files("esdedup.mappings") / f"{name}.json").read_text("utf-8"))
+    return body
+
+
+def forest_index(*, meta: dict[str, Any]) -> dict[str, Any]:
+    """Return settings and mappings of a forest's index, with `meta` about its format and profile."""
+    body = _read("forest")
+    body["mappings"]["_meta"] = {"esdedup": meta}
+    return body
+
+
+def dedup_properties(object_name: str) -> dict[str, Any]:
+    """Return the mapping of the fields that esdedup writes into articles, under `object_name`."""
+    properties: dict[str, Any] = _read("articles")["template"]["mappings"]["properties"]
+    return {object_name: properties["dedup"]}
+
+
+def article_index(fields: Fields) -> dict[str, Any]:
+    """Return the mappings of a new article index."""
+    properties: dict[str, Any] = {
+        fields.text: {"type": "text"},
+        fields.title: {"type": "text"},
+        fields.time: {"type": "date"},
+        fields.source: {"type": "keyword"},
+        fields.link: {"type": "keyword", "index": False, "doc_values": False},
+    }
+    return {"mappings": {"properties": properties | dedup_properties(fields.dedup)}}

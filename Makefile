@@ -42,7 +42,7 @@ check: env $(TREE)
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	MYPYPATH=$(TREE) $(BIN)/mypy
-	PYTHONPATH=$(TREE) $(BIN)/lint-imports
+	cd $(TREE) && $(CURDIR)/$(BIN)/lint-imports --no-logo --config $(CURDIR)/pyproject.toml
 	$(BIN)/python -m pytest -q tests/unit tests/contract -m "not node" $(PYTEST_ARGS)
 
 format: env

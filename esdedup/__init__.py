@@ -1,13 +1,13 @@
 """The near-duplicate layer for Elasticsearch.
 
-    from elasticsearch import Elasticsearch, helpers
-    from esdedup import Dedup
+from elasticsearch import Elasticsearch, helpers
+from esdedup import Dedup
 
-    es = Elasticsearch("http://localhost:9200")
-    with Dedup(es) as dedup:
-        dedup.setup("news")
-        helpers.bulk(es, dedup.enrich(actions))
-        page = dedup.list("news", sort="similar-desc")
+es = Elasticsearch("http://localhost:9200")
+with Dedup(es) as dedup:
+    dedup.setup("news")
+    helpers.bulk(es, dedup.enrich(actions))
+    page = dedup.list("news", sort="similar-desc")
 """
 
 from esdedup.dedup import Dedup

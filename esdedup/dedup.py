@@ -51,11 +51,18 @@ class Dedup:
 
         Raises:
             SettingError: A value is out of its range.
+
         """
         if not 1 <= batch_size <= 5_000:
             raise SettingError(f"batch_size is {batch_size}; it must be from 1 to 5,000")
-        if not forest or forest != forest.lower() or any(character in forest for character in '\\/*?"<>| ,#:'):
-            raise SettingError(f"{forest!r} cannot name an index: lower case, no white space or any of \\/*?\"<>|,#:")
+        if (
+            not forest
+            or forest != forest.lower()
+            or any(character in forest for character in '\\/*?"<>| ,#:')
+        ):
+            raise SettingError(
+                f'{forest!r} cannot name an index: lower case, no white space or any of \\/*?"<>|,#:'
+            )
         self._client = client
         self._profile = profile
         self._fields = fields
@@ -101,8 +108,19 @@ class Dedup:
         Raises:
             IndexNotReady: It has such fields with another mapping.
             ServerError: Elasticsearch does not answer, or refuses.
+
         """
         return self._articles.setup(index)
+
+    def check(self, index: str) -> None:
+        """Make sure that `index` is ready for articles.
+
+        Raises:
+            IndexNotReady: It is missing, or lacks the fields.
+            ServerError: Elasticsearch does not answer, or refuses.
+
+        """
+        self._articles.check(index)
 
     def enrich(
         self,
@@ -128,6 +146,7 @@ class Dedup:
             IndexNotReady: An action's index lacks the fields.
             ForestError: The forest belongs to another process, or to another profile.
             ServerError: Elasticsearch does not answer, or refuses.
+
         """
         return self._enricher.enrich(
             actions, backfill=backfill, on_rejected=on_rejected, on_assigned=on_assigned
@@ -155,6 +174,7 @@ class Dedup:
             SettingError: The page lies too deep, or the query matches too much for this sort.
             IndexNotReady: The index is missing, or lacks the fields.
             ServerError: Elasticsearch does not answer, or refuses.
+
         """
         return self._articles.list_rows(index, query=query, sort=sort, page=page, size=size)
 
@@ -165,6 +185,7 @@ class Dedup:
             ArticleNotFound: No article has that id.
             IndexNotReady: The index is missing, or lacks the fields.
             ServerError: Elasticsearch does not answer, or refuses.
+
         """
         return self._articles.similar(index, article_id, page=page, size=size)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from esdedup.errors import ArticleRejected
-from esdedup.fields import Fields, time_ms, value_of
+from esdedup.fields import Fields, refuse_surrogates, text_of, time_ms, value_of
 from esdedup.forest.model import NO_TIME, Assignment, Kind
 
 BulkAction = dict[str, Any] | str | bytes
@@ -15,9 +15,29 @@ BulkAction = dict[str, Any] | str | bytes
 
 # What of an action, beside its document, Elasticsearch's helpers understand.
 _META = frozenset(
-    """_op_type _id _index _if_seq_no _if_primary_term _parent _percolate _retry_on_conflict _routing
-    _timestamp _type _version _version_type if_seq_no if_primary_term parent pipeline retry_on_conflict
-    routing version version_type""".split()
+    [
+        "_op_type",
+        "_id",
+        "_index",
+        "_if_seq_no",
+        "_if_primary_term",
+        "_parent",
+        "_percolate",
+        "_retry_on_conflict",
+        "_routing",
+        "_timestamp",
+        "_type",
+        "_version",
+        "_version_type",
+        "if_seq_no",
+        "if_primary_term",
+        "parent",
+        "pipeline",
+        "retry_on_conflict",
+        "routing",
+        "version",
+        "version_type",
+    ]
 )
 
 
@@ -48,6 +68,7 @@ def read_action(action: BulkAction, fields: Fields, *, position: int) -> Candida
 
     Raises:
         ArticleRejected: It is no action, or the text is missing, or cannot be stored.
+
     """
     nameless = f"action {position}"
     if isinstance(action, str | bytes):
@@ -73,12 +94,8 @@ def read_action(action: BulkAction, fields: Fields, *, position: int) -> Candida
         return action
     if not isinstance(article, Mapping):
         raise ArticleRejected(name, "its document is not an object")
-    text = value_of(article, fields.text)
-    if text is None:
-        raise ArticleRejected(name, f"has no field {fields.text!r} with its text")
-    if not isinstance(text, str):
-        raise ArticleRejected(name, f"its text in {fields.text!r} is a {_json_type(text)}, not a string")
-    _refuse_surrogates(name, {"_id": name, fields.text: text, fields.title: value_of(article, fields.title)})
+    refuse_surrogates(name, what="its id", name=name)
+    text = text_of(article, fields, name=name)
     return Candidate(
         action={**meta, "_source": dict(body)},
         name=name,
@@ -124,21 +141,3 @@ def lone_root(index: str | None, article_id: object, *, seq: int) -> str:
     name = ["seq", seq] if article_id is None else ["id", str(article_id)]
     digest = hashlib.blake2b(json.dumps([index, name]).encode(), digest_size=16)
     return f"~{digest.hexdigest()}"
-
-
-def _refuse_surrogates(name: str, values: Mapping[str, object]) -> None:
-    for field, value in values.items():
-        if isinstance(value, str):
-            try:
-                value.encode()
-            except UnicodeEncodeError:
-                # The name itself may be what cannot be written.
-                raise ArticleRejected(
-                    name.encode(errors="backslashreplace").decode(),
-                    f"has half a character (a lone surrogate) in {field!r}, which UTF-8 cannot hold",
-                ) from None
-
-
-def _json_type(value: object) -> str:
-    names = {bool: "boolean", int: "number", float: "number", list: "list", dict: "object"}
-    return names.get(type(value), type(value).__name__)

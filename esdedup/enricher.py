@@ -43,6 +43,7 @@ class Enricher:
             check_index: Called once for each index that articles go to, before the first one; raises
                 if they must not.
             batch_size: Articles that are assigned together.
+
         """
         self._profile = profile
         self._fields = fields
@@ -80,15 +81,15 @@ class Enricher:
                 on_rejected(rejected)
         candidates = [action for action in actions if isinstance(action, Candidate)]
         answers = iter(self._assign(candidates, backfill)) if candidates else iter(())
-        for action in actions:
-            if not isinstance(action, Candidate):
-                yield action
+        for ready in actions:
+            if not isinstance(ready, Candidate):
+                yield ready
                 continue
             assignment, fingerprint, bands = next(answers)
             if on_assigned is not None:
-                on_assigned(action, assignment)
+                on_assigned(ready, assignment)
             yield enriched(
-                action,
+                ready,
                 assignment,
                 fields=self._fields,
                 profile=self._profile.label,
@@ -96,9 +97,7 @@ class Enricher:
                 bands=bands,
             )
 
-    def _assign(
-        self, candidates: list[Candidate], backfill: bool
-    ) -> list[tuple[Assignment, str, list[str]]]:
+    def _assign(self, candidates: list[Candidate], backfill: bool) -> list[tuple[Assignment, str, list[str]]]:
         for index in {candidate.action.get("_index") for candidate in candidates} - self._checked - {None}:
             self._check_index(str(index))
             self._checked.add(str(index))
@@ -106,9 +105,14 @@ class Enricher:
         names = to_hex(fingerprints.bits)
         now_ms = int(time.time() * 1000)
         published = [candidate.published_ms for candidate in candidates]
-        times = [NO_TIME if each is None else each for each in published] if backfill else [now_ms] * len(names)
+        times = (
+            [NO_TIME if each is None else each for each in published] if backfill else [now_ms] * len(names)
+        )
         arrivals = Arrivals(
-            ids=[name if exists else None for name, exists in zip(names, fingerprints.exists.tolist(), strict=True)],
+            ids=[
+                name if exists else None
+                for name, exists in zip(names, fingerprints.exists.tolist(), strict=True)
+            ],
             fingerprints=fingerprints.bits,
             times_ms=np.array(times, np.int64),
         )

@@ -1,17 +1,17 @@
 """Every error that esdedup raises on purpose.
 
-    EsdedupError
-    ├── SettingError             a parameter is out of its range, or two of them contradict
-    ├── ArticleRejected          one article cannot be taken; the rest go on
-    ├── ArticleNotFound          no article has that id
-    ├── ServerError              Elasticsearch answered with an error
-    │   ├── ServerUnavailable    nothing answers, or not an Elasticsearch
-    │   └── IndexNotReady        the index is missing, or lacks the fields
-    ├── ForestError              the forest cannot be used
-    │   ├── ForestBusy           another process owns it
-    │   ├── ForestLost           this process owned it, and another took it over
-    │   └── ForestMismatch       made with another profile or by another version
-    └── NodeError                the embedded Elasticsearch did not start or stop
+EsdedupError
+├── SettingError             a parameter is out of its range, or two of them contradict
+├── ArticleRejected          one article cannot be taken; the rest go on
+├── ArticleNotFound          no article has that id
+├── ServerError              Elasticsearch answered with an error
+│   ├── ServerUnavailable    nothing answers, or not an Elasticsearch
+│   └── IndexNotReady        the index is missing, or lacks the fields
+├── ForestError              the forest cannot be used
+│   ├── ForestBusy           another process owns it
+│   ├── ForestLost           this process owned it, and another took it over
+│   └── ForestMismatch       made with another profile or by another version
+└── NodeError                the embedded Elasticsearch did not start or stop
 """
 
 __all__ = [
@@ -44,6 +44,7 @@ class ArticleRejected(EsdedupError):
     Attributes:
         article: The article's id, or the place where it stands (``FILE:LINE``) when it has none.
         reason: What is wrong with it, without any of its text.
+
     """
 
     def __init__(self, article: str, reason: str) -> None:

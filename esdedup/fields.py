@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from esdedup.errors import SettingError
+from esdedup.errors import ArticleRejected, SettingError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
@@ -17,6 +17,7 @@ class Fields:
 
     Raises:
         SettingError: A name is empty.
+
     """
 
     # What is fingerprinted.
@@ -49,7 +50,7 @@ class Fields:
         return f"{self.dedup}.seq"
 
 
-def value_of(article: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - JSON
+def value_of(article: Mapping[str, Any], name: str) -> Any:
     """Return the value of a field, None where it is missing: by its full name, else along its dots."""
     if name in article:
         return article[name]
@@ -61,11 +62,42 @@ def value_of(article: Mapping[str, Any], name: str) -> Any:  # noqa: ANN401 - JS
     return value
 
 
+def text_of(article: Mapping[str, Any], fields: Fields, *, name: str) -> str:
+    """Return the text of an article; `name` stands for it in messages.
+
+    Raises:
+        ArticleRejected: It is missing, no string, or cannot be stored.
+
+    """
+    text = value_of(article, fields.text)
+    if text is None:
+        raise ArticleRejected(name, f"has no field {fields.text!r} with its text")
+    if not isinstance(text, str):
+        raise ArticleRejected(name, f"its text in {fields.text!r} is a {_json_type(text)}, not a string")
+    refuse_surrogates(text, what=f"its text in {fields.text!r}", name=name)
+    return text
+
+
+def refuse_surrogates(value: str, *, what: str, name: str) -> None:
+    """Make sure that a string can be written as UTF-8, in which other programs read the index.
+
+    Raises:
+        ArticleRejected: It cannot.
+
+    """
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        reason = f"{what} has half a character (a lone surrogate), which UTF-8 cannot hold"
+        raise ArticleRejected(name.encode(errors="backslashreplace").decode(), reason) from None
+
+
 def time_ms(value: object) -> int | None:
     """Read a time: ISO 8601 (UTC where no zone is given), milliseconds since 1970, or a datetime.
 
     Returns:
         Milliseconds since 1970; None for anything else.
+
     """
     if isinstance(value, bool):
         return None
@@ -89,3 +121,8 @@ def time_ms(value: object) -> int | None:
 def _since_epoch(moment: datetime) -> int:
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return (aware - _EPOCH) // _MS
+
+
+def _json_type(value: object) -> str:
+    names = {bool: "boolean", int: "number", float: "number", list: "list", dict: "object"}
+    return names.get(type(value), type(value).__name__)

@@ -78,12 +78,15 @@ class Fingerprinter:
         tokens = self._tokens([text])
         counts: dict[str, int] = {}
         weights: dict[str, int] = {}
-        for row, weight, count in zip(tokens.rows.tolist(), tokens.weights.tolist(), tokens.counts.tolist(), strict=True):
+        for row, weight, count in zip(
+            tokens.rows.tolist(), tokens.weights.tolist(), tokens.counts.tolist(), strict=True
+        ):
             word = self._vocabulary.word(row)
             counts[word] = counts.get(word, 0) + count
             weights[word] = weights.get(word, 0) + weight
         features = [
-            Feature(word=word, count=counts[word], weight=weight / WEIGHT_SCALE) for word, weight in weights.items()
+            Feature(word=word, count=counts[word], weight=weight / WEIGHT_SCALE)
+            for word, weight in weights.items()
         ]
         return sorted(features, key=lambda feature: (-feature.weight, feature.word))
 
@@ -101,7 +104,10 @@ class Fingerprinter:
         else:
             passages, letters = longest_sentences(normalised, max_length=self.profile.max_sentence_length)
         long_enough = letters >= self.profile.min_letters
-        cuts = [cut(passage) if enough else [] for passage, enough in zip(passages, long_enough.tolist(), strict=True)]
+        cuts = [
+            cut(passage) if enough else []
+            for passage, enough in zip(passages, long_enough.tolist(), strict=True)
+        ]
         rows = self._vocabulary.rows(word for words in cuts for word in words)
         weights = self._vocabulary.weights[rows]
         owners = np.repeat(np.arange(len(cuts)), [len(words) for words in cuts])

@@ -9,7 +9,7 @@ from typing import Literal
 
 from esdedup.bands import FIVE_CHOOSE_TWO, Layout
 from esdedup.errors import SettingError
-from esdedup.words import TfIdf, Weighting
+from esdedup.words import TF_IDF, Weighting
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ class Profile:
     source: Literal["longest-sentence", "keywords"]
     # How many of the heaviest words `keywords` takes.
     keyword_count: int = 80
-    weighting: Weighting = TfIdf()
+    weighting: Weighting = TF_IDF
     # The band keys that are written to the index.
     layout: Layout = FIVE_CHOOSE_TWO
     # Two fingerprints are near up to this distance, inclusive.
@@ -51,6 +51,16 @@ class Profile:
         if standard is not None and standard._description() == self._description():
             return label
         return f"{label}-{hashlib.blake2b(self._description().encode(), digest_size=4).hexdigest()}"
+
+    def with_changes(
+        self, *, keyword_count: int | None = None, weighting: Weighting | None = None
+    ) -> "Profile":
+        """Return the profile with another number of keywords, or another weighting."""
+        return dataclasses.replace(
+            self,
+            keyword_count=self.keyword_count if keyword_count is None else keyword_count,
+            weighting=self.weighting if weighting is None else weighting,
+        )
 
     def _description(self) -> str:
         keyword_count = self.keyword_count if self.source == "keywords" else None
@@ -85,6 +95,7 @@ def get_profile(name: str) -> Profile:
 
     Raises:
         SettingError: There is none.
+
     """
     try:
         return PROFILES[name]

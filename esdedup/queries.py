@@ -25,6 +25,7 @@ def check_page(page: int, size: int) -> None:
 
     Raises:
         SettingError: It is not within the first 10,000 rows.
+
     """
     if page < 1 or size < 1:
         raise SettingError(f"page {page} of size {size}: both must be at least 1")
@@ -48,7 +49,9 @@ def words(text: str, fields: Fields) -> Query:
         raise SettingError("the query has no words")
     names = [f"{fields.title}^2", fields.text]
     return {
-        "bool": {"must": [{"multi_match": {"query": chunk, "fields": names, "type": "phrase"}} for chunk in chunks]}
+        "bool": {
+            "must": [{"multi_match": {"query": chunk, "fields": names, "type": "phrase"}} for chunk in chunks]
+        }
     }
 
 
@@ -114,15 +117,14 @@ def largest_clusters(
         descending: The most first, else the fewest.
         depth: How many.
         fields: The articles'.
+
     """
     order_by_count = [{"_count": "desc" if descending else "asc"}, {"_key": "asc"}]
     return {
         "query": within(None, fields) if roots is None else {"terms": {fields.root: list(roots)}},
         "size": 0,
         "track_total_hits": roots is None,
-        "aggs": {
-            "roots": {"terms": {"field": fields.root, "size": depth, "order": order_by_count}}
-        },
+        "aggs": {"roots": {"terms": {"field": fields.root, "size": depth, "order": order_by_count}}},
     }
 
 

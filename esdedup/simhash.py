@@ -20,9 +20,7 @@ def murmur64(token: bytes) -> int:
     return mmh3.hash64(token, seed=0, x64arch=True, signed=False)[0]
 
 
-def simhash(
-    tokens: Iterable[tuple[str, int]], *, width: int = 64, token_hash: TokenHash = murmur64
-) -> int:
+def simhash(tokens: Iterable[tuple[str, int]], *, width: int = 64, token_hash: TokenHash = murmur64) -> int:
     """Return the simhash of weighted `tokens`; a token that occurs twice counts twice.
 
     No tokens give 0.
@@ -40,7 +38,8 @@ def hash_bits(hashes: Iterable[int], *, width: int) -> npt.NDArray[np.uint8]:
     mask = (1 << width) - 1
     packed = b"".join((value & mask).to_bytes(size, "big") for value in hashes)
     rows = np.frombuffer(packed, np.uint8).reshape(-1, size)
-    return np.unpackbits(rows, axis=1)[:, size * 8 - width :]
+    bits: npt.NDArray[np.uint8] = np.unpackbits(rows, axis=1)[:, size * 8 - width :]
+    return bits
 
 
 def components(
@@ -58,6 +57,7 @@ def components(
 
     Returns:
         int64 ``(groups, width)``.
+
     """
     positive = np.add.reduceat(bits * weights[:, None], starts, axis=0)
     return 2 * positive - np.add.reduceat(weights, starts)[:, None]
@@ -65,7 +65,8 @@ def components(
 
 def pack64(signs: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint64]:
     """Turn rows of 64 signs into fingerprints, first column highest: uint64 ``(n,)``."""
-    return np.packbits(signs, axis=1, bitorder="big").view(">u8")[:, 0].astype(np.uint64)
+    packed: npt.NDArray[np.uint64] = np.packbits(signs, axis=1).view(">u8")[:, 0].astype(np.uint64)
+    return packed
 
 
 def to_hex(fingerprints: npt.NDArray[np.uint64]) -> list[str]:
@@ -81,4 +82,5 @@ def from_hex(fingerprints: Iterable[str]) -> npt.NDArray[np.uint64]:
 
 def distance_bits(one: npt.NDArray[np.uint64], other: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
     """Count the bits in which fingerprints differ (Hamming distance), elementwise."""
-    return np.bitwise_count(one ^ other)
+    distances: npt.NDArray[np.uint8] = np.bitwise_count(one ^ other)
+    return distances

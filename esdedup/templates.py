@@ -8,7 +8,9 @@ from esdedup.fields import Fields
 
 
 def _read(name: str) -> dict[str, Any]:
-    body: dict[str, Any] = json.loads((resources.files("esdedup.mappings") / f"{name}.json").read_text("utf-8"))
+    body: dict[str, Any] = json.loads(
+        (resources.files("esdedup.mappings") / f"{name}.json").read_text("utf-8")
+    )
     return body
 
 

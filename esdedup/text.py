@@ -84,6 +84,7 @@ def longest_sentences(texts: Sequence[str], *, max_length: int) -> tuple[list[st
 
     Returns:
         The sentences, and the number of letters and digits in each *whole text*, int64 ``(n,)``.
+
     """
     if not texts:
         return [], np.zeros(0, np.int64)
@@ -111,7 +112,7 @@ def longest_sentences(texts: Sequence[str], *, max_length: int) -> tuple[list[st
 
 
 def _sentence_ends(points: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
-    ends = (kinds & HARD_END) != 0
+    ends: npt.NDArray[np.bool_] = (kinds & HARD_END) != 0
     # A full stop ends a sentence before white space, unless one letter alone stands before it: not
     # in `3.14`, `e.g.` or `J. Smith`.
     stops = np.flatnonzero((kinds & FULL_STOP) != 0)

@@ -62,6 +62,9 @@ class Tf:
         return 1.0
 
 
+TF_IDF = TfIdf()
+
+
 class WordTable:
     """Weights given by the user; words that the table lacks get `default`."""
 
@@ -70,9 +73,10 @@ class WordTable:
 
         Raises:
             SettingError: A weight is negative, not finite, or too large to add up exactly.
+
         """
         for word, weight in [*weights.items(), ("default", default)]:
-            if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight <= 1e6:
+            if type(weight) not in {int, float} or not 0 <= weight <= 1e6:
                 raise SettingError(f"the weight of {word!r} must be a number from 0 to 1,000,000")
         self._weights = dict(weights)
         self._default = default

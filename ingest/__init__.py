@@ -1,0 +1,1 @@
+"""Entry points that feed Elasticsearch, and files: reading articles, indexing and clustering them."""

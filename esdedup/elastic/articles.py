@@ -28,6 +28,7 @@ class Articles:
 
         Raises:
             IndexNotReady: It has a field of that name with another mapping.
+
         """
         with translated(f"set up the index {index!r}"):
             if not self._client.indices.exists(index=index):
@@ -51,6 +52,7 @@ class Articles:
 
         Raises:
             IndexNotReady: The fields are missing, or of another type.
+
         """
         with translated(f"read the mapping of the index {index!r}"):
             try:
@@ -60,7 +62,9 @@ class Articles:
                 template = self._client.indices.simulate_index_template(name=index)["template"]
                 mappings = {index: template["mappings"]}
                 if not mappings[index]:
-                    raise IndexNotReady(f"there is no index {index!r}: make it with `esdedup setup {index}`") from None
+                    raise IndexNotReady(
+                        f"there is no index {index!r}: make it with `esdedup setup {index}`"
+                    ) from None
         wanted = dedup_properties(self._fields.dedup)[self._fields.dedup]["properties"]
         for name, mapping in mappings.items():
             found = mapping.get("properties", {}).get(self._fields.dedup, {}).get("properties", {})
@@ -97,6 +101,7 @@ class Articles:
 
         Raises:
             ArticleNotFound: No article has that id, or it has no root.
+
         """
         queries.check_page(page, size)
         hits = self._search(index, queries.by_id(article_id, fields=self._fields))["hits"]["hits"]
@@ -105,7 +110,8 @@ class Articles:
         root = value_of(hits[0]["_source"], self._fields.root)
         if root is None:
             raise ArticleNotFound(
-                f"the article {article_id!r} in {index!r} has no root: it was indexed without esdedup; index it anew"
+                f"the article {article_id!r} in {index!r} has no root: it was indexed without esdedup; "
+                "index it anew"
             )
         body = queries.similar(root, but=article_id, page=page, size=size, fields=self._fields)
         found = self._search(index, body)["hits"]
@@ -122,7 +128,12 @@ class Articles:
     ) -> tuple[list[dict[str, Any]], int, int, bool]:
         body = queries.list_rows(query, sort=sort, page=page, size=size, fields=self._fields)
         answer = self._search(index, body)
-        return answer["hits"]["hits"], answer["hits"]["total"]["value"], answer["aggregations"]["rows"]["value"], True
+        return (
+            answer["hits"]["hits"],
+            answer["hits"]["total"]["value"],
+            answer["aggregations"]["rows"]["value"],
+            True,
+        )
 
     def _rows_by_count(
         self, index: str, query: Query | None, sort: Sort, page: int, size: int
@@ -140,7 +151,9 @@ class Articles:
             matching = [bucket["key"] for bucket in found["buckets"]]
             total = answer["hits"]["total"]["value"]
         descending = sort == "similar-desc"
-        body = queries.largest_clusters(matching, descending=descending, depth=page * size, fields=self._fields)
+        body = queries.largest_clusters(
+            matching, descending=descending, depth=page * size, fields=self._fields
+        )
         answer = self._search(index, body)
         found = answer["aggregations"]["roots"]
         roots = [bucket["key"] for bucket in found["buckets"]]
@@ -156,7 +169,9 @@ class Articles:
         return (
             [by_root[root] for root in on_page if root in by_root],
             answer["hits"]["total"]["value"] if total is None else total,
-            len(roots) + bool(found["sum_other_doc_count"]) * queries.EXACT_ROWS if matching is None else len(matching),
+            len(roots) + bool(found["sum_other_doc_count"]) * queries.EXACT_ROWS
+            if matching is None
+            else len(matching),
             order_exact,
         )
 
@@ -164,7 +179,9 @@ class Articles:
         # The estimate is off by a few in a hundred at the most here.
         if estimate > 1.1 * queries.EXACT_ROWS:
             return estimate, False
-        answer = self._search(index, queries.count_rows(query, fields=self._fields), filter_path="aggregations.rows")
+        answer = self._search(
+            index, queries.count_rows(query, fields=self._fields), filter_path="aggregations.rows"
+        )
         counted = int(answer["aggregations"]["rows"]["count"])
         return (counted, True) if counted <= queries.EXACT_ROWS else (estimate, False)
 
@@ -174,7 +191,9 @@ class Articles:
         roots = [hit["fields"][self._fields.root][0] for hit in hits]
         body = queries.count_clusters(roots, query=query, fields=self._fields)
         buckets = self._search(index, body)["aggregations"]["roots"]["buckets"]
-        counts = {bucket["key"]: (bucket["doc_count"] - 1, bucket["matching"]["doc_count"]) for bucket in buckets}
+        counts = {
+            bucket["key"]: (bucket["doc_count"] - 1, bucket["matching"]["doc_count"]) for bucket in buckets
+        }
         return [
             Row(**self._article(hit), similar=counts[root][0], matching=counts[root][1])
             for hit, root in zip(hits, roots, strict=True)
@@ -193,7 +212,7 @@ class Articles:
             "url": None if link is None else str(link),
         }
 
-    def _search(self, index: str, body: dict[str, Any], *, filter_path: str | None = None) -> Any:  # noqa: ANN401 - JSON
+    def _search(self, index: str, body: dict[str, Any], *, filter_path: str | None = None) -> Any:
         try:
             with translated(f"search the index {index!r}"):
                 return self._client.options(request_timeout=60).search(
@@ -205,4 +224,3 @@ class Articles:
             if self._fields.root in str(error) and isinstance(error.__cause__, ApiError):
                 self.check(index)
             raise
-

@@ -28,6 +28,7 @@ def translated(task: str) -> Iterator[None]:
         ServerUnavailable: Nothing answers, or no Elasticsearch.
         IndexNotReady: The index is missing.
         ServerError: Elasticsearch refused.
+
     """
     try:
         yield
@@ -44,9 +45,13 @@ def translated(task: str) -> Iterator[None]:
     except elastic_transport.ConnectionTimeout as error:
         raise ServerUnavailable(f"cannot {task}: the server did not answer in time") from error
     except elastic_transport.ConnectionError as error:
-        raise ServerUnavailable(f"cannot {task}: no server answers there ({_first_line(error.message)})") from error
+        raise ServerUnavailable(
+            f"cannot {task}: no server answers there ({_first_line(error.message)})"
+        ) from error
     except elastic_transport.SerializationError as error:
-        raise ServerUnavailable(f"cannot {task}: the server's answer is no JSON, so it is not Elasticsearch") from error
+        raise ServerUnavailable(
+            f"cannot {task}: the server's answer is no JSON, so it is not Elasticsearch"
+        ) from error
     except elastic_transport.TransportError as error:
         raise ServerUnavailable(f"cannot {task}: {_first_line(error.message)}") from error
 

@@ -20,6 +20,8 @@ from esdedup.simhash import from_hex
 from esdedup.templates import forest_index
 
 _Item = TypeVar("_Item")
+_Document = tuple[str, dict[str, Any]]
+"""A document's id, and what it holds."""
 
 FORMAT = 1
 """Of the forest's index; an index of another format is refused."""
@@ -36,7 +38,7 @@ _BULK_NODES = 5_000
 # A write of the owner before that was under way when it lost the lease has ended by then.
 _MARGIN_S = 2.0
 _SHARED_SEEN = 2**62
-_FIELDS = ["root", "seq", {"field": "seen", "format": "epoch_millis"}]
+_FIELDS = [{"field": "root"}, {"field": "seq"}, {"field": "seen", "format": "epoch_millis"}]
 
 
 class ElasticStore:
@@ -64,6 +66,7 @@ class ElasticStore:
             ForestBusy: Another process owns it.
             ForestMismatch: It was made with another profile, or in an unknown format.
             ServerError: Elasticsearch does not answer, or refuses.
+
         """
         self._client = client.options(
             request_timeout=60, max_retries=5, retry_on_timeout=True, retry_on_status=(429, 502, 503, 504)
@@ -101,7 +104,9 @@ class ElasticStore:
         index = HammingIndex(max_distance_bits=self._profile.max_distance_bits)
         index.add(from_hex(visible_ids))
         queries, rows = index.search(fingerprints)
-        pairs = [(query, visible_ids[row]) for query, row in zip(queries.tolist(), rows.tolist(), strict=True)]
+        pairs = [
+            (query, visible_ids[row]) for query, row in zip(queries.tolist(), rows.tolist(), strict=True)
+        ]
         pairs += self._recent.near(fingerprints)
         nodes = {node_id: self._recent.get(node_id) or nodes[node_id] for _, node_id in pairs}
         return Near(
@@ -124,8 +129,15 @@ class ElasticStore:
         span_ms = max(0, end_ms - state.time_ms) if state.time_ms != NO_TIME else 0
         at_once = max(1, _MAX_BUCKETS // (3 + min(1000, span_ms // aging.granularity_ms + 1)))
         for chunk in _chunks(sorted(roots), min(at_once, _MAX_HITS)):
-            is_leaf = {"bool": {"filter": [{"terms": {"root": chunk}}, *_live(aging, state)], "must_not": {"ids": {"values": chunk}}}}
-            aggs: dict[str, Any] = {"roots": {"terms": {"field": "root", "size": len(chunk)}, "aggs": {"expiring": expiring}}}
+            is_leaf = {
+                "bool": {
+                    "filter": [{"terms": {"root": chunk}}, *_live(aging, state)],
+                    "must_not": {"ids": {"values": chunk}},
+                }
+            }
+            aggs: dict[str, Any] = {
+                "roots": {"terms": {"field": "root", "size": len(chunk)}, "aggs": {"expiring": expiring}}
+            }
             with translated(f"count leaves in the forest {self._forest!r}"):
                 answer = self._client.search(
                     index=self._forest, query=is_leaf, aggs=aggs, size=0, allow_partial_search_results=False
@@ -140,8 +152,8 @@ class ElasticStore:
     def commit(self, plan: Plan) -> None:
         """Write state and roots, then leaves."""
         self._lease.renew()
-        self._write([_state_action(plan.state), *map(self._action, plan.roots)])
-        self._write([self._action(leaf) for leaf in plan.leaves])
+        self._write([_state_document(plan.state), *map(self._document, plan.roots)])
+        self._write([self._document(leaf) for leaf in plan.leaves])
         self._state = plan.state
         self._recent.put([*plan.roots, *plan.leaves])
         if len(self._recent) > _MAX_RECENT:
@@ -227,7 +239,7 @@ class ElasticStore:
                 return
             after = hits[-1]["sort"]
 
-    def _action(self, node: Node) -> tuple[str, dict[str, Any]]:
+    def _document(self, node: Node) -> _Document:
         document: dict[str, Any] = {
             "root": node.root,
             "seq": node.seq,
@@ -237,10 +249,10 @@ class ElasticStore:
             document["seen"] = node.seen_ms
         return node.id, document
 
-    def _write(self, documents: Sequence[tuple[str, dict[str, Any]]]) -> None:
+    def _write(self, documents: Sequence[_Document]) -> None:
         """Write documents, each acknowledged, again where the server was busy."""
         for chunk in _chunks(documents, _BULK_NODES):
-            pending = chunk
+            pending: Sequence[_Document] = chunk
             for attempt in tenacity.Retrying(
                 retry=tenacity.retry_if_exception_type(_BusyError),
                 stop=tenacity.stop_after_attempt(8),
@@ -250,9 +262,13 @@ class ElasticStore:
                 with attempt:
                     pending = self._write_once(pending)
                     if pending:
-                        raise _BusyError(f"cannot write to the forest {self._forest!r}: the server is too busy")
+                        raise _BusyError(
+                            f"cannot write to the forest {self._forest!r}: the server is too busy"
+                        )
 
-    def _write_once(self, documents: Sequence[tuple[str, dict[str, Any]]]) -> list[tuple[str, dict[str, Any]]]:
+    def _write_once(
+        self, documents: Sequence[tuple[str, dict[str, Any]]]
+    ) -> list[tuple[str, dict[str, Any]]]:
         """Write documents; return those that the server was too busy for."""
         operations: list[dict[str, Any]] = []
         for document_id, document in documents:
@@ -262,15 +278,15 @@ class ElasticStore:
         if not answer["errors"]:
             return []
         busy = []
-        for item, document in zip(answer["items"], documents, strict=True):
+        for item, written in zip(answer["items"], documents, strict=True):
             result = item["index"]
             if result["status"] == 404:
                 raise self._lease.lost()
             if result["status"] in {429, 502, 503, 504}:
-                busy.append(document)
+                busy.append(written)
             elif result["status"] >= 300:
                 raise ServerUnavailable(
-                    f"cannot write node {document[0]} to the forest {self._forest!r}: "
+                    f"cannot write node {written[0]} to the forest {self._forest!r}: "
                     f"{result['error'].get('reason', result['error'])}"
                 )
         return busy
@@ -298,7 +314,7 @@ def _live(aging: Aging, state: State) -> list[dict[str, Any]]:
     return [{"bool": {"should": live}}]
 
 
-def _state_action(state: State) -> tuple[str, dict[str, Any]]:
+def _state_document(state: State) -> _Document:
     values = {"seq": state.seq, "time_ms": state.time_ms, "origin_ms": state.origin_ms}
     return STATE_ID, {"state": values}
 

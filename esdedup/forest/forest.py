@@ -24,6 +24,7 @@ class Forest:
         Args:
             arrivals: In the order of their coming.
             now_ms: The clock: a time that lies more than a day after it is not believed.
+
         """
         if not len(arrivals):
             return []
@@ -35,7 +36,9 @@ class Forest:
         end_ms = int(times_ms[-1])
         conflict = roots_in_conflict(near, near_within, aging=self._aging, state=state, end_ms=end_ms)
         leaf_counts = (
-            self._store.count_leaves(conflict, aging=self._aging, state=state, end_ms=end_ms) if conflict else {}
+            self._store.count_leaves(conflict, aging=self._aging, state=state, end_ms=end_ms)
+            if conflict
+            else {}
         )
         plan = Decision(
             near=near, near_within=near_within, leaf_counts=leaf_counts, aging=self._aging, state=state

@@ -21,15 +21,14 @@ LeafCounts = Mapping[str, Mapping[int, int]]
 """For a root's id: how many leaves it has for each value of `seen`, in milliseconds."""
 
 
-def times(
-    arrivals: Arrivals, state: State, *, now_ms: int
-) -> tuple[npt.NDArray[np.int64], int]:
+def times(arrivals: Arrivals, state: State, *, now_ms: int) -> tuple[npt.NDArray[np.int64], int]:
     """Move the forest's time through a batch.
 
     An arrival without a time, or with one that lies more than a day after `now_ms`, does not move it.
 
     Returns:
         The forest's time at each arrival, int64 ``(n,)``, and its origin.
+
     """
     believed = np.where(arrivals.times_ms <= now_ms + _DAY_MS, arrivals.times_ms, NO_TIME)
     moved = np.maximum.accumulate(np.concatenate(([state.time_ms], believed)))[1:]
@@ -38,7 +37,9 @@ def times(
     return moved, origin
 
 
-def roots_in_conflict(near: Near, near_within: Mapping[int, list[int]], *, aging: Aging, state: State, end_ms: int) -> set[str]:
+def roots_in_conflict(
+    near: Near, near_within: Mapping[int, list[int]], *, aging: Aging, state: State, end_ms: int
+) -> set[str]:
     """Return the roots whose live leaves may have to be compared: a superset, for one question a batch.
 
     Args:
@@ -47,6 +48,7 @@ def roots_in_conflict(near: Near, near_within: Mapping[int, list[int]], *, aging
         aging: How long nodes live.
         state: The forest before the batch, with its origin.
         end_ms: The forest's time at the batch's end.
+
     """
     candidates = pairs_of(near.arrivals, near.node_ids)
     possible: dict[int, set[str]] = {}
@@ -98,7 +100,9 @@ class Decision:
                 node = self._refresh(node, seen_ms, written)
             else:
                 near_ids = {*candidates.get(arrival, ())}
-                near_ids.update(other for at in self.near_within.get(arrival, ()) if (other := arrivals.ids[at]))
+                near_ids.update(
+                    other for at in self.near_within.get(arrival, ()) if (other := arrivals.ids[at])
+                )
                 root_id = self._choose(near_ids, time_ms)
                 kind = Kind.NEW_ROOT if root_id is None else Kind.JOINED
                 node = Node(node_id, root_id or node_id, seq, seen_ms)

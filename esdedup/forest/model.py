@@ -95,6 +95,7 @@ class Aging:
 
     Raises:
         SettingError: A duration is not positive.
+
     """
 
     retention_ms: int

@@ -27,6 +27,8 @@ _STATE_FILE = "cluster.json"
 _HOST = "127.0.0.1"
 # Two time stamps of one process differ by less.
 _SAME_START_S = 0.1
+# Held until this process ends: they are meant to outlive the objects that started them.
+_started: list[subprocess.Popen[bytes]] = []
 
 
 class RunningNode(pydantic.BaseModel, frozen=True):
@@ -111,6 +113,7 @@ def start(
 
     Raises:
         NodeError: It runs already, its port is taken, or it does not come up.
+
     """
     version = full_version(version)
     distribution = install(version, progress=progress)
@@ -172,6 +175,7 @@ def stop(data: Path, *, timeout_s: float = 30) -> bool:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
     psutil.wait_procs(late, timeout=timeout_s)
+    _started[:] = [process for process in _started if process.poll() is None]
     (cluster.data / _STATE_FILE).unlink(missing_ok=True)
     return bool(alive)
 
@@ -249,12 +253,16 @@ def _spawn(
     if with_parent:
         command += ["--parent", str(os.getpid())]
     with (home / "logs" / "node.log").open("wb") as log:
-        return subprocess.Popen(  # noqa: S603 - our own interpreter and module
+        process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=not with_parent
         )
+    _started.append(process)
+    return process
 
 
-def _wait_until_ready(cluster: Cluster, processes: Sequence[subprocess.Popen[bytes]], timeout_s: float) -> None:
+def _wait_until_ready(
+    cluster: Cluster, processes: Sequence[subprocess.Popen[bytes]], timeout_s: float
+) -> None:
     deadline = time.monotonic() + timeout_s
     wanted = len(cluster.nodes)
     for number, node in enumerate(cluster.nodes):
@@ -262,7 +270,9 @@ def _wait_until_ready(cluster: Cluster, processes: Sequence[subprocess.Popen[byt
         while True:
             log = cluster.data / node.name / "logs" / "node.log"
             if processes[number].poll() is not None:
-                raise NodeError(f"Elasticsearch ended while it started; the last lines of {log}:\n{_tail(log)}")
+                raise NodeError(
+                    f"Elasticsearch ended while it started; the last lines of {log}:\n{_tail(log)}"
+                )
             if time.monotonic() > deadline:
                 raise NodeError(f"Elasticsearch did not answer within {timeout_s:.0f} s; see {log}")
             try:

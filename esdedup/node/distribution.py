@@ -31,7 +31,7 @@ Progress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 def no_progress(name: str, size: int) -> Iterator[Callable[[int], None]]:
     """Report nothing."""
     del name, size
-    yield lambda count: None
+    yield lambda _: None
 
 
 def full_version(version: str) -> str:
@@ -39,6 +39,7 @@ def full_version(version: str) -> str:
 
     Raises:
         NodeError: It is no version that can be embedded.
+
     """
     version = _NEWEST.get(version, version)
     if not re.fullmatch(r"(8\.19|9\.\d+)\.\d+", version):
@@ -54,6 +55,7 @@ def install(version: str, *, progress: Progress = no_progress) -> Path:
 
     Raises:
         NodeError: The jars cannot be had.
+
     """
     home = platformdirs.user_cache_path("esdedup") / "elasticsearch" / version
     if home.is_dir():
@@ -69,9 +71,7 @@ def install(version: str, *, progress: Progress = no_progress) -> Path:
 
 
 def _download(version: str, scratch: Path, progress: Progress) -> list[Path]:
-    coordinates = (
-        f"org.elasticsearch:elasticsearch:{version}+org.elasticsearch.plugin:{_NETTY}:{version}"
-    )
+    coordinates = f"org.elasticsearch:elasticsearch:{version}+org.elasticsearch.plugin:{_NETTY}:{version}"
     resolver = PythonResolver(progress_callback=progress)
     try:
         environment = jgo.build(coordinates, cache_dir=scratch / "jgo", resolver=resolver)
@@ -79,7 +79,9 @@ def _download(version: str, scratch: Path, progress: Progress) -> list[Path]:
         raise NodeError(f"cannot download Elasticsearch {version}: {error}") from error
     jars = sorted(environment.path.rglob("*.jar"))
     if not any(jar.name == f"elasticsearch-{version}.jar" for jar in jars):
-        raise NodeError(f"cannot download Elasticsearch {version}: its jar is not among the {len(jars)} found")
+        raise NodeError(
+            f"cannot download Elasticsearch {version}: its jar is not among the {len(jars)} found"
+        )
     return jars
 
 

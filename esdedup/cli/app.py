@@ -1,0 +1,77 @@
+"""The command `esdedup` as a whole, and what its errors and exit codes are."""
+
+import logging
+import os
+import sys
+from importlib import metadata
+from typing import Annotated, NoReturn
+
+import typer
+
+from esdedup.cli import demo, feed, node, offline, output, read
+from esdedup.errors import ArticleNotFound, EsdedupError, SettingError
+
+_SOME_FAILED, _USAGE, _UNAVAILABLE = 1, 2, 3
+_INTERRUPTED = 130
+
+app = typer.Typer(
+    name="esdedup",
+    help="The near-duplicate layer for Elasticsearch: one row a cluster, and who else published it.",
+    epilog=(
+        "Exit codes: 0 all well, 1 some articles failed or were not found, 2 usage, "
+        "3 server or forest not available."
+    ),
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+app.add_typer(node.app, name="node")
+app.command()(feed.setup)
+app.command()(feed.index)
+app.command(name="list")(read.list_rows)
+app.command()(read.similar)
+app.command()(offline.cluster)
+app.command()(offline.fingerprint)
+app.command()(demo.demo)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"esdedup {metadata.version('esdedup')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    del version
+
+
+def main() -> NoReturn:
+    """Run the command line; never ends with a traceback for what the user can mend."""
+    logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s")
+    # The client tells every failed attempt; what matters of it comes as our own error.
+    logging.getLogger("elastic_transport").setLevel(logging.CRITICAL)
+    try:
+        app()
+    except EsdedupError as error:
+        output.say(f"esdedup: {error}")
+        sys.exit(_exit_code(error))
+    except KeyboardInterrupt:
+        output.say("esdedup: interrupted")
+        sys.exit(_INTERRUPTED)
+    except BrokenPipeError:
+        # Whoever read the output has enough of it; Python must not complain when it flushes the rest.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    sys.exit(0)
+
+
+def _exit_code(error: EsdedupError) -> int:
+    if isinstance(error, ArticleNotFound):
+        return _SOME_FAILED
+    return _USAGE if isinstance(error, SettingError) else _UNAVAILABLE

@@ -1,0 +1,110 @@
+"""`esdedup demo`: from nothing to the list with dedup, in one command."""
+
+import json
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from elasticsearch import Elasticsearch
+
+from esdedup import sample
+from esdedup.cli import output
+from esdedup.dedup import Dedup
+from esdedup.elastic.client import connect
+from esdedup.ingest.articles import read_lines, total_bytes
+from esdedup.ingest.load import Load, Summary
+
+_INDEX = "demo"
+_FOREST = "demo-forest"
+_ROWS = 10
+
+
+def demo(
+    data: Annotated[Path, typer.Option("--data", help="Directory of the embedded Elasticsearch.")] = Path(
+        ".esdedup/node"
+    ),
+    port: Annotated[int, typer.Option("--port", min=0, max=65_535, help="0 takes a free one.")] = 9200,
+    input_file: Annotated[
+        Path | None,
+        typer.Option("--input", help="Your own articles (JSON Lines) instead of the sample corpus."),
+    ] = None,
+    once: Annotated[bool, typer.Option("--once", help="Stop Elasticsearch at the end.")] = False,
+) -> None:
+    """Start an embedded Elasticsearch, load articles, and show what esdedup makes of them."""
+    from esdedup import node
+
+    running = node.find(data)
+    if running is not None and running.is_running:
+        cluster = running
+        output.say(f"Elasticsearch {cluster.version} runs already, at {cluster.url}")
+    else:
+        output.say("starting an embedded Elasticsearch (the first time it is downloaded, some 40 MB)")
+        with output.download_progress() as progress:
+            cluster = node.start(data, port=port, progress=progress)
+        output.say(f"Elasticsearch {cluster.version} is up at {cluster.url}")
+    try:
+        with connect(cluster.url) as client:
+            summary = _load(client, input_file)
+            _show(client)
+    finally:
+        if once:
+            node.stop(data)
+            output.say("Elasticsearch is stopped")
+    if not once:
+        _say_how_to_go_on(cluster.url, data)
+    if summary.failed:
+        raise typer.Exit(1)
+
+
+def _load(client: Elasticsearch, input_file: Path | None) -> Summary:
+    # Anew every time, so that the demo shows the same whenever it runs.
+    client.options(ignore_status=404).indices.delete(index=[_INDEX, _FOREST])
+    load = Load(on_rejected=output.say_rejected)
+    with tempfile.TemporaryDirectory() as scratch:
+        if input_file is None:
+            input_file = Path(scratch) / "sample.jsonl"
+            with input_file.open("w", encoding="utf-8") as target:
+                target.writelines(
+                    json.dumps(article, ensure_ascii=False) + "\n" for article in sample.articles()
+                )
+        output.say(f"loading {'the sample corpus' if input_file.name == 'sample.jsonl' else input_file}")
+        with (
+            Dedup(client, forest=_FOREST) as dedup,
+            output.file_progress("indexing", total_bytes([input_file])) as on_bytes,
+        ):
+            dedup.setup(_INDEX)
+            load.run(client, dedup, read_lines([input_file], on_bytes=on_bytes), index=_INDEX)
+    client.indices.refresh(index=_INDEX)
+    summary = load.summary
+    output.say(
+        f"{summary.read:,} articles read, {summary.indexed:,} indexed, {summary.failed:,} failed: "
+        f"{summary.new_roots:,} new clusters, {summary.joined + summary.known:,} near-duplicates, "
+        f"in {summary.seconds:.1f} s"
+    )
+    return summary
+
+
+def _show(client: Elasticsearch) -> None:
+    dedup = Dedup(client, forest=_FOREST)
+    screen = output.console()
+    screen.print("\n[bold]The list with dedup[/bold], most similar articles first")
+    page = dedup.list(_INDEX, sort="similar-desc", size=_ROWS)
+    output.print_page(page)
+    if page.rows:
+        head = page.rows[0]
+        screen.print(f"\n[bold]Who else published {head.id}[/bold]")
+        output.print_similar(dedup.similar(_INDEX, head.id, size=_ROWS))
+
+
+def _say_how_to_go_on(url: str, data: Path) -> None:
+    server = "" if url.endswith(":9200") else f" --url {url}"
+    typer.echo(
+        f"""
+Elasticsearch goes on running at {url}. Go on with:
+  .venv/bin/esdedup list --index {_INDEX} --sort newest --size 20{server}
+  .venv/bin/esdedup list --index {_INDEX} --query 'harbour school'{server}
+  .venv/bin/esdedup similar --index {_INDEX} --id ID{server}
+  make demo INPUT=FILE.jsonl     your own articles, with id, text, title, published_at, source, url
+  .venv/bin/esdedup node stop --data {data}"""
+    )

@@ -1,0 +1,129 @@
+"""`esdedup cluster` and `esdedup fingerprint`: no Elasticsearch at all."""
+
+import contextlib
+import json as jsonlib
+import sys
+from pathlib import Path
+from typing import IO, Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from esdedup.cli import options, output
+from esdedup.cli.feed import Files
+from esdedup.errors import ArticleRejected, SettingError
+from esdedup.fields import Fields
+from esdedup.fingerprint import Fingerprinter
+from esdedup.ingest.articles import read_lines, total_bytes
+from esdedup.ingest.offline import cluster as cluster_lines
+from esdedup.simhash import to_hex
+
+
+def cluster(
+    files: Files,
+    output_file: Annotated[
+        Path | None, typer.Option("--output", help="Where to write; standard output if not given.")
+    ] = None,
+    profile: options.ProfileName = options.DEFAULT_PROFILE,
+    keywords: options.KeywordCount = None,
+    weights: options.Weights = "tf-idf",
+    time_field: Annotated[
+        str | None,
+        typer.Option("--time-field", help="Take time from this field; without it nothing expires."),
+    ] = None,
+    retention_days: options.RetentionDays = options.DEFAULT_RETENTION_DAYS,
+    id_field: options.IdField = "id",
+    text_field: options.TextField = "text",
+) -> None:
+    """Cluster the articles of files in memory, in the order of their lines.
+
+    Writes a line {"id", "root", "fingerprint"} for each; nulls for a text that has no fingerprint.
+    """
+    chosen = options.profile(profile, keywords, weights)
+    fields = Fields(text=text_field, time=time_field or Fields.time)
+    written = failed = 0
+
+    def reject(rejected: ArticleRejected) -> None:
+        nonlocal failed
+        failed += 1
+        output.say_rejected(rejected)
+
+    roots: set[str] = set()
+    with _opened(output_file) as target, output.file_progress("clustering", total_bytes(files)) as on_bytes:
+        for row in cluster_lines(
+            read_lines(files, id_field=id_field, on_bytes=on_bytes),
+            profile=chosen,
+            fields=fields,
+            use_time=time_field is not None,
+            retention=options.retention(retention_days),
+            on_rejected=reject,
+        ):
+            target.write(jsonlib.dumps(row) + "\n")
+            written += 1
+            if row["root"] is not None:
+                roots.add(row["root"])
+    output.say(f"{written + failed:,} read, {written:,} clustered, {failed:,} failed, {len(roots):,} roots")
+    if failed:
+        raise typer.Exit(1)
+
+
+def fingerprint(
+    json: options.Json = False,
+    profile: options.ProfileName = options.DEFAULT_PROFILE,
+    keywords: options.KeywordCount = None,
+    weights: options.Weights = "tf-idf",
+) -> None:
+    """Show the fingerprint of a text on standard input, and what it comes from.
+
+    Two texts meet when their fingerprints differ in at most three bits; then they share a band.
+    """
+    text = sys.stdin.buffer.read().decode(errors="replace")
+    fingerprinter = Fingerprinter(options.profile(profile, keywords, weights))
+    chosen = fingerprinter.profile
+    result = fingerprinter.fingerprint([text])
+    exists = bool(result.exists[0])
+    name = to_hex(result.bits)[0] if exists else None
+    features = fingerprinter.features(text)
+    bands = chosen.layout.terms(result.bits)[0] if exists else []
+    if json:
+        output.print_json(
+            {
+                "profile": chosen.label,
+                "fingerprint": name,
+                "passage": fingerprinter.passage(text),
+                "features": [
+                    {"word": each.word, "count": each.count, "weight": each.weight} for each in features
+                ],
+                "bands": bands,
+            }
+        )
+        return
+    screen = output.console()
+    screen.print(f"profile      {chosen.label}")
+    if name is None:
+        screen.print(
+            f"fingerprint  none: the text has no words, or fewer than {chosen.min_letters} letters and digits"
+        )
+        return
+    screen.print(f"fingerprint  {name}")
+    screen.print(f"bits         {int(name, 16):064b}")
+    screen.print(f"bands        {' '.join(bands)}  ({chosen.layout.name})")
+    if chosen.source == "longest-sentence":
+        screen.print(f"sentence     {escape(fingerprinter.passage(text))}")
+    table = Table(box=None, pad_edge=False, title="features", title_justify="left")
+    table.add_column("weight", justify="right")
+    table.add_column("count", justify="right")
+    table.add_column("word")
+    for feature in features:
+        table.add_row(f"{feature.weight:.3f}", str(feature.count), escape(feature.word))
+    screen.print(table)
+
+
+def _opened(path: Path | None) -> contextlib.AbstractContextManager[IO[str]]:
+    if path is None:
+        return contextlib.nullcontext(sys.stdout)
+    try:
+        return path.open("w", encoding="utf-8")
+    except OSError as error:
+        raise SettingError(f"cannot write to {path}: {error.strerror}") from error

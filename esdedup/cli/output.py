@@ -1,0 +1,171 @@
+"""What commands print: tables for people, JSON for programs; messages go to standard error."""
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import rich.box
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    SpinnerColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+from esdedup.errors import ArticleRejected
+from esdedup.fields import time_ms
+from esdedup.results import Article, Page, SimilarPage
+
+_WIDTH_WITHOUT_TERMINAL = 120
+_MAX_ID_WIDTH = 36
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return a console; wide enough for tables where it is no terminal."""
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else _WIDTH_WITHOUT_TERMINAL
+    return Console(stderr=stderr, width=width, highlight=False, soft_wrap=False)
+
+
+def say(message: str) -> None:
+    """Print a line for people to standard error."""
+    typer.echo(message.encode(errors="backslashreplace").decode(), err=True)
+
+
+def say_rejected(rejected: ArticleRejected) -> None:
+    """Print why an article was left out."""
+    say(f"{rejected.article}: {rejected.reason}")
+
+
+@contextlib.contextmanager
+def file_progress(what: str, total_bytes: int | None) -> Iterator[Callable[[int], None]]:
+    """Show a progress bar over the bytes read, on a terminal only; yields what to tell them to."""
+    progress = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        DownloadColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        disable=not sys.stderr.isatty(),
+    )
+    with progress:
+        task = progress.add_task(what, total=total_bytes)
+        yield lambda count: progress.update(task, advance=count)
+
+
+@contextlib.contextmanager
+def download_progress() -> Iterator[
+    Callable[[str, int], contextlib.AbstractContextManager[Callable[[int], None]]]
+]:
+    """Show what is being downloaded: a bar on a terminal, a line a file elsewhere."""
+    screen = Console(stderr=True)
+    progress = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        DownloadColumn(),
+        TimeElapsedColumn(),
+        console=screen,
+        disable=not screen.is_terminal,
+    )
+    with progress:
+        task = progress.add_task("Elasticsearch", total=None, visible=False)
+
+        @contextlib.contextmanager
+        def one_file(name: str, size: int) -> Iterator[Callable[[int], None]]:
+            if not screen.is_terminal:
+                say(f"  downloading {name} ({size / 1e6:.1f} MB)")
+            progress.update(task, description=f"downloading {name}", visible=True)
+            yield lambda count: progress.update(task, advance=count)
+
+        yield one_file
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """Print one JSON object on one line."""
+    typer.echo(json.dumps(value, ensure_ascii=False))
+
+
+def print_counts(title: str, counts: dict[str, Any]) -> None:
+    """Print names and numbers."""
+    table = Table(title=title, title_justify="left", box=None, show_header=False, pad_edge=False)
+    table.add_column()
+    table.add_column(justify="right")
+    for name, count in counts.items():
+        table.add_row(name.replace("_", " "), f"{count:,}")
+    console().print(table)
+
+
+def print_page(page: Page) -> None:
+    """Print a page of the list as a table."""
+    table = _table()
+    table.add_column("similar", justify="right", min_width=len("similar"))
+    _add_article_columns(table, page.rows)
+    for row in page.rows:
+        table.add_row(f"+{row.similar}" if row.similar else "", *_article_cells(row))
+    screen = console()
+    screen.print(table)
+    about = "" if page.total_rows_exact else "about "
+    pages = -(-page.total_rows // page.size)
+    screen.print(
+        f"page {page.page} of {about}{pages:,}: {about}{page.total_rows:,} rows "
+        f"for {page.total_articles:,} articles, by {page.sort}"
+    )
+    if not page.order_exact:
+        screen.print(
+            "The index has several shards: the order by the number of similar articles is approximate."
+        )
+
+
+def print_similar(page: SimilarPage) -> None:
+    """Print the similar articles as a table."""
+    table = _table()
+    _add_article_columns(table, page.articles)
+    for article in page.articles:
+        table.add_row(*_article_cells(article))
+    screen = console()
+    if page.articles:
+        screen.print(table)
+    screen.print(f"{page.total:,} similar articles under root {page.root}")
+
+
+def _table() -> Table:
+    return Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
+
+
+def _add_article_columns(table: Table, articles: Sequence[Article]) -> None:
+    longest_id = max((len(article.id) for article in articles), default=2)
+    table.add_column("published", no_wrap=True, min_width=len("2026-01-01 00:00"))
+    table.add_column("source", max_width=20, no_wrap=True, overflow="ellipsis")
+    table.add_column("title", no_wrap=True, overflow="ellipsis")
+    table.add_column("id", overflow="fold", min_width=min(longest_id, _MAX_ID_WIDTH))
+
+
+def _article_cells(article: Article) -> tuple[str, ...]:
+    source = article.source if isinstance(article.source, str) else ""
+    cells = (_moment(article.published_at), source, article.title or "", article.id)
+    return tuple(
+        escape("".join(character if character.isprintable() else " " for character in cell)) for cell in cells
+    )
+
+
+def _moment(published_at: object) -> str:
+    milliseconds = time_ms(published_at)
+    if milliseconds is None:
+        return ""
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M")
+    except (ValueError, OverflowError, OSError):
+        return str(published_at)

@@ -1,0 +1,149 @@
+"""Articles from JSON Lines: plain or gzip, files or standard input."""
+
+import dataclasses
+import gzip
+import io
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from esdedup.errors import ArticleRejected, SettingError
+
+STANDARD_INPUT = Path("-")
+# Elasticsearch takes no longer id.
+_MAX_ID_BYTES = 512
+_MAYBE_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Line:
+    """An article and where it was found."""
+
+    # As ``FILE:LINE``.
+    place: str
+    id: str
+    # Without its id.
+    article: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """Names the article in messages."""
+        return f"{self.place} (id {self.id!r})"
+
+
+def read_lines(
+    paths: Iterable[Path],
+    *,
+    id_field: str = "id",
+    on_bytes: Callable[[int], None] = lambda _: None,
+) -> Iterator[Line | ArticleRejected]:
+    """Yield the articles of JSON Lines files, one after the other; what cannot be read as a rejection.
+
+    An id that comes again is rejected: one of the two would vanish. Empty lines are no articles.
+
+    Args:
+        paths: ``-`` is standard input. Gzip is recognised by its first bytes.
+        id_field: Where an article has its id: a string or a whole number.
+        on_bytes: Told how many bytes of the file (as it is on disk) were read since the last time.
+
+    Raises:
+        SettingError: A file cannot be read.
+
+    """
+    # The place of each id, by the hash of the id: long ids cost no more memory than short ones.
+    places: dict[int, tuple[str, int]] = {}
+    for path in paths:
+        name = "standard input" if path == STANDARD_INPUT else str(path)
+        for number, line in _numbered_lines(path, name, on_bytes):
+            try:
+                read = _read_line(line, f"{name}:{number}", id_field)
+            except ArticleRejected as rejected:
+                yield rejected
+                continue
+            first = places.setdefault(hash(read.id), (name, number))
+            if first != (name, number):
+                yield ArticleRejected(
+                    read.place, f"the id {read.id!r} was there before, on {first[0]}:{first[1]}"
+                )
+                continue
+            yield read
+
+
+def total_bytes(paths: Iterable[Path]) -> int | None:
+    """Return how many bytes the files have together; None where one has no size, as standard input."""
+    sizes = [path.stat().st_size if path.is_file() else None for path in paths]
+    known = [size for size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) else None
+
+
+def _numbered_lines(path: Path, name: str, on_bytes: Callable[[int], None]) -> Iterator[tuple[int, bytes]]:
+    try:
+        with sys.stdin.buffer if path == STANDARD_INPUT else path.open("rb") as raw:
+            counted = io.BufferedReader(_Counted(raw, on_bytes), 1 << 16)
+            is_gzip = counted.peek(2)[:2] == _GZIP_MAGIC
+            # The reader closes neither: standard input is not ours to close.
+            lines: Iterable[bytes] = gzip.GzipFile(fileobj=counted) if is_gzip else counted
+            for number, line in enumerate(lines, 1):
+                content = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+                if content.strip():
+                    yield number, content
+    except (OSError, EOFError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise SettingError(f"cannot read {name}: {reason}") from error
+
+
+def _read_line(line: bytes, place: str, id_field: str) -> Line:
+    try:
+        article = json.loads(line.decode(), parse_constant=_refuse_constant)
+    except UnicodeDecodeError as error:
+        raise ArticleRejected(place, f"is not UTF-8 (byte {error.start + 1})") from error
+    except json.JSONDecodeError as error:
+        raise ArticleRejected(place, f"is not JSON: {error.msg} at character {error.pos + 1}") from error
+    except (ValueError, RecursionError) as error:
+        raise ArticleRejected(place, f"is not JSON that can be read: {type(error).__name__}") from error
+    if not isinstance(article, dict):
+        raise ArticleRejected(place, "is JSON, but not an object")
+    article_id = article.pop(id_field, None)
+    if isinstance(article_id, int) and not isinstance(article_id, bool):
+        article_id = str(article_id)
+    if article_id is None:
+        raise ArticleRejected(place, f"has no id in the field {id_field!r}")
+    if not isinstance(article_id, str) or not article_id:
+        raise ArticleRejected(
+            place, f"its id in {id_field!r} must be a string that is not empty, or a whole number"
+        )
+    if _MAYBE_SURROGATE.search(line):
+        try:
+            json.dumps([article_id, article], ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            raise ArticleRejected(
+                place, "has half a character (a lone surrogate), which UTF-8 cannot hold"
+            ) from error
+    if len(article_id.encode()) > _MAX_ID_BYTES:
+        raise ArticleRejected(place, f"its id is longer than {_MAX_ID_BYTES} bytes")
+    return Line(place=place, id=article_id, article=article)
+
+
+def _refuse_constant(name: str) -> float:
+    raise json.JSONDecodeError(f"{name} is no JSON", name, 0)
+
+
+class _Counted(io.RawIOBase):
+    """Tells how much was read."""
+
+    def __init__(self, raw: BinaryIO | Any, on_bytes: Callable[[int], None]) -> None:
+        self._raw = raw
+        self._on_bytes = on_bytes
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._raw.read1(len(buffer)) if hasattr(self._raw, "read1") else self._raw.read(len(buffer))
+        buffer[: len(data)] = data
+        self._on_bytes(len(data))
+        return len(data)

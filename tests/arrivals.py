@@ -1,0 +1,70 @@
+"""Arrivals that meet often: near each other, between several roots, at the edge of expiry."""
+
+import dataclasses
+
+import numpy as np
+from hypothesis import strategies as st
+
+from esdedup.forest import NO_TIME, Aging, Arrivals, Forest, Store
+from esdedup.simhash import from_hex
+from tests.model import Model
+
+# A day is far more than these tests last, so that times far ahead are told by it.
+NOW_MS = 10_000
+AGING = Aging(retention_ms=100, granularity_ms=10)
+
+
+@dataclasses.dataclass(frozen=True)
+class Arrival:
+    id: str | None
+    time: int
+
+
+@st.composite
+def fingerprints(draw: st.DrawFn) -> str:
+    # Few bits in one corner of each block: distances from 0 to 8, so that roots stand side by side.
+    base = draw(st.sampled_from([0, 0xFFFF_0000_FFFF_0000]))
+    flips = draw(st.sets(st.sampled_from([0, 1, 17, 18, 33, 34, 50, 63]), max_size=8))
+    return f"{base ^ sum(1 << bit for bit in flips):016x}"
+
+
+times = st.one_of(
+    st.just(NO_TIME),
+    st.integers(0, 400),
+    st.integers(0, 30).map(lambda step: 10 * step),  # where nodes expire to the millisecond
+    st.integers(-50, 50),
+    st.just(NOW_MS + 86_400_000 + 1),
+)
+arrivals = st.lists(st.builds(Arrival, st.one_of(st.none(), fingerprints(), fingerprints()), times), max_size=60)
+# In the order of time, as a backfill brings them: slowly enough that clusters live on.
+ordered_arrivals = st.builds(
+    lambda each, step_ms: [Arrival(one.id, number * step_ms) for number, one in enumerate(each)],
+    arrivals,
+    st.sampled_from([5, 7, 20, 50]),
+)
+batch_sizes = st.lists(st.integers(1, 20), min_size=1, max_size=10)
+
+
+def batches(all_arrivals: list[Arrival], sizes: list[int]) -> list[list[Arrival]]:
+    """Cut arrivals into batches of those sizes, again and again."""
+    cut, at = [], 0
+    while at < len(all_arrivals):
+        size = sizes[len(cut) % len(sizes)]
+        cut.append(all_arrivals[at : at + size])
+        at += size
+    return cut
+
+
+def as_batch(batch: list[Arrival]) -> Arrivals:
+    return Arrivals(
+        ids=[each.id for each in batch],
+        fingerprints=from_hex(each.id or "0" * 16 for each in batch),
+        times_ms=np.array([each.time for each in batch], np.int64),
+    )
+
+
+def assert_follows_model(store: Store, model: Model, batch: list[Arrival]) -> None:
+    forest = Forest(store, aging=model.aging)
+    answers = forest.assign(as_batch(batch), now_ms=NOW_MS)
+    found = [(each.kind.value, each.root, each.seq, each.time_ms) for each in answers]
+    assert found == [model.assign(each.id, each.time, now=NOW_MS) for each in batch]

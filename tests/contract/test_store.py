@@ -1,0 +1,92 @@
+"""What every store must do: the forest over it follows the laws, whatever the batches."""
+
+import secrets
+from collections.abc import Callable, Iterator
+
+import pytest
+from elasticsearch import Elasticsearch
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from esdedup.elastic.forest_index import ElasticStore
+from esdedup.forest import NO_TIME, Store
+from esdedup.forest.memory import MemoryStore
+from esdedup.profile import CLASSIC
+from tests.arrivals import (
+    AGING,
+    Arrival,
+    arrivals,
+    assert_follows_model,
+    batch_sizes,
+    batches,
+    ordered_arrivals,
+)
+from tests.model import Model
+
+any_arrivals = st.one_of(arrivals, ordered_arrivals)
+
+
+@settings(max_examples=400)
+@given(any_arrivals, batch_sizes)
+def test_memory_follows_the_laws(all_arrivals: list[Arrival], sizes: list[int]) -> None:
+    store, model = MemoryStore(), Model(AGING)
+    for batch in batches(all_arrivals, sizes):
+        assert_follows_model(store, model, batch)
+
+
+@pytest.fixture
+def elastic_stores(es: Elasticsearch) -> Iterator[Callable[[], tuple[str, Callable[[], ElasticStore]]]]:
+    made: list[str] = []
+
+    def make() -> tuple[str, Callable[[], ElasticStore]]:
+        name = f"test-forest-{secrets.token_hex(4)}"
+        made.append(name)
+        return name, lambda: ElasticStore(es, forest=name, profile=CLASSIC)
+
+    yield make
+    for name in made:
+        es.options(ignore_status=404).indices.delete(index=name)
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(any_arrivals, batch_sizes, st.sets(st.integers(0, 20)), st.sets(st.integers(0, 20)))
+@example([Arrival("00" * 8, NO_TIME), Arrival("00" * 8, 100), Arrival("00" * 7 + "01", 205)], [1], {0, 1}, set())
+def test_elasticsearch_follows_the_laws(
+    elastic_stores: Callable[[], tuple[str, Callable[[], ElasticStore]]],
+    all_arrivals: list[Arrival],
+    sizes: list[int],
+    restarts: set[int],
+    refreshes: set[int],
+) -> None:
+    name, open_store = elastic_stores()
+    store, model = open_store(), Model(AGING)
+    for number, batch in enumerate(batches(all_arrivals, sizes)):
+        assert_follows_model(store, model, batch)
+        if number in refreshes:  # somebody else's, at any moment
+            store._client.indices.refresh(index=name)
+        if number in restarts:
+            store.close()
+            store = open_store()
+    store.close()
+
+
+@given(st.permutations(range(4)))
+def test_a_plan_committed_twice_is_the_same_as_once(order: list[int]) -> None:
+    once, twice = MemoryStore(), MemoryStore()
+    model_once, model_twice = Model(AGING), Model(AGING)
+    batch = [Arrival(f"{1 << bit:016x}", 0) for bit in order]
+    assert_follows_model(once, model_once, batch)
+
+    class Twice(MemoryStore):
+        def commit(self, plan: object) -> None:
+            super().commit(plan)  # type: ignore[arg-type]
+            super().commit(plan)  # type: ignore[arg-type]
+
+    twice = Twice()
+    assert_follows_model(twice, model_twice, batch)
+    assert_follows_model(once, model_once, batch)
+    assert_follows_model(twice, model_twice, batch)
+
+
+def _is_store(store: MemoryStore) -> Store:
+    return store

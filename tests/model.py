@@ -1,0 +1,74 @@
+"""The laws of the forest written down once more: plain, exhaustive, one arrival at a time."""
+
+import dataclasses
+
+from esdedup.forest import NO_TIME, Aging
+
+DAY_MS = 86_400_000
+
+
+@dataclasses.dataclass
+class ModelNode:
+    id: str
+    root: str
+    seq: int
+    seen: int
+
+
+class Model:
+    def __init__(self, aging: Aging, max_distance_bits: int = 3) -> None:
+        self.aging = aging
+        self.max_distance_bits = max_distance_bits
+        self.nodes: dict[str, ModelNode] = {}
+        self.seq = 0
+        self.time = NO_TIME
+        self.origin = NO_TIME
+
+    def assign(self, node_id: str | None, time: int, *, now: int) -> tuple[str, str | None, int, int]:
+        """Return kind, root, seq and the forest's time."""
+        self.seq += 1
+        if time != NO_TIME and time <= now + DAY_MS:
+            self.time = max(self.time, time)
+            if self.origin == NO_TIME:
+                self.origin = self.time
+        if node_id is None:
+            return "without_fingerprint", None, self.seq, self.time
+        node = self.nodes.get(node_id)
+        if node is not None and self.lives(node):
+            kind = "known"
+        else:
+            near = [
+                other
+                for other in self.nodes.values()
+                if self.lives(other) and distance(other.id, node_id) <= self.max_distance_bits
+            ]
+            roots = {other.root for other in near}
+            if not roots:
+                kind, root = "new_root", node_id
+            else:
+                kind = "joined"
+                root = min(roots, key=lambda each: (-self.live_leaves(each), self.nodes[each].seq))
+            node = self.nodes[node_id] = ModelNode(node_id, root, self.seq, NO_TIME)
+        for refreshed in (node, self.nodes[node.root]):
+            refreshed.seen = max(refreshed.seen, self.rounded())
+        return kind, node.root, self.seq, self.time
+
+    def lives(self, node: ModelNode) -> bool:
+        if self.time == NO_TIME:
+            return True
+        seen = node.seen if node.seen != NO_TIME else self.up(self.origin)
+        return self.time < seen + self.aging.retention_ms
+
+    def live_leaves(self, root: str) -> int:
+        return sum(node.root == root and node.id != root and self.lives(node) for node in self.nodes.values())
+
+    def rounded(self) -> int:
+        return NO_TIME if self.time == NO_TIME else self.up(self.time)
+
+    def up(self, time: int) -> int:
+        step = self.aging.granularity_ms
+        return (time + step - 1) // step * step
+
+
+def distance(one: str, other: str) -> int:
+    return (int(one, 16) ^ int(other, 16)).bit_count()

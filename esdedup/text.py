@@ -39,6 +39,8 @@ def normalise(texts: Sequence[str]) -> list[str]:
 
     Null bytes, lone surrogates and other control characters become spaces. Line breaks stay.
     """
+    if not texts:
+        return []
     plain = [_strip_markup(text) for text in texts]
     joined = SEPARATOR.join(plain) + SEPARATOR
     forms = normal_forms()[code_points(joined)]

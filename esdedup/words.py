@@ -3,8 +3,9 @@
 import dataclasses
 import functools
 import importlib.util
+import re
 import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -18,6 +19,11 @@ from esdedup.simhash import hash_bits, murmur64
 # Weights are kept as whole millionths, so that sums of them are exact.
 WEIGHT_SCALE = 1_000_000
 _VOCABULARY_LIMIT = 500_000
+# rjieba keeps compounds such as `long-term` and `m.weibo.cn` whole; jieba cuts them like this, but
+# for two that its dictionary has.
+_WHOLE = frozenset({"c#", "c++"})
+_COMPOUND = re.compile(r"[a-zA-Z0-9][+#&._%-]|[+#&._%-][a-zA-Z0-9]")
+_PARTS = re.compile(r"([a-zA-Z0-9]+(?:\.\d+)?%?)")
 
 
 def cut(text: str) -> list[str]:
@@ -25,7 +31,16 @@ def cut(text: str) -> list[str]:
 
     White space and punctuation come back too; `Vocabulary` knows them by their weight of 0.
     """
-    return rjieba.cut(text)
+    words = rjieba.cut(text)
+    if not _COMPOUND.search(text):
+        return words
+    return [part for word in words for part in _parts(word) if part]
+
+
+def _parts(word: str) -> Sequence[str]:
+    if word in _WHOLE or not _COMPOUND.search(word):
+        return (word,)
+    return _PARTS.split(word)
 
 
 class Weighting(Protocol):

@@ -1,0 +1,155 @@
+import json
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from esdedup import CLASSIC, KEYWORDS, PROFILES, SettingError, Tf, WordTable, get_profile, sample
+from esdedup.fingerprint import Fingerprinter
+from esdedup.simhash import simhash, to_hex
+from esdedup.text import normalise
+from esdedup.words import WEIGHT_SCALE, cut
+
+ZH = "云陵市地铁七号线昨天清晨开始试运行。首班列车五时五十分从北郊车辆段发出，乘坐iPhone扫码即可进站！"
+EN = "The ferry line has ordered four electric ships. Each of them will carry ninety cars & 400 passengers."
+
+
+def one(fingerprinter: Fingerprinter, text: str) -> str | None:
+    result = fingerprinter.fingerprint([text])
+    return to_hex(result.bits)[0] if result.exists[0] else None
+
+
+@pytest.mark.parametrize(
+    ("profile", "text", "fingerprint"),
+    [
+        ("classic", ZH, "f8ecc0f1a8e9d775"),
+        ("classic", EN, "f3c8460383427068"),
+        ("keywords", ZH, "f83440b36a618f6d"),
+        ("keywords", EN, "639a6206834040ca"),
+    ],
+)
+def test_golden_vectors(profile: str, text: str, fingerprint: str) -> None:
+    """A change here is a change of bits: every index made before no longer compares."""
+    assert one(Fingerprinter(get_profile(profile)), text) == fingerprint
+
+
+def test_golden_vector_of_the_sample_corpus() -> None:
+    texts = [article["text"] for article in sample.articles()]
+    for profile, expected in (("classic", "4a1ce1ed491ae526"), ("keywords", "03208d6fb957ea6d")):
+        bits = Fingerprinter(get_profile(profile)).fingerprint(texts).bits
+        assert f"{np.bitwise_xor.reduce(bits * np.arange(1, len(bits) + 1, dtype=np.uint64)):016x}" == expected
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
+@given(batch=st.lists(st.text(st.sampled_from("云陵地铁开通. abc dog 12。\n<p>&"), max_size=60), max_size=10))
+def test_a_fingerprint_depends_on_its_text_alone(profile: object, batch: list[str]) -> None:
+    fingerprinter = Fingerprinter(profile)  # type: ignore[arg-type]
+    together = fingerprinter.fingerprint(batch)
+    fresh = Fingerprinter(profile)  # type: ignore[arg-type]
+    assert [one(fresh, text) for text in batch] == [
+        name if exists else None for name, exists in zip(to_hex(together.bits), together.exists, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "   \n", "!!! ???", "😀😀😀😀😀😀😀", "ok", "转发微博", "12345"])
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
+def test_texts_that_tell_nothing_have_none(profile: object, text: str) -> None:
+    assert one(Fingerprinter(profile), text) is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("text", ["a" * 1_000_000, "好" * 1_000_000, "x\x00" * 100, "\ud800text that is long enough"])
+def test_odd_texts_have_one(text: str) -> None:
+    assert one(Fingerprinter(CLASSIC), text) is not None
+
+
+def test_traditional_and_simplified_full_and_half_width_meet() -> None:
+    fingerprinter = Fingerprinter(CLASSIC)
+    assert one(fingerprinter, "雲陵市地鐵七號線昨天清晨開始試運行") == one(fingerprinter, "云陵市地铁七号线昨天清晨开始试运行")
+    assert one(fingerprinter, "ＡＢＣ １２３ ｗｏｒｄｓ") == one(fingerprinter, "abc 123 words")
+    assert one(fingerprinter, "<p>Fish &amp; chips for <b>dinner</b></p>") == one(fingerprinter, "fish & chips for dinner")
+
+
+def test_features_add_up_to_the_fingerprint() -> None:
+    for profile in PROFILES.values():
+        fingerprinter = Fingerprinter(profile)
+        for text in (ZH, EN):
+            features = fingerprinter.features(text)
+            again = simhash((each.word, round(each.weight * WEIGHT_SCALE)) for each in features)
+            assert f"{again:016x}" == one(fingerprinter, text)
+
+
+def test_keywords_takes_the_heaviest() -> None:
+    text = "apple apple banana cherry date elderberry"
+    few = Fingerprinter(KEYWORDS.with_changes(keyword_count=2, weighting=WordTable({"apple": 2, "date": 5}, default=1)))
+    assert [(each.word, each.count, each.weight) for each in few.features(text)] == [("date", 1, 5.0), ("apple", 2, 4.0)]
+
+
+def test_weights() -> None:
+    tf = Fingerprinter(CLASSIC.with_changes(weighting=Tf()))
+    assert {each.word: each.weight for each in tf.features("one two two three")} == {"one": 1, "two": 2, "three": 1}
+    table = Fingerprinter(CLASSIC.with_changes(weighting=WordTable({"two": 0.5})))
+    assert [(each.word, each.weight) for each in table.features("one two two three")] == [("two", 1.0)]
+    idf = {each.word: each.weight for each in Fingerprinter(CLASSIC).features("我们讨论蛋白质结构问题")}
+    assert idf["蛋白质"] > idf["问题"]
+
+
+def test_unknown_words_weigh_the_median() -> None:
+    features = Fingerprinter(CLASSIC).features("zyxwvut qwertzuiop asdfgh")
+    assert {round(each.weight, 6) for each in features} == {11.954768}
+
+
+@pytest.mark.parametrize("weights", [{"a": -1}, {"a": "1"}, {"a": float("nan")}, {"a": True}, {"a": 1e9}])
+def test_bad_weights(weights: dict[str, float]) -> None:
+    with pytest.raises(SettingError):
+        WordTable(weights)
+
+
+def test_labels_tell_profiles_apart() -> None:
+    changed = [
+        KEYWORDS,
+        KEYWORDS.with_changes(keyword_count=5),
+        KEYWORDS.with_changes(weighting=Tf()),
+        KEYWORDS.with_changes(weighting=WordTable({"a": 1})),
+        KEYWORDS.with_changes(weighting=WordTable({"a": 2})),
+        CLASSIC,
+        CLASSIC.with_changes(weighting=Tf()),
+    ]
+    assert len({profile.label for profile in changed}) == len(changed)
+    assert CLASSIC.label == CLASSIC.with_changes(keyword_count=3).label == "classic-1"
+
+
+def test_profile_settings_are_checked() -> None:
+    with pytest.raises(SettingError):
+        KEYWORDS.with_changes(keyword_count=0)
+    with pytest.raises(SettingError, match="classic"):
+        get_profile("nonsense")
+
+
+@pytest.fixture(scope="module")
+def jieba_cut() -> Callable[[str], list[str]]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import jieba
+
+        jieba.setLogLevel("ERROR")
+        jieba.initialize()
+    return jieba.lcut  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize(
+    "text", ["学习c++和c#语言 at&t", "长期long-term利率3.14%上升 a_b u.s. 2019-ncov", "1,000.5元-2.5%", "a..b --c"]
+)
+def test_compounds_are_cut_like_jieba(jieba_cut: Callable[[str], list[str]], text: str) -> None:
+    assert cut(text) == jieba_cut(text)
+
+
+def test_real_text_is_cut_like_jieba(jieba_cut: Callable[[str], list[str]], shared: Path) -> None:
+    for name, every in (("zh_news", 12), ("zh_short", 5), ("en_wire", 40)):
+        with (shared / "data" / f"{name}.jsonl").open(encoding="utf-8") as lines:
+            texts = [json.loads(line)["text"] for line in lines][::every]
+        for text in normalise(texts):
+            assert cut(text) == jieba_cut(text)

@@ -1,0 +1,83 @@
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from esdedup.characters import normal_form
+from esdedup.text import count_letters, longest_sentences, normalise
+
+# Characters whose normal form depends on neighbours, or is no single character, beside plain ones.
+TRICKY = "e\u0301ﬁ㎏…각ᄀ\u1161\u11a8ｶﾞ가\u200b\ud800\x00\x1e\r\n臺后乾ß İ\u0130\u00adＡ，。!\u2028\u0323"
+texts = st.lists(
+    st.one_of(st.text(max_size=30), st.text(st.sampled_from(TRICKY), max_size=20)).filter(
+        lambda text: "<" not in text and "&" not in text
+    ),
+    max_size=8,
+)
+
+
+@given(texts)
+def test_a_batch_is_normalised_like_each_text_alone(batch: list[str]) -> None:
+    line_breaks = [text.replace("\r\n", "\n").replace("\r", "\n") for text in batch]
+    assert normalise(batch) == [normal_form(text) for text in line_breaks]
+
+
+@given(st.text(st.characters(exclude_categories=["Cs", "Cc", "Cf", "Zl", "Zp"]), max_size=40))
+def test_normal_form_is_nfkc_and_case_folded(text: str) -> None:
+    if all(ord(character) < 0x2E80 for character in text):
+        assert normal_form(text) == unicodedata.normalize("NFKC", text).casefold()
+
+
+@given(texts)
+def test_normalised_text_can_be_written(batch: list[str]) -> None:
+    for text in normalise(batch):
+        assert "\x00" not in text.encode().decode()
+
+
+@pytest.mark.parametrize(
+    ("raw", "normal"),
+    [
+        ("ＡＢＣ１２３，！", "abc123,!"),
+        ("臺灣開放、乾杯", "台湾开放、干杯"),
+        ("STRASSE Straße", "strasse strasse"),
+        ("co\u00adop\u200berate", "cooperate"),
+        ("a\x00b\ud800c", "a b c"),
+        ("one\r\ntwo\rthree\u2028four", "one\ntwo\nthree\nfour"),
+        ("fish &amp; chips &lt;3 &#20013;", "fish & chips <3 中"),
+        ("<p>One</p><p>two <b>b</b>old</p>", "\none\n\ntwo bold\n"),
+        ("a<script>var x = '<p>';</script>b<!-- c\n -->d", "a b d"),
+        ("3 < 5 and 7 > 6", "3 < 5 and 7 > 6"),
+    ],
+)
+def test_normalise(raw: str, normal: str) -> None:
+    assert normalise([raw]) == [normal]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("短。这一句话比较长一些!也短", "这一句话比较长一些"),
+        ("first wins. equal one. other two", "first wins"),
+        ("pi is 3.14159 and e is 2.718. short.", "pi is 3.14159 and e is 2.718"),
+        ("written by j. smith of the daily news. no.", "written by j. smith of the daily news"),
+        ("a wrapped\nline of english text\ngoes on. no.", "a wrapped\nline of english text\ngoes on"),
+        ("a headline of words\n\nthen a text that is longer", "then a text that is longer"),
+        ("中文标题没有句号\n正文也没有句号但是更长", "正文也没有句号但是更长"),
+        ("!!! ??? ...", ""),
+        ("", ""),
+    ],
+)
+def test_longest_sentence(text: str, sentence: str) -> None:
+    found, _ = longest_sentences([text], max_length=100)
+    assert found[0].strip() == sentence
+
+
+@given(st.lists(st.text(st.sampled_from("ab1。. \n中!"), max_size=20), max_size=6))
+def test_sentences_do_not_depend_on_the_batch(batch: list[str]) -> None:
+    sentences, letters = longest_sentences(batch, max_length=5)
+    alone = [longest_sentences([text], max_length=5) for text in batch]
+    assert sentences == [each[0] for each, _ in alone]
+    assert letters.tolist() == [int(each[0]) for _, each in alone]
+    assert letters.tolist() == [sum(map(str.isalnum, text)) for text in batch] == count_letters(batch).tolist()
+    assert all(len(sentence) <= 5 for sentence in sentences)

@@ -65,7 +65,7 @@ def list_rows(query: Query | None, *, sort: Sort, page: int, size: int, fields: 
         "size": size,
         "track_total_hits": True,
         "_source": shown(fields),
-        "aggs": {"rows": {"cardinality": {"field": fields.root, "precision_threshold": 40_000}}},
+        "aggs": {"rows": _estimate_rows(fields)},
     }
 
 
@@ -108,7 +108,12 @@ def matching_roots(query: Query, *, fields: Fields) -> dict[str, Any]:
 
 
 def largest_clusters(
-    roots: Sequence[str] | None, *, descending: bool, depth: int, fields: Fields
+    roots: Sequence[str] | None,
+    *,
+    descending: bool,
+    depth: int,
+    fields: Fields,
+    from_shard: int | None = None,
 ) -> dict[str, Any]:
     """Ask for the first `depth` roots by the number of their articles, equals by their names.
 
@@ -117,14 +122,18 @@ def largest_clusters(
         descending: The most first, else the fewest.
         depth: How many.
         fields: The articles'.
+        from_shard: How many each shard sends. One shard is always right; several are when they send all.
 
     """
-    order_by_count = [{"_count": "desc" if descending else "asc"}, {"_key": "asc"}]
+    by_count = [{"_count": "desc" if descending else "asc"}, {"_key": "asc"}]
+    terms: dict[str, Any] = {"field": fields.root, "size": depth, "order": by_count}
+    if from_shard is not None:
+        terms["shard_size"] = from_shard
     return {
         "query": within(None, fields) if roots is None else {"terms": {fields.root: list(roots)}},
         "size": 0,
         "track_total_hits": roots is None,
-        "aggs": {"roots": {"terms": {"field": fields.root, "size": depth, "order": order_by_count}}},
+        "aggs": {"roots": {"terms": terms}, "rows": _estimate_rows(fields)},
     }
 
 
@@ -158,6 +167,10 @@ def similar(root: str, *, but: str, page: int, size: int, fields: Fields) -> dic
         "track_total_hits": True,
         "_source": shown(fields),
     }
+
+
+def _estimate_rows(fields: Fields) -> dict[str, Any]:
+    return {"cardinality": {"field": fields.root, "precision_threshold": 40_000}}
 
 
 def order(sort: Sort, fields: Fields) -> list[dict[str, Any]]:

@@ -6,11 +6,13 @@ import io
 import json
 import re
 import sys
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from esdedup.errors import ArticleRejected, SettingError
+from esdedup.fields import refuse_surrogates
 
 STANDARD_INPUT = Path("-")
 # Elasticsearch takes no longer id.
@@ -43,15 +45,13 @@ def read_lines(
 ) -> Iterator[Line | ArticleRejected]:
     """Yield the articles of JSON Lines files, one after the other; what cannot be read as a rejection.
 
-    An id that comes again is rejected: one of the two would vanish. Empty lines are no articles.
+    An id that comes again is rejected: one of the two would vanish. Empty lines are no articles. A
+    file that ends amid its compressed data, or fails, counts as one article that cannot be read.
 
     Args:
         paths: ``-`` is standard input. Gzip is recognised by its first bytes.
         id_field: Where an article has its id: a string or a whole number.
         on_bytes: Told how many bytes of the file (as it is on disk) were read since the last time.
-
-    Raises:
-        SettingError: A file cannot be read.
 
     """
     # The place of each id, by the hash of the id: long ids cost no more memory than short ones.
@@ -60,6 +60,8 @@ def read_lines(
         name = "standard input" if path == STANDARD_INPUT else str(path)
         for number, line in _numbered_lines(path, name, on_bytes):
             try:
+                if isinstance(line, ArticleRejected):
+                    raise line
                 read = _read_line(line, f"{name}:{number}", id_field)
             except ArticleRejected as rejected:
                 yield rejected
@@ -80,20 +82,39 @@ def total_bytes(paths: Iterable[Path]) -> int | None:
     return sum(known) if len(known) == len(sizes) else None
 
 
-def _numbered_lines(path: Path, name: str, on_bytes: Callable[[int], None]) -> Iterator[tuple[int, bytes]]:
+def check_readable(paths: Iterable[Path]) -> None:
+    """Make sure that all files can be opened, before anything is read.
+
+    Raises:
+        SettingError: One cannot.
+
+    """
+    for path in paths:
+        if path != STANDARD_INPUT:
+            try:
+                path.open("rb").close()
+            except OSError as error:
+                raise SettingError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _numbered_lines(
+    path: Path, name: str, on_bytes: Callable[[int], None]
+) -> Iterator[tuple[int, bytes | ArticleRejected]]:
+    number = 0
     try:
         with sys.stdin.buffer if path == STANDARD_INPUT else path.open("rb") as raw:
             counted = io.BufferedReader(_Counted(raw, on_bytes), 1 << 16)
             is_gzip = counted.peek(2)[:2] == _GZIP_MAGIC
-            # The reader closes neither: standard input is not ours to close.
             lines: Iterable[bytes] = gzip.GzipFile(fileobj=counted) if is_gzip else counted
             for number, line in enumerate(lines, 1):
                 content = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
                 if content.strip():
                     yield number, content
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
+        # What was read before is good; what follows is lost, and the run must say so.
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise SettingError(f"cannot read {name}: {reason}") from error
+        place = f"{name}:{number + 1}"
+        yield number + 1, ArticleRejected(place, f"cannot be read from here on: {reason}")
 
 
 def _read_line(line: bytes, place: str, id_field: str) -> Line:
@@ -103,8 +124,12 @@ def _read_line(line: bytes, place: str, id_field: str) -> Line:
         raise ArticleRejected(place, f"is not UTF-8 (byte {error.start + 1})") from error
     except json.JSONDecodeError as error:
         raise ArticleRejected(place, f"is not JSON: {error.msg} at character {error.pos + 1}") from error
-    except (ValueError, RecursionError) as error:
-        raise ArticleRejected(place, f"is not JSON that can be read: {type(error).__name__}") from error
+    except _ConstantError as error:
+        raise ArticleRejected(place, f"is not JSON: {error} is no number") from error
+    except RecursionError as error:
+        raise ArticleRejected(place, "is nested too deeply") from error
+    except ValueError as error:
+        raise ArticleRejected(place, f"is not JSON that can be read: {error}") from error
     if not isinstance(article, dict):
         raise ArticleRejected(place, "is JSON, but not an object")
     article_id = article.pop(id_field, None)
@@ -117,19 +142,20 @@ def _read_line(line: bytes, place: str, id_field: str) -> Line:
             place, f"its id in {id_field!r} must be a string that is not empty, or a whole number"
         )
     if _MAYBE_SURROGATE.search(line):
-        try:
-            json.dumps([article_id, article], ensure_ascii=False).encode()
-        except UnicodeEncodeError as error:
-            raise ArticleRejected(
-                place, "has half a character (a lone surrogate), which UTF-8 cannot hold"
-            ) from error
+        refuse_surrogates(article_id, what="its id", name=place)
+        whole = json.dumps(article, ensure_ascii=False)
+        refuse_surrogates(whole, what="one of its strings", name=f"{place} (id {article_id!r})")
     if len(article_id.encode()) > _MAX_ID_BYTES:
         raise ArticleRejected(place, f"its id is longer than {_MAX_ID_BYTES} bytes")
     return Line(place=place, id=article_id, article=article)
 
 
 def _refuse_constant(name: str) -> float:
-    raise json.JSONDecodeError(f"{name} is no JSON", name, 0)
+    raise _ConstantError(name)
+
+
+class _ConstantError(ValueError):
+    """JSON has neither NaN nor Infinity."""
 
 
 class _Counted(io.RawIOBase):

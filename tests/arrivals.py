@@ -35,7 +35,9 @@ times = st.one_of(
     st.integers(-50, 50),
     st.just(NOW_MS + 86_400_000 + 1),
 )
-arrivals = st.lists(st.builds(Arrival, st.one_of(st.none(), fingerprints(), fingerprints()), times), max_size=60)
+arrivals = st.lists(
+    st.builds(Arrival, st.one_of(st.none(), fingerprints(), fingerprints()), times), max_size=60
+)
 # In the order of time, as a backfill brings them: slowly enough that clusters live on.
 ordered_arrivals = st.builds(
     lambda each, step_ms: [Arrival(one.id, number * step_ms) for number, one in enumerate(each)],

@@ -81,7 +81,9 @@ def _docker_answers() -> bool:
     if shutil.which("docker") is None:
         return False
     with contextlib.suppress(subprocess.TimeoutExpired):
-        return subprocess.run(["docker", "info"], capture_output=True, timeout=20).returncode == 0
+        return (
+            subprocess.run(["docker", "info"], check=False, capture_output=True, timeout=20).returncode == 0
+        )
     return False
 
 
@@ -91,7 +93,9 @@ def _container() -> Iterator[str]:
     from esdedup.node import DEFAULT_VERSION
 
     image = f"docker.elastic.co/elasticsearch/elasticsearch:{DEFAULT_VERSION}"
-    with ElasticSearchContainer(image, mem_limit="2g").with_env("xpack.security.enabled", "false") as container:
+    with ElasticSearchContainer(image, mem_limit="2g").with_env(
+        "xpack.security.enabled", "false"
+    ) as container:
         yield container.get_url()
 
 

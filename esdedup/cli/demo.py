@@ -12,7 +12,7 @@ from esdedup import sample
 from esdedup.cli import output
 from esdedup.dedup import Dedup
 from esdedup.elastic.client import connect
-from esdedup.ingest.articles import read_lines, total_bytes
+from esdedup.ingest.articles import check_readable, read_lines, total_bytes
 from esdedup.ingest.load import Load, Summary
 
 _INDEX = "demo"
@@ -34,6 +34,8 @@ def demo(
     """Start an embedded Elasticsearch, load articles, and show what esdedup makes of them."""
     from esdedup import node
 
+    if input_file is not None:
+        check_readable([input_file])
     running = node.find(data)
     if running is not None and running.is_running:
         cluster = running

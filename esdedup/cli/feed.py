@@ -9,7 +9,7 @@ import typer
 from esdedup.cli import options, output
 from esdedup.dedup import Dedup
 from esdedup.fields import Fields
-from esdedup.ingest.articles import read_lines, total_bytes
+from esdedup.ingest.articles import check_readable, read_lines, total_bytes
 from esdedup.ingest.load import Load
 
 Files = Annotated[
@@ -68,6 +68,7 @@ def index(
     """Index articles, each with its fingerprint and the root of its cluster."""
     fields = Fields(text=text_field, title=title_field, time=time_field, source=source_field, link=link_field)
     chosen = options.profile(profile, keywords, weights)
+    check_readable(files)
     load = Load(on_rejected=output.say_rejected)
     with options.client(url, api_key, ca_certs) as client:
         dedup = Dedup(
@@ -78,8 +79,8 @@ def index(
             retention=options.retention(retention_days),
             wait_s=wait,
         )
+        dedup.check(index)
         try:
-            dedup.check(index)
             with dedup, output.file_progress("indexing", total_bytes(files)) as on_bytes:
                 lines = read_lines(files, id_field=id_field, on_bytes=on_bytes)
                 load.run(client, dedup, lines, index=index, backfill=backfill)

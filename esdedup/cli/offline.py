@@ -15,7 +15,7 @@ from esdedup.cli.feed import Files
 from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint import Fingerprinter
-from esdedup.ingest.articles import read_lines, total_bytes
+from esdedup.ingest.articles import check_readable, read_lines, total_bytes
 from esdedup.ingest.offline import cluster as cluster_lines
 from esdedup.simhash import to_hex
 
@@ -42,6 +42,7 @@ def cluster(
     """
     chosen = options.profile(profile, keywords, weights)
     fields = Fields(text=text_field, time=time_field or Fields.time)
+    check_readable(files)
     written = failed = 0
 
     def reject(rejected: ArticleRejected) -> None:

@@ -154,7 +154,8 @@ def _add_article_columns(table: Table, articles: Sequence[Article]) -> None:
 
 
 def _article_cells(article: Article) -> tuple[str, ...]:
-    source = article.source if isinstance(article.source, str) else ""
+    sources = article.source if isinstance(article.source, list) else [article.source]
+    source = ", ".join(str(each) for each in sources if each is not None)
     cells = (_moment(article.published_at), source, article.title or "", article.id)
     return tuple(
         escape("".join(character if character.isprintable() else " " for character in cell)) for cell in cells

@@ -59,12 +59,12 @@ class Articles:
                 answer = self._client.indices.get_mapping(index=index)
                 mappings = {name: each["mappings"] for name, each in answer.items()}
             except NotFoundError:
-                template = self._client.indices.simulate_index_template(name=index)["template"]
-                mappings = {index: template["mappings"]}
-                if not mappings[index]:
+                template = self._client.indices.simulate_index_template(name=index).get("template")
+                if template is None:
                     raise IndexNotReady(
                         f"there is no index {index!r}: make it with `esdedup setup {index}`"
                     ) from None
+                mappings = {index: template["mappings"]}
         wanted = dedup_properties(self._fields.dedup)[self._fields.dedup]["properties"]
         for name, mapping in mappings.items():
             found = mapping.get("properties", {}).get(self._fields.dedup, {}).get("properties", {})
@@ -150,16 +150,9 @@ class Articles:
                 )
             matching = [bucket["key"] for bucket in found["buckets"]]
             total = answer["hits"]["total"]["value"]
-        descending = sort == "similar-desc"
-        body = queries.largest_clusters(
-            matching, descending=descending, depth=page * size, fields=self._fields
-        )
-        answer = self._search(index, body)
+        answer, order_exact = self._largest_clusters(index, matching, sort == "similar-desc", page * size)
         found = answer["aggregations"]["roots"]
         roots = [bucket["key"] for bucket in found["buckets"]]
-        # Shards send their own best; only one shard, or all roots, make the order sure both ways.
-        certain = answer["_shards"]["total"] == 1 or not found["sum_other_doc_count"]
-        order_exact = certain or (descending and not found["doc_count_error_upper_bound"])
         on_page = roots[(page - 1) * size :]
         by_root: dict[str, Any] = {}
         if on_page:
@@ -169,11 +162,25 @@ class Articles:
         return (
             [by_root[root] for root in on_page if root in by_root],
             answer["hits"]["total"]["value"] if total is None else total,
-            len(roots) + bool(found["sum_other_doc_count"]) * queries.EXACT_ROWS
-            if matching is None
-            else len(matching),
+            answer["aggregations"]["rows"]["value"],
             order_exact,
         )
+
+    def _largest_clusters(
+        self, index: str, roots: list[str] | None, descending: bool, depth: int
+    ) -> tuple[Any, bool]:
+        """Answer the first roots by size, and whether their order is exact."""
+        answer: Any = None
+        # Several shards each know a part of every count: their own best ones do not tell the best.
+        for from_shard in (None, queries.MAX_ROOTS):
+            body = queries.largest_clusters(
+                roots, descending=descending, depth=depth, fields=self._fields, from_shard=from_shard
+            )
+            answer = self._search(index, body)
+            one_shard = answer["_shards"]["total"] == 1
+            if one_shard or not answer["aggregations"]["roots"]["doc_count_error_upper_bound"]:
+                return answer, True
+        return answer, False
 
     def _count_rows(self, index: str, query: Query | None, estimate: int) -> tuple[int, bool]:
         # The estimate is off by a few in a hundred at the most here.

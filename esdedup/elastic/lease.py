@@ -114,17 +114,15 @@ class Lease:
         """
         if time.monotonic() - self._renewed_at < self._ttl_s / 3:
             return
-        try:
-            with translated(f"renew the lease on the forest {self._forest!r}"):
+        with translated(f"renew the lease on the forest {self._forest!r}"):
+            try:
                 self._write(self._version, released=False)
-        except Exception as error:
-            if isinstance(error.__cause__, ConflictError):
+            except ConflictError as error:
                 raise self.lost() from error
-            raise
 
     def release(self) -> None:
         """Give the lease back; nothing happens if another process has taken it."""
-        with contextlib.suppress(ConflictError), translated(f"release the forest {self._forest!r}"):
+        with translated(f"release the forest {self._forest!r}"), contextlib.suppress(ConflictError):
             self._write(self._version, released=True)
 
     def lost(self) -> ForestLost:

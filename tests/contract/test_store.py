@@ -50,7 +50,9 @@ def elastic_stores(es: Elasticsearch) -> Iterator[Callable[[], tuple[str, Callab
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(any_arrivals, batch_sizes, st.sets(st.integers(0, 20)), st.sets(st.integers(0, 20)))
-@example([Arrival("00" * 8, NO_TIME), Arrival("00" * 8, 100), Arrival("00" * 7 + "01", 205)], [1], {0, 1}, set())
+@example(
+    [Arrival("00" * 8, NO_TIME), Arrival("00" * 8, 100), Arrival("00" * 7 + "01", 205)], [1], {0, 1}, set()
+)
 def test_elasticsearch_follows_the_laws(
     elastic_stores: Callable[[], tuple[str, Callable[[], ElasticStore]]],
     all_arrivals: list[Arrival],

@@ -31,7 +31,9 @@ def test_within_three_bits_a_key_is_shared(layout: Layout, value: int, flips: se
     other = value ^ sum(1 << bit for bit in flips)
     one, two = keys(layout, value, other)
     assert any(a == b for a, b in zip(one, two, strict=True))
-    assert set(layout.terms(np.array([value], np.uint64))[0]) & set(layout.terms(np.array([other], np.uint64))[0])
+    assert set(layout.terms(np.array([value], np.uint64))[0]) & set(
+        layout.terms(np.array([other], np.uint64))[0]
+    )
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)
@@ -39,7 +41,9 @@ def test_recall_against_exhaustive_search(layout: Layout) -> None:
     random = np.random.default_rng(5)
     base = random.integers(0, 2**64, 200, np.uint64)
     flips = np.uint64(1) << random.integers(0, 64, (200, 5), np.uint64)
-    values = np.concatenate((base, *(np.bitwise_xor.reduce(flips[:, :n], axis=1) ^ base for n in range(1, 6))))
+    values = np.concatenate(
+        (base, *(np.bitwise_xor.reduce(flips[:, :n], axis=1) ^ base for n in range(1, 6)))
+    )
     near = np.bitwise_count(values[:, None] ^ values[None, :]) <= 3
     table = layout.keys(values)
     shared = (table[:, None, :] == table[None, :, :]).any(axis=2)

@@ -41,7 +41,9 @@ def test_golden_vector_of_the_sample_corpus() -> None:
     texts = [article["text"] for article in sample.articles()]
     for profile, expected in (("classic", "4a1ce1ed491ae526"), ("keywords", "03208d6fb957ea6d")):
         bits = Fingerprinter(get_profile(profile)).fingerprint(texts).bits
-        assert f"{np.bitwise_xor.reduce(bits * np.arange(1, len(bits) + 1, dtype=np.uint64)):016x}" == expected
+        assert (
+            f"{np.bitwise_xor.reduce(bits * np.arange(1, len(bits) + 1, dtype=np.uint64)):016x}" == expected
+        )
 
 
 @pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
@@ -61,16 +63,22 @@ def test_texts_that_tell_nothing_have_none(profile: object, text: str) -> None:
     assert one(Fingerprinter(profile), text) is None  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("text", ["a" * 1_000_000, "好" * 1_000_000, "x\x00" * 100, "\ud800text that is long enough"])
+@pytest.mark.parametrize(
+    "text", ["a" * 1_000_000, "好" * 1_000_000, "x\x00" * 100, "\ud800text that is long enough"]
+)
 def test_odd_texts_have_one(text: str) -> None:
     assert one(Fingerprinter(CLASSIC), text) is not None
 
 
 def test_traditional_and_simplified_full_and_half_width_meet() -> None:
     fingerprinter = Fingerprinter(CLASSIC)
-    assert one(fingerprinter, "雲陵市地鐵七號線昨天清晨開始試運行") == one(fingerprinter, "云陵市地铁七号线昨天清晨开始试运行")
+    assert one(fingerprinter, "雲陵市地鐵七號線昨天清晨開始試運行") == one(
+        fingerprinter, "云陵市地铁七号线昨天清晨开始试运行"
+    )
     assert one(fingerprinter, "ＡＢＣ １２３ ｗｏｒｄｓ") == one(fingerprinter, "abc 123 words")
-    assert one(fingerprinter, "<p>Fish &amp; chips for <b>dinner</b></p>") == one(fingerprinter, "fish & chips for dinner")
+    assert one(fingerprinter, "<p>Fish &amp; chips for <b>dinner</b></p>") == one(
+        fingerprinter, "fish & chips for dinner"
+    )
 
 
 def test_features_add_up_to_the_fingerprint() -> None:
@@ -84,13 +92,22 @@ def test_features_add_up_to_the_fingerprint() -> None:
 
 def test_keywords_takes_the_heaviest() -> None:
     text = "apple apple banana cherry date elderberry"
-    few = Fingerprinter(KEYWORDS.with_changes(keyword_count=2, weighting=WordTable({"apple": 2, "date": 5}, default=1)))
-    assert [(each.word, each.count, each.weight) for each in few.features(text)] == [("date", 1, 5.0), ("apple", 2, 4.0)]
+    few = Fingerprinter(
+        KEYWORDS.with_changes(keyword_count=2, weighting=WordTable({"apple": 2, "date": 5}, default=1))
+    )
+    assert [(each.word, each.count, each.weight) for each in few.features(text)] == [
+        ("date", 1, 5.0),
+        ("apple", 2, 4.0),
+    ]
 
 
 def test_weights() -> None:
     tf = Fingerprinter(CLASSIC.with_changes(weighting=Tf()))
-    assert {each.word: each.weight for each in tf.features("one two two three")} == {"one": 1, "two": 2, "three": 1}
+    assert {each.word: each.weight for each in tf.features("one two two three")} == {
+        "one": 1,
+        "two": 2,
+        "three": 1,
+    }
     table = Fingerprinter(CLASSIC.with_changes(weighting=WordTable({"two": 0.5})))
     assert [(each.word, each.weight) for each in table.features("one two two three")] == [("two", 1.0)]
     idf = {each.word: each.weight for each in Fingerprinter(CLASSIC).features("我们讨论蛋白质结构问题")}
@@ -141,7 +158,8 @@ def jieba_cut() -> Callable[[str], list[str]]:
 
 
 @pytest.mark.parametrize(
-    "text", ["学习c++和c#语言 at&t", "长期long-term利率3.14%上升 a_b u.s. 2019-ncov", "1,000.5元-2.5%", "a..b --c"]
+    "text",
+    ["学习c++和c#语言 at&t", "长期long-term利率3.14%上升 a_b u.s. 2019-ncov", "1,000.5元-2.5%", "a..b --c"],
 )
 def test_compounds_are_cut_like_jieba(jieba_cut: Callable[[str], list[str]], text: str) -> None:
     assert cut(text) == jieba_cut(text)

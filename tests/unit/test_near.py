@@ -7,7 +7,10 @@ from esdedup.bands import FIVE_CHOOSE_TWO, FOUR_BLOCKS, TWO_LEVEL, Layout
 from esdedup.forest.near import HammingIndex
 
 values = st.lists(
-    st.one_of(st.integers(0, 2**64 - 1), st.sets(st.integers(0, 63), max_size=4).map(lambda bits: sum(1 << b for b in bits))),
+    st.one_of(
+        st.integers(0, 2**64 - 1),
+        st.sets(st.integers(0, 63), max_size=4).map(lambda bits: sum(1 << b for b in bits)),
+    ),
     max_size=40,
 )
 

@@ -79,5 +79,7 @@ def test_sentences_do_not_depend_on_the_batch(batch: list[str]) -> None:
     alone = [longest_sentences([text], max_length=5) for text in batch]
     assert sentences == [each[0] for each, _ in alone]
     assert letters.tolist() == [int(each[0]) for _, each in alone]
-    assert letters.tolist() == [sum(map(str.isalnum, text)) for text in batch] == count_letters(batch).tolist()
+    assert (
+        letters.tolist() == [sum(map(str.isalnum, text)) for text in batch] == count_letters(batch).tolist()
+    )
     assert all(len(sentence) <= 5 for sentence in sentences)

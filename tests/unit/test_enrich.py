@@ -1,0 +1,120 @@
+from typing import Any
+
+import pytest
+
+from esdedup import ArticleRejected, Fields
+from esdedup.enrich import Candidate, enriched, lone_root, read_action
+from esdedup.forest import NO_TIME, Assignment, Kind
+
+FIELDS = Fields()
+JOINED = Assignment(Kind.JOINED, "r" * 16, 7, 1_000)
+
+
+def candidate(action: Any, fields: Fields = FIELDS) -> Candidate:
+    read = read_action(action, fields, position=1)
+    assert isinstance(read, Candidate)
+    return read
+
+
+def enrich(action: Any, assignment: Assignment = JOINED, fields: Fields = FIELDS) -> dict[str, Any]:
+    return enriched(
+        candidate(action, fields),
+        assignment,
+        fields=fields,
+        profile="classic-1",
+        fingerprint="f" * 16,
+        bands=["0aa"],
+    )
+
+
+DEDUP = {
+    "fingerprint": "f" * 16,
+    "bands": ["0aa"],
+    "root": "r" * 16,
+    "profile": "classic-1",
+    "seq": 7,
+    "seen": 1_000,
+}
+
+
+def test_an_action_with_a_source() -> None:
+    action = {"_index": "news", "_id": "1", "_source": {"text": "hello", "n": 1}, "routing": "x"}
+    assert enrich(action) == {
+        "_index": "news",
+        "_id": "1",
+        "routing": "x",
+        "_source": {"text": "hello", "n": 1, "dedup": DEDUP},
+    }
+    assert action["_source"] == {"text": "hello", "n": 1}
+
+
+def test_a_flat_action_and_a_json_document() -> None:
+    assert enrich({"_id": "1", "text": "hello"})["_source"] == {"text": "hello", "dedup": DEDUP}
+    assert enrich('{"text": "hello"}') == {"_source": {"text": "hello", "dedup": DEDUP}}
+    assert enrich(b'{"text": "hello"}') == {"_source": {"text": "hello", "dedup": DEDUP}}
+
+
+@pytest.mark.parametrize("flat", [True, False])
+def test_an_update_that_carries_the_text(flat: bool) -> None:
+    body = {"doc": {"text": "hello"}, "upsert": {"text": "hello", "new": True}}
+    action = {"_op_type": "update", "_id": "1", **(body if flat else {"_source": body})}
+    assert enrich(action)["_source"] == {
+        "doc": {"text": "hello", "dedup": DEDUP},
+        "upsert": {"text": "hello", "new": True, "dedup": DEDUP},
+    }
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        {"_op_type": "delete", "_id": "1"},
+        {"_op_type": "update", "_id": "1", "doc": {"clicks": 3}},
+        {"_op_type": "update", "_id": "1", "script": {"source": "x"}},
+    ],
+)
+def test_what_passes_through(action: dict[str, Any]) -> None:
+    assert read_action(action, FIELDS, position=1) is action
+
+
+@pytest.mark.parametrize(
+    ("action", "article", "reason"),
+    [
+        ({"_id": "a"}, "a", "has no field 'text'"),
+        ({"_id": "a", "text": None}, "a", "has no field 'text'"),
+        ({"_id": "a", "text": 5}, "a", "is a number"),
+        ({"_id": "a", "text": ["x"]}, "a", "is a list"),
+        ({"_id": "a", "text": "x\ud800"}, "a", "lone surrogate"),
+        ({"_id": "a\ud800", "text": "x"}, "a\\ud800", "lone surrogate"),
+        ({"text": 5}, "action 1", "is a number"),
+        ({"_op_type": "upsert", "_id": "a"}, "a", "unknown operation"),
+        ("{", "action 1", "is not JSON"),
+        ("[]", "action 1", "has no field"),
+        (17, "action 1", "is a int"),
+    ],
+)
+def test_what_is_rejected(action: Any, article: str, reason: str) -> None:
+    with pytest.raises(ArticleRejected, match=reason) as caught:
+        read_action(action, FIELDS, position=1)
+    assert caught.value.article == article
+
+
+def test_without_a_fingerprint() -> None:
+    lone = Assignment(Kind.WITHOUT_FINGERPRINT, None, 9, NO_TIME)
+    dedup = enrich({"_index": "news", "_id": "1", "text": ""}, lone)["_source"]["dedup"]
+    assert dedup == {"root": lone_root("news", "1", seq=9), "profile": "classic-1", "seq": 9}
+    assert dedup["root"].startswith("~")
+    assert len(dedup["root"]) == 33
+
+
+def test_lone_roots_are_stable_and_distinct() -> None:
+    assert lone_root("news", "1", seq=1) == lone_root("news", "1", seq=2)
+    roots = [lone_root("news", "1", seq=1), lone_root("news", "2", seq=1), lone_root("other", "1", seq=1)]
+    roots += [lone_root("news", None, seq=1), lone_root("news", None, seq=2), lone_root(None, "1", seq=1)]
+    assert len(set(roots)) == len(roots)
+
+
+def test_other_field_names() -> None:
+    fields = Fields(text="body.plain", time="meta.date", dedup="near")
+    read = candidate({"_id": "1", "body": {"plain": "hello"}, "meta": {"date": 1000}}, fields)
+    assert (read.text, read.published_ms) == ("hello", 1000)
+    assert "near" in enrich({"_id": "1", "body": {"plain": "hello"}}, fields=fields)["_source"]

@@ -1,6 +1,6 @@
 # `make demo` and `make test` do all the set-up; see README.md.
 .DEFAULT_GOAL := help
-.PHONY: help env demo test check format clean
+.PHONY: help env demo test check static format clean
 
 # The first Python that is new enough; `make PYTHON=... env` takes another.
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -18,6 +18,7 @@ help:
 	@echo "make demo INPUT=FILE   the same with your own articles (JSON Lines)"
 	@echo "make test              the whole test suite, on a real node"
 	@echo "make check             formatter, linter, types, imports, fast tests"
+	@echo "make static            the same without the tests"
 	@echo "make env               only .venv, with everything installed"
 	@echo "make format            let the formatter and the linter mend what they can"
 
@@ -38,18 +39,20 @@ demo: env
 test: env
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
-check: env $(TREE)
+check: static
+	$(BIN)/python -m pytest -q tests/unit tests/contract -m "not node" $(PYTEST_ARGS)
+
+static: env $(TREE)
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	MYPYPATH=$(TREE) $(BIN)/mypy
 	cd $(TREE) && $(CURDIR)/$(BIN)/lint-imports --no-logo --config $(CURDIR)/pyproject.toml
-	$(BIN)/python -m pytest -q tests/unit tests/contract -m "not node" $(PYTEST_ARGS)
 
 format: env
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-$(TREE): $(wildcard esdedup/* ingest mappings)
+$(TREE): $(wildcard esdedup/*) ingest mappings
 	@rm -rf $@ && mkdir -p $@/esdedup
 	@ln -s $(addprefix $(CURDIR)/,$(filter-out esdedup/__pycache__,$(wildcard esdedup/*))) $(CURDIR)/ingest $(CURDIR)/mappings $@/esdedup/
 	@touch $@

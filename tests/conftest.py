@@ -92,7 +92,7 @@ def _container() -> Iterator[str]:
 
     from esdedup.node import DEFAULT_VERSION
 
-    image = f"docker.elastic.co/elasticsearch/elasticsearch:{DEFAULT_VERSION}"
+    image = f"elasticsearch:{DEFAULT_VERSION}"
     with ElasticSearchContainer(image, mem_limit="2g").with_env(
         "xpack.security.enabled", "false"
     ) as container:

@@ -28,7 +28,8 @@ from esdedup.fields import time_ms
 from esdedup.results import Article, Page, SimilarPage
 
 _WIDTH_WITHOUT_TERMINAL = 120
-_MAX_ID_WIDTH = 36
+_SOURCE_WIDTH = 20
+_MIN_TITLE_WIDTH = 12
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -110,12 +111,12 @@ def print_counts(title: str, counts: dict[str, Any]) -> None:
 
 def print_page(page: Page) -> None:
     """Print a page of the list as a table."""
+    screen = console()
     table = _table()
-    table.add_column("similar", justify="right", min_width=len("similar"))
-    _add_article_columns(table, page.rows)
+    table.add_column("similar", justify="right", no_wrap=True)
+    _add_article_columns(table, page.rows, screen.width)
     for row in page.rows:
         table.add_row(f"+{row.similar}" if row.similar else "", *_article_cells(row))
-    screen = console()
     screen.print(table)
     about = "" if page.total_rows_exact else "about "
     pages = -(-page.total_rows // page.size)
@@ -131,11 +132,11 @@ def print_page(page: Page) -> None:
 
 def print_similar(page: SimilarPage) -> None:
     """Print the similar articles as a table."""
+    screen = console()
     table = _table()
-    _add_article_columns(table, page.articles)
+    _add_article_columns(table, page.articles, screen.width)
     for article in page.articles:
         table.add_row(*_article_cells(article))
-    screen = console()
     if page.articles:
         screen.print(table)
     screen.print(f"{page.total:,} similar articles under root {page.root}")
@@ -145,12 +146,16 @@ def _table() -> Table:
     return Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
 
 
-def _add_article_columns(table: Table, articles: Sequence[Article]) -> None:
-    longest_id = max((len(article.id) for article in articles), default=2)
-    table.add_column("published", no_wrap=True, min_width=len("2026-01-01 00:00"))
-    table.add_column("source", max_width=20, no_wrap=True, overflow="ellipsis")
-    table.add_column("title", no_wrap=True, overflow="ellipsis")
-    table.add_column("id", overflow="fold", min_width=min(longest_id, _MAX_ID_WIDTH))
+def _add_article_columns(table: Table, articles: Sequence[Article], width: int) -> None:
+    """Add the columns of articles; the title gives way where the screen is narrow, an id never does."""
+    longest_id = max((len(article.id) for article in articles), default=0)
+    table.add_column("published", no_wrap=True)
+    table.add_column("source", max_width=_SOURCE_WIDTH, no_wrap=True, overflow="ellipsis")
+    taken = len("similar") + len("2026-01-01 00:00") + _SOURCE_WIDTH + longest_id + 4 * len("   ")
+    table.add_column(
+        "title", max_width=max(_MIN_TITLE_WIDTH, width - taken), no_wrap=True, overflow="ellipsis"
+    )
+    table.add_column("id", no_wrap=True, overflow="fold")
 
 
 def _article_cells(article: Article) -> tuple[str, ...]:

@@ -8,8 +8,9 @@ from elasticsearch import Elasticsearch
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from esdedup.elastic import forest_index
 from esdedup.elastic.forest_index import ElasticStore
-from esdedup.forest import NO_TIME, Store
+from esdedup.forest import NO_TIME
 from esdedup.forest.memory import MemoryStore
 from esdedup.profile import CLASSIC
 from tests.arrivals import (
@@ -72,6 +73,24 @@ def test_elasticsearch_follows_the_laws(
     store.close()
 
 
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(ordered_arrivals, batch_sizes)
+def test_the_limits_of_elasticsearch_cut_nothing_off(
+    elastic_stores: Callable[[], tuple[str, Callable[[], ElasticStore]]],
+    all_arrivals: list[Arrival],
+    sizes: list[int],
+) -> None:
+    """As if the limits were so low that every search, bulk and cache meets them."""
+    with pytest.MonkeyPatch.context() as patch:
+        for limit, low in (("_MAX_TERMS", 7), ("_MAX_HITS", 3), ("_BULK_NODES", 2), ("_MAX_RECENT", 4)):
+            patch.setattr(forest_index, limit, low)
+        _, open_store = elastic_stores()
+        store, model = open_store(), Model(AGING)
+        for batch in batches(all_arrivals, sizes):
+            assert_follows_model(store, model, batch)
+        store.close()
+
+
 @given(st.permutations(range(4)))
 def test_a_plan_committed_twice_is_the_same_as_once(order: list[int]) -> None:
     once, twice = MemoryStore(), MemoryStore()
@@ -88,7 +107,3 @@ def test_a_plan_committed_twice_is_the_same_as_once(order: list[int]) -> None:
     assert_follows_model(twice, model_twice, batch)
     assert_follows_model(once, model_once, batch)
     assert_follows_model(twice, model_twice, batch)
-
-
-def _is_store(store: MemoryStore) -> Store:
-    return store

@@ -232,7 +232,7 @@ def test_another_profile_is_refused(es: Elasticsearch, index_name: Names) -> Non
     with Dedup(es, forest=forest) as dedup:
         dedup.setup(index)
         list(dedup.enrich([{"_index": index, "_id": "1", "text": TEXT}]))
-    with pytest.raises(ForestMismatch, match="classic-1.*keywords-1"):
+    with pytest.raises(ForestMismatch, match=r"classic-1.*keywords-1"):
         list(Dedup(es, forest=forest, profile=KEYWORDS).enrich([{"_index": index, "_id": "1", "text": TEXT}]))
 
 
@@ -272,10 +272,13 @@ from elasticsearch import Elasticsearch
 from esdedup import Dedup
 from esdedup.elastic.client import connect
 dedup = Dedup(connect({elasticsearch_url!r}), forest={forest!r})
-print(*[one["_source"]["dedup"]["root"] for one in dedup.enrich([{{"_id": "1", "text": {TEXT!r}}}])], flush=True)
+for action in dedup.enrich([{{"_id": "1", "text": {TEXT!r}}}]):
+    print(action["_source"]["dedup"]["root"], flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
-    died = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    died = subprocess.run(
+        [sys.executable, "-c", program], check=False, capture_output=True, text=True, timeout=60
+    )
     assert died.returncode == -9
     started = time.monotonic()
     with Dedup(es, forest=forest) as dedup:

@@ -1,0 +1,110 @@
+"""The embedded Elasticsearch: start, find, stop."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from esdedup import NodeError, node
+from esdedup.elastic.client import connect
+from esdedup.node.distribution import full_version
+
+
+def test_data_outlive_a_node(tmp_path: Path) -> None:
+    cluster = node.start(tmp_path, port=0, lifetime_s=600, with_parent=True)
+    try:
+        with connect(cluster.url) as client:
+            client.index(index="kept", id="1", document={"a": 1})
+        with pytest.raises(NodeError, match=r"runs on .* already"):
+            node.start(tmp_path, port=0)
+        found = node.find(tmp_path)
+        assert found == cluster
+        assert cluster.is_running
+        assert all(psutil.Process(each.pid).is_running() for each in cluster.nodes)
+        listening = {each.laddr.ip for each in psutil.Process(cluster.nodes[0].pid).net_connections("tcp")}
+        assert {address.removeprefix("::ffff:") for address in listening} == {"127.0.0.1"}
+    finally:
+        assert node.stop(tmp_path)
+    assert not cluster.is_running
+    assert not node.stop(tmp_path)
+    again = node.start(tmp_path, port=0, lifetime_s=600, with_parent=True)
+    try:
+        with connect(again.url) as client:
+            assert client.get(index="kept", id="1")["_source"] == {"a": 1}
+    finally:
+        node.stop(tmp_path)
+
+
+def test_a_node_ends_with_its_time(tmp_path: Path) -> None:
+    cluster = node.start(tmp_path, port=0, lifetime_s=8, with_parent=True)
+    deadline = time.monotonic() + 30
+    while cluster.is_running and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert not cluster.is_running
+
+
+def test_a_node_ends_with_its_parent(tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from esdedup import node\n"
+        "cluster = node.start(Path(sys.argv[1]), port=0, lifetime_s=600, with_parent=True)\n"
+        "print(cluster.nodes[0].pid, flush=True)\n"
+        "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path)],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    pid = int(ended.stdout)
+    deadline = time.monotonic() + 30
+    while psutil.pid_exists(pid) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert not psutil.pid_exists(pid)
+
+
+def test_a_port_in_use(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(NodeError, match="is in use"):
+            node.start(tmp_path, port=taken.getsockname()[1])
+
+
+def test_a_node_that_cannot_start_says_why(tmp_path: Path) -> None:
+    with pytest.raises(NodeError, match="ended while it started"):
+        node.start(tmp_path, port=0, heap="1k")
+    assert node.find(tmp_path) is None or not node.find(tmp_path).is_running  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("version", ["7.17", "nonsense", "9.x.1"])
+def test_versions_that_cannot_be_embedded(version: str) -> None:
+    with pytest.raises(NodeError, match="cannot embed"):
+        full_version(version)
+
+
+def test_three_nodes_carry_on_without_one(tmp_path: Path) -> None:
+    cluster = node.start(tmp_path, port=0, node_count=3, heap="256m", lifetime_s=600, with_parent=True)
+    try:
+        with connect(cluster.url) as client:
+            assert client.cluster.health()["number_of_nodes"] == 3
+            client.indices.create(index="kept", settings={"number_of_replicas": 2})
+            client.cluster.health(index="kept", wait_for_status="green", timeout="60s")
+        os.kill(cluster.nodes[0].pid, signal.SIGKILL)
+        deadline = time.monotonic() + 10
+        while cluster.nodes[0].is_alive and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert cluster.url == cluster.nodes[1].url
+        with connect(cluster.url) as client:
+            client.cluster.health(wait_for_nodes="2", wait_for_status="yellow", timeout="60s")
+            client.index(index="kept", id="1", document={"a": 1})
+    finally:
+        node.stop(tmp_path)
+    assert not cluster.is_running

@@ -86,7 +86,7 @@ def download_progress() -> Iterator[
 
         @contextlib.contextmanager
         def one_file(name: str, size: int) -> Iterator[Callable[[int], None]]:
-            if not screen.is_terminal:
+            if not screen.is_terminal and name.endswith(".jar"):
                 say(f"  downloading {name} ({size / 1e6:.1f} MB)")
             progress.update(task, description=f"downloading {name}", visible=True)
             yield lambda count: progress.update(task, advance=count)

@@ -65,7 +65,6 @@ def choose(widths: Sequence[int], count: int) -> Layout:
 
     Raises:
         SettingError: The widths do not add up to 64.
-
     """
     blocks = _cut(widths, [(0, WIDTH_BITS)])
     name = "x".join((str(len(widths)), str(widths[0]))) if count == 1 else f"{len(widths)}choose{count}"
@@ -83,7 +82,6 @@ def two_level(width: int, then: int) -> Layout:
 
     Raises:
         SettingError: The widths do not divide 64, or what a block leaves of it.
-
     """
     whole = [(0, WIDTH_BITS)]
     tables = []

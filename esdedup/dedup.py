@@ -51,7 +51,6 @@ class Dedup:
 
         Raises:
             SettingError: A value is out of its range.
-
         """
         if not 1 <= batch_size <= 5_000:
             raise SettingError(f"batch_size is {batch_size}; it must be from 1 to 5,000")
@@ -108,7 +107,6 @@ class Dedup:
         Raises:
             IndexNotReady: It has such fields with another mapping.
             ServerError: Elasticsearch does not answer, or refuses.
-
         """
         return self._articles.setup(index)
 
@@ -118,7 +116,6 @@ class Dedup:
         Raises:
             IndexNotReady: It is missing, or lacks the fields.
             ServerError: Elasticsearch does not answer, or refuses.
-
         """
         self._articles.check(index)
 
@@ -146,7 +143,6 @@ class Dedup:
             IndexNotReady: An action's index lacks the fields.
             ForestError: The forest belongs to another process, or to another profile.
             ServerError: Elasticsearch does not answer, or refuses.
-
         """
         return self._enricher.enrich(
             actions, backfill=backfill, on_rejected=on_rejected, on_assigned=on_assigned
@@ -174,7 +170,6 @@ class Dedup:
             SettingError: The page lies too deep, or the query matches too much for this sort.
             IndexNotReady: The index is missing, or lacks the fields.
             ServerError: Elasticsearch does not answer, or refuses.
-
         """
         return self._articles.list_rows(index, query=query, sort=sort, page=page, size=size)
 
@@ -185,7 +180,6 @@ class Dedup:
             ArticleNotFound: No article has that id.
             IndexNotReady: The index is missing, or lacks the fields.
             ServerError: Elasticsearch does not answer, or refuses.
-
         """
         return self._articles.similar(index, article_id, page=page, size=size)
 

@@ -68,7 +68,6 @@ def read_action(action: BulkAction, fields: Fields, *, position: int) -> Candida
 
     Raises:
         ArticleRejected: It is no action, or the text is missing, or cannot be stored.
-
     """
     nameless = f"action {position}"
     if isinstance(action, str | bytes):

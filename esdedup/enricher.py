@@ -43,7 +43,6 @@ class Enricher:
             check_index: Called once for each index that articles go to, before the first one; raises
                 if they must not.
             batch_size: Articles that are assigned together.
-
         """
         self._profile = profile
         self._fields = fields

@@ -44,7 +44,6 @@ class ArticleRejected(EsdedupError):
     Attributes:
         article: The article's id, or the place where it stands (``FILE:LINE``) when it has none.
         reason: What is wrong with it, without any of its text.
-
     """
 
     def __init__(self, article: str, reason: str) -> None:

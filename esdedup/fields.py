@@ -17,7 +17,6 @@ class Fields:
 
     Raises:
         SettingError: A name is empty.
-
     """
 
     # What is fingerprinted.
@@ -67,7 +66,6 @@ def text_of(article: Mapping[str, Any], fields: Fields, *, name: str) -> str:
 
     Raises:
         ArticleRejected: It is missing, no string, or cannot be stored.
-
     """
     text = value_of(article, fields.text)
     if text is None:
@@ -83,7 +81,6 @@ def refuse_surrogates(value: str, *, what: str, name: str) -> None:
 
     Raises:
         ArticleRejected: It cannot.
-
     """
     try:
         value.encode()
@@ -97,7 +94,6 @@ def time_ms(value: object) -> int | None:
 
     Returns:
         Milliseconds since 1970; None for anything else.
-
     """
     if isinstance(value, bool):
         return None

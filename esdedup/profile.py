@@ -95,7 +95,6 @@ def get_profile(name: str) -> Profile:
 
     Raises:
         SettingError: There is none.
-
     """
     try:
         return PROFILES[name]

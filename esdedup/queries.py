@@ -25,7 +25,6 @@ def check_page(page: int, size: int) -> None:
 
     Raises:
         SettingError: It is not within the first 10,000 rows.
-
     """
     if page < 1 or size < 1:
         raise SettingError(f"page {page} of size {size}: both must be at least 1")
@@ -69,6 +68,11 @@ def list_rows(query: Query | None, *, sort: Sort, page: int, size: int, fields: 
     }
 
 
+def count_articles(query: Query | None, *, fields: Fields) -> dict[str, Any]:
+    """Count the articles that match."""
+    return {"query": within(query, fields), "size": 0, "track_total_hits": True}
+
+
 def count_rows(query: Query | None, *, fields: Fields) -> dict[str, Any]:
     """Count the rows: exactly while they are at most `EXACT_ROWS`, which shows as one more at the most."""
     return {
@@ -102,7 +106,7 @@ def matching_roots(query: Query, *, fields: Fields) -> dict[str, Any]:
     return {
         "query": within(query, fields),
         "size": 0,
-        "track_total_hits": True,
+        "track_total_hits": False,
         "aggs": {"roots": {"terms": {"field": fields.root, "size": MAX_ROOTS, "order": {"_key": "asc"}}}},
     }
 
@@ -123,7 +127,6 @@ def largest_clusters(
         depth: How many.
         fields: The articles'.
         from_shard: How many each shard sends. One shard is always right; several are when they send all.
-
     """
     by_count = [{"_count": "desc" if descending else "asc"}, {"_key": "asc"}]
     terms: dict[str, Any] = {"field": fields.root, "size": depth, "order": by_count}
@@ -132,7 +135,7 @@ def largest_clusters(
     return {
         "query": within(None, fields) if roots is None else {"terms": {fields.root: list(roots)}},
         "size": 0,
-        "track_total_hits": roots is None,
+        "track_total_hits": False,
         "aggs": {"roots": {"terms": terms}, "rows": _estimate_rows(fields)},
     }
 

@@ -57,7 +57,6 @@ def components(
 
     Returns:
         int64 ``(groups, width)``.
-
     """
     positive = np.add.reduceat(bits * weights[:, None], starts, axis=0)
     return 2 * positive - np.add.reduceat(weights, starts)[:, None]

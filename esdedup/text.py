@@ -86,7 +86,6 @@ def longest_sentences(texts: Sequence[str], *, max_length: int) -> tuple[list[st
 
     Returns:
         The sentences, and the number of letters and digits in each *whole text*, int64 ``(n,)``.
-
     """
     if not texts:
         return [], np.zeros(0, np.int64)

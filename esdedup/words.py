@@ -88,7 +88,6 @@ class WordTable:
 
         Raises:
             SettingError: A weight is negative, not finite, or too large to add up exactly.
-
         """
         for word, weight in [*weights.items(), ("default", default)]:
             if type(weight) not in {int, float} or not 0 <= weight <= 1e6:

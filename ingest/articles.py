@@ -52,7 +52,6 @@ def read_lines(
         paths: ``-`` is standard input. Gzip is recognised by its first bytes.
         id_field: Where an article has its id: a string or a whole number.
         on_bytes: Told how many bytes of the file (as it is on disk) were read since the last time.
-
     """
     # The place of each id, by the hash of the id: long ids cost no more memory than short ones.
     places: dict[int, tuple[str, int]] = {}
@@ -87,7 +86,6 @@ def check_readable(paths: Iterable[Path]) -> None:
 
     Raises:
         SettingError: One cannot.
-
     """
     for path in paths:
         if path != STANDARD_INPUT:

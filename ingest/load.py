@@ -64,7 +64,6 @@ class Load:
 
         Raises:
             EsdedupError: The run cannot go on; what was under way counts as failed.
-
         """
         started = time.monotonic()
         actions = dedup.enrich(

@@ -40,7 +40,6 @@ def cluster(
         use_time: Take the forest's time from the articles; else it has none, and nothing expires.
         retention: How long after an article its cluster stays open, with `use_time`.
         on_rejected: Told of each article that cannot be taken, and has no place in the result.
-
     """
     fingerprinter = Fingerprinter(profile)
     forest = Forest(

@@ -1,5 +1,6 @@
 """The user's article indices: their fields, and the answers read from them."""
 
+import dataclasses
 from typing import Any
 
 from elasticsearch import ApiError, Elasticsearch, NotFoundError
@@ -11,6 +12,18 @@ from esdedup.fields import Fields, value_of
 from esdedup.queries import Query, Sort
 from esdedup.results import Article, Page, Row, SimilarPage
 from esdedup.templates import article_index, dedup_properties
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Found:
+    """The rows of a page, before their counts are known."""
+
+    # The article that stands for each row.
+    hits: list[dict[str, Any]]
+    total_articles: int
+    # About how many rows there are on all pages.
+    estimated_rows: int
+    order_exact: bool
 
 
 class Articles:
@@ -28,7 +41,6 @@ class Articles:
 
         Raises:
             IndexNotReady: It has a field of that name with another mapping.
-
         """
         with translated(f"set up the index {index!r}"):
             if not self._client.indices.exists(index=index):
@@ -52,7 +64,6 @@ class Articles:
 
         Raises:
             IndexNotReady: The fields are missing, or of another type.
-
         """
         with translated(f"read the mapping of the index {index!r}"):
             try:
@@ -81,16 +92,15 @@ class Articles:
         if sort not in queries.SORTS:
             raise SettingError(f"there is no sort {sort!r}; there are {', '.join(queries.SORTS)}")
         queries.check_page(page, size)
-        by_count = sort.startswith("similar-")
-        find = self._rows_by_count if by_count else self._rows_in_order
-        hits, total_articles, estimate, order_exact = find(index, query, sort, page, size)
-        total_rows, exact = self._count_rows(index, query, estimate)
+        find = self._rows_by_count if sort.startswith("similar-") else self._rows_in_order
+        found = find(index, query, sort, page, size)
+        total_rows, exact = self._count_rows(index, query, found.estimated_rows)
         return Page(
-            rows=self._rows(index, query, hits),
+            rows=self._rows(index, query, found.hits),
             total_rows=total_rows,
             total_rows_exact=exact,
-            total_articles=total_articles,
-            order_exact=order_exact,
+            total_articles=found.total_articles,
+            order_exact=found.order_exact,
             page=page,
             size=size,
             sort=sort,
@@ -101,7 +111,6 @@ class Articles:
 
         Raises:
             ArticleNotFound: No article has that id, or it has no root.
-
         """
         queries.check_page(page, size)
         hits = self._search(index, queries.by_id(article_id, fields=self._fields))["hits"]["hits"]
@@ -123,48 +132,43 @@ class Articles:
             size=size,
         )
 
-    def _rows_in_order(
-        self, index: str, query: Query | None, sort: Sort, page: int, size: int
-    ) -> tuple[list[dict[str, Any]], int, int, bool]:
+    def _rows_in_order(self, index: str, query: Query | None, sort: Sort, page: int, size: int) -> _Found:
         body = queries.list_rows(query, sort=sort, page=page, size=size, fields=self._fields)
         answer = self._search(index, body)
-        return (
-            answer["hits"]["hits"],
-            answer["hits"]["total"]["value"],
-            answer["aggregations"]["rows"]["value"],
-            True,
+        return _Found(
+            hits=answer["hits"]["hits"],
+            total_articles=answer["hits"]["total"]["value"],
+            estimated_rows=answer["aggregations"]["rows"]["value"],
+            order_exact=True,
         )
 
-    def _rows_by_count(
-        self, index: str, query: Query | None, sort: Sort, page: int, size: int
-    ) -> tuple[list[dict[str, Any]], int, int, bool]:
-        total: int | None = None
-        matching: list[str] | None = None
-        if query is not None:
-            answer = self._search(index, queries.matching_roots(query, fields=self._fields))
-            found = answer["aggregations"]["roots"]
-            if found["sum_other_doc_count"]:
-                raise SettingError(
-                    f"the query matches more than {queries.MAX_ROOTS:,} clusters, too many to sort by their "
-                    "size: narrow the query, or sort by time or relevance"
-                )
-            matching = [bucket["key"] for bucket in found["buckets"]]
-            total = answer["hits"]["total"]["value"]
+    def _rows_by_count(self, index: str, query: Query | None, sort: Sort, page: int, size: int) -> _Found:
+        matching = None if query is None else self._matching_roots(index, query)
         answer, order_exact = self._largest_clusters(index, matching, sort == "similar-desc", page * size)
-        found = answer["aggregations"]["roots"]
-        roots = [bucket["key"] for bucket in found["buckets"]]
+        roots = [bucket["key"] for bucket in answer["aggregations"]["roots"]["buckets"]]
         on_page = roots[(page - 1) * size :]
-        by_root: dict[str, Any] = {}
+        hits: list[dict[str, Any]] = []
         if on_page:
-            body = queries.heads(on_page, query=query, fields=self._fields)
-            hits = self._search(index, body)["hits"]["hits"]
-            by_root = {hit["fields"][self._fields.root][0]: hit for hit in hits}
-        return (
-            [by_root[root] for root in on_page if root in by_root],
-            answer["hits"]["total"]["value"] if total is None else total,
-            answer["aggregations"]["rows"]["value"],
-            order_exact,
+            heads = self._search(index, queries.heads(on_page, query=query, fields=self._fields))
+            by_root = {self._root(hit): hit for hit in heads["hits"]["hits"]}
+            hits = [by_root[root] for root in on_page if root in by_root]
+        total = self._search(index, queries.count_articles(query, fields=self._fields))
+        return _Found(
+            hits=hits,
+            total_articles=total["hits"]["total"]["value"],
+            estimated_rows=answer["aggregations"]["rows"]["value"],
+            order_exact=order_exact,
         )
+
+    def _matching_roots(self, index: str, query: Query) -> list[str]:
+        answer = self._search(index, queries.matching_roots(query, fields=self._fields))
+        found = answer["aggregations"]["roots"]
+        if found["sum_other_doc_count"]:
+            raise SettingError(
+                f"the query matches more than {queries.MAX_ROOTS:,} clusters, too many to sort by size: "
+                "narrow the query, or sort by time or relevance"
+            )
+        return [bucket["key"] for bucket in found["buckets"]]
 
     def _largest_clusters(
         self, index: str, roots: list[str] | None, descending: bool, depth: int
@@ -195,7 +199,7 @@ class Articles:
     def _rows(self, index: str, query: Query | None, hits: list[dict[str, Any]]) -> list[Row]:
         if not hits:
             return []
-        roots = [hit["fields"][self._fields.root][0] for hit in hits]
+        roots = [self._root(hit) for hit in hits]
         body = queries.count_clusters(roots, query=query, fields=self._fields)
         buckets = self._search(index, body)["aggregations"]["roots"]["buckets"]
         counts = {
@@ -205,6 +209,11 @@ class Articles:
             Row(**self._article(hit), similar=counts[root][0], matching=counts[root][1])
             for hit, root in zip(hits, roots, strict=True)
         ]
+
+    def _root(self, hit: dict[str, Any]) -> str:
+        """Return the root of a hit of a collapsed search."""
+        root: str = hit["fields"][self._fields.root][0]
+        return root
 
     def _article(self, hit: dict[str, Any]) -> dict[str, Any]:
         source, fields = hit["_source"], self._fields

@@ -39,7 +39,6 @@ def connect(url: str, *, api_key: str | None = None, ca_certs: Path | None = Non
         SettingError: The address or the certificates make no sense.
         ServerUnavailable: Nothing answers, or not an Elasticsearch.
         ServerError: It refuses.
-
     """
     if ca_certs is not None and not ca_certs.exists():
         raise SettingError(f"there are no certificates at {ca_certs}")

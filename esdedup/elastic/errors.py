@@ -28,7 +28,6 @@ def translated(task: str) -> Iterator[None]:
         ServerUnavailable: Nothing answers, or no Elasticsearch.
         IndexNotReady: The index is missing.
         ServerError: Elasticsearch refused.
-
     """
     try:
         yield

@@ -66,7 +66,6 @@ class ElasticStore:
             ForestBusy: Another process owns it.
             ForestMismatch: It was made with another profile, or in an unknown format.
             ServerError: Elasticsearch does not answer, or refuses.
-
         """
         self._client = client.options(
             request_timeout=60, max_retries=5, retry_on_timeout=True, retry_on_status=(429, 502, 503, 504)

@@ -58,7 +58,6 @@ class Lease:
             client: Stays the caller's.
             forest: Name of the forest's index, which must exist.
             ttl_s: How long the claim holds without a renewal.
-
         """
         self._client = client
         self._forest = forest
@@ -85,7 +84,6 @@ class Lease:
 
         Raises:
             ForestBusy: Another process owns the forest, and still did after the wait.
-
         """
         deadline = time.monotonic() + wait_s
         with translated(f"take the lease on the forest {self._forest!r}"):
@@ -110,7 +108,6 @@ class Lease:
 
         Raises:
             ForestLost: Another process has taken it.
-
         """
         if time.monotonic() - self._renewed_at < self._ttl_s / 3:
             return

@@ -24,7 +24,6 @@ class Forest:
         Args:
             arrivals: In the order of their coming.
             now_ms: The clock: a time that lies more than a day after it is not believed.
-
         """
         if not len(arrivals):
             return []

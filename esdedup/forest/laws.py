@@ -28,7 +28,6 @@ def times(arrivals: Arrivals, state: State, *, now_ms: int) -> tuple[npt.NDArray
 
     Returns:
         The forest's time at each arrival, int64 ``(n,)``, and its origin.
-
     """
     believed = np.where(arrivals.times_ms <= now_ms + _DAY_MS, arrivals.times_ms, NO_TIME)
     moved = np.maximum.accumulate(np.concatenate(([state.time_ms], believed)))[1:]
@@ -48,7 +47,6 @@ def roots_in_conflict(
         aging: How long nodes live.
         state: The forest before the batch, with its origin.
         end_ms: The forest's time at the batch's end.
-
     """
     candidates = pairs_of(near.arrivals, near.node_ids)
     possible: dict[int, set[str]] = {}

@@ -95,7 +95,6 @@ class Aging:
 
     Raises:
         SettingError: A duration is not positive.
-
     """
 
     retention_ms: int

@@ -22,7 +22,6 @@ class HammingIndex:
         Args:
             max_distance_bits: Inclusive; must not be more than the layout finds.
             layout: The band keys that candidates share.
-
         """
         self._max_distance_bits = max_distance_bits
         self._layout = layout
@@ -51,7 +50,6 @@ class HammingIndex:
         Returns:
             Positions in `fingerprints` and rows near them, int64 ``(pairs,)`` each, without repeats,
             ordered by position, then by row.
-
         """
         keys = self._layout.keys(fingerprints)
         found = [np.zeros((2, 0), np.int64)]

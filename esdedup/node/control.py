@@ -106,14 +106,13 @@ def start(
         node_count: How many processes form the cluster.
         version: ``8.19``, ``9``, or a full version.
         heap: Memory of each node, as Java writes it.
-        lifetime_s: After this time it stops by itself.
+        lifetime_s: So long after it is up it stops by itself.
         with_parent: Stop when this process ends.
         timeout_s: How long to wait for an answer.
         progress: Told about downloads.
 
     Raises:
         NodeError: It runs already, its port is taken, or it does not come up.
-
     """
     version = full_version(version)
     distribution = install(version, progress=progress)

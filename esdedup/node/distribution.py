@@ -39,7 +39,6 @@ def full_version(version: str) -> str:
 
     Raises:
         NodeError: It is no version that can be embedded.
-
     """
     version = _NEWEST.get(version, version)
     if not re.fullmatch(r"(8\.19|9\.\d+)\.\d+", version):
@@ -55,7 +54,6 @@ def install(version: str, *, progress: Progress = no_progress) -> Path:
 
     Raises:
         NodeError: The jars cannot be had.
-
     """
     home = platformdirs.user_cache_path("esdedup") / "elasticsearch" / version
     if home.is_dir():

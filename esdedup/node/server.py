@@ -22,7 +22,7 @@ def main() -> None:
     parser.add_argument("--home", type=Path, required=True, help="has config/elasticsearch.yml")
     parser.add_argument("--name", required=True)
     parser.add_argument("--heap", required=True)
-    parser.add_argument("--lifetime-s", type=float, required=True)
+    parser.add_argument("--lifetime-s", type=float, required=True, help="from when it is up")
     parser.add_argument("--parent", type=int, help="stop when this process is no longer the parent")
     options = parser.parse_args()
 
@@ -35,9 +35,9 @@ def main() -> None:
 
     # The terminal's Ctrl-C is meant for the command in the foreground, not for its node.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    ends = time.monotonic() + options.lifetime_s
     _start_java(options.distribution, options.heap)
     node = _start_node(options.home, options.name)
+    ends = time.monotonic() + options.lifetime_s
     signal.signal(signal.SIGTERM, stop)
     while not stopping and time.monotonic() < ends:
         if options.parent is not None and os.getppid() != options.parent:

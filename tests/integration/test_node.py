@@ -42,7 +42,7 @@ def test_data_outlive_a_node(tmp_path: Path) -> None:
 
 
 def test_a_node_ends_with_its_time(tmp_path: Path) -> None:
-    cluster = node.start(tmp_path, port=0, lifetime_s=8, with_parent=True)
+    cluster = node.start(tmp_path, port=0, lifetime_s=3, with_parent=True)
     deadline = time.monotonic() + 30
     while cluster.is_running and time.monotonic() < deadline:
         time.sleep(0.2)

@@ -31,6 +31,7 @@ def one(fingerprinter: Fingerprinter, text: str) -> str | None:
         ("keywords", ZH, "f83440b36a618f6d"),
         ("keywords", EN, "639a6206834040ca"),
     ],
+    ids=["classic-zh", "classic-en", "keywords-zh", "keywords-en"],
 )
 def test_golden_vectors(profile: str, text: str, fingerprint: str) -> None:
     """A change here is a change of bits: every index made before no longer compares."""

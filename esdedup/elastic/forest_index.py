@@ -151,8 +151,8 @@ class ElasticStore:
     def commit(self, plan: Plan) -> None:
         """Write state and roots, then leaves."""
         self._lease.renew()
-        self._write([_state_document(plan.state), *map(self._document, plan.roots)])
-        self._write([self._document(leaf) for leaf in plan.leaves])
+        self._write([_state_document(plan.state), *self._documents(plan.roots)])
+        self._write(self._documents(plan.leaves))
         self._state = plan.state
         self._recent.put([*plan.roots, *plan.leaves])
         if len(self._recent) > _MAX_RECENT:
@@ -238,15 +238,17 @@ class ElasticStore:
                 return
             after = hits[-1]["sort"]
 
-    def _document(self, node: Node) -> _Document:
-        document: dict[str, Any] = {
-            "root": node.root,
-            "seq": node.seq,
-            "keys": self._profile.layout.terms(from_hex([node.id]))[0],
-        }
-        if node.seen_ms != NO_TIME:
-            document["seen"] = node.seen_ms
-        return node.id, document
+    def _documents(self, nodes: Sequence[Node]) -> list[_Document]:
+        """Write nodes as documents; a time that is not known is left out."""
+        keys = self._profile.layout.terms(from_hex(node.id for node in nodes))
+        return [
+            (
+                node.id,
+                {"root": node.root, "seq": node.seq, "keys": terms}
+                | ({} if node.seen_ms == NO_TIME else {"seen": node.seen_ms}),
+            )
+            for node, terms in zip(nodes, keys, strict=True)
+        ]
 
     def _write(self, documents: Sequence[_Document]) -> None:
         """Write documents, each acknowledged, again where the server was busy."""

@@ -15,7 +15,7 @@ from esdedup.errors import EsdedupError, SettingError
 from esdedup.fields import Fields
 from esdedup.forest import Aging, Forest
 from esdedup.profile import DEFAULT, Profile
-from esdedup.queries import Query, Sort
+from esdedup.queries import Query, Sort, check_index_name
 from esdedup.results import Page, SimilarPage
 
 
@@ -54,14 +54,7 @@ class Dedup:
         """
         if not 1 <= batch_size <= 5_000:
             raise SettingError(f"batch_size is {batch_size}; it must be from 1 to 5,000")
-        if (
-            not forest
-            or forest != forest.lower()
-            or any(character in forest for character in '\\/*?"<>| ,#:')
-        ):
-            raise SettingError(
-                f'{forest!r} cannot name an index: lower case, no white space or any of \\/*?"<>|,#:'
-            )
+        check_index_name(forest)
         self._client = client
         self._profile = profile
         self._fields = fields
@@ -134,7 +127,8 @@ class Dedup:
 
         Args:
             actions: What ``elasticsearch.helpers.bulk`` takes.
-            backfill: Take the forest's time from the articles instead of the clock.
+            backfill: Take the forest's time from the articles instead of the clock. It never goes back:
+                articles older than the retention, run through again, start anew.
             on_rejected: Told of each article that cannot be taken, which is left out; logs a warning
                 if not given.
             on_assigned: Told what became of each article, just before it is yielded.
@@ -184,6 +178,8 @@ class Dedup:
         return self._articles.similar(index, article_id, page=page, size=size)
 
     def _open_forest(self) -> Forest:
+        if self._store is not None and self._store.is_lost:
+            self._store = self._forest = None
         if self._forest is None:
             self._store = ElasticStore(
                 self._client, forest=self._forest_name, profile=self._profile, wait_s=self._wait_s

@@ -13,32 +13,15 @@ from esdedup.forest.model import NO_TIME, Assignment, Kind
 BulkAction = dict[str, Any] | str | bytes
 """What ``elasticsearch.helpers.bulk`` takes: an action as a dict, or a document as JSON."""
 
+MAX_ID_BYTES = 512
+"""Elasticsearch refuses longer ids, and with them the whole request."""
+
 # What of an action, beside its document, Elasticsearch's helpers understand.
-_META = frozenset(
-    [
-        "_op_type",
-        "_id",
-        "_index",
-        "_if_seq_no",
-        "_if_primary_term",
-        "_parent",
-        "_percolate",
-        "_retry_on_conflict",
-        "_routing",
-        "_timestamp",
-        "_type",
-        "_version",
-        "_version_type",
-        "if_seq_no",
-        "if_primary_term",
-        "parent",
-        "pipeline",
-        "retry_on_conflict",
-        "routing",
-        "version",
-        "version_type",
-    ]
-)
+_META = {"_op_type"} | {
+    *("_id", "_index", "_if_seq_no", "_if_primary_term", "_parent", "_percolate", "_retry_on_conflict"),
+    *("_routing", "_timestamp", "_type", "_version", "_version_type", "if_seq_no", "if_primary_term"),
+    *("parent", "pipeline", "retry_on_conflict", "routing", "version", "version_type"),
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -73,32 +56,31 @@ def read_action(action: BulkAction, fields: Fields, *, position: int) -> Candida
     if isinstance(action, str | bytes):
         try:
             action = {"_source": json.loads(action)}
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ArticleRejected(nameless, f"is not JSON: {error}") from error
     if not isinstance(action, dict):
         raise ArticleRejected(nameless, f"is a {type(action).__name__}, not a bulk action")
+    name = _name(action.get("_id"), nameless)
     operation = action.get("_op_type", "index")
-    article_id = action.get("_id")
-    name = nameless if article_id is None else str(article_id)
     if operation == "delete":
         return action
-    if operation not in {"index", "create", "update"}:
+    if not isinstance(operation, str) or operation not in {"index", "create", "update"}:
         raise ArticleRejected(name, f"has the unknown operation {operation!r}")
     meta = {key: value for key, value in action.items() if key in _META}
     body = action.get("_source")
     if not isinstance(body, Mapping):
         body = {key: value for key, value in action.items() if key not in _META}
-    article = body.get("doc") if operation == "update" else body
-    if operation == "update" and (not isinstance(article, Mapping) or value_of(article, fields.text) is None):
-        return action
-    if not isinstance(article, Mapping):
-        raise ArticleRejected(name, "its document is not an object")
-    refuse_surrogates(name, what="its id", name=name)
-    text = text_of(article, fields, name=name)
+    article: Any = body
+    if operation == "update":
+        parts = (body.get(part) for part in ("doc", "upsert"))
+        article = next((part for part in parts if _carries_text(part, fields)), None)
+        if article is None:
+            return action
+    refuse_surrogates(body, name=name)
     return Candidate(
         action={**meta, "_source": dict(body)},
         name=name,
-        text=text,
+        text=text_of(article, fields, name=name),
         published_ms=time_ms(value_of(article, fields.time)),
     )
 
@@ -124,11 +106,14 @@ def enriched(
         values["seen"] = assignment.time_ms
     source = action["_source"]
     if action.get("_op_type") == "update":
-        action["_source"] = source | {"doc": {**source["doc"], fields.dedup: values}}
-        if isinstance(source.get("upsert"), Mapping):
-            action["_source"]["upsert"] = {**source["upsert"], fields.dedup: values}
+        parts = {
+            part: _with_object(source[part], fields.dedup, values)
+            for part in ("doc", "upsert")
+            if _carries_text(source.get(part), fields)
+        }
+        action["_source"] = source | parts
     else:
-        action["_source"] = {**source, fields.dedup: values}
+        action["_source"] = _with_object(source, fields.dedup, values)
     return action
 
 
@@ -140,3 +125,25 @@ def lone_root(index: str | None, article_id: object, *, seq: int) -> str:
     name = ["seq", seq] if article_id is None else ["id", str(article_id)]
     digest = hashlib.blake2b(json.dumps([index, name]).encode(), digest_size=16)
     return f"~{digest.hexdigest()}"
+
+
+def _name(article_id: object, nameless: str) -> str:
+    """Return the id as a string, if it is one that Elasticsearch takes."""
+    if article_id is None:
+        return nameless
+    if isinstance(article_id, bool) or not isinstance(article_id, str | int) or article_id == "":
+        raise ArticleRejected(nameless, "its _id must be a string that is not empty, or a whole number")
+    name = str(article_id)
+    refuse_surrogates(name, name=name)
+    if len(name.encode()) > MAX_ID_BYTES:
+        raise ArticleRejected(nameless, f"its _id is longer than {MAX_ID_BYTES} bytes")
+    return name
+
+
+def _carries_text(part: object, fields: Fields) -> bool:
+    return isinstance(part, Mapping) and value_of(part, fields.text) is not None
+
+
+def _with_object(document: Mapping[str, Any], name: str, values: dict[str, Any]) -> dict[str, Any]:
+    """Return the document with the object; a key that means a field within it, as `dedup.root`, goes."""
+    return {key: value for key, value in document.items() if not key.startswith(f"{name}.")} | {name: values}

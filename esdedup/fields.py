@@ -16,7 +16,7 @@ class Fields:
     """The names of an article's fields; a dot leads into an object.
 
     Raises:
-        SettingError: A name is empty.
+        SettingError: A name is empty or used twice.
     """
 
     # What is fingerprinted.
@@ -31,10 +31,17 @@ class Fields:
     dedup: str = "dedup"
 
     def __post_init__(self) -> None:
-        for field in dataclasses.fields(self):
-            name = getattr(self, field.name)
-            if not name or any(not part for part in name.split(".")):
-                raise SettingError(f"the name of the {field.name} field is {name!r}; it must not be empty")
+        names = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        for what, name in names.items():
+            if not name or any(not part or part.startswith("_") for part in name.split(".")):
+                raise SettingError(
+                    f"{name!r} cannot name the {what} field: no part may be empty or start with _"
+                )
+            same = [other for other, taken in names.items() if taken == name and other != what]
+            if same:
+                raise SettingError(f"{name!r} names two fields: {what} and {same[0]}")
+            if what != "dedup" and name.split(".")[0] == self.dedup:
+                raise SettingError(f"{name!r} lies in the object {self.dedup!r}, which esdedup writes")
         if "." in self.dedup:
             raise SettingError(f"the dedup object {self.dedup!r} must stand at the top of the article")
 
@@ -65,28 +72,40 @@ def text_of(article: Mapping[str, Any], fields: Fields, *, name: str) -> str:
     """Return the text of an article; `name` stands for it in messages.
 
     Raises:
-        ArticleRejected: It is missing, no string, or cannot be stored.
+        ArticleRejected: It is missing, or no string.
     """
     text = value_of(article, fields.text)
     if text is None:
         raise ArticleRejected(name, f"has no field {fields.text!r} with its text")
     if not isinstance(text, str):
         raise ArticleRejected(name, f"its text in {fields.text!r} is a {_json_type(text)}, not a string")
-    refuse_surrogates(text, what=f"its text in {fields.text!r}", name=name)
     return text
 
 
-def refuse_surrogates(value: str, *, what: str, name: str) -> None:
-    """Make sure that a string can be written as UTF-8, in which other programs read the index.
+def refuse_surrogates(value: object, *, name: str) -> None:
+    """Make sure that all strings in `value` can be written as UTF-8, in which other programs read the index.
+
+    Args:
+        value: JSON.
+        name: Stands for the article in the message.
 
     Raises:
-        ArticleRejected: It cannot.
+        ArticleRejected: One cannot.
     """
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        reason = f"{what} has half a character (a lone surrogate), which UTF-8 cannot hold"
-        raise ArticleRejected(name.encode(errors="backslashreplace").decode(), reason) from None
+    if isinstance(value, str):
+        if not value.isascii():
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                reason = "has half a character (a lone surrogate), which UTF-8 cannot hold"
+                raise ArticleRejected(name.encode(errors="backslashreplace").decode(), reason) from None
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            refuse_surrogates(key, name=name)
+            refuse_surrogates(each, name=name)
+    elif isinstance(value, list | tuple):
+        for each in value:
+            refuse_surrogates(each, name=name)
 
 
 def time_ms(value: object) -> int | None:
@@ -101,8 +120,8 @@ def time_ms(value: object) -> int | None:
         return int(value) if abs(value) < 2**53 else None
     if isinstance(value, str):
         text = value.strip()
-        if text.removeprefix("-").isdecimal() and len(text) > 8:
-            return time_ms(int(text))
+        if text.removeprefix("-").isdecimal() and len(text) > len("20260101"):
+            return time_ms(int(text)) if len(text) < 20 else None
         try:
             value = datetime.fromisoformat(text)
         except ValueError:

@@ -20,6 +20,20 @@ EXACT_ROWS = 10_000
 """Up to here rows are counted, beyond it they are estimated."""
 
 
+def check_index_name(name: str) -> None:
+    """Refuse a name that no index can have, before it is sent.
+
+    Raises:
+        SettingError: Elasticsearch would refuse it, or take it for several indices.
+    """
+    is_bad = name in {"", ".", ".."} or name[0] in "_-+" or name != name.lower()
+    if is_bad or len(name.encode()) > 255 or any(character in '\\/*?"<>| ,#:' for character in name):
+        raise SettingError(
+            f"{name!r} cannot name one index: lower case, not beginning with _ - or +, "
+            'and without white space or any of \\ / * ? " < > | , # :'
+        )
+
+
 def check_page(page: int, size: int) -> None:
     """Refuse a page that Elasticsearch does not reach.
 
@@ -154,16 +168,22 @@ def heads(roots: Sequence[str], *, query: Query | None, fields: Fields) -> dict[
 
 
 def by_id(article_id: str, *, fields: Fields) -> dict[str, Any]:
-    """Ask for one article, whatever its routing."""
-    return {"query": {"ids": {"values": [article_id]}}, "size": 1, "_source": shown(fields)}
-
-
-def similar(root: str, *, but: str, page: int, size: int, fields: Fields) -> dict[str, Any]:
-    """Ask for the articles of a root, but one, newest first."""
+    """Ask for one article, whatever its routing; of several indices that have it, the last to arrive."""
     return {
-        "query": {
-            "bool": {"filter": [{"term": {fields.root: root}}], "must_not": [{"ids": {"values": [but]}}]}
-        },
+        "query": {"ids": {"values": [article_id]}},
+        "sort": [{fields.seq: {"order": "desc", "unmapped_type": "long", "missing": "_last"}}],
+        "size": 1,
+        "_source": shown(fields),
+    }
+
+
+def similar(
+    root: str, *, index: str, article_id: str, page: int, size: int, fields: Fields
+) -> dict[str, Any]:
+    """Ask for the articles of a root, newest first, but for the one that is asked about."""
+    itself = {"bool": {"filter": [{"term": {"_index": index}}, {"ids": {"values": [article_id]}}]}}
+    return {
+        "query": {"bool": {"filter": [{"term": {fields.root: root}}], "must_not": [itself]}},
         "sort": order("newest", fields),
         "from": (page - 1) * size,
         "size": size,

@@ -27,7 +27,14 @@ from esdedup.characters import (
     normal_forms,
 )
 
-_HIDDEN_MARKUP = re.compile(r"<!--.*?-->|<(script|style)\b.*?</\1\s*>", re.DOTALL | re.IGNORECASE)
+# What opens a part that no reader sees, and what closes it.
+_HIDDEN = (
+    (re.compile(r"<!--"), re.compile(r"-->")),
+    (re.compile(r"<script\b", re.IGNORECASE), re.compile(r"</script[^<>]{0,99}>", re.IGNORECASE)),
+    (re.compile(r"<style\b", re.IGNORECASE), re.compile(r"</style[^<>]{0,99}>", re.IGNORECASE)),
+)
+# Longer numbers are no characters, and Python refuses to read very long ones.
+_LONG_REFERENCE = re.compile(r"&#\d{9,};?")
 _BLOCK_TAG = re.compile(
     r"</?(?:p|div|br|li|ul|ol|h[1-6]|tr|table|blockquote|section|article|hr|dd|dt)\b[^<>]*>", re.IGNORECASE
 )
@@ -63,13 +70,27 @@ def normalise(texts: Sequence[str]) -> list[str]:
 
 def _strip_markup(text: str) -> str:
     if "<" in text:
-        text = _HIDDEN_MARKUP.sub(" ", text)
+        for opening, closing in _HIDDEN:
+            text = _without(text, opening, closing)
         text = _BLOCK_TAG.sub("\n", text)
         text = _TAG.sub("", text)
     if "&" in text:
-        text = html.unescape(text)
+        text = html.unescape(_LONG_REFERENCE.sub(" ", text))
     # The ellipsis is the one common character whose normal form is longer than itself.
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\u2026", "...")
+
+
+def _without(text: str, opening: re.Pattern[str], closing: re.Pattern[str]) -> str:
+    """Put a space for every part from `opening` to `closing`; one that is never closed stays.
+
+    One pass over the text, however often something is opened.
+    """
+    kept: list[str] = []
+    at = 0
+    while (start := opening.search(text, at)) and (end := closing.search(text, start.end())):
+        kept += (text[at : start.start()], " ")
+        at = end.end()
+    return "".join((*kept, text[at:]))
 
 
 def count_letters(texts: Sequence[str]) -> npt.NDArray[np.int64]:

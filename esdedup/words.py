@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import rjieba
 
+from esdedup.characters import normal_form
 from esdedup.errors import SettingError
 from esdedup.simhash import hash_bits, murmur64
 
@@ -87,12 +88,15 @@ class WordTable:
         """Keep a copy of `weights`.
 
         Raises:
-            SettingError: A weight is negative, not finite, or too large to add up exactly.
+            SettingError: A weight is negative, not finite, or too small or large to add up exactly.
         """
         for word, weight in [*weights.items(), ("default", default)]:
-            if type(weight) not in {int, float} or not 0 <= weight <= 1e6:
-                raise SettingError(f"the weight of {word!r} must be a number from 0 to 1,000,000")
-        self._weights = dict(weights)
+            if type(weight) not in {int, float} or not (weight == 0 or 1 / WEIGHT_SCALE <= weight <= 1e6):
+                raise SettingError(
+                    f"the weight of {word!r} must be 0, or a number from 0.000001 to 1,000,000"
+                )
+        # As the words of a text are met: whatever its case and width.
+        self._weights = {normal_form(word): weight for word, weight in weights.items()}
         self._default = default
 
     @property

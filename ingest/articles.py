@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from esdedup.enrich import MAX_ID_BYTES
 from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fields import refuse_surrogates
 
 STANDARD_INPUT = Path("-")
-# Elasticsearch takes no longer id.
-_MAX_ID_BYTES = 512
 _MAYBE_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _GZIP_MAGIC = b"\x1f\x8b"
 
@@ -54,7 +53,7 @@ def read_lines(
         on_bytes: Told how many bytes of the file (as it is on disk) were read since the last time.
     """
     # The place of each id, by the hash of the id: long ids cost no more memory than short ones.
-    places: dict[int, tuple[str, int]] = {}
+    places: dict[int, str] = {}
     for path in paths:
         name = "standard input" if path == STANDARD_INPUT else str(path)
         for number, line in _numbered_lines(path, name, on_bytes):
@@ -65,12 +64,11 @@ def read_lines(
             except ArticleRejected as rejected:
                 yield rejected
                 continue
-            first = places.setdefault(hash(read.id), (name, number))
-            if first != (name, number):
-                yield ArticleRejected(
-                    read.place, f"the id {read.id!r} was there before, on {first[0]}:{first[1]}"
-                )
+            key = hash(read.id)
+            if key in places:
+                yield ArticleRejected(read.place, f"the id {read.id!r} was there before, on {places[key]}")
                 continue
+            places[key] = read.place
             yield read
 
 
@@ -87,8 +85,14 @@ def check_readable(paths: Iterable[Path]) -> None:
     Raises:
         SettingError: One cannot.
     """
-    for path in paths:
-        if path != STANDARD_INPUT:
+    listed = list(paths)
+    if listed.count(STANDARD_INPUT) > 1:
+        raise SettingError("standard input can be read once only")
+    for path in listed:
+        if path == STANDARD_INPUT:
+            if sys.stdin is None:
+                raise SettingError("standard input is closed")
+        elif not path.is_fifo():  # a pipe that is opened and closed is lost to its writer
             try:
                 path.open("rb").close()
             except OSError as error:
@@ -140,11 +144,9 @@ def _read_line(line: bytes, place: str, id_field: str) -> Line:
             place, f"its id in {id_field!r} must be a string that is not empty, or a whole number"
         )
     if _MAYBE_SURROGATE.search(line):
-        refuse_surrogates(article_id, what="its id", name=place)
-        whole = json.dumps(article, ensure_ascii=False)
-        refuse_surrogates(whole, what="one of its strings", name=f"{place} (id {article_id!r})")
-    if len(article_id.encode()) > _MAX_ID_BYTES:
-        raise ArticleRejected(place, f"its id is longer than {_MAX_ID_BYTES} bytes")
+        refuse_surrogates([article_id, article], name=place)
+    if len(article_id.encode()) > MAX_ID_BYTES:
+        raise ArticleRejected(place, f"its id is longer than {MAX_ID_BYTES} bytes")
     return Line(place=place, id=article_id, article=article)
 
 

@@ -12,7 +12,6 @@ from esdedup.cli import demo, feed, node, offline, output, read
 from esdedup.errors import ArticleNotFound, EsdedupError, SettingError
 
 _SOME_FAILED, _USAGE, _UNAVAILABLE = 1, 2, 3
-_INTERRUPTED = 130
 
 app = typer.Typer(
     name="esdedup",
@@ -56,19 +55,29 @@ def main() -> NoReturn:
     logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s")
     # The client tells every failed attempt; what matters of it comes as our own error.
     logging.getLogger("elastic_transport").setLevel(logging.CRITICAL)
+    code = 0
     try:
-        app()
+        try:
+            app()
+        except SystemExit as finished:
+            code = finished.code if isinstance(finished.code, int) else 0
+        sys.stdout.flush()
     except EsdedupError as error:
         output.say(f"esdedup: {error}")
-        sys.exit(_exit_code(error))
-    except KeyboardInterrupt:
-        output.say("esdedup: interrupted")
-        sys.exit(_INTERRUPTED)
+        code = _exit_code(error)
     except BrokenPipeError:
-        # Whoever read the output has enough of it; Python must not complain when it flushes the rest.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
-    sys.exit(0)
+        # Whoever read the output has enough of it.
+        _forget_output()
+    except OSError as error:
+        _forget_output()
+        output.say(f"esdedup: cannot write: {error.strerror}")
+        code = _UNAVAILABLE
+    sys.exit(code)
+
+
+def _forget_output() -> None:
+    """Keep Python from complaining when it flushes at its end what nobody takes."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _exit_code(error: EsdedupError) -> int:

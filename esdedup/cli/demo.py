@@ -61,7 +61,8 @@ def demo(
 
 def _load(client: Elasticsearch, input_file: Path | None) -> Summary:
     # Anew every time, so that the demo shows the same whenever it runs.
-    client.options(ignore_status=404).indices.delete(index=[_INDEX, _FOREST])
+    for index in (_INDEX, _FOREST):
+        client.options(ignore_status=404).indices.delete(index=index)
     load = Load(on_rejected=output.say_rejected)
     with tempfile.TemporaryDirectory() as scratch:
         if input_file is None:

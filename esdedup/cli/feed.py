@@ -85,6 +85,9 @@ def index(
                 lines = read_lines(files, id_field=id_field, on_bytes=on_bytes)
                 load.run(client, dedup, lines, index=index, backfill=backfill)
             client.indices.refresh(index=index)
+        except KeyboardInterrupt:
+            output.say("interrupted: what was under way counts as failed; run it again, nothing is doubled")
+            raise
         finally:
             summary = dataclasses.asdict(load.summary)
             if json:

@@ -2,7 +2,9 @@
 
 import contextlib
 import json as jsonlib
+import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Annotated
 
@@ -51,7 +53,10 @@ def cluster(
         output.say_rejected(rejected)
 
     roots: set[str] = set()
-    with _opened(output_file) as target, output.file_progress("clustering", total_bytes(files)) as on_bytes:
+    with (
+        _opened(output_file, files) as target,
+        output.file_progress("clustering", total_bytes(files)) as on_bytes,
+    ):
         for row in cluster_lines(
             read_lines(files, id_field=id_field, on_bytes=on_bytes),
             profile=chosen,
@@ -79,6 +84,8 @@ def fingerprint(
 
     Two texts meet when their fingerprints differ in at most three bits; then they share a band.
     """
+    if sys.stdin is None:
+        raise SettingError("standard input is closed")
     text = sys.stdin.buffer.read().decode(errors="replace")
     fingerprinter = Fingerprinter(options.profile(profile, keywords, weights))
     chosen = fingerprinter.profile
@@ -121,10 +128,25 @@ def fingerprint(
     screen.print(table)
 
 
-def _opened(path: Path | None) -> contextlib.AbstractContextManager[IO[str]]:
+@contextlib.contextmanager
+def _opened(path: Path | None, inputs: list[Path]) -> Iterator[IO[str]]:
+    """Open what is written to; a file is put in its place when it is complete, and not before."""
     if path is None:
-        return contextlib.nullcontext(sys.stdout)
+        yield sys.stdout
+        return
+    if any(each.exists() and path.exists() and path.samefile(each) for each in inputs):
+        raise SettingError(f"{path} is read from: write to another file")
+    scratch = path if path.exists() and not path.is_file() else path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        return path.open("w", encoding="utf-8")
+        target = scratch.open("w", encoding="utf-8")
     except OSError as error:
         raise SettingError(f"cannot write to {path}: {error.strerror}") from error
+    try:
+        with target:
+            yield target
+        if scratch != path:
+            scratch.replace(path)
+    except BaseException:
+        if scratch != path:
+            scratch.unlink(missing_ok=True)
+        raise

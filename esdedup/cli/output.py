@@ -96,7 +96,12 @@ def download_progress() -> Iterator[
 
 def print_json(value: dict[str, Any]) -> None:
     """Print one JSON object on one line."""
-    typer.echo(json.dumps(value, ensure_ascii=False))
+    text = json.dumps(value, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half characters, from articles that did not come through esdedup
+        text = json.dumps(value)
+    typer.echo(text)
 
 
 def print_counts(title: str, counts: dict[str, Any]) -> None:

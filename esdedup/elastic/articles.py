@@ -32,6 +32,7 @@ class Articles:
     def __init__(self, client: Elasticsearch, *, fields: Fields) -> None:
         self._client = client
         self._fields = fields
+        self._readable: set[str] = set()
 
     def setup(self, index: str) -> bool:
         """Give `index` the fields that esdedup writes; make it if there is none.
@@ -41,7 +42,9 @@ class Articles:
 
         Raises:
             IndexNotReady: It has a field of that name with another mapping.
+            SettingError: No index can have that name.
         """
+        queries.check_index_name(index)
         with translated(f"set up the index {index!r}"):
             if not self._client.indices.exists(index=index):
                 self._client.indices.create(index=index, **article_index(self._fields))
@@ -63,28 +66,63 @@ class Articles:
         An index that does not exist yet is judged by the templates that will make it.
 
         Raises:
-            IndexNotReady: The fields are missing, or of another type.
+            IndexNotReady: The fields are missing, or of another type; or it is an alias of several
+                indices and none of them is the one to write to.
+            SettingError: No index can have that name.
         """
+        queries.check_index_name(index)
         with translated(f"read the mapping of the index {index!r}"):
-            try:
-                answer = self._client.indices.get_mapping(index=index)
-                mappings = {name: each["mappings"] for name, each in answer.items()}
-            except NotFoundError:
+            mappings = self._mappings(index)
+            if not mappings:
                 template = self._client.indices.simulate_index_template(name=index).get("template")
                 if template is None:
-                    raise IndexNotReady(
-                        f"there is no index {index!r}: make it with `esdedup setup {index}`"
-                    ) from None
+                    raise IndexNotReady(f"there is no index {index!r}: make it with `esdedup setup {index}`")
                 mappings = {index: template["mappings"]}
-        wanted = dedup_properties(self._fields.dedup)[self._fields.dedup]["properties"]
-        for name, mapping in mappings.items():
-            found = mapping.get("properties", {}).get(self._fields.dedup, {}).get("properties", {})
-            wrong = [field for field in wanted if found.get(field, {}).get("type") != wanted[field]["type"]]
+            if len(mappings) > 1:
+                aliases = self._client.indices.get_alias(name=index)
+                if not any(each["aliases"][index].get("is_write_index") for each in aliases.values()):
+                    raise IndexNotReady(
+                        f"{index!r} is an alias of {', '.join(sorted(mappings))}, "
+                        "and none of them is the one to write to"
+                    )
+        self._check_mappings(mappings)
+
+    def _check_readable(self, index: str) -> None:
+        """Make sure that every index behind the name has the fields: a list without it would be wrong."""
+        if not index:
+            raise SettingError("the name of the index is empty")
+        if index not in self._readable:
+            with translated(f"read the mapping of the index {index!r}"):
+                mappings = self._mappings(index)
+            if not mappings:
+                raise IndexNotReady(f"there is no index {index!r}")
+            self._check_mappings(mappings)
+            self._readable.add(index)
+
+    def _mappings(self, index: str) -> dict[str, dict[str, Any]]:
+        """Return the mapping of each index behind a name; none where there is none."""
+        try:
+            answer = self._client.indices.get_mapping(index=index)
+        except NotFoundError:
+            return {}
+        return {name: each["mappings"] for name, each in answer.items()}
+
+    def _check_mappings(self, mappings: dict[str, dict[str, Any]]) -> None:
+        name = self._fields.dedup
+        wanted = dedup_properties(name)[name]["properties"]
+        for index, mapping in mappings.items():
+            found = mapping.get("properties", {}).get(name, {}).get("properties", {})
+            wrong = [
+                f"{name}.{field}"
+                for field, how in wanted.items()
+                if found.get(field, {}).get("type") != how["type"]
+                or found[field].get("index") is False
+                or (found[field].get("doc_values") is False and how.get("doc_values") is not False)
+            ]
             if wrong:
                 raise IndexNotReady(
-                    f"the index {name!r} lacks the fields of esdedup (or has them with another type): "
-                    f"{', '.join(f'{self._fields.dedup}.{field}' for field in wrong)}. "
-                    f"Run `esdedup setup {name}` before anything is indexed."
+                    f"the index {index!r} lacks fields of esdedup, or has them with another mapping: "
+                    f"{', '.join(wrong)}. Run `esdedup setup {index}` before anything is indexed."
                 )
 
     def list_rows(self, index: str, *, query: Query | None, sort: Sort, page: int, size: int) -> Page:
@@ -92,6 +130,7 @@ class Articles:
         if sort not in queries.SORTS:
             raise SettingError(f"there is no sort {sort!r}; there are {', '.join(queries.SORTS)}")
         queries.check_page(page, size)
+        self._check_readable(index)
         find = self._rows_by_count if sort.startswith("similar-") else self._rows_in_order
         found = find(index, query, sort, page, size)
         total_rows, exact = self._count_rows(index, query, found.estimated_rows)
@@ -113,16 +152,22 @@ class Articles:
             ArticleNotFound: No article has that id, or it has no root.
         """
         queries.check_page(page, size)
+        if not article_id:
+            raise SettingError("the id of the article is empty")
+        self._check_readable(index)
         hits = self._search(index, queries.by_id(article_id, fields=self._fields))["hits"]["hits"]
         if not hits:
             raise ArticleNotFound(f"there is no article {article_id!r} in {index!r}")
-        root = value_of(hits[0]["_source"], self._fields.root)
+        itself = hits[0]
+        root = value_of(itself["_source"], self._fields.root)
         if root is None:
             raise ArticleNotFound(
                 f"the article {article_id!r} in {index!r} has no root: it was indexed without esdedup; "
                 "index it anew"
             )
-        body = queries.similar(root, but=article_id, page=page, size=size, fields=self._fields)
+        body = queries.similar(
+            root, index=itself["_index"], article_id=article_id, page=page, size=size, fields=self._fields
+        )
         found = self._search(index, body)["hits"]
         return SimilarPage(
             root=root,
@@ -229,14 +274,7 @@ class Articles:
         }
 
     def _search(self, index: str, body: dict[str, Any], *, filter_path: str | None = None) -> Any:
-        try:
-            with translated(f"search the index {index!r}"):
-                return self._client.options(request_timeout=60).search(
-                    index=index, body=body, filter_path=filter_path
-                )
-        except IndexNotReady:
-            raise
-        except Exception as error:
-            if self._fields.root in str(error) and isinstance(error.__cause__, ApiError):
-                self.check(index)
-            raise
+        with translated(f"search the index {index!r}"):
+            return self._client.options(request_timeout=60).search(
+                index=index, body=body, filter_path=filter_path, allow_partial_search_results=False
+            )

@@ -42,11 +42,17 @@ def connect(url: str, *, api_key: str | None = None, ca_certs: Path | None = Non
     """
     if ca_certs is not None and not ca_certs.exists():
         raise SettingError(f"there are no certificates at {ca_certs}")
+    if api_key is not None and (not api_key.isascii() or not api_key.isprintable() or " " in api_key):
+        raise SettingError("the API key has characters that no API key has (a line break perhaps)")
     given: dict[str, Any] = {"ca_certs": str(ca_certs)} if ca_certs else {}
     try:
         client = Elasticsearch(url, api_key=api_key, transport_class=_AnyVersionTransport, **given)
     except (ValueError, OSError) as error:
-        raise SettingError(f"cannot use the address of the server: {error}") from error
+        # What the client says may quote the password.
+        raise SettingError(
+            "cannot connect as told: the address must be like https://localhost:9200, or with "
+            "USER:PASSWORD@ before the host, percent-encoded; certificates must be PEM"
+        ) from error
     with translated("reach Elasticsearch"):
         try:
             client.cluster.health(timeout="1s")

@@ -41,6 +41,11 @@ def translated(task: str) -> Iterator[None]:
         if error.meta.status in _UNAVAILABLE_STATUS:
             raise ServerUnavailable(f"cannot {task}: {reason(error)}") from error
         raise ServerError(f"cannot {task}: {reason(error)} (status {error.meta.status})") from error
+    except elastic_transport.TlsError as error:
+        raise ServerUnavailable(
+            f"cannot {task}: no secure connection ({_first_line(error.message)}); "
+            "check the address and the certificates"
+        ) from error
     except elastic_transport.ConnectionTimeout as error:
         raise ServerUnavailable(f"cannot {task}: the server did not answer in time") from error
     except elastic_transport.ConnectionError as error:
@@ -64,7 +69,10 @@ def reason(error: ApiError) -> str:
         reasons = [each["reason"] for each in causes if isinstance(each, dict) and each.get("reason")]
         if reasons:
             return _first_line(reasons[-1] if cause.get("reason") == "all shards failed" else reasons[0])
-    return _first_line(str(cause or error.message))
+    if cause:
+        return _first_line(str(cause))
+    # A HEAD request is refused without a word.
+    return _first_line(error.message) if error.message not in {"", "None"} else "the server gives no reason"
 
 
 def _first_line(text: str) -> str:

@@ -10,7 +10,7 @@ from elasticsearch import ApiError, Elasticsearch
 
 from esdedup.elastic.errors import translated
 from esdedup.elastic.lease import Lease
-from esdedup.errors import ForestMismatch, ServerUnavailable
+from esdedup.errors import ForestError, ForestMismatch, ServerUnavailable
 from esdedup.forest.laws import LeafCounts
 from esdedup.forest.memory import Nodes
 from esdedup.forest.model import NO_TIME, Aging, Arrivals, Near, Node, Plan, State
@@ -73,6 +73,7 @@ class ElasticStore:
         self._forest = forest
         self._profile = profile
         self._recent = self._nothing_recent()
+        self._commit_failed = False
         self._open_index()
         self._lease = Lease(self._client, forest=forest, ttl_s=lease_ttl_s)
         if not self._lease.acquire(wait_s=wait_s):
@@ -85,8 +86,19 @@ class ElasticStore:
         self._refresh()
         self._lease.release()
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether another process has taken the forest; nothing can be done with it here any more."""
+        return self._lease.is_lost
+
     def state(self) -> State:
         """Return the state of the last plan that was committed."""
+        if self._commit_failed:
+            # Any part of the plan may have been written: what the index holds is the truth now.
+            self._lease.renew()
+            self._refresh()
+            self._state = self._read_state()
+            self._commit_failed = False
         return self._state
 
     def find_near(self, arrivals: Arrivals, *, aging: Aging, state: State) -> Near:
@@ -118,41 +130,48 @@ class ElasticStore:
         """Count the live leaves of `roots`; those that live through the batch are counted as one."""
         # After a refresh the index knows everything, and no leaf is counted twice or not at all.
         self._refresh()
-        last_to_expire = end_ms - aging.retention_ms
         counts: dict[str, collections.Counter[int]] = {root: collections.Counter() for root in roots}
-        expiring: dict[str, Any] = {
-            "filter": {"range": {"seen": {"lte": last_to_expire}}},
-            "aggs": {"seen": {"terms": {"field": "seen", "size": 1000}}},
-        }
-        # Each root may have a bucket for every value of `seen` that expires within the batch.
+        # Only those that expire within the batch are told apart: one bucket a step of `seen`.
         span_ms = max(0, end_ms - state.time_ms) if state.time_ms != NO_TIME else 0
-        at_once = max(1, _MAX_BUCKETS // (3 + min(1000, span_ms // aging.granularity_ms + 1)))
-        for chunk in _chunks(sorted(roots), min(at_once, _MAX_HITS)):
-            is_leaf = {
-                "bool": {
-                    "filter": [{"terms": {"root": chunk}}, *_live(aging, state)],
-                    "must_not": {"ids": {"values": chunk}},
-                }
+        steps = min(span_ms // aging.granularity_ms + 2, _MAX_BUCKETS // 2)
+        expiring: dict[str, Any] = {
+            "filter": {"range": {"seen": {"lte": end_ms - aging.retention_ms}}},
+            "aggs": {"seen": {"terms": {"field": "seen", "size": steps}}},
+        }
+        for chunk in _chunks(sorted(roots), max(1, _MAX_BUCKETS // (steps + 2))):
+            leaves = {
+                "filter": [{"terms": {"root": chunk}}, *_live(aging, state)],
+                "must_not": {"ids": {"values": chunk}},
             }
-            aggs: dict[str, Any] = {
-                "roots": {"terms": {"field": "root", "size": len(chunk)}, "aggs": {"expiring": expiring}}
-            }
+            by_root = {"terms": {"field": "root", "size": len(chunk)}, "aggs": {"expiring": expiring}}
             with translated(f"count leaves in the forest {self._forest!r}"):
                 answer = self._client.search(
-                    index=self._forest, query=is_leaf, aggs=aggs, size=0, allow_partial_search_results=False
+                    index=self._forest,
+                    query={"bool": leaves},
+                    aggs={"roots": by_root},
+                    size=0,
+                    allow_partial_search_results=False,
                 )
             for bucket in answer["aggregations"]["roots"]["buckets"]:
-                leaves = counts[bucket["key"]]
-                for seen in bucket["expiring"]["seen"]["buckets"]:
-                    leaves[seen["key"]] = seen["doc_count"]
-                leaves[_SHARED_SEEN] = bucket["doc_count"] - leaves.total()
+                counted = counts[bucket["key"]]
+                if bucket["expiring"]["seen"]["sum_other_doc_count"]:
+                    raise ForestError(
+                        f"cannot count the leaves of {bucket['key']}: they expire at more than {steps:,} "
+                        "different times within one batch; use smaller batches"
+                    )
+                counted.update(
+                    {each["key"]: each["doc_count"] for each in bucket["expiring"]["seen"]["buckets"]}
+                )
+                counted[_SHARED_SEEN] = bucket["doc_count"] - counted.total()
         return counts
 
     def commit(self, plan: Plan) -> None:
         """Write state and roots, then leaves."""
         self._lease.renew()
+        self._commit_failed = True
         self._write([_state_document(plan.state), *self._documents(plan.roots)])
         self._write(self._documents(plan.leaves))
+        self._commit_failed = False
         self._state = plan.state
         self._recent.put([*plan.roots, *plan.leaves])
         if len(self._recent) > _MAX_RECENT:
@@ -172,7 +191,12 @@ class ElasticStore:
                     # Another process was faster.
                     if error.error != "resource_already_exists_exception":
                         raise
-            mappings = self._client.indices.get_mapping(index=self._forest)[self._forest]["mappings"]
+            answer = self._client.indices.get_mapping(index=self._forest)
+        if self._forest not in answer:
+            raise ForestMismatch(
+                f"{self._forest!r} is an alias of {', '.join(answer)}: name the index itself"
+            )
+        mappings = answer[self._forest]["mappings"]
         found = mappings.get("_meta", {}).get("esdedup")
         if found is None:
             raise ForestMismatch(f"the index {self._forest!r} is no forest of esdedup; name another one")

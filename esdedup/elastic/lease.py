@@ -5,7 +5,6 @@ every owner. The owner writes nodes through an alias that carries the epoch; who
 the alias on, so that a stale owner's writes are refused.
 """
 
-import contextlib
 import dataclasses
 import os
 import secrets
@@ -67,6 +66,7 @@ class Lease:
         self._since_s = 0.0
         self._renewed_at = 0.0
         self.epoch = 0
+        self.is_lost = False
 
     @property
     def alias(self) -> str:
@@ -87,21 +87,21 @@ class Lease:
         """
         deadline = time.monotonic() + wait_s
         with translated(f"take the lease on the forest {self._forest!r}"):
+            before, version = self._read()
             while True:
-                owner, version = self._read()
-                if owner is None or owner.is_gone:
-                    self.epoch = 1 if owner is None else owner.epoch + 1
+                if before is None or before.is_gone:
+                    self.epoch = 1 if before is None else before.epoch + 1
                     self._since_s = time.time()
-                    with contextlib.suppress(ConflictError):
-                        self._write(version, released=False)
+                    if self._write(version, released=False):
                         self._move_alias()
-                        return owner is None or owner.released
+                        return before is None or before.released
                 elif time.monotonic() >= deadline:
                     raise ForestBusy(
-                        f"the forest {self._forest!r} is in use: {owner.describe()}. "
+                        f"the forest {self._forest!r} is in use: {before.describe()}. "
                         "Wait for it (--wait), or name another forest (--forest)."
                     )
                 time.sleep(min(_POLL_S, max(0.0, deadline - time.monotonic())))
+                before, version = self._read()
 
     def renew(self) -> None:
         """Renew the lease when a third of its time is over.
@@ -112,18 +112,17 @@ class Lease:
         if time.monotonic() - self._renewed_at < self._ttl_s / 3:
             return
         with translated(f"renew the lease on the forest {self._forest!r}"):
-            try:
-                self._write(self._version, released=False)
-            except ConflictError as error:
-                raise self.lost() from error
+            if not self._write(self._version, released=False):
+                raise self.lost()
 
     def release(self) -> None:
         """Give the lease back; nothing happens if another process has taken it."""
-        with translated(f"release the forest {self._forest!r}"), contextlib.suppress(ConflictError):
+        with translated(f"release the forest {self._forest!r}"):
             self._write(self._version, released=True)
 
     def lost(self) -> ForestLost:
-        """Make the error that says who has it now."""
+        """Take note that the forest is another's; return the error that says whose."""
+        self.is_lost = True
         owner, _ = self._read()
         now = owner.describe() if owner else "nobody owns it now"
         return ForestLost(f"this process has lost the forest {self._forest!r} to another: {now}")
@@ -136,7 +135,8 @@ class Lease:
         version = {"if_seq_no": answer["_seq_no"], "if_primary_term": answer["_primary_term"]}
         return Owner(**answer["_source"]["lease"]), version
 
-    def _write(self, version: dict[str, int], *, released: bool) -> None:
+    def _write(self, version: dict[str, int], *, released: bool) -> bool:
+        """Write the lease if it still has that version; return whether it is ours now."""
         started_at = time.monotonic()
         owner = Owner(
             token=self._token,
@@ -150,10 +150,17 @@ class Lease:
         )
         document = {"lease": dataclasses.asdict(owner)}
         condition: dict[str, Any] = dict(version) if version else {"op_type": "create"}
-        answer = self._client.index(index=self._forest, id=LEASE_ID, document=document, **condition)
-        self._version = {"if_seq_no": answer["_seq_no"], "if_primary_term": answer["_primary_term"]}
+        try:
+            answer = self._client.index(index=self._forest, id=LEASE_ID, document=document, **condition)
+            self._version = {"if_seq_no": answer["_seq_no"], "if_primary_term": answer["_primary_term"]}
+        except ConflictError:
+            # A request whose answer was lost is sent again, and then meets what it wrote itself.
+            found, self._version = self._read()
+            if found is None or (found.token, found.epoch) != (self._token, self.epoch):
+                return False
         # Counted from before the request: the lease must never seem longer here than it is there.
         self._renewed_at = started_at
+        return True
 
     def _move_alias(self) -> None:
         stale = self._client.indices.get_alias(index=self._forest)[self._forest]["aliases"]

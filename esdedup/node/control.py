@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -19,7 +20,7 @@ import platformdirs
 import psutil
 import pydantic
 
-from esdedup.errors import NodeError
+from esdedup.errors import NodeError, SettingError
 from esdedup.node.distribution import DEFAULT_VERSION, Progress, full_version, install, no_progress
 
 DEFAULT_PORT = 9200
@@ -35,7 +36,7 @@ class RunningNode(pydantic.BaseModel, frozen=True):
     """One process of a running cluster."""
 
     name: str
-    pid: int
+    pid: int = pydantic.Field(gt=0)
     # When the process began, seconds since 1970: tells it from a later one with the same pid.
     started_at: float
     url: str
@@ -47,7 +48,7 @@ class RunningNode(pydantic.BaseModel, frozen=True):
             process = psutil.Process(self.pid)
             same = abs(process.create_time() - self.started_at) < _SAME_START_S
             return same and process.status() != psutil.STATUS_ZOMBIE
-        except psutil.NoSuchProcess:
+        except psutil.Error:
             return False
 
 
@@ -83,7 +84,7 @@ def find(data: Path) -> Cluster | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:
-        raise NodeError(f"cannot read {data / _STATE_FILE}: {error}; delete it if no node runs") from error
+        raise NodeError(f"cannot read {data / _STATE_FILE}: delete it if no node runs on {data}") from error
 
 
 def start(
@@ -112,12 +113,18 @@ def start(
         progress: Told about downloads.
 
     Raises:
+        SettingError: A version, port or amount of memory makes no sense.
         NodeError: It runs already, its port is taken, or it does not come up.
     """
     version = full_version(version)
+    if not re.fullmatch(r"[1-9]\d*[kmgKMG]", heap):
+        raise SettingError(f"{heap!r} is no amount of memory: write 512m or 2g")
     distribution = install(version, progress=progress)
     data = data.resolve()
-    data.mkdir(parents=True, exist_ok=True)
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise NodeError(f"cannot make the directory {data}: {error.strerror}") from error
     with filelock.FileLock(data / "control.lock"):
         running = find(data)
         if running is not None and running.is_running:
@@ -188,7 +195,7 @@ def _http_ports(port: int, count: int) -> list[int]:
         return _free_ports(count)
     ports = list(range(port, port + count))
     if not 1 <= ports[0] <= ports[-1] <= 65535:
-        raise NodeError(f"port {port} is out of range")
+        raise SettingError(f"port {port} and those after it for {count} nodes must be from 1 to 65535")
     for one in ports:
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -282,5 +289,8 @@ def _wait_until_ready(
                 time.sleep(0.2)
 
 
-def _tail(log: Path, count: int = 15) -> str:
-    return "\n".join(log.read_text(errors="replace").splitlines()[-count:])
+def _tail(log: Path, count: int = 8) -> str:
+    lines = log.read_text(errors="replace").splitlines()
+    # The frames of a stack trace say nothing to whoever started the node.
+    telling = [line for line in lines if not line.lstrip().startswith(("at ", "File ", "...", "^"))]
+    return "\n".join(telling[-count:])

@@ -15,7 +15,7 @@ import platformdirs
 import requests
 from jgo.maven import PythonResolver
 
-from esdedup.errors import NodeError
+from esdedup.errors import NodeError, SettingError
 
 DEFAULT_VERSION = "9.5.3"
 # What `--version 8.19` or `--version 9` stands for.
@@ -38,11 +38,13 @@ def full_version(version: str) -> str:
     """Complete a version such as ``8.19``.
 
     Raises:
-        NodeError: It is no version that can be embedded.
+        SettingError: It is no version that can be embedded.
     """
     version = _NEWEST.get(version, version)
     if not re.fullmatch(r"(8\.19|9\.\d+)\.\d+", version):
-        raise NodeError(f"cannot embed Elasticsearch {version!r}: give 8.19, 9, or a full version of these")
+        raise SettingError(
+            f"cannot embed Elasticsearch {version!r}: give 8.19, 9, or a full version of these"
+        )
     return version
 
 

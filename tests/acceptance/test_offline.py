@@ -157,3 +157,27 @@ def test_a_reader_that_goes_away(corpus: Path) -> None:
     assert done.stdout.count("\n") == 1
     assert "Traceback" not in done.stderr
     assert "BrokenPipe" not in done.stderr
+
+
+def test_the_input_is_never_written_to(run: Run, corpus: Path, tmp_path: Path) -> None:
+    before = corpus.read_bytes()
+    result = run("cluster", corpus, "--output", corpus)
+    assert (result.code, "is read from" in result.err) == (2, True)
+    assert corpus.read_bytes() == before
+    assert run("cluster", corpus, corpus, "--output", "roots.jsonl").code == 1
+    rows = (tmp_path / "roots.jsonl").read_text().splitlines()
+    assert len(rows) == len({json.loads(row)["id"] for row in rows}) == before.count(b"\n")
+    assert {each.name for each in tmp_path.iterdir()} == {"sample.jsonl", "roots.jsonl"}
+
+
+def test_a_full_disk(run: Run, corpus: Path) -> None:
+    result = run("cluster", corpus, "--output", "/dev/full")
+    assert (result.code, "No space left" in result.err) == (3, True)
+    esdedup = Path(sys.executable).parent / "esdedup"
+    shell = f"'{esdedup}' cluster '{corpus}' > /dev/full"
+    done = subprocess.run(["bash", "-c", shell], check=False, capture_output=True, text=True)
+    assert (done.returncode, "Traceback" in done.stderr) == (3, False)
+    closed = subprocess.run(
+        ["bash", "-c", f"'{esdedup}' fingerprint <&-"], check=False, capture_output=True, text=True
+    )
+    assert (closed.returncode, "standard input is closed" in closed.stderr) == (2, True)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
+import pytest
 from elasticsearch import Elasticsearch
 
 from esdedup import sample
@@ -74,6 +76,16 @@ def test_index_list_similar(run: Run, es: Elasticsearch, elasticsearch_url: str,
     people = run("similar", "--index", index, "--id", head["id"], url=elasticsearch_url)
     assert f"{head['similar']} similar articles" in people.out
     assert run("similar", "--index", index, "--id", "none", url=elasticsearch_url).code == 1
+    for usage in (
+        ("similar", "--index", index, "--id", ""),
+        ("list", "--index", ""),
+        ("setup", ""),
+        ("setup", "_x"),
+    ):
+        assert run(*usage, url=elasticsearch_url).code == 2
+    assert run("list", "--index", "test-no-such-*", url=elasticsearch_url).code == 3
+    feed = ("index", "-", "--index", "test-*", "--forest", forest)
+    assert "cannot name one index" in run(*feed, stdin=lines(*articles), url=elasticsearch_url).err
 
 
 def test_real_news(
@@ -225,11 +237,21 @@ def test_servers_that_are_none(run: Run) -> None:
     assert run("list", "--index", "x", "--ca-certs", "none.pem", url=url).code == 2
 
 
-def test_secrets_stay_secret(run: Run) -> None:
-    result = run("list", "--index", "x", "--url", "http://user:hunter2@127.0.0.1:9", ES_API_KEY="topsecret")
+@pytest.mark.parametrize(
+    ("url", "key"),
+    [
+        ("http://user:hunter2@127.0.0.1:9", "topsecret"),
+        ("http://user:hunter2@127.0.0.1:99999", "topsecret"),
+        ("http://user:hun/ter2@127.0.0.1:9", "topsecret"),
+        ("http://127.0.0.1:9", "topsecret\nhunter2"),
+        ("http://127.0.0.1:9", "topsecret\u4e2d"),
+    ],
+)
+def test_secrets_stay_secret(run: Run, url: str, key: str) -> None:
+    result = run("list", "--index", "x", "--url", url, ES_API_KEY=key)
     assert result.code in {2, 3}
-    assert "hunter2" not in result.err + result.out
-    assert "topsecret" not in result.err + result.out
+    for secret in ("hunter2", "ter2", "topsecret"):
+        assert secret not in result.err + result.out
 
 
 def test_indices_and_forests_that_do_not_fit(
@@ -241,7 +263,7 @@ def test_indices_and_forests_that_do_not_fit(
     assert (missing.code, "esdedup setup" in missing.err) == (3, True)
     es.indices.create(index=plain)
     lacking = run("index", "-", "--index", plain, stdin=article, url=elasticsearch_url)
-    assert (lacking.code, "lacks the fields" in lacking.err) == (3, True)
+    assert (lacking.code, "lacks fields" in lacking.err) == (3, True)
     run("setup", index, url=elasticsearch_url)
     feed = ("index", "-", "--index", index, "--forest", forest, "--json")
     assert run(*feed, stdin=article, url=elasticsearch_url).code == 0
@@ -327,3 +349,51 @@ def test_elasticsearch_8(run: Run, tmp_path: Path) -> None:
         assert similar["total"] == head["similar"]
     finally:
         run("node", "stop", "--data", data)
+
+
+def test_interrupted_and_run_again(
+    run: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names, tmp_path: Path
+) -> None:
+    """Ctrl-C and kill -9 in the middle: the next run ends with what an undisturbed one gives."""
+    whole, broken, forests = index_name("whole"), index_name("broken"), [index_name("f1"), index_name("f2")]
+    articles = [
+        {"id": f"a{n}", "text": f"{LONG} {n // 3} {n // 3 * 7919} {'!' * (n % 3)}"} for n in range(4_000)
+    ]
+    file = tmp_path / "articles.jsonl"
+    file.write_bytes(lines(*articles))
+    run("setup", whole, url=elasticsearch_url)
+    run("setup", broken, url=elasticsearch_url)
+    run("index", file, "--index", whole, "--forest", forests[0], url=elasticsearch_url)
+    feed = [Path(sys.executable).parent / "esdedup", "index", "-", "--index", broken, "--forest", forests[1]]
+    for stop in (signal.SIGINT, signal.SIGKILL):
+        process = subprocess.Popen(
+            [*feed, "--url", elasticsearch_url],
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+        )
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write(lines(*articles[:2_500]))
+        process.stdin.flush()
+        deadline = time.monotonic() + 60
+        while es.count(index=broken)["count"] == 0 and time.monotonic() < deadline:
+            es.indices.refresh(index=broken)
+            time.sleep(0.1)
+        process.send_signal(stop)
+        process.wait(60)
+        error = process.stderr.read().decode()
+        process.stderr.close()
+        process.stdin.close()
+        assert "Traceback" not in error
+        if stop == signal.SIGINT:
+            assert process.returncode == 130
+            assert "interrupted" in error
+    again = run("index", file, "--index", broken, "--forest", forests[1], "--json", url=elasticsearch_url)
+    assert (again.code, again.json["indexed"]) == (0, 4_000)
+    found = []
+    for index in (whole, broken):
+        hits = es.search(index=index, size=10_000, source=["dedup.root"])["hits"]["hits"]
+        found.append({hit["_id"]: hit["_source"]["dedup"]["root"] for hit in hits})
+    assert found[0] == found[1]
+    assert len(found[0]) == 4_000

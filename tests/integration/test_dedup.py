@@ -25,8 +25,9 @@ from esdedup import (
     sample,
 )
 from esdedup.elastic.forest_index import ElasticStore
-from esdedup.elastic.lease import LEASE_ID
-from esdedup.forest import Aging, Forest
+from esdedup.elastic.lease import LEASE_ID, Lease
+from esdedup.forest import Aging, Forest, Kind
+from esdedup.forest.memory import MemoryStore
 from esdedup.profile import CLASSIC
 from tests.arrivals import NOW_MS, Arrival, as_batch
 
@@ -185,15 +186,15 @@ def test_an_index_that_is_not_ready(es: Elasticsearch, index_name: Names) -> Non
     with pytest.raises(IndexNotReady, match="setup"):
         list(dedup.enrich([{"_index": index, "_id": "1", "text": TEXT}]))
     es.indices.create(index=index)
-    with pytest.raises(IndexNotReady, match="lacks the fields"):
+    with pytest.raises(IndexNotReady, match="lacks fields"):
         list(dedup.enrich([{"_index": index, "_id": "1", "text": TEXT}]))
-    with pytest.raises(IndexNotReady, match="lacks the fields"):
+    with pytest.raises(IndexNotReady, match="lacks fields"):
         dedup.list(index)
     assert not es.indices.exists(index=forest)
     es.index(index=index, id="1", document={"text": TEXT, "dedup": {"root": "x"}}, refresh=True)
     with pytest.raises(IndexNotReady, match="root"):
         dedup.setup(index)
-    with pytest.raises(IndexNotReady, match="no such index"):
+    with pytest.raises(IndexNotReady, match="there is no index"):
         dedup.similar(index_name("none"), "1")
 
 
@@ -309,7 +310,7 @@ def test_whoever_lost_the_forest_cannot_write(es: Elasticsearch, index_name: Nam
 
 
 def test_a_server_that_is_not_there(index_name: Names) -> None:
-    with pytest.raises(ServerUnavailable, match="cannot search"):
+    with pytest.raises(ServerUnavailable, match="cannot read the mapping"):
         Dedup(Elasticsearch("http://127.0.0.1:9")).list("news")
 
 
@@ -349,3 +350,181 @@ def test_other_field_names(es: Elasticsearch, index_name: Names) -> None:
         "A",
         "https://a.example/1",
     )
+
+
+@pytest.mark.parametrize("bad", ["x" * 513, ["a"], "", True, 1.5])
+def test_an_id_that_elasticsearch_refuses_costs_its_article_only(
+    es: Elasticsearch, index_name: Names, bad: Any
+) -> None:
+    index, seen = index_name("news"), []
+    with Dedup(es, forest=index_name("forest")) as dedup:
+        dedup.setup(index)
+        run = [{"_index": index, "_id": each, "text": TEXT} for each in ("good", bad, 7)]
+        assert helpers.bulk(es, dedup.enrich(run, on_rejected=seen.append)) == (2, [])
+    assert len(seen) == 1
+    assert set(roots(es, index)) == {"good", "7"}
+
+
+def test_an_article_cannot_bring_a_root_of_its_own(es: Elasticsearch, index_name: Names) -> None:
+    index = index_name("news")
+    with Dedup(es, forest=index_name("forest")) as dedup:
+        dedup.setup(index)
+        helpers.bulk(
+            es, dedup.enrich([{"_index": index, "_id": "1", "text": TEXT, "dedup.root": "x", "dedup": 5}])
+        )
+        es.indices.refresh(index=index)
+        assert dedup.list(index).rows[0].root != "x"
+        update = {"doc": {"text": TEXT, "dedup.root": "x"}, "upsert": {"text": TEXT, "dedup.seq": 1}}
+        helpers.bulk(es, dedup.enrich([{"_op_type": "update", "_index": index, "_id": "2", **update}]))
+        es.indices.refresh(index=index)
+        assert dedup.list(index).total_articles == 2
+
+
+def test_an_update_whose_upsert_alone_carries_the_text(es: Elasticsearch, index_name: Names) -> None:
+    index = index_name("news")
+    with Dedup(es, forest=index_name("forest")) as dedup:
+        dedup.setup(index)
+        action = {
+            "_op_type": "update",
+            "_index": index,
+            "_id": "1",
+            "doc": {"n": 1},
+            "upsert": {"text": TEXT},
+        }
+        helpers.bulk(es, dedup.enrich([action, action]))
+    assert len(roots(es, index)) == 1
+    assert es.get(index=index, id="1")["_source"]["n"] == 1
+
+
+@pytest.mark.parametrize("written", ["nothing", "roots", "everything"])
+def test_after_a_failed_write_the_forest_goes_on_by_its_laws(
+    es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch, written: str
+) -> None:
+    forest = index_name("forest")
+    store = ElasticStore(es, forest=forest, profile=CLASSIC)
+    aging = Aging.of(retention=timedelta(days=1))
+    whole = ElasticStore._write
+    calls = 0
+
+    def fail(self: ElasticStore, documents: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if written == "everything" or (written == "roots" and calls == 1):
+            whole(self, documents)
+        if calls == (2 if written != "nothing" else 1):
+            raise ServerUnavailable("failed on purpose")
+
+    first, near = Arrival("1111222233334444", 0), Arrival("1111222233334445", 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(ElasticStore, "_write", fail)
+        with pytest.raises(ServerUnavailable):
+            Forest(store, aging=aging).assign(as_batch([first]), now_ms=NOW_MS)
+    (answer,) = Forest(store, aging=aging).assign(as_batch([near]), now_ms=NOW_MS)
+    if written == "nothing":
+        assert (answer.kind.value, answer.seq) == ("new_root", 1)
+    else:
+        assert (answer.kind.value, answer.root, answer.seq) == ("joined", first.id, 2)
+    store.close()
+
+
+def test_many_leaves_that_expire_at_many_times(es: Elasticsearch, index_name: Names) -> None:
+    """One root has more leaves, but most of them expire before a batch ends; on every store the same."""
+    aging = Aging(retention_ms=3_000, granularity_ms=1)
+    one, other = 0, 0b111111 << 20
+    leaves = [1 << bit | 1 << other_bit for bit in range(40, 64) for other_bit in range(bit)]
+    run = [Arrival(f"{one:016x}", 0), Arrival(f"{other:016x}", 0)]
+    run += [Arrival(f"{leaf:016x}", at) for at, leaf in enumerate(leaves[:1_100], 1)]
+    run += [Arrival(f"{other ^ 1 << bit | 1:016x}", 2_900) for bit in range(40, 60)]
+    # Both roots are three bits away; at the second time all but a few leaves of the first have expired.
+    between = f"{0b111 << 20:016x}"
+    ends = [Arrival(between, 4_095), Arrival(f"{0b111 << 21:016x}", 4_096)]
+    answers = []
+    for store in (MemoryStore(), ElasticStore(es, forest=index_name("forest"), profile=CLASSIC)):
+        forest = Forest(store, aging=aging)
+        forest.assign(as_batch(run), now_ms=NOW_MS)
+        answers.append([(each.kind, each.root) for each in forest.assign(as_batch(ends), now_ms=NOW_MS)])
+    assert answers[0] == answers[1]
+    assert answers[0][0] == (Kind.JOINED, f"{other:016x}")
+
+
+def test_a_lease_whose_answer_was_lost(
+    es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A request that is sent again meets its own writing, and must know it."""
+    forest = index_name("forest")
+    ElasticStore(es, forest=forest, profile=CLASSIC).close()
+
+    class Twice:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(es, name)
+
+        def index(self, **parameters: Any) -> Any:
+            es.index(**parameters)
+            return es.index(**parameters)
+
+    lease = Lease(Twice(), forest=forest, ttl_s=0.0)  # type: ignore[arg-type]
+    lease.acquire()
+    lease.renew()
+    lease.renew()
+    lease.release()
+    assert es.get(index=forest, id=LEASE_ID)["_source"]["lease"]["released"]
+
+
+def test_whoever_lost_the_forest_may_take_it_again(es: Elasticsearch, index_name: Names) -> None:
+    forest = index_name("forest")
+    dedup = Dedup(es, forest=forest)
+    list(dedup.enrich([{"_id": "1", "text": TEXT}]))
+    lease = es.get(index=forest, id=LEASE_ID)["_source"]["lease"]
+    es.index(index=forest, id=LEASE_ID, document={"lease": lease | {"renewed_s": 0.0}})
+    with Dedup(es, forest=forest) as other:
+        list(other.enrich([{"_id": "2", "text": TEXT}]))
+    with pytest.raises(ForestLost):
+        list(dedup.enrich([{"_id": "3", "text": TEXT}]))
+    (again,) = dedup.enrich([{"_id": "3", "text": TEXT}])
+    assert again["_source"]["dedup"]["seq"] == 3
+    dedup.close()
+
+
+def test_several_indices_at_once(es: Elasticsearch, index_name: Names) -> None:
+    one, other = index_name("several-a"), index_name("several-b")
+    with Dedup(es, forest=index_name("forest")) as dedup:
+        for index in (one, other):
+            dedup.setup(index)
+            run = [{"_index": index, "_id": str(number), "text": TEXT} for number in range(3)]
+            helpers.bulk(es, dedup.enrich(run))
+            es.indices.refresh(index=index)
+        both = f"{one},{other}"
+        (row,) = dedup.list(both).rows
+        assert row.similar == dedup.similar(both, "0").total == 5
+        assert {article.index for article in dedup.similar(both, "0", size=10).articles} == {one, other}
+        plain = index_name("several-plain")
+        es.indices.create(index=plain)
+        for sort in ("newest", "similar-desc"):
+            with pytest.raises(IndexNotReady, match="lacks fields"):
+                dedup.list(f"{one},{plain}", sort=sort)  # type: ignore[arg-type]
+        with pytest.raises(IndexNotReady, match="there is no index"):
+            dedup.list("test-no-such-*")
+        with pytest.raises(SettingError, match="empty"):
+            dedup.list("")
+        with pytest.raises(SettingError, match="one index"):
+            dedup.check("test-several-*")
+
+
+def test_an_alias_to_write_to(es: Elasticsearch, index_name: Names) -> None:
+    one, other, alias = index_name("behind-a"), index_name("behind-b"), index_name("alias")
+    dedup = Dedup(es, forest=index_name("forest"))
+    for index in (one, other):
+        dedup.setup(index)
+        es.indices.put_alias(index=index, name=alias)
+    with pytest.raises(IndexNotReady, match="none of them"):
+        dedup.check(alias)
+    es.indices.put_alias(index=other, name=alias, is_write_index=True)
+    dedup.check(alias)
+
+
+def test_a_forest_is_no_alias(es: Elasticsearch, index_name: Names) -> None:
+    forest, alias = index_name("forest"), index_name("alias")
+    ElasticStore(es, forest=forest, profile=CLASSIC).close()
+    es.indices.put_alias(index=forest, name=alias)
+    with pytest.raises(ForestMismatch, match="alias of"):
+        ElasticStore(es, forest=alias, profile=CLASSIC)

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from esdedup import NodeError, node
+from esdedup import NodeError, SettingError, node
 from esdedup.elastic.client import connect
 from esdedup.node.distribution import full_version
 
@@ -86,7 +86,7 @@ def test_a_node_that_cannot_start_says_why(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("version", ["7.17", "nonsense", "9.x.1"])
 def test_versions_that_cannot_be_embedded(version: str) -> None:
-    with pytest.raises(NodeError, match="cannot embed"):
+    with pytest.raises(SettingError, match="cannot embed"):
         full_version(version)
 
 

@@ -58,6 +58,7 @@ def test_an_id_that_comes_again(tmp_path: Path) -> None:
     lines = list(read_lines([one, two]))
     assert [getattr(line, "id", None) for line in lines] == ["a", "b", "c", None]
     assert str(lines[3]) == f"{two}:2: the id 'a' was there before, on {one}:1"
+    assert sum(isinstance(line, ArticleRejected) for line in read_lines([one, one])) == 2
 
 
 def test_gzip_and_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,6 +104,8 @@ def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
         check_readable([tmp_path / "none"])
     with pytest.raises(SettingError, match="directory"):
         check_readable([tmp_path])
+    with pytest.raises(SettingError, match="once only"):
+        check_readable([STANDARD_INPUT, STANDARD_INPUT])
 
 
 def test_the_sample_corpus_is_the_same_every_time() -> None:

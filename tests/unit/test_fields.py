@@ -29,6 +29,7 @@ from esdedup.fields import time_ms, value_of
         (float("nan"), None),
         (float("inf"), None),
         (2**80, None),
+        ("1" * 5_000, None),
         ([], None),
     ],
 )
@@ -42,7 +43,17 @@ def test_value_of() -> None:
     assert value_of({"a": "text"}, "a.b") is None
 
 
-@pytest.mark.parametrize("names", [{"text": ""}, {"title": "a..b"}, {"dedup": "a.b"}])
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"text": ""},
+        {"title": "a..b"},
+        {"dedup": "a.b"},
+        {"text": "title"},
+        {"time": "_id"},
+        {"source": "dedup.x"},
+    ],
+)
 def test_bad_names(names: dict[str, str]) -> None:
     with pytest.raises(SettingError):
         Fields(**names)

@@ -111,6 +111,8 @@ def test_weights() -> None:
     }
     table = Fingerprinter(CLASSIC.with_changes(weighting=WordTable({"two": 0.5})))
     assert [(each.word, each.weight) for each in table.features("one two two three")] == [("two", 1.0)]
+    folded = Fingerprinter(CLASSIC.with_changes(weighting=WordTable({"ＨＥＬＬＯ": 2})))
+    assert [each.word for each in folded.features("Hello there")] == ["hello"]
     idf = {each.word: each.weight for each in Fingerprinter(CLASSIC).features("我们讨论蛋白质结构问题")}
     assert idf["蛋白质"] > idf["问题"]
 
@@ -120,7 +122,9 @@ def test_unknown_words_weigh_the_median() -> None:
     assert {round(each.weight, 6) for each in features} == {11.954768}
 
 
-@pytest.mark.parametrize("weights", [{"a": -1}, {"a": "1"}, {"a": float("nan")}, {"a": True}, {"a": 1e9}])
+@pytest.mark.parametrize(
+    "weights", [{"a": -1}, {"a": "1"}, {"a": float("nan")}, {"a": True}, {"a": 1e9}, {"a": 1e-7}]
+)
 def test_bad_weights(weights: dict[str, float]) -> None:
     with pytest.raises(SettingError):
         WordTable(weights)

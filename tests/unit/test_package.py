@@ -50,7 +50,10 @@ def test_mappings() -> None:
     [
         ("list-newest", queries.list_rows(None, sort="newest", page=1, size=20, fields=Fields())),
         ("list-most-similar", queries.largest_clusters(None, descending=True, depth=20, fields=Fields())),
-        ("similar", queries.similar("ROOT", but="ID", page=1, size=20, fields=Fields())),
+        (
+            "similar",
+            queries.similar("ROOT", index="INDEX", article_id="ID", page=1, size=20, fields=Fields()),
+        ),
     ],
 )
 def test_the_requests_in_mappings_are_those_that_are_sent(name: str, body: dict[str, object]) -> None:

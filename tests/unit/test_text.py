@@ -48,6 +48,9 @@ def test_normalised_text_can_be_written(batch: list[str]) -> None:
         ("<p>One</p><p>two <b>b</b>old</p>", "\none\n\ntwo bold\n"),
         ("a<script>var x = '<p>';</script>b<!-- c\n -->d", "a b d"),
         ("3 < 5 and 7 > 6", "3 < 5 and 7 > 6"),
+        ("<!-- never closed", "<!-- never closed"),
+        ("a<STYLE>p {}</Style\n>b <script>never closed", "a b never closed"),
+        ("&#" + "9" * 5_000 + "; x", "  x"),
     ],
 )
 def test_normalise(raw: str, normal: str) -> None:
@@ -83,3 +86,10 @@ def test_sentences_do_not_depend_on_the_batch(batch: list[str]) -> None:
         letters.tolist() == [sum(map(str.isalnum, text)) for text in batch] == count_letters(batch).tolist()
     )
     assert all(len(sentence) <= 5 for sentence in sentences)
+
+
+@pytest.mark.parametrize("part", ["<!--", "<script ", "<style>", "<a", "<p ", "&", "&#x", "</script ", "<"])
+def test_hostile_markup_takes_no_longer_than_other_text(part: str) -> None:
+    # A quadratic pass over this would take minutes; the suite would not come to its end.
+    text = part * (400_000 // len(part))
+    assert len(normalise([text])) == 1

@@ -364,7 +364,10 @@ def test_interrupted_and_run_again(
     run("setup", whole, url=elasticsearch_url)
     run("setup", broken, url=elasticsearch_url)
     run("index", file, "--index", whole, "--forest", forests[0], url=elasticsearch_url)
-    feed = [Path(sys.executable).parent / "esdedup", "index", "-", "--index", broken, "--forest", forests[1]]
+    # Whoever runs the tests in the background has Ctrl-C ignored.
+    program = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    program += "from esdedup.cli import main; main()"
+    feed = [sys.executable, "-c", program, "index", "-", "--index", broken, "--forest", forests[1]]
     for stop in (signal.SIGINT, signal.SIGKILL):
         process = subprocess.Popen(
             [*feed, "--url", elasticsearch_url],

@@ -5,17 +5,20 @@ every owner. The owner writes nodes through an alias that carries the epoch; who
 the alias on, so that a stale owner's writes are refused.
 """
 
+import contextlib
 import dataclasses
 import os
 import secrets
 import socket
+import threading
 import time
+import weakref
 from typing import Any
 
 from elasticsearch import ConflictError, Elasticsearch, NotFoundError
 
 from esdedup.elastic.errors import translated
-from esdedup.errors import ForestBusy, ForestLost
+from esdedup.errors import EsdedupError, ForestBusy, ForestLost
 
 LEASE_ID = "~lease"
 _POLL_S = 0.5
@@ -67,6 +70,9 @@ class Lease:
         self._renewed_at = 0.0
         self.epoch = 0
         self.is_lost = False
+        # The heart beats in a thread of its own, while whoever feeds the forest may sleep.
+        self._writing = threading.Lock()
+        self._stopped = threading.Event()
 
     @property
     def alias(self) -> str:
@@ -94,6 +100,7 @@ class Lease:
                     self._since_s = time.time()
                     if self._write(version, released=False):
                         self._move_alias()
+                        self._start_heart()
                         return before is None or before.released
                 elif time.monotonic() >= deadline:
                     raise ForestBusy(
@@ -109,15 +116,17 @@ class Lease:
         Raises:
             ForestLost: Another process has taken it.
         """
-        if time.monotonic() - self._renewed_at < self._ttl_s / 3:
-            return
-        with translated(f"renew the lease on the forest {self._forest!r}"):
-            if not self._write(self._version, released=False):
+        with self._writing, translated(f"renew the lease on the forest {self._forest!r}"):
+            if self.is_lost:
+                raise self.lost()
+            is_due = time.monotonic() - self._renewed_at >= self._ttl_s / 3
+            if is_due and not self._write(self._version, released=False):
                 raise self.lost()
 
     def release(self) -> None:
         """Give the lease back; nothing happens if another process has taken it."""
-        with translated(f"release the forest {self._forest!r}"):
+        self._stopped.set()
+        with self._writing, translated(f"release the forest {self._forest!r}"):
             self._write(self._version, released=True)
 
     def lost(self) -> ForestLost:
@@ -126,6 +135,11 @@ class Lease:
         owner, _ = self._read()
         now = owner.describe() if owner else "nobody owns it now"
         return ForestLost(f"this process has lost the forest {self._forest!r} to another: {now}")
+
+    def _start_heart(self) -> None:
+        # The thread must not keep a lease alive that nobody holds any more.
+        arguments = (weakref.ref(self), self._stopped, self._ttl_s / 3)
+        threading.Thread(target=_beat, args=arguments, name="esdedup-lease", daemon=True).start()
 
     def _read(self) -> tuple[Owner | None, dict[str, int]]:
         try:
@@ -171,6 +185,18 @@ class Lease:
         ]
         actions.append({"add": {"index": self._forest, "alias": self.alias, "is_write_index": True}})
         self._client.indices.update_aliases(actions=actions)
+
+
+def _beat(held: "weakref.ref[Lease]", stopped: threading.Event, interval_s: float) -> None:
+    """Renew a lease again and again, until it is given back, lost, or forgotten."""
+    while not stopped.wait(interval_s):
+        lease = held()
+        if lease is None or lease.is_lost:
+            return
+        # A server that does not answer now may do so in time; whoever writes next meets the error.
+        with contextlib.suppress(EsdedupError):
+            lease.renew()
+        del lease
 
 
 def _process_exists(pid: int) -> bool:

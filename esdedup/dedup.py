@@ -8,7 +8,7 @@ from typing import Any, Self
 from elasticsearch import Elasticsearch
 
 from esdedup.elastic.articles import Articles
-from esdedup.elastic.forest_index import ElasticStore
+from esdedup.elastic.store import ElasticStore
 from esdedup.enrich import BulkAction
 from esdedup.enricher import Enricher, OnAssigned, OnRejected
 from esdedup.errors import EsdedupError, SettingError

@@ -1,20 +1,18 @@
-"""The forest's nodes in an index of Elasticsearch."""
+"""A forest's index: its documents, and the requests that read and write them."""
 
 import collections
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import tenacity
 from elasticsearch import ApiError, Elasticsearch
 
 from esdedup.elastic.errors import translated
-from esdedup.elastic.lease import Lease
-from esdedup.errors import ForestError, ForestMismatch, ServerUnavailable
+from esdedup.errors import ForestError, ForestLost, ForestMismatch, ServerUnavailable
 from esdedup.forest.laws import LeafCounts
-from esdedup.forest.memory import Nodes
-from esdedup.forest.model import NO_TIME, Aging, Arrivals, Near, Node, Plan, State
-from esdedup.forest.near import HammingIndex
+from esdedup.forest.model import NO_TIME, Aging, Node, State
 from esdedup.profile import Profile
 from esdedup.simhash import from_hex
 from esdedup.templates import forest_index
@@ -31,105 +29,97 @@ STATE_ID = "~state"
 _MAX_TERMS = 65_536
 _MAX_HITS = 10_000
 _MAX_BUCKETS = 65_536
-# Nodes kept in memory because no refresh has made them visible yet.
-_MAX_RECENT = 20_000
 # What one bulk request may hold.
 _BULK_NODES = 5_000
-# A write of the owner before that was under way when it lost the lease has ended by then.
-_MARGIN_S = 2.0
 _SHARED_SEEN = 2**62
 _FIELDS = [{"field": "root"}, {"field": "seq"}, {"field": "seen", "format": "epoch_millis"}]
 
 
-class ElasticStore:
-    """Keeps nodes in an index; what a refresh has not shown yet it keeps in memory too."""
+class ForestIndex:
+    """The index of one forest. Knows nothing of who may write to it."""
 
-    def __init__(
-        self,
-        client: Elasticsearch,
-        *,
-        forest: str,
-        profile: Profile,
-        wait_s: float = 0.0,
-        lease_ttl_s: float = 30.0,
-    ) -> None:
-        """Open the forest, and make it if there is none; take its lease.
+    def __init__(self, client: Elasticsearch, *, name: str, profile: Profile) -> None:
+        """Name the index; `open` makes sure of it.
 
         Args:
             client: Stays the caller's.
-            forest: Name of the index.
+            name: Of the index.
             profile: The forest's; stored with it.
-            wait_s: How long to wait for another owner to end.
-            lease_ttl_s: How long the lease holds without a renewal.
+        """
+        self._client = client
+        self._forest = name
+        self._profile = profile
+
+    def open(self) -> None:
+        """Make the index if there is none, and check that it is a forest of this profile and format.
 
         Raises:
-            ForestBusy: Another process owns it.
-            ForestMismatch: It was made with another profile, or in an unknown format.
-            ServerError: Elasticsearch does not answer, or refuses.
+            ForestMismatch: It is not.
         """
-        self._client = client.options(
-            request_timeout=60, max_retries=5, retry_on_timeout=True, retry_on_status=(429, 502, 503, 504)
-        )
-        self._forest = forest
-        self._profile = profile
-        self._recent = self._nothing_recent()
-        self._commit_failed = False
-        self._open_index()
-        self._lease = Lease(self._client, forest=forest, ttl_s=lease_ttl_s)
-        if not self._lease.acquire(wait_s=wait_s):
-            time.sleep(_MARGIN_S)
-        self._refresh()
-        self._state = self._read_state()
-
-    def close(self) -> None:
-        """Make the nodes visible to others, and give the lease back."""
-        self._refresh()
-        self._lease.release()
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether another process has taken the forest; nothing can be done with it here any more."""
-        return self._lease.is_lost
+        wanted = {"format": FORMAT, "profile": self._profile.label}
+        with translated(f"open the forest {self._forest!r}"):
+            if not self._client.indices.exists(index=self._forest):
+                body = forest_index(meta=wanted)
+                try:
+                    self._client.indices.create(index=self._forest, **body)
+                except ApiError as error:
+                    # Another process was faster.
+                    if error.error != "resource_already_exists_exception":
+                        raise
+            answer = self._client.indices.get_mapping(index=self._forest)
+        if self._forest not in answer:
+            raise ForestMismatch(
+                f"{self._forest!r} is an alias of {', '.join(answer)}: name the index itself"
+            )
+        mappings = answer[self._forest]["mappings"]
+        found = mappings.get("_meta", {}).get("esdedup")
+        if found is None:
+            raise ForestMismatch(f"the index {self._forest!r} is no forest of esdedup; name another one")
+        if found["format"] != FORMAT:
+            raise ForestMismatch(
+                f"the forest {self._forest!r} has format {found['format']}; this version of esdedup reads "
+                f"format {FORMAT}: use the version that made it, or name another forest"
+            )
+        if found["profile"] != self._profile.label:
+            raise ForestMismatch(
+                f"the forest {self._forest!r} was made with profile {found['profile']!r}, and this is "
+                f"{self._profile.label!r}: fingerprints of two profiles do not compare; name another forest"
+            )
 
     def state(self) -> State:
-        """Return the state of the last plan that was committed."""
-        if self._commit_failed:
-            # Any part of the plan may have been written: what the index holds is the truth now.
-            self._lease.renew()
-            self._refresh()
-            self._state = self._read_state()
-            self._commit_failed = False
-        return self._state
-
-    def find_near(self, arrivals: Arrivals, *, aging: Aging, state: State) -> Near:
-        """Find the live nodes near the arrivals, with their roots: a search or a few, however many."""
-        self._lease.renew()
-        positions = arrivals.with_node
-        fingerprints = arrivals.fingerprints[positions]
-        terms = sorted({term for terms in self._profile.layout.terms(fingerprints) for term in terms})
-        nodes: dict[str, Node] = {}
-        for chunk in _chunks(terms, _MAX_TERMS):
-            query = {"bool": {"filter": [{"terms": {"keys": chunk}}, *_live(aging, state)]}}
-            nodes |= {node.id: node for node in self._search(query)}
-        visible_ids = list(nodes)
-        index = HammingIndex(max_distance_bits=self._profile.max_distance_bits)
-        index.add(from_hex(visible_ids))
-        queries, rows = index.search(fingerprints)
-        pairs = [
-            (query, visible_ids[row]) for query, row in zip(queries.tolist(), rows.tolist(), strict=True)
-        ]
-        pairs += self._recent.near(fingerprints)
-        nodes = {node_id: self._recent.get(node_id) or nodes[node_id] for _, node_id in pairs}
-        return Near(
-            arrivals=positions[[query for query, _ in pairs]],
-            node_ids=[node_id for _, node_id in pairs],
-            nodes=self._with_roots(nodes),
+        """Read the state of the last plan that was written."""
+        with translated(f"read the state of the forest {self._forest!r}"):
+            document = self._client.options(ignore_status=404).get(index=self._forest, id=STATE_ID)
+            answer = self._client.search(
+                index=self._forest,
+                size=0,
+                aggs={"seq": {"max": {"field": "seq"}}},
+                allow_partial_search_results=False,
+            )
+        # A crash may have left nodes that are newer than the state: their numbers are taken.
+        last_seq = int(answer["aggregations"]["seq"]["value"] or 0)
+        stored = document["_source"]["state"] if document.get("found") else {}
+        return State(
+            seq=max(last_seq, stored.get("seq", 0)),
+            time_ms=stored.get("time_ms", NO_TIME),
+            origin_ms=stored.get("origin_ms", NO_TIME),
         )
+
+    def candidates(
+        self, fingerprints: npt.NDArray[np.uint64], *, aging: Aging, state: State
+    ) -> Iterator[Node]:
+        """Yield the live nodes that share a key with one of `fingerprints`."""
+        terms = sorted({term for terms in self._profile.layout.terms(fingerprints) for term in terms})
+        for chunk in _chunks(terms, _MAX_TERMS):
+            yield from self._search({"bool": {"filter": [{"terms": {"keys": chunk}}, *_live(aging, state)]}})
+
+    def nodes(self, node_ids: Iterable[str]) -> Iterator[Node]:
+        """Yield the nodes of those ids that there are."""
+        for chunk in _chunks(sorted(node_ids), _MAX_HITS):
+            yield from self._search({"ids": {"values": chunk}})
 
     def count_leaves(self, roots: set[str], *, aging: Aging, state: State, end_ms: int) -> LeafCounts:
         """Count the live leaves of `roots`; those that live through the batch are counted as one."""
-        # After a refresh the index knows everything, and no leaf is counted twice or not at all.
-        self._refresh()
         counts: dict[str, collections.Counter[int]] = {root: collections.Counter() for root in roots}
         # Only those that expire within the batch are told apart: one bucket a step of `seen`.
         span_ms = max(0, end_ms - state.time_ms) if state.time_ms != NO_TIME else 0
@@ -165,80 +155,29 @@ class ElasticStore:
                 counted[_SHARED_SEEN] = bucket["doc_count"] - counted.total()
         return counts
 
-    def commit(self, plan: Plan) -> None:
-        """Write state and roots, then leaves."""
-        self._lease.renew()
-        self._commit_failed = True
-        self._write([_state_document(plan.state), *self._documents(plan.roots)])
-        self._write(self._documents(plan.leaves))
-        self._commit_failed = False
-        self._state = plan.state
-        self._recent.put([*plan.roots, *plan.leaves])
-        if len(self._recent) > _MAX_RECENT:
-            self._refresh()
+    def write_state(self, state: State, roots: Sequence[Node], *, alias: str) -> None:
+        """Write the state and roots, acknowledged, through the alias of the owner.
 
-    def _nothing_recent(self) -> Nodes:
-        return Nodes(max_distance_bits=self._profile.max_distance_bits)
+        Raises:
+            ForestLost: The alias has been moved on.
+        """
+        values = {"seq": state.seq, "time_ms": state.time_ms, "origin_ms": state.origin_ms}
+        self._write([(STATE_ID, {"state": values}), *self._documents(roots)], alias)
 
-    def _open_index(self) -> None:
-        wanted = {"format": FORMAT, "profile": self._profile.label}
-        with translated(f"open the forest {self._forest!r}"):
-            if not self._client.indices.exists(index=self._forest):
-                body = forest_index(meta=wanted)
-                try:
-                    self._client.indices.create(index=self._forest, **body)
-                except ApiError as error:
-                    # Another process was faster.
-                    if error.error != "resource_already_exists_exception":
-                        raise
-            answer = self._client.indices.get_mapping(index=self._forest)
-        if self._forest not in answer:
-            raise ForestMismatch(
-                f"{self._forest!r} is an alias of {', '.join(answer)}: name the index itself"
-            )
-        mappings = answer[self._forest]["mappings"]
-        found = mappings.get("_meta", {}).get("esdedup")
-        if found is None:
-            raise ForestMismatch(f"the index {self._forest!r} is no forest of esdedup; name another one")
-        if found["format"] != FORMAT:
-            raise ForestMismatch(
-                f"the forest {self._forest!r} has format {found['format']}; this version of esdedup reads "
-                f"format {FORMAT}: use the version that made it, or name another forest"
-            )
-        if found["profile"] != self._profile.label:
-            raise ForestMismatch(
-                f"the forest {self._forest!r} was made with profile {found['profile']!r}, and this is "
-                f"{self._profile.label!r}: fingerprints of two profiles do not compare; name another forest"
-            )
+    def write_nodes(self, nodes: Sequence[Node], *, alias: str) -> None:
+        """Write nodes, acknowledged, through the alias of the owner.
 
-    def _read_state(self) -> State:
-        with translated(f"read the state of the forest {self._forest!r}"):
-            document = self._client.options(ignore_status=404).get(index=self._forest, id=STATE_ID)
-            answer = self._client.search(
-                index=self._forest,
-                size=0,
-                aggs={"seq": {"max": {"field": "seq"}}},
-                allow_partial_search_results=False,
-            )
-        # A crash may have left nodes that are newer than the state: their numbers are taken.
-        last_seq = int(answer["aggregations"]["seq"]["value"] or 0)
-        stored = document["_source"]["state"] if document.get("found") else {}
-        return State(
-            seq=max(last_seq, stored.get("seq", 0)),
-            time_ms=stored.get("time_ms", NO_TIME),
-            origin_ms=stored.get("origin_ms", NO_TIME),
-        )
+        Raises:
+            ForestLost: The alias has been moved on.
+        """
+        self._write(self._documents(nodes), alias)
 
-    def _with_roots(self, nodes: dict[str, Node]) -> dict[str, Node]:
-        missing = {node.root for node in nodes.values()} - nodes.keys()
-        roots = {root: node for root in missing if (node := self._recent.get(root))}
-        for chunk in _chunks(sorted(missing - roots.keys()), _MAX_HITS):
-            roots |= {node.id: node for node in self._search({"ids": {"values": chunk}})}
-        # A root that is gone from a damaged forest is made again when something touches its tree.
-        for node in nodes.values():
-            if node.root not in nodes:
-                roots.setdefault(node.root, Node(node.root, node.root, node.seq, node.seen_ms))
-        return nodes | roots
+    def refresh(self) -> None:
+        """Make visible all that has been written."""
+        with translated(f"refresh the forest {self._forest!r}"):
+            answer = self._client.indices.refresh(index=self._forest)
+        if answer["_shards"]["failed"]:
+            raise ServerUnavailable(f"cannot refresh the forest {self._forest!r}: a shard failed")
 
     def _search(self, query: dict[str, Any]) -> Iterator[Node]:
         """Yield all nodes that match, page by page; nothing else writes meanwhile."""
@@ -274,7 +213,7 @@ class ElasticStore:
             for node, terms in zip(nodes, keys, strict=True)
         ]
 
-    def _write(self, documents: Sequence[_Document]) -> None:
+    def _write(self, documents: Sequence[_Document], alias: str) -> None:
         """Write documents, each acknowledged, again where the server was busy."""
         for chunk in _chunks(documents, _BULK_NODES):
             pending: Sequence[_Document] = chunk
@@ -285,28 +224,26 @@ class ElasticStore:
                 reraise=True,
             ):
                 with attempt:
-                    pending = self._write_once(pending)
+                    pending = self._write_once(pending, alias)
                     if pending:
                         raise _BusyError(
                             f"cannot write to the forest {self._forest!r}: the server is too busy"
                         )
 
-    def _write_once(
-        self, documents: Sequence[tuple[str, dict[str, Any]]]
-    ) -> list[tuple[str, dict[str, Any]]]:
+    def _write_once(self, documents: Sequence[_Document], alias: str) -> list[_Document]:
         """Write documents; return those that the server was too busy for."""
         operations: list[dict[str, Any]] = []
         for document_id, document in documents:
             operations += ({"index": {"_id": document_id}}, document)
         with translated(f"write to the forest {self._forest!r}"):
-            answer = self._client.bulk(index=self._lease.alias, operations=operations, require_alias=True)
+            answer = self._client.bulk(index=alias, operations=operations, require_alias=True)
         if not answer["errors"]:
             return []
         busy = []
         for item, written in zip(answer["items"], documents, strict=True):
             result = item["index"]
             if result["status"] == 404:
-                raise self._lease.lost()
+                raise ForestLost(f"the forest {self._forest!r} has another owner")
             if result["status"] in {429, 502, 503, 504}:
                 busy.append(written)
             elif result["status"] >= 300:
@@ -315,14 +252,6 @@ class ElasticStore:
                     f"{result['error'].get('reason', result['error'])}"
                 )
         return busy
-
-    def _refresh(self) -> None:
-        """Make all that was written visible, and forget what was kept until then."""
-        with translated(f"refresh the forest {self._forest!r}"):
-            answer = self._client.indices.refresh(index=self._forest)
-        if answer["_shards"]["failed"]:
-            raise ServerUnavailable(f"cannot refresh the forest {self._forest!r}: a shard failed")
-        self._recent = self._nothing_recent()
 
 
 class _BusyError(ServerUnavailable):
@@ -337,11 +266,6 @@ def _live(aging: Aging, state: State) -> list[dict[str, Any]]:
     if aging.is_live(NO_TIME, at_ms=state.time_ms, origin_ms=state.origin_ms):
         live.append({"bool": {"must_not": {"exists": {"field": "seen"}}}})
     return [{"bool": {"should": live}}]
-
-
-def _state_document(state: State) -> _Document:
-    values = {"seq": state.seq, "time_ms": state.time_ms, "origin_ms": state.origin_ms}
-    return STATE_ID, {"state": values}
 
 
 def _node(hit: dict[str, Any]) -> Node:

@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from esdedup.elastic import forest_index
-from esdedup.elastic.forest_index import ElasticStore
+from esdedup.elastic import store as elastic_store
+from esdedup.elastic.store import ElasticStore
 from esdedup.forest import NO_TIME
 from esdedup.forest.memory import MemoryStore
 from esdedup.profile import CLASSIC
@@ -55,6 +56,7 @@ def elastic_stores(es: Elasticsearch) -> Iterator[Callable[[], tuple[str, Callab
     [Arrival("00" * 8, NO_TIME), Arrival("00" * 8, 100), Arrival("00" * 7 + "01", 205)], [1], {0, 1}, set()
 )
 def test_elasticsearch_follows_the_laws(
+    es: Elasticsearch,
     elastic_stores: Callable[[], tuple[str, Callable[[], ElasticStore]]],
     all_arrivals: list[Arrival],
     sizes: list[int],
@@ -66,7 +68,7 @@ def test_elasticsearch_follows_the_laws(
     for number, batch in enumerate(batches(all_arrivals, sizes)):
         assert_follows_model(store, model, batch)
         if number in refreshes:  # somebody else's, at any moment
-            store._client.indices.refresh(index=name)
+            es.indices.refresh(index=name)
         if number in restarts:
             store.close()
             store = open_store()
@@ -82,8 +84,9 @@ def test_the_limits_of_elasticsearch_cut_nothing_off(
 ) -> None:
     """As if the limits were so low that every search, bulk and cache meets them."""
     with pytest.MonkeyPatch.context() as patch:
-        for limit, low in (("_MAX_TERMS", 7), ("_MAX_HITS", 3), ("_BULK_NODES", 2), ("_MAX_RECENT", 4)):
+        for limit, low in (("_MAX_TERMS", 7), ("_MAX_HITS", 3), ("_BULK_NODES", 2)):
             patch.setattr(forest_index, limit, low)
+        patch.setattr(elastic_store, "_MAX_RECENT", 4)
         _, open_store = elastic_stores()
         store, model = open_store(), Model(AGING)
         for batch in batches(all_arrivals, sizes):

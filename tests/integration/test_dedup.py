@@ -25,8 +25,9 @@ from esdedup import (
     SettingError,
     sample,
 )
-from esdedup.elastic.forest_index import ElasticStore
+from esdedup.elastic.forest_index import ForestIndex
 from esdedup.elastic.lease import LEASE_ID, Lease
+from esdedup.elastic.store import ElasticStore
 from esdedup.forest import Aging, Forest, Kind
 from esdedup.forest.memory import MemoryStore
 from esdedup.profile import CLASSIC
@@ -405,20 +406,20 @@ def test_after_a_failed_write_the_forest_goes_on_by_its_laws(
     forest = index_name("forest")
     store = ElasticStore(es, forest=forest, profile=CLASSIC)
     aging = Aging.of(retention=timedelta(days=1))
-    whole = ElasticStore._write
+    whole = ForestIndex._write
     calls = 0
 
-    def fail(self: ElasticStore, documents: Any) -> None:
+    def fail(self: ForestIndex, documents: Any, alias: str) -> None:
         nonlocal calls
         calls += 1
         if written == "everything" or (written == "roots" and calls == 1):
-            whole(self, documents)
+            whole(self, documents, alias)
         if calls == (2 if written != "nothing" else 1):
             raise ServerUnavailable("failed on purpose")
 
     first, near = Arrival("1111222233334444", 0), Arrival("1111222233334445", 0)
     with monkeypatch.context() as patch:
-        patch.setattr(ElasticStore, "_write", fail)
+        patch.setattr(ForestIndex, "_write", fail)
         with pytest.raises(ServerUnavailable):
             Forest(store, aging=aging).assign(as_batch([first]), now_ms=NOW_MS)
     (answer,) = Forest(store, aging=aging).assign(as_batch([near]), now_ms=NOW_MS)

@@ -133,7 +133,10 @@ class ForestIndex:
                 "filter": [{"terms": {"root": chunk}}, *_live(aging, state)],
                 "must_not": {"ids": {"values": chunk}},
             }
-            by_root = {"terms": {"field": "root", "size": len(chunk)}, "aggs": {"expiring": expiring}}
+            by_root = {
+                "terms": {"field": "root", "size": len(chunk)},
+                "aggs": {"expiring": expiring, "timeless": {"missing": {"field": "seen"}}},
+            }
             with translated(f"count leaves in the forest {self._forest!r}"):
                 answer = self._client.search(
                     index=self._forest,
@@ -152,6 +155,7 @@ class ForestIndex:
                 counted.update(
                     {each["key"]: each["doc_count"] for each in bucket["expiring"]["seen"]["buckets"]}
                 )
+                counted[NO_TIME] = bucket["timeless"]["doc_count"]
                 counted[_SHARED_SEEN] = bucket["doc_count"] - counted.total()
         return counts
 

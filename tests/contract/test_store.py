@@ -36,6 +36,21 @@ def test_memory_follows_the_laws(all_arrivals: list[Arrival], sizes: list[int]) 
         assert_follows_model(store, model, batch)
 
 
+A, B, BETWEEN = 0, 0b111111 << 20, 0b111 << 20
+# Leaves from before there was time expire within the batch, while their root is kept alive: the other
+# root, made later but with a leaf that lives, must win.
+LEAVES_WITHOUT_TIME = [
+    *(
+        Arrival(f"{each:016x}", NO_TIME)
+        for each in (A, A | 1 << 40, A | 1 << 41, A | 1 << 42, B, B | 1 << 50)
+    ),
+    *(
+        Arrival(f"{each:016x}", at)
+        for each, at in ((B | 1 << 50, 0), (A, 90), (B | 1 << 50, 90), (BETWEEN, 105))
+    ),
+]
+
+
 @pytest.fixture
 def elastic_stores(es: Elasticsearch) -> Iterator[Callable[[], tuple[str, Callable[[], ElasticStore]]]]:
     made: list[str] = []
@@ -52,6 +67,7 @@ def elastic_stores(es: Elasticsearch) -> Iterator[Callable[[], tuple[str, Callab
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(any_arrivals, batch_sizes, st.sets(st.integers(0, 20)), st.sets(st.integers(0, 20)))
+@example(LEAVES_WITHOUT_TIME, [6, 5], set(), set())
 @example(
     [Arrival("00" * 8, NO_TIME), Arrival("00" * 8, 100), Arrival("00" * 7 + "01", 205)], [1], {0, 1}, set()
 )

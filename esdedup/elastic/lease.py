@@ -117,6 +117,9 @@ class Lease:
             ForestLost: Another process has taken it.
         """
         with self._writing, translated(f"renew the lease on the forest {self._forest!r}"):
+            if self._stopped.is_set():
+                # Given back while the heart was about to beat: it must not take it again.
+                return
             if self.is_lost:
                 raise self.lost()
             is_due = time.monotonic() - self._renewed_at >= self._ttl_s / 3

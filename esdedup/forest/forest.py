@@ -1,9 +1,7 @@
 """The forest: arrivals in, roots out."""
 
-import numpy as np
-
 from esdedup.forest.laws import Decision, roots_in_conflict, times
-from esdedup.forest.model import Aging, Arrivals, Assignment, State
+from esdedup.forest.model import Aging, Arrivals, Assignment, State, pairs_of
 from esdedup.forest.near import HammingIndex
 from esdedup.forest.store import Store
 
@@ -53,8 +51,4 @@ class Forest:
         index.add(fingerprints)
         later, earlier = index.search(fingerprints)
         before = earlier < later
-        near: dict[int, list[int]] = {}
-        pairs = np.stack((positions[later[before]], positions[earlier[before]]), axis=1)
-        for arrival, other in pairs.tolist():
-            near.setdefault(arrival, []).append(other)
-        return near
+        return pairs_of(positions[later[before]], positions[earlier[before]].tolist())

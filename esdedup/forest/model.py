@@ -4,6 +4,7 @@ import dataclasses
 import enum
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,7 @@ NO_TIME = -(2**63)
 """Stands for a time that is not known, where a number is needed; less than every time."""
 
 _MS = timedelta(milliseconds=1)
+_Other = TypeVar("_Other")
 
 
 class Kind(enum.Enum):
@@ -147,9 +149,9 @@ class Plan:
     state: State
 
 
-def pairs_of(arrivals: npt.NDArray[np.int64], others: Iterable[str]) -> dict[int, list[str]]:
+def pairs_of(arrivals: npt.NDArray[np.int64], others: Iterable[_Other]) -> dict[int, list[_Other]]:
     """Group pairs by their arrival."""
-    grouped: dict[int, list[str]] = {}
+    grouped: dict[int, list[_Other]] = {}
     for arrival, other in zip(arrivals.tolist(), others, strict=True):
         grouped.setdefault(arrival, []).append(other)
     return grouped

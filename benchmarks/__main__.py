@@ -5,9 +5,14 @@ from typing import Annotated
 
 import typer
 
-from benchmarks import near, rows
+from benchmarks import elastic, in_memory, rows
 
-_TABLES = {"forest": near.forest, "memory": near.memory, "growth": near.growth}
+_TABLES = {
+    "forest": in_memory.forest,
+    "memory": in_memory.memory,
+    "growth": in_memory.growth,
+    "elastic": elastic.elastic,
+}
 
 
 def main(

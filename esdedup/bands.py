@@ -19,6 +19,8 @@ BitRange = tuple[int, int]
 """Bits `start` (inclusive) to `stop` (exclusive), counted from the highest bit of a fingerprint."""
 
 WIDTH_BITS = 64
+# Three parts and at most three different bits: two parts differ in at most one bit each.
+_PARTS_BESIDE = 3
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -49,13 +51,51 @@ class Layout:
 
         Every term of a layout has the same length.
         """
-        table_digits = (len(self.tables) - 1).bit_length() + 3 >> 2 or 1
-        key_digits = max(sum(stop - start for start, stop in ranges) for ranges in self.tables) + 3 >> 2
-        tables = np.arange(self.table_count, dtype=np.uint64) << np.uint64(4 * key_digits)
-        digits = (self.keys(fingerprints) | tables).astype(">u8").tobytes().hex()
-        length = table_digits + key_digits
-        words = [digits[end - length : end] for end in range(16, len(digits) + 1, 16)]
+        words = self._words(self.keys(fingerprints), np.arange(self.table_count, dtype=np.uint64))
         return [words[at : at + self.table_count] for at in range(0, len(words), self.table_count)]
+
+    def table_of(self, term: str) -> int:
+        """Return the table that a term is of."""
+        return int(term[: self._table_digits], 16)
+
+    def beside(self, table: int) -> tuple[int, ...]:
+        """Return tables whose bits outside of `table` part all such bits among them: three of them.
+
+        So of two fingerprints with one key in `table` in common and at most 3 bits apart, at most
+        one of those parts differs in more than one bit. Where a key is too common to tell much, the
+        others then narrow it down.
+
+        Raises:
+            SettingError: The layout has no such tables.
+        """
+        own = _bits(self.tables[table])
+        rest = frozenset(range(WIDTH_BITS)) - own
+        parts = {other: _bits(ranges) - own for other, ranges in enumerate(self.tables) if other != table}
+        for chosen in itertools.combinations(parts, _PARTS_BESIDE):
+            sizes = [len(parts[other]) for other in chosen]
+            if sum(sizes) == len(rest) and frozenset().union(*(parts[other] for other in chosen)) == rest:
+                return chosen
+        raise SettingError(f"no tables of the layout {self.name} part the bits outside of table {table}")
+
+    def terms_beside(self, fingerprint: int, *, table: int, other: int) -> list[str]:
+        """Return the terms in `other` of all fingerprints that differ from this one by at most one bit there.
+
+        Only bits outside of `table` are turned.
+        """
+        turned = sorted(_bits(self.tables[other]) - _bits(self.tables[table]))
+        flips = np.array([0, *(1 << (WIDTH_BITS - 1 - bit) for bit in turned)], np.uint64)
+        keys = self.keys(np.uint64(fingerprint) ^ flips)[:, [other]]
+        return self._words(keys, np.array([other], np.uint64))
+
+    @property
+    def _table_digits(self) -> int:
+        return (len(self.tables) - 1).bit_length() + 3 >> 2 or 1
+
+    def _words(self, keys: npt.NDArray[np.uint64], tables: npt.NDArray[np.uint64]) -> list[str]:
+        key_digits = max(sum(stop - start for start, stop in ranges) for ranges in self.tables) + 3 >> 2
+        digits = (keys | tables << np.uint64(4 * key_digits)).astype(">u8").tobytes().hex()
+        length = self._table_digits + key_digits
+        return [digits[end - length : end] for end in range(16, len(digits) + 1, 16)]
 
 
 def choose(widths: Sequence[int], count: int) -> Layout:
@@ -92,6 +132,10 @@ def two_level(width: int, then: int) -> Layout:
     return Layout(name=f"{WIDTH_BITS // width}x({width}+{then})", tables=tuple(tables))
 
 
+def _bits(ranges: Sequence[BitRange]) -> frozenset[int]:
+    return frozenset(bit for start, stop in ranges for bit in range(start, stop))
+
+
 def _cut(widths: Sequence[int], ranges: Sequence[BitRange]) -> list[tuple[BitRange, ...]]:
     """Cut the bits of `ranges`, end to end, into pieces of `widths`; a piece may span two ranges."""
     bits = [bit for start, stop in ranges for bit in range(start, stop)]
@@ -108,3 +152,4 @@ def _cut(widths: Sequence[int], ranges: Sequence[BitRange]) -> list[tuple[BitRan
 FOUR_BLOCKS = choose((16, 16, 16, 16), 1)
 FIVE_CHOOSE_TWO = choose((13, 13, 13, 13, 12), 2)
 TWO_LEVEL = two_level(16, 12)
+LAYOUTS = {layout.name: layout for layout in (FOUR_BLOCKS, FIVE_CHOOSE_TWO, TWO_LEVEL)}

@@ -182,9 +182,11 @@ class Dedup:
             self._store = self._forest = None
         if self._forest is None:
             self._store = ElasticStore(
-                self._client, forest=self._forest_name, profile=self._profile, wait_s=self._wait_s
+                self._client,
+                forest=self._forest_name,
+                profile=self._profile,
+                aging=self._aging,
+                wait_s=self._wait_s,
             )
-            self._forest = Forest(
-                self._store, aging=self._aging, max_distance_bits=self._profile.max_distance_bits
-            )
+            self._forest = Forest(self._store)
         return self._forest

@@ -112,7 +112,7 @@ class Enricher:
                 name if exists else None
                 for name, exists in zip(names, fingerprints.exists.tolist(), strict=True)
             ],
-            fingerprints=fingerprints.bits,
+            signatures=fingerprints.bits,
             times_ms=np.array(times, np.int64),
         )
         assignments = self._open_forest().assign(arrivals, now_ms=now_ms)

@@ -1,5 +1,6 @@
 """Clusters of the articles in files, without any Elasticsearch."""
 
+import functools
 import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -13,6 +14,7 @@ from esdedup.fields import Fields, text_of, time_ms, value_of
 from esdedup.fingerprint import Fingerprinter
 from esdedup.forest import NO_TIME, Aging, Arrivals, Forest
 from esdedup.forest.memory import MemoryStore
+from esdedup.forest.near import HammingIndex
 from esdedup.profile import Profile
 from esdedup.simhash import to_hex
 
@@ -42,11 +44,8 @@ def cluster(
         on_rejected: Told of each article that cannot be taken, and has no place in the result.
     """
     fingerprinter = Fingerprinter(profile)
-    forest = Forest(
-        MemoryStore(max_distance_bits=profile.max_distance_bits),
-        aging=Aging.of(retention=retention),
-        max_distance_bits=profile.max_distance_bits,
-    )
+    near = functools.partial(HammingIndex, max_distance_bits=profile.max_distance_bits)
+    forest = Forest(MemoryStore(aging=Aging.of(retention=retention), new_near_index=near))
     iterator = iter(lines)
     while batch := list(itertools.islice(iterator, _BATCH)):
         taken: list[tuple[Line, str]] = []
@@ -65,7 +64,7 @@ def cluster(
         times = [time_ms(value_of(line.article, fields.time)) if use_time else None for line, _ in taken]
         arrivals = Arrivals(
             ids=names,
-            fingerprints=fingerprints.bits,
+            signatures=fingerprints.bits,
             times_ms=np.array([NO_TIME if each is None else each for each in times], np.int64),
         )
         assignments = forest.assign(arrivals, now_ms=int(time.time() * 1000))

@@ -60,13 +60,13 @@ def batches(all_arrivals: list[Arrival], sizes: list[int]) -> list[list[Arrival]
 def as_batch(batch: list[Arrival]) -> Arrivals:
     return Arrivals(
         ids=[each.id for each in batch],
-        fingerprints=from_hex(each.id or "0" * 16 for each in batch),
+        signatures=from_hex(each.id or "0" * 16 for each in batch),
         times_ms=np.array([each.time for each in batch], np.int64),
     )
 
 
 def assert_follows_model(store: Store, model: Model, batch: list[Arrival]) -> None:
-    forest = Forest(store, aging=model.aging)
+    forest = Forest(store)
     answers = forest.assign(as_batch(batch), now_ms=NOW_MS)
     found = [(each.kind.value, each.root, each.seq, each.time_ms) for each in answers]
     assert found == [model.assign(each.id, each.time, now=NOW_MS) for each in batch]

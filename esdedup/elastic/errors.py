@@ -1,9 +1,10 @@
-"""Foreign exceptions become ours here, and nowhere else."""
+"""Foreign exceptions become ours here, and nowhere else; what passes by itself is waited for."""
 
 import contextlib
 from collections.abc import Iterator
 
 import elastic_transport
+import tenacity
 from elasticsearch import (
     ApiError,
     AuthenticationException,
@@ -14,7 +15,16 @@ from elasticsearch import (
 
 from esdedup.errors import IndexNotReady, ServerError, ServerUnavailable
 
-_UNAVAILABLE_STATUS = frozenset({502, 503, 504})
+UNAVAILABLE_STATUS = frozenset({429, 502, 503, 504})
+_PATIENCE_S = 40.0
+
+patiently = tenacity.retry(
+    retry=tenacity.retry_if_exception_type(ServerUnavailable),
+    stop=tenacity.stop_after_delay(_PATIENCE_S),
+    wait=tenacity.wait_random_exponential(multiplier=0.2, max=5),
+    reraise=True,
+)
+"""Decorates what may be done twice: does it again while the server is too busy, or away for a moment."""
 
 
 @contextlib.contextmanager
@@ -38,7 +48,7 @@ def translated(task: str) -> Iterator[None]:
     except NotFoundError as error:
         raise IndexNotReady(f"cannot {task}: {reason(error)}") from error
     except ApiError as error:
-        if error.meta.status in _UNAVAILABLE_STATUS:
+        if error.meta.status in UNAVAILABLE_STATUS:
             raise ServerUnavailable(f"cannot {task}: {reason(error)}") from error
         raise ServerError(f"cannot {task}: {reason(error)} (status {error.meta.status})") from error
     except elastic_transport.TlsError as error:

@@ -1,15 +1,20 @@
 """The forest's store in Elasticsearch: its index, its lease, and what no refresh has shown yet."""
 
+import functools
 import time
+from collections.abc import Sequence
 
+import numpy as np
 from elasticsearch import Elasticsearch
 
 from esdedup.elastic.forest_index import ForestIndex
 from esdedup.elastic.lease import Lease
+from esdedup.elastic.node_cache import NodeCache
+from esdedup.elastic.nodes import StoredNode
 from esdedup.errors import ForestLost
 from esdedup.forest.laws import LeafCounts
-from esdedup.forest.memory import Nodes
-from esdedup.forest.model import Aging, Arrivals, Near, Node, Plan, State
+from esdedup.forest.model import NO_TIME, Aging, Arrivals, Near, Nodes, Plan, State
+from esdedup.forest.near import HammingIndex
 from esdedup.profile import Profile
 
 # Nodes kept in memory because no refresh has made them visible yet.
@@ -27,6 +32,7 @@ class ElasticStore:
         *,
         forest: str,
         profile: Profile,
+        aging: Aging,
         wait_s: float = 0.0,
         lease_ttl_s: float = 30.0,
     ) -> None:
@@ -36,6 +42,7 @@ class ElasticStore:
             client: Stays the caller's.
             forest: Name of the index.
             profile: The forest's; stored with it.
+            aging: How long nodes live.
             wait_s: How long to wait for another owner to end.
             lease_ttl_s: How long the lease holds without a renewal.
 
@@ -44,18 +51,17 @@ class ElasticStore:
             ForestMismatch: It was made with another profile, or in an unknown format.
             ServerError: Elasticsearch does not answer, or refuses.
         """
-        patient = client.options(
-            request_timeout=60, max_retries=5, retry_on_timeout=True, retry_on_status=(429, 502, 503, 504)
-        )
-        self._max_distance_bits = profile.max_distance_bits
+        self.aging = aging
+        self.new_near_index = functools.partial(HammingIndex, max_distance_bits=profile.max_distance_bits)
         self._commit_failed = False
-        self._index = ForestIndex(patient, name=forest, profile=profile)
-        self._index.open()
-        self._lease = Lease(patient, forest=forest, ttl_s=lease_ttl_s)
+        self._index = ForestIndex.open(client, forest, profile=profile)
+        self._lease = Lease(self._index.client, forest=forest, ttl_s=lease_ttl_s)
         if not self._lease.acquire(wait_s=wait_s):
             time.sleep(_MARGIN_S)
         self._refresh()
         self._state = self._index.state()
+        # Those of the last question, as they stand in the index.
+        self._found: dict[str, StoredNode] = {}
 
     def close(self) -> None:
         """Make the nodes visible to others, and give the lease back."""
@@ -77,62 +83,96 @@ class ElasticStore:
             self._commit_failed = False
         return self._state
 
-    def find_near(self, arrivals: Arrivals, *, aging: Aging, state: State) -> Near:
+    def find_near(self, arrivals: Arrivals, state: State) -> Near:
         """Find the live nodes near the arrivals, with their roots: a search or a few, however many."""
         self._lease.renew()
         positions = arrivals.with_node
-        fingerprints = arrivals.fingerprints[positions]
-        visible = self._no_nodes()
-        visible.put(list(self._index.candidates(fingerprints, aging=aging, state=state)))
-        nodes: dict[str, Node] = {}
-        pairs: list[tuple[int, str]] = []
+        signatures = arrivals.signatures[positions]
+        visible = NodeCache(self.new_near_index)
+        visible.put(self._index.search.candidates(signatures, live_since_ms=state.live_since_ms(self.aging)))
+        pairs: set[tuple[int, str]] = set()
+        found: dict[str, StoredNode] = {}
         # What is kept here is newer than what a search shows.
         for known in (visible, self._recent):
-            found = known.near(fingerprints)
-            pairs += found
-            nodes |= {node_id: node for _, node_id in found if (node := known.get(node_id))}
+            queries, nodes = known.near(signatures)
+            found |= {node.id: node for node in nodes}
+            pairs.update(zip(positions[queries].tolist(), (node.id for node in nodes), strict=True))
+        self._found = self._with_roots(found)
+        rows = {node_id: row for row, node_id in enumerate(self._found)}
+        near = np.array(sorted((at, rows[node_id]) for at, node_id in pairs), np.int64).reshape(-1, 2)
         return Near(
-            arrivals=positions[[query for query, _ in pairs]],
-            node_ids=[node_id for _, node_id in pairs],
-            nodes=self._with_roots(nodes),
+            arrivals=near[:, 0],
+            rows=near[:, 1],
+            nodes=Nodes(
+                ids=list(rows),
+                roots=np.array([rows[node.root] for node in self._found.values()], np.int64),
+                seqs=np.array([node.seq for node in self._found.values()], np.int64),
+                seen_ms=np.array([node.seen_ms for node in self._found.values()], np.int64),
+            ),
         )
 
-    def count_leaves(self, roots: set[str], *, aging: Aging, state: State, end_ms: int) -> LeafCounts:
-        """Count the live leaves of `roots`; those that live through the batch are counted as one."""
+    def count_leaves(self, near: Near, roots: Sequence[int], state: State, *, end_ms: int) -> LeafCounts:
+        """Count the live leaves of those rows; those that live through the batch are counted as one."""
         # After a refresh the index knows everything, and no leaf is counted twice or not at all.
         self._refresh()
-        return self._index.count_leaves(roots, aging=aging, state=state, end_ms=end_ms)
+        span_ms = 0 if state.time_ms == NO_TIME else end_ms - state.time_ms
+        at_end = State(time_ms=end_ms, origin_ms=state.origin_ms)
+        counts = self._index.search.count_leaves(
+            (near.nodes.ids[root] for root in roots),
+            live_since_ms=state.live_since_ms(self.aging),
+            end_since_ms=at_end.live_since_ms(self.aging),
+            steps=span_ms // self.aging.granularity_ms + 2,
+        )
+        return {root: counts[near.nodes.ids[root]] for root in roots}
 
     def commit(self, plan: Plan) -> None:
         """Write state and roots, then leaves."""
+        nodes = self._nodes(plan)
+        roots = [node for node in nodes if node.is_root]
+        leaves = [node for node in nodes if not node.is_root]
         self._lease.renew()
         self._commit_failed = True
         alias = self._lease.alias
         try:
-            self._index.write_state(plan.state, plan.roots, alias=alias)
-            self._index.write_nodes(plan.leaves, alias=alias)
+            self._index.write_state(plan.state, roots, alias=alias)
+            self._index.write_nodes(leaves, alias=alias)
         except ForestLost as error:
             raise self._lease.lost() from error
         self._commit_failed = False
         self._state = plan.state
-        self._recent.put([*plan.roots, *plan.leaves])
+        self._recent.put(nodes)
         if len(self._recent) > _MAX_RECENT:
             self._refresh()
 
-    def _with_roots(self, nodes: dict[str, Node]) -> dict[str, Node]:
-        missing = {node.root for node in nodes.values()} - nodes.keys()
-        roots = {root: node for root in missing if (node := self._recent.get(root))}
-        roots |= {node.id: node for node in self._index.nodes(missing - roots.keys())}
-        # A root that is gone from a damaged forest is made again when something touches its tree.
-        for node in nodes.values():
-            if node.root not in nodes:
-                roots.setdefault(node.root, Node(node.root, node.root, node.seq, node.seen_ms))
-        return nodes | roots
+    def _nodes(self, plan: Plan) -> list[StoredNode]:
+        """Return the nodes that the plan makes or refreshes."""
+        ids = plan.nodes.ids
+        made_ms = [plan.assignments[at].time_ms for at in plan.made.tolist()]
+        made_ms += [self._found[ids[row]].made_ms for row in plan.refreshed.tolist()]
+        rows = np.concatenate((plan.made_rows, plan.refreshed))
+        return [
+            StoredNode(ids[row], ids[root], seq, made, seen)
+            for row, root, seq, made, seen in zip(
+                rows.tolist(),
+                plan.nodes.roots[rows].tolist(),
+                plan.nodes.seqs[rows].tolist(),
+                made_ms,
+                plan.nodes.seen_ms[rows].tolist(),
+                strict=True,
+            )
+        ]
 
-    def _no_nodes(self) -> Nodes:
-        return Nodes(max_distance_bits=self._max_distance_bits)
+    def _with_roots(self, found: dict[str, StoredNode]) -> dict[str, StoredNode]:
+        missing = {node.root for node in found.values()} - found.keys()
+        roots = {root: node for root in missing if (node := self._recent.get(root))}
+        roots |= {node.id: node for node in self._index.search.by_id(missing - roots.keys())}
+        # A root that is gone from a damaged forest is made again when something touches its tree.
+        for node in found.values():
+            if node.root not in found:
+                roots.setdefault(node.root, node._replace(id=node.root))
+        return found | roots
 
     def _refresh(self) -> None:
         """Make all that was written visible, and forget what was kept until then."""
         self._index.refresh()
-        self._recent = self._no_nodes()
+        self._recent = NodeCache(self.new_near_index)

@@ -1,8 +1,8 @@
 """The forest of clusters: incremental, with roots that never change."""
 
 from esdedup.forest.forest import Forest
-from esdedup.forest.model import NO_TIME, Aging, Arrivals, Assignment, Kind, Near, Node, Plan, State
-from esdedup.forest.store import Store
+from esdedup.forest.model import NO_TIME, Aging, Arrivals, Assignment, Kind, Near, Nodes, Plan, State
+from esdedup.forest.store import NearIndex, Store
 
 __all__ = [
     "NO_TIME",
@@ -12,7 +12,8 @@ __all__ = [
     "Forest",
     "Kind",
     "Near",
-    "Node",
+    "NearIndex",
+    "Nodes",
     "Plan",
     "State",
     "Store",

@@ -7,18 +7,29 @@ its node and its root; a root once assigned never changes.
 """
 
 import collections
-import dataclasses
+import itertools
 from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.forest.model import NO_TIME, Aging, Arrivals, Assignment, Kind, Near, Node, Plan, State, pairs_of
+from esdedup.forest.model import (
+    NO_TIME,
+    Aging,
+    Arrivals,
+    Assignment,
+    Kind,
+    Near,
+    Nodes,
+    Plan,
+    State,
+    pairs_of,
+)
 
 _DAY_MS = 86_400_000
 
-LeafCounts = Mapping[str, Mapping[int, int]]
-"""For a root's id: how many leaves it has for each value of `seen`, in milliseconds."""
+LeafCounts = Mapping[int, Mapping[int, int]]
+"""For a root's row in `Near.nodes`: how many leaves it has for each value of `seen`, in milliseconds."""
 
 
 def times(arrivals: Arrivals, state: State, *, now_ms: int) -> tuple[npt.NDArray[np.int64], int]:
@@ -36,116 +47,146 @@ def times(arrivals: Arrivals, state: State, *, now_ms: int) -> tuple[npt.NDArray
     return moved, origin
 
 
-def roots_in_conflict(
-    near: Near, near_within: Mapping[int, list[int]], *, aging: Aging, state: State, end_ms: int
-) -> set[str]:
-    """Return the roots whose live leaves may have to be compared: a superset, for one question a batch.
-
-    Args:
-        near: What the store found.
-        near_within: For an arrival, the earlier arrivals of the batch near it.
-        aging: How long nodes live.
-        state: The forest before the batch, with its origin.
-        end_ms: The forest's time at the batch's end.
-    """
-    candidates = pairs_of(near.arrivals, near.node_ids)
-    possible: dict[int, set[str]] = {}
-    conflict: set[str] = set()
-    for arrival in sorted(candidates.keys() | near_within.keys()):
-        nodes = [near.nodes[node_id] for node_id in candidates.get(arrival, ())]
-        roots = {node.root for node in nodes}
-        for other in near_within.get(arrival, ()):
-            roots |= possible.get(other) or {f"new root {other}"}
-        if not all(aging.is_live(node.seen_ms, at_ms=end_ms, origin_ms=state.origin_ms) for node in nodes):
-            roots.add(f"new root {arrival}")
-        possible[arrival] = roots
-        if len(roots) > 1:
-            conflict |= roots
-    return conflict & near.nodes.keys()
-
-
-@dataclasses.dataclass(kw_only=True)
 class Decision:
-    """The laws at work on one batch, arrival by arrival."""
+    """The laws at work on one batch.
 
-    near: Near
-    # For an arrival, the earlier arrivals of the batch near it.
-    near_within: Mapping[int, list[int]]
-    # Of the roots in conflict that the store knows.
-    leaf_counts: LeafCounts
-    aging: Aging
-    state: State
+    Nodes are numbered: first the rows of ``near.nodes``, then one for each arrival, in case it
+    becomes a node.
+    """
 
-    def decide(self, arrivals: Arrivals, times_ms: npt.NDArray[np.int64]) -> Plan:
-        """Assign every arrival, in order, as if they had come one by one."""
-        self._nodes = dict(self.near.nodes)
-        self._leaves: dict[str, collections.Counter[int]] = {
-            root: collections.Counter(counts) for root, counts in self.leaf_counts.items()
-        }
-        written: dict[str, Node] = {}
-        candidates = pairs_of(self.near.arrivals, self.near.node_ids)
-        assignments = []
-        seq = self.state.seq
-        for arrival, (node_id, time_ms) in enumerate(zip(arrivals.ids, times_ms.tolist(), strict=True)):
-            seq += 1
-            if node_id is None:
-                assignments.append(Assignment(Kind.WITHOUT_FINGERPRINT, None, seq, time_ms))
-                continue
-            seen_ms = self.aging.round_up(time_ms)
-            node = self._nodes.get(node_id)
-            if node is not None and self._is_live(node, time_ms):
-                kind = Kind.KNOWN
-                node = self._refresh(node, seen_ms, written)
+    def __init__(
+        self,
+        arrivals: Arrivals,
+        times_ms: npt.NDArray[np.int64],
+        *,
+        near: Near,
+        near_within: dict[int, list[int]],
+        aging: Aging,
+        state: State,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            arrivals: The batch.
+            times_ms: The forest's time at each of them, int64 ``(n,)``.
+            near: What the store found near them.
+            near_within: For an arrival, the earlier ones of the batch near it.
+            aging: How long nodes live.
+            state: The forest before the batch, with its origin.
+        """
+        self._arrivals = arrivals
+        self._times_ms = times_ms
+        self._before = near.nodes
+        self._state = state
+        self._first = len(near.nodes)
+        self._near = pairs_of(near.arrivals, near.rows)
+        self._near_within = near_within
+        # All others become roots, and need no look.
+        self._met = sorted(self._near.keys() | near_within.keys())
+        self._ids = [*near.nodes.ids, *arrivals.ids]
+        self._seqs = np.concatenate((near.nodes.seqs, state.seq + 1 + np.arange(len(arrivals))))
+        rows = self._first + np.arange(len(arrivals))
+        self._roots: list[int] = np.concatenate((near.nodes.roots, rows)).tolist()
+        self._seen_ms: list[int] = np.concatenate((near.nodes.seen_ms, aging.round_up(times_ms))).tolist()
+        self._live_since_ms: list[int] = aging.live_since_ms(times_ms, origin_ms=state.origin_ms).tolist()
+
+    def roots_in_conflict(self) -> list[int]:
+        """Return the roots whose live leaves may have to be compared, as rows of ``near.nodes``.
+
+        A superset, so that one question to the store suffices.
+        """
+        end_ms = self._live_since_ms[-1] if self._live_since_ms else NO_TIME
+        possible: dict[int, set[int]] = {}
+        conflict: set[int] = set()
+        for at in self._met:
+            rows = self._near.get(at, [])
+            roots = {self._roots[row] for row in rows}
+            for other in self._near_within.get(at, ()):
+                roots |= possible.get(other) or {self._first + other}
+            if not all(self._seen_ms[row] >= end_ms for row in rows):
+                roots.add(self._first + at)
+            possible[at] = roots
+            if len(roots) > 1:
+                conflict |= roots
+        return sorted(root for root in conflict if root < self._first)
+
+    def decide(self, leaf_counts: LeafCounts) -> Plan:
+        """Assign every arrival, in order, as if they had come one by one.
+
+        Args:
+            leaf_counts: Of the roots in conflict.
+        """
+        self._leaves = {root: collections.Counter(counts) for root, counts in leaf_counts.items()}
+        self._refreshed: set[int] = set()
+        met = set(self._met)
+        # The last node of each id; of arrivals, those that become roots without a look.
+        newest = {node_id: row for row, node_id in enumerate(self._ids) if row - self._first not in met}
+        kinds = [Kind.WITHOUT_FINGERPRINT if each is None else Kind.NEW_ROOT for each in self._arrivals.ids]
+        node_of = list(range(self._first, len(self._ids)))
+        for at in self._met:
+            node_id, seen_ms = self._ids[self._first + at], self._seen_ms[self._first + at]
+            node = newest.get(node_id, -1)
+            if node >= 0 and self._seen_ms[node] >= self._live_since_ms[at]:
+                kinds[at] = Kind.KNOWN
+                node_of[at] = node
+                self._refresh(node, seen_ms)
             else:
-                near_ids = {*candidates.get(arrival, ())}
-                near_ids.update(
-                    other for at in self.near_within.get(arrival, ()) if (other := arrivals.ids[at])
-                )
-                root_id = self._choose(near_ids, time_ms)
-                kind = Kind.NEW_ROOT if root_id is None else Kind.JOINED
-                node = Node(node_id, root_id or node_id, seq, seen_ms)
-                self._nodes[node_id] = written[node_id] = node
-                if root_id is None:
-                    self._leaves[node_id] = collections.Counter()
-                elif root_id in self._leaves:
-                    self._leaves[root_id][seen_ms] += 1
-            if not node.is_root:
-                self._refresh(self._nodes[node.root], seen_ms, written)
-            assignments.append(Assignment(kind, node.root, seq, time_ms))
-        return Plan(
-            assignments=assignments,
-            roots=[node for node in written.values() if node.is_root],
-            leaves=[node for node in written.values() if not node.is_root],
-            state=dataclasses.replace(
-                self.state, seq=seq, time_ms=int(times_ms[-1]) if len(times_ms) else self.state.time_ms
-            ),
-        )
+                node = newest[node_id] = self._first + at
+                others = (node_of[other] for other in self._near_within.get(at, ()))
+                root = self._choose(itertools.chain(self._near.get(at, ()), others), self._live_since_ms[at])
+                if root is not None:
+                    kinds[at] = Kind.JOINED
+                    self._roots[node] = root
+                    if root >= self._first or root in self._leaves:
+                        self._leaves.setdefault(root, collections.Counter())[seen_ms] += 1
+            if self._roots[node] != node:
+                self._refresh(self._roots[node], seen_ms)
+        return self._plan(kinds, node_of)
 
-    def _choose(self, near_ids: set[str], time_ms: int) -> str | None:
+    def _choose(self, near: "itertools.chain[int]", live_since_ms: int) -> int | None:
         """Return the root that an arrival near those nodes joins, None where none of them lives."""
-        live = (self._nodes[node_id] for node_id in near_ids)
-        roots = {node.root for node in live if self._is_live(node, time_ms)}
+        roots = {self._roots[node] for node in near if self._seen_ms[node] >= live_since_ms}
         if len(roots) <= 1:
             return next(iter(roots), None)
-        return min(roots, key=lambda root: (-self._count_live_leaves(root, time_ms), self._nodes[root].seq))
+        return min(roots, key=lambda root: (-self._count_live_leaves(root, live_since_ms), self._seqs[root]))
 
-    def _count_live_leaves(self, root: str, time_ms: int) -> int:
-        origin_ms = self.state.origin_ms
-        return sum(
-            count
-            for seen_ms, count in self._leaves[root].items()
-            if self.aging.is_live(seen_ms, at_ms=time_ms, origin_ms=origin_ms)
+    def _count_live_leaves(self, root: int, live_since_ms: int) -> int:
+        counts = self._leaves[root] if root < self._first else self._leaves.get(root, collections.Counter())
+        return sum(count for seen_ms, count in counts.items() if seen_ms >= live_since_ms)
+
+    def _refresh(self, node: int, seen_ms: int) -> None:
+        before_ms = self._seen_ms[node]
+        if seen_ms <= before_ms:
+            return
+        counts = self._leaves.get(self._roots[node])
+        if self._roots[node] != node and counts is not None:
+            counts[before_ms] -= 1
+            counts[seen_ms] += 1
+        self._seen_ms[node] = seen_ms
+        self._refreshed.add(node)
+
+    def _plan(self, kinds: list[Kind], node_of: list[int]) -> Plan:
+        roots = [
+            None if kind is Kind.WITHOUT_FINGERPRINT else self._ids[self._roots[node]]
+            for kind, node in zip(kinds, node_of, strict=True)
+        ]
+        first_seq = self._state.seq + 1
+        seqs = range(first_seq, first_seq + len(kinds))
+        times_ms = self._times_ms.tolist()
+        return Plan(
+            assignments=list(map(Assignment, kinds, roots, seqs, times_ms)),
+            arrivals=self._arrivals,
+            nodes=Nodes(
+                ids=[node_id or "" for node_id in self._ids],
+                roots=np.array(self._roots, np.int64),
+                seqs=self._seqs,
+                seen_ms=np.array(self._seen_ms, np.int64),
+            ),
+            made=np.flatnonzero([kind is Kind.NEW_ROOT or kind is Kind.JOINED for kind in kinds]),
+            refreshed=np.array(sorted(row for row in self._refreshed if row < self._first), np.int64),
+            state=State(
+                seq=self._state.seq + len(kinds),
+                time_ms=times_ms[-1] if times_ms else self._state.time_ms,
+                origin_ms=self._state.origin_ms,
+            ),
         )
-
-    def _refresh(self, node: Node, seen_ms: int, written: dict[str, Node]) -> Node:
-        if seen_ms <= node.seen_ms:
-            return node
-        if not node.is_root and node.root in self._leaves:
-            self._leaves[node.root][node.seen_ms] -= 1
-            self._leaves[node.root][seen_ms] += 1
-        refreshed = Node(node.id, node.root, node.seq, seen_ms)
-        self._nodes[node.id] = written[node.id] = refreshed
-        return refreshed
-
-    def _is_live(self, node: Node, time_ms: int) -> bool:
-        return self.aging.is_live(node.seen_ms, at_ms=time_ms, origin_ms=self.state.origin_ms)

@@ -1,99 +1,150 @@
-"""Nodes in memory: a whole forest for files and tests, and what Elasticsearch cannot show yet."""
+"""A whole forest in memory, for files and tests: twenty bytes a node beside its signature."""
+
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
+from esdedup.errors import SettingError
 from esdedup.forest.laws import LeafCounts
-from esdedup.forest.model import Aging, Arrivals, Near, Node, Plan, State
+from esdedup.forest.model import NO_TIME, Aging, Arrivals, Near, Nodes, Plan, State
 from esdedup.forest.near import HammingIndex
-from esdedup.simhash import from_hex
+from esdedup.forest.store import NearIndex
+from esdedup.simhash import from_hex, to_hex
 
-
-class Nodes:
-    """Nodes by id and by nearness. An id is 16 hex digits: the node's fingerprint."""
-
-    def __init__(self, *, max_distance_bits: int = 3) -> None:
-        self._index = HammingIndex(max_distance_bits=max_distance_bits)
-        # By row of the index.
-        self._ids: list[str] = []
-        self._nodes: dict[str, Node] = {}
-
-    def __len__(self) -> int:
-        return len(self._nodes)
-
-    def get(self, node_id: str) -> Node | None:
-        """Return the node, None if there is none."""
-        return self._nodes.get(node_id)
-
-    def near(self, fingerprints: npt.NDArray[np.uint64]) -> list[tuple[int, str]]:
-        """Return all pairs of a position in `fingerprints` and the id of a node near it."""
-        queries, rows = self._index.search(fingerprints)
-        return [(query, self._ids[row]) for query, row in zip(queries.tolist(), rows.tolist(), strict=True)]
-
-    def put(self, nodes: list[Node]) -> None:
-        """Add nodes, or replace those of the same id."""
-        new = [node.id for node in nodes if node.id not in self._nodes]
-        self._index.add(from_hex(new))
-        self._ids += new
-        self._nodes.update((node.id, node) for node in nodes)
+_NONE = np.uint32(0xFFFF_FFFF)
+# Arrays grow by this part of their size.
+_GROWTH = 32
+_NODE = np.dtype(
+    [
+        # The 16 hex digits of its id.
+        ("id", np.uint64),
+        # The row of its root.
+        ("root", np.uint32),
+        # Until when it was last needed: 0 where no time was known, else steps of the granularity
+        # after the origin, from 1.
+        ("seen", np.uint32),
+        # Of a root: the row of its newest leaf; of a leaf: the row of the one before.
+        ("leaf", np.uint32),
+    ]
+)
 
 
 class MemoryStore:
-    """Keeps a forest in the process, and nothing of it after it."""
+    """Keeps a forest in the process, and nothing of it after it. At most 4,294,967,294 nodes.
 
-    def __init__(self, *, max_distance_bits: int = 3) -> None:
-        self._nodes = Nodes(max_distance_bits=max_distance_bits)
-        self._leaves: dict[str, dict[str, Node]] = {}
+    A node whose id comes again after it has expired keeps its row, and the id gets another one.
+    """
+
+    def __init__(self, *, aging: Aging, new_near_index: Callable[[], NearIndex] = HammingIndex) -> None:
+        """Make an empty forest.
+
+        Args:
+            aging: How long nodes live.
+            new_near_index: Makes an empty index of the profile's `near`.
+        """
+        self.aging = aging
+        self.new_near_index = new_near_index
+        self._index = new_near_index()
+        self._columns = {name: np.zeros(0, _NODE[name]) for name in _NODE.names or ()}
+        self._count = 0
         self._state = State()
 
     def __len__(self) -> int:
-        return len(self._nodes)
+        return self._count
+
+    @property
+    def size_bytes(self) -> int:
+        """The memory that the nodes take, all in all."""
+        return self._index.size_bytes + sum(column.nbytes for column in self._columns.values())
 
     def state(self) -> State:
         """Return the state of the last plan."""
         return self._state
 
-    def find_near(self, arrivals: Arrivals, *, aging: Aging, state: State) -> Near:  # noqa: ARG002
+    def find_near(self, arrivals: Arrivals, state: State) -> Near:
         """Find the nodes near the arrivals, with their roots."""
         positions = arrivals.with_node
-        pairs = self._nodes.near(arrivals.fingerprints[positions])
-        nodes = {node_id: self._known(node_id) for _, node_id in pairs}
-        nodes |= {node.root: self._known(node.root) for node in nodes.values()}
-        return Near(
-            arrivals=positions[[query for query, _ in pairs]],
-            node_ids=[node_id for _, node_id in pairs],
-            nodes=nodes,
+        queries, rows = self._index.search(arrivals.signatures[positions])
+        all_roots = self._columns["root"]
+        kept = np.unique(np.concatenate((rows, all_roots[rows])))
+        # Rows rise as seqs do, and cost nothing to keep.
+        nodes = Nodes(
+            ids=to_hex(self._columns["id"][kept]),
+            roots=np.searchsorted(kept, all_roots[kept]),
+            seqs=kept,
+            seen_ms=self._seen_ms(self._columns["seen"][kept], state.origin_ms),
         )
+        return Near(arrivals=positions[queries], rows=np.searchsorted(kept, rows), nodes=nodes)
 
     def count_leaves(
         self,
-        roots: set[str],
-        *,
-        aging: Aging,
+        near: Near,
+        roots: Sequence[int],
         state: State,
+        *,
         end_ms: int,  # noqa: ARG002
     ) -> LeafCounts:
         """Count the live leaves of each of `roots`, by their `seen`."""
-        counts: dict[str, dict[int, int]] = {root: {} for root in roots}
+        live_since_ms = state.live_since_ms(self.aging)
+        counts = {}
         for root in roots:
-            for leaf in self._leaves.get(root, {}).values():
-                if aging.is_live(leaf.seen_ms, at_ms=state.time_ms, origin_ms=state.origin_ms):
-                    counts[root][leaf.seen_ms] = counts[root].get(leaf.seen_ms, 0) + 1
+            leaves = np.fromiter(self._leaves(int(near.nodes.seqs[root])), np.int64)
+            seen_ms, how_many = np.unique(
+                self._seen_ms(self._columns["seen"][leaves], state.origin_ms), return_counts=True
+            )
+            live = seen_ms >= live_since_ms
+            counts[root] = dict(zip(seen_ms[live].tolist(), how_many[live].tolist(), strict=True))
         return counts
 
     def commit(self, plan: Plan) -> None:
         """Keep the plan."""
+        if plan.state == self._state:
+            return
+        before = plan.nodes.seqs[: len(plan.nodes) - len(plan.arrivals)]
+        made = np.arange(self._count, self._count + len(plan.made))
+        rows = np.concatenate((before, np.full(len(plan.arrivals), -1)))
+        rows[plan.made_rows] = made
+        roots = rows[plan.nodes.roots]
+        seen = self._seen_steps(plan.nodes.seen_ms, plan.state.origin_ms)
+        self._grow(len(made))
+        self._columns["id"][made] = from_hex(plan.nodes.ids[row] for row in plan.made_rows.tolist())
+        self._columns["root"][made] = roots[plan.made_rows]
+        self._columns["seen"][made] = seen[plan.made_rows]
+        self._columns["seen"][rows[plan.refreshed]] = seen[plan.refreshed]
+        newest_leaf = self._columns["leaf"]
+        newest_leaf[made] = _NONE
+        leaves = plan.made_rows[roots[plan.made_rows] != made]
+        for leaf, root in zip(rows[leaves].tolist(), roots[leaves].tolist(), strict=True):
+            newest_leaf[leaf], newest_leaf[root] = newest_leaf[root], leaf
+        self._index.add(plan.arrivals.signatures[plan.made])
         self._state = plan.state
-        nodes = [*plan.roots, *plan.leaves]
-        for node in nodes:
-            before = self._nodes.get(node.id)
-            if before is not None and not before.is_root:
-                del self._leaves[before.root][before.id]
-            if not node.is_root:
-                self._leaves.setdefault(node.root, {})[node.id] = node
-        self._nodes.put(nodes)
 
-    def _known(self, node_id: str) -> Node:
-        node = self._nodes.get(node_id)
-        assert node is not None, node_id
-        return node
+    def _leaves(self, root: int) -> Iterator[int]:
+        leaf_of = self._columns["leaf"]
+        row = leaf_of.item(root)
+        while row != _NONE:
+            yield row
+            row = leaf_of.item(row)
+
+    def _seen_ms(self, steps: npt.NDArray[np.uint32], origin_ms: int) -> npt.NDArray[np.int64]:
+        first_ms = int(self.aging.round_up(np.array(origin_ms)))
+        return np.where(steps == 0, NO_TIME, first_ms + (steps - np.int64(1)) * self.aging.granularity_ms)
+
+    def _seen_steps(self, seen_ms: npt.NDArray[np.int64], origin_ms: int) -> npt.NDArray[np.int64]:
+        first_ms = int(self.aging.round_up(np.array(origin_ms)))
+        steps = np.where(seen_ms == NO_TIME, 0, (seen_ms - first_ms) // self.aging.granularity_ms + 1)
+        if len(steps) and steps.max() > _NONE:
+            raise SettingError(
+                f"a granularity of {self.aging.granularity_ms} ms is too fine for so long a time; "
+                "make it coarser"
+            )
+        return steps
+
+    def _grow(self, count: int) -> None:
+        self._count += count
+        size = len(self._columns["id"])
+        if self._count > size:
+            for column in self._columns.values():
+                # In place: where the memory can be extended, nothing is copied.
+                column.resize(max(self._count, size + size // _GROWTH), refcheck=False)

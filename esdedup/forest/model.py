@@ -2,9 +2,9 @@
 
 import dataclasses
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,6 @@ NO_TIME = -(2**63)
 """Stands for a time that is not known, where a number is needed; less than every time."""
 
 _MS = timedelta(milliseconds=1)
-_Other = TypeVar("_Other")
 
 
 class Kind(enum.Enum):
@@ -29,22 +28,24 @@ class Kind(enum.Enum):
     WITHOUT_FINGERPRINT = "without_fingerprint"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Node:
-    """What the forest keeps of one distinct text."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Nodes:
+    """What the forest keeps of distinct texts, a row a node, in the order of their making."""
 
-    id: str
-    # The id of its root; its own for a root.
-    root: str
-    # The arrival that made it.
-    seq: int
-    # Until when it was last needed, milliseconds since 1970, rounded up; NO_TIME where no time was known.
-    seen_ms: int
+    # Those of equal signature are equal. A store that keeps what has expired may give one id several
+    # rows: only the last can live.
+    ids: Sequence[str]
+    # int64 (n,): the row of its root; its own for a root.
+    roots: npt.NDArray[np.int64]
+    # int64 (n,): the arrival that made it, or a number that a store keeps in its place and that rises
+    # with it.
+    seqs: npt.NDArray[np.int64]
+    # int64 (n,): until when it was last needed, milliseconds since 1970, rounded up; NO_TIME where no
+    # time was known.
+    seen_ms: npt.NDArray[np.int64]
 
-    @property
-    def is_root(self) -> bool:
-        """Whether the node is the root of its tree."""
-        return self.id == self.root
+    def __len__(self) -> int:
+        return len(self.ids)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,8 +54,8 @@ class Arrivals:
 
     # One an arrival; None for an article without a fingerprint: it takes a seq, but no node.
     ids: Sequence[str | None]
-    # uint64 (n,).
-    fingerprints: npt.NDArray[np.uint64]
+    # What `near` compares, a row an arrival; its dtype is the profile's: uint64 fingerprints.
+    signatures: npt.NDArray[Any]
     # int64 (n,), milliseconds since 1970, NO_TIME where none is known.
     times_ms: npt.NDArray[np.int64]
 
@@ -67,8 +68,7 @@ class Arrivals:
         return np.flatnonzero([node_id is not None for node_id in self.ids])
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(NamedTuple):
     """What the forest answers for one arrival."""
 
     kind: Kind
@@ -89,6 +89,10 @@ class State:
     time_ms: int = NO_TIME
     # The first time that the forest knew: nodes made before it count as seen then.
     origin_ms: int = NO_TIME
+
+    def live_since_ms(self, aging: "Aging") -> int:
+        """Return the `seen` from which on (inclusive) a node lives now; NO_TIME: all of them live."""
+        return int(aging.live_since_ms(np.array(self.time_ms), origin_ms=self.origin_ms))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -112,30 +116,32 @@ class Aging:
         """Make it from durations, in whole milliseconds."""
         return cls(retention_ms=retention // _MS, granularity_ms=granularity // _MS)
 
-    def round_up(self, time_ms: int) -> int:
-        """Round a time up to the granularity; NO_TIME stays."""
-        if time_ms == NO_TIME:
-            return NO_TIME
-        return -(-time_ms // self.granularity_ms) * self.granularity_ms
+    def round_up(self, times_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Round times up to the granularity; NO_TIME stays."""
+        known = np.where(times_ms == NO_TIME, 0, times_ms)
+        return np.where(times_ms == NO_TIME, NO_TIME, -(-known // self.granularity_ms) * self.granularity_ms)
 
-    def is_live(self, seen_ms: int, *, at_ms: int, origin_ms: int) -> bool:
-        """Tell whether a node seen until `seen_ms` lives at the forest's time `at_ms`."""
-        if at_ms == NO_TIME:
-            return True
-        if seen_ms == NO_TIME:
-            seen_ms = self.round_up(origin_ms)
-        return at_ms < seen_ms + self.retention_ms
+    def live_since_ms(self, at_ms: npt.NDArray[np.int64], *, origin_ms: int) -> npt.NDArray[np.int64]:
+        """Return, for times of the forest, the `seen` from which on (inclusive) a node lives then.
+
+        NO_TIME stands for "all of them": before the first known time, and as long as the nodes live
+        that were made before it.
+        """
+        known = np.where(at_ms == NO_TIME, 0, at_ms)
+        since = known - self.retention_ms + 1
+        all_live = (at_ms == NO_TIME) | (self.round_up(np.array(origin_ms)) >= since)
+        return np.where(all_live, NO_TIME, since)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Near:
-    """The live nodes near a batch's arrivals, as a store found them."""
+    """The nodes near a batch's arrivals, as a store found them."""
 
-    # Which arrival, int64 (pairs,), and the id of a node near it.
+    # Pairs: which arrival, and the row in `nodes` of a node near it, both int64 (pairs,).
     arrivals: npt.NDArray[np.int64]
-    node_ids: Sequence[str]
+    rows: npt.NDArray[np.int64]
     # Those nodes, and their roots.
-    nodes: dict[str, Node]
+    nodes: Nodes
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -143,15 +149,28 @@ class Plan:
     """What a batch comes to: the answers, and what the store has to write before they are given."""
 
     assignments: Sequence[Assignment]
-    # New and refreshed ones; roots are written before leaves, so that no leaf outlives its root.
-    roots: Sequence[Node]
-    leaves: Sequence[Node]
+    arrivals: Arrivals
+    # The nodes of `Near` as they are after the batch, then a row for each arrival, whether it became
+    # a node or not.
+    nodes: Nodes
+    # The arrivals that became nodes, int64 positions.
+    made: npt.NDArray[np.int64]
+    # The rows of `nodes` that were there before and are needed for longer now, int64.
+    refreshed: npt.NDArray[np.int64]
     state: State
 
+    @property
+    def made_rows(self) -> npt.NDArray[np.int64]:
+        """The rows of `nodes` that are new, int64."""
+        return self.made + (len(self.nodes) - len(self.arrivals))
 
-def pairs_of(arrivals: npt.NDArray[np.int64], others: Iterable[_Other]) -> dict[int, list[_Other]]:
-    """Group pairs by their arrival."""
-    grouped: dict[int, list[_Other]] = {}
-    for arrival, other in zip(arrivals.tolist(), others, strict=True):
-        grouped.setdefault(arrival, []).append(other)
-    return grouped
+
+def pairs_of(arrivals: npt.NDArray[np.int64], others: npt.NDArray[np.int64]) -> dict[int, list[int]]:
+    """Group pairs by their arrival; `arrivals` never falls."""
+    starts = np.flatnonzero(np.diff(arrivals, prepend=-1))
+    ends = np.append(starts, len(arrivals))[1:].tolist()
+    listed = others.tolist()
+    return {
+        arrival: listed[start:end]
+        for arrival, start, end in zip(arrivals[starts].tolist(), starts.tolist(), ends, strict=True)
+    }

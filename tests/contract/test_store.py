@@ -8,10 +8,10 @@ from elasticsearch import Elasticsearch
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from esdedup.elastic import forest_index
+from esdedup.elastic import forest_index, node_search, nodes
 from esdedup.elastic import store as elastic_store
 from esdedup.elastic.store import ElasticStore
-from esdedup.forest import NO_TIME
+from esdedup.forest import NO_TIME, Plan
 from esdedup.forest.memory import MemoryStore
 from esdedup.profile import CLASSIC
 from tests.arrivals import (
@@ -31,7 +31,7 @@ any_arrivals = st.one_of(arrivals, ordered_arrivals)
 @settings(max_examples=400)
 @given(any_arrivals, batch_sizes)
 def test_memory_follows_the_laws(all_arrivals: list[Arrival], sizes: list[int]) -> None:
-    store, model = MemoryStore(), Model(AGING)
+    store, model = MemoryStore(aging=AGING), Model(AGING)
     for batch in batches(all_arrivals, sizes):
         assert_follows_model(store, model, batch)
 
@@ -58,7 +58,7 @@ def elastic_stores(es: Elasticsearch) -> Iterator[Callable[[], tuple[str, Callab
     def make() -> tuple[str, Callable[[], ElasticStore]]:
         name = f"test-forest-{secrets.token_hex(4)}"
         made.append(name)
-        return name, lambda: ElasticStore(es, forest=name, profile=CLASSIC)
+        return name, lambda: ElasticStore(es, forest=name, profile=CLASSIC, aging=AGING)
 
     yield make
     for name in made:
@@ -100,8 +100,14 @@ def test_the_limits_of_elasticsearch_cut_nothing_off(
 ) -> None:
     """As if the limits were so low that every search, bulk and cache meets them."""
     with pytest.MonkeyPatch.context() as patch:
-        for limit, low in (("_MAX_TERMS", 7), ("_MAX_HITS", 3), ("_BULK_NODES", 2)):
-            patch.setattr(forest_index, limit, low)
+        for module, limit, low in (
+            (nodes, "MAX_TERMS", 7),
+            (nodes, "MAX_HITS", 3),
+            (forest_index, "_BULK_DOCUMENTS", 2),
+            (node_search, "_COMMON", 2),
+            (node_search, "_NARROWED_AT_ONCE", 2),
+        ):
+            patch.setattr(module, limit, low)
         patch.setattr(elastic_store, "_MAX_RECENT", 4)
         _, open_store = elastic_stores()
         store, model = open_store(), Model(AGING)
@@ -112,17 +118,12 @@ def test_the_limits_of_elasticsearch_cut_nothing_off(
 
 @given(st.permutations(range(4)))
 def test_a_plan_committed_twice_is_the_same_as_once(order: list[int]) -> None:
-    once, twice = MemoryStore(), MemoryStore()
-    model_once, model_twice = Model(AGING), Model(AGING)
-    batch = [Arrival(f"{1 << bit:016x}", 0) for bit in order]
-    assert_follows_model(once, model_once, batch)
-
     class Twice(MemoryStore):
-        def commit(self, plan: object) -> None:
-            super().commit(plan)  # type: ignore[arg-type]
-            super().commit(plan)  # type: ignore[arg-type]
+        def commit(self, plan: Plan) -> None:
+            super().commit(plan)
+            super().commit(plan)
 
-    twice = Twice()
-    assert_follows_model(twice, model_twice, batch)
-    assert_follows_model(once, model_once, batch)
-    assert_follows_model(twice, model_twice, batch)
+    batch = [Arrival(f"{1 << bit:016x}", 0) for bit in order]
+    for store, model in ((MemoryStore(aging=AGING), Model(AGING)), (Twice(aging=AGING), Model(AGING))):
+        assert_follows_model(store, model, batch)
+        assert_follows_model(store, model, batch)

@@ -31,7 +31,7 @@ from esdedup.elastic.store import ElasticStore
 from esdedup.forest import Aging, Forest, Kind
 from esdedup.forest.memory import MemoryStore
 from esdedup.profile import CLASSIC
-from tests.arrivals import NOW_MS, Arrival, as_batch
+from tests.arrivals import AGING, NOW_MS, Arrival, as_batch
 
 Names = Callable[[str], str]
 TEXT = "The quick brown fox jumps over the lazy dog near the river"
@@ -293,18 +293,17 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 def test_whoever_lost_the_forest_cannot_write(es: Elasticsearch, index_name: Names) -> None:
     forest = index_name("forest")
-    aging = Aging.of(retention=timedelta(days=1))
-    stale = ElasticStore(es, forest=forest, profile=CLASSIC)
-    Forest(stale, aging=aging).assign(as_batch([Arrival("0" * 16, 0)]), now_ms=NOW_MS)
+    stale = ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING)
+    Forest(stale).assign(as_batch([Arrival("0" * 16, 0)]), now_ms=NOW_MS)
     # As if its time were over: another process may take the forest now.
     lease = es.get(index=forest, id=LEASE_ID)["_source"]["lease"]
     es.index(index=forest, id=LEASE_ID, document={"lease": lease | {"renewed_s": 0.0}})
-    owner = ElasticStore(es, forest=forest, profile=CLASSIC)
+    owner = ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING)
     with pytest.raises(ForestLost, match="lost the forest"):
-        Forest(stale, aging=aging).assign(as_batch([Arrival("f" * 16, 0)]), now_ms=NOW_MS)
+        Forest(stale).assign(as_batch([Arrival("f" * 16, 0)]), now_ms=NOW_MS)
     with pytest.raises(ForestLost):
         stale.state()
-    (known,) = Forest(owner, aging=aging).assign(as_batch([Arrival("0" * 16, 0)]), now_ms=NOW_MS)
+    (known,) = Forest(owner).assign(as_batch([Arrival("0" * 16, 0)]), now_ms=NOW_MS)
     assert known.kind.value == "known"
     es.indices.refresh(index=forest)
     assert es.count(index=forest, query={"exists": {"field": "seq"}})["count"] == 1
@@ -404,8 +403,7 @@ def test_after_a_failed_write_the_forest_goes_on_by_its_laws(
     es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch, written: str
 ) -> None:
     forest = index_name("forest")
-    store = ElasticStore(es, forest=forest, profile=CLASSIC)
-    aging = Aging.of(retention=timedelta(days=1))
+    store = ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING)
     whole = ForestIndex._write
     calls = 0
 
@@ -421,8 +419,8 @@ def test_after_a_failed_write_the_forest_goes_on_by_its_laws(
     with monkeypatch.context() as patch:
         patch.setattr(ForestIndex, "_write", fail)
         with pytest.raises(ServerUnavailable):
-            Forest(store, aging=aging).assign(as_batch([first]), now_ms=NOW_MS)
-    (answer,) = Forest(store, aging=aging).assign(as_batch([near]), now_ms=NOW_MS)
+            Forest(store).assign(as_batch([first]), now_ms=NOW_MS)
+    (answer,) = Forest(store).assign(as_batch([near]), now_ms=NOW_MS)
     if written == "nothing":
         assert (answer.kind.value, answer.seq) == ("new_root", 1)
     else:
@@ -442,8 +440,11 @@ def test_many_leaves_that_expire_at_many_times(es: Elasticsearch, index_name: Na
     between = f"{0b111 << 20:016x}"
     ends = [Arrival(between, 4_095), Arrival(f"{0b111 << 21:016x}", 4_096)]
     answers = []
-    for store in (MemoryStore(), ElasticStore(es, forest=index_name("forest"), profile=CLASSIC)):
-        forest = Forest(store, aging=aging)
+    for store in (
+        MemoryStore(aging=aging),
+        ElasticStore(es, forest=index_name("forest"), profile=CLASSIC, aging=aging),
+    ):
+        forest = Forest(store)
         forest.assign(as_batch(run), now_ms=NOW_MS)
         answers.append([(each.kind, each.root) for each in forest.assign(as_batch(ends), now_ms=NOW_MS)])
     assert answers[0] == answers[1]
@@ -455,7 +456,7 @@ def test_a_lease_whose_answer_was_lost(
 ) -> None:
     """A request that is sent again meets its own writing, and must know it."""
     forest = index_name("forest")
-    ElasticStore(es, forest=forest, profile=CLASSIC).close()
+    ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING).close()
 
     class Twice:
         def __getattr__(self, name: str) -> Any:
@@ -527,15 +528,15 @@ def test_an_alias_to_write_to(es: Elasticsearch, index_name: Names) -> None:
 
 def test_a_forest_is_no_alias(es: Elasticsearch, index_name: Names) -> None:
     forest, alias = index_name("forest"), index_name("alias")
-    ElasticStore(es, forest=forest, profile=CLASSIC).close()
+    ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING).close()
     es.indices.put_alias(index=forest, name=alias)
     with pytest.raises(ForestMismatch, match="alias of"):
-        ElasticStore(es, forest=alias, profile=CLASSIC)
+        ElasticStore(es, forest=alias, profile=CLASSIC, aging=AGING)
 
 
 def test_the_heart_beats_while_the_feeder_sleeps(es: Elasticsearch, index_name: Names) -> None:
     forest = index_name("forest")
-    ElasticStore(es, forest=forest, profile=CLASSIC).close()
+    ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING).close()
 
     def renewed_s() -> float:
         return float(es.get(index=forest, id=LEASE_ID)["_source"]["lease"]["renewed_s"])

@@ -1,0 +1,41 @@
+"""Nodes in memory by id and by nearness: those at hand for a batch, and those no refresh has shown yet."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from esdedup.elastic.nodes import StoredNode
+from esdedup.forest.store import NearIndex
+from esdedup.simhash import from_hex
+
+
+class NodeCache:
+    """A few thousand nodes; of two with one id the one that was put last."""
+
+    def __init__(self, new_near_index: Callable[[], NearIndex]) -> None:
+        self._index = new_near_index()
+        # By row of the index.
+        self._ids: list[str] = []
+        self._nodes: dict[str, StoredNode] = {}
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def get(self, node_id: str) -> StoredNode | None:
+        """Return the node, None if there is none."""
+        return self._nodes.get(node_id)
+
+    def put(self, nodes: Iterable[StoredNode]) -> None:
+        """Add nodes, or replace those of the same id."""
+        by_id = {node.id: node for node in nodes}
+        new = [node_id for node_id in by_id if node_id not in self._nodes]
+        self._index.add(from_hex(new))
+        self._ids += new
+        self._nodes |= by_id
+
+    def near(self, signatures: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], list[StoredNode]]:
+        """Return all pairs of a position in `signatures`, int64 ``(pairs,)``, and a node near it."""
+        positions, rows = self._index.search(signatures)
+        return positions, [self._nodes[self._ids[row]] for row in rows.tolist()]

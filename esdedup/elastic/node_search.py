@@ -2,7 +2,7 @@
 
 import collections
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,12 @@ from esdedup.errors import ForestError
 from esdedup.forest.model import NO_TIME
 from esdedup.simhash import from_hex
 
-# A key is common if so many nodes of one page have it: then it is narrowed down by others.
-_COMMON = 1_000
-# Nodes that are looked for in one request by keys that are too common: a clause or four each.
-_NARROWED_AT_ONCE = 200
+# To read so many nodes costs as much as to narrow down one key of one fingerprint.
+_WORTH = 10
+# Keys that are remembered as too common.
+_MAX_COMMON = 100_000
+# Of a query; more than one only where keys are common.
+_CLAUSES_AT_ONCE = 200
 _KEEP_ALIVE = "5m"
 _SHARED_SEEN = 2**62
 
@@ -45,55 +47,54 @@ class NodeSearch:
         Some may come twice.
         """
         fingerprints = np.unique(fingerprints)
-        owners: dict[str, list[int]] = collections.defaultdict(list)
-        for fingerprint, terms in zip(fingerprints.tolist(), self._layout.terms(fingerprints), strict=True):
-            for term in terms:
-                owners[term].append(fingerprint)
+        terms = self._layout.terms(fingerprints)
+        owners = collections.Counter(itertools.chain.from_iterable(terms))
         live = live_filter(live_since_ms)
-        for chunk in chunks(sorted(owners), nodes.MAX_TERMS):
-            yield from self._rare(chunk, live)
-        narrowed = [
-            self._narrowed(fingerprint, term)
-            for term in sorted(self._common & owners.keys())
-            for fingerprint in owners[term]
-        ]
-        for clauses in chunks(narrowed, _NARROWED_AT_ONCE):
-            yield from self.scan({"bool": {"filter": [{"bool": {"should": clauses}}, *live]}})
+        while True:
+            found: list[StoredNode] = []
+            for clauses in chunks(self._clauses(fingerprints.tolist(), terms), _CLAUSES_AT_ONCE):
+                query = {"bool": {"filter": [{"bool": {"should": clauses}}, *live]}}
+                # Nearly always one page is all.
+                page = self._page(query)
+                if len(page) == nodes.MAX_HITS:
+                    if self._note_common(query, page, owners):
+                        break
+                    page = list(self.scan(query))
+                found += page
+            else:
+                return found
 
     def by_id(self, node_ids: Iterable[str]) -> Iterator[StoredNode]:
         """Yield the nodes of those ids that there are."""
         for chunk in chunks(sorted(node_ids), nodes.MAX_HITS):
-            yield from self.scan(nodes.ids_filter(chunk))
+            yield from self._page({"ids": {"values": chunk}})
 
     def scan(self, query: Query, *, sort: Sequence[Any] = ("_doc",)) -> Iterator[StoredNode]:
         """Yield all nodes that match, as the index was when this began."""
-        return itertools.chain.from_iterable(self.pages(query, sort=sort))
+        for hits in self.pages(query, sort=sort):
+            yield from map(node_of, hits)
 
-    def pages(self, query: Query, *, sort: Sequence[Any] = ("_doc",)) -> Iterator[list[StoredNode]]:
-        """Yield all nodes that match, as the index was when this began, page by page."""
-        for hits in self.hit_pages(query, sort=sort):
-            yield [node_of(hit) for hit in hits]
-
-    def hit_pages(
+    def pages(
         self, query: Query, *, sort: Sequence[Any] = ("_doc",), versions: bool = False
     ) -> Iterator[list[dict[str, Any]]]:
-        """Yield the hits themselves; with `versions`, with ``_seq_no`` and ``_primary_term``."""
-        request = {"query": query, "sort": list(sort), "seq_no_primary_term": versions}
-        # Nearly always one page is all.
-        hits = self._search(**request, index=self._forest)
-        if len(hits) < nodes.MAX_HITS:
-            yield hits
-            return
+        """Yield all hits, as the index was when this began; with `versions`, with ``_seq_no`` too."""
         with translated(f"search the forest {self._forest!r}"):
             pit = self._client.open_point_in_time(index=self._forest, keep_alive=_KEEP_ALIVE)["id"]
         try:
             after = None
-            while hits:
-                at = {"pit": {"id": pit, "keep_alive": _KEEP_ALIVE}, "search_after": after}
-                hits = self._search(**request, **at)
+            while True:
+                hits = self._search(
+                    query=query,
+                    sort=list(sort),
+                    seq_no_primary_term=versions,
+                    pit={"id": pit, "keep_alive": _KEEP_ALIVE},
+                    search_after=after,
+                )
                 if hits:
                     yield hits
-                    after = hits[-1]["sort"]
+                if len(hits) < nodes.MAX_HITS:
+                    return
+                after = hits[-1]["sort"]
         finally:
             with translated(f"search the forest {self._forest!r}"):
                 self._client.options(ignore_status=404).close_point_in_time(id=pit)
@@ -139,29 +140,46 @@ class NodeSearch:
                 counts[bucket["key"]] = counted
         return counts
 
-    def _rare(self, terms: Sequence[str], live: list[Query]) -> Iterator[StoredNode]:
-        """Yield the nodes with one of `terms`, except for those that turn out to be common."""
-        while True:
-            rare = [term for term in terms if term not in self._common]
-            query = {"bool": {"filter": [{"terms": {"keys": rare}}, *live]}}
-            found: list[StoredNode] = []
-            known = len(self._common)
-            for page in self.pages(query):
-                found += page
-                if len(page) == nodes.MAX_HITS and self._note_common(page, set(rare)):
-                    break
-            if len(self._common) == known:
-                yield from found
-                return
+    def _clauses(self, fingerprints: list[int], terms: list[list[str]]) -> list[Query]:
+        """Return queries that together match whatever may be near one of the fingerprints."""
+        # By the common terms that an arrival has: its other terms, which are asked for without them,
+        # and those themselves, narrowed down.
+        rare: dict[frozenset[str], set[str]] = collections.defaultdict(set)
+        narrowed = []
+        for fingerprint, own in zip(fingerprints, terms, strict=True):
+            common = self._common.intersection(own)
+            rare[frozenset(common)].update(own)
+            narrowed += [self._narrowed(fingerprint, term) for term in sorted(common)]
+        clauses: list[Query] = []
+        for without, others in rare.items():
+            excluded = {"must_not": {"terms": {"keys": sorted(without)}}} if without else {}
+            clauses += (
+                {"bool": {"filter": {"terms": {"keys": chunk}}, **excluded}}
+                for chunk in chunks(sorted(others - without), nodes.MAX_TERMS)
+            )
+        return clauses + narrowed
 
-    def _note_common(self, page: list[StoredNode], asked: set[str]) -> bool:
-        """Note which of the terms asked for are common on a full page; return whether any is."""
+    def _note_common(self, query: Query, page: list[StoredNode], owners: Mapping[str, int]) -> bool:
+        """Note which terms have so many nodes that it is cheaper to narrow them down than to read all.
+
+        Args:
+            query: Its hits are more than one page.
+            page: The first of them.
+            owners: How many fingerprints ask for each term.
+
+        Returns:
+            Whether there are any that were not known yet.
+        """
+        parts = self._count(query) / len(page)
         shared = collections.Counter(
             itertools.chain.from_iterable(self._layout.terms(from_hex(node.id for node in page)))
         )
-        common = {term for term in asked if shared[term] >= _COMMON}
-        self._common |= common
-        return bool(common)
+        common = {term for term, count in owners.items() if shared[term] * parts > _WORTH * count}
+        if len(self._common) > _MAX_COMMON:
+            self._common.clear()
+        new = common - self._common
+        self._common |= new
+        return bool(new)
 
     def _narrowed(self, fingerprint: int, term: str) -> Query:
         """Match nodes with the term that two of three other keys, or neighbours of theirs, confirm."""
@@ -171,6 +189,14 @@ class NodeSearch:
             for other in self._layout.beside(table)
         ]
         return {"bool": {"filter": {"term": {"keys": term}}, "should": beside, "minimum_should_match": 2}}
+
+    def _page(self, query: Query) -> list[StoredNode]:
+        return [node_of(hit) for hit in self._search(query=query, sort=["_doc"], index=self._forest)]
+
+    @patiently
+    def _count(self, query: Query) -> int:
+        with translated(f"count in the forest {self._forest!r}"):
+            return int(self._client.count(index=self._forest, query=query)["count"])
 
     @patiently
     def _aggregate(self, query: Query, aggregations: Query) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """A node as a document of its forest's index."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from esdedup.bands import Layout
@@ -74,11 +74,6 @@ def live_filter(live_since_ms: int) -> list[dict[str, Any]]:
 def chunks(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
     """Cut a sequence into pieces of at most `size`."""
     return (items[at : at + size] for at in range(0, len(items), size))
-
-
-def ids_filter(ids: Iterable[str]) -> dict[str, Any]:
-    """Return the query for documents by id."""
-    return {"ids": {"values": sorted(ids)}}
 
 
 def _time(fields: dict[str, Any], name: str) -> int:

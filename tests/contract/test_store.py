@@ -104,8 +104,8 @@ def test_the_limits_of_elasticsearch_cut_nothing_off(
             (nodes, "MAX_TERMS", 7),
             (nodes, "MAX_HITS", 3),
             (forest_index, "_BULK_DOCUMENTS", 2),
-            (node_search, "_COMMON", 2),
-            (node_search, "_NARROWED_AT_ONCE", 2),
+            (node_search, "_WORTH", 0),
+            (node_search, "_CLAUSES_AT_ONCE", 2),
         ):
             patch.setattr(module, limit, low)
         patch.setattr(elastic_store, "_MAX_RECENT", 4)

@@ -19,8 +19,6 @@ BitRange = tuple[int, int]
 """Bits `start` (inclusive) to `stop` (exclusive), counted from the highest bit of a fingerprint."""
 
 WIDTH_BITS = 64
-# Three parts and at most three different bits: two parts differ in at most one bit each.
-_PARTS_BESIDE = 3
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -58,34 +56,31 @@ class Layout:
         """Return the table that a term is of."""
         return int(term[: self._table_digits], 16)
 
-    def beside(self, table: int) -> tuple[int, ...]:
-        """Return tables whose bits outside of `table` part all such bits among them: three of them.
+    def terms_around(self, fingerprint: int, table: int) -> list[str]:
+        """Return terms of other tables, one of which every fingerprint within 3 bits with this key has.
 
-        So of two fingerprints with one key in `table` in common and at most 3 bits apart, at most
-        one of those parts differs in more than one bit. Where a key is too common to tell much, the
-        others then narrow it down.
+        Where very many share the key, these tell their nodes apart. For layouts that pair five blocks:
+        the 3 bits lie in the other three blocks. Either two of those differ in one bit at most, or each
+        of the three in exactly one.
 
         Raises:
-            SettingError: The layout has no such tables.
+            SettingError: The layout is of another kind.
         """
         own = _bits(self.tables[table])
-        rest = frozenset(range(WIDTH_BITS)) - own
-        parts = {other: _bits(ranges) - own for other, ranges in enumerate(self.tables) if other != table}
-        for chosen in itertools.combinations(parts, _PARTS_BESIDE):
-            sizes = [len(parts[other]) for other in chosen]
-            if sum(sizes) == len(rest) and frozenset().union(*(parts[other] for other in chosen)) == rest:
-                return chosen
-        raise SettingError(f"no tables of the layout {self.name} part the bits outside of table {table}")
-
-    def terms_beside(self, fingerprint: int, *, table: int, other: int) -> list[str]:
-        """Return the terms in `other` of all fingerprints that differ from this one by at most one bit there.
-
-        Only bits outside of `table` are turned.
-        """
-        turned = sorted(_bits(self.tables[other]) - _bits(self.tables[table]))
-        flips = np.array([0, *(1 << (WIDTH_BITS - 1 - bit) for bit in turned)], np.uint64)
-        keys = self.keys(np.uint64(fingerprint) ^ flips)[:, [other]]
-        return self._words(keys, np.array([other], np.uint64))
+        others = [at for at, ranges in enumerate(self.tables) if not own & _bits(ranges)]
+        if len(others) != 3 or any(len(self.tables[other]) != 2 for other in others):
+            raise SettingError(f"the layout {self.name} does not pair five blocks")
+        words = []
+        for other in others:
+            one, two = (
+                [np.uint64(1 << WIDTH_BITS - 1 - bit) for bit in _bits([part])] for part in self.tables[other]
+            )
+            flips = [np.uint64(0), *one, *two]
+            if other == others[0]:
+                flips += [first | second for first in one for second in two]
+            keys = self.keys(np.uint64(fingerprint) ^ np.array(flips))[:, [other]]
+            words += self._words(keys, np.array([other], np.uint64))
+        return words
 
     @property
     def _table_digits(self) -> int:

@@ -17,12 +17,16 @@ from esdedup.errors import ForestError
 from esdedup.forest.model import NO_TIME
 from esdedup.simhash import from_hex
 
-# To read so many nodes costs as much as to narrow down one key of one fingerprint.
-_WORTH = 10
+# To read so many nodes costs as much as to go around one key of one fingerprint.
+_WORTH = 30
+# Fewer nodes than this are read.
+_COMMON = 1_000
+# So often a search begins anew because keys turn out to be common.
+_ATTEMPTS = 4
 # Keys that are remembered as too common.
 _MAX_COMMON = 100_000
 # Of a query; more than one only where keys are common.
-_CLAUSES_AT_ONCE = 200
+_CLAUSES_AT_ONCE = 100
 _KEEP_ALIVE = "5m"
 _SHARED_SEEN = 2**62
 
@@ -41,8 +45,8 @@ class NodeSearch:
         # Terms that very many nodes share; what is common once stays so.
         self._common: set[str] = set()
 
-    def candidates(self, fingerprints: npt.NDArray[np.uint64], *, live_since_ms: int) -> Iterator[StoredNode]:
-        """Yield the live nodes that share a key with one of `fingerprints`, and may be near it.
+    def candidates(self, fingerprints: npt.NDArray[np.uint64], *, live_since_ms: int) -> list[StoredNode]:
+        """Find the live nodes that share a key with one of `fingerprints`, and may be near it.
 
         Some may come twice.
         """
@@ -50,19 +54,20 @@ class NodeSearch:
         terms = self._layout.terms(fingerprints)
         owners = collections.Counter(itertools.chain.from_iterable(terms))
         live = live_filter(live_since_ms)
-        while True:
+        for attempt in itertools.count(1):
             found: list[StoredNode] = []
-            for clauses in chunks(self._clauses(fingerprints.tolist(), terms), _CLAUSES_AT_ONCE):
-                query = {"bool": {"filter": [{"bool": {"should": clauses}}, *live]}}
+            for each in self._queries(fingerprints.tolist(), terms):
+                query = {"bool": {"filter": [each, *live]}}
                 # Nearly always one page is all.
                 page = self._page(query)
                 if len(page) == nodes.MAX_HITS:
-                    if self._note_common(query, page, owners):
+                    if attempt < _ATTEMPTS and self._note_common(query, page, owners):
                         break
                     page = list(self.scan(query))
                 found += page
             else:
-                return found
+                break
+        return found
 
     def by_id(self, node_ids: Iterable[str]) -> Iterator[StoredNode]:
         """Yield the nodes of those ids that there are."""
@@ -140,16 +145,16 @@ class NodeSearch:
                 counts[bucket["key"]] = counted
         return counts
 
-    def _clauses(self, fingerprints: list[int], terms: list[list[str]]) -> list[Query]:
-        """Return queries that together match whatever may be near one of the fingerprints."""
-        # By the common terms that an arrival has: its other terms, which are asked for without them,
-        # and those themselves, narrowed down.
+    def _queries(self, fingerprints: list[int], terms: list[list[str]]) -> Iterator[Query]:
+        """Yield queries that together match whatever may be near one of the fingerprints."""
+        # By the common terms that an arrival has: its other terms, which are asked for without them.
         rare: dict[frozenset[str], set[str]] = collections.defaultdict(set)
-        narrowed = []
+        around: set[str] = set()
         for fingerprint, own in zip(fingerprints, terms, strict=True):
             common = self._common.intersection(own)
             rare[frozenset(common)].update(own)
-            narrowed += [self._narrowed(fingerprint, term) for term in sorted(common)]
+            for term in common:
+                around.update(self._layout.terms_around(fingerprint, self._layout.table_of(term)))
         clauses: list[Query] = []
         for without, others in rare.items():
             excluded = {"must_not": {"terms": {"keys": sorted(without)}}} if without else {}
@@ -157,10 +162,13 @@ class NodeSearch:
                 {"bool": {"filter": {"terms": {"keys": chunk}}, **excluded}}
                 for chunk in chunks(sorted(others - without), nodes.MAX_TERMS)
             )
-        return clauses + narrowed
+        for several in chunks(clauses, _CLAUSES_AT_ONCE):
+            yield {"bool": {"should": several}}
+        for chunk in chunks(sorted(around), nodes.MAX_TERMS):
+            yield {"terms": {"keys": chunk}}
 
     def _note_common(self, query: Query, page: list[StoredNode], owners: Mapping[str, int]) -> bool:
-        """Note which terms have so many nodes that it is cheaper to narrow them down than to read all.
+        """Note which terms have so many nodes that it is cheaper to go around them than to read all.
 
         Args:
             query: Its hits are more than one page.
@@ -174,21 +182,16 @@ class NodeSearch:
         shared = collections.Counter(
             itertools.chain.from_iterable(self._layout.terms(from_hex(node.id for node in page)))
         )
-        common = {term for term, count in owners.items() if shared[term] * parts > _WORTH * count}
+        worth = {
+            term: shared[term] for term, count in owners.items() if shared[term] * parts > _WORTH * count
+        }
+        # The most common ones first: without their nodes, others may turn out to be rare.
+        common = {term for term, count in worth.items() if 4 * count > max(worth.values())}
         if len(self._common) > _MAX_COMMON:
             self._common.clear()
         new = common - self._common
         self._common |= new
         return bool(new)
-
-    def _narrowed(self, fingerprint: int, term: str) -> Query:
-        """Match nodes with the term that two of three other keys, or neighbours of theirs, confirm."""
-        table = self._layout.table_of(term)
-        beside = [
-            {"terms": {"keys": self._layout.terms_beside(fingerprint, table=table, other=other)}}
-            for other in self._layout.beside(table)
-        ]
-        return {"bool": {"filter": {"term": {"keys": term}}, "should": beside, "minimum_should_match": 2}}
 
     def _page(self, query: Query) -> list[StoredNode]:
         return [node_of(hit) for hit in self._search(query=query, sort=["_doc"], index=self._forest)]

@@ -105,6 +105,7 @@ def test_the_limits_of_elasticsearch_cut_nothing_off(
             (nodes, "MAX_HITS", 3),
             (forest_index, "_BULK_DOCUMENTS", 2),
             (node_search, "_WORTH", 0),
+            (node_search, "_COMMON", 1),
             (node_search, "_CLAUSES_AT_ONCE", 2),
         ):
             patch.setattr(module, limit, low)

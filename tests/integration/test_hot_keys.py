@@ -74,6 +74,7 @@ def test_real_neighbours_are_read_however_many(
 ) -> None:
     """All the nodes of a common key are near: narrowing it down must leave every one of them."""
     monkeypatch.setattr(node_search, "_WORTH", 0)
+    monkeypatch.setattr(node_search, "_COMMON", 1)
     monkeypatch.setattr("esdedup.elastic.nodes.MAX_HITS", 50)
     store = ElasticStore(es, forest=index_name("forest"), profile=CLASSIC, aging=AGING)
     forest = Forest(store)

@@ -138,12 +138,16 @@ class Buckets:
         Returns:
             The buckets whose chain has reached a power of two of at least `LONG_CHAIN` by this.
         """
-        slots = np.minimum(self._main.fill[buckets], SLOTS) + _rank(buckets)
+        if not len(buckets):
+            return buckets
+        first, sizes = _runs(buckets)
+        each = buckets[first]
+        fills = self._main.fill[each]
+        taken = np.minimum(fills, SLOTS).astype(np.int64)
+        slots = np.arange(len(buckets)) + np.repeat(taken - first, sizes)
+        self._main.fill[each] = np.where(fills == _SPILLED, _SPILLED, np.minimum(taken + sizes, SLOTS))
         fits = slots < SLOTS
         self._main.put(buckets[fits], slots[fits], tags[fits], rows[fits])
-        last = np.flatnonzero(np.diff(buckets, append=-1))
-        spilled = self._main.fill[buckets[last]] == _SPILLED
-        self._main.fill[buckets[last]] = np.where(spilled, _SPILLED, np.minimum(slots[last] + 1, SLOTS))
         return self._spill(buckets[~fits], tags[~fits], rows[~fits])
 
     def take_out(self, buckets: slice | Ints) -> Rows:
@@ -168,19 +172,19 @@ class Buckets:
         """Put what full buckets cannot take into their chains, at the front; `buckets` is sorted."""
         if not len(buckets):
             return buckets
-        first = np.flatnonzero(np.diff(buckets, prepend=-1))
-        spilled, sizes = buckets[first], np.diff(first, append=len(buckets))
+        first, sizes = _runs(buckets)
+        spilled = buckets[first]
         heads = self._main.rest[spilled].astype(np.int64)
         lengths = self._lengths[heads].astype(np.int64)
-        fills = np.where(heads != 0, self._overflow.fill[heads], OVERFLOW_SLOTS)
+        fills = np.where(heads != 0, self._overflow.fill[heads], OVERFLOW_SLOTS).astype(np.int64)
         # Slots are counted from the head's first on, through the fresh buckets of the same chain.
-        ends = fills.astype(np.int64) + sizes
+        ends = fills + sizes
         fresh_counts = (ends - 1) // OVERFLOW_SLOTS
         fresh = self._fresh(int(fresh_counts.sum()))
         starts = np.cumsum(fresh_counts) - fresh_counts
 
         group = np.repeat(np.arange(len(first)), sizes)
-        slots = fills[group] + _rank(buckets)
+        slots = np.arange(len(buckets)) + (fills - first)[group]
         step = slots // OVERFLOW_SLOTS
         into = heads[group]
         into[step > 0] = fresh[(starts[group] + step - 1)[step > 0]]
@@ -189,7 +193,9 @@ class Buckets:
         chain = np.repeat(np.arange(len(first)), fresh_counts)
         place = np.arange(len(fresh)) - starts[chain]
         self._overflow.fill[fresh] = OVERFLOW_SLOTS
-        self._overflow.rest[fresh] = np.where(place == 0, heads[chain], np.roll(fresh, 1))
+        self._overflow.rest[fresh[1:]] = fresh[:-1]
+        begun = place == 0
+        self._overflow.rest[fresh[begun]] = heads[chain[begun]]
         self._lengths[fresh] = lengths[chain] + place + 1
         grown = fresh_counts > 0
         heads[grown] = fresh[(starts + fresh_counts - 1)[grown]]
@@ -212,7 +218,12 @@ class Buckets:
         return fresh
 
 
-def _rank(groups: Ints) -> Ints:
-    """Number the members of each group, from 0; `groups` is sorted."""
-    first = np.flatnonzero(np.diff(groups, prepend=-1))
-    return np.arange(len(groups)) - np.repeat(first, np.diff(first, append=len(groups)))
+def _runs(groups: Ints) -> tuple[Ints, Ints]:
+    """Return where each group begins and its size; `groups` is sorted and not empty."""
+    changes = np.flatnonzero(groups[1:] != groups[:-1])
+    first = np.zeros(len(changes) + 1, np.int64)
+    first[1:] = changes + 1
+    sizes = np.empty_like(first)
+    sizes[:-1] = first[1:] - first[:-1]
+    sizes[-1] = len(groups) - first[-1]
+    return first, sizes

@@ -25,7 +25,7 @@ LONG_CHAIN = 8
 _SPILLED = np.uint8(SLOTS + 1)
 _EMPTY = np.uint32(0xFFFF_FFFF)
 # So many slots compared at once keep what is looked at in the cache.
-_SLOTS_AT_ONCE = 1 << 15
+_SLOTS_AT_ONCE = 1 << 16
 # Arrays grow by this part of their size: large steps would show as pauses, and as memory.
 _GROWTH = 32
 

@@ -100,14 +100,17 @@ def steps(index: HammingIndex, asked: np.ndarray) -> int:
     return calls.call_count
 
 
-@pytest.mark.parametrize(("fixed", "varying"), [CROWDS["one high half"], CROWDS["one low half"]])
+SHARED = ["one high half", "one low half", "one quarter"]
+
+
+@pytest.mark.parametrize(("fixed", "varying"), [CROWDS[name] for name in SHARED], ids=SHARED)
 def test_a_shared_half_does_not_stall(fixed: int, varying: int) -> None:
     random = np.random.default_rng(4)
     index = HammingIndex()
     for size in (100_000, *[100] * 20):
         index.add(random.integers(0, 2**64, size, np.uint64) & np.uint64(varying) | np.uint64(fixed))
     asked = random.integers(0, 2**64, 1_000, np.uint64) & np.uint64(varying) | np.uint64(fixed)
-    assert steps(index, asked) < 100
+    assert steps(index, asked) < 400
 
 
 def test_many_halves_that_some_share_cost_no_step_each() -> None:
@@ -124,7 +127,7 @@ def test_many_halves_that_some_share_cost_no_step_each() -> None:
 
 def test_equal_fingerprints() -> None:
     index = HammingIndex()
-    for size in (1, 10, 1_000, 30_000):
+    for size in (*[1] * 1_011, 30_000):
         index.add(np.full(size, 5, np.uint64))
     index.add(np.array([4, 2**64 - 1, 5], np.uint64))
     queries, rows = index.search(np.array([7, 2**63, 2**64 - 1], np.uint64))

@@ -1,6 +1,7 @@
 """The laws of the forest written down once more: plain, exhaustive, one arrival at a time."""
 
 import dataclasses
+from collections.abc import Callable
 
 from esdedup.forest import NO_TIME, Aging
 
@@ -16,9 +17,9 @@ class ModelNode:
 
 
 class Model:
-    def __init__(self, aging: Aging, max_distance_bits: int = 3) -> None:
+    def __init__(self, aging: Aging, near: Callable[[str, str], bool] | None = None) -> None:
         self.aging = aging
-        self.max_distance_bits = max_distance_bits
+        self.near = near or (lambda one, other: distance(one, other) <= 3)
         self.nodes: dict[str, ModelNode] = {}
         self.seq = 0
         self.time = NO_TIME
@@ -38,9 +39,7 @@ class Model:
             kind = "known"
         else:
             near = [
-                other
-                for other in self.nodes.values()
-                if self.lives(other) and distance(other.id, node_id) <= self.max_distance_bits
+                other for other in self.nodes.values() if self.lives(other) and self.near(other.id, node_id)
             ]
             roots = {other.root for other in near}
             if not roots:

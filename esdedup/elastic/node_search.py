@@ -1,6 +1,7 @@
 """Finding nodes in a forest's index: by key, by id, by root; all of them, however many."""
 
 import collections
+import heapq
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -21,6 +22,8 @@ from esdedup.simhash import from_hex
 _WORTH = 30
 # Fewer nodes than this are read.
 _COMMON = 1_000
+# So many keys are counted at once.
+_SUSPECTS = 100
 # So often a search begins anew because keys turn out to be common.
 _ATTEMPTS = 4
 # Keys that are remembered as too common.
@@ -61,7 +64,7 @@ class NodeSearch:
                 # Nearly always one page is all.
                 page = self._page(query)
                 if len(page) == nodes.MAX_HITS:
-                    if attempt < _ATTEMPTS and self._note_common(query, page, owners):
+                    if attempt < _ATTEMPTS and self._note_common(page, owners):
                         break
                     page = list(self.scan(query))
                 found += page
@@ -167,39 +170,37 @@ class NodeSearch:
         for chunk in chunks(sorted(around), nodes.MAX_TERMS):
             yield {"terms": {"keys": chunk}}
 
-    def _note_common(self, query: Query, page: list[StoredNode], owners: Mapping[str, int]) -> bool:
+    def _note_common(self, page: list[StoredNode], owners: Mapping[str, int]) -> bool:
         """Note which terms have so many nodes that it is cheaper to go around them than to read all.
 
         Args:
-            query: Its hits are more than one page.
-            page: The first of them.
+            page: A full one, of hits for the terms.
             owners: How many fingerprints ask for each term.
 
         Returns:
             Whether there are any that were not known yet.
         """
-        parts = self._count(query) / len(page)
         shared = collections.Counter(
-            itertools.chain.from_iterable(self._layout.terms(from_hex(node.id for node in page)))
+            term for terms in self._layout.terms(from_hex(node.id for node in page)) for term in terms
         )
-        worth = {
-            term: shared[term] for term, count in owners.items() if shared[term] * parts > _WORTH * count
+        # One page may mislead; the index knows exactly.
+        suspects = heapq.nlargest(_SUSPECTS, owners, key=lambda term: shared[term])
+        counts = self._aggregate(
+            {"match_all": {}},
+            {"terms": {"filters": {"filters": {term: {"term": {"keys": term}} for term in suspects}}}},
+        )["terms"]["buckets"]
+        new = {
+            term
+            for term in suspects
+            if counts[term]["doc_count"] > max(_COMMON, _WORTH * owners[term]) and term not in self._common
         }
-        # The most common ones first: without their nodes, others may turn out to be rare.
-        common = {term for term, count in worth.items() if 4 * count > max(worth.values())}
         if len(self._common) > _MAX_COMMON:
             self._common.clear()
-        new = common - self._common
         self._common |= new
         return bool(new)
 
     def _page(self, query: Query) -> list[StoredNode]:
         return [node_of(hit) for hit in self._search(query=query, sort=["_doc"], index=self._forest)]
-
-    @patiently
-    def _count(self, query: Query) -> int:
-        with translated(f"count in the forest {self._forest!r}"):
-            return int(self._client.count(index=self._forest, query=query)["count"])
 
     @patiently
     def _aggregate(self, query: Query, aggregations: Query) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Callable, Iterator
 
+import numpy as np
 import pytest
 from elasticsearch import Elasticsearch
 from hypothesis import HealthCheck, example, given, settings
@@ -13,6 +14,7 @@ from esdedup.elastic import store as elastic_store
 from esdedup.elastic.store import ElasticStore
 from esdedup.forest import NO_TIME, Plan
 from esdedup.forest.memory import MemoryStore
+from esdedup.forest.near import HammingIndex
 from esdedup.profile import CLASSIC
 from tests.arrivals import (
     AGING,
@@ -23,7 +25,7 @@ from tests.arrivals import (
     batches,
     ordered_arrivals,
 )
-from tests.model import Model
+from tests.model import Model, distance
 
 any_arrivals = st.one_of(arrivals, ordered_arrivals)
 
@@ -112,6 +114,55 @@ def test_the_limits_of_elasticsearch_cut_nothing_off(
         patch.setattr(elastic_store, "_MAX_RECENT", 4)
         _, open_store = elastic_stores()
         store, model = open_store(), Model(AGING)
+        for batch in batches(all_arrivals, sizes):
+            assert_follows_model(store, model, batch)
+        store.close()
+
+
+def _weight_class(node_id: str) -> int:
+    return int(node_id, 16).bit_count() // 3
+
+
+class TwoConditions(HammingIndex):
+    """As a profile may have it: within 3 bits, and alike in something that no band key shows."""
+
+    def __init__(self, *, max_distance_bits: int = 3) -> None:
+        super().__init__(max_distance_bits=max_distance_bits)
+        self._all = np.zeros(0, np.uint64)
+
+    def add(self, fingerprints: np.ndarray) -> None:
+        super().add(fingerprints)
+        self._all = np.concatenate((self._all, fingerprints))
+
+    def search(self, fingerprints: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        positions, rows = super().search(fingerprints)
+        alike = np.bitwise_count(fingerprints[positions]) // 3 == np.bitwise_count(self._all[rows]) // 3
+        return positions[alike], rows[alike]
+
+    @staticmethod
+    def near(one: str, other: str) -> bool:
+        return distance(one, other) <= 3 and _weight_class(one) == _weight_class(other)
+
+
+@settings(max_examples=100)
+@given(any_arrivals, batch_sizes)
+def test_what_is_near_is_not_the_forests_business(all_arrivals: list[Arrival], sizes: list[int]) -> None:
+    store, model = MemoryStore(aging=AGING, new_near_index=TwoConditions), Model(AGING, TwoConditions.near)
+    for batch in batches(all_arrivals, sizes):
+        assert_follows_model(store, model, batch)
+
+
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(any_arrivals, batch_sizes)
+def test_what_is_near_is_not_elasticsearchs_business(
+    elastic_stores: Callable[[], tuple[str, Callable[[], ElasticStore]]],
+    all_arrivals: list[Arrival],
+    sizes: list[int],
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(elastic_store, "HammingIndex", TwoConditions)
+        _, open_store = elastic_stores()
+        store, model = open_store(), Model(AGING, TwoConditions.near)
         for batch in batches(all_arrivals, sizes):
             assert_follows_model(store, model, batch)
         store.close()

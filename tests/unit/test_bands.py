@@ -3,10 +3,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from esdedup import bands
 from esdedup.bands import FIVE_CHOOSE_TWO, FOUR_BLOCKS, TWO_LEVEL, Layout, choose, two_level
 from esdedup.errors import SettingError
 
-LAYOUTS = [FOUR_BLOCKS, FIVE_CHOOSE_TWO, TWO_LEVEL]
+LAYOUTS = list(bands.LAYOUTS.values())
 fingerprints = st.integers(0, 2**64 - 1)
 
 
@@ -82,3 +83,21 @@ def test_widths_must_add_up() -> None:
         two_level(16, 13)
     with pytest.raises(SettingError):
         choose((65, -1), 1)
+
+
+@given(st.integers(0, 2**64 - 1), st.sets(st.integers(0, 63), max_size=3))
+def test_around_a_key_stands_whatever_is_near_and_has_it(one: int, flips: set[int]) -> None:
+    other = one ^ sum(1 << bit for bit in flips)
+    own, others = FIVE_CHOOSE_TWO.terms(np.array([one, other], np.uint64))
+    shared = [table for table in range(10) if own[table] == others[table]]
+    assert shared
+    for table in shared:
+        assert FIVE_CHOOSE_TWO.table_of(own[table]) == table
+        assert own[table] not in FIVE_CHOOSE_TWO.terms_around(one, table)
+        assert set(FIVE_CHOOSE_TWO.terms_around(one, table)) & set(others)
+
+
+def test_only_pairs_of_five_blocks_have_terms_around_a_key() -> None:
+    for layout in (FOUR_BLOCKS, TWO_LEVEL):
+        with pytest.raises(SettingError, match="does not pair five blocks"):
+            layout.terms_around(0, 0)

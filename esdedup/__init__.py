@@ -28,6 +28,7 @@ from esdedup.errors import (
 from esdedup.fields import Fields
 from esdedup.profile import CLASSIC, KEYWORDS, PROFILES, Profile, get_profile
 from esdedup.results import Article, Page, Row, SimilarPage
+from esdedup.upkeep import Breach, BreachKind, Expired, Stats, Upkeep
 from esdedup.words import Tf, TfIdf, WordTable
 
 __all__ = [
@@ -37,8 +38,11 @@ __all__ = [
     "Article",
     "ArticleNotFound",
     "ArticleRejected",
+    "Breach",
+    "BreachKind",
     "Dedup",
     "EsdedupError",
+    "Expired",
     "Fields",
     "ForestBusy",
     "ForestError",
@@ -53,8 +57,10 @@ __all__ = [
     "ServerUnavailable",
     "SettingError",
     "SimilarPage",
+    "Stats",
     "Tf",
     "TfIdf",
+    "Upkeep",
     "WordTable",
     "get_profile",
 ]

@@ -17,6 +17,7 @@ from esdedup.forest import Aging, Forest
 from esdedup.profile import DEFAULT, Profile
 from esdedup.queries import Query, Sort, check_index_name
 from esdedup.results import Page, SimilarPage
+from esdedup.upkeep.expiry import Expired, expire
 
 
 class Dedup:
@@ -141,6 +142,19 @@ class Dedup:
         return self._enricher.enrich(
             actions, backfill=backfill, on_rejected=on_rejected, on_assigned=on_assigned
         )
+
+    def expire(self) -> Expired:
+        """Delete from the forest what has expired; for whoever feeds it without end, from time to time.
+
+        `Upkeep.expire` does the same for a forest that nobody feeds at the moment.
+
+        Raises:
+            ForestError: The forest belongs to another process, or to another profile.
+            ServerError: Elasticsearch does not answer, or refuses.
+        """
+        self._open_forest()
+        assert self._store is not None
+        return expire(self._store.owned, self._aging)
 
     def list(
         self,

@@ -8,7 +8,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from esdedup.cli import demo, feed, node, offline, output, read
+from esdedup.cli import demo, feed, node, offline, output, read, upkeep
 from esdedup.errors import ArticleNotFound, EsdedupError, SettingError
 
 _SOME_FAILED, _USAGE, _UNAVAILABLE = 1, 2, 3
@@ -30,6 +30,10 @@ app.command()(feed.setup)
 app.command()(feed.index)
 app.command(name="list")(read.list_rows)
 app.command()(read.similar)
+app.command()(upkeep.stats)
+app.command()(upkeep.expire)
+app.command()(upkeep.verify)
+app.command()(upkeep.rebuild)
 app.command()(offline.cluster)
 app.command()(offline.fingerprint)
 app.command()(demo.demo)

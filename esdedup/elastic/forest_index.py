@@ -1,7 +1,7 @@
 """A forest's index: how it is opened, what is written to it."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from elasticsearch import ApiError, Elasticsearch, NotFoundError
@@ -11,7 +11,7 @@ from esdedup.elastic.errors import UNAVAILABLE_STATUS, patiently, translated
 from esdedup.elastic.node_search import NodeSearch
 from esdedup.elastic.nodes import Document, StoredNode, chunks, documents
 from esdedup.errors import ForestError, ForestLost, ForestMismatch, ServerError, ServerUnavailable
-from esdedup.forest.model import NO_TIME, State
+from esdedup.forest.model import NO_TIME, Aging, State
 from esdedup.profile import Profile
 from esdedup.templates import forest_index
 
@@ -19,6 +19,8 @@ FORMAT = 2
 """Of the forest's index; an index of another format is refused."""
 
 STATE_ID = "~state"
+AGING_ID = "~aging"
+REBUILT_ID = "~rebuilt"
 # What one bulk request may hold.
 _BULK_DOCUMENTS = 5_000
 
@@ -34,6 +36,8 @@ class Meta:
     layout: str
     # Nodes are near up to this distance, inclusive.
     max_distance_bits: int
+    # Made anew from articles, and not complete yet: of no use to anybody else.
+    rebuilding: bool = False
 
     @classmethod
     def of(cls, profile: Profile) -> "Meta":
@@ -67,9 +71,10 @@ class ForestIndex:
             ForestMismatch: That index is no forest, or of an unknown format.
             ForestError: There is none.
         """
-        found = _read_meta(client, name)
+        found = read_meta(client, name)
         if found is None:
             raise ForestError(f"there is no forest {name!r}; the first article that is indexed makes it")
+        _refuse_incomplete(name, found)
         return cls(_patient(client), name=name, meta=found)
 
     @classmethod
@@ -80,23 +85,47 @@ class ForestIndex:
             ForestMismatch: It was made with another profile, or in an unknown format.
         """
         wanted = Meta.of(profile)
-        found = _read_meta(client, name)
+        index = cls.make(client, name, meta=wanted)
+        _refuse_incomplete(name, index.meta)
+        if index.meta != wanted:
+            raise ForestMismatch(
+                f"the forest {name!r} was made with profile {index.meta.profile!r}, and this is "
+                f"{wanted.profile!r}: fingerprints of two profiles do not compare; name another forest"
+            )
+        return index
+
+    @classmethod
+    def make(cls, client: Elasticsearch, name: str, *, meta: Meta) -> "ForestIndex":
+        """Find the forest of that name, whatever it says of itself; make it if there is none.
+
+        Raises:
+            ForestMismatch: That index is no forest, or of an unknown format.
+        """
+        found = read_meta(client, name)
         if found is None:
             with translated(f"make the forest {name!r}"):
-                body = forest_index(meta=dataclasses.asdict(wanted))
+                body = forest_index(meta=dataclasses.asdict(meta))
                 try:
                     client.indices.create(index=name, **body)
                 except ApiError as error:
                     # Another process was faster.
                     if error.error != "resource_already_exists_exception":
                         raise
-            found = _read_meta(client, name) or wanted
-        if found != wanted:
-            raise ForestMismatch(
-                f"the forest {name!r} was made with profile {found.profile!r}, and this is "
-                f"{wanted.profile!r}: fingerprints of two profiles do not compare; name another forest"
-            )
+            found = read_meta(client, name) or meta
         return cls(_patient(client), name=name, meta=found)
+
+    @patiently
+    def write_meta(self, meta: Meta) -> None:
+        """Let the index say something else of itself."""
+        with translated(f"complete the forest {self.name!r}"):
+            self.client.indices.put_mapping(index=self.name, meta={"esdedup": dataclasses.asdict(meta)})
+        self.meta = meta
+
+    @patiently
+    def drop(self) -> None:
+        """Delete the index, with all that is in it."""
+        with translated(f"delete the forest {self.name!r}"):
+            self.client.options(ignore_status=404).indices.delete(index=self.name)
 
     @patiently
     def state(self) -> State:
@@ -118,6 +147,43 @@ class ForestIndex:
             origin_ms=stored.get("origin_ms", NO_TIME),
         )
 
+    @patiently
+    def ordered_since(self) -> int:
+        """Return the seq up to which nodes were rebuilt or mended, so that their order tells nothing."""
+        with translated(f"read the state of the forest {self.name!r}"):
+            document = self.client.options(ignore_status=404).get(index=self.name, id=REBUILT_ID)
+        return int(document["_source"]["state"]["seq"]) if document.get("found") else 0
+
+    def write_ordered_since(self, seq: int, *, alias: str) -> None:
+        """Write that number, through the alias of the owner.
+
+        Raises:
+            ForestLost: The alias has been moved on.
+        """
+        self._write([(REBUILT_ID, {"state": {"seq": seq}})], alias)
+
+    @patiently
+    def size_bytes(self) -> int:
+        """Return the space that the index takes on disk, without its copies."""
+        with translated(f"read the size of the forest {self.name!r}"):
+            answer = self.client.indices.stats(index=self.name, metric="store")
+        return int(answer["_all"]["primaries"]["store"]["size_in_bytes"])
+
+    @patiently
+    def aging(self) -> Aging | None:
+        """Return how long nodes lived for the last one that wrote to the forest, None before."""
+        with translated(f"read the state of the forest {self.name!r}"):
+            document = self.client.options(ignore_status=404).get(index=self.name, id=AGING_ID)
+        return Aging(**document["_source"]["state"]) if document.get("found") else None
+
+    def write_aging(self, aging: Aging, *, alias: str) -> None:
+        """Write how long nodes live, through the alias of the owner.
+
+        Raises:
+            ForestLost: The alias has been moved on.
+        """
+        self._write([(AGING_ID, {"state": dataclasses.asdict(aging)})], alias)
+
     def write_state(self, state: State, roots: Sequence[StoredNode], *, alias: str) -> None:
         """Write the state and roots, acknowledged, through the alias of the owner.
 
@@ -133,6 +199,36 @@ class ForestIndex:
             ForestLost: The alias has been moved on.
         """
         self._write(self._documents(nodes), alias)
+
+    @patiently
+    def delete_nodes(self, hits: Iterable[dict[str, Any]], *, alias: str) -> int:
+        """Delete those nodes that are as they were found; return how many.
+
+        Raises:
+            ForestLost: The alias has been moved on.
+        """
+        operations = [
+            {
+                "delete": {
+                    "_id": hit["_id"],
+                    "if_seq_no": hit["_seq_no"],
+                    "if_primary_term": hit["_primary_term"],
+                }
+            }
+            for hit in hits
+        ]
+        if not operations:
+            return 0
+        with translated(f"remove nodes of the forest {self.name!r}"):
+            answer = self.client.bulk(index=alias, operations=operations)
+        results = [item["delete"] for item in answer["items"]]
+        for result in results:
+            # A node that is gone has no error; one that was written since has, and so has a busy server.
+            if result["status"] == 404 and "error" in result:
+                raise ForestLost(f"the forest {self.name!r} has another owner")
+            if result["status"] in UNAVAILABLE_STATUS:
+                raise ServerUnavailable(f"cannot remove nodes of {self.name!r}: the server is too busy")
+        return sum(result["status"] == 200 for result in results)
 
     @patiently
     def refresh(self) -> None:
@@ -179,11 +275,19 @@ class ForestIndex:
 _BULK_ANSWER = ["errors", "items.index.status", "items.index.error.reason"]
 
 
+def _refuse_incomplete(name: str, meta: Meta) -> None:
+    if meta.rebuilding:
+        raise ForestMismatch(
+            f"the forest {name!r} is being made anew from articles, and is not complete; if nobody is at "
+            "it any more, run `esdedup rebuild` again"
+        )
+
+
 def _patient(client: Elasticsearch) -> Elasticsearch:
     return client.options(request_timeout=60, max_retries=5, retry_on_timeout=True)
 
 
-def _read_meta(client: Elasticsearch, name: str) -> Meta | None:
+def read_meta(client: Elasticsearch, name: str) -> Meta | None:
     """Return what the index says of itself, None if there is none."""
     with translated(f"open the forest {name!r}"):
         try:

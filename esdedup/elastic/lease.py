@@ -132,6 +132,11 @@ class Lease:
         with self._writing, translated(f"release the forest {self._forest!r}"):
             self._write(self._version, released=True)
 
+    def abandon(self) -> None:
+        """Let go of the lease without a word: its index is about to be deleted."""
+        with self._writing:
+            self._stopped.set()
+
     def lost(self) -> ForestLost:
         """Take note that the forest is another's; return the error that says whose."""
         self.is_lost = True

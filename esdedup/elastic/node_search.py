@@ -22,6 +22,8 @@ from esdedup.simhash import from_hex
 _WORTH = 30
 # Fewer nodes than this are read.
 _COMMON = 1_000
+_KEYS_CHECKED_AT_ONCE = 1_000
+_LEAST_GROUPS = 10
 # So many keys are counted at once.
 _SUSPECTS = 100
 # So often a search begins anew because keys turn out to be common.
@@ -134,7 +136,7 @@ class NodeSearch:
                 "terms": {"field": "root", "size": len(chunk)},
                 "aggs": {"expiring": expiring, "timeless": {"missing": {"field": "seen"}}},
             }
-            for bucket in self._aggregate({"bool": {"filter": leaves}}, {"roots": by_root})["roots"][
+            for bucket in self.aggregate({"bool": {"filter": leaves}}, {"roots": by_root})["roots"][
                 "buckets"
             ]:
                 counted = {each["key"]: each["doc_count"] for each in bucket["expiring"]["seen"]["buckets"]}
@@ -147,6 +149,57 @@ class NodeSearch:
                 counted[_SHARED_SEEN] = bucket["doc_count"] - sum(counted.values())
                 counts[bucket["key"]] = counted
         return counts
+
+    def roots_with_leaves(self, roots: Iterable[str]) -> set[str]:
+        """Return those of `roots`, ids, that have a leaf, live or not."""
+        found: set[str] = set()
+        for chunk in chunks(sorted(roots), nodes.MAX_TERMS):
+            leaves = {"bool": {"filter": [{"terms": {"root": chunk}}, {"term": {"leaf": True}}]}}
+            answer = self.aggregate(leaves, {"roots": {"terms": {"field": "root", "size": len(chunk)}}})
+            found.update(bucket["key"] for bucket in answer["roots"]["buckets"])
+        return found
+
+    def with_wrong_keys(self, stored: Sequence[StoredNode]) -> list[StoredNode]:
+        """Return those that lack a key that their fingerprint gives them."""
+        wrong: list[StoredNode] = []
+        groups = max(_LEAST_GROUPS, -(-len(stored) // _KEYS_CHECKED_AT_ONCE))
+        for first in range(groups):
+            # A group must have the right keys, whoever of it has them: so neighbours, whose keys a slip
+            # would exchange, do not come into one group.
+            group = stored[first::groups]
+            if not group:
+                break
+            tables = zip(*self._layout.terms(from_hex(node.id for node in group)), strict=True)
+            ids = [node.id for node in group]
+            query: Query = {"bool": {"filter": [{"ids": {"values": ids}}]}}
+            query["bool"]["filter"] += [{"terms": {"keys": sorted(set(table))}} for table in tables]
+            fine = {node.id for node in self._page(query)}
+            wrong += [node for node in group if node.id not in fine]
+        return wrong
+
+    def count_nodes(self) -> int:
+        """Count all nodes, live or not."""
+        return self.count(EVERY_NODE)
+
+    def sample(self, size: int) -> list[StoredNode]:
+        """Return nodes taken at random, at most 10,000."""
+        at_random = {"function_score": {"query": EVERY_NODE, "random_score": {"seed": 0, "field": "seq"}}}
+        hits = self._search(query=at_random, sort=["_score"], index=self._forest)
+        return [node_of(hit) for hit in hits[:size]]
+
+    def count_by_key(self, terms: Iterable[str]) -> dict[str, int]:
+        """Count the nodes that have each key; some thousand keys at most."""
+        filters = {term: {"term": {"keys": term}} for term in terms}
+        if not filters:
+            return {}
+        answer = self.aggregate({"match_all": {}}, {"terms": {"filters": {"filters": filters}}})
+        return {term: bucket["doc_count"] for term, bucket in answer["terms"]["buckets"].items()}
+
+    @patiently
+    def count(self, query: Query) -> int:
+        """Count the nodes that match."""
+        with translated(f"count in the forest {self._forest!r}"):
+            return int(self._client.count(index=self._forest, query=query)["count"])
 
     def _queries(self, fingerprints: list[int], terms: list[list[str]]) -> Iterator[Query]:
         """Yield queries that together match whatever may be near one of the fingerprints."""
@@ -185,15 +238,8 @@ class NodeSearch:
         )
         # One page may mislead; the index knows exactly.
         suspects = heapq.nlargest(_SUSPECTS, owners, key=lambda term: shared[term])
-        counts = self._aggregate(
-            {"match_all": {}},
-            {"terms": {"filters": {"filters": {term: {"term": {"keys": term}} for term in suspects}}}},
-        )["terms"]["buckets"]
-        new = {
-            term
-            for term in suspects
-            if counts[term]["doc_count"] > max(_COMMON, _WORTH * owners[term]) and term not in self._common
-        }
+        counts = self.count_by_key(suspects)
+        new = {term for term in suspects if counts[term] > max(_COMMON, _WORTH * owners[term])} - self._common
         if len(self._common) > _MAX_COMMON:
             self._common.clear()
         self._common |= new
@@ -203,7 +249,8 @@ class NodeSearch:
         return [node_of(hit) for hit in self._search(query=query, sort=["_doc"], index=self._forest)]
 
     @patiently
-    def _aggregate(self, query: Query, aggregations: Query) -> dict[str, Any]:
+    def aggregate(self, query: Query, aggregations: Query) -> dict[str, Any]:
+        """Aggregate the nodes that match."""
         with translated(f"count in the forest {self._forest!r}"):
             answer = self._client.search(
                 index=self._forest, query=query, aggs=aggregations, size=0, allow_partial_search_results=False

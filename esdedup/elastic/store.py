@@ -1,17 +1,15 @@
 """The forest's store in Elasticsearch: its index, its lease, and what no refresh has shown yet."""
 
 import functools
-import time
 from collections.abc import Sequence
 
 import numpy as np
 from elasticsearch import Elasticsearch
 
 from esdedup.elastic.forest_index import ForestIndex
-from esdedup.elastic.lease import Lease
 from esdedup.elastic.node_cache import NodeCache
 from esdedup.elastic.nodes import StoredNode
-from esdedup.errors import ForestLost
+from esdedup.elastic.owned import OwnedForest
 from esdedup.forest.laws import LeafCounts
 from esdedup.forest.model import NO_TIME, Aging, Arrivals, Near, Nodes, Plan, State
 from esdedup.forest.near import HammingIndex
@@ -19,8 +17,6 @@ from esdedup.profile import Profile
 
 # Nodes kept in memory because no refresh has made them visible yet.
 _MAX_RECENT = 20_000
-# A write of the owner before that was under way when it lost the lease has ended by then.
-_MARGIN_S = 2.0
 
 
 class ElasticStore:
@@ -55,29 +51,27 @@ class ElasticStore:
         self.new_near_index = functools.partial(HammingIndex, max_distance_bits=profile.max_distance_bits)
         self._commit_failed = False
         self._index = ForestIndex.open(client, forest, profile=profile)
-        self._lease = Lease(self._index.client, forest=forest, ttl_s=lease_ttl_s)
-        if not self._lease.acquire(wait_s=wait_s):
-            time.sleep(_MARGIN_S)
-        self._refresh()
+        self.owned = OwnedForest(self._index, wait_s=wait_s, lease_ttl_s=lease_ttl_s)
+        self.owned.write_aging(aging)
+        self._recent = NodeCache(self.new_near_index)
         self._state = self._index.state()
         # Those of the last question, as they stand in the index.
         self._found: dict[str, StoredNode] = {}
 
     def close(self) -> None:
         """Make the nodes visible to others, and give the lease back."""
-        self._refresh()
-        self._lease.release()
+        self.owned.close()
 
     @property
     def is_lost(self) -> bool:
         """Whether another process has taken the forest; nothing can be done with it here any more."""
-        return self._lease.is_lost
+        return self.owned.is_lost
 
     def state(self) -> State:
         """Return the state of the last plan that was committed."""
         if self._commit_failed:
             # Any part of the plan may have been written: what the index holds is the truth now.
-            self._lease.renew()
+            self.owned.renew()
             self._refresh()
             self._state = self._index.state()
             self._commit_failed = False
@@ -85,7 +79,7 @@ class ElasticStore:
 
     def find_near(self, arrivals: Arrivals, state: State) -> Near:
         """Find the live nodes near the arrivals, with their roots: a search or a few, however many."""
-        self._lease.renew()
+        self.owned.renew()
         positions = arrivals.with_node
         signatures = arrivals.signatures[positions]
         visible = NodeCache(self.new_near_index)
@@ -128,16 +122,8 @@ class ElasticStore:
     def commit(self, plan: Plan) -> None:
         """Write state and roots, then leaves."""
         nodes = self._nodes(plan)
-        roots = [node for node in nodes if node.is_root]
-        leaves = [node for node in nodes if not node.is_root]
-        self._lease.renew()
         self._commit_failed = True
-        alias = self._lease.alias
-        try:
-            self._index.write_state(plan.state, roots, alias=alias)
-            self._index.write_nodes(leaves, alias=alias)
-        except ForestLost as error:
-            raise self._lease.lost() from error
+        self.owned.write(nodes, state=plan.state)
         self._commit_failed = False
         self._state = plan.state
         self._recent.put(nodes)

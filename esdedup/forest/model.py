@@ -90,6 +90,15 @@ class State:
     # The first time that the forest knew: nodes made before it count as seen then.
     origin_ms: int = NO_TIME
 
+    def after(self, other: "State") -> "State":
+        """Return the state of a forest that has been through both, in whatever order."""
+        origins = {self.origin_ms, other.origin_ms} - {NO_TIME}
+        return State(
+            seq=max(self.seq, other.seq),
+            time_ms=max(self.time_ms, other.time_ms),
+            origin_ms=min(origins, default=NO_TIME),
+        )
+
     def live_since_ms(self, aging: "Aging") -> int:
         """Return the `seen` from which on (inclusive) a node lives now; NO_TIME: all of them live."""
         return int(aging.live_since_ms(np.array(self.time_ms), origin_ms=self.origin_ms))

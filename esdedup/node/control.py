@@ -230,6 +230,8 @@ def _write_home(
         "transport.port": transport_ports[number],
         "path.data": str(home / "data"),
         "path.logs": str(home / "logs"),
+        # Where repositories of snapshots may lie.
+        "path.repo": str(home.parent / "snapshots"),
         # A demo must not turn read-only because the user's disk is fairly full.
         "cluster.routing.allocation.disk.threshold_enabled": False,
     }

@@ -11,11 +11,14 @@ from hypothesis import strategies as st
 
 from esdedup.elastic import forest_index, node_search, nodes
 from esdedup.elastic import store as elastic_store
+from esdedup.elastic.node_search import EVERY_NODE
 from esdedup.elastic.store import ElasticStore
 from esdedup.forest import NO_TIME, Plan
 from esdedup.forest.memory import MemoryStore
 from esdedup.forest.near import HammingIndex
 from esdedup.profile import CLASSIC
+from esdedup.upkeep import Upkeep
+from esdedup.upkeep.expiry import expire
 from tests.arrivals import (
     AGING,
     Arrival,
@@ -68,10 +71,11 @@ def elastic_stores(es: Elasticsearch) -> Iterator[Callable[[], tuple[str, Callab
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(any_arrivals, batch_sizes, st.sets(st.integers(0, 20)), st.sets(st.integers(0, 20)))
-@example(LEAVES_WITHOUT_TIME, [6, 5], set(), set())
+@given(any_arrivals, batch_sizes, *[st.sets(st.integers(0, 20))] * 3)
+@example(LEAVES_WITHOUT_TIME, [6, 5], set(), set(), set())
 @example(
-    [Arrival("00" * 8, NO_TIME), Arrival("00" * 8, 100), Arrival("00" * 7 + "01", 205)], [1], {0, 1}, set()
+    [Arrival("00" * 8, NO_TIME), Arrival("00" * 8, 100), Arrival("00" * 7 + "01", 205)],
+    *([1], {0, 1}, set(), {1}),
 )
 def test_elasticsearch_follows_the_laws(
     es: Elasticsearch,
@@ -80,6 +84,7 @@ def test_elasticsearch_follows_the_laws(
     sizes: list[int],
     restarts: set[int],
     refreshes: set[int],
+    expiries: set[int],
 ) -> None:
     name, open_store = elastic_stores()
     store, model = open_store(), Model(AGING)
@@ -87,9 +92,16 @@ def test_elasticsearch_follows_the_laws(
         assert_follows_model(store, model, batch)
         if number in refreshes:  # somebody else's, at any moment
             es.indices.refresh(index=name)
+        if number in expiries:
+            expire(store.owned, AGING)
         if number in restarts:
             store.close()
             store = open_store()
+    expire(store.owned, AGING)
+    # What is left is what lives, and all of it.
+    live = {node.id for node in model.nodes.values() if model.lives(node)}
+    assert {node.id for node in store.owned.index.search.scan(EVERY_NODE)} == live
+    assert not list(Upkeep(es, forest=name).verify())
     store.close()
 
 

@@ -1,0 +1,165 @@
+"""`esdedup stats`, `expire`, `verify` and `rebuild`: looking after a forest."""
+
+import collections
+import dataclasses
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from esdedup.cli import options, output
+from esdedup.errors import SettingError
+from esdedup.fields import Fields
+from esdedup.upkeep import BreachKind, Upkeep
+
+_MAX_SHOWN = 1_000
+
+Retention = Annotated[
+    float | None,
+    typer.Option(
+        "--retention-days",
+        min=0.001,
+        help="How long nodes live; if not given, as long as for whoever fed the forest last.",
+        show_default=False,
+    ),
+]
+Indices = Annotated[
+    list[str],
+    typer.Option("--index", help="Index of articles, alias or pattern; may be repeated.", show_default=False),
+]
+DedupField = Annotated[str, typer.Option("--dedup-field", help="The object that esdedup wrote.")]
+
+
+def stats(
+    forest: options.ForestName = "esdedup-forest",
+    json: options.Json = False,
+    retention_days: Retention = None,
+    url: options.Url = options.DEFAULT_URL,
+    api_key: options.ApiKey = None,
+    ca_certs: options.CaCerts = None,
+) -> None:
+    """Show a forest in figures: nodes, trees, the largest clusters, how full its keys are, growth."""
+    with options.client(url, api_key, ca_certs) as client:
+        found = Upkeep(client, forest=forest, retention=_retention(retention_days)).stats()
+    if json:
+        output.print_json(found.model_dump())
+    else:
+        output.print_stats(forest, found)
+
+
+def expire(
+    forest: options.ForestName = "esdedup-forest",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would be deleted.")] = False,
+    json: options.Json = False,
+    retention_days: Retention = None,
+    wait: options.Wait = 0.0,
+    url: options.Url = options.DEFAULT_URL,
+    api_key: options.ApiKey = None,
+    ca_certs: options.CaCerts = None,
+) -> None:
+    """Delete the nodes of a forest that have expired; articles stay. Run it as often as you like."""
+    with options.client(url, api_key, ca_certs) as client:
+        upkeep = Upkeep(client, forest=forest, retention=_retention(retention_days), wait_s=wait)
+        total = upkeep.expire(dry_run=True)
+        expired = total
+        if not dry_run:
+            with output.count_progress("expiring", total.leaves + total.roots) as on_progress:
+                expired = upkeep.expire(on_progress=on_progress)
+    counts = dataclasses.asdict(expired)
+    if json:
+        output.print_json({"forest": forest, "dry_run": dry_run, **counts})
+    else:
+        output.print_counts(f"{'would be deleted' if dry_run else 'deleted'} from {forest}", counts)
+
+
+def verify(
+    index: Indices = [],  # noqa: B006 - typer's way
+    forest: options.ForestName = "esdedup-forest",
+    repair: Annotated[bool, typer.Option("--repair", help="Mend what can be mended.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="With --repair: only say what it would mend.")
+    ] = False,
+    json: options.Json = False,
+    retention_days: Retention = None,
+    wait: options.Wait = 0.0,
+    dedup_field: DedupField = "dedup",
+    url: options.Url = options.DEFAULT_URL,
+    api_key: options.ApiKey = None,
+    ca_certs: options.CaCerts = None,
+) -> None:
+    """Check every law of a forest that can be checked afterwards, and the articles against it.
+
+    Prints each breach. Exit code 1 if there are any left.
+    """
+    if dry_run and not repair:
+        raise SettingError("--dry-run goes with --repair: without it nothing is changed anyway")
+    with options.client(url, api_key, ca_certs) as client:
+        upkeep = Upkeep(
+            client,
+            forest=forest,
+            fields=Fields(dedup=dedup_field),
+            retention=_retention(retention_days),
+            wait_s=wait,
+        )
+        mended: collections.Counter[BreachKind] = collections.Counter()
+        total = upkeep.count(index)
+        if repair and not dry_run:
+            with output.count_progress("mending", 2 * total) as on_progress:
+                mended = upkeep.repair(index, on_progress=on_progress)
+        found: collections.Counter[BreachKind] = collections.Counter()
+        with output.count_progress("verifying", total) as on_progress:
+            for breach in upkeep.verify(index, on_progress=on_progress):
+                found[breach.kind] += 1
+                if found.total() <= _MAX_SHOWN:
+                    remedy = " (can be mended)" if breach.can_be_mended else ""
+                    output.say(f"{breach}{remedy}")
+    if found.total() > _MAX_SHOWN:
+        output.say(f"and {found.total() - _MAX_SHOWN:,} more")
+    counts = {
+        name: {kind.name.lower(): count for kind, count in kinds.items() if count}
+        for name, kinds in (("mended", mended), ("breaches", found))
+    }
+    if json:
+        output.print_json({"forest": forest, "looked_at": total, **counts})
+    else:
+        for name, kinds in (("mended", mended), ("breaches", found)):
+            if kinds.total():
+                output.print_counts(name, {kind.value: count for kind, count in kinds.items() if count})
+        typer.echo(f"{total:,} nodes and articles looked at, {found.total():,} breaches")
+    if found.total():
+        raise typer.Exit(1)
+
+
+def rebuild(
+    index: Indices,
+    forest: options.ForestName = "esdedup-forest",
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Delete the forest first, if there is one.")
+    ] = False,
+    json: options.Json = False,
+    retention_days: Retention = None,
+    wait: options.Wait = 0.0,
+    dedup_field: DedupField = "dedup",
+    url: options.Url = options.DEFAULT_URL,
+    api_key: options.ApiKey = None,
+    ca_certs: options.CaCerts = None,
+) -> None:
+    """Make a forest anew from its articles alone: each keeps its root. Name all of their indices."""
+    with options.client(url, api_key, ca_certs) as client:
+        upkeep = Upkeep(
+            client,
+            forest=forest,
+            fields=Fields(dedup=dedup_field),
+            retention=_retention(retention_days),
+            wait_s=wait,
+        )
+        with output.count_progress("rebuilding", upkeep.count_articles(index)) as on_progress:
+            nodes = upkeep.rebuild(index, replace=replace, on_progress=on_progress)
+    if json:
+        output.print_json({"forest": forest, "nodes": nodes})
+    else:
+        typer.echo(f"the forest {forest} has {nodes:,} nodes")
+
+
+def _retention(days: float | None) -> timedelta | None:
+    return None if days is None else options.retention(days)

@@ -1,0 +1,213 @@
+"""What esdedup wrote into articles, read and mended in bulk; the texts stay unread."""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from elasticsearch import Elasticsearch
+
+from esdedup.elastic import nodes
+from esdedup.elastic.errors import UNAVAILABLE_STATUS, patiently, translated
+from esdedup.errors import IndexNotReady, ServerUnavailable
+from esdedup.fields import Fields
+from esdedup.forest.model import NO_TIME, State
+
+_KEEP_ALIVE = "5m"
+LONE = "~"
+"""How the root of an article without a fingerprint begins."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Label:
+    """The dedup object of one article."""
+
+    id: str
+    index: str
+    routing: str | None
+    # What tells whether it has been written since.
+    version: dict[str, int]
+    root: str
+    # None for an article without one.
+    fingerprint: str | None
+    profile: str | None
+    seq: int
+    # The forest's time at the assignment; NO_TIME where none was known.
+    seen_ms: int
+
+
+class Labels:
+    """The labels of the articles in some indices."""
+
+    def __init__(self, client: Elasticsearch, *, indices: Sequence[str], fields: Fields) -> None:
+        """Name the indices.
+
+        Args:
+            client: Stays the caller's.
+            indices: Names, aliases or patterns.
+            fields: The articles'.
+        """
+        self._client = client
+        self._indices = list(indices)
+        self._fields = fields
+
+    @patiently
+    def count(self) -> int:
+        """Count the articles that have a root."""
+        return self._count({"exists": {"field": self._fields.root}})
+
+    @patiently
+    def count_without(self) -> int:
+        """Count the articles that have none."""
+        return self._count({"bool": {"must_not": {"exists": {"field": self._fields.root}}}})
+
+    @patiently
+    def state(self) -> State:
+        """Return the state of the forest as far as the articles tell."""
+        seen = f"{self._fields.dedup}.seen"
+        aggregations = {
+            "seq": {"max": {"field": self._fields.seq}},
+            "last": {"max": {"field": seen}},
+            "first": {"min": {"field": seen}},
+        }
+        with translated(f"read the articles in {self._names}"):
+            answer = self._client.search(
+                index=self._indices, size=0, aggs=aggregations, allow_partial_search_results=False
+            )["aggregations"]
+        last, first = (answer[name]["value"] for name in ("last", "first"))
+        return State(
+            seq=int(answer["seq"]["value"] or 0),
+            time_ms=NO_TIME if last is None else int(last),
+            origin_ms=NO_TIME if first is None else int(first),
+        )
+
+    @patiently
+    def profiles(self) -> list[str]:
+        """Return the labels of the profiles that the articles were fingerprinted with."""
+        field = f"{self._fields.dedup}.profile"
+        with translated(f"read the articles in {self._names}"):
+            answer = self._client.search(
+                index=self._indices,
+                size=0,
+                aggs={"labels": {"terms": {"field": field, "size": 100}}},
+                allow_partial_search_results=False,
+            )
+        return [bucket["key"] for bucket in answer["aggregations"]["labels"]["buckets"]]
+
+    def pages(self) -> Iterator[list[Label]]:
+        """Yield all labels as they are when this begins, page by page, the latest arrivals first."""
+        with translated(f"read the articles in {self._names}"):
+            pit = self._client.open_point_in_time(index=self._indices, keep_alive=_KEEP_ALIVE)["id"]
+        try:
+            after = None
+            while True:
+                hits = self._search(pit, after)
+                if hits:
+                    yield [self._label(hit) for hit in hits]
+                if len(hits) < nodes.MAX_HITS:
+                    return
+                after = hits[-1]["sort"]
+        finally:
+            with translated(f"read the articles in {self._names}"):
+                self._client.options(ignore_status=404).close_point_in_time(id=pit)
+
+    @patiently
+    def with_bands(self, terms: dict[str, list[str]]) -> set[str]:
+        """Return the articles that have such terms among their bands.
+
+        Args:
+            terms: For the id of each article, the bands it should have; as many for each.
+        """
+        clauses: list[dict[str, Any]] = [
+            {"terms": {f"{self._fields.dedup}.bands": sorted(set(table))}}
+            for table in zip(*terms.values(), strict=True)
+        ]
+        query = {"bool": {"filter": [{"ids": {"values": list(terms)}}, *clauses]}}
+        with translated(f"read the articles in {self._names}"):
+            answer = self._client.search(
+                index=self._indices,
+                query=query,
+                size=nodes.MAX_HITS,
+                source=False,
+                allow_partial_search_results=False,
+            )
+        return {hit["_id"] for hit in answer["hits"]["hits"]}
+
+    @patiently
+    def relabel(self, roots: Sequence[tuple[Label, str]]) -> int:
+        """Write another root into articles; one that has been written since it was read keeps its own.
+
+        Args:
+            roots: Articles, and the root that each is to get.
+
+        Returns:
+            How many were written.
+        """
+        if not roots:
+            return 0
+        operations: list[dict[str, Any]] = []
+        for label, root in roots:
+            routing = {} if label.routing is None else {"routing": label.routing}
+            operations += (
+                {"update": {"_index": label.index, "_id": label.id, **routing, **label.version}},
+                {"doc": {self._fields.dedup: {"root": root}}},
+            )
+        with translated(f"relabel articles in {self._names}"):
+            results = [each["update"] for each in self._client.bulk(operations=operations)["items"]]
+        if any(each["status"] in UNAVAILABLE_STATUS for each in results):
+            raise ServerUnavailable(f"cannot relabel articles in {self._names}: the server is too busy")
+        return sum(each["status"] == 200 for each in results)
+
+    @patiently
+    def refresh(self) -> None:
+        """Make visible what was written."""
+        with translated(f"refresh {self._names}"):
+            self._client.indices.refresh(index=self._indices)
+
+    @property
+    def _names(self) -> str:
+        return ", ".join(self._indices)
+
+    def _count(self, query: dict[str, Any]) -> int:
+        with translated(f"count the articles in {self._names}"):
+            return int(self._client.count(index=self._indices, query=query)["count"])
+
+    @patiently
+    def _search(self, pit: str, after: list[Any] | None) -> list[dict[str, Any]]:
+        dedup = self._fields.dedup
+        fields: list[Any] = [f"{dedup}.{name}" for name in ("root", "fingerprint", "profile", "seq")]
+        fields.append({"field": f"{dedup}.seen", "format": "epoch_millis"})
+        with translated(f"read the articles in {self._names}"):
+            answer = self._client.search(
+                pit={"id": pit, "keep_alive": _KEEP_ALIVE},
+                search_after=after,
+                query={"exists": {"field": self._fields.root}},
+                size=nodes.MAX_HITS,
+                sort=[{self._fields.seq: {"order": "desc", "missing": "_last", "unmapped_type": "long"}}],
+                source=False,
+                docvalue_fields=fields,
+                seq_no_primary_term=True,
+                track_total_hits=False,
+                allow_partial_search_results=False,
+            )
+        hits: list[dict[str, Any]] = answer["hits"]["hits"]
+        return hits
+
+    def _label(self, hit: dict[str, Any]) -> Label:
+        fields = hit.get("fields", {})
+        values = {
+            name: fields[full][0] if (full := f"{self._fields.dedup}.{name}") in fields else None
+            for name in ("root", "fingerprint", "profile", "seq", "seen")
+        }
+        if values["root"] is None:
+            raise IndexNotReady(f"the field {self._fields.root!r} of {hit['_index']!r} has no doc values")
+        return Label(
+            id=hit["_id"],
+            index=hit["_index"],
+            routing=hit.get("_routing"),
+            version={"if_seq_no": hit["_seq_no"], "if_primary_term": hit["_primary_term"]},
+            root=values["root"],
+            fingerprint=values["fingerprint"],
+            profile=values["profile"],
+            seq=0 if values["seq"] is None else int(values["seq"]),
+            seen_ms=NO_TIME if values["seen"] is None else int(values["seen"]),
+        )

@@ -1,0 +1,166 @@
+"""The laws of the forest, checked afterwards on the articles: each must find itself in it."""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from esdedup.elastic.forest_index import ForestIndex
+from esdedup.elastic.labels import LONE, Label, Labels
+from esdedup.elastic.nodes import StoredNode
+from esdedup.forest.model import NO_TIME, Aging
+from esdedup.simhash import from_hex
+from esdedup.upkeep.breaches import Breach, BreachKind
+
+_BANDS_CHECKED_AT_ONCE = 1_000
+_LEAST_GROUPS = 10
+
+
+class ArticleAudit:
+    """Goes through the labels of articles, the latest first."""
+
+    def __init__(
+        self,
+        index: ForestIndex,
+        labels: Labels,
+        aging: Aging,
+        *,
+        on_articles: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            index: The forest's; read only.
+            labels: Of the articles.
+            aging: How long nodes live: articles whose node may have expired are excused.
+            on_articles: Told how many articles more have been looked at.
+        """
+        self._index = index
+        self._labels = labels
+        self._aging = aging
+        self._on_articles = on_articles
+
+    def breaches(self) -> Iterator[list[Breach]]:
+        """Yield the breaches of each page of articles, also if there are none."""
+        yield list(self._state_behind())
+        for page in self._labels.pages():
+            # Nodes are written before articles: after this all those of the page are there.
+            self._index.refresh()
+            self._live_since_ms = self._index.state().live_since_ms(self._aging)
+            live = [label for label in page if self._seen_until_ms(label) >= self._live_since_ms]
+            yield [*self._wrong_bands(live), *self._against_nodes(live)]
+            self._on_articles(len(page))
+        without = self._labels.count_without()
+        if without:
+            yield [
+                Breach(
+                    kind=BreachKind.NO_ROOT,
+                    subject=f"{without:,} articles",
+                    detail="they were indexed without esdedup, and no list or search by root finds them",
+                )
+            ]
+
+    def _state_behind(self) -> Iterator[Breach]:
+        # In this order: a forest that is being written to runs ahead of its articles.
+        articles = self._labels.state()
+        forest = self._index.state()
+        if articles.seq > forest.seq or articles.time_ms > forest.time_ms:
+            yield Breach(
+                kind=BreachKind.STATE_BEHIND,
+                subject=self._index.name,
+                detail=f"it is at arrival {forest.seq}, and an article is arrival {articles.seq}",
+                state=forest.after(articles),
+            )
+
+    def _against_nodes(self, page: list[Label]) -> Iterator[Breach]:
+        with_node = [label for label in page if not label.root.startswith(LONE)]
+        wanted = {name for label in with_node for name in (label.fingerprint, label.root) if name}
+        found = {node.id: node for node in self._index.search.by_id(wanted)}
+        # What mends one article counts for those after it.
+        nodes = dict(found)
+        for label in page:
+            if label.profile != self._index.meta.profile:
+                yield Breach(
+                    kind=BreachKind.OTHER_PROFILE,
+                    subject=label.id,
+                    detail=f"{label.profile!r}, where the forest has {self._index.meta.profile!r}",
+                )
+            elif label.fingerprint is not None:
+                yield from self._of_article(label, label.fingerprint, nodes, found)
+
+    def _of_article(
+        self, label: Label, fingerprint: str, nodes: dict[str, StoredNode], found: dict[str, StoredNode]
+    ) -> Iterator[Breach]:
+        """Compare an article with its node and its root.
+
+        Args:
+            label: Of the article.
+            fingerprint: Its.
+            nodes: By id, as mended so far; goes on with what mends this one.
+            found: By id, as they are.
+        """
+        node, root = nodes.get(fingerprint), nodes.get(label.root)
+        if node is not None and node.seen_ms < self._live_since_ms:
+            # It expired, and its id would start anew.
+            node = None
+        if node is not None and node.root != label.root:
+            yield Breach(
+                kind=BreachKind.TWO_ROOTS,
+                subject=label.id,
+                detail=f"its root is {label.root}, that of its text's node is {node.root}",
+                relabel=(label, node.root),
+            )
+            return
+        mended = []
+        for before, node_id in ((root, label.root), (node, fingerprint)):
+            after = self._with_article(before, node_id, label)
+            if after != before and after not in mended:
+                mended.append(after)
+                nodes[node_id] = after
+        if mended:
+            kind = BreachKind.NODE_BEHIND
+            if fingerprint not in found:
+                kind = BreachKind.NODE_GONE
+            elif label.root not in found:
+                kind = BreachKind.ARTICLE_ROOT_GONE
+            yield Breach(
+                kind=kind,
+                subject=label.id,
+                detail=f"arrival {label.seq}, text {fingerprint}, root {label.root}",
+                nodes=tuple(mended),
+            )
+
+    def _with_article(self, node: StoredNode | None, node_id: str, label: Label) -> StoredNode:
+        """Return the node as it must be at least, since it was there for this article."""
+        seen_ms = self._seen_until_ms(label)
+        if node is None:
+            return StoredNode(node_id, label.root, label.seq, label.seen_ms, seen_ms)
+        return node._replace(
+            seq=min(node.seq, label.seq),
+            made_ms=min(node.made_ms, label.seen_ms),
+            # Rounding is left alone: it may have been another one.
+            seen_ms=seen_ms if label.seen_ms > node.seen_ms else node.seen_ms,
+        )
+
+    def _wrong_bands(self, page: list[Label]) -> Iterator[Breach]:
+        fingerprints = [label.fingerprint for label in page if label.fingerprint is not None]
+        terms = dict(zip(fingerprints, self._index.layout.terms(from_hex(fingerprints)), strict=True))
+        labels = [label for label in page if label.fingerprint is not None]
+        groups = max(_LEAST_GROUPS, -(-len(labels) // _BANDS_CHECKED_AT_ONCE))
+        for first in range(groups):
+            # Neighbours, whose bands a slip would exchange, do not come into one group.
+            group = labels[first::groups]
+            if not group:
+                break
+            fine = self._labels.with_bands({label.id: terms[label.fingerprint or ""] for label in group})
+            for label in group:
+                if label.id not in fine:
+                    yield Breach(
+                        kind=BreachKind.WRONG_BANDS,
+                        subject=label.id,
+                        detail="index it again to have it found by its bands",
+                    )
+
+    def _seen_until_ms(self, label: Label) -> int:
+        if label.seen_ms == NO_TIME:
+            return NO_TIME
+        return int(self._aging.round_up(np.array(label.seen_ms)))

@@ -1,0 +1,53 @@
+"""Breaches of the forest's laws, each with what would mend it."""
+
+import dataclasses
+import enum
+
+from esdedup.elastic.labels import Label
+from esdedup.elastic.nodes import StoredNode
+from esdedup.forest.model import State
+
+
+class BreachKind(enum.Enum):
+    """Which law is broken, and how."""
+
+    ROOT_GONE = "a leaf whose root is gone"
+    ROOT_SEEN_TOO_LOW = "a root that would expire before its leaf"
+    LEAF_BEFORE_ROOT = "a leaf that was made before its root"
+    NOTHING_NEAR = "a leaf that nothing in its tree is near"
+    NEAR_ROOTS = "a root that was made near a live node of another tree"
+    WRONG_KEYS = "a node whose keys do not belong to its fingerprint"
+    STATE_BEHIND = "a forest that is behind its articles"
+    NODE_GONE = "an article whose node is gone"
+    NODE_BEHIND = "a node that does not know of its article"
+    ARTICLE_ROOT_GONE = "an article whose root is no node"
+    TWO_ROOTS = "an article under another root than its text's node"
+    WRONG_BANDS = "an article whose bands do not belong to its fingerprint"
+    OTHER_PROFILE = "an article of another profile"
+    NO_ROOT = "articles without a root"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Breach:
+    """One breach, and its remedy; with no remedy, a person has to look."""
+
+    kind: BreachKind
+    # The id of the node or article.
+    subject: str
+    detail: str
+    # Nodes to write as they should be.
+    nodes: tuple[StoredNode, ...] = ()
+    # The root whose tree takes in that of `subject`.
+    joins: str | None = None
+    # The article that should have this root.
+    relabel: tuple[Label, str] | None = None
+    # The state that the forest should have at least.
+    state: State | None = None
+
+    @property
+    def can_be_mended(self) -> bool:
+        """Whether a repair would mend it."""
+        return bool(self.nodes or self.joins or self.relabel or self.state)
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.kind.value}: {self.detail}"

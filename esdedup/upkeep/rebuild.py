@@ -1,0 +1,61 @@
+"""A forest made anew from articles: it adopts their roots, and decides nothing."""
+
+import dataclasses
+
+from elasticsearch import Elasticsearch
+
+from esdedup.elastic.forest_index import ForestIndex, Meta
+from esdedup.elastic.labels import Labels
+from esdedup.elastic.owned import OwnedForest
+from esdedup.errors import ForestError, ForestMismatch, SettingError
+from esdedup.forest.model import Aging
+from esdedup.profile import get_profile
+from esdedup.upkeep.article_audit import ArticleAudit
+from esdedup.upkeep.repair import adopt
+
+
+def begin(client: Elasticsearch, name: str, labels: Labels, *, replace: bool, wait_s: float) -> OwnedForest:
+    """Make an empty forest that nobody else can use, or find the one that was begun before.
+
+    Raises:
+        ForestError: There is a complete one, and it is not to be replaced; or it is in use.
+        ForestMismatch: The articles are of several profiles, or of an unknown one.
+    """
+    meta = _meta(labels)
+    index = ForestIndex.make(client, name, meta=meta)
+    if index.meta == meta:
+        return OwnedForest(index, wait_s=wait_s)
+    if not replace:
+        raise ForestError(f"there is a forest {name!r} already; replace it (--replace), or name another one")
+    # Whoever owns it must not write into the new one with an alias of the old.
+    OwnedForest(index, wait_s=wait_s).drop()
+    return OwnedForest(ForestIndex.make(client, name, meta=meta), wait_s=wait_s)
+
+
+def rebuild(owned: OwnedForest, labels: Labels, articles: ArticleAudit, aging: Aging) -> int:
+    """Adopt the roots of all articles; return how many nodes there are then."""
+    state = labels.state()
+    owned.write_aging(aging)
+    owned.write([], state=state)
+    # The order of articles that were indexed twice is that of the second time.
+    owned.write_ordered_since(state.seq)
+    adopt(owned, articles)
+    owned.index.refresh()
+    owned.index.write_meta(dataclasses.replace(owned.index.meta, rebuilding=False))
+    return owned.index.search.count_nodes()
+
+
+def _meta(labels: Labels) -> Meta:
+    found = labels.profiles()
+    if len(found) != 1:
+        raise ForestMismatch(
+            f"the articles were fingerprinted with {' and '.join(found)}: name indices of one profile"
+            if found
+            else "none of the articles was fingerprinted by esdedup"
+        )
+    (label,) = found
+    try:
+        profile = get_profile(label.split("-")[0])
+    except SettingError as error:
+        raise ForestMismatch(f"the articles were fingerprinted with {label!r}: {error}") from error
+    return dataclasses.replace(Meta.of(profile), profile=label, rebuilding=True)

@@ -1,0 +1,87 @@
+"""Mending what an audit finds, in an order in which each step can be interrupted and run again."""
+
+import collections
+from collections.abc import Iterable
+
+from esdedup.elastic.labels import Labels
+from esdedup.elastic.nodes import StoredNode, chunks
+from esdedup.elastic.owned import OwnedForest
+from esdedup.upkeep.article_audit import ArticleAudit
+from esdedup.upkeep.breaches import BreachKind
+from esdedup.upkeep.forest_audit import ForestAudit
+
+_WRITTEN_AT_ONCE = 2_000
+
+Mended = collections.Counter[BreachKind]
+"""How many breaches of each kind have been mended."""
+
+
+def catch_up(owned: OwnedForest, labels: Labels) -> Mended:
+    """Move the forest's number and time on to those of the articles."""
+    before, articles = owned.index.state(), labels.state()
+    after = before.after(articles)
+    if after == before:
+        return collections.Counter()
+    owned.write([], state=after)
+    return collections.Counter({BreachKind.STATE_BEHIND: 1})
+
+
+def adopt(owned: OwnedForest, articles: ArticleAudit) -> Mended:
+    """Give the articles back the nodes that they lack, page by page; their roots stay as they are."""
+    mended: Mended = collections.Counter()
+    for page in articles.breaches():
+        nodes: dict[str, StoredNode] = {}
+        for breach in page:
+            nodes |= {node.id: node for node in breach.nodes}
+            mended[breach.kind] += bool(breach.nodes)
+        _write(owned, nodes.values())
+    return mended
+
+
+def mend_forest(owned: OwnedForest, forest: ForestAudit) -> Mended:
+    """Mend what the nodes show by themselves; a tree that should not be one joins the earlier one."""
+    mended: Mended = collections.Counter()
+    nodes: dict[str, StoredNode] = {}
+    joins: dict[str, str] = {}
+    for breach in forest.breaches():
+        mended[breach.kind] += breach.can_be_mended
+        nodes |= {node.id: node for node in breach.nodes}
+        if breach.joins:
+            joins[breach.subject] = breach.joins
+    _write(owned, nodes.values())
+    owned.index.refresh()
+    # An earlier root each time, so this ends.
+    for later in joins:
+        target = joins[later]
+        while target in joins:
+            target = joins[target]
+        _join(owned, later, target)
+    owned.index.refresh()
+    return mended
+
+
+def relabel(owned: OwnedForest, labels: Labels, articles: ArticleAudit) -> Mended:
+    """Give each article the root of its text's node."""
+    mended: Mended = collections.Counter()
+    for page in articles.breaches():
+        found = [breach.relabel for breach in page if breach.relabel]
+        for chunk in chunks(found, _WRITTEN_AT_ONCE):
+            owned.renew()
+            mended[BreachKind.TWO_ROOTS] += labels.relabel(chunk)
+    labels.refresh()
+    return mended
+
+
+def _join(owned: OwnedForest, later: str, target: str) -> None:
+    root = next(owned.index.search.by_id([target]))
+    nodes = owned.index.search.scan({"term": {"root": later}})
+    moved = [node._replace(root=target) for node in nodes]
+    seen_ms = max([root.seen_ms, *(node.seen_ms for node in moved)])
+    # The root lives as long as its leaves before they are its leaves.
+    _write(owned, [root._replace(seen_ms=seen_ms)])
+    _write(owned, moved)
+
+
+def _write(owned: OwnedForest, nodes: Iterable[StoredNode]) -> None:
+    for chunk in chunks(list(nodes), _WRITTEN_AT_ONCE):
+        owned.write(chunk)

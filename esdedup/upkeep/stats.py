@@ -1,0 +1,165 @@
+"""What a forest looks like in figures."""
+
+import collections
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pydantic
+
+from esdedup.elastic.forest_index import ForestIndex
+from esdedup.elastic.node_search import EVERY_NODE, Query
+from esdedup.forest.model import NO_TIME, Aging
+from esdedup.simhash import from_hex
+
+_DAY_MS = 86_400_000
+_DAYS_SHOWN = 14
+_LARGEST_SHOWN = 10
+_KEYS_SHOWN = 5
+# Nodes whose keys are looked at, and of those whose keys are all counted.
+_SAMPLE, _COUNTED = 10_000, 50
+_TREES_AT_ONCE = 10_000
+
+
+class Cluster(pydantic.BaseModel, frozen=True):
+    """A tree, by its root."""
+
+    root: str
+    leaves: int
+
+
+class Day(pydantic.BaseModel, frozen=True):
+    """Nodes of one day of the forest's time, UTC."""
+
+    day: str
+    # Made that day.
+    made: int
+    # Needed that day for the last time, so far.
+    last_needed: int
+
+
+class Key(pydantic.BaseModel, frozen=True):
+    """A band key and how many nodes have it."""
+
+    key: str
+    nodes: int
+
+
+class Stats(pydantic.BaseModel, frozen=True):
+    """A forest in figures; times are ISO 8601, None where none is known."""
+
+    profile: str
+    nodes: int
+    trees: int
+    # Expired, and not deleted yet.
+    expired: int
+    # Arrivals so far.
+    seq: int
+    time: str | None
+    retention_days: float
+    size_bytes: int
+    bytes_a_node: float
+    # How many trees have so many leaves: 0, 1, 2-3, 4-7 and so on.
+    trees_by_leaves: dict[str, int]
+    largest: list[Cluster]
+    # The fullest of a sample, exactly counted; and how many nodes a key has that an article looks up.
+    fullest_keys: list[Key]
+    nodes_a_key: float
+    # The last ones of the forest's time.
+    days: list[Day]
+    # Nodes made in the last seven days of the forest's time, as a part of all those made before.
+    growth_7_days: float | None
+
+
+def stats(index: ForestIndex, aging: Aging) -> Stats:
+    """Read the figures of a forest. Needs no lease; what no refresh has shown yet is not in them."""
+    state = index.state()
+    live_since_ms = state.live_since_ms(aging)
+    week_ms = state.time_ms - 7 * _DAY_MS
+    answer = index.search.aggregate(
+        EVERY_NODE,
+        {
+            "trees": {"filter": {"term": {"leaf": False}}},
+            "live": {"filter": _since("seen", live_since_ms)},
+            "new": {"filter": _since("made", week_ms if state.time_ms != NO_TIME else NO_TIME)},
+            **{name: _by_day(name) for name in ("made", "seen")},
+        },
+    )
+    nodes, trees, live, new = (
+        index.search.count_nodes(),
+        *(answer[name]["doc_count"] for name in ("trees", "live", "new")),
+    )
+    sizes = collections.Counter(dict(_leaves_by_root(index)))
+    by_day = {
+        name: {bucket["key"]: bucket["doc_count"] for bucket in answer[name]["buckets"]}
+        for name in ("made", "seen")
+    }
+    fullest, nodes_a_key = _keys(index)
+    size_bytes = index.size_bytes()
+    return Stats(
+        profile=index.meta.profile,
+        nodes=nodes,
+        trees=trees,
+        expired=nodes - live,
+        seq=state.seq,
+        time=None if state.time_ms == NO_TIME else _iso(state.time_ms),
+        retention_days=round(aging.retention_ms / _DAY_MS, 3),
+        size_bytes=size_bytes,
+        bytes_a_node=round(size_bytes / nodes, 1) if nodes else 0.0,
+        trees_by_leaves=_by_leaves(sizes, trees),
+        largest=[Cluster(root=root, leaves=leaves) for root, leaves in sizes.most_common(_LARGEST_SHOWN)],
+        fullest_keys=fullest,
+        nodes_a_key=nodes_a_key,
+        days=[
+            Day(day=_iso(day)[:10], made=by_day["made"].get(day, 0), last_needed=by_day["seen"].get(day, 0))
+            for day in sorted(by_day["made"].keys() | by_day["seen"].keys())[-_DAYS_SHOWN:]
+        ],
+        growth_7_days=round(new / (nodes - new), 4) if nodes > new else None,
+    )
+
+
+def _leaves_by_root(index: ForestIndex) -> Iterator[tuple[str, int]]:
+    """Yield each root that has leaves, and how many."""
+    after: dict[str, Any] = {}
+    while True:
+        composite = {"size": _TREES_AT_ONCE, "sources": [{"root": {"terms": {"field": "root"}}}], **after}
+        answer = index.search.aggregate({"term": {"leaf": True}}, {"roots": {"composite": composite}})
+        buckets = answer["roots"]["buckets"]
+        yield from ((bucket["key"]["root"], bucket["doc_count"]) for bucket in buckets)
+        if len(buckets) < _TREES_AT_ONCE:
+            return
+        after = {"after": answer["roots"]["after_key"]}
+
+
+def _by_leaves(sizes: dict[str, int], trees: int) -> dict[str, int]:
+    powers = collections.Counter(leaves.bit_length() - 1 for leaves in sizes.values())
+    # A leaf whose root is gone is no tree's.
+    counts = {"0": max(0, trees - len(sizes))}
+    for power in range(max(powers, default=-1) + 1):
+        low, high = 1 << power, (2 << power) - 1
+        counts[str(low) if low == high else f"{low}-{high}"] = powers[power]
+    return counts
+
+
+def _keys(index: ForestIndex) -> tuple[list[Key], float]:
+    """Return the fullest keys among those of a sample of nodes, and how many nodes a key has on average."""
+    sample = index.search.sample(_SAMPLE)
+    terms = index.layout.terms(from_hex(node.id for node in sample))
+    shared = collections.Counter(term for own in terms for term in own)
+    ordinary = {term for own in terms[:_COUNTED] for term in own}
+    fullest = [term for term, _ in shared.most_common(_KEYS_SHOWN)]
+    counts = index.search.count_by_key(ordinary.union(fullest))
+    keys = sorted((Key(key=term, nodes=counts[term]) for term in fullest), key=lambda key: -key.nodes)
+    return keys, round(sum(counts[term] for term in ordinary) / len(ordinary), 2) if ordinary else 0.0
+
+
+def _since(field: str, time_ms: int) -> Query:
+    return {"match_all": {}} if time_ms == NO_TIME else {"range": {field: {"gte": time_ms}}}
+
+
+def _by_day(field: str) -> Query:
+    return {"date_histogram": {"field": field, "calendar_interval": "day", "min_doc_count": 1}}
+
+
+def _iso(time_ms: int) -> str:
+    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="seconds")

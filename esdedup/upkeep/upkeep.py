@@ -1,0 +1,186 @@
+"""`Upkeep`: what an operator does with a forest, as opposed to what feeds and reads it."""
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
+
+from elasticsearch import Elasticsearch
+
+from esdedup.elastic.forest_index import ForestIndex
+from esdedup.elastic.labels import Labels
+from esdedup.elastic.owned import OwnedForest
+from esdedup.fields import Fields
+from esdedup.forest.model import Aging
+from esdedup.upkeep import expiry, rebuild, repair
+from esdedup.upkeep.article_audit import ArticleAudit
+from esdedup.upkeep.breaches import Breach
+from esdedup.upkeep.expiry import Expired
+from esdedup.upkeep.forest_audit import ForestAudit
+from esdedup.upkeep.repair import Mended
+from esdedup.upkeep.stats import Stats, stats
+
+OnProgress = Callable[[int], None]
+_DEFAULT_RETENTION = timedelta(days=30)
+
+
+class Upkeep:
+    """Looks after one forest. What changes it takes its lease for as long as it needs."""
+
+    def __init__(
+        self,
+        client: Elasticsearch,
+        *,
+        forest: str = "esdedup-forest",
+        fields: Fields = Fields(),  # noqa: B008 - frozen
+        retention: timedelta | None = None,
+        wait_s: float = 0.0,
+    ) -> None:
+        """Prepare; nothing is sent yet.
+
+        Args:
+            client: Stays the caller's.
+            forest: Name of its index.
+            fields: The names of the articles' fields.
+            retention: How long nodes live; None: as long as for those who fed it last.
+            wait_s: How long to wait for a process that owns the forest.
+        """
+        self._client = client
+        self._forest = forest
+        self._fields = fields
+        self._retention = retention
+        self._wait_s = wait_s
+
+    def count(self, indices: Sequence[str] = ()) -> int:
+        """Count the nodes and the articles that `verify` goes through.
+
+        Raises:
+            ForestError: There is no such forest.
+            IndexNotReady: An index is missing.
+        """
+        index = ForestIndex.find(self._client, self._forest)
+        return index.search.count_nodes() + (self.count_articles(indices) if indices else 0)
+
+    def count_articles(self, indices: Sequence[str]) -> int:
+        """Count the articles that have a root.
+
+        Raises:
+            IndexNotReady: An index is missing.
+        """
+        return self._labels(indices).count()
+
+    def stats(self) -> Stats:
+        """Return the forest in figures.
+
+        Raises:
+            ForestError: There is no such forest.
+        """
+        index = ForestIndex.find(self._client, self._forest)
+        return stats(index, self._aging(index))
+
+    def expire(self, *, dry_run: bool = False, on_progress: OnProgress = lambda _: None) -> Expired:
+        """Delete the nodes that have expired: they take no part in anything any more.
+
+        Args:
+            dry_run: Only count them; needs no lease.
+            on_progress: Told how many nodes more have been looked at.
+
+        Raises:
+            ForestError: There is no such forest, or another process owns it.
+        """
+        index = ForestIndex.find(self._client, self._forest)
+        if dry_run:
+            return expiry.count_expired(index, self._aging(index))
+        with OwnedForest(index, wait_s=self._wait_s) as owned:
+            return expiry.expire(owned, self._aging(index), on_deleted=on_progress)
+
+    def verify(
+        self, indices: Sequence[str] = (), *, on_progress: OnProgress = lambda _: None
+    ) -> Iterator[Breach]:
+        """Yield every breach of the laws that can be seen afterwards, in the forest and in articles.
+
+        Changes nothing, and needs no lease: articles may arrive meanwhile.
+
+        Args:
+            indices: Of articles that were assigned by this forest.
+            on_progress: Told how many nodes and articles more have been looked at.
+
+        Raises:
+            ForestError: There is no such forest.
+            IndexNotReady: An index is missing.
+        """
+        index = ForestIndex.find(self._client, self._forest)
+        aging = self._aging(index)
+        yield from ForestAudit(index, aging, on_nodes=on_progress).breaches()
+        if indices:
+            articles = ArticleAudit(index, self._labels(indices), aging, on_articles=on_progress)
+            yield from itertools.chain.from_iterable(articles.breaches())
+
+    def repair(self, indices: Sequence[str] = (), *, on_progress: OnProgress = lambda _: None) -> Mended:
+        """Mend what `verify` finds and can be mended; may be interrupted, and run again.
+
+        Articles without their node get it back with the root they have; trees of which one should not
+        have been made become one; then articles get the root of their text's node.
+
+        Args:
+            indices: Of all articles that were assigned by this forest.
+            on_progress: Told how many nodes and articles more have been looked at.
+
+        Returns:
+            How many breaches of each kind were mended.
+
+        Raises:
+            ForestError: There is no such forest, or another process owns it.
+        """
+        index = ForestIndex.find(self._client, self._forest)
+        aging = self._aging(index)
+        with OwnedForest(index, wait_s=self._wait_s) as owned:
+            labels = self._labels(indices)
+            articles = ArticleAudit(index, labels, aging, on_articles=on_progress)
+            forest = ForestAudit(index, aging, on_nodes=on_progress)
+            mended = Mended()
+            if indices:
+                mended += repair.catch_up(owned, labels)
+                mended += repair.adopt(owned, articles)
+            mended += repair.mend_forest(owned, forest)
+            if mended:
+                # What was lost may have been made earlier than what is left of it tells.
+                owned.write_ordered_since(index.state().seq)
+            if indices:
+                mended += repair.relabel(owned, labels, articles)
+            return mended
+
+    def rebuild(
+        self, indices: Sequence[str], *, replace: bool = False, on_progress: OnProgress = lambda _: None
+    ) -> int:
+        """Make the forest anew from articles alone: each keeps its root, and is found again by it.
+
+        Nothing is decided anew. Articles whose node would have expired are left out. Until it has
+        ended nobody else can use the forest; interrupted, it goes on when it is run again.
+
+        Args:
+            indices: Of all articles that were assigned by this forest.
+            replace: Delete the forest first, if there is one.
+            on_progress: Told how many articles more have been looked at.
+
+        Returns:
+            How many nodes the forest has.
+
+        Raises:
+            ForestError: There is a forest already, and it is not to be replaced; or another process
+                owns it.
+            ForestMismatch: The articles are of several profiles, or of an unknown one.
+            IndexNotReady: An index is missing.
+        """
+        labels = self._labels(indices)
+        with rebuild.begin(self._client, self._forest, labels, replace=replace, wait_s=self._wait_s) as owned:
+            aging = self._aging(owned.index)
+            articles = ArticleAudit(owned.index, labels, aging, on_articles=on_progress)
+            return rebuild.rebuild(owned, labels, articles, aging)
+
+    def _labels(self, indices: Sequence[str]) -> Labels:
+        return Labels(self._client, indices=indices, fields=self._fields)
+
+    def _aging(self, index: ForestIndex) -> Aging:
+        if self._retention is not None:
+            return Aging.of(retention=self._retention)
+        return index.aging() or Aging.of(retention=_DEFAULT_RETENTION)

@@ -37,6 +37,7 @@ class Dedup:
         retention: timedelta = timedelta(days=30),
         batch_size: int = 1_000,
         wait_s: float = 0.0,
+        lease_ttl_s: float = 30.0,
     ) -> None:
         """Prepare; nothing is sent yet.
 
@@ -48,10 +49,14 @@ class Dedup:
             retention: How long after an article its cluster stays open to further ones.
             batch_size: Articles that are assigned together, 1 to 5,000.
             wait_s: How long to wait for another process that owns the forest.
+            lease_ttl_s: How long others wait for this process when it neither goes on nor gives the
+                forest back; at least 1.
 
         Raises:
             SettingError: A value is out of its range.
         """
+        if not 1 <= lease_ttl_s < float("inf"):
+            raise SettingError(f"lease_ttl_s is {lease_ttl_s}; it must be at least 1")
         if not 1 <= batch_size <= 5_000:
             raise SettingError(f"batch_size is {batch_size}; it must be from 1 to 5,000")
         check_index_name(forest)
@@ -61,6 +66,7 @@ class Dedup:
         self._forest_name = forest
         self._aging = Aging.of(retention=retention)
         self._wait_s = wait_s
+        self._lease_ttl_s = lease_ttl_s
         self._articles = Articles(client, fields=fields)
         self._enricher = Enricher(
             profile=profile,
@@ -182,7 +188,11 @@ class Dedup:
             self._store = self._forest = None
         if self._forest is None:
             self._store = ElasticStore(
-                self._client, forest=self._forest_name, profile=self._profile, wait_s=self._wait_s
+                self._client,
+                forest=self._forest_name,
+                profile=self._profile,
+                wait_s=self._wait_s,
+                lease_ttl_s=self._lease_ttl_s,
             )
             self._forest = Forest(
                 self._store, aging=self._aging, max_distance_bits=self._profile.max_distance_bits

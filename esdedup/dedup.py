@@ -8,6 +8,7 @@ from typing import Any, Self
 from elasticsearch import Elasticsearch
 
 from esdedup.elastic.articles import Articles
+from esdedup.elastic.client import patient
 from esdedup.elastic.store import ElasticStore
 from esdedup.enrich import BulkAction
 from esdedup.enricher import Enricher, OnAssigned, OnRejected
@@ -188,7 +189,7 @@ class Dedup:
             self._store = self._forest = None
         if self._forest is None:
             self._store = ElasticStore(
-                self._client,
+                patient(self._client),
                 forest=self._forest_name,
                 profile=self._profile,
                 wait_s=self._wait_s,

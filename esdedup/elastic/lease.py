@@ -25,6 +25,8 @@ from esdedup.errors import EsdedupError, ForestBusy, ForestLost, ServerUnavailab
 
 LEASE_ID = "~lease"
 _POLL_S = 0.5
+# A renewal that took long may have to be followed by another at once.
+_RENEWALS = 3
 # Claims of this process that went wrong, and that the server may not know to be over.
 _abandoned: set[str] = set()
 
@@ -141,10 +143,11 @@ class Lease:
                 return
             if self.is_lost:
                 raise self.lost()
-            if self._age_s() < self._ttl_s / 3:
-                return
-            if not self._write(self._hasty, self._version, released=False):
-                raise self.lost()
+            for _ in range(_RENEWALS):
+                if self._age_s() < self._ttl_s / 3:
+                    return
+                if not self._write(self._hasty, self._version, released=False):
+                    raise self.lost()
             if self._age_s() > self._ttl_s * 2 / 3:
                 raise ServerUnavailable(
                     f"cannot renew the lease on the forest {self._forest!r}: the server took "
@@ -267,4 +270,7 @@ def _process_exists(pid: int) -> bool:
         return False
     except PermissionError:
         pass
+    # One that has ended counts as a process until whoever started it takes note.
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in {"Z", "X"}
     return True

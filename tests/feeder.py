@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import http.client
+import itertools
 import multiprocessing
 import os
 import re
@@ -51,7 +52,8 @@ class Job:
     url: str
     index: str
     forest: str
-    # How many articles of the stream.
+    # Which articles of the stream.
+    first: int = 0
     count: int = 20
     batch_size: int = 5
     lease_ttl_s: float = 30.0
@@ -120,20 +122,32 @@ class Feeder:
         self._process.join(TIMEOUT_S)
         self.exit_code = self._process.exitcode
 
+    def listen(self, duration_s: float) -> bool:
+        """Take note of what the process says for so long; return whether it goes on."""
+        end = time.monotonic() + duration_s
+        with contextlib.suppress(EOFError, ConnectionResetError):
+            while self._heard.poll(max(0.0, end - time.monotonic())):
+                self._note(*self._heard.recv())
+            return True
+        self.wait()
+        return False
+
     def _events(self) -> Iterator[str]:
         """Take note of all that the process says, until it ends."""
         with contextlib.suppress(EOFError, ConnectionResetError):
             while True:
                 assert self._heard.poll(TIMEOUT_S), f"no word from process {self.pid}"
-                event, *told = self._heard.recv()
-                if event == "acknowledged":
-                    article_id, root = told
-                    self.acknowledged[article_id] = root
-                elif event == "request":
-                    self.requests.append(told[0])
-                elif event == "error":
-                    self.error = (told[0], told[1])
-                yield event
+                yield self._note(*self._heard.recv())
+
+    def _note(self, event: str, *told: Any) -> str:
+        if event == "acknowledged":
+            article_id, root = told
+            self.acknowledged[article_id] = root
+        elif event == "request":
+            self.requests.append(told[0])
+        elif event == "error":
+            self.error = (told[0], told[1])
+        return event
 
 
 def feed(job: Job) -> Feeder:
@@ -149,7 +163,7 @@ def _work(job: Job, tell: Connection) -> None:
     roots: dict[str, str | None] = {}
 
     def actions() -> Iterator[dict[str, Any]]:
-        for number, article in enumerate(articles(job.count)):
+        for number, article in enumerate(itertools.islice(articles(job.first + job.count), job.first, None)):
             if number == job.wait_before:
                 assert reached.wait(TIMEOUT_S)
             yield {"_index": job.index, "_id": article["id"], "_source": article}

@@ -85,6 +85,7 @@ class Lease:
         self._since_s = 0.0
         self._renewed_at = 0.0
         self.epoch = 0
+        # Whether whoever writes has been told that the forest is another's.
         self.is_lost = False
         # The heart beats in a thread of its own, while whoever feeds the forest may sleep.
         self._writing = threading.Lock()
@@ -137,22 +138,8 @@ class Lease:
             ForestLost: Another process has taken it.
             ServerUnavailable: The server is too slow to renew it in time.
         """
-        with self._writing, translated(f"renew the lease on the forest {self._forest!r}"):
-            if self._stopped.is_set():
-                # Given back while the heart was about to beat: it must not take it again.
-                return
-            if self.is_lost:
-                raise self.lost()
-            for _ in range(_RENEWALS):
-                if self._age_s() < self._ttl_s / 3:
-                    return
-                if not self._write(self._hasty, self._version, released=False):
-                    raise self.lost()
-            if self._age_s() > self._ttl_s * 2 / 3:
-                raise ServerUnavailable(
-                    f"cannot renew the lease on the forest {self._forest!r}: the server took "
-                    f"{self._age_s():.1f} s, and the lease holds for {self._ttl_s:g} s"
-                )
+        if not self._renew():
+            raise self.lost()
 
     def release(self) -> None:
         """Give the lease back; nothing happens if another process has taken it."""
@@ -169,6 +156,26 @@ class Lease:
             owner, _ = self._read()
             now = owner.describe() if owner else "nobody owns it now"
         return ForestLost(f"this process has lost the forest {self._forest!r} to another: {now}")
+
+    def _renew(self) -> bool:
+        """Renew the lease if that is due; return whether it is still ours."""
+        with self._writing, translated(f"renew the lease on the forest {self._forest!r}"):
+            if self._stopped.is_set():
+                # Given back while the heart was about to beat: it must not take it again.
+                return True
+            if self.is_lost:
+                return False
+            for _ in range(_RENEWALS):
+                if self._age_s() < self._ttl_s / 3:
+                    return True
+                if not self._write(self._hasty, self._version, released=False):
+                    return False
+            if self._age_s() > self._ttl_s * 2 / 3:
+                raise ServerUnavailable(
+                    f"cannot renew the lease on the forest {self._forest!r}: the server took "
+                    f"{self._age_s():.1f} s, and the lease holds for {self._ttl_s:g} s"
+                )
+            return True
 
     def _age_s(self) -> float:
         return time.monotonic() - self._renewed_at
@@ -244,11 +251,13 @@ def _beat(held: "weakref.ref[Lease]", stopped: threading.Event, interval_s: floa
     """Renew a lease again and again, until it is given back, lost, or forgotten."""
     while not stopped.wait(interval_s):
         lease = held()
-        if lease is None or lease.is_lost:
+        if lease is None:
             return
-        # A server that does not answer now may do so in time; whoever writes next meets the error.
+        # Whoever writes next meets the error, and is told of the loss: nobody goes on unawares. A
+        # server that does not answer now may do so in time.
         with contextlib.suppress(EsdedupError):
-            lease.renew()
+            if not lease._renew():
+                return
         del lease
 
 

@@ -15,7 +15,7 @@ import elastic_transport
 import pytest
 from elasticsearch import AuthorizationException, Elasticsearch
 
-from esdedup import Dedup, ForestBusy, ServerUnavailable
+from esdedup import Dedup, ForestBusy, ForestLost, ServerUnavailable
 from esdedup.elastic.fence import Fence
 from esdedup.elastic.lease import LEASE_ID, Lease
 from esdedup.elastic.store import ElasticStore
@@ -120,6 +120,23 @@ def test_a_second_process_is_told_who_owns_the_forest_and_can_wait_for_it(
     roots, _ = stream.expected(stream.articles(job.count))
     assert found.pop("waited") is not None
     assert found == roots
+
+
+def test_whoever_lost_the_forest_is_told_even_if_it_is_free_again(es: Elasticsearch, job: Job) -> None:
+    """The heart notices first; that must not make the feeder take the forest anew, unawares."""
+    others = hearts()
+    with Dedup(es, forest=job.forest, lease_ttl_s=TTL_S) as feeder:
+        list(feeder.enrich([{"_id": "1", **TEXT}]))
+        (heart,) = hearts() - others
+        expire(es, job.forest)
+        with Dedup(es, forest=job.forest) as rival:
+            list(rival.enrich([{"_id": "2", **TEXT}]))
+        heart.join(30)
+        assert not heart.is_alive()
+        with pytest.raises(ForestLost, match="has given it back"):
+            list(feeder.enrich([{"_id": "3", **TEXT}]))
+        (action,) = feeder.enrich([{"_id": "3", **TEXT}])
+        assert action["_source"]["dedup"]["seq"] == 3
 
 
 def test_a_process_of_this_machine_that_was_killed_gives_way_at_once(es: Elasticsearch, job: Job) -> None:
@@ -316,6 +333,10 @@ def tasks_of(es: Elasticsearch, forest: str) -> bool:
     tasks = "/_tasks?actions=indices:data/write/bulk*&detailed=true"
     answer = es.perform_request("GET", tasks, headers={"accept": "application/json"})
     return f"[{forest}]" in str(answer.body)
+
+
+def hearts() -> set[threading.Thread]:
+    return {thread for thread in threading.enumerate() if thread.name == "esdedup-lease"}
 
 
 def expire(es: Elasticsearch, forest: str) -> None:

@@ -12,6 +12,8 @@ from elasticsearch import AuthorizationException, Elasticsearch
 from esdedup.errors import ServerUnavailable
 
 _POLL_S = 0.05
+# One, and one more for each other process that is at it.
+_MOVES = 20
 # Longer than a write may wait for its shard (one minute, unless told otherwise).
 _DRAIN_S = 120.0
 
@@ -48,9 +50,12 @@ class Fence:
         own, that no other is left: so the latest epoch wins.
 
         Raises:
-            ServerUnavailable: Some server of the cluster did not take note of it in time.
+            ServerUnavailable: A server of the cluster did not take note of it in time.
         """
-        while (epochs := self.epochs()) != {epoch}:
+        for _ in range(_MOVES):
+            epochs = self.epochs()
+            if epochs == {epoch}:
+                return True
             is_late = max(epochs, default=0) > epoch
             stale = epochs & {epoch} if is_late else {each for each in epochs if each < epoch}
             actions: list[dict[str, Any]] = [
@@ -66,7 +71,7 @@ class Fence:
                 )
             if is_late:
                 return False
-        return True
+        raise ServerUnavailable(f"cannot take the forest {self._forest!r}: its alias does not stay")
 
     def drain(self) -> bool:
         """Wait until no write to the forest is under way; return false if the server hides its tasks.

@@ -25,6 +25,7 @@ from esdedup import (
     SettingError,
     sample,
 )
+from esdedup.elastic.client import connect
 from esdedup.elastic.forest_index import ForestIndex
 from esdedup.elastic.lease import LEASE_ID, Lease
 from esdedup.elastic.store import ElasticStore
@@ -310,6 +311,13 @@ def test_whoever_lost_the_forest_cannot_write(es: Elasticsearch, index_name: Nam
     assert es.count(index=forest, query={"exists": {"field": "seq"}})["count"] == 1
     owner.close()
     stale.close()
+
+
+def test_one_of_several_servers_is_enough(elasticsearch_url: str) -> None:
+    with connect(f"http://127.0.0.1:9, {elasticsearch_url}") as client:
+        assert len(client.transport.node_pool.all()) == 2
+        for _ in range(4):
+            client.cluster.health()
 
 
 def test_a_server_that_is_not_there(index_name: Names) -> None:

@@ -1,6 +1,6 @@
 # `make demo` and `make test` do all the set-up; see README.md.
 .DEFAULT_GOAL := help
-.PHONY: help env demo test check static format clean
+.PHONY: help env demo test soak check static format clean
 
 # The first Python that is new enough; `make PYTHON=... env` takes another.
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -17,6 +17,7 @@ help:
 	@echo "make demo ONCE=1       the same, and stop it again"
 	@echo "make demo INPUT=FILE   the same with your own articles (JSON Lines)"
 	@echo "make test              the whole test suite, on a real node"
+	@echo "make soak MINUTES=3    articles stream in while processes and servers are killed; every root is checked"
 	@echo "make check             formatter, linter, types, imports, fast tests"
 	@echo "make static            the same without the tests"
 	@echo "make env               only .venv, with everything installed"
@@ -38,6 +39,9 @@ demo: env
 
 test: env
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+soak: env
+	$(BIN)/python -m tests.soak $(if $(MINUTES),--minutes '$(MINUTES)') $(if $(SEED),--seed '$(SEED)')
 
 check: static
 	$(BIN)/python -m pytest -q tests/unit tests/contract -m "not node" $(PYTEST_ARGS)

@@ -38,6 +38,7 @@ class Dedup:
         retention: timedelta = timedelta(days=30),
         batch_size: int = 1_000,
         wait_s: float = 0.0,
+        lease_ttl_s: float = 30.0,
     ) -> None:
         """Prepare; nothing is sent yet.
 
@@ -49,10 +50,14 @@ class Dedup:
             retention: How long after an article its cluster stays open to further ones.
             batch_size: Articles that are assigned together, 1 to 5,000.
             wait_s: How long to wait for another process that owns the forest.
+            lease_ttl_s: How long others wait for this process when it neither goes on nor gives the
+                forest back; at least 1.
 
         Raises:
             SettingError: A value is out of its range.
         """
+        if not 1 <= lease_ttl_s < float("inf"):
+            raise SettingError(f"lease_ttl_s is {lease_ttl_s}; it must be at least 1")
         if not 1 <= batch_size <= 5_000:
             raise SettingError(f"batch_size is {batch_size}; it must be from 1 to 5,000")
         check_index_name(forest)
@@ -62,6 +67,7 @@ class Dedup:
         self._forest_name = forest
         self._aging = Aging.of(retention=retention)
         self._wait_s = wait_s
+        self._lease_ttl_s = lease_ttl_s
         self._articles = Articles(client, fields=fields)
         self._enricher = Enricher(
             profile=profile,
@@ -201,6 +207,7 @@ class Dedup:
                 profile=self._profile,
                 aging=self._aging,
                 wait_s=self._wait_s,
+                lease_ttl_s=self._lease_ttl_s,
             )
             self._forest = Forest(self._store)
         return self._forest

@@ -9,6 +9,7 @@ from elasticsearch import Elasticsearch, helpers
 from esdedup.ingest.articles import Line
 
 from esdedup.dedup import Dedup
+from esdedup.elastic.client import patient
 from esdedup.elastic.errors import translated
 from esdedup.enrich import Candidate
 from esdedup.errors import ArticleRejected
@@ -16,6 +17,7 @@ from esdedup.forest import Assignment, Kind
 
 _CHUNK_ARTICLES = 500
 _CHUNK_BYTES = 20 << 20
+_BUSY_STATUS = (429, 502, 503, 504)
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -75,13 +77,14 @@ class Load:
         try:
             with translated(f"index into {index!r}"):
                 for ok, result in helpers.streaming_bulk(
-                    client.options(request_timeout=60),
+                    patient(client),
                     actions,
                     chunk_size=_CHUNK_ARTICLES,
                     max_chunk_bytes=_CHUNK_BYTES,
                     max_retries=5,
                     initial_backoff=0.5,
                     max_backoff=10,
+                    retry_on_status=_BUSY_STATUS,
                     raise_on_error=False,
                     raise_on_exception=False,
                 ):

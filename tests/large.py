@@ -85,7 +85,7 @@ def arrivals(count: int, held: np.ndarray, random: np.random.Generator) -> np.nd
 def run(store: Store, total: int, *, samples_a_batch: float, seed: int = 11) -> None:
     random = np.random.default_rng(seed)
     forest, model = Forest(store), Exhaustive(total)
-    checked = {kind: 0 for kind in Kind}
+    checked = dict.fromkeys(Kind, 0)
     assign_s, started = 0.0, time.monotonic()
     step_ms = LIVING_PARTS * AGING.retention_ms // total
     for first in range(0, total, BATCH):

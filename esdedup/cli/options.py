@@ -22,7 +22,7 @@ Url = Annotated[
     typer.Option(
         "--url",
         envvar=["ELASTICSEARCH_URL", "ES_URL"],
-        help="Address of Elasticsearch; may hold user and password.",
+        help="Address of Elasticsearch; may hold user and password. Several: separated by commas.",
         rich_help_panel=_SERVER,
         show_default=True,
     ),

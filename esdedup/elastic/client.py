@@ -1,4 +1,4 @@
-"""Connecting, for the command line. Programs bring their own client."""
+"""Connecting, for the command line; and patience, for every client. Programs bring their own."""
 
 import re
 from collections.abc import Mapping
@@ -6,12 +6,31 @@ from pathlib import Path
 from typing import Any
 
 import elastic_transport
+import tenacity
 from elasticsearch import ApiError, AuthorizationException, Elasticsearch
 
 from esdedup.elastic.errors import translated
 from esdedup.errors import ServerUnavailable, SettingError
 
 _COMPATIBLE = re.compile(r"compatible-with=\d+")
+_BETWEEN_ADDRESSES = re.compile(r"\s*,\s*(?=https?://)", re.IGNORECASE)
+_BUSY_STATUS = frozenset({429, 502, 503, 504})
+# A cluster that has lost a server goes on within seconds, and moves its shards within a minute.
+_PATIENCE_S = 60.0
+_TRANSIENT = (elastic_transport.ConnectionError, elastic_transport.ConnectionTimeout)
+
+
+class PartlyRefused(ServerUnavailable):
+    """The server was too busy for a part of what a bulk request brought."""
+
+
+until_all_is_taken = tenacity.retry(
+    retry=tenacity.retry_if_exception_type(PartlyRefused),
+    stop=tenacity.stop_after_attempt(8),
+    wait=tenacity.wait_random_exponential(multiplier=0.2, max=10),
+    reraise=True,
+)
+"""Decorates what sends a bulk request, and may send it twice: does it again while a part is refused."""
 
 
 class _AnyVersionTransport(elastic_transport.Transport):
@@ -27,11 +46,44 @@ class _AnyVersionTransport(elastic_transport.Transport):
         return super().perform_request(method, target, headers=compatible, **parameters)
 
 
+class _PatientTransport:
+    """Sends a request again while the cluster cannot take it, with pauses, which the client has not."""
+
+    def __init__(self, transport: elastic_transport.Transport) -> None:
+        self._transport = transport
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def perform_request(self, *request: Any, **parameters: Any) -> elastic_transport.TransportApiResponse:
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception(_is_transient)
+            | tenacity.retry_if_result(lambda answer: answer.meta.status in _BUSY_STATUS),
+            stop=tenacity.stop_after_delay(_PATIENCE_S),
+            wait=tenacity.wait_random_exponential(multiplier=0.1, max=2),
+            retry_error_callback=_last_answer,
+        )
+        return retrying(self._transport.perform_request, *request, **parameters)
+
+
+def patient(client: Elasticsearch) -> Elasticsearch:
+    """Return a client of the same servers that waits for a minute while they cannot take a request.
+
+    What it sends may be carried out twice: it is for requests that can be repeated.
+    """
+    if isinstance(client.transport, _PatientTransport):
+        return client
+    copy = client.options(request_timeout=_PATIENCE_S, max_retries=3, retry_on_timeout=True)
+    copy._transport = _PatientTransport(client.transport)  # type: ignore[assignment]
+    return copy
+
+
 def connect(url: str, *, api_key: str | None = None, ca_certs: Path | None = None) -> Elasticsearch:
     """Return a client of the server at `url`, which has been asked whether it is there.
 
     Args:
-        url: May hold a user and a password.
+        url: May hold a user and a password. Several servers of one cluster are separated by commas:
+            when one is gone, the others are asked.
         api_key: As Elasticsearch gave it, base64.
         ca_certs: A file or directory with the authority that signed the server's certificate.
 
@@ -46,7 +98,8 @@ def connect(url: str, *, api_key: str | None = None, ca_certs: Path | None = Non
         raise SettingError("the API key has characters that no API key has (a line break perhaps)")
     given: dict[str, Any] = {"ca_certs": str(ca_certs)} if ca_certs else {}
     try:
-        client = Elasticsearch(url, api_key=api_key, transport_class=_AnyVersionTransport, **given)
+        addresses = _BETWEEN_ADDRESSES.split(url)
+        client = Elasticsearch(addresses, api_key=api_key, transport_class=_AnyVersionTransport, **given)
     except (ValueError, OSError) as error:
         # What the client says may quote the password.
         raise SettingError(
@@ -66,3 +119,12 @@ def connect(url: str, *, api_key: str | None = None, ca_certs: Path | None = Non
                 ) from error
             raise
     return client
+
+
+def _is_transient(error: BaseException) -> bool:
+    return isinstance(error, _TRANSIENT) and not isinstance(error, elastic_transport.TlsError)
+
+
+def _last_answer(state: tenacity.RetryCallState) -> Any:
+    assert state.outcome is not None
+    return state.outcome.result()

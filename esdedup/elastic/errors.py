@@ -1,10 +1,9 @@
-"""Foreign exceptions become ours here, and nowhere else; what passes by itself is waited for."""
+"""Foreign exceptions become ours here, and nowhere else."""
 
 import contextlib
 from collections.abc import Iterator
 
 import elastic_transport
-import tenacity
 from elasticsearch import (
     ApiError,
     AuthenticationException,
@@ -16,15 +15,6 @@ from elasticsearch import (
 from esdedup.errors import IndexNotReady, ServerError, ServerUnavailable
 
 UNAVAILABLE_STATUS = frozenset({429, 502, 503, 504})
-_PATIENCE_S = 40.0
-
-patiently = tenacity.retry(
-    retry=tenacity.retry_if_exception_type(ServerUnavailable),
-    stop=tenacity.stop_after_delay(_PATIENCE_S),
-    wait=tenacity.wait_random_exponential(multiplier=0.2, max=5),
-    reraise=True,
-)
-"""Decorates what may be done twice: does it again while the server is too busy, or away for a moment."""
 
 
 @contextlib.contextmanager

@@ -7,7 +7,8 @@ from typing import Any
 from elasticsearch import ApiError, Elasticsearch, NotFoundError
 
 from esdedup.bands import LAYOUTS, Layout
-from esdedup.elastic.errors import UNAVAILABLE_STATUS, patiently, translated
+from esdedup.elastic.client import PartlyRefused, patient, until_all_is_taken
+from esdedup.elastic.errors import UNAVAILABLE_STATUS, translated
 from esdedup.elastic.node_search import NodeSearch
 from esdedup.elastic.nodes import Document, StoredNode, chunks, documents
 from esdedup.errors import ForestError, ForestLost, ForestMismatch, ServerError, ServerUnavailable
@@ -71,11 +72,12 @@ class ForestIndex:
             ForestMismatch: That index is no forest, or of an unknown format.
             ForestError: There is none.
         """
-        found = read_meta(client, name)
+        client = patient(client)
+        found = _read_meta(client, name)
         if found is None:
             raise ForestError(f"there is no forest {name!r}; the first article that is indexed makes it")
         _refuse_incomplete(name, found)
-        return cls(_patient(client), name=name, meta=found)
+        return cls(client, name=name, meta=found)
 
     @classmethod
     def open(cls, client: Elasticsearch, name: str, *, profile: Profile) -> "ForestIndex":
@@ -101,7 +103,8 @@ class ForestIndex:
         Raises:
             ForestMismatch: That index is no forest, or of an unknown format.
         """
-        found = read_meta(client, name)
+        client = patient(client)
+        found = _read_meta(client, name)
         if found is None:
             with translated(f"make the forest {name!r}"):
                 body = forest_index(meta=dataclasses.asdict(meta))
@@ -111,23 +114,20 @@ class ForestIndex:
                     # Another process was faster.
                     if error.error != "resource_already_exists_exception":
                         raise
-            found = read_meta(client, name) or meta
-        return cls(_patient(client), name=name, meta=found)
+            found = _read_meta(client, name) or meta
+        return cls(client, name=name, meta=found)
 
-    @patiently
     def write_meta(self, meta: Meta) -> None:
         """Let the index say something else of itself."""
         with translated(f"complete the forest {self.name!r}"):
             self.client.indices.put_mapping(index=self.name, meta={"esdedup": dataclasses.asdict(meta)})
         self.meta = meta
 
-    @patiently
     def drop(self) -> None:
         """Delete the index, with all that is in it."""
         with translated(f"delete the forest {self.name!r}"):
             self.client.options(ignore_status=404).indices.delete(index=self.name)
 
-    @patiently
     def state(self) -> State:
         """Read the state of the last plan that was written."""
         with translated(f"read the state of the forest {self.name!r}"):
@@ -147,7 +147,6 @@ class ForestIndex:
             origin_ms=stored.get("origin_ms", NO_TIME),
         )
 
-    @patiently
     def ordered_since(self) -> int:
         """Return the seq up to which nodes were rebuilt or mended, so that their order tells nothing."""
         with translated(f"read the state of the forest {self.name!r}"):
@@ -162,14 +161,12 @@ class ForestIndex:
         """
         self._write([(REBUILT_ID, {"state": {"seq": seq}})], alias)
 
-    @patiently
     def size_bytes(self) -> int:
         """Return the space that the index takes on disk, without its copies."""
         with translated(f"read the size of the forest {self.name!r}"):
             answer = self.client.indices.stats(index=self.name, metric="store")
         return int(answer["_all"]["primaries"]["store"]["size_in_bytes"])
 
-    @patiently
     def aging(self) -> Aging | None:
         """Return how long nodes lived for the last one that wrote to the forest, None before."""
         with translated(f"read the state of the forest {self.name!r}"):
@@ -200,7 +197,7 @@ class ForestIndex:
         """
         self._write(self._documents(nodes), alias)
 
-    @patiently
+    @until_all_is_taken
     def delete_nodes(self, hits: Iterable[dict[str, Any]], *, alias: str) -> int:
         """Delete those nodes that are as they were found; return how many.
 
@@ -227,10 +224,9 @@ class ForestIndex:
             if result["status"] == 404 and "error" in result:
                 raise ForestLost(f"the forest {self.name!r} has another owner")
             if result["status"] in UNAVAILABLE_STATUS:
-                raise ServerUnavailable(f"cannot remove nodes of {self.name!r}: the server is too busy")
+                raise PartlyRefused(f"cannot remove nodes of {self.name!r}: the server is too busy")
         return sum(result["status"] == 200 for result in results)
 
-    @patiently
     def refresh(self) -> None:
         """Make visible all that has been written."""
         with translated(f"refresh the forest {self.name!r}"):
@@ -246,7 +242,7 @@ class ForestIndex:
         for chunk in chunks(documents, _BULK_DOCUMENTS):
             self._write_chunk(dict(chunk), alias)
 
-    @patiently
+    @until_all_is_taken
     def _write_chunk(self, documents: dict[str, dict[str, Any]], alias: str) -> None:
         """Write documents, and take out those that are written."""
         operations: list[dict[str, Any]] = []
@@ -269,7 +265,7 @@ class ForestIndex:
                     f"cannot write node {document_id} to the forest {self.name!r}: "
                     f"{result['error'].get('reason', result['error'])}"
                 )
-        raise ServerUnavailable(f"cannot write to the forest {self.name!r}: the server is too busy")
+        raise PartlyRefused(f"cannot write to the forest {self.name!r}: the server is too busy")
 
 
 _BULK_ANSWER = ["errors", "items.index.status", "items.index.error.reason"]
@@ -283,11 +279,7 @@ def _refuse_incomplete(name: str, meta: Meta) -> None:
         )
 
 
-def _patient(client: Elasticsearch) -> Elasticsearch:
-    return client.options(request_timeout=60, max_retries=5, retry_on_timeout=True)
-
-
-def read_meta(client: Elasticsearch, name: str) -> Meta | None:
+def _read_meta(client: Elasticsearch, name: str) -> Meta | None:
     """Return what the index says of itself, None if there is none."""
     with translated(f"open the forest {name!r}"):
         try:

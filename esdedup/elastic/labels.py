@@ -7,8 +7,9 @@ from typing import Any
 from elasticsearch import Elasticsearch
 
 from esdedup.elastic import nodes
-from esdedup.elastic.errors import UNAVAILABLE_STATUS, patiently, translated
-from esdedup.errors import IndexNotReady, ServerUnavailable
+from esdedup.elastic.client import PartlyRefused, patient, until_all_is_taken
+from esdedup.elastic.errors import UNAVAILABLE_STATUS, translated
+from esdedup.errors import IndexNotReady
 from esdedup.fields import Fields
 from esdedup.forest.model import NO_TIME, State
 
@@ -46,21 +47,18 @@ class Labels:
             indices: Names, aliases or patterns.
             fields: The articles'.
         """
-        self._client = client
+        self._client = patient(client)
         self._indices = list(indices)
         self._fields = fields
 
-    @patiently
     def count(self) -> int:
         """Count the articles that have a root."""
         return self._count({"exists": {"field": self._fields.root}})
 
-    @patiently
     def count_without(self) -> int:
         """Count the articles that have none."""
         return self._count({"bool": {"must_not": {"exists": {"field": self._fields.root}}}})
 
-    @patiently
     def state(self) -> State:
         """Return the state of the forest as far as the articles tell."""
         seen = f"{self._fields.dedup}.seen"
@@ -80,7 +78,6 @@ class Labels:
             origin_ms=NO_TIME if first is None else int(first),
         )
 
-    @patiently
     def profiles(self) -> list[str]:
         """Return the labels of the profiles that the articles were fingerprinted with."""
         field = f"{self._fields.dedup}.profile"
@@ -110,7 +107,6 @@ class Labels:
             with translated(f"read the articles in {self._names}"):
                 self._client.options(ignore_status=404).close_point_in_time(id=pit)
 
-    @patiently
     def with_bands(self, terms: dict[str, list[str]]) -> set[str]:
         """Return the articles that have such terms among their bands.
 
@@ -132,7 +128,7 @@ class Labels:
             )
         return {hit["_id"] for hit in answer["hits"]["hits"]}
 
-    @patiently
+    @until_all_is_taken
     def relabel(self, roots: Sequence[tuple[Label, str]]) -> int:
         """Write another root into articles; one that has been written since it was read keeps its own.
 
@@ -154,10 +150,9 @@ class Labels:
         with translated(f"relabel articles in {self._names}"):
             results = [each["update"] for each in self._client.bulk(operations=operations)["items"]]
         if any(each["status"] in UNAVAILABLE_STATUS for each in results):
-            raise ServerUnavailable(f"cannot relabel articles in {self._names}: the server is too busy")
+            raise PartlyRefused(f"cannot relabel articles in {self._names}: the server is too busy")
         return sum(each["status"] == 200 for each in results)
 
-    @patiently
     def refresh(self) -> None:
         """Make visible what was written."""
         with translated(f"refresh {self._names}"):
@@ -171,7 +166,6 @@ class Labels:
         with translated(f"count the articles in {self._names}"):
             return int(self._client.count(index=self._indices, query=query)["count"])
 
-    @patiently
     def _search(self, pit: str, after: list[Any] | None) -> list[dict[str, Any]]:
         dedup = self._fields.dedup
         fields: list[Any] = [f"{dedup}.{name}" for name in ("root", "fingerprint", "profile", "seq")]

@@ -12,7 +12,7 @@ from elasticsearch import Elasticsearch
 
 from esdedup.bands import Layout
 from esdedup.elastic import nodes
-from esdedup.elastic.errors import patiently, translated
+from esdedup.elastic.errors import translated
 from esdedup.elastic.nodes import FIELDS, StoredNode, chunks, live_filter, node_of
 from esdedup.errors import ForestError
 from esdedup.forest.model import NO_TIME
@@ -195,7 +195,6 @@ class NodeSearch:
         answer = self.aggregate({"match_all": {}}, {"terms": {"filters": {"filters": filters}}})
         return {term: bucket["doc_count"] for term, bucket in answer["terms"]["buckets"].items()}
 
-    @patiently
     def count(self, query: Query) -> int:
         """Count the nodes that match."""
         with translated(f"count in the forest {self._forest!r}"):
@@ -248,7 +247,6 @@ class NodeSearch:
     def _page(self, query: Query) -> list[StoredNode]:
         return [node_of(hit) for hit in self._search(query=query, sort=["_doc"], index=self._forest)]
 
-    @patiently
     def aggregate(self, query: Query, aggregations: Query) -> dict[str, Any]:
         """Aggregate the nodes that match."""
         with translated(f"count in the forest {self._forest!r}"):
@@ -258,7 +256,6 @@ class NodeSearch:
         result: dict[str, Any] = answer["aggregations"]
         return result
 
-    @patiently
     def _search(self, **request: Any) -> list[dict[str, Any]]:
         with translated(f"search the forest {self._forest!r}"):
             answer = self._client.search(

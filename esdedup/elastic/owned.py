@@ -12,7 +12,7 @@ from esdedup.elastic.nodes import StoredNode
 from esdedup.errors import EsdedupError, ForestLost
 from esdedup.forest.model import Aging, State
 
-# A write of the owner before that was under way when it lost the lease has ended by then.
+# Where the server does not tell what is under way: a write of the owner before should have ended.
 _MARGIN_S = 2.0
 
 
@@ -34,7 +34,8 @@ class OwnedForest:
         self._lease = Lease(index.client, forest=index.name, ttl_s=lease_ttl_s)
         if not self._lease.acquire(wait_s=wait_s):
             time.sleep(_MARGIN_S)
-        index.refresh()
+        with self.giving_back():
+            index.refresh()
 
     def __enter__(self) -> Self:
         return self
@@ -48,6 +49,16 @@ class OwnedForest:
             # What went wrong first is what the caller must see.
             if error is None:
                 raise
+
+    @contextlib.contextmanager
+    def giving_back(self) -> Iterator[None]:
+        """Give the lease back if what is done meanwhile fails: nobody else would."""
+        try:
+            yield
+        except BaseException:
+            with contextlib.suppress(EsdedupError):
+                self._lease.release()
+            raise
 
     def close(self) -> None:
         """Make what was written visible to others, and give the lease back."""

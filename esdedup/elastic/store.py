@@ -52,9 +52,10 @@ class ElasticStore:
         self._commit_failed = False
         self._index = ForestIndex.open(client, forest, profile=profile)
         self.owned = OwnedForest(self._index, wait_s=wait_s, lease_ttl_s=lease_ttl_s)
-        self.owned.write_aging(aging)
+        with self.owned.giving_back():
+            self.owned.write_aging(aging)
+            self._state = self._index.state()
         self._recent = NodeCache(self.new_near_index)
-        self._state = self._index.state()
         # Those of the last question, as they stand in the index.
         self._found: dict[str, StoredNode] = {}
 

@@ -1,0 +1,219 @@
+"""Processes that feed articles, and that stop or die at a chosen request to the server."""
+
+import contextlib
+import dataclasses
+import http.client
+import itertools
+import multiprocessing
+import os
+import re
+import signal
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from multiprocessing.connection import Connection
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import elastic_transport
+import psutil
+from elasticsearch import helpers
+
+from esdedup import Dedup, EsdedupError
+from esdedup.elastic.client import connect
+from esdedup.fingerprint import Fingerprinter
+from esdedup.profile import CLASSIC
+from tests.stream import articles
+
+TIMEOUT_S = 60.0
+# What costs time at first is done once, in the process that all others are forked from.
+Fingerprinter(CLASSIC).fingerprint(["云陵地铁 warm up"])
+_processes = multiprocessing.get_context("forkserver")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Point:
+    """A moment in a process's life: one of its requests."""
+
+    # What the process sends itself there.
+    signal: signal.Signals
+    # Only requests whose method, address and beginning match count.
+    matching: str = ""
+    # Which of them, from 1.
+    number: int = 1
+    # Before it is sent, or when it has been sent and its answer will never be read.
+    when: Literal["before", "unanswered"] = "before"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Job:
+    """What a process shall feed."""
+
+    url: str
+    index: str
+    forest: str
+    # Which articles of the stream.
+    first: int = 0
+    count: int = 20
+    batch_size: int = 5
+    lease_ttl_s: float = 30.0
+    wait_s: float = 0.0
+    point: Point | None = None
+    # Before this article the process waits for the point; its heart goes on beating.
+    wait_before: int | None = None
+
+
+class Feeder:
+    """A process at its job. Killed at the end, if it has not ended by then."""
+
+    def __init__(self, job: Job) -> None:
+        _processes.set_forkserver_preload(["tests.feeder"])
+        self._heard, its_end = _processes.Pipe(duplex=False)
+        self._process = _processes.Process(target=_work, args=(job, its_end))
+        self._process.start()
+        its_end.close()
+        # What the server has acknowledged, with the roots that the forest gave, in order.
+        self.acknowledged: dict[str, str | None] = {}
+        # The requests that it made; the last one is where it stopped or died.
+        self.requests: list[str] = []
+        # The error that it ended with: its name and what it says.
+        self.error: tuple[str, str] | None = None
+        # Zero, or the negative number of the signal that ended it; None while it lives.
+        self.exit_code: int | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.kill()
+        self._process.join(TIMEOUT_S)
+        self._process.close()
+        self._heard.close()
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
+
+    def hear(self, event: str) -> None:
+        """Wait until the process says so."""
+        for each in self._events():
+            if each == event:
+                return
+        raise AssertionError(f"the process has ended without saying {event!r}: {self.error}")
+
+    def wait_for_stop(self) -> None:
+        """Wait until the process has stopped itself."""
+        self.hear("at the point")
+        deadline = time.monotonic() + TIMEOUT_S
+        while psutil.Process(self.pid).status() != psutil.STATUS_STOPPED:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+    def go_on(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+
+    def wait(self) -> None:
+        """Wait until it ends."""
+        for _ in self._events():
+            pass
+        self._process.join(TIMEOUT_S)
+        self.exit_code = self._process.exitcode
+
+    def listen(self, duration_s: float) -> bool:
+        """Take note of what the process says for so long; return whether it goes on."""
+        end = time.monotonic() + duration_s
+        with contextlib.suppress(EOFError, ConnectionResetError):
+            while self._heard.poll(max(0.0, end - time.monotonic())):
+                self._note(*self._heard.recv())
+            return True
+        self.wait()
+        return False
+
+    def _events(self) -> Iterator[str]:
+        """Take note of all that the process says, until it ends."""
+        with contextlib.suppress(EOFError, ConnectionResetError):
+            while True:
+                assert self._heard.poll(TIMEOUT_S), f"no word from process {self.pid}"
+                yield self._note(*self._heard.recv())
+
+    def _note(self, event: str, *told: Any) -> str:
+        if event == "acknowledged":
+            article_id, root = told
+            self.acknowledged[article_id] = root
+        elif event == "request":
+            self.requests.append(told[0])
+        elif event == "error":
+            self.error = (told[0], told[1])
+        return event
+
+
+def feed(job: Job) -> Feeder:
+    """Let a process do its job to the end."""
+    with Feeder(job) as feeder:
+        feeder.wait()
+    return feeder
+
+
+def _work(job: Job, tell: Connection) -> None:
+    reached = threading.Event()
+    _reach(job.point, tell, reached)
+    roots: dict[str, str | None] = {}
+
+    def actions() -> Iterator[dict[str, Any]]:
+        for number, article in enumerate(itertools.islice(articles(job.first + job.count), job.first, None)):
+            if number == job.wait_before:
+                assert reached.wait(TIMEOUT_S)
+            yield {"_index": job.index, "_id": article["id"], "_source": article}
+
+    try:
+        with (
+            connect(job.url) as client,
+            Dedup(
+                client,
+                forest=job.forest,
+                batch_size=job.batch_size,
+                wait_s=job.wait_s,
+                lease_ttl_s=job.lease_ttl_s,
+            ) as dedup,
+        ):
+            enriched = dedup.enrich(
+                actions(), on_assigned=lambda article, said: roots.update({article.name: said.root})
+            )
+            for _, result in helpers.streaming_bulk(client, enriched, chunk_size=job.batch_size):
+                article_id = result["index"]["_id"]
+                tell.send(("acknowledged", article_id, roots[article_id]))
+    except EsdedupError as error:
+        tell.send(("error", type(error).__name__, str(error)))
+
+
+def _reach(point: Point | None, tell: Connection, reached: threading.Event) -> None:
+    """Tell of each request to the server, and of the point when it is reached."""
+    plain = elastic_transport.Urllib3HttpNode.perform_request
+    seen = 0
+
+    def perform_request(
+        node: elastic_transport.Urllib3HttpNode,
+        method: str,
+        target: str,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        **rest: Any,
+    ) -> Any:
+        nonlocal seen
+        request = f"{method} {target} {(body or b'')[:400].decode(errors='replace')}"
+        tell.send(("request", request))
+        if point is not None and re.search(point.matching, request):
+            seen += 1
+            if seen == point.number:
+                if point.when == "unanswered":
+                    connection = http.client.HTTPConnection(node.host, node.port, timeout=TIMEOUT_S)
+                    connection.request(method, target, body, dict(headers or {}))
+                tell.send(("at the point",))
+                reached.set()
+                os.kill(os.getpid(), point.signal)
+        return plain(node, method, target, body, headers, **rest)
+
+    elastic_transport.Urllib3HttpNode.perform_request = perform_request  # type: ignore[method-assign]

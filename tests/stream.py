@@ -1,0 +1,72 @@
+"""A stream of articles in which everything happens: new clusters, joining, conflicts, repetitions."""
+
+import random
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+from elasticsearch import Elasticsearch, helpers
+
+from esdedup import sample
+from esdedup.fingerprint import Fingerprinter
+from esdedup.forest import Aging, Arrivals, Forest
+from esdedup.forest.memory import MemoryStore
+from esdedup.profile import CLASSIC
+from esdedup.simhash import to_hex
+
+_LIGHT = ("also", "then", "there", "very", "just", "now")
+_STORIES = 3
+_WORDS = 30
+
+
+def articles(count: int, *, seed: int = 3) -> Iterator[dict[str, Any]]:
+    """Yield stories again and again, with some of six light words: most are a few bits apart."""
+    chance = random.Random(seed)
+    english = " ".join(each["text"] for each in sample.articles() if each["lang"] == "en")
+    words = sorted({word.strip(".,").lower() for word in english.split() if len(word) > 6})
+    stories: list[list[str]] = []
+    for number in range(count):
+        if not stories or chance.random() < 1 / 100:
+            stories = [chance.sample(words, _WORDS) for _ in range(_STORIES)]
+        light = [word for word in _LIGHT if chance.random() < 0.4]
+        text = "!!!" if chance.random() < 0.02 else " ".join(chance.choice(stories) + light)
+        yield {"id": f"article-{number:06d}", "text": text}
+
+
+def expected(stream: Iterable[dict[str, Any]]) -> tuple[dict[str, str | None], dict[str, str]]:
+    """Return the root of each article, and of each node, as a forest in memory has them."""
+    each = list(stream)
+    found = Fingerprinter(CLASSIC).fingerprint([article["text"] for article in each])
+    ids = [
+        name if exists else None
+        for name, exists in zip(to_hex(found.bits), found.exists.tolist(), strict=True)
+    ]
+    forest = Forest(MemoryStore(aging=Aging.of(retention=timedelta(days=30))))
+    arrivals = Arrivals(ids=ids, signatures=found.bits, times_ms=np.zeros(len(each), np.int64))
+    answers = forest.assign(arrivals, now_ms=0)
+    roots = {article["id"]: answer.root for article, answer in zip(each, answers, strict=True)}
+    nodes = {node: str(answer.root) for node, answer in zip(ids, answers, strict=True) if node}
+    return roots, nodes
+
+
+def indexed(es: Elasticsearch, index: str) -> dict[str, str | None]:
+    """Return the root of each article in the index; None for those that have one of their own."""
+    es.indices.refresh(index=index)
+    hits = helpers.scan(es, index=index, query={"_source": ["dedup.root"]})
+    roots = {hit["_id"]: hit["_source"]["dedup"]["root"] for hit in hits}
+    return {article_id: None if root.startswith("~") else root for article_id, root in roots.items()}
+
+
+def nodes(es: Elasticsearch, forest: str) -> dict[str, str]:
+    """Return the root of each node in the forest."""
+    es.indices.refresh(index=forest)
+    query = {"query": {"exists": {"field": "root"}}, "docvalue_fields": ["root"], "_source": False}
+    return {hit["_id"]: hit["fields"]["root"][0] for hit in helpers.scan(es, index=forest, query=query)}
+
+
+def versions(es: Elasticsearch, index: str) -> dict[str, tuple[int, int]]:
+    """Return what tells, for each document of an index, whether it has been written since."""
+    es.indices.refresh(index=index)
+    hits = helpers.scan(es, index=index, query={"seq_no_primary_term": True})
+    return {hit["_id"]: (hit["_primary_term"], hit["_seq_no"]) for hit in hits}

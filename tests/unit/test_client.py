@@ -1,0 +1,78 @@
+"""Patience: what a client does while its cluster cannot take a request."""
+
+from collections.abc import Callable
+from typing import Any
+
+import elastic_transport
+import pytest
+from elasticsearch import ApiError, Elasticsearch
+
+from esdedup import SettingError
+from esdedup.elastic import client
+from esdedup.elastic.client import connect, patient
+
+ADDRESS = "http://127.0.0.1:9"
+
+
+@pytest.fixture
+def answers(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int | Exception]]:
+    """Lets a server answer with these statuses and errors; what is left over was not asked for."""
+
+    def answers(*queue: int | Exception) -> list[int | Exception]:
+        left = list(queue)
+        node = elastic_transport.NodeConfig("http", "127.0.0.1", 9)
+
+        def perform_request(*_: Any, **__: Any) -> elastic_transport.TransportApiResponse:
+            answer = left.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            headers = elastic_transport.HttpHeaders({"x-elastic-product": "Elasticsearch"})
+            meta = elastic_transport.ApiResponseMeta(answer, "1.1", headers, 0.0, node)
+            return elastic_transport.TransportApiResponse(meta, {})
+
+        monkeypatch.setattr(elastic_transport.Transport, "perform_request", perform_request)
+        return left
+
+    return answers
+
+
+def test_a_patient_client_asks_again_while_the_cluster_cannot_answer(
+    answers: Callable[..., list[int | Exception]],
+) -> None:
+    left = answers(503, elastic_transport.ConnectionError("refused"), 429, 200)
+    with Elasticsearch(ADDRESS) as es:
+        patient(es).indices.refresh(index="news")
+        assert left == []
+        # Also after its options have been changed; and the client that it was made from stays as it was.
+        left = answers(503, 200, 503)
+        patient(es).options(request_timeout=1).indices.refresh(index="news")
+        with pytest.raises(ApiError):
+            es.indices.refresh(index="news")
+        assert left == []
+
+
+@pytest.mark.parametrize("final", [400, 404, 409, elastic_transport.TlsError("no certificate")])
+def test_what_will_not_change_is_told_at_once(
+    answers: Callable[..., list[int | Exception]], final: int | Exception
+) -> None:
+    left = answers(final, 200)
+    with Elasticsearch(ADDRESS) as es, pytest.raises((ApiError, elastic_transport.TlsError)):
+        patient(es).indices.refresh(index="news")
+    assert left == [200]
+
+
+@pytest.mark.parametrize("last", [503, elastic_transport.ConnectionError("refused")])
+def test_patience_ends(
+    answers: Callable[..., list[int | Exception]], last: int | Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "_PATIENCE_S", 0.2)
+    answers(*[last] * 50)
+    with Elasticsearch(ADDRESS) as es, pytest.raises((ApiError, elastic_transport.ConnectionError)):
+        patient(es).indices.refresh(index="news")
+
+
+@pytest.mark.parametrize("url", [f"{ADDRESS},nonsense", f"{ADDRESS},", f"{ADDRESS},http://user:secret@"])
+def test_several_addresses_of_which_one_makes_no_sense(url: str) -> None:
+    with pytest.raises(SettingError, match="the address must be like") as told:
+        connect(url)
+    assert "secret" not in str(told.value)

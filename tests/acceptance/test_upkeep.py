@@ -79,11 +79,8 @@ def test_expire(run: Run, es: Elasticsearch, elasticsearch_url: str, fed: tuple[
     index, forest = fed
     expire = ["expire", "--forest", forest, "--json"]
     would = run(*expire, "--dry-run", url=elasticsearch_url).json
-    assert would == {
-        "forest": forest,
-        "dry_run": True,
-        **{key: would[key] for key in ("leaves", "roots")},
-    } | {"kept": 0}
+    assert list(would) == ["forest", "dry_run", "leaves", "roots", "kept"]
+    assert (would["dry_run"], would["kept"]) == (True, 0)
     assert would["roots"]
     stats = run("stats", "--forest", forest, "--json", url=elasticsearch_url).json
     assert stats["expired"] == would["leaves"] + would["roots"]
@@ -106,7 +103,7 @@ def test_expire(run: Run, es: Elasticsearch, elasticsearch_url: str, fed: tuple[
         (["rebuild", "--index", "nothing-there"], 3, "no such index [nothing-there]"),
         (["rebuild"], 2, "Missing option '--index'"),
         (["verify", "--dry-run"], 2, "--dry-run goes with --repair"),
-        (["expire", "--retention-days", "0"], 2, "0.0 is not in the range"),
+        (["expire", "--retention-days", "0"], 2, "should be greater than or equal to 0.001"),
     ],
 )
 def test_what_cannot_be_done(

@@ -11,7 +11,7 @@ from esdedup.elastic.client import PartlyRefused, patient, until_all_is_taken
 from esdedup.elastic.errors import UNAVAILABLE_STATUS, translated
 from esdedup.elastic.node_search import NodeSearch
 from esdedup.elastic.nodes import Document, StoredNode, chunks, documents
-from esdedup.errors import ForestError, ForestLost, ForestMismatch, ServerError, ServerUnavailable
+from esdedup.errors import ForestError, ForestLost, ForestMismatch, ServerError
 from esdedup.forest.model import NO_TIME, Aging, State
 from esdedup.profile import Profile
 from esdedup.templates import forest_index
@@ -217,7 +217,7 @@ class ForestIndex:
         if not operations:
             return 0
         with translated(f"remove nodes of the forest {self.name!r}"):
-            answer = self.client.bulk(index=alias, operations=operations)
+            answer = self.client.bulk(index=alias, operations=operations, timeout=_BULK_TIMEOUT)
         results = [item["delete"] for item in answer["items"]]
         for result in results:
             # A node that is gone has no error; one that was written since has, and so has a busy server.
@@ -227,12 +227,13 @@ class ForestIndex:
                 raise PartlyRefused(f"cannot remove nodes of {self.name!r}: the server is too busy")
         return sum(result["status"] == 200 for result in results)
 
+    @until_all_is_taken
     def refresh(self) -> None:
         """Make visible all that has been written."""
         with translated(f"refresh the forest {self.name!r}"):
             answer = self.client.indices.refresh(index=self.name)
         if answer["_shards"]["failed"]:
-            raise ServerUnavailable(f"cannot refresh the forest {self.name!r}: a shard failed")
+            raise PartlyRefused(f"cannot refresh the forest {self.name!r}: a shard failed")
 
     def _documents(self, nodes: Sequence[StoredNode]) -> list[Document]:
         return documents(nodes, self.layout)
@@ -250,7 +251,11 @@ class ForestIndex:
             operations += ({"index": {"_id": document_id}}, document)
         with translated(f"write to the forest {self.name!r}"):
             answer = self.client.bulk(
-                index=alias, operations=operations, require_alias=True, filter_path=_BULK_ANSWER
+                index=alias,
+                operations=operations,
+                require_alias=True,
+                timeout=_BULK_TIMEOUT,
+                filter_path=_BULK_ANSWER,
             )
         if not answer["errors"]:
             return
@@ -268,6 +273,8 @@ class ForestIndex:
         raise PartlyRefused(f"cannot write to the forest {self.name!r}: the server is too busy")
 
 
+# Shorter than the client's patience: what it has given up must not be written later than what follows.
+_BULK_TIMEOUT = "30s"
 _BULK_ANSWER = ["errors", "items.index.status", "items.index.error.reason"]
 
 

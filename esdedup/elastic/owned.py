@@ -62,8 +62,10 @@ class OwnedForest:
 
     def close(self) -> None:
         """Make what was written visible to others, and give the lease back."""
-        self.index.refresh()
-        self._lease.release()
+        try:
+            self.index.refresh()
+        finally:
+            self._lease.release()
 
     def drop(self) -> None:
         """Delete the forest, and its lease with it."""
@@ -96,6 +98,7 @@ class OwnedForest:
                 self.index.write_state(state, roots, alias=alias)
             else:
                 self.index.write_nodes(roots, alias=alias)
+            self._lease.renew()
             self.index.write_nodes([node for node in nodes if not node.is_root], alias=alias)
 
     def write_ordered_since(self, seq: int) -> None:

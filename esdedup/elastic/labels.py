@@ -107,26 +107,26 @@ class Labels:
             with translated(f"read the articles in {self._names}"):
                 self._client.options(ignore_status=404).close_point_in_time(id=pit)
 
-    def with_bands(self, terms: dict[str, list[str]]) -> set[str]:
-        """Return the articles that have such terms among their bands.
+    def with_bands(self, bands: Sequence[tuple[Label, list[str]]]) -> set[tuple[str, str]]:
+        """Return the indices and ids of the articles that have such terms among their bands.
 
         Args:
-            terms: For the id of each article, the bands it should have; as many for each.
+            bands: Articles, and what each should have: a term of each table.
         """
         clauses: list[dict[str, Any]] = [
             {"terms": {f"{self._fields.dedup}.bands": sorted(set(table))}}
-            for table in zip(*terms.values(), strict=True)
+            for table in zip(*(terms for _, terms in bands), strict=True)
         ]
-        query = {"bool": {"filter": [{"ids": {"values": list(terms)}}, *clauses]}}
+        ids = [label.id for label, _ in bands]
         with translated(f"read the articles in {self._names}"):
             answer = self._client.search(
                 index=self._indices,
-                query=query,
+                query={"bool": {"filter": [{"ids": {"values": ids}}, *clauses]}},
                 size=nodes.MAX_HITS,
                 source=False,
                 allow_partial_search_results=False,
             )
-        return {hit["_id"] for hit in answer["hits"]["hits"]}
+        return {(hit["_index"], hit["_id"]) for hit in answer["hits"]["hits"]}
 
     @until_all_is_taken
     def relabel(self, roots: Sequence[tuple[Label, str]]) -> int:

@@ -13,7 +13,7 @@ from elasticsearch import Elasticsearch
 from esdedup.bands import Layout
 from esdedup.elastic import nodes
 from esdedup.elastic.errors import translated
-from esdedup.elastic.nodes import FIELDS, StoredNode, chunks, live_filter, node_of
+from esdedup.elastic.nodes import FIELDS, StoredNode, apart, chunks, live_filter, node_of
 from esdedup.errors import ForestError
 from esdedup.forest.model import NO_TIME
 from esdedup.simhash import from_hex
@@ -23,7 +23,6 @@ _WORTH = 30
 # Fewer nodes than this are read.
 _COMMON = 1_000
 _KEYS_CHECKED_AT_ONCE = 1_000
-_LEAST_GROUPS = 10
 # So many keys are counted at once.
 _SUSPECTS = 100
 # So often a search begins anew because keys turn out to be common.
@@ -162,13 +161,9 @@ class NodeSearch:
     def with_wrong_keys(self, stored: Sequence[StoredNode]) -> list[StoredNode]:
         """Return those that lack a key that their fingerprint gives them."""
         wrong: list[StoredNode] = []
-        groups = max(_LEAST_GROUPS, -(-len(stored) // _KEYS_CHECKED_AT_ONCE))
-        for first in range(groups):
-            # A group must have the right keys, whoever of it has them: so neighbours, whose keys a slip
-            # would exchange, do not come into one group.
-            group = stored[first::groups]
-            if not group:
-                break
+        # A group must have the right keys, whoever of it has them: so neighbours, whose keys a slip
+        # would exchange, do not come into one group.
+        for group in apart(stored, _KEYS_CHECKED_AT_ONCE):
             tables = zip(*self._layout.terms(from_hex(node.id for node in group)), strict=True)
             ids = [node.id for node in group]
             query: Query = {"bool": {"filter": [{"ids": {"values": ids}}]}}

@@ -17,6 +17,8 @@ MAX_TERMS = 65_536
 MAX_HITS = 10_000
 MAX_BUCKETS = 65_536
 
+_LEAST_GROUPS = 10
+
 # What `node_of` reads of a hit.
 FIELDS: list[Any] = [
     "root",
@@ -74,6 +76,12 @@ def live_filter(live_since_ms: int) -> list[dict[str, Any]]:
 def chunks(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
     """Cut a sequence into pieces of at most `size`."""
     return (items[at : at + size] for at in range(0, len(items), size))
+
+
+def apart(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
+    """Part a sequence into at least ten groups of at most `size`, so that no neighbours share one."""
+    groups = max(_LEAST_GROUPS, -(-len(items) // size))
+    return (items[first::groups] for first in range(min(groups, len(items))))
 
 
 def _time(fields: dict[str, Any], name: str) -> int:

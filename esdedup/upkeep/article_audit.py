@@ -6,13 +6,12 @@ import numpy as np
 
 from esdedup.elastic.forest_index import ForestIndex
 from esdedup.elastic.labels import LONE, Label, Labels
-from esdedup.elastic.nodes import StoredNode
+from esdedup.elastic.nodes import StoredNode, apart
 from esdedup.forest.model import NO_TIME, Aging
 from esdedup.simhash import from_hex
 from esdedup.upkeep.breaches import Breach, BreachKind
 
 _BANDS_CHECKED_AT_ONCE = 1_000
-_LEAST_GROUPS = 10
 
 
 class ArticleAudit:
@@ -142,18 +141,13 @@ class ArticleAudit:
         )
 
     def _wrong_bands(self, page: list[Label]) -> Iterator[Breach]:
-        fingerprints = [label.fingerprint for label in page if label.fingerprint is not None]
-        terms = dict(zip(fingerprints, self._index.layout.terms(from_hex(fingerprints)), strict=True))
         labels = [label for label in page if label.fingerprint is not None]
-        groups = max(_LEAST_GROUPS, -(-len(labels) // _BANDS_CHECKED_AT_ONCE))
-        for first in range(groups):
-            # Neighbours, whose bands a slip would exchange, do not come into one group.
-            group = labels[first::groups]
-            if not group:
-                break
-            fine = self._labels.with_bands({label.id: terms[label.fingerprint or ""] for label in group})
-            for label in group:
-                if label.id not in fine:
+        bands = self._index.layout.terms(from_hex(label.fingerprint or "" for label in labels))
+        # As with the keys of nodes: what a slip would exchange does not come into one group.
+        for group in apart(list(zip(labels, bands, strict=True)), _BANDS_CHECKED_AT_ONCE):
+            fine = self._labels.with_bands(group)
+            for label, _ in group:
+                if (label.index, label.id) not in fine:
                     yield Breach(
                         kind=BreachKind.WRONG_BANDS,
                         subject=label.id,

@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from benchmarks import elastic, in_memory, rows
+from benchmarks import elastic, in_memory, memory, rows
 
 _TABLES = {
     "forest": in_memory.forest,
-    "memory": in_memory.memory,
+    "memory": memory.memory,
     "growth": in_memory.growth,
     "elastic": elastic.elastic,
 }

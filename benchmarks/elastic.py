@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 from elasticsearch import Elasticsearch, helpers
 
-from benchmarks.fingerprints import Fingerprints, batch_of, random_ones
+from benchmarks.fingerprints import Fingerprints, arrivals_of, batch_of, random_ones
 from benchmarks.rows import Row, more_is_better, rate
 from esdedup import node
 from esdedup.elastic.client import connect
 from esdedup.elastic.nodes import StoredNode, documents
 from esdedup.elastic.store import ElasticStore
-from esdedup.forest import Aging, Arrivals, Forest
+from esdedup.forest import Aging, Forest
 from esdedup.profile import CLASSIC
 from esdedup.simhash import to_hex
 from esdedup.templates import forest_index
@@ -39,7 +39,7 @@ def elastic() -> list[Row]:
         try:
             forest = Forest(store)
             for at in range(0, _NODES, 5_000):
-                forest.assign(_arrivals(held[at : at + 5_000]), now_ms=0)
+                forest.assign(arrivals_of(held[at : at + 5_000]), now_ms=0)
             for at in range(0, _NODES, _REFRESHED_AT_ONCE):
                 _bulk(client, held[at : at + _REFRESHED_AT_ONCE])
             ours_s, theirs_s = [], []
@@ -47,7 +47,9 @@ def elastic() -> list[Row]:
                 batches = [batch_of(_BATCH, held, random) for _ in range(_REFRESHED_AT_ONCE // _BATCH)]
                 ours_s.append(
                     _duration_s(
-                        lambda batches=batches: [forest.assign(_arrivals(each), now_ms=0) for each in batches]
+                        lambda batches=batches: [
+                            forest.assign(arrivals_of(each), now_ms=0) for each in batches
+                        ]
                     )
                 )
                 theirs_s.append(_duration_s(lambda batches=batches: _bulk(client, np.concatenate(batches))))
@@ -76,12 +78,6 @@ def _bulk(client: Elasticsearch, fingerprints: Fingerprints) -> None:
     )
     helpers.bulk(client, actions, chunk_size=_BATCH)
     client.indices.refresh(index=_PEER)
-
-
-def _arrivals(fingerprints: Fingerprints) -> Arrivals:
-    return Arrivals(
-        ids=to_hex(fingerprints), signatures=fingerprints, times_ms=np.zeros(len(fingerprints), np.int64)
-    )
 
 
 @contextlib.contextmanager

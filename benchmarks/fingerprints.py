@@ -1,7 +1,12 @@
 """Fingerprints to measure with."""
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
+
+from esdedup.forest import Arrivals
+from esdedup.simhash import to_hex
 
 Fingerprints = npt.NDArray[np.uint64]
 
@@ -27,3 +32,14 @@ def batch_of(count: int, held: Fingerprints, random: np.random.Generator) -> Fin
     flips = np.uint64(1) << random.integers(0, 64, (copies, 3), np.uint64)
     batch[:copies] = random.choice(held, copies) ^ np.bitwise_or.reduce(flips, axis=1)
     return batch
+
+
+def arrivals_of(fingerprints: Fingerprints) -> Arrivals:
+    return Arrivals(
+        ids=to_hex(fingerprints), signatures=fingerprints, times_ms=np.zeros(len(fingerprints), np.int64)
+    )
+
+
+def as_bytes(fingerprints: Fingerprints) -> Any:
+    """View fingerprints as faiss wants them."""
+    return fingerprints.view(np.uint8).reshape(-1, 8)

@@ -4,22 +4,18 @@ import functools
 import time
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any
 
 import faiss
 import numpy as np
 import numpy.typing as npt
-import psutil
 
-from benchmarks.fingerprints import Fingerprints, batch_of, biased, random_ones
-from benchmarks.rows import Row, less_is_better, more_is_better, rate
-from esdedup.forest import Aging, Arrivals, Forest
+from benchmarks.fingerprints import Fingerprints, arrivals_of, as_bytes, batch_of, biased, random_ones
+from benchmarks.rows import FAISS, Row, less_is_better, more_is_better, rate
+from esdedup.forest import Aging, Forest
 from esdedup.forest.memory import MemoryStore
 from esdedup.forest.near import HammingIndex
-from esdedup.simhash import to_hex
 
 _BATCH = 1_000
-_FAISS = "faiss IndexBinaryMultiHash(64, 4, 16)"
 _SMALL, _MILLION, _LARGE = 100_000, 1_000_000, 10_000_000
 _FILLED_AT_ONCE = 50_000
 
@@ -54,32 +50,27 @@ class Measured:
             aging=Aging.of(retention=timedelta(days=30)), new_near_index=lambda: _note(made, _TimedIndex())
         )
         forest, index = Forest(store), made[0]
-        before_bytes = psutil.Process().memory_info().rss
         for at in range(0, len(held), _FILLED_AT_ONCE):
-            forest.assign(_arrivals(held[at : at + _FILLED_AT_ONCE]), now_ms=0)
-        self.ours_process_bytes_a_node = (psutil.Process().memory_info().rss - before_bytes) / len(store)
+            forest.assign(arrivals_of(held[at : at + _FILLED_AT_ONCE]), now_ms=0)
         theirs = faiss.IndexBinaryMultiHash(64, 4, 16)
-        before_bytes = psutil.Process().memory_info().rss
-        theirs.add(_bytes(held))
-        self.theirs_bytes_a_node = (psutil.Process().memory_info().rss - before_bytes) / len(held)
+        theirs.add(as_bytes(held))
         # Of ours: looking up and adding alone, and the whole of `assign`.
         self.index_s: list[float] = []
         self.whole_s: list[float] = []
         self.theirs_s: list[float] = []
         for number in range(batches):
             batch = batch_of(_BATCH, held, random)
-            arrivals = _arrivals(batch)
+            arrivals = arrivals_of(batch)
             made.clear()
             index.busy_s = 0.0
             self.whole_s.append(_duration_s(lambda arrivals=arrivals: forest.assign(arrivals, now_ms=0)))
             self.index_s.append(index.busy_s)
             if number < peer_batches:
-                view = _bytes(batch)
+                view = as_bytes(batch)
                 # faiss counts up to a distance, exclusive.
                 self.theirs_s.append(
                     _duration_s(lambda view=view: (theirs.range_search(view, 4), theirs.add(view)))
                 )
-        self.ours_bytes_a_node = store.size_bytes / len(store)
 
 
 @functools.cache
@@ -102,7 +93,7 @@ def forest() -> list[Row]:
         theirs = rate(_BATCH, one.theirs_s)
         for what, durations_s in (("look up and insert", one.index_s), ("all that assign does", one.whole_s)):
             ours = rate(_BATCH, durations_s)
-            rows.append(more_is_better(table, f"{what}, {name}", ours, _FAISS, theirs, unit))
+            rows.append(more_is_better(table, f"{what}, {name}", ours, FAISS, theirs, unit))
     large = _measured(_LARGE)
     for what, durations_s in (
         ("look up and insert", large.index_s),
@@ -111,19 +102,6 @@ def forest() -> list[Row]:
         case = f"worst batch of 1,000 of 300, {what}, ten million nodes"
         rows.append(Row(table=table, case=case, ours=1_000 * max(durations_s), unit="ms"))
     return rows
-
-
-def memory() -> list[Row]:
-    """Compare the memory of a node at ten million: all our arrays, and how much the process grows."""
-    large = _measured(_LARGE)
-    theirs = large.theirs_bytes_a_node
-    return [
-        less_is_better("memory", f"ten million nodes, {what}", ours, _FAISS, theirs, "bytes a node")
-        for what, ours in (
-            ("all that a node needs", large.ours_bytes_a_node),
-            ("growth of the process", large.ours_process_bytes_a_node),
-        )
-    ]
 
 
 def growth() -> list[Row]:
@@ -135,23 +113,13 @@ def growth() -> list[Row]:
         ours = rate(_BATCH, getattr(small, what)) / rate(_BATCH, getattr(large, what))
         name = "look up and insert" if what == "index_s" else "all that assign does"
         case = f"{name}, ten million against 100 thousand"
-        rows.append(less_is_better("growth", case, ours, _FAISS, theirs, "times"))
+        rows.append(less_is_better("growth", case, ours, FAISS, theirs, "times"))
     return rows
-
-
-def _arrivals(fingerprints: Fingerprints) -> Arrivals:
-    return Arrivals(
-        ids=to_hex(fingerprints), signatures=fingerprints, times_ms=np.zeros(len(fingerprints), np.int64)
-    )
 
 
 def _note(made: list[_TimedIndex], index: _TimedIndex) -> _TimedIndex:
     made.append(index)
     return index
-
-
-def _bytes(fingerprints: Fingerprints) -> Any:
-    return fingerprints.view(np.uint8).reshape(-1, 8)
 
 
 def _duration_s(work: Callable[[], object]) -> float:

@@ -9,6 +9,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+FAISS = "faiss IndexBinaryMultiHash(64, 4, 16)"
+"""The peer that looks up within a distance, in memory."""
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Row:

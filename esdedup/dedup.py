@@ -8,6 +8,7 @@ from typing import Any, Self
 from elasticsearch import Elasticsearch
 
 from esdedup.elastic.articles import Articles
+from esdedup.elastic.expiry import Expired, expire
 from esdedup.elastic.store import ElasticStore
 from esdedup.enrich import BulkAction
 from esdedup.enricher import Enricher, OnAssigned, OnRejected
@@ -17,7 +18,6 @@ from esdedup.forest import Aging, Forest
 from esdedup.profile import DEFAULT, Profile
 from esdedup.queries import Query, Sort, check_index_name
 from esdedup.results import Page, SimilarPage
-from esdedup.upkeep.expiry import Expired, expire
 
 
 class Dedup:
@@ -35,7 +35,7 @@ class Dedup:
         profile: Profile = DEFAULT,
         fields: Fields = Fields(),  # noqa: B008 - frozen
         forest: str = "esdedup-forest",
-        retention: timedelta = timedelta(days=30),
+        retention: timedelta | None = None,
         batch_size: int = 1_000,
         wait_s: float = 0.0,
         lease_ttl_s: float = 30.0,
@@ -47,7 +47,8 @@ class Dedup:
             profile: Decides fingerprints; must be the one that the forest was made with.
             fields: The names of the articles' fields.
             forest: Name of the forest's index. Several article indices may share one.
-            retention: How long after an article its cluster stays open to further ones.
+            retention: How long after an article its cluster stays open to further ones; None: as long
+                as before, 30 days in a new forest. What has expired stays so when this grows.
             batch_size: Articles that are assigned together, 1 to 5,000.
             wait_s: How long to wait for another process that owns the forest.
             lease_ttl_s: How long others wait for this process when it neither goes on nor gives the
@@ -65,7 +66,7 @@ class Dedup:
         self._profile = profile
         self._fields = fields
         self._forest_name = forest
-        self._aging = Aging.of(retention=retention)
+        self._aging = None if retention is None else Aging.of(retention=retention)
         self._wait_s = wait_s
         self._lease_ttl_s = lease_ttl_s
         self._articles = Articles(client, fields=fields)
@@ -160,7 +161,7 @@ class Dedup:
         """
         self._open_forest()
         assert self._store is not None
-        return expire(self._store.owned, self._aging)
+        return expire(self._store.owned, self._store.aging)
 
     def list(
         self,

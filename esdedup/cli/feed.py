@@ -52,7 +52,7 @@ def index(
     profile: options.ProfileName = options.DEFAULT_PROFILE,
     keywords: options.KeywordCount = None,
     weights: options.Weights = "tf-idf",
-    retention_days: options.RetentionDays = options.DEFAULT_RETENTION_DAYS,
+    retention_days: options.RetentionDays = None,
     forest: options.ForestName = "esdedup-forest",
     wait: options.Wait = 0.0,
     id_field: options.IdField = "id",

@@ -5,6 +5,7 @@ import json as jsonlib
 import os
 import sys
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import IO, Annotated
 
@@ -34,7 +35,7 @@ def cluster(
         str | None,
         typer.Option("--time-field", help="Take time from this field; without it nothing expires."),
     ] = None,
-    retention_days: options.RetentionDays = options.DEFAULT_RETENTION_DAYS,
+    retention_days: options.RetentionDays = None,
     id_field: options.IdField = "id",
     text_field: options.TextField = "text",
 ) -> None:
@@ -62,7 +63,7 @@ def cluster(
             profile=chosen,
             fields=fields,
             use_time=time_field is not None,
-            retention=options.retention(retention_days),
+            retention=options.retention(retention_days) or timedelta(days=30),
             on_rejected=reject,
         ):
             target.write(jsonlib.dumps(row) + "\n")

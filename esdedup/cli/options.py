@@ -85,8 +85,13 @@ Weights = Annotated[
     ),
 ]
 RetentionDays = Annotated[
-    float,
-    typer.Option("--retention-days", min=0.001, help="How long a cluster stays open after its last article."),
+    float | None,
+    typer.Option(
+        "--retention-days",
+        min=0.001,
+        help="How long a cluster stays open after its last article; as before if not given, first 30.",
+        show_default=False,
+    ),
 ]
 ForestName = Annotated[str, typer.Option("--forest", help="Name of the forest's index.")]
 Wait = Annotated[
@@ -94,7 +99,6 @@ Wait = Annotated[
 ]
 
 DEFAULT_PROFILE = DEFAULT.name
-DEFAULT_RETENTION_DAYS = 30.0
 
 
 def client(url: str, api_key: str | None, ca_certs: Path | None) -> Elasticsearch:
@@ -110,8 +114,10 @@ def profile(name: str, keyword_count: int | None, weights: str) -> Profile:
     return chosen.with_changes(keyword_count=keyword_count, weighting=_weighting(weights))
 
 
-def retention(days: float) -> timedelta:
-    """Return the retention as a duration."""
+def retention(days: float | None) -> timedelta | None:
+    """Return the retention as a duration, None if none is given."""
+    if days is None:
+        return None
     try:
         return timedelta(days=days)
     except OverflowError:

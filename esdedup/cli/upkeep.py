@@ -2,7 +2,6 @@
 
 import collections
 import dataclasses
-from datetime import timedelta
 from typing import Annotated
 
 import typer
@@ -14,15 +13,6 @@ from esdedup.upkeep import BreachKind, Upkeep
 
 _MAX_SHOWN = 1_000
 
-Retention = Annotated[
-    float | None,
-    typer.Option(
-        "--retention-days",
-        min=0.001,
-        help="How long nodes live; if not given, as long as for whoever fed the forest last.",
-        show_default=False,
-    ),
-]
 Indices = Annotated[
     list[str],
     typer.Option("--index", help="Index of articles, alias or pattern; may be repeated.", show_default=False),
@@ -33,14 +23,13 @@ DedupField = Annotated[str, typer.Option("--dedup-field", help="The object that 
 def stats(
     forest: options.ForestName = "esdedup-forest",
     json: options.Json = False,
-    retention_days: Retention = None,
     url: options.Url = options.DEFAULT_URL,
     api_key: options.ApiKey = None,
     ca_certs: options.CaCerts = None,
 ) -> None:
     """Show a forest in figures: nodes, trees, the largest clusters, how full its keys are, growth."""
     with options.client(url, api_key, ca_certs) as client:
-        found = Upkeep(client, forest=forest, retention=_retention(retention_days)).stats()
+        found = Upkeep(client, forest=forest).stats()
     if json:
         output.print_json(found.model_dump())
     else:
@@ -51,7 +40,6 @@ def expire(
     forest: options.ForestName = "esdedup-forest",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would be deleted.")] = False,
     json: options.Json = False,
-    retention_days: Retention = None,
     wait: options.Wait = 0.0,
     url: options.Url = options.DEFAULT_URL,
     api_key: options.ApiKey = None,
@@ -59,7 +47,7 @@ def expire(
 ) -> None:
     """Delete the nodes of a forest that have expired; articles stay. Run it as often as you like."""
     with options.client(url, api_key, ca_certs) as client:
-        upkeep = Upkeep(client, forest=forest, retention=_retention(retention_days), wait_s=wait)
+        upkeep = Upkeep(client, forest=forest, wait_s=wait)
         total = upkeep.expire(dry_run=True)
         expired = total
         if not dry_run:
@@ -80,7 +68,6 @@ def verify(
         bool, typer.Option("--dry-run", help="With --repair: only say what it would mend.")
     ] = False,
     json: options.Json = False,
-    retention_days: Retention = None,
     wait: options.Wait = 0.0,
     dedup_field: DedupField = "dedup",
     url: options.Url = options.DEFAULT_URL,
@@ -98,7 +85,6 @@ def verify(
             client,
             forest=forest,
             fields=Fields(dedup=dedup_field),
-            retention=_retention(retention_days),
             wait_s=wait,
         )
         mended: collections.Counter[BreachKind] = collections.Counter()
@@ -137,7 +123,15 @@ def rebuild(
         bool, typer.Option("--replace", help="Delete the forest first, if there is one.")
     ] = False,
     json: options.Json = False,
-    retention_days: Retention = None,
+    retention_days: Annotated[
+        float | None,
+        typer.Option(
+            "--retention-days",
+            min=0.001,
+            help="How long nodes live; as long as in the forest that is replaced if not given, else 30.",
+            show_default=False,
+        ),
+    ] = None,
     wait: options.Wait = 0.0,
     dedup_field: DedupField = "dedup",
     url: options.Url = options.DEFAULT_URL,
@@ -150,16 +144,16 @@ def rebuild(
             client,
             forest=forest,
             fields=Fields(dedup=dedup_field),
-            retention=_retention(retention_days),
             wait_s=wait,
         )
         with output.count_progress("rebuilding", upkeep.count_articles(index)) as on_progress:
-            nodes = upkeep.rebuild(index, replace=replace, on_progress=on_progress)
+            nodes = upkeep.rebuild(
+                index,
+                replace=replace,
+                retention=options.retention(retention_days),
+                on_progress=on_progress,
+            )
     if json:
         output.print_json({"forest": forest, "nodes": nodes})
     else:
         typer.echo(f"the forest {forest} has {nodes:,} nodes")
-
-
-def _retention(days: float | None) -> timedelta | None:
-    return None if days is None else options.retention(days)

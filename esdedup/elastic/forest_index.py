@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 from typing import Any
 
 from elasticsearch import ApiError, Elasticsearch, NotFoundError
@@ -19,6 +20,7 @@ from esdedup.templates import forest_index
 FORMAT = 2
 """Of the forest's index; an index of another format is refused."""
 
+DEFAULT_AGING = Aging.of(retention=timedelta(days=30))
 STATE_ID = "~state"
 AGING_ID = "~aging"
 REBUILT_ID = "~rebuilt"
@@ -130,28 +132,24 @@ class ForestIndex:
 
     def state(self) -> State:
         """Read the state of the last plan that was written."""
+        stored = State(**self._stored(STATE_ID))
         with translated(f"read the state of the forest {self.name!r}"):
-            document = self.client.options(ignore_status=404).get(index=self.name, id=STATE_ID)
             answer = self.client.search(
                 index=self.name,
                 size=0,
-                aggs={"seq": {"max": {"field": "seq"}}},
+                aggs={
+                    "seq": {"max": {"field": "seq"}},
+                    "last": {"max": {"field": "made"}},
+                    "first": {"min": {"field": "made"}},
+                },
                 allow_partial_search_results=False,
-            )
-        # A crash may have left nodes that are newer than the state: their numbers are taken.
-        last_seq = int(answer["aggregations"]["seq"]["value"] or 0)
-        stored = document["_source"]["state"] if document.get("found") else {}
-        return State(
-            seq=max(last_seq, stored.get("seq", 0)),
-            time_ms=stored.get("time_ms", NO_TIME),
-            origin_ms=stored.get("origin_ms", NO_TIME),
-        )
+            )["aggregations"]
+        # A crash may have left nodes that are newer than the state, and a state may be lost.
+        return stored.after(state_of(answer))
 
     def ordered_since(self) -> int:
         """Return the seq up to which nodes were rebuilt or mended, so that their order tells nothing."""
-        with translated(f"read the state of the forest {self.name!r}"):
-            document = self.client.options(ignore_status=404).get(index=self.name, id=REBUILT_ID)
-        return int(document["_source"]["state"]["seq"]) if document.get("found") else 0
+        return self._stored(REBUILT_ID).get("seq", 0)
 
     def write_ordered_since(self, seq: int, *, alias: str) -> None:
         """Write that number, through the alias of the owner.
@@ -169,17 +167,37 @@ class ForestIndex:
 
     def aging(self) -> Aging | None:
         """Return how long nodes lived for the last one that wrote to the forest, None before."""
-        with translated(f"read the state of the forest {self.name!r}"):
-            document = self.client.options(ignore_status=404).get(index=self.name, id=AGING_ID)
-        return Aging(**document["_source"]["state"]) if document.get("found") else None
+        stored = self._stored(AGING_ID)
+        return (
+            Aging(retention_ms=stored["retention_ms"], granularity_ms=stored["granularity_ms"])
+            if stored
+            else None
+        )
 
-    def write_aging(self, aging: Aging, *, alias: str) -> None:
+    def live_since_ms(self, aging: Aging) -> int:
+        """Return the `seen` from which on (inclusive) a node lives now; NO_TIME: all of them live.
+
+        What expired when nodes lived for a shorter time does not live.
+        """
+        return max(self.dead_before_ms(), self.state().live_since_ms(aging))
+
+    def dead_before_ms(self) -> int:
+        """Return the `seen` before which nodes had expired when nodes began to live longer, or NO_TIME."""
+        return self._stored(AGING_ID).get("dead_before_ms", NO_TIME)
+
+    def write_aging(self, aging: Aging, *, dead_before_ms: int, alias: str) -> None:
         """Write how long nodes live, through the alias of the owner.
+
+        Args:
+            aging: From now on.
+            dead_before_ms: Nodes seen until before that have expired, whatever comes.
+            alias: The owner's.
 
         Raises:
             ForestLost: The alias has been moved on.
         """
-        self._write([(AGING_ID, {"state": dataclasses.asdict(aging)})], alias)
+        state = dataclasses.asdict(aging) | {"dead_before_ms": dead_before_ms}
+        self._write([(AGING_ID, {"state": state})], alias)
 
     def write_state(self, state: State, roots: Sequence[StoredNode], *, alias: str) -> None:
         """Write the state and roots, acknowledged, through the alias of the owner.
@@ -235,6 +253,12 @@ class ForestIndex:
         if answer["_shards"]["failed"]:
             raise PartlyRefused(f"cannot refresh the forest {self.name!r}: a shard failed")
 
+    def _stored(self, document_id: str) -> dict[str, int]:
+        """Return the numbers in one of the forest's own documents, none if it is not there."""
+        with translated(f"read the state of the forest {self.name!r}"):
+            document = self.client.options(ignore_status=404).get(index=self.name, id=document_id)
+        return dict(document["_source"]["state"]) if document.get("found") else {}
+
     def _documents(self, nodes: Sequence[StoredNode]) -> list[Document]:
         return documents(nodes, self.layout)
 
@@ -276,6 +300,16 @@ class ForestIndex:
 # Shorter than the client's patience: what it has given up must not be written later than what follows.
 _BULK_TIMEOUT = "30s"
 _BULK_ANSWER = ["errors", "items.index.status", "items.index.error.reason"]
+
+
+def state_of(aggregations: dict[str, Any]) -> State:
+    """Read a state from the aggregations `seq`, `last` and `first` over documents with a time each."""
+    seq, last, first = (aggregations[name]["value"] for name in ("seq", "last", "first"))
+    return State(
+        seq=int(seq or 0),
+        time_ms=NO_TIME if last is None else int(last),
+        origin_ms=NO_TIME if first is None else int(first),
+    )
 
 
 def _refuse_incomplete(name: str, meta: Meta) -> None:

@@ -9,11 +9,14 @@ from elasticsearch import Elasticsearch
 from esdedup.elastic import nodes
 from esdedup.elastic.client import PartlyRefused, patient, until_all_is_taken
 from esdedup.elastic.errors import UNAVAILABLE_STATUS, translated
-from esdedup.errors import IndexNotReady
+from esdedup.elastic.forest_index import state_of
+from esdedup.errors import IndexNotReady, ServerError, SettingError
 from esdedup.fields import Fields
 from esdedup.forest.model import NO_TIME, State
 
 _KEEP_ALIVE = "5m"
+# An article may have been written or deleted since it was read.
+_EXPECTED_STATUS = frozenset({200, 404, 409})
 LONE = "~"
 """How the root of an article without a fingerprint begins."""
 
@@ -47,6 +50,8 @@ class Labels:
             indices: Names, aliases or patterns.
             fields: The articles'.
         """
+        if isinstance(indices, str) or not indices:
+            raise SettingError("name the indices of the articles, as a list")
         self._client = patient(client)
         self._indices = list(indices)
         self._fields = fields
@@ -69,14 +74,13 @@ class Labels:
         }
         with translated(f"read the articles in {self._names}"):
             answer = self._client.search(
-                index=self._indices, size=0, aggs=aggregations, allow_partial_search_results=False
+                index=self._indices,
+                size=0,
+                aggs=aggregations,
+                allow_no_indices=False,
+                allow_partial_search_results=False,
             )["aggregations"]
-        last, first = (answer[name]["value"] for name in ("last", "first"))
-        return State(
-            seq=int(answer["seq"]["value"] or 0),
-            time_ms=NO_TIME if last is None else int(last),
-            origin_ms=NO_TIME if first is None else int(first),
-        )
+        return state_of(answer)
 
     def profiles(self) -> list[str]:
         """Return the labels of the profiles that the articles were fingerprinted with."""
@@ -86,6 +90,7 @@ class Labels:
                 index=self._indices,
                 size=0,
                 aggs={"labels": {"terms": {"field": field, "size": 100}}},
+                allow_no_indices=False,
                 allow_partial_search_results=False,
             )
         return [bucket["key"] for bucket in answer["aggregations"]["labels"]["buckets"]]
@@ -151,6 +156,12 @@ class Labels:
             results = [each["update"] for each in self._client.bulk(operations=operations)["items"]]
         if any(each["status"] in UNAVAILABLE_STATUS for each in results):
             raise PartlyRefused(f"cannot relabel articles in {self._names}: the server is too busy")
+        refused = [each for each in results if each["status"] not in _EXPECTED_STATUS]
+        if refused:
+            raise ServerError(
+                f"cannot relabel the article {refused[0]['_id']} in {refused[0]['_index']!r}: "
+                f"{refused[0]['error'].get('reason', refused[0]['error'])}"
+            )
         return sum(each["status"] == 200 for each in results)
 
     def refresh(self) -> None:
@@ -164,7 +175,8 @@ class Labels:
 
     def _count(self, query: dict[str, Any]) -> int:
         with translated(f"count the articles in {self._names}"):
-            return int(self._client.count(index=self._indices, query=query)["count"])
+            answer = self._client.count(index=self._indices, query=query, allow_no_indices=False)
+            return int(answer["count"])
 
     def _search(self, pit: str, after: list[Any] | None) -> list[dict[str, Any]]:
         dedup = self._fields.dedup

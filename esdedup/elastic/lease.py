@@ -85,6 +85,8 @@ class Lease:
         self._since_s = 0.0
         self._renewed_at = 0.0
         self.epoch = 0
+        # Whether the alias lets in this owner.
+        self._is_fenced = False
         # Whether whoever writes has been told that the forest is another's.
         self.is_lost = False
         # The heart beats in a thread of its own, while whoever feeds the forest may sleep.
@@ -187,6 +189,7 @@ class Lease:
 
     def _take(self, before: Owner | None, version: dict[str, int]) -> bool | None:
         """Write the lease, and keep out whoever was the owner; None if somebody else was faster."""
+        self._is_fenced = False
         self.epoch = 1 + max([before.epoch if before else 0, *self._fence.epochs()])
         self._since_s = time.time()
         try:
@@ -205,6 +208,7 @@ class Lease:
     def _move_alias(self) -> None:
         if not self._fence.move(self.epoch):
             raise self.lost()
+        self._is_fenced = True
 
     def _start_heart(self) -> None:
         # The thread must not keep a lease alive that nobody holds any more. It looks more often than
@@ -236,8 +240,10 @@ class Lease:
         )
         document = {"lease": dataclasses.asdict(owner)}
         condition: dict[str, Any] = dict(version) if version else {"op_type": "create"}
+        # Through the alias as soon as there is one: an index that has been deleted must not come back so.
+        where = {"index": self.alias, "require_alias": True} if self._is_fenced else {"index": self._forest}
         try:
-            answer = client.index(index=self._forest, id=LEASE_ID, document=document, **condition)
+            answer = client.index(**where, id=LEASE_ID, document=document, **condition)
             self._version = {"if_seq_no": answer["_seq_no"], "if_primary_term": answer["_primary_term"]}
         except ConflictError:
             # A request whose answer was lost is sent again, and then meets what it wrote itself.
@@ -247,6 +253,8 @@ class Lease:
             if found.released != released:
                 return self._write(client, found_version, released=released)
             self._version = found_version
+        except NotFoundError:
+            return False
         # Counted from before the request: the lease must never seem longer here than it is there.
         self._renewed_at = started_at
         return True

@@ -13,7 +13,7 @@ from elasticsearch import Elasticsearch
 from esdedup.bands import Layout
 from esdedup.elastic import nodes
 from esdedup.elastic.errors import translated
-from esdedup.elastic.nodes import FIELDS, StoredNode, apart, chunks, live_filter, node_of
+from esdedup.elastic.nodes import FIELDS, StoredNode, apart, chunks, live_filter, nodes_of
 from esdedup.errors import ForestError
 from esdedup.forest.model import NO_TIME
 from esdedup.simhash import from_hex
@@ -37,6 +37,8 @@ _SHARED_SEEN = 2**62
 Query = dict[str, Any]
 
 EVERY_NODE: Query = {"exists": {"field": "root"}}
+# Damaged nodes; what has no keys either was never one: the lease, the state.
+ROOTLESS: Query = {"bool": {"filter": {"exists": {"field": "keys"}}, "must_not": EVERY_NODE}}
 
 
 class NodeSearch:
@@ -63,8 +65,8 @@ class NodeSearch:
             for each in self._queries(fingerprints.tolist(), terms):
                 query = {"bool": {"filter": [each, *live]}}
                 # Nearly always one page is all.
-                page = self._page(query)
-                if len(page) == nodes.MAX_HITS:
+                page, is_all = self._page(query)
+                if not is_all:
                     if attempt < _ATTEMPTS and self._note_common(page, owners):
                         break
                     page = list(self.scan(query))
@@ -76,12 +78,12 @@ class NodeSearch:
     def by_id(self, node_ids: Iterable[str]) -> Iterator[StoredNode]:
         """Yield the nodes of those ids that there are."""
         for chunk in chunks(sorted(node_ids), nodes.MAX_HITS):
-            yield from self._page({"ids": {"values": chunk}})
+            yield from self._page({"ids": {"values": chunk}})[0]
 
     def scan(self, query: Query, *, sort: Sequence[Any] = ("_doc",)) -> Iterator[StoredNode]:
         """Yield all nodes that match, as the index was when this began."""
         for hits in self.pages(query, sort=sort):
-            yield from map(node_of, hits)
+            yield from nodes_of(hits)
 
     def pages(
         self, query: Query, *, sort: Sequence[Any] = ("_doc",), versions: bool = False
@@ -158,19 +160,31 @@ class NodeSearch:
             found.update(bucket["key"] for bucket in answer["roots"]["buckets"])
         return found
 
-    def with_wrong_keys(self, stored: Sequence[StoredNode]) -> list[StoredNode]:
-        """Return those that lack a key that their fingerprint gives them."""
+    def not_to_be_found(self, stored: Sequence[StoredNode]) -> list[StoredNode]:
+        """Return those that lack a key that their fingerprint gives them, or are marked wrongly as leaves."""
         wrong: list[StoredNode] = []
         # A group must have the right keys, whoever of it has them: so neighbours, whose keys a slip
         # would exchange, do not come into one group.
         for group in apart(stored, _KEYS_CHECKED_AT_ONCE):
             tables = zip(*self._layout.terms(from_hex(node.id for node in group)), strict=True)
-            ids = [node.id for node in group]
-            query: Query = {"bool": {"filter": [{"ids": {"values": ids}}]}}
+            marked = [
+                {
+                    "bool": {
+                        "filter": [
+                            {"ids": {"values": [node.id for node in group if node.is_root is not is_leaf]}},
+                            {"term": {"leaf": is_leaf}},
+                        ]
+                    }
+                }
+                for is_leaf in (True, False)
+            ]
+            query: Query = {"bool": {"filter": [{"bool": {"should": marked}}]}}
             query["bool"]["filter"] += [{"terms": {"keys": sorted(set(table))}} for table in tables]
-            fine = {node.id for node in self._page(query)}
+            fine = {node.id for node in self._page(query)[0]}
             wrong += [node for node in group if node.id not in fine]
-        return wrong
+        # Some may have been deleted or written since they were read.
+        still = set(self.by_id(node.id for node in wrong))
+        return [node for node in wrong if node in still]
 
     def count_nodes(self) -> int:
         """Count all nodes, live or not."""
@@ -180,7 +194,7 @@ class NodeSearch:
         """Return nodes taken at random, at most 10,000."""
         at_random = {"function_score": {"query": EVERY_NODE, "random_score": {"seed": 0, "field": "seq"}}}
         hits = self._search(query=at_random, sort=["_score"], index=self._forest)
-        return [node_of(hit) for hit in hits[:size]]
+        return nodes_of(hits[:size])
 
     def count_by_key(self, terms: Iterable[str]) -> dict[str, int]:
         """Count the nodes that have each key; some thousand keys at most."""
@@ -239,8 +253,10 @@ class NodeSearch:
         self._common |= new
         return bool(new)
 
-    def _page(self, query: Query) -> list[StoredNode]:
-        return [node_of(hit) for hit in self._search(query=query, sort=["_doc"], index=self._forest)]
+    def _page(self, query: Query) -> tuple[list[StoredNode], bool]:
+        """Return the nodes of the first page, and whether that is all."""
+        hits = self._search(query=query, sort=["_doc"], index=self._forest)
+        return nodes_of(hits), len(hits) < nodes.MAX_HITS
 
     def aggregate(self, query: Query, aggregations: Query) -> dict[str, Any]:
         """Aggregate the nodes that match."""

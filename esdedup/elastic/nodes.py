@@ -1,6 +1,7 @@
 """A node as a document of its forest's index."""
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from esdedup.bands import Layout
@@ -18,6 +19,7 @@ MAX_HITS = 10_000
 MAX_BUCKETS = 65_536
 
 _LEAST_GROUPS = 10
+_NODE_ID = re.compile("[0-9a-f]{16}")
 
 # What `node_of` reads of a hit.
 FIELDS: list[Any] = [
@@ -46,12 +48,23 @@ class StoredNode(NamedTuple):
         return self.id == self.root
 
 
-def node_of(hit: dict[str, Any]) -> StoredNode:
-    """Read a node from a hit of a search for `FIELDS`."""
-    fields = hit["fields"]
-    return StoredNode(
-        hit["_id"], fields["root"][0], int(fields["seq"][0]), _time(fields, "made"), _time(fields, "seen")
-    )
+def is_node_id(name: object) -> bool:
+    """Tell whether that can be the id of a node: 16 hex digits."""
+    return isinstance(name, str) and _NODE_ID.fullmatch(name) is not None
+
+
+def node_of(hit: dict[str, Any]) -> StoredNode | None:
+    """Read a node from a hit of a search for `FIELDS`; None if it is none, or damaged."""
+    fields = hit.get("fields", {})
+    root = fields.get("root", [None])[0]
+    if "seq" not in fields or not is_node_id(root) or not is_node_id(hit["_id"]):
+        return None
+    return StoredNode(hit["_id"], root, int(fields["seq"][0]), _time(fields, "made"), _time(fields, "seen"))
+
+
+def nodes_of(hits: Iterable[dict[str, Any]]) -> list[StoredNode]:
+    """Read nodes from hits; damaged ones are left out."""
+    return [node for hit in hits if (node := node_of(hit)) is not None]
 
 
 def documents(nodes: Sequence[StoredNode], layout: Layout) -> list[Document]:

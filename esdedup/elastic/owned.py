@@ -110,14 +110,14 @@ class OwnedForest:
         with self._fenced() as alias:
             self.index.write_ordered_since(seq, alias=alias)
 
-    def write_aging(self, aging: Aging) -> None:
-        """Note how long nodes live from now on.
+    def write_aging(self, aging: Aging, *, dead_before_ms: int) -> None:
+        """Note how long nodes live from now on, and the `seen` before which they have expired already.
 
         Raises:
             ForestLost: Another process has taken the forest.
         """
         with self._fenced() as alias:
-            self.index.write_aging(aging, alias=alias)
+            self.index.write_aging(aging, dead_before_ms=dead_before_ms, alias=alias)
 
     def delete(self, hits: Iterable[dict[str, Any]]) -> int:
         """Delete nodes, unless they have been written since they were found.

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 from elasticsearch import Elasticsearch
 
-from esdedup.elastic.forest_index import ForestIndex
+from esdedup.elastic.expiry import expire
+from esdedup.elastic.forest_index import DEFAULT_AGING, ForestIndex
 from esdedup.elastic.node_cache import NodeCache
 from esdedup.elastic.nodes import StoredNode
 from esdedup.elastic.owned import OwnedForest
@@ -28,7 +29,7 @@ class ElasticStore:
         *,
         forest: str,
         profile: Profile,
-        aging: Aging,
+        aging: Aging | None = None,
         wait_s: float = 0.0,
         lease_ttl_s: float = 30.0,
     ) -> None:
@@ -38,7 +39,7 @@ class ElasticStore:
             client: Stays the caller's.
             forest: Name of the index.
             profile: The forest's; stored with it.
-            aging: How long nodes live.
+            aging: How long nodes live from now on; None: as long as they did, 30 days in a new forest.
             wait_s: How long to wait for another owner to end.
             lease_ttl_s: How long the lease holds without a renewal.
 
@@ -47,13 +48,12 @@ class ElasticStore:
             ForestMismatch: It was made with another profile, or in an unknown format.
             ServerError: Elasticsearch does not answer, or refuses.
         """
-        self.aging = aging
         self.new_near_index = functools.partial(HammingIndex, max_distance_bits=profile.max_distance_bits)
         self._commit_failed = False
         self._index = ForestIndex.open(client, forest, profile=profile)
         self.owned = OwnedForest(self._index, wait_s=wait_s, lease_ttl_s=lease_ttl_s)
         with self.owned.giving_back():
-            self.owned.write_aging(aging)
+            self.aging = self._settle(aging)
             self._state = self._index.state()
         self._recent = NodeCache(self.new_near_index)
         # Those of the last question, as they stand in the index.
@@ -83,8 +83,9 @@ class ElasticStore:
         self.owned.renew()
         positions = arrivals.with_node
         signatures = arrivals.signatures[positions]
+        live_since_ms = state.live_since_ms(self.aging)
         visible = NodeCache(self.new_near_index)
-        visible.put(self._index.search.candidates(signatures, live_since_ms=state.live_since_ms(self.aging)))
+        visible.put(self._index.search.candidates(signatures, live_since_ms=live_since_ms))
         pairs: set[tuple[int, str]] = set()
         found: dict[str, StoredNode] = {}
         # What is kept here is newer than what a search shows.
@@ -92,9 +93,13 @@ class ElasticStore:
             queries, nodes = known.near(signatures)
             found |= {node.id: node for node in nodes}
             pairs.update(zip(positions[queries].tolist(), (node.id for node in nodes), strict=True))
+        # The root of one that has expired may have started anew, in another tree.
+        found = {node_id: node for node_id, node in found.items() if node.seen_ms >= live_since_ms}
         self._found = self._with_roots(found)
         rows = {node_id: row for row, node_id in enumerate(self._found)}
-        near = np.array(sorted((at, rows[node_id]) for at, node_id in pairs), np.int64).reshape(-1, 2)
+        near = np.array(
+            sorted((at, rows[node_id]) for at, node_id in pairs if node_id in found), np.int64
+        ).reshape(-1, 2)
         return Near(
             arrivals=near[:, 0],
             rows=near[:, 1],
@@ -131,14 +136,29 @@ class ElasticStore:
         if len(self._recent) > _MAX_RECENT:
             self._refresh()
 
+    def _settle(self, wanted: Aging | None) -> Aging:
+        """Return how long nodes live, and note it in the forest."""
+        before = self._index.aging()
+        aging = wanted or before or DEFAULT_AGING
+        dead_before_ms = self._index.dead_before_ms()
+        if before is not None and before.retention_ms < aging.retention_ms:
+            # What has expired must not come to life again.
+            dead_before_ms = self._index.live_since_ms(before)
+            self.owned.write_aging(before, dead_before_ms=dead_before_ms)
+            expire(self.owned, before)
+        if aging != before:
+            self.owned.write_aging(aging, dead_before_ms=dead_before_ms)
+        return aging
+
     def _nodes(self, plan: Plan) -> list[StoredNode]:
-        """Return the nodes that the plan makes or refreshes."""
+        """Return the nodes that the plan makes or refreshes, one an id, in the order of their making."""
         ids = plan.nodes.ids
-        made_ms = [plan.assignments[at].time_ms for at in plan.made.tolist()]
-        made_ms += [self._found[ids[row]].made_ms for row in plan.refreshed.tolist()]
-        rows = np.concatenate((plan.made_rows, plan.refreshed))
-        return [
-            StoredNode(ids[row], ids[root], seq, made, seen)
+        made_ms = [self._found[ids[row]].made_ms for row in plan.refreshed.tolist()]
+        made_ms += [plan.assignments[at].time_ms for at in plan.made.tolist()]
+        rows = np.concatenate((plan.refreshed, plan.made_rows))
+        # An id that expires within the batch and starts anew has several rows: the last one lives.
+        newest = {
+            ids[row]: StoredNode(ids[row], ids[root], seq, made, seen)
             for row, root, seq, made, seen in zip(
                 rows.tolist(),
                 plan.nodes.roots[rows].tolist(),
@@ -147,16 +167,18 @@ class ElasticStore:
                 plan.nodes.seen_ms[rows].tolist(),
                 strict=True,
             )
-        ]
+        }
+        return list(newest.values())
 
     def _with_roots(self, found: dict[str, StoredNode]) -> dict[str, StoredNode]:
         missing = {node.root for node in found.values()} - found.keys()
         roots = {root: node for root in missing if (node := self._recent.get(root))}
         roots |= {node.id: node for node in self._index.search.by_id(missing - roots.keys())}
-        # A root that is gone from a damaged forest is made again when something touches its tree.
         for node in found.values():
-            if node.root not in found:
-                roots.setdefault(node.root, node._replace(id=node.root))
+            root = found.get(node.root) or roots.get(node.root)
+            if root is None or not root.is_root:
+                # Damaged: the root is gone, or another's leaf. It is made again when its tree is touched.
+                roots[node.root] = (root or node)._replace(id=node.root, root=node.root)
         return found | roots
 
     def _refresh(self) -> None:

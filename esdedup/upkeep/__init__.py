@@ -1,7 +1,7 @@
 """What keeps a forest well over the years: expiry, verification and repair, rebuilding, figures."""
 
+from esdedup.elastic.expiry import Expired
 from esdedup.upkeep.breaches import Breach, BreachKind
-from esdedup.upkeep.expiry import Expired
 from esdedup.upkeep.stats import Stats
 from esdedup.upkeep.upkeep import Upkeep
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from esdedup.elastic.forest_index import ForestIndex
 from esdedup.elastic.labels import LONE, Label, Labels
-from esdedup.elastic.nodes import StoredNode, apart
+from esdedup.elastic.nodes import StoredNode, apart, is_node_id
 from esdedup.forest.model import NO_TIME, Aging
 from esdedup.simhash import from_hex
 from esdedup.upkeep.breaches import Breach, BreachKind
@@ -44,9 +44,16 @@ class ArticleAudit:
         for page in self._labels.pages():
             # Nodes are written before articles: after this all those of the page are there.
             self._index.refresh()
-            self._live_since_ms = self._index.state().live_since_ms(self._aging)
-            live = [label for label in page if self._seen_until_ms(label) >= self._live_since_ms]
-            yield [*self._wrong_bands(live), *self._against_nodes(live)]
+            sound = [label for label in page if self._is_sound(label)]
+            found = self._nodes(sound)
+            # After the nodes: what must live at this time lived when they were read.
+            self._live_since_ms = self._index.live_since_ms(self._aging)
+            live = [label for label in sound if self._seen_until_ms(label) >= self._live_since_ms]
+            yield [
+                *(_no_label(label) for label in page if not self._is_sound(label)),
+                *self._wrong_bands(live),
+                *self._against_nodes(live, found),
+            ]
             self._on_articles(len(page))
         without = self._labels.count_without()
         if without:
@@ -70,10 +77,22 @@ class ArticleAudit:
                 state=forest.after(articles),
             )
 
-    def _against_nodes(self, page: list[Label]) -> Iterator[Breach]:
-        with_node = [label for label in page if not label.root.startswith(LONE)]
-        wanted = {name for label in with_node for name in (label.fingerprint, label.root) if name}
-        found = {node.id: node for node in self._index.search.by_id(wanted)}
+    def _is_sound(self, label: Label) -> bool:
+        """Tell whether the label is one that esdedup writes."""
+        if label.fingerprint is None:
+            return label.root.startswith(LONE)
+        return is_node_id(label.fingerprint) and is_node_id(label.root)
+
+    def _nodes(self, page: list[Label]) -> dict[str, StoredNode]:
+        wanted = {
+            name
+            for label in page
+            if label.fingerprint is not None
+            for name in (label.fingerprint, label.root)
+        }
+        return {node.id: node for node in self._index.search.by_id(wanted)}
+
+    def _against_nodes(self, page: list[Label], found: dict[str, StoredNode]) -> Iterator[Breach]:
         # What mends one article counts for those after it.
         nodes = dict(found)
         for label in page:
@@ -158,3 +177,11 @@ class ArticleAudit:
         if label.seen_ms == NO_TIME:
             return NO_TIME
         return int(self._aging.round_up(np.array(label.seen_ms)))
+
+
+def _no_label(label: Label) -> Breach:
+    return Breach(
+        kind=BreachKind.NO_LABEL,
+        subject=label.id,
+        detail=f"fingerprint {label.fingerprint!r}, root {label.root!r}; index it again",
+    )

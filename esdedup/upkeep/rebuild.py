@@ -4,17 +4,19 @@ import dataclasses
 
 from elasticsearch import Elasticsearch
 
-from esdedup.elastic.forest_index import ForestIndex, Meta
+from esdedup.elastic.forest_index import DEFAULT_AGING, ForestIndex, Meta
 from esdedup.elastic.labels import Labels
 from esdedup.elastic.owned import OwnedForest
 from esdedup.errors import ForestError, ForestMismatch, SettingError
-from esdedup.forest.model import Aging
+from esdedup.forest.model import NO_TIME, Aging, State
 from esdedup.profile import get_profile
 from esdedup.upkeep.article_audit import ArticleAudit
 from esdedup.upkeep.repair import adopt
 
 
-def begin(client: Elasticsearch, name: str, labels: Labels, *, replace: bool, wait_s: float) -> OwnedForest:
+def begin(
+    client: Elasticsearch, name: str, labels: Labels, *, aging: Aging | None, replace: bool, wait_s: float
+) -> OwnedForest:
     """Make an empty forest that nobody else can use, or find the one that was begun before.
 
     Raises:
@@ -23,24 +25,35 @@ def begin(client: Elasticsearch, name: str, labels: Labels, *, replace: bool, wa
     """
     meta = _meta(labels)
     index = ForestIndex.make(client, name, meta=meta)
-    if index.meta == meta:
-        return OwnedForest(index, wait_s=wait_s)
-    if not replace:
-        raise ForestError(f"there is a forest {name!r} already; replace it (--replace), or name another one")
-    # Whoever owns it must not write into the new one with an alias of the old.
-    OwnedForest(index, wait_s=wait_s).drop()
-    return OwnedForest(ForestIndex.make(client, name, meta=meta), wait_s=wait_s)
+    state, dead_before_ms = State(), NO_TIME
+    if index.meta != meta:
+        if not replace:
+            raise ForestError(
+                f"there is a forest {name!r} already; replace it (--replace), or name another one"
+            )
+        # Whoever owns it must not write into the new one with an alias of the old.
+        before = OwnedForest(index, wait_s=wait_s)
+        with before.giving_back():
+            aging, state = aging or index.aging(), index.state()
+            dead_before_ms = index.dead_before_ms()
+        before.drop()
+        index = ForestIndex.make(client, name, meta=meta)
+    owned = OwnedForest(index, wait_s=wait_s)
+    with owned.giving_back():
+        aging = aging or index.aging() or DEFAULT_AGING
+        owned.write_aging(aging, dead_before_ms=max(dead_before_ms, index.dead_before_ms()))
+        # Of articles that have been deleted no number must come again.
+        owned.write([], state=index.state().after(state).after(labels.state()))
+        # The order of articles that were indexed twice is that of the second time.
+        owned.write_ordered_since(index.state().seq)
+    return owned
 
 
-def rebuild(owned: OwnedForest, labels: Labels, articles: ArticleAudit, aging: Aging) -> int:
+def rebuild(owned: OwnedForest, articles: ArticleAudit) -> int:
     """Adopt the roots of all articles; return how many nodes there are then."""
-    state = labels.state()
-    owned.write_aging(aging)
-    owned.write([], state=state)
-    # The order of articles that were indexed twice is that of the second time.
-    owned.write_ordered_since(state.seq)
     adopt(owned, articles)
     owned.index.refresh()
+    owned.renew()
     owned.index.write_meta(dataclasses.replace(owned.index.meta, rebuilding=False))
     return owned.index.search.count_nodes()
 

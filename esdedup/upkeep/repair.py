@@ -2,6 +2,7 @@
 
 import collections
 from collections.abc import Iterable
+from typing import Any
 
 from esdedup.elastic.labels import Labels
 from esdedup.elastic.nodes import StoredNode, chunks
@@ -43,19 +44,25 @@ def mend_forest(owned: OwnedForest, forest: ForestAudit) -> Mended:
     mended: Mended = collections.Counter()
     nodes: dict[str, StoredNode] = {}
     joins: dict[str, str] = {}
+    damaged: list[dict[str, Any]] = []
     for breach in forest.breaches():
         mended[breach.kind] += breach.can_be_mended
         nodes |= {node.id: node for node in breach.nodes}
         if breach.joins:
             joins[breach.subject] = breach.joins
+        if breach.damaged:
+            damaged.append(breach.damaged)
+    owned.delete(damaged)
     _write(owned, nodes.values())
     owned.index.refresh()
-    # An earlier root each time, so this ends.
     for later in joins:
-        target = joins[later]
-        while target in joins:
+        # An earlier root each time, unless what is damaged goes in a circle.
+        target, passed = joins[later], {later}
+        while target in joins and target not in passed:
+            passed.add(target)
             target = joins[target]
-        _join(owned, later, target)
+        if target != later:
+            _join(owned, later, target)
     owned.index.refresh()
     return mended
 
@@ -73,13 +80,18 @@ def relabel(owned: OwnedForest, labels: Labels, articles: ArticleAudit) -> Mende
 
 
 def _join(owned: OwnedForest, later: str, target: str) -> None:
-    root = next(owned.index.search.by_id([target]))
+    """Move a tree under another root, its own root last: until then it can be seen that it has to move."""
+    root = next((node for node in owned.index.search.by_id([target]) if node.is_root), None)
+    if root is None:
+        # Gone as well: what made it again will be seen the next time.
+        return
     nodes = owned.index.search.scan({"term": {"root": later}})
     moved = [node._replace(root=target) for node in nodes]
     seen_ms = max([root.seen_ms, *(node.seen_ms for node in moved)])
     # The root lives as long as its leaves before they are its leaves.
     _write(owned, [root._replace(seen_ms=seen_ms)])
-    _write(owned, moved)
+    _write(owned, [node for node in moved if node.id != later])
+    _write(owned, [node for node in moved if node.id == later])
 
 
 def _write(owned: OwnedForest, nodes: Iterable[StoredNode]) -> None:

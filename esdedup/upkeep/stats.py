@@ -74,7 +74,7 @@ class Stats(pydantic.BaseModel, frozen=True):
 def stats(index: ForestIndex, aging: Aging) -> Stats:
     """Read the figures of a forest. Needs no lease; what no refresh has shown yet is not in them."""
     state = index.state()
-    live_since_ms = state.live_since_ms(aging)
+    live_since_ms = index.live_since_ms(aging)
     week_ms = state.time_ms - 7 * _DAY_MS
     answer = index.search.aggregate(
         EVERY_NODE,

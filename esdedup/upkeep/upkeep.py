@@ -6,21 +6,21 @@ from datetime import timedelta
 
 from elasticsearch import Elasticsearch
 
-from esdedup.elastic.forest_index import ForestIndex
+from esdedup.elastic import expiry
+from esdedup.elastic.expiry import Expired
+from esdedup.elastic.forest_index import DEFAULT_AGING, ForestIndex
 from esdedup.elastic.labels import Labels
 from esdedup.elastic.owned import OwnedForest
 from esdedup.fields import Fields
 from esdedup.forest.model import Aging
-from esdedup.upkeep import expiry, rebuild, repair
+from esdedup.upkeep import rebuild, repair
 from esdedup.upkeep.article_audit import ArticleAudit
-from esdedup.upkeep.breaches import Breach
-from esdedup.upkeep.expiry import Expired
+from esdedup.upkeep.breaches import Breach, BreachKind
 from esdedup.upkeep.forest_audit import ForestAudit
 from esdedup.upkeep.repair import Mended
 from esdedup.upkeep.stats import Stats, stats
 
 OnProgress = Callable[[int], None]
-_DEFAULT_RETENTION = timedelta(days=30)
 
 
 class Upkeep:
@@ -32,7 +32,6 @@ class Upkeep:
         *,
         forest: str = "esdedup-forest",
         fields: Fields = Fields(),  # noqa: B008 - frozen
-        retention: timedelta | None = None,
         wait_s: float = 0.0,
     ) -> None:
         """Prepare; nothing is sent yet.
@@ -41,13 +40,11 @@ class Upkeep:
             client: Stays the caller's.
             forest: Name of its index.
             fields: The names of the articles' fields.
-            retention: How long nodes live; None: as long as for those who fed it last.
             wait_s: How long to wait for a process that owns the forest.
         """
         self._client = client
         self._forest = forest
         self._fields = fields
-        self._retention = retention
         self._wait_s = wait_s
 
     def count(self, indices: Sequence[str] = ()) -> int:
@@ -142,7 +139,7 @@ class Upkeep:
                 mended += repair.catch_up(owned, labels)
                 mended += repair.adopt(owned, articles)
             mended += repair.mend_forest(owned, forest)
-            if mended:
+            if mended[BreachKind.NODE_GONE]:
                 # What was lost may have been made earlier than what is left of it tells.
                 owned.write_ordered_since(index.state().seq)
             if indices:
@@ -150,7 +147,12 @@ class Upkeep:
             return mended
 
     def rebuild(
-        self, indices: Sequence[str], *, replace: bool = False, on_progress: OnProgress = lambda _: None
+        self,
+        indices: Sequence[str],
+        *,
+        replace: bool = False,
+        retention: timedelta | None = None,
+        on_progress: OnProgress = lambda _: None,
     ) -> int:
         """Make the forest anew from articles alone: each keeps its root, and is found again by it.
 
@@ -160,6 +162,7 @@ class Upkeep:
         Args:
             indices: Of all articles that were assigned by this forest.
             replace: Delete the forest first, if there is one.
+            retention: How long nodes live; None: as long as in the forest that is replaced, else 30 days.
             on_progress: Told how many articles more have been looked at.
 
         Returns:
@@ -172,15 +175,16 @@ class Upkeep:
             IndexNotReady: An index is missing.
         """
         labels = self._labels(indices)
-        with rebuild.begin(self._client, self._forest, labels, replace=replace, wait_s=self._wait_s) as owned:
-            aging = self._aging(owned.index)
-            articles = ArticleAudit(owned.index, labels, aging, on_articles=on_progress)
-            return rebuild.rebuild(owned, labels, articles, aging)
+        aging = None if retention is None else Aging.of(retention=retention)
+        begun = rebuild.begin(
+            self._client, self._forest, labels, aging=aging, replace=replace, wait_s=self._wait_s
+        )
+        with begun as owned:
+            articles = ArticleAudit(owned.index, labels, self._aging(owned.index), on_articles=on_progress)
+            return rebuild.rebuild(owned, articles)
 
     def _labels(self, indices: Sequence[str]) -> Labels:
         return Labels(self._client, indices=indices, fields=self._fields)
 
     def _aging(self, index: ForestIndex) -> Aging:
-        if self._retention is not None:
-            return Aging.of(retention=self._retention)
-        return index.aging() or Aging.of(retention=_DEFAULT_RETENTION)
+        return index.aging() or DEFAULT_AGING

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from esdedup.elastic import forest_index, node_search, nodes
 from esdedup.elastic import store as elastic_store
+from esdedup.elastic.expiry import expire
 from esdedup.elastic.node_search import EVERY_NODE
 from esdedup.elastic.store import ElasticStore
 from esdedup.forest import NO_TIME, Plan
@@ -18,7 +19,6 @@ from esdedup.forest.memory import MemoryStore
 from esdedup.forest.near import HammingIndex
 from esdedup.profile import CLASSIC
 from esdedup.upkeep import Upkeep
-from esdedup.upkeep.expiry import expire
 from tests.arrivals import (
     AGING,
     Arrival,
@@ -56,6 +56,18 @@ LEAVES_WITHOUT_TIME = [
 ]
 
 
+def _run(*each: tuple[int, int]) -> list[Arrival]:
+    return [Arrival(f"{node:016x}", at) for node, at in each]
+
+
+FAR, NEAR_A = 0xFFFF << 40, A | 1
+# One batch that lasts longer than nodes live: an id has two lives in it, and only the second must stay.
+REFRESHED_THEN_REBORN = _run((A, 0), (A, 20), (FAR, 200), (A, 200), (NEAR_A, 200))
+LEAF_THEN_ROOT = _run((A, 0), (NEAR_A, 0), (FAR, 200), (NEAR_A, 200), (NEAR_A | 2, 200))
+# A root comes back as another's leaf, while its leaf of old is still in memory.
+ROOT_THEN_LEAF = _run((A, 0), (A | 7, 0), (A | 0b11 << 20, 200), (A, 200), (A | 7, 200))
+
+
 @pytest.fixture
 def elastic_stores(es: Elasticsearch) -> Iterator[Callable[[], tuple[str, Callable[[], ElasticStore]]]]:
     made: list[str] = []
@@ -73,6 +85,9 @@ def elastic_stores(es: Elasticsearch) -> Iterator[Callable[[], tuple[str, Callab
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(any_arrivals, batch_sizes, *[st.sets(st.integers(0, 20))] * 3)
 @example(LEAVES_WITHOUT_TIME, [6, 5], set(), set(), set())
+@example(REFRESHED_THEN_REBORN, [1, 3, 1], set(), {0, 1, 2}, set())
+@example(LEAF_THEN_ROOT, [2, 2, 1], set(), {0, 1, 2}, set())
+@example(ROOT_THEN_LEAF, [2, 1, 1, 1], set(), set(), set())
 @example(
     [Arrival("00" * 8, NO_TIME), Arrival("00" * 8, 100), Arrival("00" * 7 + "01", 205)],
     *([1], {0, 1}, set(), {1}),
@@ -98,9 +113,10 @@ def test_elasticsearch_follows_the_laws(
             store.close()
             store = open_store()
     expire(store.owned, AGING)
-    # What is left is what lives, and all of it.
-    live = {node.id for node in model.nodes.values() if model.lives(node)}
-    assert {node.id for node in store.owned.index.search.scan(EVERY_NODE)} == live
+    # What is left is what lives, and all of it, as the laws have it.
+    live = {(node.id, node.root, node.seq, node.seen) for node in model.nodes.values() if model.lives(node)}
+    found = store.owned.index.search.scan(EVERY_NODE)
+    assert {(node.id, node.root, node.seq, node.seen_ms) for node in found} == live
     assert not list(Upkeep(es, forest=name).verify())
     store.close()
 

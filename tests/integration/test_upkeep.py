@@ -2,6 +2,7 @@
 
 import itertools
 import secrets
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -12,7 +13,9 @@ import numpy as np
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
-from esdedup import BreachKind, Dedup, Fields, ForestBusy, ForestError, ForestMismatch, Upkeep
+from esdedup import BreachKind, Dedup, Fields, ForestBusy, ForestError, ForestLost, ForestMismatch, Upkeep
+from esdedup.elastic import expiry
+from esdedup.elastic.expiry import expire
 from esdedup.elastic.forest_index import STATE_ID, ForestIndex
 from esdedup.elastic.nodes import StoredNode, documents
 from esdedup.elastic.owned import OwnedForest
@@ -21,8 +24,6 @@ from esdedup.forest import Aging
 from esdedup.profile import CLASSIC
 from esdedup.sample import articles as sample_articles
 from esdedup.simhash import from_hex
-from esdedup.upkeep import expiry
-from esdedup.upkeep.expiry import expire
 
 Names = Callable[[str], str]
 DAY_MS = 86_400_000
@@ -127,6 +128,40 @@ def wrong_keys(es: Elasticsearch, index: str, forest: str, found: dict[str, Stor
         es.index(index=forest, id=node.id, document=document | {"keys": keys["keys"]}, refresh=True)
 
 
+def wrong_mark(es: Elasticsearch, index: str, forest: str, found: dict[str, StoredNode]) -> None:
+    ((node_id, document),) = documents([a_leaf(found)], CLASSIC.layout)
+    es.index(index=forest, id=node_id, document=document | {"leaf": False}, refresh=True)
+
+
+def without(name: str) -> Callable[..., None]:
+    def damage(es: Elasticsearch, index: str, forest: str, found: dict[str, StoredNode]) -> None:
+        ((node_id, document),) = documents([a_leaf(found)], CLASSIC.layout)
+        del document[name]
+        es.index(index=forest, id=node_id, document=document, refresh=True)
+
+    return damage
+
+
+no_number, no_root = without("seq"), without("root")
+no_number.__name__, no_root.__name__ = "no_number", "no_root"
+
+
+def no_hex(es: Elasticsearch, index: str, forest: str, found: dict[str, StoredNode]) -> None:
+    ((_, document),) = documents([a_leaf(found)], CLASSIC.layout)
+    es.index(index=forest, id="what is this", document=document, refresh=True)
+
+
+def root_hung_under_another(es: Elasticsearch, index: str, forest: str, found: dict[str, StoredNode]) -> None:
+    root = found[a_leaf(found).root]
+    other = next(node for node in found.values() if node.is_root and node.seq < root.seq)
+    write(es, forest, root._replace(root=other.id))
+
+
+def two_things_at_once(es: Elasticsearch, index: str, forest: str, found: dict[str, StoredNode]) -> None:
+    root = found[a_leaf(found).root]
+    write(es, forest, root._replace(seen_ms=root.seen_ms - DAY_MS, seq=10_000))
+
+
 def tree_torn_apart(es: Elasticsearch, index: str, forest: str, found: dict[str, StoredNode]) -> None:
     leaf = a_leaf(found)
     write(es, forest, leaf._replace(root=leaf.id))
@@ -144,7 +179,15 @@ DAMAGES = {
     leaf_gone: {BreachKind.NODE_GONE},
     root_seen_too_low: {BreachKind.ROOT_SEEN_TOO_LOW, BreachKind.NODE_BEHIND},
     leaf_before_root: {BreachKind.LEAF_BEFORE_ROOT, BreachKind.NODE_BEHIND},
-    wrong_keys: {BreachKind.WRONG_KEYS},
+    wrong_keys: {BreachKind.NOT_TO_BE_FOUND},
+    wrong_mark: {BreachKind.NOT_TO_BE_FOUND},
+    no_number: {BreachKind.NO_NODE, BreachKind.NODE_GONE},
+    no_root: {BreachKind.NO_NODE, BreachKind.NODE_GONE},
+    no_hex: {BreachKind.NO_NODE},
+    root_hung_under_another: {BreachKind.ROOT_IS_LEAF, BreachKind.TWO_ROOTS},
+    two_things_at_once: {
+        *(BreachKind.ROOT_SEEN_TOO_LOW, BreachKind.LEAF_BEFORE_ROOT, BreachKind.NODE_BEHIND)
+    },
     tree_torn_apart: {BreachKind.NEAR_ROOTS, BreachKind.TWO_ROOTS},
     article_relabelled: {BreachKind.TWO_ROOTS},
 }
@@ -161,10 +204,185 @@ def test_damage_is_found_and_mended(
     found = list(upkeep.verify([index]))
     assert {breach.kind for breach in found} & DAMAGES[damage]
     assert {breach.kind for breach in found} <= DAMAGES[damage] | {BreachKind.NOTHING_NEAR}
+    # Whoever feeds meanwhile is not thrown out.
+    with Dedup(es, forest=forest) as dedup:
+        list(dedup.enrich({"_index": index, **article} for article in ARTICLES[:5]))
     assert upkeep.repair([index]).total()
+    # What a damaged document was, its articles tell the next time.
+    if BreachKind.NO_NODE in DAMAGES[damage]:
+        upkeep.repair([index])
     assert list(upkeep.verify([index])) == []
     assert roots(es, index) == before
     assert_rearrivals_are_known(es, index, forest)
+
+
+def test_a_repair_killed_while_trees_are_joined_goes_on(
+    es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, forest = index_name("articles"), index_name("forest")
+    with Dedup(es, forest=forest) as dedup:
+        dedup.setup(index)
+        texts = itertools.chain.from_iterable(stories(3))
+        feed(es, dedup, index, [{"_id": str(number), "text": text} for number, text in enumerate(texts)])
+    before = roots(es, index)
+    found = nodes(es, forest)
+    leaf = a_leaf(found)
+    # The tree of one root falls into two: the leaf is a root, and has all the other leaves.
+    torn = [node._replace(root=leaf.id) for node in found.values() if node.root == leaf.root != node.id]
+    write(es, forest, *torn)
+    whole = OwnedForest.write
+    for allowed in itertools.count(1):
+        left = allowed
+
+        def fail(self: OwnedForest, written: list[StoredNode], **how: Any) -> None:
+            nonlocal left
+            left -= len(written)
+            if left < 0:
+                raise ForestError("killed on purpose")
+            whole(self, written, **how)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(OwnedForest, "write", fail)
+            patch.setattr("esdedup.upkeep.repair._WRITTEN_AT_ONCE", 1)
+            try:
+                Upkeep(es, forest=forest).repair([index])
+            except ForestError:
+                continue
+        break
+    assert allowed > 2
+    assert list(Upkeep(es, forest=forest).verify([index])) == []
+    assert roots(es, index) == before
+    assert {node.root for node in nodes(es, forest).values() if node.id in {each.id for each in torn}} == {
+        leaf.root
+    }
+
+
+def test_what_was_mended_once_is_looked_at_again(es: Elasticsearch, fed: tuple[str, str]) -> None:
+    index, forest = fed
+    before = roots(es, index)
+    upkeep = Upkeep(es, forest=forest)
+    for damage in (leaf_gone, tree_torn_apart, leaf_gone, root_gone, tree_torn_apart):
+        damage(es, index, forest, nodes(es, forest))
+        assert upkeep.repair([index]).total()
+        assert list(upkeep.verify([index])) == []
+        assert roots(es, index) == before
+
+
+def test_a_text_that_came_back_after_it_had_expired(es: Elasticsearch, index_name: Names) -> None:
+    """Its leaves of old are there still, made before the root that it is now."""
+    index, forest = index_name("articles"), index_name("forest")
+    one, near = next((each[0], each[1]) for each in stories(1))
+    with Dedup(es, forest=forest, retention=timedelta(days=1)) as dedup:
+        dedup.setup(index)
+        days = [(one, 1), (near, 1), (one, 20)]
+        articles = [
+            {"_id": str(number), "text": text, "published_at": f"2026-01-{day:02}"}
+            for number, (text, day) in enumerate(days)
+        ]
+        feed(es, dedup, index, articles, backfill=True)
+    upkeep = Upkeep(es, forest=forest)
+    assert list(upkeep.verify([index])) == []
+    assert upkeep.repair([index]).total() == 0
+
+
+def test_what_has_expired_stays_so_when_nodes_live_longer_from_now_on(
+    es: Elasticsearch, index_name: Names
+) -> None:
+    index, forest = index_name("articles"), index_name("forest")
+    one, near, other = stories(1)[0]
+
+    def article(number: int, text: str, day: int) -> dict[str, Any]:
+        return {"_id": str(number), "text": text, "published_at": f"2026-01-{day:02}"}
+
+    with Dedup(es, forest=forest, retention=timedelta(days=1)) as dedup:
+        dedup.setup(index)
+        # The first text comes again as a leaf, while its own leaf of old has expired.
+        old = [article(0, one, 1), article(1, near, 1), article(2, other, 5), article(3, one, 5)]
+        feed(es, dedup, index, old, backfill=True)
+    with Dedup(es, forest=forest, retention=timedelta(days=30)) as dedup:
+        feed(es, dedup, index, [article(4, near, 5)], backfill=True)
+    upkeep = Upkeep(es, forest=forest)
+    assert upkeep.stats().retention_days == 30
+    assert list(upkeep.verify([index])) == []
+    found = roots(es, index)
+    assert found["4"] == found["3"] == found["2"] != found["1"]
+    # Whoever says nothing leaves it as it is.
+    with Dedup(es, forest=forest) as dedup:
+        feed(es, dedup, index, [article(5, near, 6)], backfill=True)
+    assert upkeep.stats().retention_days == 30
+    assert upkeep.rebuild([index], replace=True)
+    assert upkeep.stats().retention_days == 30
+
+
+def test_a_state_that_is_gone_is_read_from_the_nodes(es: Elasticsearch, fed: tuple[str, str]) -> None:
+    index, forest = fed
+    before = ForestIndex.find(es, forest).state()
+    es.delete(index=forest, id=STATE_ID, refresh=True)
+    after = ForestIndex.find(es, forest).state()
+    made = [node.made_ms for node in nodes(es, forest).values()]
+    assert after.time_ms == max(made) <= before.time_ms
+    assert after.origin_ms == min(made) == before.origin_ms
+    Upkeep(es, forest=forest).repair([index])
+    assert ForestIndex.find(es, forest).state().seq == before.seq
+
+
+def test_equal_ids_in_two_indices(es: Elasticsearch, index_name: Names) -> None:
+    one, other, forest = index_name("articles"), index_name("articles"), index_name("forest")
+    with Dedup(es, forest=forest) as dedup:
+        for index, text in zip((one, other), stories(2), strict=True):
+            dedup.setup(index)
+            feed(es, dedup, index, [{"_id": "1", "text": text[0]}])
+    upkeep = Upkeep(es, forest=forest)
+    assert list(upkeep.verify([one, other])) == []
+    bands = es.get(index=other, id="1")["_source"]["dedup"]["bands"]
+    es.update(index=one, id="1", doc={"dedup": {"bands": bands}}, refresh=True)
+    assert {breach.kind for breach in upkeep.verify([one, other])} == {BreachKind.WRONG_BANDS}
+
+
+def test_verifying_while_articles_arrive_and_expire(es: Elasticsearch, index_name: Names) -> None:
+    index, forest = index_name("articles"), index_name("forest")
+    with Dedup(es, forest=forest, retention=timedelta(days=1), batch_size=20) as dedup:
+        dedup.setup(index)
+        feed(es, dedup, index, ARTICLES[:100], backfill=True)
+        rest = iter(ARTICLES[100:])
+
+        def feed_on(_: int) -> None:
+            feed(es, dedup, index, list(itertools.islice(rest, 40)), backfill=True)
+            dedup.expire()
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("esdedup.elastic.nodes.MAX_HITS", 20)
+            patch.setattr("esdedup.upkeep.forest_audit._NODES_AT_ONCE", 10)
+            assert list(Upkeep(es, forest=forest).verify([index], on_progress=feed_on)) == []
+
+
+def test_a_forest_that_is_deleted_while_it_is_fed_does_not_come_back(
+    es: Elasticsearch, index_name: Names
+) -> None:
+    index, forest = index_name("articles"), index_name("forest")
+    with Dedup(es, forest=forest, lease_ttl_s=1) as dedup:
+        dedup.setup(index)
+        feed(es, dedup, index, ARTICLES[:50])
+        es.indices.delete(index=forest)
+        time.sleep(1.5)
+        with pytest.raises(ForestLost):
+            feed(es, dedup, index, ARTICLES[50:60])
+        assert not es.indices.exists(index=forest)
+        Upkeep(es, forest=forest).rebuild([index])
+    assert list(Upkeep(es, forest=forest).verify([index])) == []
+
+
+def test_labels_that_make_no_sense_stop_nothing(es: Elasticsearch, fed: tuple[str, str]) -> None:
+    index, forest = fed
+    for article, change in (
+        (ARTICLES[0], {"fingerprint": "no hex"}),
+        (ARTICLES[1], {"root": "what is this"}),
+    ):
+        es.update(index=index, id=article["_id"], doc={"dedup": change}, refresh=True)
+    leaf_gone(es, index, forest, nodes(es, forest))
+    upkeep = Upkeep(es, forest=forest)
+    assert upkeep.repair([index])[BreachKind.NODE_GONE]
+    assert [breach.kind for breach in upkeep.verify([index])] == [BreachKind.NO_LABEL] * 2
 
 
 def test_what_nobody_can_mend_is_said(es: Elasticsearch, fed: tuple[str, str]) -> None:

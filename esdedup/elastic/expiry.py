@@ -70,7 +70,7 @@ def expire(
 
 def _expired(index: ForestIndex, aging: Aging) -> Query | None:
     """Return the query for what has expired, None where nothing can have."""
-    live_since_ms = index.state().live_since_ms(aging)
+    live_since_ms = index.live_since_ms(aging)
     if live_since_ms == NO_TIME:
         return None
     return {"bool": {"filter": EVERY_NODE, "must_not": {"range": {"seen": {"gte": live_since_ms}}}}}

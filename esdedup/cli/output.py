@@ -125,12 +125,15 @@ def print_json(value: dict[str, Any]) -> None:
 
 def print_counts(title: str, counts: dict[str, Any]) -> None:
     """Print names and numbers."""
-    table = Table(title=title, title_justify="left", box=None, show_header=False, pad_edge=False)
+    table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column()
     table.add_column(justify="right")
     for name, count in counts.items():
         table.add_row(name.replace("_", " "), f"{count:,}")
-    console().print(table)
+    screen = console()
+    # A table would break its title at its own width.
+    screen.print(f"[italic]{escape(title)}[/italic]")
+    screen.print(table)
 
 
 def print_stats(forest: str, stats: Stats) -> None:

@@ -103,7 +103,7 @@ def test_expire(run: Run, es: Elasticsearch, elasticsearch_url: str, fed: tuple[
         (["rebuild", "--index", "nothing-there"], 3, "no such index [nothing-there]"),
         (["rebuild"], 2, "Missing option '--index'"),
         (["verify", "--dry-run"], 2, "--dry-run goes with --repair"),
-        (["expire", "--retention-days", "0"], 2, "should be greater than or equal to 0.001"),
+        (["rebuild", "--index", "x", "--retention-days", "0"], 2, "should be greater than or equal to 0.001"),
     ],
 )
 def test_what_cannot_be_done(

@@ -56,10 +56,12 @@ def is_node_id(name: object) -> bool:
 def node_of(hit: dict[str, Any]) -> StoredNode | None:
     """Read a node from a hit of a search for `FIELDS`; None if it is none, or damaged."""
     fields = hit.get("fields", {})
-    root = fields.get("root", [None])[0]
-    if "seq" not in fields or not is_node_id(root) or not is_node_id(hit["_id"]):
+    roots = fields.get("root", [])
+    if "seq" not in fields or len(roots) != 1 or not is_node_id(roots[0]) or not is_node_id(hit["_id"]):
         return None
-    return StoredNode(hit["_id"], root, int(fields["seq"][0]), _time(fields, "made"), _time(fields, "seen"))
+    return StoredNode(
+        hit["_id"], roots[0], int(fields["seq"][0]), _time(fields, "made"), _time(fields, "seen")
+    )
 
 
 def nodes_of(hits: Iterable[dict[str, Any]]) -> list[StoredNode]:

@@ -81,7 +81,7 @@ class ArticleAudit:
         """Tell whether the label is one that esdedup writes."""
         if label.fingerprint is None:
             return label.root.startswith(LONE)
-        return is_node_id(label.fingerprint) and is_node_id(label.root)
+        return is_node_id(label.fingerprint) and is_node_id(label.root) and label.seq > 0
 
     def _nodes(self, page: list[Label]) -> dict[str, StoredNode]:
         wanted = {
@@ -183,5 +183,5 @@ def _no_label(label: Label) -> Breach:
     return Breach(
         kind=BreachKind.NO_LABEL,
         subject=label.id,
-        detail=f"fingerprint {label.fingerprint!r}, root {label.root!r}; index it again",
+        detail=f"fingerprint {label.fingerprint!r}, root {label.root!r}, seq {label.seq}; index it again",
     )

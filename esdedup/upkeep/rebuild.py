@@ -34,8 +34,10 @@ def begin(
         # Whoever owns it must not write into the new one with an alias of the old.
         before = OwnedForest(index, wait_s=wait_s)
         with before.giving_back():
-            aging, state = aging or index.aging(), index.state()
-            dead_before_ms = index.dead_before_ms()
+            former, state = index.aging() or DEFAULT_AGING, index.state()
+            # What has expired must not come to life again by living longer.
+            dead_before_ms = index.live_since_ms(former)
+            aging = aging or former
         before.drop()
         index = ForestIndex.make(client, name, meta=meta)
     owned = OwnedForest(index, wait_s=wait_s)

@@ -63,6 +63,8 @@ def mend_forest(owned: OwnedForest, forest: ForestAudit) -> Mended:
             target = joins[target]
         if target != later:
             _join(owned, later, target)
+            # The next one may join the same tree.
+            owned.index.refresh()
     owned.index.refresh()
     return mended
 

@@ -131,20 +131,18 @@ class Upkeep:
         index = ForestIndex.find(self._client, self._forest)
         aging = self._aging(index)
         with OwnedForest(index, wait_s=self._wait_s) as owned:
+            forest = ForestAudit(index, aging, on_nodes=on_progress)
+            if not indices:
+                return repair.mend_forest(owned, forest)
             labels = self._labels(indices)
             articles = ArticleAudit(index, labels, aging, on_articles=on_progress)
-            forest = ForestAudit(index, aging, on_nodes=on_progress)
-            mended = Mended()
-            if indices:
-                mended += repair.catch_up(owned, labels)
-                mended += repair.adopt(owned, articles)
+            mended = repair.catch_up(owned, labels)
+            mended += repair.adopt(owned, articles)
             mended += repair.mend_forest(owned, forest)
             if mended[BreachKind.NODE_GONE]:
                 # What was lost may have been made earlier than what is left of it tells.
                 owned.write_ordered_since(index.state().seq)
-            if indices:
-                mended += repair.relabel(owned, labels, articles)
-            return mended
+            return mended + repair.relabel(owned, labels, articles)
 
     def rebuild(
         self,

@@ -314,6 +314,42 @@ def test_what_has_expired_stays_so_when_nodes_live_longer_from_now_on(
     assert upkeep.stats().retention_days == 30
 
 
+def test_what_has_expired_stays_so_when_a_forest_is_rebuilt_for_longer(
+    es: Elasticsearch, index_name: Names
+) -> None:
+    index, forest = index_name("articles"), index_name("forest")
+    one, near, _ = stories(1)[0]
+    with Dedup(es, forest=forest, retention=timedelta(days=1)) as dedup:
+        dedup.setup(index)
+        articles = [
+            {"_id": str(day), "text": text, "published_at": f"2026-01-{day:02}"}
+            for text, day in ((one, 1), (near, 5))
+        ]
+        feed(es, dedup, index, articles, backfill=True)
+    before = roots(es, index)
+    upkeep = Upkeep(es, forest=forest)
+    assert upkeep.rebuild([index], replace=True, retention=timedelta(days=30)) == 1
+    assert list(upkeep.verify([index])) == []
+    assert upkeep.repair([index]).total() == upkeep.repair().total() == 0
+    assert roots(es, index) == before
+
+
+def test_two_trees_join_a_third_in_one_repair(es: Elasticsearch, index_name: Names) -> None:
+    index, forest = index_name("articles"), index_name("forest")
+    with Dedup(es, forest=forest) as dedup:
+        dedup.setup(index)
+        feed(es, dedup, index, [{"_id": str(at), "text": text} for at, text in enumerate(stories(1)[0])])
+    leaves = [node for node in nodes(es, forest).values() if not node.is_root]
+    torn = [
+        leaf._replace(root=leaf.id, seen_ms=leaf.seen_ms + hours * 3_600_000)
+        for leaf, hours in zip(leaves, (20, 1), strict=True)
+    ]
+    for order in (torn, torn[::-1]):
+        write(es, forest, *order)
+        assert Upkeep(es, forest=forest).repair()[BreachKind.NEAR_ROOTS] == 2
+        assert list(Upkeep(es, forest=forest).verify([index])) == []
+
+
 def test_a_state_that_is_gone_is_read_from_the_nodes(es: Elasticsearch, fed: tuple[str, str]) -> None:
     index, forest = fed
     before = ForestIndex.find(es, forest).state()

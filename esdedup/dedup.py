@@ -2,17 +2,17 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from elasticsearch import Elasticsearch
 
+from esdedup.closing import Closing
 from esdedup.elastic.articles import Articles
 from esdedup.elastic.expiry import Expired, expire
 from esdedup.elastic.store import ElasticStore
 from esdedup.enrich import BulkAction
 from esdedup.enricher import Enricher, OnAssigned, OnRejected
-from esdedup.errors import EsdedupError, SettingError
+from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.forest import Aging, Forest
 from esdedup.profile import DEFAULT, Profile
@@ -20,7 +20,7 @@ from esdedup.queries import Query, Sort, check_index_name
 from esdedup.results import Page, SimilarPage
 
 
-class Dedup:
+class Dedup(Closing):
     """Gives articles their cluster before they are indexed, and answers from the index.
 
     The forest of clusters lives in the same Elasticsearch. It is opened, and its lease taken, by the
@@ -79,19 +79,6 @@ class Dedup:
         )
         self._store: ElasticStore | None = None
         self._forest: Forest | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            self.close()
-        except EsdedupError:
-            # What went wrong first is what the caller must see.
-            if error is None:
-                raise
 
     def close(self) -> None:
         """Give the forest back, if it was opened. It is opened again when needed."""

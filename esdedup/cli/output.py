@@ -16,6 +16,7 @@ from rich.progress import (
     DownloadColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     SpinnerColumn,
     TaskProgressColumn,
     TextColumn,
@@ -51,31 +52,24 @@ def say_rejected(rejected: ArticleRejected) -> None:
     say(f"{rejected.article}: {rejected.reason}")
 
 
-@contextlib.contextmanager
-def file_progress(what: str, total_bytes: int | None) -> Iterator[Callable[[int], None]]:
+def file_progress(
+    what: str, total_bytes: int | None
+) -> contextlib.AbstractContextManager[Callable[[int], None]]:
     """Show a progress bar over the bytes read, on a terminal only; yields what to tell them to."""
-    progress = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        DownloadColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        disable=not sys.stderr.isatty(),
-    )
-    with progress:
-        task = progress.add_task(what, total=total_bytes)
-        yield lambda count: progress.update(task, advance=count)
+    return _progress(what, total_bytes, TaskProgressColumn(), DownloadColumn())
+
+
+def count_progress(what: str, total: int) -> contextlib.AbstractContextManager[Callable[[int], None]]:
+    """Show a progress bar over a count, on a terminal only; yields what to tell it to."""
+    return _progress(what, total, MofNCompleteColumn())
 
 
 @contextlib.contextmanager
-def count_progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar over a count, on a terminal only; yields what to tell it to."""
+def _progress(what: str, total: int | None, *columns: ProgressColumn) -> Iterator[Callable[[int], None]]:
     progress = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
+        *columns,
         TimeElapsedColumn(),
         TimeRemainingColumn(),
         console=Console(stderr=True),

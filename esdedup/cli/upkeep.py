@@ -81,12 +81,7 @@ def verify(
     if dry_run and not repair:
         raise SettingError("--dry-run goes with --repair: without it nothing is changed anyway")
     with options.client(url, api_key, ca_certs) as client:
-        upkeep = Upkeep(
-            client,
-            forest=forest,
-            fields=Fields(dedup=dedup_field),
-            wait_s=wait,
-        )
+        upkeep = Upkeep(client, forest=forest, fields=Fields(dedup=dedup_field), wait_s=wait)
         mended: collections.Counter[BreachKind] = collections.Counter()
         total = upkeep.count(index)
         if repair and not dry_run:
@@ -140,12 +135,7 @@ def rebuild(
 ) -> None:
     """Make a forest anew from its articles alone: each keeps its root. Name all of their indices."""
     with options.client(url, api_key, ca_certs) as client:
-        upkeep = Upkeep(
-            client,
-            forest=forest,
-            fields=Fields(dedup=dedup_field),
-            wait_s=wait,
-        )
+        upkeep = Upkeep(client, forest=forest, fields=Fields(dedup=dedup_field), wait_s=wait)
         with output.count_progress("rebuilding", upkeep.count_articles(index)) as on_progress:
             nodes = upkeep.rebuild(
                 index,

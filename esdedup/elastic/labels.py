@@ -10,11 +10,11 @@ from esdedup.elastic import nodes
 from esdedup.elastic.client import PartlyRefused, patient, until_all_is_taken
 from esdedup.elastic.errors import UNAVAILABLE_STATUS, translated
 from esdedup.elastic.forest_index import state_of
+from esdedup.elastic.pages import Hits, hit_pages
 from esdedup.errors import IndexNotReady, ServerError, SettingError
 from esdedup.fields import Fields
 from esdedup.forest.model import NO_TIME, State
 
-_KEEP_ALIVE = "5m"
 # An article may have been written or deleted since it was read.
 _EXPECTED_STATUS = frozenset({200, 404, 409})
 LONE = "~"
@@ -72,45 +72,20 @@ class Labels:
             "last": {"max": {"field": seen}},
             "first": {"min": {"field": seen}},
         }
-        with translated(f"read the articles in {self._names}"):
-            answer = self._client.search(
-                index=self._indices,
-                size=0,
-                aggs=aggregations,
-                allow_no_indices=False,
-                allow_partial_search_results=False,
-            )["aggregations"]
-        return state_of(answer)
+        return state_of(self._aggregate(aggregations))
 
     def profiles(self) -> list[str]:
         """Return the labels of the profiles that the articles were fingerprinted with."""
         field = f"{self._fields.dedup}.profile"
-        with translated(f"read the articles in {self._names}"):
-            answer = self._client.search(
-                index=self._indices,
-                size=0,
-                aggs={"labels": {"terms": {"field": field, "size": 100}}},
-                allow_no_indices=False,
-                allow_partial_search_results=False,
-            )
-        return [bucket["key"] for bucket in answer["aggregations"]["labels"]["buckets"]]
+        answer = self._aggregate({"labels": {"terms": {"field": field, "size": 100}}})
+        return [bucket["key"] for bucket in answer["labels"]["buckets"]]
 
     def pages(self) -> Iterator[list[Label]]:
         """Yield all labels as they are when this begins, page by page, the latest arrivals first."""
-        with translated(f"read the articles in {self._names}"):
-            pit = self._client.open_point_in_time(index=self._indices, keep_alive=_KEEP_ALIVE)["id"]
-        try:
-            after = None
-            while True:
-                hits = self._search(pit, after)
-                if hits:
-                    yield [self._label(hit) for hit in hits]
-                if len(hits) < nodes.MAX_HITS:
-                    return
-                after = hits[-1]["sort"]
-        finally:
-            with translated(f"read the articles in {self._names}"):
-                self._client.options(ignore_status=404).close_point_in_time(id=pit)
+        pages = hit_pages(
+            self._client, self._indices, self._search, task=f"read the articles in {self._names}"
+        )
+        return ([self._label(hit) for hit in hits] for hits in pages)
 
     def with_bands(self, bands: Sequence[tuple[Label, list[str]]]) -> set[tuple[str, str]]:
         """Return the indices and ids of the articles that have such terms among their bands.
@@ -178,14 +153,25 @@ class Labels:
             answer = self._client.count(index=self._indices, query=query, allow_no_indices=False)
             return int(answer["count"])
 
-    def _search(self, pit: str, after: list[Any] | None) -> list[dict[str, Any]]:
+    def _aggregate(self, aggregations: dict[str, Any]) -> dict[str, Any]:
+        with translated(f"read the articles in {self._names}"):
+            answer = self._client.search(
+                index=self._indices,
+                size=0,
+                aggs=aggregations,
+                allow_no_indices=False,
+                allow_partial_search_results=False,
+            )
+        result: dict[str, Any] = answer["aggregations"]
+        return result
+
+    def _search(self, **at: Any) -> Hits:
         dedup = self._fields.dedup
         fields: list[Any] = [f"{dedup}.{name}" for name in ("root", "fingerprint", "profile", "seq")]
         fields.append({"field": f"{dedup}.seen", "format": "epoch_millis"})
         with translated(f"read the articles in {self._names}"):
             answer = self._client.search(
-                pit={"id": pit, "keep_alive": _KEEP_ALIVE},
-                search_after=after,
+                **at,
                 query={"exists": {"field": self._fields.root}},
                 size=nodes.MAX_HITS,
                 sort=[{self._fields.seq: {"order": "desc", "missing": "_last", "unmapped_type": "long"}}],
@@ -195,7 +181,7 @@ class Labels:
                 track_total_hits=False,
                 allow_partial_search_results=False,
             )
-        hits: list[dict[str, Any]] = answer["hits"]["hits"]
+        hits: Hits = answer["hits"]["hits"]
         return hits
 
     def _label(self, hit: dict[str, Any]) -> Label:

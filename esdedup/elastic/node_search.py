@@ -1,6 +1,7 @@
 """Finding nodes in a forest's index: by key, by id, by root; all of them, however many."""
 
 import collections
+import functools
 import heapq
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,6 +15,7 @@ from esdedup.bands import Layout
 from esdedup.elastic import nodes
 from esdedup.elastic.errors import translated
 from esdedup.elastic.nodes import FIELDS, StoredNode, apart, chunks, live_filter, nodes_of
+from esdedup.elastic.pages import hit_pages
 from esdedup.errors import ForestError
 from esdedup.forest.model import NO_TIME
 from esdedup.simhash import from_hex
@@ -31,7 +33,6 @@ _ATTEMPTS = 4
 _MAX_COMMON = 100_000
 # Of a query; more than one only where keys are common.
 _CLAUSES_AT_ONCE = 100
-_KEEP_ALIVE = "5m"
 _SHARED_SEEN = 2**62
 
 Query = dict[str, Any]
@@ -89,26 +90,8 @@ class NodeSearch:
         self, query: Query, *, sort: Sequence[Any] = ("_doc",), versions: bool = False
     ) -> Iterator[list[dict[str, Any]]]:
         """Yield all hits, as the index was when this began; with `versions`, with ``_seq_no`` too."""
-        with translated(f"search the forest {self._forest!r}"):
-            pit = self._client.open_point_in_time(index=self._forest, keep_alive=_KEEP_ALIVE)["id"]
-        try:
-            after = None
-            while True:
-                hits = self._search(
-                    query=query,
-                    sort=list(sort),
-                    seq_no_primary_term=versions,
-                    pit={"id": pit, "keep_alive": _KEEP_ALIVE},
-                    search_after=after,
-                )
-                if hits:
-                    yield hits
-                if len(hits) < nodes.MAX_HITS:
-                    return
-                after = hits[-1]["sort"]
-        finally:
-            with translated(f"search the forest {self._forest!r}"):
-                self._client.options(ignore_status=404).close_point_in_time(id=pit)
+        search = functools.partial(self._search, query=query, sort=list(sort), seq_no_primary_term=versions)
+        return hit_pages(self._client, self._forest, search, task=f"search the forest {self._forest!r}")
 
     def count_leaves(
         self, roots: Iterable[str], *, live_since_ms: int, end_since_ms: int, steps: int

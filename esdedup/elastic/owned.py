@@ -3,9 +3,9 @@
 import contextlib
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from esdedup.closing import Closing
 from esdedup.elastic.forest_index import ForestIndex
 from esdedup.elastic.lease import Lease
 from esdedup.elastic.nodes import StoredNode
@@ -16,7 +16,7 @@ from esdedup.forest.model import Aging, State
 _MARGIN_S = 2.0
 
 
-class OwnedForest:
+class OwnedForest(Closing):
     """Writes to a forest while it holds the lease, and never after it has lost it."""
 
     def __init__(self, index: ForestIndex, *, wait_s: float = 0.0, lease_ttl_s: float = 30.0) -> None:
@@ -36,19 +36,6 @@ class OwnedForest:
             time.sleep(_MARGIN_S)
         with self.giving_back():
             index.refresh()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            self.close()
-        except EsdedupError:
-            # What went wrong first is what the caller must see.
-            if error is None:
-                raise
 
     @contextlib.contextmanager
     def giving_back(self) -> Iterator[None]:

@@ -41,20 +41,13 @@ class ArticleAudit:
     def breaches(self) -> Iterator[list[Breach]]:
         """Yield the breaches of each page of articles, also if there are none."""
         yield list(self._state_behind())
-        for page in self._labels.pages():
-            # Nodes are written before articles: after this all those of the page are there.
-            self._index.refresh()
-            sound = [label for label in page if self._is_sound(label)]
-            found = self._nodes(sound)
-            # After the nodes: what must live at this time lived when they were read.
-            self._live_since_ms = self._index.live_since_ms(self._aging)
-            live = [label for label in sound if self._seen_until_ms(label) >= self._live_since_ms]
+        for page, live, found in self._pages():
+            unsound = (label for label in page if not _is_sound(label))
             yield [
-                *(_no_label(label) for label in page if not self._is_sound(label)),
+                *map(_no_label, unsound),
                 *self._wrong_bands(live),
                 *self._against_nodes(live, found),
             ]
-            self._on_articles(len(page))
         without = self._labels.count_without()
         if without:
             yield [
@@ -65,23 +58,37 @@ class ArticleAudit:
                 )
             ]
 
+    def remedies(self) -> Iterator[list[Breach]]:
+        """Yield of each page the breaches that a repair can mend, without looking for others."""
+        yield list(self._state_behind())
+        for _, live, found in self._pages():
+            yield [breach for breach in self._against_nodes(live, found) if breach.can_be_mended]
+
+    def _pages(self) -> Iterator[tuple[list[Label], list[Label], dict[str, StoredNode]]]:
+        """Yield pages of articles, those of them whose node must live, and the nodes, by id."""
+        for page in self._labels.pages():
+            # Nodes are written before articles: after this all those of the page are there.
+            self._index.refresh()
+            sound = [label for label in page if _is_sound(label)]
+            found = self._nodes(sound)
+            # After the nodes: what must live at this time lived when they were read.
+            self._live_since_ms = self._index.live_since_ms(self._aging)
+            live = [label for label in sound if self._seen_until_ms(label) >= self._live_since_ms]
+            yield page, live, found
+            self._on_articles(len(page))
+
     def _state_behind(self) -> Iterator[Breach]:
         # In this order: a forest that is being written to runs ahead of its articles.
         articles = self._labels.state()
         forest = self._index.state()
-        if articles.seq > forest.seq or articles.time_ms > forest.time_ms:
+        after = forest.after(articles)
+        if after != forest:
             yield Breach(
                 kind=BreachKind.STATE_BEHIND,
                 subject=self._index.name,
                 detail=f"it is at arrival {forest.seq}, and an article is arrival {articles.seq}",
-                state=forest.after(articles),
+                state=after,
             )
-
-    def _is_sound(self, label: Label) -> bool:
-        """Tell whether the label is one that esdedup writes."""
-        if label.fingerprint is None:
-            return label.root.startswith(LONE)
-        return is_node_id(label.fingerprint) and is_node_id(label.root) and label.seq > 0
 
     def _nodes(self, page: list[Label]) -> dict[str, StoredNode]:
         wanted = {
@@ -177,6 +184,13 @@ class ArticleAudit:
         if label.seen_ms == NO_TIME:
             return NO_TIME
         return int(self._aging.round_up(np.array(label.seen_ms)))
+
+
+def _is_sound(label: Label) -> bool:
+    """Tell whether the label is one that esdedup writes."""
+    if label.fingerprint is None:
+        return label.root.startswith(LONE)
+    return is_node_id(label.fingerprint) and is_node_id(label.root) and label.seq > 0
 
 
 def _no_label(label: Label) -> Breach:

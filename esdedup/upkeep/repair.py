@@ -17,24 +17,16 @@ Mended = collections.Counter[BreachKind]
 """How many breaches of each kind have been mended."""
 
 
-def catch_up(owned: OwnedForest, labels: Labels) -> Mended:
-    """Move the forest's number and time on to those of the articles."""
-    before, articles = owned.index.state(), labels.state()
-    after = before.after(articles)
-    if after == before:
-        return collections.Counter()
-    owned.write([], state=after)
-    return collections.Counter({BreachKind.STATE_BEHIND: 1})
-
-
 def adopt(owned: OwnedForest, articles: ArticleAudit) -> Mended:
     """Give the articles back the nodes that they lack, page by page; their roots stay as they are."""
     mended: Mended = collections.Counter()
-    for page in articles.breaches():
+    for page in articles.remedies():
         nodes: dict[str, StoredNode] = {}
         for breach in page:
             nodes |= {node.id: node for node in breach.nodes}
-            mended[breach.kind] += bool(breach.nodes)
+            if breach.state:
+                owned.write([], state=breach.state)
+            mended[breach.kind] += bool(breach.nodes or breach.state)
         _write(owned, nodes.values())
     return mended
 
@@ -65,14 +57,13 @@ def mend_forest(owned: OwnedForest, forest: ForestAudit) -> Mended:
             _join(owned, later, target)
             # The next one may join the same tree.
             owned.index.refresh()
-    owned.index.refresh()
     return mended
 
 
 def relabel(owned: OwnedForest, labels: Labels, articles: ArticleAudit) -> Mended:
     """Give each article the root of its text's node."""
     mended: Mended = collections.Counter()
-    for page in articles.breaches():
+    for page in articles.remedies():
         found = [breach.relabel for breach in page if breach.relabel]
         for chunk in chunks(found, _WRITTEN_AT_ONCE):
             owned.renew()

@@ -136,8 +136,7 @@ class Upkeep:
                 return repair.mend_forest(owned, forest)
             labels = self._labels(indices)
             articles = ArticleAudit(index, labels, aging, on_articles=on_progress)
-            mended = repair.catch_up(owned, labels)
-            mended += repair.adopt(owned, articles)
+            mended = repair.adopt(owned, articles)
             mended += repair.mend_forest(owned, forest)
             if mended[BreachKind.NODE_GONE]:
                 # What was lost may have been made earlier than what is left of it tells.

@@ -1,20 +1,13 @@
 """The forest in Elasticsearch against plain bulk requests of the same node documents."""
 
-import contextlib
-import os
-import tempfile
-import time
-from collections.abc import Callable, Iterator
 from datetime import timedelta
-from pathlib import Path
 
 import numpy as np
 from elasticsearch import Elasticsearch, helpers
 
+from benchmarks import server
 from benchmarks.fingerprints import Fingerprints, arrivals_of, batch_of, random_ones
-from benchmarks.rows import Row, more_is_better, rate
-from esdedup import node
-from esdedup.elastic.client import connect
+from benchmarks.rows import Row, duration_s, more_is_better, rate
 from esdedup.elastic.nodes import StoredNode, documents
 from esdedup.elastic.store import ElasticStore
 from esdedup.forest import Aging, Forest
@@ -34,7 +27,7 @@ def elastic() -> list[Row]:
     """Assign in batches of 1,000, the whole protocol; the peer only writes what comes of it."""
     random = np.random.default_rng(_NODES)
     held = random_ones(_NODES, random)
-    with _client() as client:
+    with server.client(lifetime_s=3_600) as client:
         store = _empty(client)
         try:
             forest = Forest(store)
@@ -46,13 +39,13 @@ def elastic() -> list[Row]:
             for _ in range(_ROUNDS):
                 batches = [batch_of(_BATCH, held, random) for _ in range(_REFRESHED_AT_ONCE // _BATCH)]
                 ours_s.append(
-                    _duration_s(
+                    duration_s(
                         lambda batches=batches: [
                             forest.assign(arrivals_of(each), now_ms=0) for each in batches
                         ]
                     )
                 )
-                theirs_s.append(_duration_s(lambda batches=batches: _bulk(client, np.concatenate(batches))))
+                theirs_s.append(duration_s(lambda batches=batches: _bulk(client, np.concatenate(batches))))
         finally:
             store.close()
             for index in (_FOREST, _PEER):
@@ -78,21 +71,3 @@ def _bulk(client: Elasticsearch, fingerprints: Fingerprints) -> None:
     )
     helpers.bulk(client, actions, chunk_size=_BATCH)
     client.indices.refresh(index=_PEER)
-
-
-@contextlib.contextmanager
-def _client() -> Iterator[Elasticsearch]:
-    """Connect to the server at ES_URL, else to an embedded one."""
-    given = os.environ.get("ES_URL")
-    with contextlib.ExitStack() as stack:
-        if given is None:
-            data = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
-            given = node.start(data, port=0, heap="1g", lifetime_s=3_600, with_parent=True).url
-            stack.callback(node.stop, data)
-        yield stack.enter_context(connect(given))
-
-
-def _duration_s(work: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started

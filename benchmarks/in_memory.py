@@ -2,7 +2,6 @@
 
 import functools
 import time
-from collections.abc import Callable
 from datetime import timedelta
 
 import faiss
@@ -10,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.fingerprints import Fingerprints, arrivals_of, as_bytes, batch_of, biased, random_ones
-from benchmarks.rows import FAISS, Row, less_is_better, more_is_better, rate
+from benchmarks.rows import FAISS, Row, duration_s, less_is_better, more_is_better, rate
 from esdedup.forest import Aging, Forest
 from esdedup.forest.memory import MemoryStore
 from esdedup.forest.near import HammingIndex
@@ -65,13 +64,13 @@ class Measured:
             batch = batch_of(_BATCH, held, random)
             arrivals = arrivals_of(batch)
             index.busy_s = 0.0
-            self.whole_s.append(_duration_s(lambda arrivals=arrivals: forest.assign(arrivals, now_ms=0)))
+            self.whole_s.append(duration_s(lambda arrivals=arrivals: forest.assign(arrivals, now_ms=0)))
             self.index_s.append(index.busy_s)
             if number < peer_batches:
                 view = as_bytes(batch)
                 # faiss counts up to a distance, exclusive.
                 self.theirs_s.append(
-                    _duration_s(lambda view=view: (theirs.range_search(view, 4), theirs.add(view)))
+                    duration_s(lambda view=view: (theirs.range_search(view, 4), theirs.add(view)))
                 )
 
 
@@ -117,9 +116,3 @@ def growth() -> list[Row]:
         case = f"{name}, ten million against 100 thousand"
         rows.append(less_is_better("growth", case, ours, FAISS, theirs, "times"))
     return rows
-
-
-def _duration_s(work: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started

@@ -3,7 +3,8 @@
 import dataclasses
 import json
 import statistics
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from rich.console import Console
@@ -37,6 +38,13 @@ def less_is_better(table: str, case: str, ours: float, against: str, theirs: flo
     return Row(
         table=table, case=case, ours=ours, against=against, theirs=theirs, ratio=theirs / ours, unit=unit
     )
+
+
+def duration_s(work: Callable[[], object]) -> float:
+    """Do the work; return how long it took."""
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
 
 
 def rate(batch_size: int, durations_s: Iterable[float]) -> float:

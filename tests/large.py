@@ -6,10 +6,8 @@ python -m tests.large elastic 1_000_000     (the server at ES_URL, else an embed
 
 import contextlib
 import os
-import tempfile
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import typer
@@ -116,17 +114,11 @@ def run(store: Store, total: int, *, samples_a_batch: float, seed: int = 11) -> 
 
 @contextlib.contextmanager
 def elastic_store() -> Iterator[Store]:
-    from esdedup import node
-    from esdedup.elastic.client import connect
+    from benchmarks import server
     from esdedup.elastic.store import ElasticStore
 
     with contextlib.ExitStack() as stack:
-        url = os.environ.get("ES_URL")
-        if url is None:
-            data = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
-            url = node.start(data, port=0, heap="1g", lifetime_s=7_200, with_parent=True).url
-            stack.callback(node.stop, data)
-        client = stack.enter_context(connect(url))
+        client = stack.enter_context(server.client(lifetime_s=7_200))
         name = f"test-large-{os.getpid()}"
         stack.callback(client.options(ignore_status=404).indices.delete, index=name)
         store = ElasticStore(client, forest=name, profile=CLASSIC, aging=AGING)

@@ -8,8 +8,9 @@ import psutil
 
 from benchmarks.fingerprints import arrivals_of, as_bytes, random_ones
 from benchmarks.rows import FAISS, Row, less_is_better
-from esdedup.forest import Aging, Forest
+from esdedup.forest import Aging, Forest, relation_of
 from esdedup.forest.memory import MemoryStore
+from esdedup.profile import CLASSIC
 
 _NODES = 10_000_000
 _FILLED_AT_ONCE = 5_000
@@ -28,7 +29,7 @@ def memory() -> list[Row]:
 
 def _ours() -> tuple[float, float]:
     held = random_ones(_NODES, np.random.default_rng(_NODES))
-    store = MemoryStore(aging=Aging.of(retention=timedelta(days=30)))
+    store = MemoryStore(aging=Aging.of(retention=timedelta(days=30)), relation=relation_of(CLASSIC))
     forest = Forest(store)
     before_bytes = _process_bytes()
     for at in range(0, _NODES, _FILLED_AT_ONCE):

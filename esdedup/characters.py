@@ -13,8 +13,14 @@ import numpy.typing as npt
 import opencc
 
 ALNUM, HARD_END, FULL_STOP, SPACE, LATIN = (np.uint8(1 << bit) for bit in range(5))
-"""Classes of `classes`: a letter or digit; ends a sentence wherever it stands; the full stop, which
-does so only before white space; white space; a Latin letter or digit."""
+"""Bits of `classes`: a letter or digit; ends a sentence wherever it stands; the full stop, which does
+so only before white space; white space; a Latin letter or digit."""
+
+TOKEN_SHIFT = np.uint8(5)
+"""In `classes` the highest three bits are the part that the character can take in a token."""
+JOINER, NUMBER, WORD, WIDE, TOKEN_END = (np.uint8(part) for part in range(1, 6))
+"""Parts: a sign that belongs to a number where it stands within one; a decimal digit; another letter or
+digit; one that is East Asian; the `SEPARATOR`. 0 for none."""
 
 FIRST_WIDE = 0x2E80
 """From here on stand the scripts of East Asia."""
@@ -30,8 +36,9 @@ SEPARATOR = "\x1e"
 _HARD_ENDS = "。!?;\n\u061f\u06d4\u0964\u0965\u1362" + SEPARATOR
 _SIZE = 0x110000
 _BLOCK = 0x100
-# Planes 4 to 13 are unassigned, 15 and 16 private: no letters, no white space.
-_ASSIGNED = 0x40000
+# Planes 4 to 13 are unassigned, 15 and 16 private.
+ASSIGNED = 0x40000
+"""No letters, digits or white space from here on."""
 
 
 def code_points(text: str) -> npt.NDArray[np.uint32]:
@@ -41,16 +48,21 @@ def code_points(text: str) -> npt.NDArray[np.uint32]:
 
 @functools.cache
 def classes() -> npt.NDArray[np.uint8]:
-    """Return the class bits of every code point, uint8 ``(0x110000,)``."""
+    """Return the class of every code point, uint8 ``(0x110000,)``: bits, and its part in a token."""
     table = np.zeros(_SIZE, np.uint8)
-    characters = list(map(chr, range(_ASSIGNED)))
-    table[:_ASSIGNED] |= np.fromiter(map(str.isalnum, characters), np.uint8, _ASSIGNED) * ALNUM
-    table[:_ASSIGNED] |= np.fromiter(map(str.isspace, characters), np.uint8, _ASSIGNED) * SPACE
+    characters = list(map(chr, range(ASSIGNED)))
+    table[:ASSIGNED] |= np.fromiter(map(str.isalnum, characters), np.uint8, ASSIGNED) * ALNUM
+    table[:ASSIGNED] |= np.fromiter(map(str.isspace, characters), np.uint8, ASSIGNED) * SPACE
     table[[ord(character) for character in _HARD_ENDS]] |= HARD_END
     table[ord(".")] |= FULL_STOP
     latin_letters = np.flatnonzero(table[:0x250] & ALNUM)
     table[latin_letters] |= LATIN
-    return table
+    parts = np.where(table & ALNUM, WORD, np.uint8(0))
+    parts[FIRST_WIDE:][parts[FIRST_WIDE:] == WORD] = WIDE
+    parts[:ASSIGNED][np.fromiter(map(str.isdecimal, characters), bool, ASSIGNED)] = NUMBER
+    parts[[ord(character) for character in ".,:"]] = JOINER
+    parts[ord(SEPARATOR)] = TOKEN_END
+    return table | parts << TOKEN_SHIFT
 
 
 @functools.cache
@@ -61,7 +73,7 @@ def normal_forms() -> npt.NDArray[np.uint32]:
     """
     table = np.arange(_SIZE, dtype=np.uint32)
     table[_composing()] = CONTEXTUAL
-    for first in itertools.chain(range(0, _ASSIGNED, _BLOCK), [0xE0000, 0xE0100]):
+    for first in itertools.chain(range(0, ASSIGNED, _BLOCK), [0xE0000, 0xE0100]):
         block = [chr(code_point) for code_point in range(first, first + _BLOCK)]
         spaced = " ".join(block)
         if normal_form(spaced) == spaced:
@@ -91,7 +103,7 @@ def normal_form(text: str) -> str:
 @functools.cache
 def _replacements() -> dict[int, str]:
     table = _simplified()
-    for code_point in itertools.chain(range(_ASSIGNED), range(0xE0000, 0xE0200)):
+    for code_point in itertools.chain(range(ASSIGNED), range(0xE0000, 0xE0200)):
         category = unicodedata.category(chr(code_point))
         if category == "Cf":
             table[code_point] = ""
@@ -121,7 +133,7 @@ def _simplified() -> dict[int, str]:
 def _composing() -> list[int]:
     """Return the characters that may melt into the one before them, or change places with it."""
     second = set(range(0x1161, 0x1176)) | set(range(0x11A8, 0x11C3))
-    for code_point in range(_ASSIGNED):
+    for code_point in range(ASSIGNED):
         character = chr(code_point)
         if unicodedata.combining(character):
             second.add(code_point)

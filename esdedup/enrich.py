@@ -88,19 +88,26 @@ def read_action(action: BulkAction, fields: Fields, *, position: int) -> Candida
 def enriched(
     candidate: Candidate,
     assignment: Assignment,
+    label: Mapping[str, Any],
     *,
     fields: Fields,
     profile: str,
-    fingerprint: str,
-    bands: list[str],
 ) -> dict[str, Any]:
-    """Return the action with the dedup object in its document; the user's own objects stay untouched."""
+    """Return the action with the dedup object in its document; the user's own objects stay untouched.
+
+    Args:
+        candidate: The action.
+        assignment: The forest's answer.
+        label: What the article keeps of its fingerprint, if it has one.
+        fields: The article's.
+        profile: The label of the profile.
+    """
     action = dict(candidate.action)
     if assignment.kind is Kind.WITHOUT_FINGERPRINT:
         root = lone_root(action.get("_index"), action.get("_id"), seq=assignment.seq)
         values: dict[str, Any] = {"root": root}
     else:
-        values = {"fingerprint": fingerprint, "bands": bands, "root": assignment.root}
+        values = {**label, "root": assignment.root}
     values |= {"profile": profile, "seq": assignment.seq}
     if assignment.time_ms != NO_TIME:
         values["seen"] = assignment.time_ms

@@ -1,20 +1,18 @@
 """The way of a batch: actions, fingerprints, forest, actions with the dedup object."""
 
+import base64
 import itertools
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import numpy as np
-
 from esdedup.enrich import BulkAction, Candidate, enriched, read_action
 from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields
 from esdedup.fingerprint import Fingerprinter
-from esdedup.forest import NO_TIME, Arrivals, Assignment, Forest
+from esdedup.forest import Arrivals, Assignment, Forest, relation_of
 from esdedup.profile import Profile
-from esdedup.simhash import to_hex
 
 log = logging.getLogger("esdedup")
 
@@ -50,6 +48,7 @@ class Enricher:
         self._check_index = check_index
         self._batch_size = batch_size
         self._fingerprinter = Fingerprinter(profile)
+        self._relation = relation_of(profile)
         self._checked: set[str] = set()
 
     def enrich(
@@ -84,40 +83,43 @@ class Enricher:
             if not isinstance(ready, Candidate):
                 yield ready
                 continue
-            assignment, fingerprint, bands = next(answers)
+            assignment, label = next(answers)
             if on_assigned is not None:
                 on_assigned(ready, assignment)
             yield enriched(
                 ready,
                 assignment,
+                label,
                 fields=self._fields,
                 profile=self._profile.label,
-                fingerprint=fingerprint,
-                bands=bands,
             )
 
-    def _assign(self, candidates: list[Candidate], backfill: bool) -> list[tuple[Assignment, str, list[str]]]:
+    def _assign(self, candidates: list[Candidate], backfill: bool) -> list[tuple[Assignment, dict[str, Any]]]:
         for index in {candidate.action.get("_index") for candidate in candidates} - self._checked - {None}:
             self._check_index(str(index))
             self._checked.add(str(index))
-        fingerprints = self._fingerprinter.fingerprint([candidate.text for candidate in candidates])
-        names = to_hex(fingerprints.bits)
         now_ms = int(time.time() * 1000)
-        published = [candidate.published_ms for candidate in candidates]
-        times = (
-            [NO_TIME if each is None else each for each in published] if backfill else [now_ms] * len(names)
-        )
-        arrivals = Arrivals(
-            ids=[
-                name if exists else None
-                for name, exists in zip(names, fingerprints.exists.tolist(), strict=True)
-            ],
-            signatures=fingerprints.bits,
-            times_ms=np.array(times, np.int64),
+        arrivals = Arrivals.of(
+            self._fingerprinter.fingerprint([candidate.text for candidate in candidates]),
+            times_ms=[candidate.published_ms if backfill else now_ms for candidate in candidates],
+            relation=self._relation,
         )
         assignments = self._open_forest().assign(arrivals, now_ms=now_ms)
-        bands = self._profile.layout.terms(fingerprints.bits)
-        return list(zip(assignments, names, bands, strict=True))
+        return list(zip(assignments, self._labels(arrivals), strict=True))
+
+    def _labels(self, arrivals: Arrivals) -> Iterator[dict[str, Any]]:
+        """Yield of each arrival what its article keeps of its fingerprint."""
+        simhashes = self._relation.simhashes(arrivals.signatures)
+        terms = self._profile.layout.terms(simhashes.ravel())
+        per_article = simhashes.shape[1]
+        for at, (node_id, signature) in enumerate(zip(arrivals.ids, arrivals.signatures, strict=True)):
+            own = terms[at * per_article : (at + 1) * per_article]
+            yield {
+                "fingerprint": node_id,
+                "signature": base64.b64encode(signature.tobytes()).decode(),
+                # Where sentences are fewer, some stand there twice.
+                "bands": list(dict.fromkeys(itertools.chain.from_iterable(own))),
+            }
 
 
 def _log_rejected(rejected: ArticleRejected) -> None:

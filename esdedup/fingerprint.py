@@ -1,26 +1,34 @@
-"""From texts to fingerprints, a batch at a time."""
+"""From texts to what is compared of them, a batch at a time."""
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from esdedup.agreement import REPRESENTATIVES, SIGNATURE, Agreement
+from esdedup.characters import classes
 from esdedup.profile import Profile
-from esdedup.simhash import components, pack64
-from esdedup.text import count_letters, longest_sentences, normalise
+from esdedup.sentences import Sentences
+from esdedup.simhash import components, majority, pack64
+from esdedup.sketch import sketch
+from esdedup.text import normal_points, normalise
+from esdedup.tokens import LONGEST_RUN_UNITS, Tokens
 from esdedup.words import WEIGHT_SCALE, Vocabulary, cut
 
 # More texts at once fall out of the processor's cache.
 _TEXTS_AT_ONCE = 64
+# Two characters of Chinese, or one word: it survives small edits best.
+_SENTENCE_RUN_UNITS = 2
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Fingerprints:
     """The fingerprints of a batch of texts."""
 
-    # uint64 (n,); 0 where there is none.
-    bits: npt.NDArray[np.uint64]
+    # (n,), in the profile's dtype: uint64 simhashes, or what `verified` keeps; zeros where there is none.
+    signatures: npt.NDArray[Any]
     # bool (n,): False where the text is empty, or too short, or has no words.
     exists: npt.NDArray[np.bool_]
 
@@ -36,12 +44,12 @@ class Feature:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _Tokens:
+class _Words:
     """The words of a batch of texts, one after the other."""
 
     # int64 (t,): rows of the vocabulary.
     rows: npt.NDArray[np.int64]
-    # int64 (t,): the weight of all occurrences that this token stands for.
+    # int64 (t,): the weight of all occurrences that this word stands for.
     weights: npt.NDArray[np.int64]
     # int64 (t,): how many they are.
     counts: npt.NDArray[np.int64]
@@ -62,24 +70,29 @@ class Fingerprinter:
         The batch is for speed only: each text's fingerprint depends on that text alone.
         """
         exists = np.zeros(len(texts), bool)
-        bits = np.zeros(len(texts), np.uint64)
+        signatures = np.zeros(len(texts), self.profile.signature_dtype)
         for first in range(0, len(texts), _TEXTS_AT_ONCE):
-            tokens = self._tokens(texts[first : first + _TEXTS_AT_ONCE])
-            if len(tokens.rows):
-                starts = np.flatnonzero(np.diff(tokens.texts, prepend=-1))
-                present = first + tokens.texts[starts]
-                sums = components(self._vocabulary.bits[tokens.rows], tokens.weights, starts)
-                bits[present] = pack64(sums > 0)
-                exists[present] = True
-        return Fingerprints(bits=bits, exists=exists)
+            batch = texts[first : first + _TEXTS_AT_ONCE]
+            if self.profile.agreement is None:
+                present, found = self._simhashes(batch)
+            else:
+                present, found = self._sketched(batch, self.profile.agreement)
+            exists[first + present] = True
+            signatures[first + present] = found
+        return Fingerprints(signatures=signatures, exists=exists)
 
     def features(self, text: str) -> list[Feature]:
-        """Return what decides the fingerprint of a raw text, heaviest first; empty where it has none."""
-        tokens = self._tokens([text])
+        """Return what decides the simhash of a raw text, heaviest first; empty where it has none.
+
+        For `verified`, whose sentences have no words, it is empty too.
+        """
+        if self.profile.agreement is not None:
+            return []
+        words = self._words([text])
         counts: dict[str, int] = {}
         weights: dict[str, int] = {}
-        for row, weight, count in zip(
-            tokens.rows.tolist(), tokens.weights.tolist(), tokens.counts.tolist(), strict=True
+        for row, count, weight in zip(
+            words.rows.tolist(), words.counts.tolist(), words.weights.tolist(), strict=True
         ):
             word = self._vocabulary.word(row)
             counts[word] = counts.get(word, 0) + count
@@ -90,20 +103,76 @@ class Fingerprinter:
         ]
         return sorted(features, key=lambda feature: (-feature.weight, feature.word))
 
-    def passage(self, text: str) -> str:
-        """Return the part of a raw text, normalised, that the features are taken from."""
-        normalised = normalise([text])
+    def passages(self, text: str) -> list[str]:
+        """Return the parts of a raw text, normalised, that represent it; none of a text without letters."""
         if self.profile.source == "keywords":
-            return normalised[0]
-        return longest_sentences(normalised, max_length=self.profile.max_sentence_length)[0][0].strip()
+            return normalise([text])
+        sentences = _sentences([text])
+        is_whole = self.profile.agreement is None
+        chosen = sentences.longest() if is_whole else sentences.longest_of_quarters()
+        return [
+            sentences.string(each, max_length=self.profile.max_sentence_length).strip()
+            for each in chosen.tolist()
+        ]
 
-    def _tokens(self, texts: Sequence[str]) -> _Tokens:
-        normalised = normalise(texts)
+    def _sketched(
+        self, texts: Sequence[str], agreement: Agreement
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
+        points = normal_points(texts)
+        kinds = classes()[points]
+        sentences = Sentences.of(points, kinds)
+        letters = sentences.letters_of_texts
+        present = np.flatnonzero(letters >= self.profile.min_letters)
+        signatures = np.zeros(len(present), SIGNATURE)
+        if not len(present):
+            return present, signatures
+        tokens = Tokens.of(points, kinds)
+        runs = tokens.runs(
+            units=LONGEST_RUN_UNITS, starts=tokens.starts_of_texts[present], stops=tokens.ends[present]
+        )
+        signatures["letters"] = letters[present]
+        sketched = sketch(runs, tokens.have_number(runs), number_weight=agreement.number_weight)
+        signatures["sketch"], signatures["runs"] = sketched.sketches, sketched.runs
+        chosen = sentences.longest_of_quarters()
+        hashes = self._sentence_hashes(sentences, chosen, tokens)
+        texts_of_chosen = sentences.texts[chosen]
+        first = texts_of_chosen.searchsorted(present)[:, None]
+        counts = texts_of_chosen.searchsorted(present, side="right")[:, None] - first
+        places = np.arange(REPRESENTATIVES)
+        sentence = hashes[first + np.where(places < counts, places, 0)]
+        sample = np.take_along_axis(sketched.samples, np.maximum(places - counts, 0), axis=1)
+        # The first sentence stands again where there are no samples either.
+        signatures["representatives"] = np.where((places >= counts) & (sample != 0), sample, sentence)
+        return present, signatures
+
+    def _sentence_hashes(
+        self, sentences: Sentences, chosen: npt.NDArray[np.int64], tokens: Tokens
+    ) -> npt.NDArray[np.uint64]:
+        """Return the simhash of each chosen sentence, from its short runs: uint64 ``(m,)``."""
+        first, stops = tokens.starts.searchsorted((sentences.starts[chosen], sentences.ends[chosen]))
+        stops = np.minimum(stops, first + self.profile.max_sentence_length)
+        runs = tokens.runs(units=_SENTENCE_RUN_UNITS, starts=first, stops=stops)
+        return majority(runs.hashes, runs.counts)
+
+    def _simhashes(self, texts: Sequence[str]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
+        words = self._words(texts)
+        if not len(words.rows):
+            return np.zeros(0, np.int64), np.zeros(0, np.uint64)
+        starts = np.flatnonzero(np.diff(words.texts, prepend=-1))
+        sums = components(self._vocabulary.bits[words.rows], words.weights, starts)
+        return words.texts[starts], pack64(sums > 0)
+
+    def _words(self, texts: Sequence[str]) -> _Words:
+        sentences = _sentences(texts)
         if self.profile.source == "keywords":
-            passages, letters = normalised, count_letters(normalised)
+            passages = normalise(texts)
         else:
-            passages, letters = longest_sentences(normalised, max_length=self.profile.max_sentence_length)
-        long_enough = letters >= self.profile.min_letters
+            passages = [""] * len(texts)
+            for each in sentences.longest().tolist():
+                passages[sentences.texts[each]] = sentences.string(
+                    each, max_length=self.profile.max_sentence_length
+                )
+        long_enough = sentences.letters_of_texts >= self.profile.min_letters
         cuts = [
             cut(passage) if enough else []
             for passage, enough in zip(passages, long_enough.tolist(), strict=True)
@@ -115,9 +184,9 @@ class Fingerprinter:
         rows, weights, owners = rows[heavy], weights[heavy], owners[heavy]
         if self.profile.source == "keywords":
             return self._heaviest(rows, owners)
-        return _Tokens(rows=rows, weights=weights, counts=np.ones(len(rows), np.int64), texts=owners)
+        return _Words(rows=rows, weights=weights, counts=np.ones(len(rows), np.int64), texts=owners)
 
-    def _heaviest(self, rows: npt.NDArray[np.int64], owners: npt.NDArray[np.int64]) -> _Tokens:
+    def _heaviest(self, rows: npt.NDArray[np.int64], owners: npt.NDArray[np.int64]) -> _Words:
         """Keep each text's heaviest words; among equals those whose hash is lower."""
         vocabulary = self._vocabulary
         pairs, counts = np.unique(np.stack((owners, rows)), axis=1, return_counts=True)
@@ -128,4 +197,9 @@ class Fingerprinter:
         sorted_texts = texts[order]
         rank = np.arange(len(order)) - np.searchsorted(sorted_texts, sorted_texts)
         kept = order[rank < self.profile.keyword_count]
-        return _Tokens(rows=words[kept], weights=weights[kept], counts=counts[kept], texts=texts[kept])
+        return _Words(rows=words[kept], weights=weights[kept], counts=counts[kept], texts=texts[kept])
+
+
+def _sentences(texts: Sequence[str]) -> Sentences:
+    points = normal_points(texts)
+    return Sentences.of(points, classes()[points])

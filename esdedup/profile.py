@@ -5,8 +5,11 @@ A profile is stored with the data it made. Fingerprints of two profiles are neve
 
 import dataclasses
 import hashlib
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
+
+from esdedup.agreement import SIGNATURE, Agreement
 from esdedup.bands import FIVE_CHOOSE_TWO, Layout
 from esdedup.errors import SettingError
 from esdedup.words import TF_IDF, Weighting
@@ -16,15 +19,16 @@ from esdedup.words import TF_IDF, Weighting
 class Profile:
     """What decides a fingerprint.
 
-    `classic` takes the longest sentence, which survives reprinting better than the rest of an
-    article; `keywords` takes the heaviest words of the whole text.
+    `verified` takes the longest sentence of each quarter of an article, and looks again at the whole
+    text: at a sketch of it. `classic` takes the longest sentence, which survives reprinting better
+    than the rest; `keywords` takes the heaviest words of the whole text.
     """
 
     name: str
     # Goes up with every change that may change a bit.
     version: int
     # Where the features come from.
-    source: Literal["longest-sentence", "keywords"]
+    source: Literal["quarters", "longest-sentence", "keywords"]
     # How many of the heaviest words `keywords` takes.
     keyword_count: int = 80
     weighting: Weighting = TF_IDF
@@ -32,6 +36,8 @@ class Profile:
     layout: Layout = FIVE_CHOOSE_TWO
     # Two fingerprints are near up to this distance, inclusive.
     max_distance_bits: int = 3
+    # When two whole texts agree; None: that nobody asks.
+    agreement: Agreement | None = None
     # A text with fewer letters and digits tells nothing, and gets no fingerprint.
     min_letters: int = 6
     # A sentence is cut after so many characters.
@@ -51,6 +57,11 @@ class Profile:
         if standard is not None and standard._description() == self._description():
             return label
         return f"{label}-{hashlib.blake2b(self._description().encode(), digest_size=4).hexdigest()}"
+
+    @property
+    def signature_dtype(self) -> np.dtype[Any]:
+        """What is kept of a text: a simhash, or those of its sentences and a sketch."""
+        return np.dtype("<u8") if self.agreement is None else SIGNATURE
 
     def with_changes(
         self, *, keyword_count: int | None = None, weighting: Weighting | None = None
@@ -74,6 +85,7 @@ class Profile:
                 self.max_distance_bits,
                 self.min_letters,
                 self.max_sentence_length,
+                *(() if self.agreement is None else (self.agreement,)),
             )
         )
 
@@ -81,13 +93,15 @@ class Profile:
 PROFILES = {
     profile.name: profile
     for profile in (
+        Profile(name="verified", version=1, source="quarters", agreement=Agreement()),
         Profile(name="classic", version=1, source="longest-sentence"),
         Profile(name="keywords", version=1, source="keywords"),
     )
 }
+VERIFIED = PROFILES["verified"]
 CLASSIC = PROFILES["classic"]
 KEYWORDS = PROFILES["keywords"]
-DEFAULT = CLASSIC
+DEFAULT = VERIFIED
 
 
 def get_profile(name: str) -> Profile:

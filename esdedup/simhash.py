@@ -5,11 +5,16 @@ subtracts it where the bit is 0. The signs of the sums are the fingerprint: 1 fo
 component, 0 for a negative one and for one that is exactly zero (Charikar, STOC 2002).
 """
 
+import sys
 from collections.abc import Callable, Iterable
 
 import mmh3
 import numpy as np
 import numpy.typing as npt
+
+_LANE_SHIFTS = np.arange(16, dtype=np.uint64)[:, None]
+_LANES = np.uint64(0x0001_0001_0001_0001)
+_LITTLE = sys.byteorder == "little"
 
 TokenHash = Callable[[bytes], int]
 """Hashes the UTF-8 bytes of a token to an unsigned integer; simhash takes its low `width` bits."""
@@ -66,6 +71,37 @@ def pack64(signs: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint64]:
     """Turn rows of 64 signs into fingerprints, first column highest: uint64 ``(n,)``."""
     packed: npt.NDArray[np.uint64] = np.packbits(signs, axis=1).view(">u8")[:, 0].astype(np.uint64)
     return packed
+
+
+def majority(hashes: npt.NDArray[np.uint64], counts: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+    """Return the simhash of each group of hashes that all weigh the same.
+
+    Args:
+        hashes: ``(n,)``, one group after the other.
+        counts: How many each group has, ``(groups,)``, 1 to 65,535.
+
+    Returns:
+        uint64 ``(groups,)``.
+    """
+    if not len(counts):
+        return np.zeros(0, np.uint64)
+    # Four bits of a hash are added up in one number, 16 bits of it for each.
+    spread = (hashes >> _LANE_SHIFTS) & _LANES
+    ones = np.add.reduceat(spread, counts.cumsum() - counts, axis=1).view(np.uint16)
+    signs = 2 * ones.reshape(16, len(counts), 4).astype(np.int64) > counts[:, None]
+    # The column of bit `16 lane + shift`, counted from the lowest, among those from the highest.
+    lanes = signs if _LITTLE else signs[:, :, ::-1]
+    return pack64(lanes.transpose(1, 2, 0).reshape(len(counts), 64)[:, ::-1])
+
+
+def mixed(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Spread every bit of each value over all bits of the result: the finalizer of MurmurHash3."""
+    values = values ^ values >> np.uint64(33)
+    values *= np.uint64(0xFF51AFD7ED558CCD)
+    values ^= values >> np.uint64(33)
+    values *= np.uint64(0xC4CEB9FE1A85EC53)
+    values ^= values >> np.uint64(33)
+    return values
 
 
 def to_hex(fingerprints: npt.NDArray[np.uint64]) -> list[str]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 import typer
 
-from esdedup.forest import Aging, Arrivals, Assignment, Forest, Kind, Store
+from esdedup.forest import Aging, Arrivals, Assignment, Forest, Kind, Store, relation_of
 from esdedup.forest.memory import MemoryStore
 from esdedup.profile import CLASSIC
 from esdedup.simhash import from_hex, to_hex
@@ -130,7 +130,7 @@ def main(where: str, count: str, samples: int = 1_000) -> None:
     total = int(count.replace("_", ""))
     samples_a_batch = samples * BATCH / total
     if where == "memory":
-        run(MemoryStore(aging=AGING), total, samples_a_batch=samples_a_batch)
+        run(MemoryStore(aging=AGING, relation=relation_of(CLASSIC)), total, samples_a_batch=samples_a_batch)
     elif where == "elastic":
         with elastic_store() as store:
             run(store, total, samples_a_batch=samples_a_batch)

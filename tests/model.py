@@ -8,6 +8,9 @@ from esdedup.forest import NO_TIME, Aging
 DAY_MS = 86_400_000
 
 
+Pairwise = Callable[[str, str], bool]
+
+
 @dataclasses.dataclass
 class ModelNode:
     id: str
@@ -17,9 +20,15 @@ class ModelNode:
 
 
 class Model:
-    def __init__(self, aging: Aging, near: Callable[[str, str], bool] | None = None) -> None:
+    def __init__(
+        self,
+        aging: Aging,
+        near: Pairwise = lambda one, other: distance(one, other) <= 3,
+        may_join: Pairwise = lambda text, root: True,
+    ) -> None:
         self.aging = aging
-        self.near = near or (lambda one, other: distance(one, other) <= 3)
+        self.near = near
+        self.may_join = may_join
         self.nodes: dict[str, ModelNode] = {}
         self.seq = 0
         self.time = NO_TIME
@@ -41,7 +50,7 @@ class Model:
             near = [
                 other for other in self.nodes.values() if self.lives(other) and self.near(other.id, node_id)
             ]
-            roots = {other.root for other in near}
+            roots = {other.root for other in near if self.may_join(node_id, other.root)}
             if not roots:
                 kind, root = "new_root", node_id
             else:

@@ -5,15 +5,13 @@ from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Any
 
-import numpy as np
 from elasticsearch import Elasticsearch, helpers
 
 from esdedup import sample
 from esdedup.fingerprint import Fingerprinter
-from esdedup.forest import Aging, Arrivals, Forest
+from esdedup.forest import Aging, Arrivals, Forest, relation_of
 from esdedup.forest.memory import MemoryStore
 from esdedup.profile import CLASSIC
-from esdedup.simhash import to_hex
 
 _LIGHT = ("also", "then", "there", "very", "just", "now")
 _STORIES = 3
@@ -38,15 +36,12 @@ def expected(stream: Iterable[dict[str, Any]]) -> tuple[dict[str, str | None], d
     """Return the root of each article, and of each node, as a forest in memory has them."""
     each = list(stream)
     found = Fingerprinter(CLASSIC).fingerprint([article["text"] for article in each])
-    ids = [
-        name if exists else None
-        for name, exists in zip(to_hex(found.bits), found.exists.tolist(), strict=True)
-    ]
-    forest = Forest(MemoryStore(aging=Aging.of(retention=timedelta(days=30))))
-    arrivals = Arrivals(ids=ids, signatures=found.bits, times_ms=np.zeros(len(each), np.int64))
+    relation = relation_of(CLASSIC)
+    forest = Forest(MemoryStore(aging=Aging.of(retention=timedelta(days=30)), relation=relation))
+    arrivals = Arrivals.of(found, times_ms=[0] * len(each), relation=relation)
     answers = forest.assign(arrivals, now_ms=0)
     roots = {article["id"]: answer.root for article, answer in zip(each, answers, strict=True)}
-    nodes = {node: str(answer.root) for node, answer in zip(ids, answers, strict=True) if node}
+    nodes = {node: str(answer.root) for node, answer in zip(arrivals.ids, answers, strict=True) if node}
     return roots, nodes
 
 

@@ -1,6 +1,7 @@
 """`esdedup cluster` and `esdedup fingerprint`: no Elasticsearch at all."""
 
 import contextlib
+import itertools
 import json as jsonlib
 import os
 import sys
@@ -9,6 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import IO, Annotated
 
+import numpy as np
 import typer
 from rich.markup import escape
 from rich.table import Table
@@ -18,6 +20,7 @@ from esdedup.cli.feed import Files
 from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint import Fingerprinter
+from esdedup.forest import relation_of
 from esdedup.ingest.articles import check_readable, read_lines, total_bytes
 from esdedup.ingest.offline import cluster as cluster_lines
 from esdedup.simhash import to_hex
@@ -90,17 +93,21 @@ def fingerprint(
     text = sys.stdin.buffer.read().decode(errors="replace")
     fingerprinter = Fingerprinter(options.profile(profile, keywords, weights))
     chosen = fingerprinter.profile
+    relation = relation_of(chosen)
     result = fingerprinter.fingerprint([text])
     exists = bool(result.exists[0])
-    name = to_hex(result.bits)[0] if exists else None
+    name = relation.ids(result.signatures)[0] if exists else None
+    passages = fingerprinter.passages(text)
+    simhashes = relation.simhashes(result.signatures)[0] if exists else np.zeros(0, np.uint64)
+    bands = list(dict.fromkeys(itertools.chain.from_iterable(chosen.layout.terms(simhashes))))
     features = fingerprinter.features(text)
-    bands = chosen.layout.terms(result.bits)[0] if exists else []
     if json:
         output.print_json(
             {
                 "profile": chosen.label,
                 "fingerprint": name,
-                "passage": fingerprinter.passage(text),
+                "passages": passages,
+                "simhashes": to_hex(simhashes),
                 "features": [
                     {"word": each.word, "count": each.count, "weight": each.weight} for each in features
                 ],
@@ -116,10 +123,14 @@ def fingerprint(
         )
         return
     screen.print(f"fingerprint  {name}")
-    screen.print(f"bits         {int(name, 16):064b}")
+    for simhash, passage in itertools.zip_longest(to_hex(simhashes), passages):
+        if chosen.source != "keywords":
+            screen.print(
+                f"sentence     {simhash}  {escape(passage) if passage else 'a sample of the wording'}"
+            )
     screen.print(f"bands        {' '.join(bands)}  ({chosen.layout.name})")
-    if chosen.source == "longest-sentence":
-        screen.print(f"sentence     {escape(fingerprinter.passage(text))}")
+    if not features:
+        return
     table = Table(box=None, pad_edge=False, title="features", title_justify="left")
     table.add_column("weight", justify="right")
     table.add_column("count", justify="right")

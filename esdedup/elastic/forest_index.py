@@ -7,6 +7,7 @@ from typing import Any
 
 from elasticsearch import ApiError, Elasticsearch, NotFoundError
 
+from esdedup.agreement import Agreement
 from esdedup.bands import LAYOUTS, Layout
 from esdedup.elastic.client import PartlyRefused, patient, until_all_is_taken
 from esdedup.elastic.errors import UNAVAILABLE_STATUS, translated
@@ -14,10 +15,11 @@ from esdedup.elastic.node_search import NodeSearch
 from esdedup.elastic.nodes import Document, StoredNode, chunks, documents
 from esdedup.errors import ForestError, ForestLost, ForestMismatch, ServerError
 from esdedup.forest.model import NO_TIME, Aging, State
+from esdedup.forest.relation import relation_of
 from esdedup.profile import Profile
 from esdedup.templates import forest_index
 
-FORMAT = 2
+FORMAT = 3
 """Of the forest's index; an index of another format is refused."""
 
 DEFAULT_AGING = Aging.of(retention=timedelta(days=30))
@@ -37,8 +39,10 @@ class Meta:
     profile: str
     # The name of the layout of the nodes' keys.
     layout: str
-    # Nodes are near up to this distance, inclusive.
+    # Two simhashes are near up to this distance, inclusive.
     max_distance_bits: int
+    # When two whole texts agree; None: that nobody asks.
+    agreement: Agreement | None
     # Made anew from articles, and not complete yet: of no use to anybody else.
     rebuilding: bool = False
 
@@ -46,8 +50,17 @@ class Meta:
     def of(cls, profile: Profile) -> "Meta":
         """Describe a forest of that profile."""
         return cls(
-            profile=profile.label, layout=profile.layout.name, max_distance_bits=profile.max_distance_bits
+            profile=profile.label,
+            layout=profile.layout.name,
+            max_distance_bits=profile.max_distance_bits,
+            agreement=profile.agreement,
         )
+
+    @classmethod
+    def read(cls, values: dict[str, Any]) -> "Meta":
+        """Read what was written as a dict."""
+        agreement = values["agreement"]
+        return cls(**values | {"agreement": None if agreement is None else Agreement(**agreement)})
 
 
 class ForestIndex:
@@ -57,7 +70,8 @@ class ForestIndex:
         self.client = client
         self.name = name
         self.meta = meta
-        self.search = NodeSearch(client, forest=name, layout=self.layout)
+        self.relation = relation_of(meta)
+        self.search = NodeSearch(client, forest=name, relation=self.relation, layout=self.layout)
 
     @property
     def layout(self) -> Layout:
@@ -260,7 +274,7 @@ class ForestIndex:
         return dict(document["_source"]["state"]) if document.get("found") else {}
 
     def _documents(self, nodes: Sequence[StoredNode]) -> list[Document]:
-        return documents(nodes, self.layout)
+        return documents(nodes, self.relation, self.layout)
 
     def _write(self, documents: Sequence[Document], alias: str) -> None:
         """Write documents, each acknowledged, again where the server was busy."""
@@ -337,4 +351,4 @@ def _read_meta(client: Elasticsearch, name: str) -> Meta | None:
             f"the forest {name!r} has format {found['format']}; this version of esdedup reads "
             f"format {FORMAT}: use the version that made it, or name another forest"
         )
-    return Meta(**found)
+    return Meta.read(found)

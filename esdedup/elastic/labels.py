@@ -1,5 +1,6 @@
 """What esdedup wrote into articles, read and mended in bulk; the texts stay unread."""
 
+import base64
 import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -33,6 +34,8 @@ class Label:
     root: str
     # None for an article without one.
     fingerprint: str | None
+    # What `near` compares, as bytes; empty for an article without a fingerprint.
+    signature: bytes
     profile: str | None
     seq: int
     # The forest's time at the assignment; NO_TIME where none was known.
@@ -167,7 +170,9 @@ class Labels:
 
     def _search(self, **at: Any) -> Hits:
         dedup = self._fields.dedup
-        fields: list[Any] = [f"{dedup}.{name}" for name in ("root", "fingerprint", "profile", "seq")]
+        fields: list[Any] = [
+            f"{dedup}.{name}" for name in ("root", "fingerprint", "signature", "profile", "seq")
+        ]
         fields.append({"field": f"{dedup}.seen", "format": "epoch_millis"})
         with translated(f"read the articles in {self._names}"):
             answer = self._client.search(
@@ -188,7 +193,7 @@ class Labels:
         fields = hit.get("fields", {})
         values = {
             name: fields[full][0] if (full := f"{self._fields.dedup}.{name}") in fields else None
-            for name in ("root", "fingerprint", "profile", "seq", "seen")
+            for name in ("root", "fingerprint", "signature", "profile", "seq", "seen")
         }
         if values["root"] is None:
             raise IndexNotReady(f"the field {self._fields.root!r} of {hit['_index']!r} has no doc values")
@@ -199,6 +204,7 @@ class Labels:
             version={"if_seq_no": hit["_seq_no"], "if_primary_term": hit["_primary_term"]},
             root=values["root"],
             fingerprint=values["fingerprint"],
+            signature=base64.b64decode(values["signature"] or ""),
             profile=values["profile"],
             seq=0 if values["seq"] is None else int(values["seq"]),
             seen_ms=NO_TIME if values["seen"] is None else int(values["seen"]),

@@ -1,21 +1,21 @@
 """Nodes in memory by id and by nearness: those at hand for a batch, and those no refresh has shown yet."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.elastic.nodes import StoredNode
-from esdedup.forest.store import NearIndex
-from esdedup.simhash import from_hex
+from esdedup.elastic.nodes import StoredNode, signatures_of
+from esdedup.forest.relation import Relation
 
 
 class NodeCache:
     """A few thousand nodes; of two with one id the one that was put last."""
 
-    def __init__(self, new_near_index: Callable[[], NearIndex]) -> None:
-        self._index = new_near_index()
+    def __init__(self, relation: Relation) -> None:
+        self._relation = relation
+        self._index = relation.new_index()
         # By row of the index.
         self._ids: list[str] = []
         self._nodes: dict[str, StoredNode] = {}
@@ -31,7 +31,7 @@ class NodeCache:
         """Add nodes, or replace those of the same id."""
         by_id = {node.id: node for node in nodes}
         new = [node_id for node_id in by_id if node_id not in self._nodes]
-        self._index.add(from_hex(new))
+        self._index.add(signatures_of((by_id[node_id] for node_id in new), self._relation))
         self._ids += new
         self._nodes |= by_id
 

@@ -14,13 +14,13 @@ from elasticsearch import Elasticsearch
 from esdedup.bands import Layout
 from esdedup.elastic import nodes
 from esdedup.elastic.errors import translated
-from esdedup.elastic.nodes import FIELDS, StoredNode, apart, chunks, live_filter, nodes_of
+from esdedup.elastic.nodes import FIELDS, StoredNode, apart, chunks, keys_of, live_filter, nodes_of
 from esdedup.elastic.pages import hit_pages
 from esdedup.errors import ForestError
 from esdedup.forest.model import NO_TIME
-from esdedup.simhash import from_hex
+from esdedup.forest.relation import Relation
 
-# To read so many nodes costs as much as to go around one key of one fingerprint.
+# To read so many nodes costs as much as to go around one key of one simhash.
 _WORTH = 30
 # Fewer nodes than this are read.
 _COMMON = 1_000
@@ -45,25 +45,26 @@ ROOTLESS: Query = {"bool": {"filter": {"exists": {"field": "keys"}}, "must_not":
 class NodeSearch:
     """Reads the nodes of one forest. What no refresh has shown it does not see."""
 
-    def __init__(self, client: Elasticsearch, *, forest: str, layout: Layout) -> None:
+    def __init__(self, client: Elasticsearch, *, forest: str, relation: Relation, layout: Layout) -> None:
         self._client = client
         self._forest = forest
+        self._relation = relation
         self._layout = layout
         # Terms that very many nodes share; what is common once stays so.
         self._common: set[str] = set()
 
-    def candidates(self, fingerprints: npt.NDArray[np.uint64], *, live_since_ms: int) -> list[StoredNode]:
-        """Find the live nodes that share a key with one of `fingerprints`, and may be near it.
+    def candidates(self, signatures: npt.NDArray[Any], *, live_since_ms: int) -> list[StoredNode]:
+        """Find the live nodes that share a key with one of `signatures`, and may be near it.
 
         Some may come twice.
         """
-        fingerprints = np.unique(fingerprints)
-        terms = self._layout.terms(fingerprints)
+        simhashes = np.unique(self._relation.simhashes(signatures))
+        terms = self._layout.terms(simhashes)
         owners = collections.Counter(itertools.chain.from_iterable(terms))
         live = live_filter(live_since_ms)
         for attempt in itertools.count(1):
             found: list[StoredNode] = []
-            for each in self._queries(fingerprints.tolist(), terms):
+            for each in self._queries(simhashes.tolist(), terms):
                 query = {"bool": {"filter": [each, *live]}}
                 # Nearly always one page is all.
                 page, is_all = self._page(query)
@@ -144,12 +145,12 @@ class NodeSearch:
         return found
 
     def not_to_be_found(self, stored: Sequence[StoredNode]) -> list[StoredNode]:
-        """Return those that lack a key that their fingerprint gives them, or are marked wrongly as leaves."""
+        """Return those that lack a key that their signature gives them, or are marked wrongly as leaves."""
         wrong: list[StoredNode] = []
         # A group must have the right keys, whoever of it has them: so neighbours, whose keys a slip
         # would exchange, do not come into one group.
         for group in apart(stored, _KEYS_CHECKED_AT_ONCE):
-            tables = zip(*self._layout.terms(from_hex(node.id for node in group)), strict=True)
+            tables = zip(*keys_of(group, self._relation, self._layout), strict=True)
             marked = [
                 {
                     "bool": {
@@ -192,16 +193,16 @@ class NodeSearch:
         with translated(f"count in the forest {self._forest!r}"):
             return int(self._client.count(index=self._forest, query=query)["count"])
 
-    def _queries(self, fingerprints: list[int], terms: list[list[str]]) -> Iterator[Query]:
-        """Yield queries that together match whatever may be near one of the fingerprints."""
+    def _queries(self, simhashes: list[int], terms: list[list[str]]) -> Iterator[Query]:
+        """Yield queries that together match whatever may be near one of the simhashes."""
         # By the common terms that an arrival has: its other terms, which are asked for without them.
         rare: dict[frozenset[str], set[str]] = collections.defaultdict(set)
         around: set[str] = set()
-        for fingerprint, own in zip(fingerprints, terms, strict=True):
+        for simhash, own in zip(simhashes, terms, strict=True):
             common = self._common.intersection(own)
             rare[frozenset(common)].update(own)
             for term in common:
-                around.update(self._layout.terms_around(fingerprint, self._layout.table_of(term)))
+                around.update(self._layout.terms_around(simhash, self._layout.table_of(term)))
         clauses: list[Query] = []
         for without, others in rare.items():
             excluded = {"must_not": {"terms": {"keys": sorted(without)}}} if without else {}
@@ -219,13 +220,13 @@ class NodeSearch:
 
         Args:
             page: A full one, of hits for the terms.
-            owners: How many fingerprints ask for each term.
+            owners: How many simhashes ask for each term.
 
         Returns:
             Whether there are any that were not known yet.
         """
         shared = collections.Counter(
-            term for terms in self._layout.terms(from_hex(node.id for node in page)) for term in terms
+            term for terms in keys_of(page, self._relation, self._layout) for term in terms
         )
         # One page may mislead; the index knows exactly.
         suspects = heapq.nlargest(_SUSPECTS, owners, key=lambda term: shared[term])

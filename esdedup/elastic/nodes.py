@@ -1,12 +1,17 @@
 """A node as a document of its forest's index."""
 
+import base64
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from esdedup.bands import Layout
 from esdedup.forest.model import NO_TIME
-from esdedup.simhash import from_hex
+from esdedup.forest.relation import Relation
 
 _Item = TypeVar("_Item")
 
@@ -19,14 +24,24 @@ MAX_HITS = 10_000
 MAX_BUCKETS = 65_536
 
 _LEAST_GROUPS = 10
-_NODE_ID = re.compile("[0-9a-f]{16}")
+# A simhash, or a hash of all that is compared.
+_NODE_ID = re.compile("[0-9a-f]{16}|[0-9a-f]{32}")
 
 # What `node_of` reads of a hit.
 FIELDS: list[Any] = [
     "root",
     "seq",
+    "signature",
     *({"field": name, "format": "epoch_millis"} for name in ("made", "seen")),
 ]
+
+
+class Signed(Protocol):
+    """What has a signature."""
+
+    @property
+    def signature(self) -> bytes:
+        """What the profile's relation compares."""
 
 
 class StoredNode(NamedTuple):
@@ -35,6 +50,9 @@ class StoredNode(NamedTuple):
     id: str
     # The id of its root; its own for a root.
     root: str
+    # What the profile's relation compares, as bytes. A root that was made again without its text has that
+    # of a leaf.
+    signature: bytes
     # The arrival that made it.
     seq: int
     # The forest's time when it was made, milliseconds since 1970; NO_TIME where none was known.
@@ -49,7 +67,7 @@ class StoredNode(NamedTuple):
 
 
 def is_node_id(name: object) -> bool:
-    """Tell whether that can be the id of a node: 16 hex digits."""
+    """Tell whether that can be the id of a node: 16 or 32 hex digits."""
     return isinstance(name, str) and _NODE_ID.fullmatch(name) is not None
 
 
@@ -57,10 +75,17 @@ def node_of(hit: dict[str, Any]) -> StoredNode | None:
     """Read a node from a hit of a search for `FIELDS`; None if it is none, or damaged."""
     fields = hit.get("fields", {})
     roots = fields.get("root", [])
-    if "seq" not in fields or len(roots) != 1 or not is_node_id(roots[0]) or not is_node_id(hit["_id"]):
+    if not {"seq", "signature"} <= fields.keys() or len(roots) != 1:
+        return None
+    if not is_node_id(roots[0]) or not is_node_id(hit["_id"]):
         return None
     return StoredNode(
-        hit["_id"], roots[0], int(fields["seq"][0]), _time(fields, "made"), _time(fields, "seen")
+        hit["_id"],
+        roots[0],
+        base64.b64decode(fields["signature"][0]),
+        int(fields["seq"][0]),
+        _time(fields, "made"),
+        _time(fields, "seen"),
     )
 
 
@@ -69,17 +94,39 @@ def nodes_of(hits: Iterable[dict[str, Any]]) -> list[StoredNode]:
     return [node for hit in hits if (node := node_of(hit)) is not None]
 
 
-def documents(nodes: Sequence[StoredNode], layout: Layout) -> list[Document]:
+def signatures_of(signed: Iterable[Signed], relation: Relation) -> npt.NDArray[Any]:
+    """Return signatures in the relation's dtype."""
+    return np.frombuffer(b"".join([each.signature for each in signed]), relation.dtype)
+
+
+def keys_of(signed: Sequence[Signed], relation: Relation, layout: Layout) -> list[list[str]]:
+    """Return the keys under which each must be found, as many for each."""
+    simhashes = relation.simhashes(signatures_of(signed, relation))
+    terms = layout.terms(simhashes.ravel())
+    per_node = simhashes.shape[1]
+    return [
+        list(itertools.chain.from_iterable(terms[at : at + per_node]))
+        for at in range(0, len(terms), per_node)
+    ]
+
+
+def documents(nodes: Sequence[StoredNode], relation: Relation, layout: Layout) -> list[Document]:
     """Write nodes as documents; a time that is not known is left out."""
-    keys = layout.terms(from_hex(node.id for node in nodes))
     return [
         (
             node.id,
-            {"root": node.root, "leaf": not node.is_root, "seq": node.seq, "keys": terms}
+            {
+                "root": node.root,
+                "leaf": not node.is_root,
+                "seq": node.seq,
+                "signature": base64.b64encode(node.signature).decode(),
+                # Where sentences are fewer, some stand there twice.
+                "keys": list(dict.fromkeys(terms)),
+            }
             | ({} if node.made_ms == NO_TIME else {"made": node.made_ms})
             | ({} if node.seen_ms == NO_TIME else {"seen": node.seen_ms}),
         )
-        for node, terms in zip(nodes, keys, strict=True)
+        for node, terms in zip(nodes, keys_of(nodes, relation, layout), strict=True)
     ]
 
 

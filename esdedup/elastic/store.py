@@ -1,6 +1,5 @@
 """The forest's store in Elasticsearch: its index, its lease, and what no refresh has shown yet."""
 
-import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,11 +8,10 @@ from elasticsearch import Elasticsearch
 from esdedup.elastic.expiry import expire
 from esdedup.elastic.forest_index import DEFAULT_AGING, ForestIndex
 from esdedup.elastic.node_cache import NodeCache
-from esdedup.elastic.nodes import StoredNode
+from esdedup.elastic.nodes import StoredNode, signatures_of
 from esdedup.elastic.owned import OwnedForest
 from esdedup.forest.laws import LeafCounts
 from esdedup.forest.model import NO_TIME, Aging, Arrivals, Near, Nodes, Plan, State
-from esdedup.forest.near import HammingIndex
 from esdedup.profile import Profile
 
 # Nodes kept in memory because no refresh has made them visible yet.
@@ -48,14 +46,14 @@ class ElasticStore:
             ForestMismatch: It was made with another profile, or in an unknown format.
             ServerError: Elasticsearch does not answer, or refuses.
         """
-        self.new_near_index = functools.partial(HammingIndex, max_distance_bits=profile.max_distance_bits)
         self._commit_failed = False
         self._index = ForestIndex.open(client, forest, profile=profile)
+        self.relation = self._index.relation
         self.owned = OwnedForest(self._index, wait_s=wait_s, lease_ttl_s=lease_ttl_s)
         with self.owned.giving_back():
             self.aging = self._settle(aging)
             self._state = self._index.state()
-        self._recent = NodeCache(self.new_near_index)
+        self._recent = NodeCache(self.relation)
         # Those of the last question, as they stand in the index.
         self._found: dict[str, StoredNode] = {}
 
@@ -84,7 +82,7 @@ class ElasticStore:
         positions = arrivals.with_node
         signatures = arrivals.signatures[positions]
         live_since_ms = state.live_since_ms(self.aging)
-        visible = NodeCache(self.new_near_index)
+        visible = NodeCache(self.relation)
         visible.put(self._index.search.candidates(signatures, live_since_ms=live_since_ms))
         pairs: set[tuple[int, str]] = set()
         found: dict[str, StoredNode] = {}
@@ -105,6 +103,7 @@ class ElasticStore:
             rows=near[:, 1],
             nodes=Nodes(
                 ids=list(rows),
+                signatures=signatures_of(self._found.values(), self.relation),
                 roots=np.array([rows[node.root] for node in self._found.values()], np.int64),
                 seqs=np.array([node.seq for node in self._found.values()], np.int64),
                 seen_ms=np.array([node.seen_ms for node in self._found.values()], np.int64),
@@ -158,10 +157,11 @@ class ElasticStore:
         rows = np.concatenate((plan.refreshed, plan.made_rows))
         # An id that expires within the batch and starts anew has several rows: the last one lives.
         newest = {
-            ids[row]: StoredNode(ids[row], ids[root], seq, made, seen)
-            for row, root, seq, made, seen in zip(
+            ids[row]: StoredNode(ids[row], ids[root], signature.tobytes(), seq, made, seen)
+            for row, root, signature, seq, made, seen in zip(
                 rows.tolist(),
                 plan.nodes.roots[rows].tolist(),
+                plan.nodes.signatures[rows],
                 plan.nodes.seqs[rows].tolist(),
                 made_ms,
                 plan.nodes.seen_ms[rows].tolist(),
@@ -184,4 +184,4 @@ class ElasticStore:
     def _refresh(self) -> None:
         """Make all that was written visible, and forget what was kept until then."""
         self._index.refresh()
-        self._recent = NodeCache(self.new_near_index)
+        self._recent = NodeCache(self.relation)

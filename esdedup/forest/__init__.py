@@ -2,7 +2,8 @@
 
 from esdedup.forest.forest import Forest
 from esdedup.forest.model import NO_TIME, Aging, Arrivals, Assignment, Kind, Near, Nodes, Plan, State
-from esdedup.forest.store import NearIndex, Store
+from esdedup.forest.relation import NearIndex, Relation, relation_of
+from esdedup.forest.store import Store
 
 __all__ = [
     "NO_TIME",
@@ -15,6 +16,8 @@ __all__ = [
     "NearIndex",
     "Nodes",
     "Plan",
+    "Relation",
     "State",
     "Store",
+    "relation_of",
 ]

@@ -31,6 +31,7 @@ class Forest:
             times_ms,
             near=near,
             near_within=self._near_within(arrivals),
+            relation=self._store.relation,
             aging=self._store.aging,
             state=state,
         )
@@ -46,7 +47,7 @@ class Forest:
         """For each arrival, the earlier ones of the batch near it."""
         positions = arrivals.with_node
         signatures = arrivals.signatures[positions]
-        index = self._store.new_near_index()
+        index = self._store.relation.new_index()
         index.add(signatures)
         later, earlier = index.search(signatures)
         before = earlier < later

@@ -1,13 +1,12 @@
 """The laws of the forest, as decisions over candidates. Pure: no clock, no store.
 
-The laws, in ARCHITECTURE.md at length: an id has at most one live node; an arrival with no live
-node near it becomes a root; one whose near nodes all have one root becomes its leaf; with several
-roots near, the one with most live leaves wins, and among equals the earliest; an arrival refreshes
+The laws, in ARCHITECTURE.md at length: an id has at most one live node; an arrival looks at the roots of
+the live nodes near it, those that it may join; without any it becomes a root; with one it becomes its
+leaf; with several the one with most live leaves wins, and among equals the earliest; an arrival refreshes
 its node and its root; a root once assigned never changes.
 """
 
 import collections
-import itertools
 from collections.abc import Mapping
 
 import numpy as np
@@ -25,6 +24,7 @@ from esdedup.forest.model import (
     State,
     pairs_of,
 )
+from esdedup.forest.relation import Relation
 
 _DAY_MS = 86_400_000
 
@@ -61,6 +61,7 @@ class Decision:
         *,
         near: Near,
         near_within: dict[int, list[int]],
+        relation: Relation,
         aging: Aging,
         state: State,
     ) -> None:
@@ -71,6 +72,7 @@ class Decision:
             times_ms: The forest's time at each of them, int64 ``(n,)``.
             near: What the store found near them.
             near_within: For an arrival, the earlier ones of the batch near it.
+            relation: Tells which arrivals may join which roots.
             aging: How long nodes live.
             state: The forest before the batch, with its origin.
         """
@@ -84,6 +86,11 @@ class Decision:
         # All others become roots, and need no look.
         self._met = sorted(self._near.keys() | near_within.keys())
         self._ids = [*near.nodes.ids, *arrivals.ids]
+        self._signatures = np.concatenate((near.nodes.signatures, arrivals.signatures))
+        self._relation = relation
+        # Pairs of an arrival and a root, whether the one may join the other; for those that were found
+        # near, only where it may not.
+        self._may_join = dict.fromkeys(self._refusals(near), False)
         self._seqs = np.concatenate((near.nodes.seqs, state.seq + 1 + np.arange(len(arrivals))))
         rows = self._first + np.arange(len(arrivals))
         self._roots: list[int] = np.concatenate((near.nodes.roots, rows)).tolist()
@@ -100,10 +107,12 @@ class Decision:
         conflict: set[int] = set()
         for at in self._met:
             rows = self._near.get(at, [])
-            roots = {self._roots[row] for row in rows}
+            near = {self._roots[row] for row in rows}
+            within: set[int] = set()
             for other in self._near_within.get(at, ()):
-                roots |= possible.get(other) or {self._first + other}
-            if not all(self._seen_ms[row] >= end_ms for row in rows):
+                within |= possible.get(other) or {self._first + other}
+            roots = self._joinable(at, near, within)
+            if len(roots) < len(near | within) or not all(self._seen_ms[row] >= end_ms for row in rows):
                 roots.add(self._first + at)
             possible[at] = roots
             if len(roots) > 1:
@@ -132,8 +141,7 @@ class Decision:
                 self._refresh(node, seen_ms)
             else:
                 node = newest[node_id] = self._first + at
-                others = (node_of[other] for other in self._near_within.get(at, ()))
-                root = self._choose(itertools.chain(self._near.get(at, ()), others), self._live_since_ms[at])
+                root = self._choose(at, node_of)
                 if root is not None:
                     kinds[at] = Kind.JOINED
                     self._roots[node] = root
@@ -143,12 +151,34 @@ class Decision:
                 self._refresh(self._roots[node], seen_ms)
         return self._plan(kinds, node_of)
 
-    def _choose(self, near: "itertools.chain[int]", live_since_ms: int) -> int | None:
-        """Return the root that an arrival near those nodes joins, None where none of them lives."""
-        roots = {self._roots[node] for node in near if self._seen_ms[node] >= live_since_ms}
+    def _choose(self, at: int, node_of: list[int]) -> int | None:
+        """Return the root that an arrival joins, None where it may join none of a live node near it."""
+        live_since_ms = self._live_since_ms[at]
+        near, within = (
+            {self._roots[node] for node in nodes if self._seen_ms[node] >= live_since_ms}
+            for nodes in (self._near.get(at, ()), [node_of[other] for other in self._near_within.get(at, ())])
+        )
+        roots = self._joinable(at, near, within)
         if len(roots) <= 1:
             return next(iter(roots), None)
         return min(roots, key=lambda root: (-self._count_live_leaves(root, live_since_ms), self._seqs[root]))
+
+    def _joinable(self, at: int, near: set[int], within: set[int]) -> set[int]:
+        """Return those roots that an arrival may join: of nodes of the store, and of the batch, near it."""
+        roots = {root for root in near if self._may_join.get((at, root), True)}
+        for root in within - near:
+            if (at, root) not in self._may_join:
+                pair = self._signatures[[self._first + at]], self._signatures[[root]]
+                self._may_join[at, root] = bool(self._relation.may_join(*pair)[0])
+            if self._may_join[at, root]:
+                roots.add(root)
+        return roots
+
+    def _refusals(self, near: Near) -> list[tuple[int, int]]:
+        """Return the arrivals, and the roots of nodes found near them, that they may not join."""
+        arrivals, roots = near.arrivals, near.nodes.roots[near.rows]
+        may = self._relation.may_join(self._arrivals.signatures[arrivals], near.nodes.signatures[roots])
+        return list(zip(arrivals[~may].tolist(), roots[~may].tolist(), strict=True))
 
     def _count_live_leaves(self, root: int, live_since_ms: int) -> int:
         counts = self._leaves[root] if root < self._first else self._leaves.get(root, collections.Counter())
@@ -178,6 +208,7 @@ class Decision:
             arrivals=self._arrivals,
             nodes=Nodes(
                 ids=[node_id or "" for node_id in self._ids],
+                signatures=self._signatures,
                 roots=np.array(self._roots, np.int64),
                 seqs=self._seqs,
                 seen_ms=np.array(self._seen_ms, np.int64),

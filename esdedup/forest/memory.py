@@ -1,6 +1,6 @@
-"""A whole forest in memory, for files and tests: twenty bytes a node beside its signature."""
+"""A whole forest in memory, for files and tests: twelve bytes a node beside its signature."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -8,17 +8,13 @@ import numpy.typing as npt
 from esdedup.errors import SettingError
 from esdedup.forest.laws import LeafCounts
 from esdedup.forest.model import NO_TIME, Aging, Arrivals, Near, Nodes, Plan, State
-from esdedup.forest.near import HammingIndex
-from esdedup.forest.store import NearIndex
-from esdedup.simhash import from_hex, to_hex
+from esdedup.forest.relation import Relation
 
 _NONE = np.uint32(0xFFFF_FFFF)
 # Arrays grow by this part of their size.
 _GROWTH = 32
 _NODE = np.dtype(
     [
-        # The 16 hex digits of its id.
-        ("id", np.uint64),
         # The row of its root.
         ("root", np.uint32),
         # Until when it was last needed: 0 where no time was known, else steps of the granularity
@@ -36,16 +32,16 @@ class MemoryStore:
     A node whose id comes again after it has expired keeps its row, and the id gets another one.
     """
 
-    def __init__(self, *, aging: Aging, new_near_index: Callable[[], NearIndex] = HammingIndex) -> None:
+    def __init__(self, *, aging: Aging, relation: Relation) -> None:
         """Make an empty forest.
 
         Args:
             aging: How long nodes live.
-            new_near_index: Makes an empty index of the profile's `near`.
+            relation: Of the profile.
         """
         self.aging = aging
-        self.new_near_index = new_near_index
-        self._index = new_near_index()
+        self.relation = relation
+        self._index = relation.new_index()
         self._columns = {name: np.zeros(0, _NODE[name]) for name in _NODE.names or ()}
         self._count = 0
         self._state = State()
@@ -69,8 +65,10 @@ class MemoryStore:
         all_roots = self._columns["root"]
         kept = np.unique(np.concatenate((rows, all_roots[rows])))
         # Rows rise as seqs do, and cost nothing to keep.
+        signatures = self._index.signatures(kept)
         nodes = Nodes(
-            ids=to_hex(self._columns["id"][kept]),
+            ids=self.relation.ids(signatures),
+            signatures=signatures,
             roots=np.searchsorted(kept, all_roots[kept]),
             seqs=kept,
             seen_ms=self._seen_ms(self._columns["seen"][kept], state.origin_ms),
@@ -108,7 +106,6 @@ class MemoryStore:
         roots = rows[plan.nodes.roots]
         seen = self._seen_steps(plan.nodes.seen_ms, plan.state.origin_ms)
         self._grow(len(made))
-        self._columns["id"][made] = from_hex(plan.nodes.ids[row] for row in plan.made_rows.tolist())
         self._columns["root"][made] = roots[plan.made_rows]
         self._columns["seen"][made] = seen[plan.made_rows]
         self._columns["seen"][rows[plan.refreshed]] = seen[plan.refreshed]
@@ -143,7 +140,7 @@ class MemoryStore:
 
     def _grow(self, count: int) -> None:
         self._count += count
-        size = len(self._columns["id"])
+        size = len(self._columns["root"])
         if self._count > size:
             for column in self._columns.values():
                 # In place: where the memory can be extended, nothing is copied.

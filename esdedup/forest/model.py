@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup.errors import SettingError
+from esdedup.fingerprint import Fingerprints
+from esdedup.forest.relation import Relation
 
 NO_TIME = -(2**63)
 """Stands for a time that is not known, where a number is needed; less than every time."""
@@ -35,6 +37,8 @@ class Nodes:
     # Those of equal signature are equal. A store that keeps what has expired may give one id several
     # rows: only the last can live.
     ids: Sequence[str]
+    # (n,): in the profile's dtype.
+    signatures: npt.NDArray[Any]
     # int64 (n,): the row of its root; its own for a root.
     roots: npt.NDArray[np.int64]
     # int64 (n,): the arrival that made it, or a number that a store keeps in its place and that rises
@@ -54,10 +58,25 @@ class Arrivals:
 
     # One an arrival; None for an article without a fingerprint: it takes a seq, but no node.
     ids: Sequence[str | None]
-    # What `near` compares, a row an arrival; its dtype is the profile's: uint64 fingerprints.
+    # What the profile's relation compares, a row an arrival, in the profile's dtype.
     signatures: npt.NDArray[Any]
     # int64 (n,), milliseconds since 1970, NO_TIME where none is known.
     times_ms: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls, fingerprints: Fingerprints, *, times_ms: Sequence[int | None], relation: Relation
+    ) -> "Arrivals":
+        """Make them of fingerprints, named by the profile's relation, and times, None where none is known."""
+        ids = relation.ids(fingerprints.signatures)
+        return cls(
+            ids=[
+                node_id if exists else None
+                for node_id, exists in zip(ids, fingerprints.exists.tolist(), strict=True)
+            ],
+            signatures=fingerprints.signatures,
+            times_ms=np.array([NO_TIME if each is None else each for each in times_ms], np.int64),
+        )
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -69,6 +69,10 @@ class HammingIndex:
         pairs &= _ROW
         return positions, pairs.view(np.int64)
 
+    def signatures(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+        """Return what was added, by row."""
+        return self._held[rows]
+
     def _add(self, fingerprints: npt.NDArray[np.uint64]) -> None:
         rows = np.arange(self._count, self._count + len(fingerprints), dtype=np.uint32)
         self._count += len(fingerprints)

@@ -1,37 +1,11 @@
-"""What a forest needs of the place where its nodes live, and of what tells which are near."""
+"""What a forest needs of the place where its nodes live."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
-
-import numpy as np
-import numpy.typing as npt
+from collections.abc import Sequence
+from typing import Protocol
 
 from esdedup.forest.laws import LeafCounts
 from esdedup.forest.model import Aging, Arrivals, Near, Plan, State
-
-
-class NearIndex(Protocol):
-    """Signatures by row, searched by a profile's relation `near`.
-
-    The relation must be symmetric, and equal signatures must be near.
-    """
-
-    def __len__(self) -> int: ...
-
-    @property
-    def size_bytes(self) -> int:
-        """The memory that the index takes."""
-
-    def add(self, signatures: npt.NDArray[Any]) -> None:
-        """Add signatures, in the profile's dtype; they get the next rows, in their order."""
-
-    def search(self, signatures: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Find all pairs that are near.
-
-        Returns:
-            Positions in `signatures` and rows, int64 ``(pairs,)`` each, without repeats, ordered by
-            position, then by row.
-        """
+from esdedup.forest.relation import Relation
 
 
 class Store(Protocol):
@@ -42,8 +16,8 @@ class Store(Protocol):
         """How long nodes live."""
 
     @property
-    def new_near_index(self) -> Callable[[], NearIndex]:
-        """Makes an empty index of the profile's `near`."""
+    def relation(self) -> Relation:
+        """What tells which nodes are near, and which may stand in one tree."""
 
     def state(self) -> State:
         """Return the state of the last plan that was committed."""

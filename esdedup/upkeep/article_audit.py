@@ -6,9 +6,8 @@ import numpy as np
 
 from esdedup.elastic.forest_index import ForestIndex
 from esdedup.elastic.labels import LONE, Label, Labels
-from esdedup.elastic.nodes import StoredNode, apart, is_node_id
+from esdedup.elastic.nodes import StoredNode, apart, is_node_id, keys_of
 from esdedup.forest.model import NO_TIME, Aging
-from esdedup.simhash import from_hex
 from esdedup.upkeep.breaches import Breach, BreachKind
 
 _BANDS_CHECKED_AT_ONCE = 1_000
@@ -42,7 +41,7 @@ class ArticleAudit:
         """Yield the breaches of each page of articles, also if there are none."""
         yield list(self._state_behind())
         for page, live, found in self._pages():
-            unsound = (label for label in page if not _is_sound(label))
+            unsound = (label for label in page if not self._is_sound(label))
             yield [
                 *map(_no_label, unsound),
                 *self._wrong_bands(live),
@@ -69,7 +68,7 @@ class ArticleAudit:
         for page in self._labels.pages():
             # Nodes are written before articles: after this all those of the page are there.
             self._index.refresh()
-            sound = [label for label in page if _is_sound(label)]
+            sound = [label for label in page if self._is_sound(label)]
             found = self._nodes(sound)
             # After the nodes: what must live at this time lived when they were read.
             self._live_since_ms = self._index.live_since_ms(self._aging)
@@ -158,8 +157,10 @@ class ArticleAudit:
         """Return the node as it must be at least, since it was there for this article."""
         seen_ms = self._seen_until_ms(label)
         if node is None:
-            return StoredNode(node_id, label.root, label.seq, label.seen_ms, seen_ms)
+            return StoredNode(node_id, label.root, label.signature, label.seq, label.seen_ms, seen_ms)
         return node._replace(
+            # A root that was made of a leaf's article gets its own text's.
+            signature=label.signature if node_id == label.fingerprint else node.signature,
             seq=min(node.seq, label.seq),
             made_ms=min(node.made_ms, label.seen_ms),
             # Rounding is left alone: it may have been another one.
@@ -167,8 +168,9 @@ class ArticleAudit:
         )
 
     def _wrong_bands(self, page: list[Label]) -> Iterator[Breach]:
-        labels = [label for label in page if label.fingerprint is not None]
-        bands = self._index.layout.terms(from_hex(label.fingerprint or "" for label in labels))
+        own = self._index.meta.profile
+        labels = [label for label in page if label.fingerprint is not None and label.profile == own]
+        bands = keys_of(labels, self._index.relation, self._index.layout)
         # As with the keys of nodes: what a slip would exchange does not come into one group.
         for group in apart(list(zip(labels, bands, strict=True)), _BANDS_CHECKED_AT_ONCE):
             fine = self._labels.with_bands(group)
@@ -180,17 +182,23 @@ class ArticleAudit:
                         detail="index it again to have it found by its bands",
                     )
 
+    def _is_sound(self, label: Label) -> bool:
+        """Tell whether the label is one that esdedup writes."""
+        if label.fingerprint is None:
+            return label.root.startswith(LONE)
+        if not is_node_id(label.root) or label.seq < 1:
+            return False
+        if label.profile != self._index.meta.profile:
+            return is_node_id(label.fingerprint)
+        relation = self._index.relation
+        return len(label.signature) == relation.dtype.itemsize and relation.ids(
+            np.frombuffer(label.signature, relation.dtype)
+        ) == [label.fingerprint]
+
     def _seen_until_ms(self, label: Label) -> int:
         if label.seen_ms == NO_TIME:
             return NO_TIME
         return int(self._aging.round_up(np.array(label.seen_ms)))
-
-
-def _is_sound(label: Label) -> bool:
-    """Tell whether the label is one that esdedup writes."""
-    if label.fingerprint is None:
-        return label.root.startswith(LONE)
-    return is_node_id(label.fingerprint) and is_node_id(label.root) and label.seq > 0
 
 
 def _no_label(label: Label) -> Breach:

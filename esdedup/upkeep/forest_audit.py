@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from esdedup.elastic.forest_index import ForestIndex
 from esdedup.elastic.node_cache import NodeCache
 from esdedup.elastic.node_search import EVERY_NODE, ROOTLESS
-from esdedup.elastic.nodes import StoredNode, chunks, node_of
+from esdedup.elastic.nodes import StoredNode, chunks, node_of, signatures_of
 from esdedup.forest.model import NO_TIME, Aging
-from esdedup.forest.near import HammingIndex
-from esdedup.simhash import from_hex
 from esdedup.upkeep.breaches import Breach, BreachKind
 
 # Whose neighbours are looked for at once.
@@ -144,9 +142,20 @@ class ForestAudit:
         leaves = [node for node in tree.nodes if not node.is_root and node.seq > self._ordered_since]
         if not leaves:
             return
+        root = next(node for node in tree.nodes if node.is_root)
+        if self._is_genuine(root):
+            roots = signatures_of(itertools.repeat(root, len(leaves)), self._index.relation)
+            may_join = self._index.relation.may_join(signatures_of(leaves, self._index.relation), roots)
+            for leaf, may in zip(leaves, may_join.tolist(), strict=True):
+                if not may:
+                    yield Breach(
+                        kind=BreachKind.UNLIKE_ROOT,
+                        subject=leaf.id,
+                        detail=f"it resembles its root {tree.root} too little",
+                    )
         cache = self._cache(tree.nodes)
         for chunk in chunks(leaves, _LEAVES_AT_ONCE):
-            positions, near = cache.near(from_hex(leaf.id for leaf in chunk))
+            positions, near = cache.near(signatures_of(chunk, self._index.relation))
             fine = {at for at, node in zip(positions.tolist(), near, strict=True) if node.seq < chunk[at].seq}
             for at in sorted(set(range(len(chunk))) - fine):
                 yield Breach(
@@ -159,12 +168,11 @@ class ForestAudit:
         roots = [root for tree in trees if (root := tree.root_node)]
         if not roots:
             return
-        fingerprints = from_hex(root.id for root in roots)
-        cache = self._cache(self._index.search.candidates(fingerprints, live_since_ms=self._live_since_ms))
-        positions, near = cache.near(fingerprints)
+        signatures = signatures_of(roots, self._index.relation)
+        cache = self._cache(self._index.search.candidates(signatures, live_since_ms=self._live_since_ms))
+        positions, near = cache.near(signatures)
         earlier: dict[str, StoredNode] = {}
-        for at, node in zip(positions.tolist(), near, strict=True):
-            root = roots[at]
+        for root, node in self._that_may_join([roots[at] for at in positions.tolist()], near):
             # Two roots are never near each other, whichever was made first. A leaf may have been made
             # near a root that it did not choose, and of what was rebuilt nobody knows the order.
             is_ordered = root.seq > self._ordered_since or node.is_root
@@ -180,6 +188,21 @@ class ForestAudit:
                 joins=node.root,
             )
 
+    def _that_may_join(
+        self, texts: list[StoredNode], near: list[StoredNode]
+    ) -> Iterator[tuple[StoredNode, StoredNode]]:
+        """Yield those pairs of a text and a node near it in which the text may join the node's tree."""
+        roots = {node.id: node for node in near if node.is_root}
+        missing = {node.root for node in near} - roots.keys()
+        roots |= {node.id: node for node in self._index.search.by_id(missing)}
+        pairs = [(text, node) for text, node in zip(texts, near, strict=True) if node.root in roots]
+        relation = self._index.relation
+        may_join = relation.may_join(
+            signatures_of((text for text, _ in pairs), relation),
+            signatures_of((roots[node.root] for _, node in pairs), relation),
+        )
+        return itertools.compress(pairs, may_join.tolist())
+
     def _not_to_be_found(self, nodes: list[StoredNode]) -> Iterator[Breach]:
         for node in self._index.search.not_to_be_found(nodes):
             yield Breach(
@@ -189,8 +212,13 @@ class ForestAudit:
                 nodes=(node,),
             )
 
+    def _is_genuine(self, root: StoredNode) -> bool:
+        """Tell whether a root has its own text's signature, not a leaf's."""
+        relation = self._index.relation
+        return relation.ids(signatures_of([root], relation)) == [root.id]
+
     def _cache(self, nodes: Iterable[StoredNode]) -> NodeCache:
-        cache = NodeCache(lambda: HammingIndex(max_distance_bits=self._index.meta.max_distance_bits))
+        cache = NodeCache(self._index.relation)
         cache.put(nodes)
         return cache
 

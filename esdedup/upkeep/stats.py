@@ -9,8 +9,8 @@ import pydantic
 
 from esdedup.elastic.forest_index import ForestIndex
 from esdedup.elastic.node_search import EVERY_NODE, Query
+from esdedup.elastic.nodes import keys_of
 from esdedup.forest.model import NO_TIME, Aging
-from esdedup.simhash import from_hex
 
 _DAY_MS = 86_400_000
 _DAYS_SHOWN = 14
@@ -144,8 +144,8 @@ def _by_leaves(sizes: dict[str, int], trees: int) -> dict[str, int]:
 def _keys(index: ForestIndex) -> tuple[list[Key], float]:
     """Return the fullest keys among those of a sample of nodes, and how many nodes a key has on average."""
     sample = index.search.sample(_SAMPLE)
-    terms = index.layout.terms(from_hex(node.id for node in sample))
-    shared = collections.Counter(term for own in terms for term in own)
+    terms = keys_of(sample, index.relation, index.layout)
+    shared = collections.Counter(term for own in terms for term in set(own))
     ordinary = {term for own in terms[:_COUNTED] for term in own}
     fullest = [term for term, _ in shared.most_common(_KEYS_SHOWN)]
     counts = index.search.count_by_key(ordinary.union(fullest))

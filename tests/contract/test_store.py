@@ -1,5 +1,6 @@
 """What every store must do: the forest over it follows the laws, whatever the batches."""
 
+import itertools
 import secrets
 from collections.abc import Callable, Iterator
 
@@ -9,18 +10,21 @@ from elasticsearch import Elasticsearch
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from esdedup.agreement import SIGNATURE, Agreement
 from esdedup.elastic import forest_index, node_search, nodes
 from esdedup.elastic import store as elastic_store
 from esdedup.elastic.expiry import expire
 from esdedup.elastic.node_search import EVERY_NODE
 from esdedup.elastic.store import ElasticStore
-from esdedup.forest import NO_TIME, Plan
+from esdedup.forest import NO_TIME, Arrivals, Forest, Plan, Store, relation_of
 from esdedup.forest.memory import MemoryStore
 from esdedup.forest.near import HammingIndex
-from esdedup.profile import CLASSIC
+from esdedup.forest.relation import ByDistance
+from esdedup.profile import CLASSIC, VERIFIED
 from esdedup.upkeep import Upkeep
 from tests.arrivals import (
     AGING,
+    NOW_MS,
     Arrival,
     arrivals,
     assert_follows_model,
@@ -30,13 +34,14 @@ from tests.arrivals import (
 )
 from tests.model import Model, distance
 
+RULES = Agreement()
 any_arrivals = st.one_of(arrivals, ordered_arrivals)
 
 
 @settings(max_examples=400)
 @given(any_arrivals, batch_sizes)
 def test_memory_follows_the_laws(all_arrivals: list[Arrival], sizes: list[int]) -> None:
-    store, model = MemoryStore(aging=AGING), Model(AGING)
+    store, model = MemoryStore(aging=AGING, relation=relation_of(CLASSIC)), Model(AGING)
     for batch in batches(all_arrivals, sizes):
         assert_follows_model(store, model, batch)
 
@@ -147,35 +152,45 @@ def test_the_limits_of_elasticsearch_cut_nothing_off(
         store.close()
 
 
+class Bounded(ByDistance):
+    """As a profile may have it: near is one thing, agreeing with the root another, and wider."""
+
+    def __init__(self, max_distance_bits: int = 3) -> None:
+        super().__init__(max_distance_bits=max_distance_bits)
+
+    def new_index(self) -> "WithinWeight":
+        return WithinWeight(max_distance_bits=3)
+
+    def may_join(self, signatures: np.ndarray, roots: np.ndarray) -> np.ndarray:
+        return np.bitwise_count(signatures ^ roots) <= 4
+
+    @staticmethod
+    def model() -> Model:
+        return Model(
+            AGING,
+            lambda one, other: distance(one, other) <= 3 and _weight_class(one) == _weight_class(other),
+            lambda text, root: distance(text, root) <= 4,
+        )
+
+
+class WithinWeight(HammingIndex):
+    """Within 3 bits, and alike in something that no band key shows."""
+
+    def search(self, fingerprints: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        positions, rows = super().search(fingerprints)
+        held = self.signatures(rows)
+        alike = np.bitwise_count(fingerprints[positions]) // 3 == np.bitwise_count(held) // 3
+        return positions[alike], rows[alike]
+
+
 def _weight_class(node_id: str) -> int:
     return int(node_id, 16).bit_count() // 3
 
 
-class TwoConditions(HammingIndex):
-    """As a profile may have it: within 3 bits, and alike in something that no band key shows."""
-
-    def __init__(self, *, max_distance_bits: int = 3) -> None:
-        super().__init__(max_distance_bits=max_distance_bits)
-        self._all = np.zeros(0, np.uint64)
-
-    def add(self, fingerprints: np.ndarray) -> None:
-        super().add(fingerprints)
-        self._all = np.concatenate((self._all, fingerprints))
-
-    def search(self, fingerprints: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        positions, rows = super().search(fingerprints)
-        alike = np.bitwise_count(fingerprints[positions]) // 3 == np.bitwise_count(self._all[rows]) // 3
-        return positions[alike], rows[alike]
-
-    @staticmethod
-    def near(one: str, other: str) -> bool:
-        return distance(one, other) <= 3 and _weight_class(one) == _weight_class(other)
-
-
-@settings(max_examples=100)
+@settings(max_examples=400)
 @given(any_arrivals, batch_sizes)
 def test_what_is_near_is_not_the_forests_business(all_arrivals: list[Arrival], sizes: list[int]) -> None:
-    store, model = MemoryStore(aging=AGING, new_near_index=TwoConditions), Model(AGING, TwoConditions.near)
+    store, model = MemoryStore(aging=AGING, relation=Bounded()), Bounded.model()
     for batch in batches(all_arrivals, sizes):
         assert_follows_model(store, model, batch)
 
@@ -188,12 +203,89 @@ def test_what_is_near_is_not_elasticsearchs_business(
     sizes: list[int],
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(elastic_store, "HammingIndex", TwoConditions)
+        patch.setattr(forest_index, "relation_of", lambda _: Bounded())
         _, open_store = elastic_stores()
-        store, model = open_store(), Model(AGING, TwoConditions.near)
+        store, model = open_store(), Bounded.model()
         for batch in batches(all_arrivals, sizes):
             assert_follows_model(store, model, batch)
         store.close()
+
+
+# Few representatives, a few bits apart; sketches that resemble each other more or less; both lengths.
+_REPRESENTATIVES = [0, 0b11, 0xFFFF_0000_FFFF_0000, 0xFFFF_0000_FFFF_0000 ^ 1 << 40, 0x0F0F_0F0F_0F0F_0F0F]
+
+
+@st.composite
+def _signatures(draw: st.DrawFn) -> bytes:
+    made = np.zeros(1, SIGNATURE)
+    made["representatives"] = [draw(st.sampled_from(_REPRESENTATIVES)) for _ in range(4)]
+    # Words of a sketch that are equal or not: a resemblance in eighths, on several axes.
+    made["sketch"] = [draw(st.sampled_from([0x1111_1111_1111_1111, 0x2222_2222_2222_2222])) for _ in range(8)]
+    made["letters"] = draw(st.sampled_from([100, 5_000]))
+    made["runs"] = draw(st.sampled_from([100, 300]))
+    return made.tobytes()
+
+
+verified_arrivals = st.lists(
+    st.tuples(_signatures(), st.one_of(st.just(NO_TIME), st.integers(0, 400))), max_size=40
+)
+
+
+def _assert_verified_follows(
+    open_store: Callable[[], Store], drawn: list[tuple[bytes, int]], sizes: list[int]
+) -> None:
+    relation = relation_of(VERIFIED)
+    signatures = np.frombuffer(b"".join(each for each, _ in drawn), SIGNATURE)
+    by_id = dict(zip(relation.ids(signatures), signatures[:, None], strict=True))
+
+    def near(one: str, other: str) -> bool:
+        pairs = (by_id[one]["representatives"][0], by_id[other]["representatives"][0])
+        apart = min(int(a ^ b).bit_count() for a in pairs[0] for b in pairs[1])
+        return apart <= 3 and bool(RULES.agree(by_id[one], by_id[other])[0])
+
+    store = open_store()
+    model = Model(AGING, near, lambda text, root: bool(RULES.may_join(by_id[text], by_id[root])[0]))
+    numbered = list(zip(relation.ids(signatures), signatures, [time for _, time in drawn], strict=True))
+    at = 0
+    for number in itertools.count():
+        batch = numbered[at : at + sizes[number % len(sizes)]]
+        if not batch:
+            break
+        at += len(batch)
+        arriving = Arrivals(
+            ids=[each for each, _, _ in batch],
+            signatures=np.array([each for _, each, _ in batch], SIGNATURE),
+            times_ms=np.array([time for _, _, time in batch], np.int64),
+        )
+        answers = Forest(store).assign(arriving, now_ms=NOW_MS)
+        found = [(each.kind.value, each.root, each.seq, each.time_ms) for each in answers]
+        assert found == [model.assign(each, time, now=NOW_MS) for each, _, time in batch]
+
+
+@settings(max_examples=200)
+@given(verified_arrivals, batch_sizes)
+def test_memory_follows_the_laws_of_verified(drawn: list[tuple[bytes, int]], sizes: list[int]) -> None:
+    _assert_verified_follows(lambda: MemoryStore(aging=AGING, relation=relation_of(VERIFIED)), drawn, sizes)
+
+
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(verified_arrivals, batch_sizes)
+def test_elasticsearch_follows_the_laws_of_verified(
+    es: Elasticsearch, drawn: list[tuple[bytes, int]], sizes: list[int]
+) -> None:
+    name = f"forest-{secrets.token_hex(4)}"
+    stores: list[ElasticStore] = []
+
+    def opened() -> ElasticStore:
+        stores.append(ElasticStore(es, forest=name, profile=VERIFIED, aging=AGING))
+        return stores[-1]
+
+    try:
+        _assert_verified_follows(opened, drawn, sizes)
+        stores[-1].close()
+        assert not list(Upkeep(es, forest=name).verify())
+    finally:
+        es.options(ignore_status=404).indices.delete(index=name)
 
 
 @given(st.permutations(range(4)))
@@ -204,6 +296,8 @@ def test_a_plan_committed_twice_is_the_same_as_once(order: list[int]) -> None:
             super().commit(plan)
 
     batch = [Arrival(f"{1 << bit:016x}", 0) for bit in order]
-    for store, model in ((MemoryStore(aging=AGING), Model(AGING)), (Twice(aging=AGING), Model(AGING))):
+    for store, model in (
+        (make(aging=AGING, relation=relation_of(CLASSIC)), Model(AGING)) for make in (MemoryStore, Twice)
+    ):
         assert_follows_model(store, model, batch)
         assert_follows_model(store, model, batch)

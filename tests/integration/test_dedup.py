@@ -29,7 +29,7 @@ from esdedup.elastic.client import connect
 from esdedup.elastic.forest_index import ForestIndex
 from esdedup.elastic.lease import LEASE_ID, Lease
 from esdedup.elastic.store import ElasticStore
-from esdedup.forest import Aging, Forest, Kind
+from esdedup.forest import Aging, Forest, Kind, relation_of
 from esdedup.forest.memory import MemoryStore
 from esdedup.profile import CLASSIC
 from tests.arrivals import AGING, NOW_MS, Arrival, as_batch
@@ -451,7 +451,7 @@ def test_many_leaves_that_expire_at_many_times(es: Elasticsearch, index_name: Na
     ends = [Arrival(between, 4_095), Arrival(f"{0b111 << 21:016x}", 4_096)]
     answers = []
     for store in (
-        MemoryStore(aging=aging),
+        MemoryStore(aging=aging, relation=relation_of(CLASSIC)),
         ElasticStore(es, forest=index_name("forest"), profile=CLASSIC, aging=aging),
     ):
         forest = Forest(store)

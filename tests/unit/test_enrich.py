@@ -20,10 +20,9 @@ def enrich(action: Any, assignment: Assignment = JOINED, fields: Fields = FIELDS
     return enriched(
         candidate(action, fields),
         assignment,
+        {"fingerprint": "f" * 16, "bands": ["0aa"]},
         fields=fields,
         profile="classic-1",
-        fingerprint="f" * 16,
-        bands=["0aa"],
     )
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup.characters import normal_form
-from esdedup.text import count_letters, longest_sentences, normalise
+from esdedup.text import normalise
 
 # Characters whose normal form depends on neighbours, or is no single character, beside plain ones.
 TRICKY = "e\u0301ﬁ㎏…각ᄀ\u1161\u11a8ｶﾞ가\u200b\ud800\x00\x1e\r\n臺后乾ß İ\u0130\u00adＡ，。!\u2028\u0323"
@@ -55,37 +55,6 @@ def test_normalised_text_can_be_written(batch: list[str]) -> None:
 )
 def test_normalise(raw: str, normal: str) -> None:
     assert normalise([raw]) == [normal]
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("短。这一句话比较长一些!也短", "这一句话比较长一些"),
-        ("first wins. equal one. other two", "first wins"),
-        ("pi is 3.14159 and e is 2.718. short.", "pi is 3.14159 and e is 2.718"),
-        ("written by j. smith of the daily news. no.", "written by j. smith of the daily news"),
-        ("a wrapped\nline of english text\ngoes on. no.", "a wrapped\nline of english text\ngoes on"),
-        ("a headline of words\n\nthen a text that is longer", "then a text that is longer"),
-        ("中文标题没有句号\n正文也没有句号但是更长", "正文也没有句号但是更长"),
-        ("!!! ??? ...", ""),
-        ("", ""),
-    ],
-)
-def test_longest_sentence(text: str, sentence: str) -> None:
-    found, _ = longest_sentences([text], max_length=100)
-    assert found[0].strip() == sentence
-
-
-@given(st.lists(st.text(st.sampled_from("ab1。. \n中!"), max_size=20), max_size=6))
-def test_sentences_do_not_depend_on_the_batch(batch: list[str]) -> None:
-    sentences, letters = longest_sentences(batch, max_length=5)
-    alone = [longest_sentences([text], max_length=5) for text in batch]
-    assert sentences == [each[0] for each, _ in alone]
-    assert letters.tolist() == [int(each[0]) for _, each in alone]
-    assert (
-        letters.tolist() == [sum(map(str.isalnum, text)) for text in batch] == count_letters(batch).tolist()
-    )
-    assert all(len(sentence) <= 5 for sentence in sentences)
 
 
 @pytest.mark.parametrize("part", ["<!--", "<script ", "<style>", "<a", "<p ", "&", "&#x", "</script ", "<"])

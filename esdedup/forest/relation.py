@@ -1,0 +1,148 @@
+"""What a profile says of two signatures: which are near, and which may stand in one tree."""
+
+from typing import Any, Protocol
+
+import mmh3
+import numpy as np
+import numpy.typing as npt
+
+from esdedup.agreement import SIGNATURE, Agreement
+from esdedup.forest.near import HammingIndex
+from esdedup.forest.sketched import SketchedIndex
+from esdedup.simhash import to_hex
+
+Signatures = npt.NDArray[Any]
+
+
+class NearIndex(Protocol):
+    """Signatures by row, searched by a profile's relation `near`.
+
+    The relation must be symmetric, and equal signatures must be near.
+    """
+
+    def __len__(self) -> int: ...
+
+    @property
+    def size_bytes(self) -> int:
+        """The memory that the index takes."""
+
+    def add(self, signatures: Signatures) -> None:
+        """Add signatures; they get the next rows, in their order."""
+
+    def search(self, signatures: Signatures) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Find all pairs that are near.
+
+        Returns:
+            Positions in `signatures` and rows, int64 ``(pairs,)`` each, without repeats, ordered by
+            position, then by row.
+        """
+
+    def signatures(self, rows: npt.NDArray[np.int64]) -> Signatures:
+        """Return what was added, by row."""
+
+
+class Relation(Protocol):
+    """A profile's view of signatures. Pure."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of a signature; its bytes are the same on every machine."""
+
+    def new_index(self) -> NearIndex:
+        """Make an empty index of `near`."""
+
+    def ids(self, signatures: Signatures) -> list[str]:
+        """Name signatures: equal ones, and only those, have equal names."""
+
+    def simhashes(self, signatures: Signatures) -> npt.NDArray[np.uint64]:
+        """Return the simhashes of which two near signatures have two within 3 bits: uint64 ``(n, s)``."""
+
+    def may_join(self, signatures: Signatures, roots: Signatures) -> npt.NDArray[np.bool_]:
+        """Tell which may be in the tree of a root, row by row: all that are near it, and perhaps more."""
+
+
+class ByDistance:
+    """Profiles with one simhash a text: near by distance, and whoever is near may join."""
+
+    dtype = np.dtype("<u8")
+
+    def __init__(self, *, max_distance_bits: int) -> None:
+        """Prepare.
+
+        Args:
+            max_distance_bits: Inclusive, 0 to 3.
+        """
+        self._max_distance_bits = max_distance_bits
+
+    def new_index(self) -> HammingIndex:
+        """Make an empty index."""
+        return HammingIndex(max_distance_bits=self._max_distance_bits)
+
+    def ids(self, signatures: Signatures) -> list[str]:
+        """Write the simhashes in hex."""
+        return to_hex(signatures)
+
+    def simhashes(self, signatures: Signatures) -> npt.NDArray[np.uint64]:
+        """Return what is there already."""
+        return signatures.astype(np.uint64, copy=False)[:, None]
+
+    def may_join(self, signatures: Signatures, roots: Signatures) -> npt.NDArray[np.bool_]:  # noqa: ARG002
+        """Tell that all may."""
+        return np.ones(len(signatures), bool)
+
+
+class ByAgreement:
+    """The profile `verified`: a representative in common, and whole texts that agree."""
+
+    dtype = SIGNATURE
+
+    def __init__(self, *, max_distance_bits: int, agreement: Agreement) -> None:
+        """Prepare.
+
+        Args:
+            max_distance_bits: Of two representatives, inclusive, 0 to 3.
+            agreement: Of two whole texts.
+        """
+        self._max_distance_bits = max_distance_bits
+        self._agreement = agreement
+
+    def new_index(self) -> SketchedIndex:
+        """Make an empty index."""
+        return SketchedIndex(max_distance_bits=self._max_distance_bits, agreement=self._agreement)
+
+    def ids(self, signatures: Signatures) -> list[str]:
+        """Name each by a hash of 128 bits of all that is compared."""
+        size = SIGNATURE.itemsize
+        data = np.ascontiguousarray(signatures).tobytes()
+        return [mmh3.hash_bytes(data[at : at + size]).hex() for at in range(0, len(data), size)]
+
+    def simhashes(self, signatures: Signatures) -> npt.NDArray[np.uint64]:
+        """Return those that represent the texts."""
+        return np.ascontiguousarray(signatures["representatives"], np.uint64)
+
+    def may_join(self, signatures: Signatures, roots: Signatures) -> npt.NDArray[np.bool_]:
+        """Tell which agree with the root, a little less strictly."""
+        return self._agreement.may_join(signatures, roots)
+
+
+class Rules(Protocol):
+    """What decides a relation: a profile, or what a forest says of itself."""
+
+    @property
+    def max_distance_bits(self) -> int:
+        """Between two simhashes, inclusive."""
+
+    @property
+    def agreement(self) -> Agreement | None:
+        """Of two whole texts, None where nobody asks."""
+
+
+def relation_of(rules: Rules) -> Relation:
+    """Return the relation that follows from those rules.
+
+    Raises:
+        SettingError: The distance is more than an index finds.
+    """
+    if rules.agreement is None:
+        return ByDistance(max_distance_bits=rules.max_distance_bits)
+    return ByAgreement(max_distance_bits=rules.max_distance_bits, agreement=rules.agreement)

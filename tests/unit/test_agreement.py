@@ -1,0 +1,84 @@
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from esdedup import SettingError
+from esdedup.agreement import SIGNATURE, Agreement, Comparison
+from esdedup.sketch import BINS
+
+RULES = Agreement()
+
+
+def signature(
+    changed: int = 0, *, letters: int = 10_000, runs: int = 1_000, filled: int = BINS
+) -> np.ndarray:
+    """Make a text whose sketch differs in so many bins from that of another one made here."""
+    codes = np.ones(BINS, np.uint8)
+    codes[:changed] = 2
+    codes[filled:] = 0
+    made = np.zeros(1, SIGNATURE)
+    made["sketch"] = (codes[0::2] << 4 | codes[1::2]).view(">u8").astype(np.uint64)
+    made["letters"], made["runs"] = letters, runs
+    return made
+
+
+def compare(one: np.ndarray, other: np.ndarray) -> Comparison:
+    return Comparison.of(one, other, RULES)
+
+
+def test_the_shorter_the_stricter() -> None:
+    needed = [
+        compare(signature(letters=each), signature()).needed[0] for each in (10, 150, 300, 1_500, 10_000)
+    ]
+    assert needed == pytest.approx([0.75, 0.75, 0.625, 0.525, 0.50375])
+
+
+@pytest.mark.parametrize("letters", [80, 300, 10_000])
+def test_the_threshold_is_inclusive(letters: int) -> None:
+    least = [compare(signature(at, letters=letters), signature(letters=letters)) for at in range(BINS)]
+    for each in least:
+        assert each.agree[0] == (each.resemblance[0] >= each.needed[0])
+        assert each.may_join[0] == (each.resemblance[0] >= each.needed[0] - RULES.root_slack)
+    assert {bool(each.agree[0]) for each in least} == {True, False}
+
+
+def test_a_short_text_may_be_contained_in_another() -> None:
+    # Half of the bins: a resemblance of 0.47, with chance taken off; of 400 runs together 127 shared.
+    half = BINS // 2
+    inside = compare(signature(half, letters=100, runs=130), signature(letters=300, runs=270))
+    assert inside.agree[0]
+    assert inside.contained[0] == pytest.approx(0.976, abs=0.01)
+    assert not compare(signature(half, letters=100, runs=200), signature(letters=300, runs=200)).agree[0]
+    assert not compare(signature(half, letters=100, runs=130), signature(letters=301, runs=270)).agree[0]
+    # One of many parts of a long list.
+    most = BINS - BINS // 5
+    assert not compare(signature(most, letters=50, runs=60), signature(letters=300, runs=340)).agree[0]
+
+
+@given(st.data())
+def test_laws(data: st.DataObject) -> None:
+    def draw() -> np.ndarray:
+        made = np.zeros(1, SIGNATURE)
+        made["sketch"] = [data.draw(st.sampled_from([0, 1, 0x1111, 2**64 - 1, 0xF0F0])) for _ in range(8)]
+        made["letters"] = data.draw(st.sampled_from([6, 100, 300, 301, 5_000]))
+        made["runs"] = data.draw(st.integers(1, 5_000))
+        return made
+
+    one, other = draw(), draw()
+    there, back = compare(one, other), compare(other, one)
+    for field in dataclasses.fields(Comparison):
+        assert getattr(there, field.name) == getattr(back, field.name)
+    assert there.agree <= there.may_join
+    assert 0 <= there.resemblance[0] <= 1
+    assert 0 <= there.contained[0] <= 1
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"number_weight": 0}, {"least_resemblance": 1.1}, {"root_slack": -0.1}, {"short_letters": 0}]
+)
+def test_what_makes_no_sense_is_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(SettingError, match=next(iter(wrong))):
+        Agreement(**wrong)  # type: ignore[arg-type]

@@ -1,0 +1,64 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from esdedup.characters import SEPARATOR, classes, code_points
+from esdedup.sentences import Sentences
+
+texts = st.lists(st.text(st.sampled_from("ab1。. \n中!"), max_size=30), max_size=6)
+
+
+def sentences_of(batch: list[str]) -> Sentences:
+    points = code_points("".join(text + SEPARATOR for text in batch))
+    return Sentences.of(points, classes()[points])
+
+
+def letters(text: str) -> int:
+    return sum(map(str.isalnum, text))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("短。这一句话比较长一些!也短", "这一句话比较长一些"),
+        ("first wins. equal one. other two", "first wins"),
+        ("pi is 3.14159 and e is 2.718. short.", "pi is 3.14159 and e is 2.718"),
+        ("written by j. smith of the daily news. no.", "written by j. smith of the daily news"),
+        ("a wrapped\nline of english text\ngoes on. no.", "a wrapped\nline of english text\ngoes on"),
+        ("a headline of words\n\nthen a text that is longer", "then a text that is longer"),
+        ("中文标题没有句号\n正文也没有句号但是更长", "正文也没有句号但是更长"),
+    ],
+)
+def test_longest_sentence(text: str, sentence: str) -> None:
+    found = sentences_of(["before. it", text, "after"])
+    assert found.string(int(found.longest()[1])).strip() == sentence
+
+
+@pytest.mark.parametrize("text", ["!!! ??? ...", "", "\n\n"])
+def test_a_text_without_letters_has_no_sentence(text: str) -> None:
+    found = sentences_of([text, "one. two", text])
+    assert found.texts.tolist() == [1, 1]
+    assert found.letters_of_texts.tolist() == [0, 6, 0]
+
+
+@given(texts)
+def test_sentences_do_not_depend_on_the_batch(batch: list[str]) -> None:
+    together = sentences_of(batch)
+    alone = [sentences_of([text]) for text in batch]
+    assert [together.string(each, max_length=5) for each in range(len(together.starts))] == [
+        one.string(each, max_length=5) for one in alone for each in range(len(one.starts))
+    ]
+    assert together.letters_of_texts.tolist() == [letters(text) for text in batch]
+
+
+@given(texts)
+def test_the_longest_sentence_of_each_quarter(batch: list[str]) -> None:
+    found = sentences_of(batch)
+    expected = []
+    for text in range(len(batch)):
+        own = [at for at, of in enumerate(found.texts.tolist()) if of == text]
+        for quarter in range(4):
+            part = own[len(own) * quarter // 4 : len(own) * (quarter + 1) // 4]
+            if part:
+                expected.append(max(part, key=lambda at: (letters(found.string(at)), -at)))
+    assert found.longest_of_quarters().tolist() == expected

@@ -1,0 +1,75 @@
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from esdedup.characters import SEPARATOR, classes, code_points
+from esdedup.tokens import LONGEST_RUN_UNITS, Tokens
+
+TOKEN = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_\u2e80-\U0010ffff]+|[\u2e80-\u9fff]")
+texts = st.lists(st.text(st.sampled_from("ab1 2.,:中文。\n"), max_size=25), min_size=1, max_size=5)
+
+
+def tokens_of(batch: list[str]) -> Tokens:
+    points = code_points("".join(text + SEPARATOR for text in batch))
+    return Tokens.of(points, classes()[points])
+
+
+def words(text: str) -> list[str]:
+    return [word for word in TOKEN.findall(text) if word[0].isalnum()]
+
+
+def runs(tokens: list[str], units: int) -> list[tuple[str, ...]]:
+    """Return runs of `units` at least, plainly."""
+    found = []
+    for start in range(len(tokens)):
+        stop, length = start, 0
+        while stop < len(tokens) and length < units:
+            length += 1 if tokens[stop] >= "\u2e80" else 2
+            stop += 1
+        if length >= units or start == 0:
+            found.append(tuple(tokens[start:stop]))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("地铁 7 号线", ["地", "铁", "7", "号", "线"]),
+        ("1,234.5 at 10:30, then 2.", ["1,234.5", "at", "10:30", "then", "2"]),
+        ("iphone15 pro", ["iphone", "15", "pro"]),
+    ],
+)
+def test_tokens(text: str, expected: list[str]) -> None:
+    starts = tokens_of([text]).starts.tolist()[:-1]
+    assert words(text) == expected
+    assert [text[start:].startswith(word) for start, word in zip(starts, expected, strict=True)]
+
+
+@given(texts, st.integers(1, LONGEST_RUN_UNITS))
+def test_runs_are_equal_where_their_tokens_are(batch: list[str], units: int) -> None:
+    tokens = tokens_of(batch)
+    expected = [runs(words(text), units) for text in batch]
+    present = np.array([at for at, each in enumerate(expected) if each], np.int64)
+    found = tokens.runs(units=units, starts=tokens.starts_of_texts[present], stops=tokens.ends[present])
+    assert found.counts.tolist() == [len(expected[at]) for at in present.tolist()]
+    flat = [run for each in expected for run in each]
+    by_hash = dict(zip(found.hashes.tolist(), flat, strict=True))
+    assert [by_hash[each] for each in found.hashes.tolist()] == flat
+    assert len(set(flat)) == len(by_hash)
+    assert tokens.have_number(found).tolist() == [any(word[0].isdigit() for word in run) for run in flat]
+
+
+@given(texts)
+def test_a_hash_does_not_depend_on_the_place(batch: list[str]) -> None:
+    def hashes(each: list[str]) -> list[list[int]]:
+        tokens = tokens_of(each)
+        present = np.flatnonzero(tokens.ends > tokens.starts_of_texts)
+        found = tokens.runs(units=2, starts=tokens.starts_of_texts[present], stops=tokens.ends[present])
+        return [part.tolist() for part in np.split(found.hashes, found.counts.cumsum()[:-1])]
+
+    with_words = [text for text in batch if words(text)]
+    if with_words:
+        assert hashes(batch) == [hashes([text])[0] for text in with_words]

@@ -26,7 +26,7 @@ from esdedup.errors import (
     SettingError,
 )
 from esdedup.fields import Fields
-from esdedup.profile import CLASSIC, KEYWORDS, PROFILES, Profile, get_profile
+from esdedup.profile import CLASSIC, KEYWORDS, PROFILES, VERIFIED, Profile, get_profile
 from esdedup.results import Article, Page, Row, SimilarPage
 from esdedup.upkeep import Breach, BreachKind, Expired, Stats, Upkeep
 from esdedup.words import Tf, TfIdf, WordTable
@@ -61,6 +61,7 @@ __all__ = [
     "Tf",
     "TfIdf",
     "Upkeep",
+    "VERIFIED",
     "WordTable",
     "get_profile",
 ]

@@ -66,7 +66,13 @@ class Profile:
     def with_changes(
         self, *, keyword_count: int | None = None, weighting: Weighting | None = None
     ) -> "Profile":
-        """Return the profile with another number of keywords, or another weighting."""
+        """Return the profile with another number of keywords, or another weighting.
+
+        Raises:
+            SettingError: The profile has no words to weigh.
+        """
+        if weighting is not None and self.agreement is not None:
+            raise SettingError(f"the profile {self.name} does not weigh words")
         return dataclasses.replace(
             self,
             keyword_count=self.keyword_count if keyword_count is None else keyword_count,

@@ -51,7 +51,7 @@ def index(
     json: options.Json = False,
     profile: options.ProfileName = options.DEFAULT_PROFILE,
     keywords: options.KeywordCount = None,
-    weights: options.Weights = "tf-idf",
+    weights: options.Weights = None,
     retention_days: options.RetentionDays = None,
     forest: options.ForestName = "esdedup-forest",
     wait: options.Wait = 0.0,

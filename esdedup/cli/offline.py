@@ -33,7 +33,7 @@ def cluster(
     ] = None,
     profile: options.ProfileName = options.DEFAULT_PROFILE,
     keywords: options.KeywordCount = None,
-    weights: options.Weights = "tf-idf",
+    weights: options.Weights = None,
     time_field: Annotated[
         str | None,
         typer.Option("--time-field", help="Take time from this field; without it nothing expires."),
@@ -82,7 +82,7 @@ def fingerprint(
     json: options.Json = False,
     profile: options.ProfileName = options.DEFAULT_PROFILE,
     keywords: options.KeywordCount = None,
-    weights: options.Weights = "tf-idf",
+    weights: options.Weights = None,
 ) -> None:
     """Show the fingerprint of a text on standard input, and what it comes from.
 

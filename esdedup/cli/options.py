@@ -77,10 +77,11 @@ KeywordCount = Annotated[
     ),
 ]
 Weights = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--weights",
-        help="tf-idf, tf, or a JSON file with an object of words and their weights.",
+        help="Of classic and keywords: tf-idf (if not given), tf, or a JSON file with an object of words "
+        "and their weights.",
         rich_help_panel=_FINGERPRINT,
     ),
 ]
@@ -106,12 +107,15 @@ def client(url: str, api_key: str | None, ca_certs: Path | None) -> Elasticsearc
     return connect(url, api_key=api_key, ca_certs=ca_certs)
 
 
-def profile(name: str, keyword_count: int | None, weights: str) -> Profile:
+def profile(name: str, keyword_count: int | None, weights: str | None) -> Profile:
     """Return the profile that the options describe."""
     chosen = get_profile(name)
     if keyword_count is not None and chosen.source != "keywords":
         raise SettingError(f"--keywords goes with the profile keywords, not with {name}")
-    return chosen.with_changes(keyword_count=keyword_count, weighting=_weighting(weights))
+    if weights is not None and chosen.agreement is not None:
+        raise SettingError(f"--weights goes with the profiles classic and keywords, not with {name}")
+    weighting = None if weights is None else _weighting(weights)
+    return chosen.with_changes(keyword_count=keyword_count, weighting=weighting)
 
 
 def retention(days: float | None) -> timedelta | None:

@@ -95,11 +95,18 @@ def test_fingerprint(run: Run) -> None:
     text = b"Short one. The ferry line has ordered four electric ships for its crossing."
     result = run("fingerprint", "--json", stdin=text)
     shown = result.json
-    assert shown["passage"] == "the ferry line has ordered four electric ships for its crossing."[:-1]
+    sentences = ["short one", "the ferry line has ordered four electric ships for its crossing"]
+    assert shown["passages"] == sentences
+    assert len(shown["fingerprint"]) == 32
+    # Two sentences, and two samples of the wording.
+    assert len(shown["simhashes"]) == 4
+    assert len(shown["bands"]) == 40
+    shown = run("fingerprint", "--json", "--profile", "classic", stdin=text).json
+    assert shown["passages"] == sentences[1:]
     assert len(shown["fingerprint"]) == 16
     assert len(shown["bands"]) == 10
     assert {feature["word"] for feature in shown["features"]} >= {"ferry", "electric"}
-    people = run("fingerprint", stdin=text)
+    people = run("fingerprint", "--profile", "classic", stdin=text)
     assert people.code == 0
     assert shown["fingerprint"] in people.out
     assert shown["bands"][0] in people.out
@@ -114,7 +121,8 @@ def test_fingerprint_of_what_has_none(run: Run, text: bytes) -> None:
 
 def test_weights_of_ones_own(run: Run, tmp_path: Path) -> None:
     (tmp_path / "weights.json").write_text('{"ferry": 3, "ships": 2}')
-    shown = run("fingerprint", "--json", "--weights", "weights.json", stdin=b"the ferry has ships").json
+    options = ("--json", "--profile", "classic", "--weights", "weights.json")
+    shown = run("fingerprint", *options, stdin=b"the ferry has ships").json
     assert [(each["word"], each["weight"]) for each in shown["features"]] == [("ferry", 3.0), ("ships", 2.0)]
     assert shown["profile"] != "classic-1"
 
@@ -126,7 +134,8 @@ def test_weights_of_ones_own(run: Run, tmp_path: Path) -> None:
         (["cluster", "-", "--profile", "nonsense"], "no profile 'nonsense'"),
         (["cluster", "-", "--keywords", "5"], "--keywords goes with"),
         (["cluster", "-", "--profile", "keywords", "--keywords", "0"], "keyword_count"),
-        (["cluster", "-", "--weights", "none.json"], "neither tf-idf nor tf"),
+        (["cluster", "-", "--weights", "tf"], "--weights goes with"),
+        (["cluster", "-", "--profile", "classic", "--weights", "none.json"], "neither tf-idf nor tf"),
         (["cluster", "-", "--output", "no/such/dir"], "cannot write"),
         (["cluster"], "FILE"),
         (["nonsense"], "nonsense"),

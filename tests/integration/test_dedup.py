@@ -236,7 +236,7 @@ def test_another_profile_is_refused(es: Elasticsearch, index_name: Names) -> Non
     with Dedup(es, forest=forest) as dedup:
         dedup.setup(index)
         list(dedup.enrich([{"_index": index, "_id": "1", "text": TEXT}]))
-    with pytest.raises(ForestMismatch, match=r"classic-1.*keywords-1"):
+    with pytest.raises(ForestMismatch, match=r"verified-1.*keywords-1"):
         list(Dedup(es, forest=forest, profile=KEYWORDS).enrich([{"_index": index, "_id": "1", "text": TEXT}]))
 
 

@@ -3,6 +3,7 @@ import warnings
 from collections.abc import Callable
 from pathlib import Path
 
+import mmh3
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from esdedup import CLASSIC, KEYWORDS, PROFILES, SettingError, Tf, WordTable, get_profile, sample
 from esdedup.fingerprint import Fingerprinter
 from esdedup.forest import relation_of
+from esdedup.profile import VERIFIED
 from esdedup.simhash import simhash
 from esdedup.text import normalise
 from esdedup.words import WEIGHT_SCALE, cut
@@ -32,12 +34,14 @@ def names(fingerprinter: Fingerprinter, texts: list[str]) -> list[str | None]:
 @pytest.mark.parametrize(
     ("profile", "text", "fingerprint"),
     [
+        ("verified", ZH, "d7892381a47437e134104acc8db047a1"),
+        ("verified", EN, "3969c5be02f0a525ddea77cd688d486d"),
         ("classic", ZH, "f8ecc0f1a8e9d775"),
         ("classic", EN, "f3c8460383427068"),
         ("keywords", ZH, "f83440b36a618f6d"),
         ("keywords", EN, "639a6206834040ca"),
     ],
-    ids=["classic-zh", "classic-en", "keywords-zh", "keywords-en"],
+    ids=["verified-zh", "verified-en", "classic-zh", "classic-en", "keywords-zh", "keywords-en"],
 )
 def test_golden_vectors(profile: str, text: str, fingerprint: str) -> None:
     """A change here is a change of bits: every index made before no longer compares."""
@@ -46,6 +50,8 @@ def test_golden_vectors(profile: str, text: str, fingerprint: str) -> None:
 
 def test_golden_vector_of_the_sample_corpus() -> None:
     texts = [article["text"] for article in sample.articles()]
+    sketched = Fingerprinter(VERIFIED).fingerprint(texts).signatures.tobytes()
+    assert mmh3.hash_bytes(sketched).hex() == "5ec1848ac2dd65b2099fb94c3cb044a1"
     for profile, expected in (("classic", "4a1ce1ed491ae526"), ("keywords", "03208d6fb957ea6d")):
         bits = Fingerprinter(get_profile(profile)).fingerprint(texts).signatures
         assert (
@@ -71,7 +77,8 @@ def test_texts_that_tell_nothing_have_none(profile: object, text: str) -> None:
     "text", ["a" * 1_000_000, "好" * 1_000_000, "x\x00" * 100, "\ud800text that is long enough"]
 )
 def test_odd_texts_have_one(text: str) -> None:
-    assert one(Fingerprinter(CLASSIC), text) is not None
+    for profile in PROFILES.values():
+        assert one(Fingerprinter(profile), text) is not None
 
 
 def test_traditional_and_simplified_full_and_half_width_meet() -> None:

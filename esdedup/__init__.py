@@ -35,6 +35,7 @@ __all__ = [
     "CLASSIC",
     "KEYWORDS",
     "PROFILES",
+    "VERIFIED",
     "Article",
     "ArticleNotFound",
     "ArticleRejected",
@@ -61,7 +62,6 @@ __all__ = [
     "Tf",
     "TfIdf",
     "Upkeep",
-    "VERIFIED",
     "WordTable",
     "get_profile",
 ]

@@ -65,7 +65,10 @@ class SketchedIndex:
         """
         own, simhashes = _distinct(signatures)
         queries, found = self._representatives.search(simhashes)
-        pairs = np.unique(own[queries].astype(np.uint64) << _ROW_BITS | self._rows[found])
+        pairs = own[queries].astype(np.uint64) << _ROW_BITS | self._rows[found]
+        # np.unique would hash them, slowly, since they are alike.
+        pairs.sort()
+        pairs = pairs[np.diff(pairs, prepend=~pairs[:1]) != 0]
         positions, rows = (pairs >> _ROW_BITS).astype(np.int64), (pairs & _ROW).astype(np.int64)
         agree = np.zeros(len(pairs), bool)
         for first in range(0, len(pairs), _COMPARED_AT_ONCE):

@@ -174,6 +174,7 @@ def _work(job: Job, tell: Connection) -> None:
             Dedup(
                 client,
                 forest=job.forest,
+                profile=CLASSIC,
                 batch_size=job.batch_size,
                 wait_s=job.wait_s,
                 lease_ttl_s=job.lease_ttl_s,

@@ -33,7 +33,7 @@ def articles(count: int, *, seed: int = 3) -> Iterator[dict[str, Any]]:
 
 
 def expected(stream: Iterable[dict[str, Any]]) -> tuple[dict[str, str | None], dict[str, str]]:
-    """Return the root of each article, and of each node, as a forest in memory has them."""
+    """Return the root of each article, and of each node, as a forest of `classic` in memory has them."""
     each = list(stream)
     found = Fingerprinter(CLASSIC).fingerprint([article["text"] for article in each])
     relation = relation_of(CLASSIC)

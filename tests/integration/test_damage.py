@@ -5,11 +5,13 @@ from collections.abc import Callable
 import pytest
 from elasticsearch import Elasticsearch
 
-from esdedup import CLASSIC, BreachKind, Dedup, Profile, Upkeep
+from esdedup import CLASSIC, VERIFIED, BreachKind, Dedup, Profile, Upkeep
+from esdedup.elastic.forest_index import ForestIndex
 from esdedup.elastic.nodes import StoredNode
 from tests.forests import (
     ARTICLES,
     DAY_MS,
+    Names,
     a_leaf,
     assert_rearrivals_are_known,
     classic_node,
@@ -115,8 +117,14 @@ DAMAGES = {
 }
 
 
-@pytest.mark.parametrize("profile", [CLASSIC], ids=lambda profile: profile.name)
-@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize(
+    ("damage", "profile"),
+    [
+        *((damage, CLASSIC) for damage in DAMAGES),
+        *((damage, VERIFIED) for damage in (root_gone, wrong_keys, tree_torn_apart)),
+    ],
+    ids=lambda each: each.name if isinstance(each, Profile) else each.__name__,
+)
 def test_damage_is_found_and_mended(
     es: Elasticsearch, fed: tuple[str, str], profile: Profile, damage: Callable[..., None]
 ) -> None:
@@ -185,3 +193,23 @@ def test_a_leaf_far_from_all_of_its_tree(es: Elasticsearch, fed: tuple[str, str]
     write(es, forest, classic_node("0123456789abcdef", root.id, seq=20_000, ms=root.seen_ms))
     assert kinds(Upkeep(es, forest=forest), index) == {BreachKind.NOTHING_NEAR}
     assert other.is_root
+
+
+def test_a_root_made_again_of_a_leaf_is_not_taken_for_near_to_others(
+    es: Elasticsearch, index_name: Names
+) -> None:
+    """The leaf lay between two roots, and had chosen the earlier one."""
+    forest = index_name("forest")
+    ForestIndex.open(es, forest, profile=CLASSIC)
+    lost, other, leaf = (f"{simhash:016x}" for simhash in (0b111, 0b111 << 16, 0))
+    tree = [(other, other, 2), (leaf, lost, 3)]
+    write(es, forest, *(classic_node(node_id, root, seq=seq, ms=DAY_MS) for node_id, root, seq in tree))
+    upkeep = Upkeep(es, forest=forest)
+    assert upkeep.repair() == {BreachKind.ROOT_GONE: 1}
+    assert list(upkeep.verify()) == []
+    assert upkeep.repair().total() == 0
+    assert {node.id: node.root for node in nodes(es, forest).values()} == {
+        lost: lost,
+        other: other,
+        leaf: lost,
+    }

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch
 
-from esdedup import CLASSIC, VERIFIED, Dedup, ForestError, ForestMismatch, Profile, Upkeep
+from esdedup import CLASSIC, VERIFIED, Dedup, ForestError, ForestMismatch, Profile, Upkeep, sample
 from esdedup.elastic.nodes import StoredNode
 from esdedup.elastic.owned import OwnedForest
-from tests.forests import ARTICLES, a_leaf, assert_rearrivals_are_known, nodes, roots
+from tests import stream
+from tests.forests import ARTICLES, Names, a_leaf, assert_rearrivals_are_known, feed, nodes, roots
 
 
 @pytest.mark.parametrize("profile", [CLASSIC, VERIFIED], ids=lambda profile: profile.name)
@@ -22,6 +23,23 @@ def test_rebuilding_keeps_every_root(es: Elasticsearch, fed: tuple[str, str], pr
     assert list(upkeep.verify([index])) == []
     assert roots(es, index) == before
     assert_rearrivals_are_known(es, index, forest, profile)
+
+
+def test_rebuilt_in_the_middle_of_a_stream_it_goes_on_as_if_nothing_had_been(
+    es: Elasticsearch, index_name: Names
+) -> None:
+    index, forest = index_name("articles"), index_name("forest")
+    with Dedup(es, forest=forest, profile=VERIFIED) as dedup:
+        dedup.setup(index)
+    middle = len(ARTICLES) // 2
+    for part in (ARTICLES[:middle], ARTICLES[middle:]):
+        with Dedup(es, forest=forest, profile=VERIFIED, batch_size=50) as dedup:
+            feed(es, dedup, index, part)
+        es.indices.delete(index=forest)
+        Upkeep(es, forest=forest).rebuild([index])
+    found = stream.indexed(es, index), stream.nodes(es, forest)
+    assert found == stream.expected(sample.articles(), VERIFIED)
+    assert list(Upkeep(es, forest=forest).verify([index])) == []
 
 
 @pytest.mark.parametrize("profile", [CLASSIC, VERIFIED], ids=lambda profile: profile.name)

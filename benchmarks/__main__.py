@@ -9,9 +9,12 @@ from benchmarks import elastic, in_memory, memory, rows
 
 _TABLES = {
     "forest": in_memory.forest,
+    "forest-verified": in_memory.forest_verified,
     "memory": memory.memory,
+    "memory-verified": memory.memory_verified,
     "growth": in_memory.growth,
     "elastic": elastic.elastic,
+    "elastic-verified": elastic.elastic_verified,
 }
 
 

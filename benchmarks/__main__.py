@@ -5,9 +5,11 @@ from typing import Annotated
 
 import typer
 
-from benchmarks import elastic, in_memory, memory, rows
+from benchmarks import elastic, fingerprint, in_memory, memory, rows
 
 _TABLES = {
+    # First those that need real articles: where there are none, that shows at once.
+    "fingerprint": fingerprint.fingerprint,
     "forest": in_memory.forest,
     "forest-verified": in_memory.forest_verified,
     "memory": memory.memory,

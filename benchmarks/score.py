@@ -96,7 +96,9 @@ def _groups(count: int, pairs: list[tuple[int, int]]) -> npt.NDArray[np.int64]:
         return cluster
 
     for one, other in pairs:
-        parents[first_of(one)] = first_of(other)
+        # The lower number, in whatever order pairs come: the same draws in every run.
+        lower, higher = sorted((first_of(one), first_of(other)))
+        parents[higher] = lower
     return np.array([first_of(cluster) for cluster in range(count)])
 
 

@@ -25,16 +25,18 @@ from esdedup.errors import (
     ServerUnavailable,
     SettingError,
 )
+from esdedup.explanation import Explanation, explain
 from esdedup.fields import Fields
 from esdedup.profile import CLASSIC, KEYWORDS, PROFILES, VERIFIED, Profile, get_profile
 from esdedup.results import Article, Page, Row, SimilarPage
-from esdedup.upkeep import Breach, BreachKind, Expired, Stats, Upkeep
+from esdedup.upkeep import Breach, BreachKind, Expired, IndexedExplanation, Stats, Upkeep
 from esdedup.words import Tf, TfIdf, WordTable
 
 __all__ = [
     "CLASSIC",
     "KEYWORDS",
     "PROFILES",
+    "VERIFIED",
     "Article",
     "ArticleNotFound",
     "ArticleRejected",
@@ -43,12 +45,14 @@ __all__ = [
     "Dedup",
     "EsdedupError",
     "Expired",
+    "Explanation",
     "Fields",
     "ForestBusy",
     "ForestError",
     "ForestLost",
     "ForestMismatch",
     "IndexNotReady",
+    "IndexedExplanation",
     "NodeError",
     "Page",
     "Profile",
@@ -61,7 +65,7 @@ __all__ = [
     "Tf",
     "TfIdf",
     "Upkeep",
-    "VERIFIED",
     "WordTable",
+    "explain",
     "get_profile",
 ]

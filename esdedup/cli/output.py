@@ -11,6 +11,7 @@ import rich.box
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 from rich.progress import (
     BarColumn,
     DownloadColumn,
@@ -33,6 +34,7 @@ from esdedup.upkeep import Stats
 _WIDTH_WITHOUT_TERMINAL = 120
 _SOURCE_WIDTH = 20
 _MIN_TITLE_WIDTH = 12
+_LONGEST_PASSAGE = 160
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -163,6 +165,30 @@ def print_stats(forest: str, stats: Stats) -> None:
         screen.print(table)
 
 
+def print_stage(screen: Console, title: str, lines: Sequence[tuple[str, ...]]) -> None:
+    """Print a heading, and lines of cells, all as many; the last one is wrapped where it is long."""
+    rows = [[escape(cell) for cell in line] for line in lines]
+    table = Table.grid(padding=(0, 2))
+    for _ in rows[0][1:]:
+        table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    screen.print(f"[bold]{escape(title)}[/bold]")
+    screen.print(Padding(table, (0, 0, 1, 2), expand=False))
+
+
+def printable(text: object) -> str:
+    """Return a text with a space for whatever would move the cursor."""
+    return "".join(each if each.isprintable() else " " for each in str(text))
+
+
+def passage(text: str) -> str:
+    """Return a piece of an article on one line, without the end of a long one."""
+    line = " ".join(printable(text).split())
+    return f"{line[:_LONGEST_PASSAGE]}…" if len(line) > _LONGEST_PASSAGE else line
+
+
 def print_page(page: Page) -> None:
     """Print a page of the list as a table."""
     screen = console()
@@ -216,9 +242,7 @@ def _article_cells(article: Article) -> tuple[str, ...]:
     sources = article.source if isinstance(article.source, list) else [article.source]
     source = ", ".join(str(each) for each in sources if each is not None)
     cells = (_moment(article.published_at), source, article.title or "", article.id)
-    return tuple(
-        escape("".join(character if character.isprintable() else " " for character in cell)) for cell in cells
-    )
+    return tuple(escape(printable(cell)) for cell in cells)
 
 
 def _moment(published_at: object) -> str:

@@ -17,7 +17,6 @@ Indices = Annotated[
     list[str],
     typer.Option("--index", help="Index of articles, alias or pattern; may be repeated.", show_default=False),
 ]
-DedupField = Annotated[str, typer.Option("--dedup-field", help="The object that esdedup wrote.")]
 
 
 def stats(
@@ -69,7 +68,7 @@ def verify(
     ] = False,
     json: options.Json = False,
     wait: options.Wait = 0.0,
-    dedup_field: DedupField = "dedup",
+    dedup_field: options.DedupField = "dedup",
     url: options.Url = options.DEFAULT_URL,
     api_key: options.ApiKey = None,
     ca_certs: options.CaCerts = None,
@@ -128,7 +127,7 @@ def rebuild(
         ),
     ] = None,
     wait: options.Wait = 0.0,
-    dedup_field: DedupField = "dedup",
+    dedup_field: options.DedupField = "dedup",
     url: options.Url = options.DEFAULT_URL,
     api_key: options.ApiKey = None,
     ca_certs: options.CaCerts = None,

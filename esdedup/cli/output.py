@@ -29,7 +29,6 @@ from rich.table import Table
 from esdedup.errors import ArticleRejected
 from esdedup.fields import time_ms
 from esdedup.results import Article, Page, SimilarPage
-from esdedup.upkeep import Stats
 
 _WIDTH_WITHOUT_TERMINAL = 120
 _SOURCE_WIDTH = 20
@@ -130,39 +129,6 @@ def print_counts(title: str, counts: dict[str, Any]) -> None:
     # A table would break its title at its own width.
     screen.print(f"[italic]{escape(title)}[/italic]")
     screen.print(table)
-
-
-def print_stats(forest: str, stats: Stats) -> None:
-    """Print a forest in figures as tables."""
-    screen = console()
-    screen.print(
-        f"{forest}, profile {stats.profile}: {stats.nodes:,} nodes in {stats.trees:,} trees after "
-        f"{stats.seq:,} arrivals"
-    )
-    screen.print(
-        f"{stats.size_bytes / 1e6:,.1f} MB on disk, {stats.bytes_a_node:,} bytes a node; "
-        f"{stats.expired:,} have expired and can be deleted"
-    )
-    growth = "" if stats.growth_7_days is None else f", {stats.growth_7_days:+.1%} in its last 7 days"
-    screen.print(f"its time is {stats.time or 'not known'}, nodes live {stats.retention_days:g} days{growth}")
-    days = [(each.day, each.made, each.last_needed) for each in stats.days]
-    screen.print(f"a key that an article looks up has {stats.nodes_a_key:,} nodes on average\n")
-    for title, names, rows in (
-        ("trees by leaves", ("leaves", "trees"), stats.trees_by_leaves.items()),
-        ("largest clusters", ("root", "leaves"), [(each.root, each.leaves) for each in stats.largest]),
-        ("fullest keys", ("key", "nodes"), [(each.key, each.nodes) for each in stats.fullest_keys]),
-        (
-            "nodes by day",
-            ("day", "made", "last needed"),
-            days,
-        ),
-    ):
-        table = Table(title=title, title_justify="left", box=rich.box.SIMPLE_HEAD, pad_edge=False)
-        for at, name in enumerate(names):
-            table.add_column(name, justify="right" if at else "left")
-        for row in rows:
-            table.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
-        screen.print(table)
 
 
 def print_stage(screen: Console, title: str, lines: Sequence[tuple[str, ...]]) -> None:

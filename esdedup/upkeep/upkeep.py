@@ -100,14 +100,19 @@ class Upkeep:
         explainer = IndexExplainer(texts, forest, Explainer(profile or profile_of((one, other))))
         return explainer.explain(one, other, forest=self._forest, forest_missing=missing)
 
-    def stats(self) -> Stats:
+    def stats(self, indices: Sequence[str] = ()) -> Stats:
         """Return the forest in figures.
+
+        Args:
+            indices: Of its articles, from which sentences are read that very many nodes share.
 
         Raises:
             ForestError: There is no such forest.
+            IndexNotReady: An index is missing, or lacks the fields.
         """
         index = ForestIndex.find(self._client, self._forest)
-        return stats(index, self._aging(index))
+        texts = Texts(self._client, indices=indices, fields=self._fields) if indices else None
+        return stats(index, self._aging(index), texts)
 
     def expire(self, *, dry_run: bool = False, on_progress: OnProgress = lambda _: None) -> Expired:
         """Delete the nodes that have expired: they take no part in anything any more.

@@ -16,9 +16,12 @@ SIGNATURE = np.dtype(
         # where it has too few words, the first sentence again.
         ("representatives", "<u8", (REPRESENTATIVES,)),
         ("sketch", "<u8", (WORDS,)),
-        # How many runs of tokens the sketch is of, with their weights.
-        ("runs", "<u4"),
         ("letters", "<u4"),
+        # How many runs of tokens the sketch is of, with their weights; no more than fit.
+        ("runs", "<u2"),
+        # Of a node: a bit, the lowest for the first, for each representative that it is listed under.
+        ("listed", "u1"),
+        ("unused", "u1"),
     ]
 )
 """What `verified` keeps of a text, 104 bytes."""
@@ -53,6 +56,8 @@ class Agreement:
     contained_letters: int = 300
     # ... and resemble each other by so much (inclusive): one is not many times the other.
     contained_resemblance: float = 0.25
+    # When so many nodes made within the retention are listed under one representative, no more are.
+    crowd_size: int = 64
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):

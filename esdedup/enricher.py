@@ -115,20 +115,19 @@ class Enricher:
                 root,
                 f"{leaves:,}",
             )
-        return list(zip(assignments, self._labels(arrivals), strict=True))
+        return list(zip(assignments, self._labels(arrivals, assignments), strict=True))
 
-    def _labels(self, arrivals: Arrivals) -> Iterator[dict[str, Any]]:
+    def _labels(self, arrivals: Arrivals, assignments: Iterable[Assignment]) -> Iterator[dict[str, Any]]:
         """Yield of each arrival what its article keeps of its fingerprint."""
-        simhashes = self._relation.simhashes(arrivals.signatures)
-        terms = self._profile.layout.terms(simhashes.ravel())
-        per_article = simhashes.shape[1]
-        for at, (node_id, signature) in enumerate(zip(arrivals.ids, arrivals.signatures, strict=True)):
-            own = terms[at * per_article : (at + 1) * per_article]
+        is_own = self._relation.are_distinct(arrivals.signatures)
+        terms = iter(self._profile.layout.terms(self._relation.simhashes(arrivals.signatures)[is_own]))
+        for node_id, assignment, count in zip(
+            arrivals.ids, assignments, is_own.sum(axis=1).tolist(), strict=True
+        ):
             yield {
                 "fingerprint": node_id,
-                "signature": base64.b64encode(signature.tobytes()).decode(),
-                # Where sentences are fewer, some stand there twice.
-                "bands": list(dict.fromkeys(itertools.chain.from_iterable(own))),
+                "signature": base64.b64encode(assignment.signature).decode(),
+                "bands": list(itertools.chain.from_iterable(itertools.islice(terms, count))),
             }
 
 

@@ -21,6 +21,7 @@ from esdedup.words import WEIGHT_SCALE, Vocabulary, cut
 _TEXTS_AT_ONCE = 64
 # Two characters of Chinese, or one word: it survives small edits best.
 _SENTENCE_RUN_UNITS = 2
+_MOST_RUNS = np.iinfo(SIGNATURE["runs"]).max
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -132,7 +133,8 @@ class Fingerprinter:
         )
         signatures["letters"] = letters[present]
         sketched = sketch(runs, tokens.have_number(runs), number_weight=agreement.number_weight)
-        signatures["sketch"], signatures["runs"] = sketched.sketches, sketched.runs
+        signatures["sketch"] = sketched.sketches
+        signatures["runs"] = np.minimum(sketched.runs, _MOST_RUNS)
         chosen = sentences.longest_of_quarters()
         hashes = self._sentence_hashes(sentences, chosen, tokens)
         texts_of_chosen = sentences.texts[chosen]

@@ -1,6 +1,7 @@
 """Arrivals that meet often: near each other, between several roots, at the edge of expiry."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -47,7 +48,7 @@ ordered_arrivals = st.builds(
 batch_sizes = st.lists(st.integers(1, 20), min_size=1, max_size=10)
 
 
-def batches(all_arrivals: list[Arrival], sizes: list[int]) -> list[list[Arrival]]:
+def batches(all_arrivals: list[Any], sizes: list[int]) -> list[list[Any]]:
     """Cut arrivals into batches of those sizes, again and again."""
     cut, at = [], 0
     while at < len(all_arrivals):

@@ -17,6 +17,8 @@ class ModelNode:
     root: str
     seq: int
     seen: int
+    made: int
+    listed: set[int] = dataclasses.field(default_factory=set)
 
 
 class Model:
@@ -25,10 +27,14 @@ class Model:
         aging: Aging,
         near: Pairwise = lambda one, other: distance(one, other) <= 3,
         may_join: Pairwise = lambda text, root: True,
+        representatives: Callable[[str], list[int]] = lambda text: [int(text, 16)],
+        crowd_size: int = 2**31,
     ) -> None:
         self.aging = aging
         self.near = near
         self.may_join = may_join
+        self.representatives = representatives
+        self.crowd_size = crowd_size
         self.nodes: dict[str, ModelNode] = {}
         self.seq = 0
         self.time = NO_TIME
@@ -48,7 +54,9 @@ class Model:
             kind = "known"
         else:
             near = [
-                other for other in self.nodes.values() if self.lives(other) and self.near(other.id, node_id)
+                other
+                for other in self.nodes.values()
+                if self.lives(other) and self.near(other.id, node_id) and self.is_listed_for(other, node_id)
             ]
             roots = {other.root for other in near if self.may_join(node_id, other.root)}
             if not roots:
@@ -56,16 +64,34 @@ class Model:
             else:
                 kind = "joined"
                 root = min(roots, key=lambda each: (-self.live_leaves(each), self.nodes[each].seq))
-            node = self.nodes[node_id] = ModelNode(node_id, root, self.seq, NO_TIME)
+            node = ModelNode(node_id, root, self.seq, NO_TIME, self.rounded())
+            self.list_under(node)
+            self.nodes[node_id] = node
         for refreshed in (node, self.nodes[node.root]):
             refreshed.seen = max(refreshed.seen, self.rounded())
         return kind, node.root, self.seq, self.time
 
+    def is_listed_for(self, node: ModelNode, text: str) -> bool:
+        return any(
+            (one ^ other).bit_count() <= 3 for one in node.listed for other in self.representatives(text)
+        )
+
+    def list_under(self, node: ModelNode) -> None:
+        for value in set(self.representatives(node.id)):
+            carriers = [
+                other for other in self.nodes.values() if value in other.listed and self.lasts(other.made)
+            ]
+            if len(carriers) < self.crowd_size:
+                node.listed.add(value)
+
     def lives(self, node: ModelNode) -> bool:
+        return self.lasts(node.seen)
+
+    def lasts(self, seen: int) -> bool:
         if self.time == NO_TIME:
             return True
-        seen = node.seen if node.seen != NO_TIME else self.up(self.origin)
-        return self.time < seen + self.aging.retention_ms
+        since = seen if seen != NO_TIME else self.up(self.origin)
+        return self.time < since + self.aging.retention_ms
 
     def live_leaves(self, root: str) -> int:
         return sum(node.root == root and node.id != root and self.lives(node) for node in self.nodes.values())

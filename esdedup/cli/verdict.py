@@ -42,6 +42,10 @@ _OUTCOMES = {
         "Two clusters, though they are near each other: {later}, which came later, does not agree with the "
         "root of {earlier}, and nobody joins a cluster whose root it is too far from."
     ),
+    Outcome.CROWDED: (
+        "Two clusters, though they are near each other: what they have in common is carried by so many "
+        "articles that {earlier} is not found by it, and {later} came later."
+    ),
     Outcome.OTHER_ROOT: (
         "Two clusters, though they are near each other: when {later} came, it was near articles of several "
         "clusters, and joined the one that had more live leaves then, or was older."

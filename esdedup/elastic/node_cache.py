@@ -39,3 +39,9 @@ class NodeCache:
         """Return all pairs of a position in `signatures`, int64 ``(pairs,)``, and a node near it."""
         positions, rows = self._index.search(signatures)
         return positions, [self._nodes[self._ids[row]] for row in rows.tolist()]
+
+    def carriers(self, signatures: npt.NDArray[Any]) -> list[tuple[int, StoredNode]]:
+        """Return all pairs of a representative of `signatures` and a node listed under it."""
+        values, rows = self._index.carriers(signatures)
+        nodes = (self._nodes[self._ids[row]] for row in rows.tolist())
+        return list(zip(values.tolist(), nodes, strict=True))

@@ -54,17 +54,19 @@ class NodeSearch:
         self._common: set[str] = set()
 
     def candidates(self, signatures: npt.NDArray[Any], *, live_since_ms: int) -> list[StoredNode]:
-        """Find the live nodes that share a key with one of `signatures`, and may be near it.
+        """Find the live nodes that share a key or the id with one of `signatures`, and may be near it.
 
         Some may come twice.
         """
         simhashes = np.unique(self._relation.simhashes(signatures))
         terms = self._layout.terms(simhashes)
+        # A node may be listed under nothing.
+        ids = self._relation.ids(signatures)
         owners = collections.Counter(itertools.chain.from_iterable(terms))
         live = live_filter(live_since_ms)
         for attempt in itertools.count(1):
             found: list[StoredNode] = []
-            for each in self._queries(simhashes.tolist(), terms):
+            for each in self._queries(simhashes.tolist(), terms, ids):
                 query = {"bool": {"filter": [each, *live]}}
                 # Nearly always one page is all.
                 page, is_all = self._page(query)
@@ -149,8 +151,14 @@ class NodeSearch:
         wrong: list[StoredNode] = []
         # A group must have the right keys, whoever of it has them: so neighbours, whose keys a slip
         # would exchange, do not come into one group.
-        for group in apart(stored, _KEYS_CHECKED_AT_ONCE):
-            tables = zip(*keys_of(group, self._relation, self._layout), strict=True)
+        keys = keys_of(stored, self._relation, self._layout)
+        # What is listed under nothing has none.
+        findable = [(node, own) for node, own in zip(stored, keys, strict=True) if own]
+        for pairs in apart(findable, _KEYS_CHECKED_AT_ONCE):
+            group = [node for node, _ in pairs]
+            most = max(len(own) for _, own in pairs)
+            # What is listed under less than others has its keys again.
+            tables = zip(*[(own * most)[:most] for _, own in pairs], strict=True)
             marked = [
                 {
                     "bool": {
@@ -193,8 +201,8 @@ class NodeSearch:
         with translated(f"count in the forest {self._forest!r}"):
             return int(self._client.count(index=self._forest, query=query)["count"])
 
-    def _queries(self, simhashes: list[int], terms: list[list[str]]) -> Iterator[Query]:
-        """Yield queries that together match whatever may be near one of the simhashes."""
+    def _queries(self, simhashes: list[int], terms: list[list[str]], ids: list[str]) -> Iterator[Query]:
+        """Yield queries that together match what may be near one of the simhashes, or has one of the ids."""
         # By the common terms that an arrival has: its other terms, which are asked for without them.
         rare: dict[frozenset[str], set[str]] = collections.defaultdict(set)
         around: set[str] = set()
@@ -203,7 +211,7 @@ class NodeSearch:
             rare[frozenset(common)].update(own)
             for term in common:
                 around.update(self._layout.terms_around(simhash, self._layout.table_of(term)))
-        clauses: list[Query] = []
+        clauses: list[Query] = [{"ids": {"values": chunk}} for chunk in chunks(ids, nodes.MAX_HITS)]
         for without, others in rare.items():
             excluded = {"must_not": {"terms": {"keys": sorted(without)}}} if without else {}
             clauses += (

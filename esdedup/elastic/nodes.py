@@ -100,13 +100,13 @@ def signatures_of(signed: Iterable[Signed], relation: Relation) -> npt.NDArray[A
 
 
 def keys_of(signed: Sequence[Signed], relation: Relation, layout: Layout) -> list[list[str]]:
-    """Return the keys under which each must be found, as many for each."""
-    simhashes = relation.simhashes(signatures_of(signed, relation))
-    terms = layout.terms(simhashes.ravel())
-    per_node = simhashes.shape[1]
+    """Return the keys under which each must be found: those of each representative it is listed under."""
+    signatures = signatures_of(signed, relation)
+    listed = relation.listed(signatures)
+    terms = iter(layout.terms(relation.simhashes(signatures)[listed]))
     return [
-        list(itertools.chain.from_iterable(terms[at : at + per_node]))
-        for at in range(0, len(terms), per_node)
+        list(itertools.chain.from_iterable(itertools.islice(terms, count)))
+        for count in listed.sum(axis=1).tolist()
     ]
 
 
@@ -120,8 +120,7 @@ def documents(nodes: Sequence[StoredNode], relation: Relation, layout: Layout) -
                 "leaf": not node.is_root,
                 "seq": node.seq,
                 "signature": base64.b64encode(node.signature).decode(),
-                # Where sentences are fewer, some stand there twice.
-                "keys": list(dict.fromkeys(terms)),
+                "keys": terms,
             }
             | ({} if node.made_ms == NO_TIME else {"made": node.made_ms})
             | ({} if node.seen_ms == NO_TIME else {"seen": node.seen_ms}),

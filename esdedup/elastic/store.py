@@ -86,11 +86,17 @@ class ElasticStore:
         visible.put(self._index.search.candidates(signatures, live_since_ms=live_since_ms))
         pairs: set[tuple[int, str]] = set()
         found: dict[str, StoredNode] = {}
+        carried: dict[tuple[int, str], int] = {}
         # What is kept here is newer than what a search shows.
         for known in (visible, self._recent):
             queries, nodes = known.near(signatures)
             found |= {node.id: node for node in nodes}
             pairs.update(zip(positions[queries].tolist(), (node.id for node in nodes), strict=True))
+            # A node may be listed under nothing, since crowds carry all that represents it.
+            same = {at: node for at in positions.tolist() if (node := known.get(arrivals.ids[at] or ""))}
+            found |= {node.id: node for node in same.values()}
+            pairs.update((at, node.id) for at, node in same.items())
+            carried |= {(value, node.id): node.made_ms for value, node in known.carriers(signatures)}
         # The root of one that has expired may have started anew, in another tree.
         found = {node_id: node for node_id, node in found.items() if node.seen_ms >= live_since_ms}
         self._found = self._with_roots(found)
@@ -108,6 +114,8 @@ class ElasticStore:
                 seqs=np.array([node.seq for node in self._found.values()], np.int64),
                 seen_ms=np.array([node.seen_ms for node in self._found.values()], np.int64),
             ),
+            carried=np.array([value for value, _ in carried], np.uint64),
+            carriers_seen_ms=self.aging.round_up(np.array(list(carried.values()), np.int64)),
         )
 
     def count_leaves(self, near: Near, roots: Sequence[int], state: State, *, end_ms: int) -> LeafCounts:

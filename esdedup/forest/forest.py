@@ -1,7 +1,8 @@
 """The forest: arrivals in, roots out."""
 
+from esdedup.forest.crowds import Crowds
 from esdedup.forest.laws import Decision, times
-from esdedup.forest.model import Arrivals, Assignment, State, pairs_of
+from esdedup.forest.model import Ages, Arrivals, Assignment, State, pairs_of
 from esdedup.forest.store import Store
 
 
@@ -26,29 +27,32 @@ class Forest:
         times_ms, origin_ms = times(arrivals, before, now_ms=now_ms)
         state = State(seq=before.seq, time_ms=before.time_ms, origin_ms=origin_ms)
         near = self._store.find_near(arrivals, state)
+        relation, aging = self._store.relation, self._store.aging
+        ages = Ages.of(times_ms, aging=aging, origin_ms=origin_ms)
+        crowds = Crowds(arrivals, near=near, relation=relation, ages=ages)
         decision = Decision(
             arrivals,
-            times_ms,
+            ages,
             near=near,
-            near_within=self._near_within(arrivals),
-            relation=self._store.relation,
-            aging=self._store.aging,
+            near_within=self._near_within(arrivals, crowds),
+            crowds=crowds,
+            relation=relation,
             state=state,
         )
-        conflict = decision.roots_in_conflict()
-        leaf_counts = (
-            self._store.count_leaves(near, conflict, state, end_ms=int(times_ms[-1])) if conflict else {}
+        end_ms = int(times_ms[-1])
+        plan = decision.decide(
+            lambda roots: self._store.count_leaves(near, roots, state, end_ms=end_ms) if roots else {}
         )
-        plan = decision.decide(leaf_counts)
         self._store.commit(plan)
         return list(plan.assignments)
 
-    def _near_within(self, arrivals: Arrivals) -> dict[int, list[int]]:
-        """For each arrival, the earlier ones of the batch near it."""
+    def _near_within(self, arrivals: Arrivals, crowds: Crowds) -> dict[int, list[int]]:
+        """For each arrival, the earlier ones of the batch near it, but for what a crowd may carry."""
         positions = arrivals.with_node
         signatures = arrivals.signatures[positions]
-        index = self._store.relation.new_index()
-        index.add(signatures)
+        relation = self._store.relation
+        index = relation.new_index()
+        index.add(relation.list_under(signatures, crowds.listed[positions]))
         later, earlier = index.search(signatures)
         before = earlier < later
         return pairs_of(positions[later[before]], positions[earlier[before]])

@@ -44,6 +44,11 @@ class MemoryStore:
         self._index = relation.new_index()
         self._columns = {name: np.zeros(0, _NODE[name]) for name in _NODE.names or ()}
         self._count = 0
+        # By id: the nodes that are listed under nothing, and are found by nothing else.
+        self._unlisted: dict[str, int] = {}
+        # What `seen` nodes got when they were made: rows from which on it is another one, and which.
+        self._made_from = np.zeros(1, np.int64)
+        self._made_seen_ms = np.full(1, NO_TIME)
         self._state = State()
 
     def __len__(self) -> int:
@@ -62,6 +67,7 @@ class MemoryStore:
         """Find the nodes near the arrivals, with their roots."""
         positions = arrivals.with_node
         queries, rows = self._index.search(arrivals.signatures[positions])
+        queries, rows = self._with_unlisted(arrivals, queries, rows)
         all_roots = self._columns["root"]
         kept = np.unique(np.concatenate((rows, all_roots[rows])))
         # Rows rise as seqs do, and cost nothing to keep.
@@ -73,7 +79,14 @@ class MemoryStore:
             seqs=kept,
             seen_ms=self._seen_ms(self._columns["seen"][kept], state.origin_ms),
         )
-        return Near(arrivals=positions[queries], rows=np.searchsorted(kept, rows), nodes=nodes)
+        carried, carriers = self._index.carriers(arrivals.signatures[positions])
+        return Near(
+            arrivals=positions[queries],
+            rows=np.searchsorted(kept, rows),
+            nodes=nodes,
+            carried=carried,
+            carriers_seen_ms=self._made_seen_ms[np.searchsorted(self._made_from, carriers, side="right") - 1],
+        )
 
     def count_leaves(
         self,
@@ -114,8 +127,27 @@ class MemoryStore:
         leaves = plan.made_rows[roots[plan.made_rows] != made]
         for leaf, root in zip(rows[leaves].tolist(), roots[leaves].tolist(), strict=True):
             newest_leaf[leaf], newest_leaf[root] = newest_leaf[root], leaf
-        self._index.add(plan.arrivals.signatures[plan.made])
+        self._index.add(plan.nodes.signatures[plan.made_rows])
+        unlisted = np.flatnonzero(~self.relation.listed(plan.nodes.signatures[plan.made_rows]).any(axis=1))
+        self._unlisted |= {plan.nodes.ids[plan.made_rows[at]]: int(made[at]) for at in unlisted.tolist()}
+        # The forest's time rarely moves by a step.
+        changes = np.flatnonzero(np.diff(plan.made_seen_ms, prepend=self._made_seen_ms[-1:]))
+        self._made_from = np.append(self._made_from, made[changes])
+        self._made_seen_ms = np.append(self._made_seen_ms, plan.made_seen_ms[changes])
         self._state = plan.state
+
+    def _with_unlisted(
+        self, arrivals: Arrivals, queries: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Add the nodes that have an arrival's id to the pairs that are near."""
+        if not self._unlisted:
+            return queries, rows
+        ids = (arrivals.ids[at] for at in arrivals.with_node.tolist())
+        same = [(at, self._unlisted[each]) for at, each in enumerate(ids) if each in self._unlisted]
+        pairs = np.unique(
+            np.concatenate((np.stack((queries, rows), axis=1), np.array(same).reshape(-1, 2))), axis=0
+        )
+        return pairs[:, 0].astype(np.int64), pairs[:, 1].astype(np.int64)
 
     def _leaves(self, root: int) -> Iterator[int]:
         leaf_of = self._columns["leaf"]

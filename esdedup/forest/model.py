@@ -96,6 +96,8 @@ class Assignment(NamedTuple):
     seq: int
     # The forest's time at the assignment, not rounded; NO_TIME where none is known.
     time_ms: int
+    # Of its node, as the forest keeps it; without a fingerprint it means nothing.
+    signature: bytes
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -162,6 +164,27 @@ class Aging:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class Ages:
+    """What the forest's time means for each arrival of a batch."""
+
+    # The time itself; NO_TIME where none is known.
+    times_ms: list[int]
+    # The `seen` of a node that it needs.
+    seen_ms: list[int]
+    # The `seen` from which on (inclusive) a node lives then.
+    live_since_ms: list[int]
+
+    @classmethod
+    def of(cls, times_ms: npt.NDArray[np.int64], *, aging: Aging, origin_ms: int) -> "Ages":
+        """Work them out of the forest's time at each arrival, int64 ``(n,)``."""
+        return cls(
+            times_ms=times_ms.tolist(),
+            seen_ms=aging.round_up(times_ms).tolist(),
+            live_since_ms=aging.live_since_ms(times_ms, origin_ms=origin_ms).tolist(),
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Near:
     """The nodes near a batch's arrivals, as a store found them."""
 
@@ -170,6 +193,11 @@ class Near:
     rows: npt.NDArray[np.int64]
     # Those nodes, and their roots.
     nodes: Nodes
+    # For each live node listed under a representative of the batch: the representative, uint64 (c,), and
+    # the `seen` that the node got when it was made, int64 (c,). What was made before the retention may be
+    # missing.
+    carried: npt.NDArray[np.uint64]
+    carriers_seen_ms: npt.NDArray[np.int64]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -183,6 +211,8 @@ class Plan:
     nodes: Nodes
     # The arrivals that became nodes, int64 positions.
     made: npt.NDArray[np.int64]
+    # int64, as many: the `seen` that they got by that, though they may be needed for longer since.
+    made_seen_ms: npt.NDArray[np.int64]
     # The rows of `nodes` that were there before and are needed for longer now, int64.
     refreshed: npt.NDArray[np.int64]
     state: State

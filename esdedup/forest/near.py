@@ -60,14 +60,32 @@ class HammingIndex:
             Positions in `fingerprints` and rows near them, int64 ``(pairs,)`` each, without repeats,
             ordered by position, then by row.
         """
-        queries = _queries(fingerprints, self._max_distance_bits)
-        found = self._halves.search(queries, max_distance_bits=self._max_distance_bits)
+        return self._search(fingerprints, self._max_distance_bits)
+
+    def _search(
+        self, fingerprints: npt.NDArray[np.uint64], max_distance_bits: int
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        queries = _queries(fingerprints, max_distance_bits)
+        found = self._halves.search(queries, max_distance_bits=max_distance_bits)
         pairs = np.concatenate([np.zeros(0, np.uint64), *map(self._copies.with_copies, found)])
         pairs.sort()
         positions = (pairs >> _ROW_BITS).view(np.int64)
         # In place: there may be very many.
         pairs &= _ROW
         return positions, pairs.view(np.int64)
+
+    def equal(
+        self, fingerprints: npt.NDArray[np.uint64]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Find all pairs that are equal, as `search` does those that are near."""
+        return self._search(fingerprints, 0)
+
+    def carriers(
+        self,
+        signatures: npt.NDArray[np.uint64],  # noqa: ARG002
+    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+        """Find nothing: here a text is what represents it, and equal ones are one node."""
+        return np.zeros(0, np.uint64), np.zeros(0, np.int64)
 
     def signatures(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
         """Return what was added, by row."""

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from esdedup.agreement import SIGNATURE, Agreement
 from esdedup.forest.near import HammingIndex
-from esdedup.forest.sketched import SketchedIndex
+from esdedup.forest.sketched import PLACES, SketchedIndex, are_first, are_listed
 from esdedup.simhash import to_hex
 
 Signatures = npt.NDArray[Any]
@@ -37,6 +37,13 @@ class NearIndex(Protocol):
             position, then by row.
         """
 
+    def carriers(self, signatures: Signatures) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
+        """Find which rows are listed under a representative of one of `signatures`.
+
+        Returns:
+            Representatives, uint64, and rows, int64 ``(pairs,)`` each, without repeats.
+        """
+
     def signatures(self, rows: npt.NDArray[np.int64]) -> Signatures:
         """Return what was added, by row."""
 
@@ -48,6 +55,14 @@ class Relation(Protocol):
     def dtype(self) -> np.dtype[Any]:
         """Of a signature; its bytes are the same on every machine."""
 
+    @property
+    def max_distance_bits(self) -> int:
+        """Between two simhashes that meet, inclusive."""
+
+    @property
+    def crowd_size(self) -> int:
+        """How many nodes may be listed under one representative within the retention."""
+
     def new_index(self) -> NearIndex:
         """Make an empty index of `near`."""
 
@@ -55,7 +70,19 @@ class Relation(Protocol):
         """Name signatures: equal ones, and only those, have equal names."""
 
     def simhashes(self, signatures: Signatures) -> npt.NDArray[np.uint64]:
-        """Return the simhashes of which two near signatures have two within 3 bits: uint64 ``(n, s)``."""
+        """Return what represents texts, two of which near texts have within 3 bits: uint64 ``(n, s)``."""
+
+    def are_distinct(self, signatures: Signatures) -> npt.NDArray[np.bool_]:
+        """Tell which of the representatives of a text are no repetition of another one: bool ``(n, s)``."""
+
+    def listed(self, signatures: Signatures) -> npt.NDArray[np.bool_]:
+        """Tell under which representatives nodes are listed, that is, found: bool ``(n, s)``."""
+
+    def list_under(self, signatures: Signatures, listed: npt.NDArray[np.bool_]) -> Signatures:
+        """Return signatures of nodes that are listed so."""
+
+    def agree(self, one: Signatures, other: Signatures) -> npt.NDArray[np.bool_]:
+        """Tell which whole texts agree, row by row; those that also have representatives near are near."""
 
     def may_join(self, signatures: Signatures, roots: Signatures) -> npt.NDArray[np.bool_]:
         """Tell which may be in the tree of a root, row by row: all that are near it, and perhaps more."""
@@ -65,6 +92,8 @@ class ByDistance:
     """Profiles with one simhash a text: near by distance, and whoever is near may join."""
 
     dtype = np.dtype("<u8")
+    # Never reached: equal texts are one node.
+    crowd_size = 2**31
 
     def __init__(self, *, max_distance_bits: int) -> None:
         """Prepare.
@@ -72,11 +101,11 @@ class ByDistance:
         Args:
             max_distance_bits: Inclusive, 0 to 3.
         """
-        self._max_distance_bits = max_distance_bits
+        self.max_distance_bits = max_distance_bits
 
     def new_index(self) -> HammingIndex:
         """Make an empty index."""
-        return HammingIndex(max_distance_bits=self._max_distance_bits)
+        return HammingIndex(max_distance_bits=self.max_distance_bits)
 
     def ids(self, signatures: Signatures) -> list[str]:
         """Write the simhashes in hex."""
@@ -85,6 +114,22 @@ class ByDistance:
     def simhashes(self, signatures: Signatures) -> npt.NDArray[np.uint64]:
         """Return what is there already."""
         return signatures.astype(np.uint64, copy=False)[:, None]
+
+    def are_distinct(self, signatures: Signatures) -> npt.NDArray[np.bool_]:
+        """Tell that all are."""
+        return np.ones((len(signatures), 1), bool)
+
+    def listed(self, signatures: Signatures) -> npt.NDArray[np.bool_]:
+        """Tell that all are."""
+        return np.ones((len(signatures), 1), bool)
+
+    def list_under(self, signatures: Signatures, listed: npt.NDArray[np.bool_]) -> Signatures:  # noqa: ARG002
+        """Return the signatures as they are."""
+        return signatures
+
+    def agree(self, one: Signatures, other: Signatures) -> npt.NDArray[np.bool_]:  # noqa: ARG002
+        """Tell that all do."""
+        return np.ones(len(one), bool)
 
     def may_join(self, signatures: Signatures, roots: Signatures) -> npt.NDArray[np.bool_]:  # noqa: ARG002
         """Tell that all may."""
@@ -103,22 +148,42 @@ class ByAgreement:
             max_distance_bits: Of two representatives, inclusive, 0 to 3.
             agreement: Of two whole texts.
         """
-        self._max_distance_bits = max_distance_bits
+        self.max_distance_bits = max_distance_bits
+        self.crowd_size = agreement.crowd_size
         self._agreement = agreement
 
     def new_index(self) -> SketchedIndex:
         """Make an empty index."""
-        return SketchedIndex(max_distance_bits=self._max_distance_bits, agreement=self._agreement)
+        return SketchedIndex(max_distance_bits=self.max_distance_bits, agreement=self._agreement)
 
     def ids(self, signatures: Signatures) -> list[str]:
-        """Name each by a hash of 128 bits of all that is compared."""
-        size = SIGNATURE.itemsize
-        data = np.ascontiguousarray(signatures).tobytes()
+        """Name each by a hash of 128 bits of all that is compared, wherever it is listed."""
+        named = signatures.copy()
+        named["listed"] = 0
+        size, data = SIGNATURE.itemsize, named.tobytes()
         return [mmh3.hash_bytes(data[at : at + size]).hex() for at in range(0, len(data), size)]
 
     def simhashes(self, signatures: Signatures) -> npt.NDArray[np.uint64]:
-        """Return those that represent the texts."""
+        """Return those of sentences and samples."""
         return np.ascontiguousarray(signatures["representatives"], np.uint64)
+
+    def are_distinct(self, signatures: Signatures) -> npt.NDArray[np.bool_]:
+        """Tell which come first: places that are left over repeat the first one."""
+        return are_first(signatures["representatives"])
+
+    def listed(self, signatures: Signatures) -> npt.NDArray[np.bool_]:
+        """Read the bits of the places."""
+        return are_listed(signatures)
+
+    def list_under(self, signatures: Signatures, listed: npt.NDArray[np.bool_]) -> Signatures:
+        """Write the bits of the places."""
+        written = signatures.copy()
+        written["listed"] = (listed * PLACES).sum(axis=1)
+        return written
+
+    def agree(self, one: Signatures, other: Signatures) -> npt.NDArray[np.bool_]:
+        """Tell which texts agree."""
+        return self._agreement.agree(one, other)
 
     def may_join(self, signatures: Signatures, roots: Signatures) -> npt.NDArray[np.bool_]:
         """Tell which agree with the root, a little less strictly."""

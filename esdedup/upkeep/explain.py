@@ -12,7 +12,7 @@ from esdedup.explanation import Explainer, Wholes
 from esdedup.forest.model import NO_TIME
 from esdedup.forest.relation import relation_of
 from esdedup.profile import DEFAULT, Profile, profile_labelled
-from esdedup.simhash import distance_bits
+from esdedup.simhash import distance_bits, to_hex
 from esdedup.upkeep.verdict import IndexedExplanation, Life, Neighbour, Standing, ToRoot, outcome
 
 _DAY_MS = 86_400_000
@@ -110,6 +110,7 @@ class IndexExplainer:
             if is_ours
             else None,
             node=self._life(node) if has_node else None,
+            listed=None if node is None else self._listed(node),
             node_root=node and node.root,
             node_seq=node and node.seq,
             root_node=self._life(nodes.get(article.root or "")) if has_node else None,
@@ -123,6 +124,10 @@ class IndexExplainer:
         if node is None:
             return "gone"
         return "live" if node.seen_ms >= self._live_since_ms else "expired"
+
+    def _listed(self, node: StoredNode) -> list[str]:
+        signature = signatures_of([node], self._relation)
+        return to_hex(self._relation.simhashes(signature)[self._relation.listed(signature)])
 
     def _count_live_leaves(self, root: str | None) -> int | None:
         if self._forest is None or root is None:

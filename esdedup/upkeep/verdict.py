@@ -33,10 +33,13 @@ class Outcome(enum.StrEnum):
     COMPARED_OTHERWISE = "compared_otherwise"
     # The index says otherwise than the texts, of which one is not what was fingerprinted any more.
     TEXT_CHANGED = "text_changed"
-    # Near, but in two clusters: the later one is too far from the earlier one's root; or had another
-    # root to join too; or came when the earlier one's node had expired.
+    # Near, but in two clusters. The later one is too far from the earlier one's root; ...
     FAR_FROM_ROOT = "far_from_root"
+    # ... or could not find the earlier one: too many others carry what they share; ...
+    CROWDED = "crowded"
+    # ... or had another root to join too; ...
     OTHER_ROOT = "other_root"
+    # ... or came when the earlier one's node had expired.
     EXPIRED = "expired"
     # Near, in two clusters, and nothing that is left tells why.
     UNEXPLAINED = "unexplained"
@@ -80,6 +83,8 @@ class Standing(pydantic.BaseModel, frozen=True):
     text_is_same: bool | None
     # What the forest has of its text: None without a forest, or a fingerprint.
     node: Life | None
+    # The simhashes under which its node is found: not those that too many others carry.
+    listed: list[str] | None
     # The root that its node has, and the number of the arrival that made it.
     node_root: str | None
     node_seq: int | None
@@ -143,15 +148,24 @@ def outcome(
         return Outcome.TOGETHER if together else Outcome.APART
     if False in {one.text_is_same, other.text_is_same}:
         return Outcome.TEXT_CHANGED
-    return Outcome.THROUGH_OTHERS if together else _parted(one, other, gap_ms, retention_ms)
+    return Outcome.THROUGH_OTHERS if together else _parted(comparison, one, other, gap_ms, retention_ms)
 
 
-def _parted(one: Standing, other: Standing, gap_ms: int | None, retention_ms: int | None) -> Outcome:
+def _parted(
+    comparison: Explanation, one: Standing, other: Standing, gap_ms: int | None, retention_ms: int | None
+) -> Outcome:
     """Tell why two articles that are near each other are in two clusters."""
-    later = max((other, one), key=lambda each: each.order)
+    if one.order > other.order:
+        earlier, later = other, one
+        met = {comparison.other.representatives[pair.other].simhash for pair in comparison.pairs}
+    else:
+        earlier, later = one, other
+        met = {comparison.one.representatives[pair.one].simhash for pair in comparison.pairs}
     # What is certain comes first.
     if later.to_other_root is not None and not later.to_other_root.may_join:
         return Outcome.FAR_FROM_ROOT
+    if earlier.listed is not None and not met.intersection(earlier.listed):
+        return Outcome.CROWDED
     if gap_ms is not None and retention_ms is not None and gap_ms >= retention_ms:
         return Outcome.EXPIRED
     return Outcome.UNEXPLAINED if later.fingerprint == later.root else Outcome.OTHER_ROOT

@@ -1,6 +1,6 @@
 """What every store must do: the forest over it follows the laws, whatever the batches."""
 
-import itertools
+import dataclasses
 import secrets
 from collections.abc import Callable, Iterator
 
@@ -20,7 +20,7 @@ from esdedup.forest import NO_TIME, Arrivals, Forest, Plan, Store, relation_of
 from esdedup.forest.memory import MemoryStore
 from esdedup.forest.near import HammingIndex
 from esdedup.forest.relation import ByDistance
-from esdedup.profile import CLASSIC, VERIFIED
+from esdedup.profile import CLASSIC, VERIFIED, Profile
 from esdedup.upkeep import Upkeep
 from tests.arrivals import (
     AGING,
@@ -34,7 +34,6 @@ from tests.arrivals import (
 )
 from tests.model import Model, distance
 
-RULES = Agreement()
 any_arrivals = st.one_of(arrivals, ordered_arrivals)
 
 
@@ -232,26 +231,26 @@ verified_arrivals = st.lists(
 
 
 def _assert_verified_follows(
-    open_store: Callable[[], Store], drawn: list[tuple[bytes, int]], sizes: list[int]
+    open_store: Callable[[Profile], Store],
+    drawn: list[tuple[bytes, int]],
+    sizes: list[int],
+    crowd_size: int,
 ) -> None:
-    relation = relation_of(VERIFIED)
+    rules = Agreement(crowd_size=crowd_size)
+    profile = dataclasses.replace(VERIFIED, agreement=rules)
+    relation = relation_of(profile)
     signatures = np.frombuffer(b"".join(each for each, _ in drawn), SIGNATURE)
     by_id = dict(zip(relation.ids(signatures), signatures[:, None], strict=True))
-
-    def near(one: str, other: str) -> bool:
-        pairs = (by_id[one]["representatives"][0], by_id[other]["representatives"][0])
-        apart = min(int(a ^ b).bit_count() for a in pairs[0] for b in pairs[1])
-        return apart <= 3 and bool(RULES.agree(by_id[one], by_id[other])[0])
-
-    store = open_store()
-    model = Model(AGING, near, lambda text, root: bool(RULES.may_join(by_id[text], by_id[root])[0]))
+    model = Model(
+        AGING,
+        lambda one, other: bool(rules.agree(by_id[one], by_id[other])[0]),
+        lambda text, root: bool(rules.may_join(by_id[text], by_id[root])[0]),
+        lambda text: by_id[text]["representatives"][0].tolist(),
+        crowd_size,
+    )
+    store = open_store(profile)
     numbered = list(zip(relation.ids(signatures), signatures, [time for _, time in drawn], strict=True))
-    at = 0
-    for number in itertools.count():
-        batch = numbered[at : at + sizes[number % len(sizes)]]
-        if not batch:
-            break
-        at += len(batch)
+    for batch in batches(numbered, sizes):
         arriving = Arrivals(
             ids=[each for each, _, _ in batch],
             signatures=np.array([each for _, each, _ in batch], SIGNATURE),
@@ -262,26 +261,33 @@ def _assert_verified_follows(
         assert found == [model.assign(each, time, now=NOW_MS) for each, _, time in batch]
 
 
-@settings(max_examples=200)
-@given(verified_arrivals, batch_sizes)
-def test_memory_follows_the_laws_of_verified(drawn: list[tuple[bytes, int]], sizes: list[int]) -> None:
-    _assert_verified_follows(lambda: MemoryStore(aging=AGING, relation=relation_of(VERIFIED)), drawn, sizes)
+crowd_sizes = st.sampled_from([1, 2, 3, 64])
 
 
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(verified_arrivals, batch_sizes)
-def test_elasticsearch_follows_the_laws_of_verified(
-    es: Elasticsearch, drawn: list[tuple[bytes, int]], sizes: list[int]
+@settings(max_examples=400)
+@given(verified_arrivals, batch_sizes, crowd_sizes)
+def test_memory_follows_the_laws_of_verified(
+    drawn: list[tuple[bytes, int]], sizes: list[int], crowd_size: int
 ) -> None:
-    name = f"forest-{secrets.token_hex(4)}"
+    _assert_verified_follows(
+        lambda profile: MemoryStore(aging=AGING, relation=relation_of(profile)), drawn, sizes, crowd_size
+    )
+
+
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(verified_arrivals, batch_sizes, crowd_sizes)
+def test_elasticsearch_follows_the_laws_of_verified(
+    es: Elasticsearch, drawn: list[tuple[bytes, int]], sizes: list[int], crowd_size: int
+) -> None:
+    name = f"test-forest-{secrets.token_hex(4)}"
     stores: list[ElasticStore] = []
 
-    def opened() -> ElasticStore:
-        stores.append(ElasticStore(es, forest=name, profile=VERIFIED, aging=AGING))
+    def opened(profile: Profile) -> ElasticStore:
+        stores.append(ElasticStore(es, forest=name, profile=profile, aging=AGING))
         return stores[-1]
 
     try:
-        _assert_verified_follows(opened, drawn, sizes)
+        _assert_verified_follows(opened, drawn, sizes, crowd_size)
         stores[-1].close()
         assert not list(Upkeep(es, forest=name).verify())
     finally:

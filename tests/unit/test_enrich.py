@@ -7,7 +7,7 @@ from esdedup.enrich import Candidate, enriched, lone_root, read_action
 from esdedup.forest import NO_TIME, Assignment, Kind
 
 FIELDS = Fields()
-JOINED = Assignment(Kind.JOINED, "r" * 16, 7, 1_000)
+JOINED = Assignment(Kind.JOINED, "r" * 16, 7, 1_000, b"")
 
 
 def candidate(action: Any, fields: Fields = FIELDS) -> Candidate:
@@ -101,7 +101,7 @@ def test_what_is_rejected(action: Any, article: str, reason: str) -> None:
 
 
 def test_without_a_fingerprint() -> None:
-    lone = Assignment(Kind.WITHOUT_FINGERPRINT, None, 9, NO_TIME)
+    lone = Assignment(Kind.WITHOUT_FINGERPRINT, None, 9, NO_TIME, b"")
     dedup = enrich({"_index": "news", "_id": "1", "text": ""}, lone)["_source"]["dedup"]
     assert dedup == {"root": lone_root("news", "1", seq=9), "profile": "classic-1", "seq": 9}
     assert dedup["root"].startswith("~")

@@ -34,8 +34,8 @@ def names(fingerprinter: Fingerprinter, texts: list[str]) -> list[str | None]:
 @pytest.mark.parametrize(
     ("profile", "text", "fingerprint"),
     [
-        ("verified", ZH, "d7892381a47437e134104acc8db047a1"),
-        ("verified", EN, "3969c5be02f0a525ddea77cd688d486d"),
+        ("verified", ZH, "a1d83578f982e6cb12eba3c8c28c336d"),
+        ("verified", EN, "15b95ad1a4457df14cb42aefdad6d758"),
         ("classic", ZH, "f8ecc0f1a8e9d775"),
         ("classic", EN, "f3c8460383427068"),
         ("keywords", ZH, "f83440b36a618f6d"),
@@ -51,7 +51,7 @@ def test_golden_vectors(profile: str, text: str, fingerprint: str) -> None:
 def test_golden_vector_of_the_sample_corpus() -> None:
     texts = [article["text"] for article in sample.articles()]
     sketched = Fingerprinter(VERIFIED).fingerprint(texts).signatures.tobytes()
-    assert mmh3.hash_bytes(sketched).hex() == "5ec1848ac2dd65b2099fb94c3cb044a1"
+    assert mmh3.hash_bytes(sketched).hex() == "8b9158f1c1e15183f17ff8529c28804e"
     for profile, expected in (("classic", "4a1ce1ed491ae526"), ("keywords", "03208d6fb957ea6d")):
         bits = Fingerprinter(get_profile(profile)).fingerprint(texts).signatures
         assert (

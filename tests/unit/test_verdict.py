@@ -10,6 +10,7 @@ from esdedup.upkeep.verdict import Outcome, Standing, ToRoot, outcome
 
 NEAR = explain("the ferry line has ordered four ships", "The ferry line has ordered four ships!", VERIFIED)
 FAR = explain("the ferry line has ordered four ships", "rain is expected in the hills on monday", VERIFIED)
+COMMON = [each.simhash for each in NEAR.one.representatives]
 FROM_ROOT = ToRoot(root="aa", article=None, nearest_bits=0, wholes=None, may_join=False)
 
 
@@ -51,6 +52,10 @@ def judge(comparison: Any, one: Standing, other: Standing, gap_ms: int | None = 
         # The order of texts counts, not that of articles which may have come again.
         (NEAR, {"seq": 3, "node_seq": 1}, {"seq": 2, "root": "c"}, Outcome.OTHER_ROOT),
         (NEAR, {"seq": 1}, {"seq": 2}, Outcome.UNEXPLAINED),
+        (NEAR, {"seq": 1, "listed": ["0" * 16]}, {"seq": 2}, Outcome.CROWDED),
+        (NEAR, {"seq": 1, "listed": COMMON}, {"seq": 2}, Outcome.UNEXPLAINED),
+        # It is the earlier one that must be found.
+        (NEAR, {"seq": 2, "listed": ["0" * 16]}, {"seq": 1, "listed": COMMON}, Outcome.UNEXPLAINED),
     ],
 )
 def test_outcomes(comparison: Any, one: dict[str, Any], other: dict[str, Any], expected: Outcome) -> None:

@@ -1,0 +1,95 @@
+"""What too many texts carry does not represent them: footers, disclaimers, agency lines.
+
+A node is listed under each of its representatives, and found by it, unless the nodes listed under the same
+one that were made within the retention are a crowd already. Whoever comes later still finds the crowd by
+it, and is found by the rest of its own representatives. So no sentence, however common, makes a look-up
+dear. Only when a node was made counts, which never changes; how arrivals are cut into batches does not.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from esdedup.forest.model import Ages, Arrivals, Near
+from esdedup.forest.relation import Relation
+
+
+class Crowds:
+    """The representatives of one batch that a crowd carries, or may carry before the batch ends."""
+
+    def __init__(
+        self,
+        arrivals: Arrivals,
+        *,
+        near: Near,
+        relation: Relation,
+        ages: Ages,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            arrivals: The batch.
+            near: What the store found; its carriers are looked at.
+            relation: The profile's.
+            ages: Of the arrivals.
+        """
+        self._signatures = arrivals.signatures
+        self._relation = relation
+        self._ages = ages
+        simhashes = relation.simhashes(arrivals.signatures)
+        is_own = relation.are_distinct(arrivals.signatures)
+        is_own[[node_id is None for node_id in arrivals.ids]] = False
+        crowded, carriers = _crowded(simhashes[is_own], near, relation.crowd_size)
+        # The `seen` of those listed under each, when they were made; and the arrivals among them.
+        self._carriers = carriers
+        self._listed: dict[int, list[int]] = {value: [] for value in carriers}
+        is_crowded = is_own & np.isin(simhashes, crowded)
+        # bool (n, s): under which representatives each arrival is listed if it makes a node.
+        self.listed = is_own & ~is_crowded
+        self._crowded_places = {
+            at: [(place, int(simhashes[at, place])) for place in np.flatnonzero(is_crowded[at]).tolist()]
+            for at in np.flatnonzero(is_crowded.any(axis=1)).tolist()
+        }
+        self._near_crowds: dict[int, list[int]] = {}
+        if len(crowded):
+            apart = np.bitwise_count(simhashes[:, :, None] ^ crowded)
+            is_near = ((apart <= relation.max_distance_bits) & is_own[:, :, None]).any(axis=1)
+            self._near_crowds = {
+                at: crowded[is_near[at]].tolist() for at in np.flatnonzero(is_near.any(axis=1)).tolist()
+            }
+
+    @property
+    def met(self) -> set[int]:
+        """The arrivals that have a representative near a crowd's."""
+        return set(self._near_crowds)
+
+    def neighbours(self, at: int) -> list[int]:
+        """Return the arrivals before it, nodes listed under a representative of a crowd, that agree."""
+        others = sorted({other for value in self._near_crowds.get(at, ()) for other in self._listed[value]})
+        if not others:
+            return []
+        agree = self._relation.agree(self._signatures[[at] * len(others)], self._signatures[others])
+        return [other for other, does in zip(others, agree.tolist(), strict=True) if does]
+
+    def enter(self, at: int) -> None:
+        """Note that an arrival makes a node: list it wherever there is no crowd yet."""
+        since_ms = self._ages.live_since_ms[at]
+        for place, value in self._crowded_places.get(at, ()):
+            if sum(seen_ms >= since_ms for seen_ms in self._carriers[value]) < self._relation.crowd_size:
+                self._carriers[value].append(self._ages.seen_ms[at])
+                self._listed[value].append(at)
+                self.listed[at, place] = True
+
+
+def _crowded(
+    simhashes: npt.NDArray[np.uint64], near: Near, crowd_size: int
+) -> tuple[npt.NDArray[np.uint64], dict[int, list[int]]]:
+    """Return the representatives whose carriers may come to be so many, and the carriers' `seen`."""
+    values, counts = np.unique(np.concatenate((simhashes, near.carried)), return_counts=True)
+    crowded = values[counts >= crowd_size]
+    carriers: dict[int, list[int]] = {value: [] for value in crowded.tolist()}
+    of_crowds = np.isin(near.carried, crowded)
+    for value, seen_ms in zip(
+        near.carried[of_crowds].tolist(), near.carriers_seen_ms[of_crowds].tolist(), strict=True
+    ):
+        carriers[value].append(seen_ms)
+    return crowded, carriers

@@ -4,14 +4,27 @@ import dataclasses
 import json
 import statistics
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any, ClassVar, Protocol
 
 from rich.console import Console
 from rich.table import Table
 
 FAISS = "faiss IndexBinaryMultiHash(64, 4, 16)"
 """The peer that looks up within a distance, in memory."""
+
+
+class Shown(Protocol):
+    """A row of a table; a dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
+
+    @property
+    def table(self) -> str: ...
+
+    def cells(self) -> dict[str, str]:
+        """Return what is shown, by column."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -26,6 +39,16 @@ class Row:
     theirs: float | None = None
     ratio: float | None = None
     unit: str
+
+    def cells(self) -> dict[str, str]:
+        return {
+            "case": self.case,
+            "ours": f"{self.ours:,.4g}",
+            "theirs": "" if self.theirs is None else f"{self.theirs:,.4g}",
+            "ratio": "" if self.ratio is None else f"{self.ratio:.2f}",
+            "unit": self.unit,
+            "against": self.against,
+        }
 
 
 def more_is_better(table: str, case: str, ours: float, against: str, theirs: float, unit: str) -> Row:
@@ -47,23 +70,28 @@ def duration_s(work: Callable[[], object]) -> float:
     return time.perf_counter() - started
 
 
+def processor_s(work: Callable[[], object]) -> float:
+    """Do the work; return the processor time it took: others on the machine disturb it less."""
+    started = time.process_time()
+    work()
+    return time.process_time() - started
+
+
 def rate(batch_size: int, durations_s: Iterable[float]) -> float:
     """Return how many a second, from the median duration of a batch."""
     return batch_size / statistics.median(durations_s)
 
 
-def show(rows: list[Row]) -> None:
+def show(rows: Sequence[Shown]) -> None:
     for name in dict.fromkeys(row.table for row in rows):
-        table = Table("case", "ours", "theirs", "ratio", "unit", "against", title=name, title_justify="left")
-        for row in rows:
-            if row.table == name:
-                theirs = "" if row.theirs is None else f"{row.theirs:,.4g}"
-                ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
-                table.add_row(row.case, f"{row.ours:,.4g}", theirs, ratio, row.unit, row.against)
-        Console(width=150).print(table)
+        cells = [row.cells() for row in rows if row.table == name]
+        table = Table(*cells[0], title=name, title_justify="left")
+        for each in cells:
+            table.add_row(*each.values())
+        Console(width=190).print(table)
 
 
-def write(rows: list[Row], path: Path) -> None:
+def write(rows: Sequence[Shown], path: Path) -> None:
     path.write_text(
         json.dumps([dataclasses.asdict(row) for row in rows], indent=1, ensure_ascii=False) + "\n"
     )

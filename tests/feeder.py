@@ -22,8 +22,8 @@ from elasticsearch import helpers
 from esdedup import Dedup, EsdedupError
 from esdedup.elastic.client import connect
 from esdedup.fingerprint import Fingerprinter
-from esdedup.profile import CLASSIC
-from tests.stream import articles
+from esdedup.profile import CLASSIC, Profile
+from tests.stream import articles_for
 
 TIMEOUT_S = 60.0
 # What costs time at first is done once, in the process that all others are forked from.
@@ -52,6 +52,7 @@ class Job:
     url: str
     index: str
     forest: str
+    profile: Profile = CLASSIC
     # Which articles of the stream.
     first: int = 0
     count: int = 20
@@ -163,7 +164,8 @@ def _work(job: Job, tell: Connection) -> None:
     roots: dict[str, str | None] = {}
 
     def actions() -> Iterator[dict[str, Any]]:
-        for number, article in enumerate(itertools.islice(articles(job.first + job.count), job.first, None)):
+        articles = articles_for(job.profile, job.first + job.count)
+        for number, article in enumerate(itertools.islice(articles, job.first, None)):
             if number == job.wait_before:
                 assert reached.wait(TIMEOUT_S)
             yield {"_index": job.index, "_id": article["id"], "_source": article}
@@ -174,6 +176,7 @@ def _work(job: Job, tell: Connection) -> None:
             Dedup(
                 client,
                 forest=job.forest,
+                profile=job.profile,
                 batch_size=job.batch_size,
                 wait_s=job.wait_s,
                 lease_ttl_s=job.lease_ttl_s,

@@ -1,5 +1,6 @@
 """A stream of articles in which everything happens: new clusters, joining, conflicts, repetitions."""
 
+import itertools
 import random
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
@@ -11,7 +12,7 @@ from esdedup import sample
 from esdedup.fingerprint import Fingerprinter
 from esdedup.forest import Aging, Arrivals, Forest, relation_of
 from esdedup.forest.memory import MemoryStore
-from esdedup.profile import CLASSIC
+from esdedup.profile import CLASSIC, Profile
 
 _LIGHT = ("also", "then", "there", "very", "just", "now")
 _STORIES = 3
@@ -19,7 +20,7 @@ _WORDS = 30
 
 
 def articles(count: int, *, seed: int = 3) -> Iterator[dict[str, Any]]:
-    """Yield stories again and again, with some of six light words: most are a few bits apart."""
+    """Yield stories again and again, with some of six light words: most are a few bits apart in `classic`."""
     chance = random.Random(seed)
     english = " ".join(each["text"] for each in sample.articles() if each["lang"] == "en")
     words = sorted({word.strip(".,").lower() for word in english.split() if len(word) > 6})
@@ -32,11 +33,18 @@ def articles(count: int, *, seed: int = 3) -> Iterator[dict[str, Any]]:
         yield {"id": f"article-{number:06d}", "text": text}
 
 
-def expected(stream: Iterable[dict[str, Any]]) -> tuple[dict[str, str | None], dict[str, str]]:
+def articles_for(profile: Profile, count: int) -> Iterator[dict[str, Any]]:
+    """Yield articles many of which are near others for that profile."""
+    return articles(count) if profile == CLASSIC else itertools.islice(sample.articles(), count)
+
+
+def expected(
+    stream: Iterable[dict[str, Any]], profile: Profile = CLASSIC
+) -> tuple[dict[str, str | None], dict[str, str]]:
     """Return the root of each article, and of each node, as a forest in memory has them."""
     each = list(stream)
-    found = Fingerprinter(CLASSIC).fingerprint([article["text"] for article in each])
-    relation = relation_of(CLASSIC)
+    found = Fingerprinter(profile).fingerprint([article["text"] for article in each])
+    relation = relation_of(profile)
     forest = Forest(MemoryStore(aging=Aging.of(retention=timedelta(days=30)), relation=relation))
     arrivals = Arrivals.of(found, times_ms=[0] * len(each), relation=relation)
     answers = forest.assign(arrivals, now_ms=0)

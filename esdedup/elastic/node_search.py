@@ -87,7 +87,7 @@ class NodeSearch:
     def scan(self, query: Query, *, sort: Sequence[Any] = ("_doc",)) -> Iterator[StoredNode]:
         """Yield all nodes that match, as the index was when this began."""
         for hits in self.pages(query, sort=sort):
-            yield from nodes_of(hits)
+            yield from nodes_of(hits, self._relation)
 
     def pages(
         self, query: Query, *, sort: Sequence[Any] = ("_doc",), versions: bool = False
@@ -186,7 +186,7 @@ class NodeSearch:
         """Return nodes taken at random, at most 10,000."""
         at_random = {"function_score": {"query": EVERY_NODE, "random_score": {"seed": 0, "field": "seq"}}}
         hits = self._search(query=at_random, sort=["_score"], index=self._forest)
-        return nodes_of(hits[:size])
+        return nodes_of(hits[:size], self._relation)
 
     def count_by_key(self, terms: Iterable[str]) -> dict[str, int]:
         """Count the nodes that have each key; some thousand keys at most."""
@@ -248,7 +248,7 @@ class NodeSearch:
     def _page(self, query: Query) -> tuple[list[StoredNode], bool]:
         """Return the nodes of the first page, and whether that is all."""
         hits = self._search(query=query, sort=["_doc"], index=self._forest)
-        return nodes_of(hits), len(hits) < nodes.MAX_HITS
+        return nodes_of(hits, self._relation), len(hits) < nodes.MAX_HITS
 
     def aggregate(self, query: Query, aggregations: Query) -> dict[str, Any]:
         """Aggregate the nodes that match."""

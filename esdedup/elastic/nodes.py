@@ -71,7 +71,7 @@ def is_node_id(name: object) -> bool:
     return isinstance(name, str) and _NODE_ID.fullmatch(name) is not None
 
 
-def node_of(hit: dict[str, Any]) -> StoredNode | None:
+def node_of(hit: dict[str, Any], relation: Relation) -> StoredNode | None:
     """Read a node from a hit of a search for `FIELDS`; None if it is none, or damaged."""
     fields = hit.get("fields", {})
     roots = fields.get("root", [])
@@ -79,19 +79,22 @@ def node_of(hit: dict[str, Any]) -> StoredNode | None:
         return None
     if not is_node_id(roots[0]) or not is_node_id(hit["_id"]):
         return None
+    signature = base64.b64decode(fields["signature"][0])
+    if len(signature) != relation.dtype.itemsize:
+        return None
     return StoredNode(
         hit["_id"],
         roots[0],
-        base64.b64decode(fields["signature"][0]),
+        signature,
         int(fields["seq"][0]),
         _time(fields, "made"),
         _time(fields, "seen"),
     )
 
 
-def nodes_of(hits: Iterable[dict[str, Any]]) -> list[StoredNode]:
+def nodes_of(hits: Iterable[dict[str, Any]], relation: Relation) -> list[StoredNode]:
     """Read nodes from hits; damaged ones are left out."""
-    return [node for hit in hits if (node := node_of(hit)) is not None]
+    return [node for hit in hits if (node := node_of(hit, relation)) is not None]
 
 
 def signatures_of(signed: Iterable[Signed], relation: Relation) -> npt.NDArray[Any]:

@@ -28,7 +28,7 @@ class BreachKind(enum.Enum):
     TWO_ROOTS = "an article under another root than its text's node"
     WRONG_BANDS = "an article whose bands do not belong to its fingerprint"
     OTHER_PROFILE = "an article of another profile"
-    NO_LABEL = "an article whose fingerprint or root makes no sense"
+    NO_LABEL = "an article whose fingerprint, signature or root makes no sense"
     NO_ROOT = "articles without a root"
 
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from esdedup.elastic.forest_index import ForestIndex
 from esdedup.elastic.node_cache import NodeCache
@@ -79,14 +79,14 @@ class ForestAudit:
             yield Breach(
                 kind=BreachKind.NO_NODE,
                 subject=hit["_id"],
-                detail="its root or number is missing, or an id is none; articles tell what it was",
+                detail="its root, number or signature is missing, or is none; articles tell what it was",
                 damaged=hit,
             )
 
     def _nodes(self) -> Iterator[StoredNode]:
         for hits in self._index.search.pages(EVERY_NODE, sort=["root", "seq"], versions=True):
             for hit in hits:
-                node = node_of(hit)
+                node = node_of(hit, self._index.relation)
                 if node is not None:
                     yield node
                 else:
@@ -140,19 +140,19 @@ class ForestAudit:
 
     def _nothing_near(self, tree: Tree) -> Iterator[Breach]:
         leaves = [node for node in tree.nodes if not node.is_root and node.seq > self._ordered_since]
-        if not leaves:
+        # What was near a root that has been made again without its text nobody can tell.
+        root = self._genuine([node for node in tree.nodes if node.is_root])
+        if not leaves or not root:
             return
-        root = next(node for node in tree.nodes if node.is_root)
-        if self._is_genuine(root):
-            roots = signatures_of(itertools.repeat(root, len(leaves)), self._index.relation)
-            may_join = self._index.relation.may_join(signatures_of(leaves, self._index.relation), roots)
-            for leaf, may in zip(leaves, may_join.tolist(), strict=True):
-                if not may:
-                    yield Breach(
-                        kind=BreachKind.UNLIKE_ROOT,
-                        subject=leaf.id,
-                        detail=f"it resembles its root {tree.root} too little",
-                    )
+        roots = signatures_of(root * len(leaves), self._index.relation)
+        may_join = self._index.relation.may_join(signatures_of(leaves, self._index.relation), roots)
+        for leaf, may in zip(leaves, may_join.tolist(), strict=True):
+            if not may:
+                yield Breach(
+                    kind=BreachKind.UNLIKE_ROOT,
+                    subject=leaf.id,
+                    detail=f"it resembles its root {tree.root} too little",
+                )
         cache = self._cache(tree.nodes)
         for chunk in chunks(leaves, _LEAVES_AT_ONCE):
             positions, near = cache.near(signatures_of(chunk, self._index.relation))
@@ -165,11 +165,12 @@ class ForestAudit:
                 )
 
     def _near_roots(self, trees: list[Tree]) -> Iterator[Breach]:
-        roots = [root for tree in trees if (root := tree.root_node)]
+        roots = self._genuine([root for tree in trees if (root := tree.root_node)])
         if not roots:
             return
         signatures = signatures_of(roots, self._index.relation)
-        cache = self._cache(self._index.search.candidates(signatures, live_since_ms=self._live_since_ms))
+        candidates = self._index.search.candidates(signatures, live_since_ms=self._live_since_ms)
+        cache = self._cache(self._genuine(candidates))
         positions, near = cache.near(signatures)
         earlier: dict[str, StoredNode] = {}
         for root, node in self._that_may_join([roots[at] for at in positions.tolist()], near):
@@ -194,7 +195,7 @@ class ForestAudit:
         """Yield those pairs of a text and a node near it in which the text may join the node's tree."""
         roots = {node.id: node for node in near if node.is_root}
         missing = {node.root for node in near} - roots.keys()
-        roots |= {node.id: node for node in self._index.search.by_id(missing)}
+        roots |= {node.id: node for node in self._genuine(list(self._index.search.by_id(missing)))}
         pairs = [(text, node) for text, node in zip(texts, near, strict=True) if node.root in roots]
         relation = self._index.relation
         may_join = relation.may_join(
@@ -212,10 +213,11 @@ class ForestAudit:
                 nodes=(node,),
             )
 
-    def _is_genuine(self, root: StoredNode) -> bool:
-        """Tell whether a root has its own text's signature, not a leaf's."""
+    def _genuine(self, nodes: Sequence[StoredNode]) -> list[StoredNode]:
+        """Return those that have their own text's signature, not a leaf's."""
         relation = self._index.relation
-        return relation.ids(signatures_of([root], relation)) == [root.id]
+        names = relation.ids(signatures_of(nodes, relation))
+        return [node for node, name in zip(nodes, names, strict=True) if name == node.id]
 
     def _cache(self, nodes: Iterable[StoredNode]) -> NodeCache:
         cache = NodeCache(self._index.relation)

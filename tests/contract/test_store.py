@@ -17,6 +17,7 @@ from esdedup.elastic.expiry import expire
 from esdedup.elastic.node_search import EVERY_NODE
 from esdedup.elastic.store import ElasticStore
 from esdedup.forest import NO_TIME, Arrivals, Forest, Plan, Store, relation_of
+from esdedup.forest.laws import Decision
 from esdedup.forest.memory import MemoryStore
 from esdedup.forest.near import HammingIndex
 from esdedup.forest.relation import ByDistance
@@ -70,6 +71,19 @@ REFRESHED_THEN_REBORN = _run((A, 0), (A, 20), (FAR, 200), (A, 200), (NEAR_A, 200
 LEAF_THEN_ROOT = _run((A, 0), (NEAR_A, 0), (FAR, 200), (NEAR_A, 200), (NEAR_A | 2, 200))
 # A root comes back as another's leaf, while its leaf of old is still in memory.
 ROOT_THEN_LEAF = _run((A, 0), (A | 7, 0), (A | 0b11 << 20, 200), (A, 200), (A | 7, 200))
+
+
+@settings(max_examples=200)
+@given(any_arrivals, batch_sizes)
+@example(_run((A, 0), (B, 0), (B | 1 << 50, 0), (BETWEEN, 0)), [2])
+@example(_run((A, 0), (B, 0), (B | 1 << 50, 0), (B | 1 << 50, 90), (A, 90), (BETWEEN, 105)), [3])
+def test_leaves_may_be_counted_at_any_moment(all_arrivals: list[Arrival], sizes: list[int]) -> None:
+    """As where two trees meet through a crowd only: nothing was counted before the batch was decided."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Decision, "_roots_in_conflict", lambda _: [])
+        store, model = MemoryStore(aging=AGING, relation=relation_of(CLASSIC)), Model(AGING)
+        for batch in batches(all_arrivals, sizes):
+            assert_follows_model(store, model, batch)
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from esdedup.ingest.load import Load
 from esdedup import Dedup, node
 from esdedup.elastic.client import connect
 from esdedup.node import Cluster, control, distribution
+from esdedup.profile import CLASSIC
 from tests import stream
 
 ARTICLES = 600
@@ -56,7 +57,7 @@ def test_the_stream_goes_on_whichever_primary_is_killed(tmp_path: Path) -> None:
         urls = sorted((each.url for each in cluster.nodes), key=lambda url: url != first.url)
         with connect(", ".join(urls)) as client:
             load = Load(on_rejected=lambda rejected: rejections.append(str(rejected)))
-            with Dedup(client, forest=forest, batch_size=20) as dedup:
+            with Dedup(client, forest=forest, profile=CLASSIC, batch_size=20) as dedup:
                 load.run(client, dedup, lines(client), index=index)
             assert rejections == []
             assert (load.summary.read, load.summary.indexed) == (ARTICLES, ARTICLES)

@@ -11,7 +11,7 @@ from esdedup.elastic import node_search
 from esdedup.elastic.node_search import NodeSearch
 from esdedup.elastic.nodes import StoredNode, documents
 from esdedup.elastic.store import ElasticStore
-from esdedup.forest import NO_TIME, Forest
+from esdedup.forest import NO_TIME, Forest, relation_of
 from esdedup.profile import CLASSIC
 from esdedup.simhash import to_hex
 from tests.arrivals import AGING, NOW_MS, Arrival, as_batch
@@ -28,11 +28,12 @@ def hot_forest(es: Elasticsearch, index_name: Callable[[str], str]) -> tuple[str
     ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING).close()
     random = np.random.default_rng(3)
     held = np.unique(SHARED | random.integers(0, 2**38, SHARED_NODES, np.uint64))
-    nodes = [StoredNode(each, each, seq, NO_TIME, NO_TIME) for seq, each in enumerate(to_hex(held), 1)]
-    helpers.bulk(
-        es,
-        ({"_index": forest, "_id": name, "_source": body} for name, body in documents(nodes, CLASSIC.layout)),
-    )
+    nodes = [
+        StoredNode(name, name, simhash.tobytes(), seq, NO_TIME, NO_TIME)
+        for seq, (name, simhash) in enumerate(zip(to_hex(held), held, strict=True), 1)
+    ]
+    written = documents(nodes, relation_of(CLASSIC), CLASSIC.layout)
+    helpers.bulk(es, ({"_index": forest, "_id": name, "_source": body} for name, body in written))
     es.indices.refresh(index=forest)
     return forest, held
 
@@ -61,7 +62,9 @@ def test_nothing_is_missed_and_little_is_read(
         distances = np.bitwise_count(held ^ np.uint64(fingerprint))
         assert answer.root in to_hex(held[distances <= 3])
     first, read = read, 0
-    Forest(store).assign(as_batch([Arrival(each, NO_TIME) for each in to_hex(near ^ 1)]), now_ms=NOW_MS)
+    Forest(store).assign(
+        as_batch([Arrival(each, NO_TIME) for each in to_hex(near ^ np.uint64(1))]), now_ms=NOW_MS
+    )
     store.close()
     # The first batch finds out on a full page; the next one knows. What is left comes by keys that hold
     # one of the two shared blocks only.

@@ -60,7 +60,7 @@ def test_whoever_stops_too_long_writes_nothing_any_more(es: Elasticsearch, job: 
     job = dataclasses.replace(
         job, point=STOPS[stop], wait_before=10 if stop == "before the lease is renewed" else None
     )
-    with Feeder(job) as stopped, Dedup(es, forest=job.forest, wait_s=20) as rival:
+    with Feeder(job) as stopped, Dedup(es, forest=job.forest, profile=CLASSIC, wait_s=20) as rival:
         stopped.wait_for_stop()
         list(rival.enrich([{"_id": "1", **TEXT}]))
         before = stream.versions(es, job.forest)
@@ -89,7 +89,7 @@ def test_a_second_process_is_told_who_owns_the_forest_and_can_wait_for_it(
     job: Job, tmp_path: Path, es: Elasticsearch
 ) -> None:
     command = [Path(sys.executable).parent / "esdedup", "index", "-", "--index", job.index]
-    command += ["--forest", job.forest, "--url", job.url]
+    command += ["--forest", job.forest, "--profile", "classic", "--url", job.url]
     line = '{"id": "waited", "text": "Somebody else\'s article about a ferry that left the harbour"}\n'
     job = dataclasses.replace(job, lease_ttl_s=60, point=STOPS["between batches"])
     with Feeder(job) as owner:
@@ -126,11 +126,11 @@ def test_a_second_process_is_told_who_owns_the_forest_and_can_wait_for_it(
 def test_whoever_lost_the_forest_is_told_even_if_it_is_free_again(es: Elasticsearch, job: Job) -> None:
     """The heart notices first; that must not make the feeder take the forest anew, unawares."""
     others = hearts()
-    with Dedup(es, forest=job.forest, lease_ttl_s=TTL_S) as feeder:
+    with Dedup(es, forest=job.forest, profile=CLASSIC, lease_ttl_s=TTL_S) as feeder:
         list(feeder.enrich([{"_id": "1", **TEXT}]))
         (heart,) = hearts() - others
         expire(es, job.forest)
-        with Dedup(es, forest=job.forest) as rival:
+        with Dedup(es, forest=job.forest, profile=CLASSIC) as rival:
             list(rival.enrich([{"_id": "2", **TEXT}]))
         heart.join(30)
         assert not heart.is_alive()

@@ -1,0 +1,56 @@
+"""The real articles that benchmarks measure with, and their labels; no part of the project."""
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+_WORD = re.compile(r"\w+")
+
+Labels = Mapping[frozenset[str], str]
+"""What a pair of ids is labelled as, such as ``pos`` or ``grey``."""
+
+
+def folder() -> Path:
+    """Return the folder with the sets; without one, say so and end with code 2."""
+    given = os.environ.get("ESDEDUP_SHARED")
+    if not given:
+        typer.echo("ESDEDUP_SHARED does not name the folder with real articles", err=True)
+        raise typer.Exit(2)
+    return Path(given) / "data"
+
+
+def labelled_sets() -> list[str]:
+    return sorted(path.name.removesuffix(".labels.tsv") for path in folder().glob("*.labels.tsv"))
+
+
+def path_of(name: str) -> Path:
+    return folder() / f"{name}.jsonl"
+
+
+def articles_of(name: str) -> dict[str, dict[str, Any]]:
+    """Return articles by id, in the order of arrival."""
+    with path_of(name).open(encoding="utf-8") as lines:
+        return {article["id"]: article for article in map(json.loads, lines)}
+
+
+def shingles_of(article: Mapping[str, Any]) -> frozenset[str]:
+    """Return what labels are made by: 6 letters and digits of Chinese, or 4 words."""
+    if article["lang"] == "zh":
+        parts: Sequence[str] = [each for each in article["text"] if each.isalnum()]
+        length = 6
+    else:
+        parts, length = _WORD.findall(article["text"].lower()), 4
+    between = "" if article["lang"] == "zh" else " "
+    return frozenset(between.join(parts[at : at + length]) for at in range(max(1, len(parts) - length + 1)))
+
+
+def labels_of(name: str) -> Labels:
+    with (folder() / f"{name}.labels.tsv").open(encoding="utf-8") as lines:
+        next(lines)
+        rows = (line.rstrip("\n").split("\t") for line in lines)
+        return {frozenset((one, other)): label for one, other, label, *_ in rows}

@@ -1,0 +1,61 @@
+"""Where the time of a fingerprint goes: its steps, timed where they stand."""
+
+import contextlib
+import functools
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+from unittest import mock
+
+from benchmarks.rows import processor_s
+from esdedup import fingerprint
+from esdedup.bands import Layout
+from esdedup.forest.relation import ByAgreement
+from esdedup.sentences import Sentences
+from esdedup.tokens import Tokens
+
+# None of them calls another one.
+_STEPS: dict[str, list[tuple[Any, str]]] = {
+    "normalise": [(fingerprint, "normal_points")],
+    "sentences": [(Sentences, "of"), (Sentences, "longest_of_quarters")],
+    "tokens": [(Tokens, "of")],
+    "runs": [(Tokens, "runs"), (Tokens, "have_number")],
+    "sketch": [(fingerprint, "sketch")],
+    "simhash": [(fingerprint, "majority")],
+    "ids": [(ByAgreement, "ids")],
+    "keys": [(Layout, "terms")],
+}
+
+
+def microseconds_by_step(work: Callable[[], object], documents: int) -> dict[str, float]:
+    """Do the work; return microseconds a document of each step, of the rest, and of all.
+
+    Args:
+        work: Fingerprints of the profile `verified`, their ids and keys.
+        documents: How many it is for.
+    """
+    spent_s = dict.fromkeys(_STEPS, 0.0)
+    with contextlib.ExitStack() as stack:
+        for step, places in _STEPS.items():
+            for owner, name in places:
+                stack.enter_context(_timed(owner, name, step, spent_s))
+        all_s = processor_s(work)
+    spent_s["the rest"] = all_s - sum(spent_s.values())
+    spent_s["all"] = all_s
+    return {step: each / documents * 1e6 for step, each in spent_s.items()}
+
+
+@contextlib.contextmanager
+def _timed(owner: Any, name: str, step: str, spent_s: dict[str, float]) -> Iterator[None]:
+    call = getattr(owner, name)
+
+    @functools.wraps(call)
+    def timed(*args: Any, **named: Any) -> Any:
+        started = time.process_time()
+        try:
+            return call(*args, **named)
+        finally:
+            spent_s[step] += time.process_time() - started
+
+    with mock.patch.object(owner, name, timed):
+        yield

@@ -1,0 +1,94 @@
+"""An index of articles and its forest: fed, read, and changed behind the back of every law."""
+
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import numpy as np
+from elasticsearch import Elasticsearch, helpers
+
+from esdedup import BreachKind, Dedup, Profile, Upkeep, sample
+from esdedup.elastic.forest_index import ForestIndex
+from esdedup.elastic.nodes import StoredNode, documents
+from esdedup.fingerprint import Fingerprinter
+from esdedup.profile import CLASSIC
+from esdedup.simhash import from_hex
+
+Names = Callable[[str], str]
+DAY_MS = 86_400_000
+ARTICLES = [
+    {"_id": article["id"], **{name: value for name, value in article.items() if name != "id"}}
+    for article in sample.articles()
+]
+
+
+def feed(es: Elasticsearch, dedup: Dedup, index: str, articles: list[dict[str, Any]], **how: Any) -> None:
+    actions = [{"_index": index, **article} for article in articles]
+    helpers.bulk(es, dedup.enrich(actions, **how), refresh=True)
+
+
+def roots(es: Elasticsearch, index: str) -> dict[str, str]:
+    es.indices.refresh(index=index)
+    hits = helpers.scan(es, index=index, _source=["dedup.root"])
+    return {hit["_id"]: hit["_source"]["dedup"]["root"] for hit in hits if "dedup" in hit["_source"]}
+
+
+def nodes(es: Elasticsearch, forest: str) -> dict[str, StoredNode]:
+    es.indices.refresh(index=forest)
+    search = ForestIndex.find(es, forest).search
+    return {node.id: node for node in search.scan({"exists": {"field": "root"}})}
+
+
+def classic_node(node_id: str, root: str, *, seq: int, ms: int) -> StoredNode:
+    """Return a node of `classic`, made and seen then: its id is its simhash."""
+    return StoredNode(node_id, root, from_hex([node_id]).tobytes(), seq, ms, ms)
+
+
+def document(es: Elasticsearch, forest: str, node: StoredNode) -> dict[str, Any]:
+    """Return a node as the forest's index should have it."""
+    index = ForestIndex.find(es, forest)
+    ((_, body),) = documents([node], index.relation, index.layout)
+    return body
+
+
+def write(es: Elasticsearch, forest: str, *changed: StoredNode) -> None:
+    """Behind the back of every law."""
+    for node in changed:
+        es.index(index=forest, id=node.id, document=document(es, forest, node), refresh=True)
+
+
+def kinds(upkeep: Upkeep, index: str) -> set[BreachKind]:
+    return {breach.kind for breach in upkeep.verify([index])}
+
+
+def a_leaf(found: dict[str, StoredNode]) -> StoredNode:
+    return next(node for node in found.values() if not node.is_root)
+
+
+def assert_rearrivals_are_known(es: Elasticsearch, index: str, forest: str, profile: Profile) -> None:
+    """Every article, come again, gets the root it has."""
+    before = roots(es, index)
+    with Dedup(es, forest=forest, profile=profile) as dedup:
+        again = dedup.enrich({"_index": index, **article} for article in ARTICLES)
+        assert {each["_id"]: each["_source"]["dedup"]["root"] for each in again} == before
+
+
+def stories(count: int) -> list[list[str]]:
+    """Sentences in three versions, each near the others, for `classic`, but another text."""
+    random = Random(1)
+    fingerprinter = Fingerprinter(CLASSIC)
+    words = ["会议", "公司", "市场", "经济", "发展", "政府", "研究", "技术", "项目", "企业", "合作", "投资"]
+    found: list[list[str]] = []
+    while len(found) < count:
+        sentence = [random.choice(words) + str(random.randrange(10**6)) for _ in range(40)]
+        versions = ["".join(sentence)]
+        for at in range(40):
+            edited = "".join([*sentence[:at], random.choice(words), *sentence[at:]])
+            simhashes = fingerprinter.fingerprint([*versions, edited]).signatures
+            distances = np.bitwise_count(simhashes[:-1] ^ simhashes[-1])
+            if (distances > 0).all() and (distances <= 3).all():
+                versions.append(edited)
+            if len(versions) == 3:
+                found.append(versions)
+                break
+    return found

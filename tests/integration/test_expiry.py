@@ -1,0 +1,161 @@
+"""Expiry: what is deleted when, and what has expired stays so."""
+
+from collections import Counter
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from elasticsearch import Elasticsearch
+
+from esdedup import Dedup, Upkeep
+from esdedup.elastic import expiry
+from esdedup.elastic.expiry import expire
+from esdedup.elastic.forest_index import STATE_ID, ForestIndex
+from esdedup.elastic.owned import OwnedForest
+from esdedup.forest import Aging
+from esdedup.profile import CLASSIC
+from tests.forests import ARTICLES, DAY_MS, Names, classic_node, feed, nodes, roots, stories, write
+
+
+@pytest.fixture
+def ageing(es: Elasticsearch, index_name: Names) -> tuple[ForestIndex, Aging]:
+    """A forest of two old trees, with a leaf each, and a live one; its time has gone on."""
+    forest = index_name("forest")
+    aging = Aging.of(retention=timedelta(days=10))
+    index = ForestIndex.open(es, forest, profile=CLASSIC)
+    now = 1_000 * DAY_MS
+    write(
+        es,
+        forest,
+        *(
+            classic_node(f"{name}{leaf:015x}", f"{name}{0:015x}", seq=seq, ms=seen)
+            for name, first, seen in (("a", 1, now - 20 * DAY_MS), ("b", 3, now - 11 * DAY_MS), ("c", 5, now))
+            for seq, leaf in enumerate((0, 1), first)
+        ),
+    )
+    state = {"seq": 6, "time_ms": now, "origin_ms": now - 20 * DAY_MS}
+    es.index(index=forest, id=STATE_ID, document={"state": state}, refresh=True)
+    return index, aging
+
+
+def test_only_what_has_expired_is_deleted(es: Elasticsearch, ageing: tuple[ForestIndex, Aging]) -> None:
+    index, aging = ageing
+    assert expiry.count_expired(index, aging) == expiry.Expired(leaves=2, roots=2)
+    with OwnedForest(index) as owned:
+        assert expire(owned, aging) == expiry.Expired(leaves=2, roots=2)
+    assert {node[0] for node in nodes(es, index.name)} == {"c"}
+
+
+def test_a_node_that_is_needed_again_meanwhile_stays(
+    es: Elasticsearch, ageing: tuple[ForestIndex, Aging], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, aging = ageing
+    delete = OwnedForest.delete
+    reborn = classic_node(f"a{1:015x}", f"a{1:015x}", seq=7, ms=1_000 * DAY_MS)
+
+    def late(self: OwnedForest, hits: Any) -> int:
+        found = list(hits)
+        if any(hit["_id"] == reborn.id for hit in found):
+            write(es, index.name, reborn)
+        return delete(self, found)
+
+    monkeypatch.setattr(OwnedForest, "delete", late)
+    with OwnedForest(index) as owned:
+        assert expire(owned, aging) == expiry.Expired(leaves=1, roots=2, kept=1)
+    assert nodes(es, index.name)[reborn.id] == reborn
+
+
+def test_no_root_goes_before_its_leaves(
+    es: Elasticsearch, ageing: tuple[ForestIndex, Aging], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, aging = ageing
+    delete = OwnedForest.delete
+    # As after a crash in the middle of the leaves: one of them stays.
+    monkeypatch.setattr(
+        OwnedForest,
+        "delete",
+        lambda self, hits: delete(self, [hit for hit in hits if hit["_id"] != f"b{1:015x}"]),
+    )
+    with OwnedForest(index) as owned:
+        assert expire(owned, aging) == expiry.Expired(leaves=1, roots=1, kept=2)
+    assert Counter(node[0] for node in nodes(es, index.name)) == {"b": 2, "c": 2}
+    monkeypatch.undo()
+    with OwnedForest(index) as owned:
+        assert expire(owned, aging) == expiry.Expired(leaves=1, roots=1)
+
+
+def test_what_has_expired_is_excused(es: Elasticsearch, index_name: Names) -> None:
+    index, forest = index_name("articles"), index_name("forest")
+    with Dedup(es, forest=forest, retention=timedelta(days=2)) as dedup:
+        dedup.setup(index)
+        feed(es, dedup, index, ARTICLES, backfill=True)
+        assert dedup.expire().leaves
+        assert dedup.expire() == expiry.Expired()
+    assert list(Upkeep(es, forest=forest).verify([index])) == []
+    assert Upkeep(es, forest=forest).stats().expired == 0
+
+
+def test_a_text_that_came_back_after_it_had_expired(es: Elasticsearch, index_name: Names) -> None:
+    """Its leaves of old are there still, made before the root that it is now."""
+    index, forest = index_name("articles"), index_name("forest")
+    one, near = next((each[0], each[1]) for each in stories(1))
+    with Dedup(es, forest=forest, profile=CLASSIC, retention=timedelta(days=1)) as dedup:
+        dedup.setup(index)
+        days = [(one, 1), (near, 1), (one, 20)]
+        articles = [
+            {"_id": str(number), "text": text, "published_at": f"2026-01-{day:02}"}
+            for number, (text, day) in enumerate(days)
+        ]
+        feed(es, dedup, index, articles, backfill=True)
+    upkeep = Upkeep(es, forest=forest)
+    assert list(upkeep.verify([index])) == []
+    assert upkeep.repair([index]).total() == 0
+
+
+def test_what_has_expired_stays_so_when_nodes_live_longer_from_now_on(
+    es: Elasticsearch, index_name: Names
+) -> None:
+    index, forest = index_name("articles"), index_name("forest")
+    one, near, other = stories(1)[0]
+
+    def article(number: int, text: str, day: int) -> dict[str, Any]:
+        return {"_id": str(number), "text": text, "published_at": f"2026-01-{day:02}"}
+
+    with Dedup(es, forest=forest, profile=CLASSIC, retention=timedelta(days=1)) as dedup:
+        dedup.setup(index)
+        # The first text comes again as a leaf, while its own leaf of old has expired.
+        old = [article(0, one, 1), article(1, near, 1), article(2, other, 5), article(3, one, 5)]
+        feed(es, dedup, index, old, backfill=True)
+    with Dedup(es, forest=forest, profile=CLASSIC, retention=timedelta(days=30)) as dedup:
+        feed(es, dedup, index, [article(4, near, 5)], backfill=True)
+    upkeep = Upkeep(es, forest=forest)
+    assert upkeep.stats().retention_days == 30
+    assert list(upkeep.verify([index])) == []
+    found = roots(es, index)
+    assert found["4"] == found["3"] == found["2"] != found["1"]
+    # Whoever says nothing leaves it as it is.
+    with Dedup(es, forest=forest, profile=CLASSIC) as dedup:
+        feed(es, dedup, index, [article(5, near, 6)], backfill=True)
+    assert upkeep.stats().retention_days == 30
+    assert upkeep.rebuild([index], replace=True)
+    assert upkeep.stats().retention_days == 30
+
+
+def test_what_has_expired_stays_so_when_a_forest_is_rebuilt_for_longer(
+    es: Elasticsearch, index_name: Names
+) -> None:
+    index, forest = index_name("articles"), index_name("forest")
+    one, near, _ = stories(1)[0]
+    with Dedup(es, forest=forest, profile=CLASSIC, retention=timedelta(days=1)) as dedup:
+        dedup.setup(index)
+        articles = [
+            {"_id": str(day), "text": text, "published_at": f"2026-01-{day:02}"}
+            for text, day in ((one, 1), (near, 5))
+        ]
+        feed(es, dedup, index, articles, backfill=True)
+    before = roots(es, index)
+    upkeep = Upkeep(es, forest=forest)
+    assert upkeep.rebuild([index], replace=True, retention=timedelta(days=30)) == 1
+    assert list(upkeep.verify([index])) == []
+    assert upkeep.repair([index]).total() == upkeep.repair().total() == 0
+    assert roots(es, index) == before

@@ -1,0 +1,87 @@
+"""A forest made anew from its articles."""
+
+from typing import Any
+
+import pytest
+from elasticsearch import Elasticsearch
+
+from esdedup import CLASSIC, VERIFIED, Dedup, ForestError, ForestMismatch, Profile, Upkeep, sample
+from esdedup.elastic.nodes import StoredNode
+from esdedup.elastic.owned import OwnedForest
+from tests import stream
+from tests.forests import ARTICLES, Names, a_leaf, assert_rearrivals_are_known, feed, nodes, roots
+
+
+@pytest.mark.parametrize("profile", [CLASSIC, VERIFIED], ids=lambda profile: profile.name)
+def test_rebuilding_keeps_every_root(es: Elasticsearch, fed: tuple[str, str], profile: Profile) -> None:
+    index, forest = fed
+    before, nodes_before = roots(es, index), nodes(es, forest)
+    es.indices.delete(index=forest)
+    upkeep = Upkeep(es, forest=forest)
+    assert upkeep.rebuild([index]) == len(nodes_before)
+    assert nodes(es, forest) == nodes_before
+    assert list(upkeep.verify([index])) == []
+    assert roots(es, index) == before
+    assert_rearrivals_are_known(es, index, forest, profile)
+
+
+def test_rebuilt_in_the_middle_of_a_stream_it_goes_on_as_if_nothing_had_been(
+    es: Elasticsearch, index_name: Names
+) -> None:
+    index, forest = index_name("articles"), index_name("forest")
+    with Dedup(es, forest=forest, profile=VERIFIED) as dedup:
+        dedup.setup(index)
+    middle = len(ARTICLES) // 2
+    for part in (ARTICLES[:middle], ARTICLES[middle:]):
+        with Dedup(es, forest=forest, profile=VERIFIED, batch_size=50) as dedup:
+            feed(es, dedup, index, part)
+        es.indices.delete(index=forest)
+        Upkeep(es, forest=forest).rebuild([index])
+    found = stream.indexed(es, index), stream.nodes(es, forest)
+    assert found == stream.expected(sample.articles(), VERIFIED)
+    assert list(Upkeep(es, forest=forest).verify([index])) == []
+
+
+@pytest.mark.parametrize("profile", [CLASSIC, VERIFIED], ids=lambda profile: profile.name)
+def test_a_root_whose_article_was_deleted_is_made_again(es: Elasticsearch, fed: tuple[str, str]) -> None:
+    index, forest = fed
+    leaf = a_leaf(nodes(es, forest))
+    for hit in es.search(index=index, query={"term": {"dedup.fingerprint": leaf.root}}, size=100)["hits"][
+        "hits"
+    ]:
+        es.delete(index=index, id=hit["_id"], refresh=True)
+    es.indices.delete(index=forest)
+    upkeep = Upkeep(es, forest=forest)
+    upkeep.rebuild([index])
+    found = nodes(es, forest)
+    assert found[leaf.root].is_root
+    assert found[leaf.id].root == leaf.root
+    assert list(upkeep.verify([index])) == []
+
+
+def test_a_rebuild_that_was_interrupted(
+    es: Elasticsearch, fed: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, forest = fed
+    before = nodes(es, forest)
+    with pytest.raises(ForestError, match="there is a forest"):
+        Upkeep(es, forest=forest).rebuild([index])
+
+    def fail(self: OwnedForest, found: list[StoredNode], **how: Any) -> None:
+        if found:
+            write_whole(self, found[: len(found) // 2])
+            raise ForestError("interrupted on purpose")
+        write_whole(self, found, **how)
+
+    write_whole = OwnedForest.write
+    with monkeypatch.context() as patch:
+        patch.setattr(OwnedForest, "write", fail)
+        with pytest.raises(ForestError, match="interrupted on purpose"):
+            Upkeep(es, forest=forest).rebuild([index], replace=True)
+    assert 0 < es.count(index=forest, query={"exists": {"field": "root"}})["count"] < len(before)
+    with Dedup(es, forest=forest) as dedup, pytest.raises(ForestMismatch, match="is being made anew"):
+        list(dedup.enrich([{"_index": index, **ARTICLES[0]}]))
+    with pytest.raises(ForestMismatch, match="is being made anew"):
+        list(Upkeep(es, forest=forest).verify([index]))
+    Upkeep(es, forest=forest).rebuild([index])
+    assert nodes(es, forest) == before

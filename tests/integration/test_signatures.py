@@ -1,0 +1,146 @@
+"""What nodes and articles keep of their texts under `verified`: lost, exchanged, or another's."""
+
+import base64
+from typing import Any
+
+import pytest
+from elasticsearch import Elasticsearch, helpers
+
+from esdedup import VERIFIED, BreachKind, Dedup, Upkeep
+from esdedup.elastic.nodes import StoredNode
+from tests.forests import ARTICLES, a_leaf, document, kinds, nodes, roots, write
+
+pytestmark = pytest.mark.parametrize("profile", [VERIFIED], ids=lambda profile: profile.name)
+
+
+def of_another_tree(found: dict[str, StoredNode], node: StoredNode) -> StoredNode:
+    return next(other for other in found.values() if other.root != node.root)
+
+
+def text_of(node: StoredNode) -> dict[str, Any]:
+    """Return the query for the articles of a node's text."""
+    return {"term": {"dedup.fingerprint": node.id}}
+
+
+def lose_roots(es: Elasticsearch, forest: str, found: dict[str, StoredNode]) -> set[str]:
+    """Delete every root that has leaves; return their ids."""
+    lost = {node.root for node in found.values() if not node.is_root}
+    for root in lost:
+        es.delete(index=forest, id=root)
+    es.indices.refresh(index=forest)
+    return lost
+
+
+def test_roots_made_again_have_a_leafs_signature_until_an_article_tells(
+    es: Elasticsearch, fed: tuple[str, str]
+) -> None:
+    index, forest = fed
+    before = nodes(es, forest)
+    lost = lose_roots(es, forest, before)
+    upkeep = Upkeep(es, forest=forest)
+    assert kinds(upkeep, index) >= {BreachKind.ROOT_GONE, BreachKind.NODE_GONE}
+    assert upkeep.repair() == {BreachKind.ROOT_GONE: len(lost)}
+    made = nodes(es, forest)
+    assert {each: node.root for each, node in made.items()} == {
+        each: node.root for each, node in before.items()
+    }
+    for root in lost:
+        leaves = {node.signature for node in before.values() if node.root == root != node.id}
+        assert made[root].signature in leaves - {before[root].signature}
+    # Nobody can tell from these what they were near, and no tree is taken for another's.
+    assert list(upkeep.verify()) == []
+    assert upkeep.repair().total() == 0
+    assert kinds(upkeep, index) == {BreachKind.NODE_BEHIND}
+    assert upkeep.repair([index])
+    assert nodes(es, forest) == before
+    assert list(upkeep.verify([index])) == []
+
+
+@pytest.mark.parametrize("page", [20, 10_000])
+def test_roots_made_again_from_articles_that_are_read_latest_first(
+    es: Elasticsearch, fed: tuple[str, str], monkeypatch: pytest.MonkeyPatch, page: int
+) -> None:
+    """A leaf's article comes before its root's, on the same page or on an earlier one."""
+    index, forest = fed
+    before = nodes(es, forest)
+    lost = lose_roots(es, forest, before)
+    upkeep = Upkeep(es, forest=forest)
+    with monkeypatch.context() as patch:
+        patch.setattr("esdedup.elastic.nodes.MAX_HITS", page)
+        mended = upkeep.repair([index])
+    assert mended[BreachKind.NODE_GONE] + mended[BreachKind.ARTICLE_ROOT_GONE] >= len(lost)
+    assert nodes(es, forest) == before
+    assert list(upkeep.verify([index])) == []
+
+
+def test_a_leaf_with_another_texts_signature(es: Elasticsearch, fed: tuple[str, str]) -> None:
+    index, forest = fed
+    before = nodes(es, forest)
+    leaf = a_leaf(before)
+    write(es, forest, leaf._replace(signature=of_another_tree(before, leaf).signature))
+    upkeep = Upkeep(es, forest=forest)
+    found = {breach.kind: breach for breach in upkeep.verify()}
+    assert found.keys() == {BreachKind.UNLIKE_ROOT, BreachKind.NOTHING_NEAR}
+    assert found[BreachKind.UNLIKE_ROOT].subject == leaf.id
+    # The forest alone does not know better; its articles do.
+    assert upkeep.repair().total() == 0
+    assert kinds(upkeep, index) == found.keys() | {BreachKind.NODE_BEHIND}
+    assert upkeep.repair([index]) == {BreachKind.NODE_BEHIND: 1}
+    assert nodes(es, forest) == before
+    assert list(upkeep.verify([index])) == []
+
+
+@pytest.mark.parametrize("length", [8, 105])
+def test_a_node_whose_signature_has_another_length(
+    es: Elasticsearch, fed: tuple[str, str], length: int
+) -> None:
+    """Neither articles nor repair are stopped by it."""
+    index, forest = fed
+    before = nodes(es, forest)
+    leaf = a_leaf(before)
+    body = document(es, forest, leaf) | {"signature": base64.b64encode(bytes(length)).decode()}
+    es.index(index=forest, id=leaf.id, document=body, refresh=True)
+    upkeep = Upkeep(es, forest=forest)
+    assert kinds(upkeep, index) == {BreachKind.NO_NODE, BreachKind.NODE_GONE}
+    query = {"bool": {"filter": {"term": {"dedup.root": leaf.root}}, "must_not": text_of(leaf)}}
+    others = {hit["_id"] for hit in helpers.scan(es, index=index, query={"query": query})}
+    with Dedup(es, forest=forest) as dedup:
+        again = dedup.enrich({"_index": index, **each} for each in ARTICLES if each["_id"] in others)
+        assert {each["_source"]["dedup"]["root"] for each in again} == {leaf.root}
+    assert leaf.id not in nodes(es, forest)
+    upkeep.repair([index])
+    assert nodes(es, forest)[leaf.id] == leaf
+    assert list(upkeep.verify([index])) == []
+
+
+def test_articles_whose_signature_is_not_their_fingerprints_stop_nothing(
+    es: Elasticsearch, fed: tuple[str, str]
+) -> None:
+    index, forest = fed
+    before, roots_before = nodes(es, forest), roots(es, index)
+    leaf = a_leaf(before)
+    wrong = {
+        ARTICLES[0]["_id"]: of_another_tree(before, leaf).signature,
+        ARTICLES[1]["_id"]: bytes(8),
+        ARTICLES[2]["_id"]: b"",
+    }
+    for article, signature in wrong.items():
+        change = {"dedup": {"signature": base64.b64encode(signature).decode()}}
+        es.update(index=index, id=article, doc=change, refresh=True)
+    upkeep = Upkeep(es, forest=forest)
+    found = list(upkeep.verify([index]))
+    assert {breach.subject for breach in found} == wrong.keys()
+    assert {breach.kind for breach in found} == {BreachKind.NO_LABEL}
+    assert upkeep.repair([index]).total() == 0
+    es.indices.delete(index=forest)
+    upkeep.rebuild([index])
+    assert kinds(upkeep, index) == {BreachKind.NO_LABEL}
+    # What other articles tell is there as it was.
+    rebuilt = nodes(es, forest)
+    told = {
+        hit["_source"]["dedup"]["fingerprint"]
+        for hit in helpers.scan(es, index=index, _source=["dedup.fingerprint"])
+        if hit["_id"] not in wrong
+    }
+    assert {each: rebuilt[each].root for each in told} == {each: before[each].root for each in told}
+    assert roots(es, index) == roots_before

@@ -153,7 +153,8 @@ class IndexExplainer:
                     may_join=found.may_join,
                 )
         node = next(iter(self._forest.search.by_id([root])), None) if self._forest else None
-        if node is None:
+        # A root that was made again without its text has the signature of a leaf.
+        if node is None or self._relation.ids(signatures_of([node], self._relation)) != [root]:
             return None
         return self._by_signatures(article, node)
 

@@ -41,7 +41,7 @@ class Measured:
             batch = batch_of(profile, _BATCH, held, random)
             arrivals = arrivals_of(profile, batch)
             self.whole_s.append(duration_s(lambda arrivals=arrivals: forest.assign(arrivals, now_ms=0)))
-            self.index_s.append(duration_s(lambda batch=batch: (index.search(batch), index.add(batch))))
+            self.index_s.append(duration_s(lambda batch=batch: (index.meet(batch), index.add(batch))))
             if number < peer_batches:
                 view = as_bytes(profile, batch)
                 # faiss counts up to a distance, exclusive.

@@ -29,7 +29,8 @@ def random_ones(profile: Profile, count: int, random: np.random.Generator) -> Si
     signatures["representatives"] = random.integers(0, 2**64, (count, REPRESENTATIVES), np.uint64)
     signatures["sketch"] = _packed(random.integers(1, 16, (count, BINS), np.uint8))
     signatures["letters"] = signatures["runs"] = _LETTERS
-    return signatures
+    relation = relation_of(profile)
+    return relation.list_under(signatures, relation.are_distinct(signatures))
 
 
 def biased(count: int, random: np.random.Generator) -> npt.NDArray[np.uint64]:

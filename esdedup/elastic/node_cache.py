@@ -37,11 +37,16 @@ class NodeCache:
 
     def near(self, signatures: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], list[StoredNode]]:
         """Return all pairs of a position in `signatures`, int64 ``(pairs,)``, and a node near it."""
-        positions, rows = self._index.search(signatures)
-        return positions, [self._nodes[self._ids[row]] for row in rows.tolist()]
+        met = self._index.meet(signatures)
+        return met.positions, self._of(met.rows)
 
-    def carriers(self, signatures: npt.NDArray[Any]) -> list[tuple[int, StoredNode]]:
-        """Return all pairs of a representative of `signatures` and a node listed under it."""
-        values, rows = self._index.carriers(signatures)
-        nodes = (self._nodes[self._ids[row]] for row in rows.tolist())
-        return list(zip(values.tolist(), nodes, strict=True))
+    def meet(
+        self, signatures: npt.NDArray[Any]
+    ) -> tuple[list[tuple[int, StoredNode]], list[tuple[int, StoredNode]]]:
+        """Return the same pairs, and those of a representative of `signatures` and a node listed under it."""
+        met = self._index.meet(signatures)
+        near = zip(met.positions.tolist(), self._of(met.rows), strict=True)
+        return list(near), list(zip(met.carried.tolist(), self._of(met.carriers), strict=True))
+
+    def _of(self, rows: npt.NDArray[np.int64]) -> list[StoredNode]:
+        return [self._nodes[self._ids[row]] for row in rows.tolist()]

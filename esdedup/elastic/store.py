@@ -84,19 +84,18 @@ class ElasticStore:
         live_since_ms = state.live_since_ms(self.aging)
         visible = NodeCache(self.relation)
         visible.put(self._index.search.candidates(signatures, live_since_ms=live_since_ms))
+        ids = [arrivals.ids[at] or "" for at in positions.tolist()]
         pairs: set[tuple[int, str]] = set()
         found: dict[str, StoredNode] = {}
         carried: dict[tuple[int, str], int] = {}
         # What is kept here is newer than what a search shows.
         for known in (visible, self._recent):
-            queries, nodes = known.near(signatures)
-            found |= {node.id: node for node in nodes}
-            pairs.update(zip(positions[queries].tolist(), (node.id for node in nodes), strict=True))
+            met, carriers = known.meet(signatures)
             # A node may be listed under nothing, since crowds carry all that represents it.
-            same = {at: node for at in positions.tolist() if (node := known.get(arrivals.ids[at] or ""))}
-            found |= {node.id: node for node in same.values()}
-            pairs.update((at, node.id) for at, node in same.items())
-            carried |= {(value, node.id): node.made_ms for value, node in known.carriers(signatures)}
+            met += [(at, node) for at, each in enumerate(ids) if (node := known.get(each))]
+            found |= {node.id: node for _, node in met}
+            pairs.update((int(positions[at]), node.id) for at, node in met)
+            carried |= {(value, node.id): node.made_ms for value, node in carriers}
         # The root of one that has expired may have started anew, in another tree.
         found = {node_id: node for node_id, node in found.items() if node.seen_ms >= live_since_ms}
         self._found = self._with_roots(found)

@@ -53,6 +53,7 @@ class Forest:
         relation = self._store.relation
         index = relation.new_index()
         index.add(relation.list_under(signatures, crowds.listed[positions]))
-        later, earlier = index.search(signatures)
+        met = index.meet(signatures)
+        later, earlier = met.positions, met.rows
         before = earlier < later
         return pairs_of(positions[later[before]], positions[earlier[before]])

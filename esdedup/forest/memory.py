@@ -66,8 +66,8 @@ class MemoryStore:
     def find_near(self, arrivals: Arrivals, state: State) -> Near:
         """Find the nodes near the arrivals, with their roots."""
         positions = arrivals.with_node
-        queries, rows = self._index.search(arrivals.signatures[positions])
-        queries, rows = self._with_unlisted(arrivals, queries, rows)
+        met = self._index.meet(arrivals.signatures[positions])
+        queries, rows = self._with_unlisted(arrivals, met.positions, met.rows)
         all_roots = self._columns["root"]
         kept = np.unique(np.concatenate((rows, all_roots[rows])))
         # Rows rise as seqs do, and cost nothing to keep.
@@ -79,13 +79,13 @@ class MemoryStore:
             seqs=kept,
             seen_ms=self._seen_ms(self._columns["seen"][kept], state.origin_ms),
         )
-        carried, carriers = self._index.carriers(arrivals.signatures[positions])
+        since = np.searchsorted(self._made_from, met.carriers, side="right") - 1
         return Near(
             arrivals=positions[queries],
             rows=np.searchsorted(kept, rows),
             nodes=nodes,
-            carried=carried,
-            carriers_seen_ms=self._made_seen_ms[np.searchsorted(self._made_from, carriers, side="right") - 1],
+            carried=met.carried,
+            carriers_seen_ms=self._made_seen_ms[since],
         )
 
     def count_leaves(

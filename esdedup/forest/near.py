@@ -1,5 +1,7 @@
 """Which fingerprints lie within three bits of each other, in memory."""
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -15,6 +17,18 @@ _ROW_BITS = np.uint64(32)
 _ROW = np.uint64(0xFFFF_FFFF)
 # Tables are mended after so many: what one addition can do to a bucket is bounded by it.
 _ADDED_AT_ONCE = 8_192
+
+
+class Met(NamedTuple):
+    """What an index finds for a batch of signatures."""
+
+    # Pairs that are near: a position in the batch, and a row, int64 (pairs,) each, without repeats,
+    # ordered by position, then by row.
+    positions: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64]
+    # Representatives of the batch, uint64 (carriers,), and the rows listed under them, int64; no pair twice.
+    carried: npt.NDArray[np.uint64]
+    carriers: npt.NDArray[np.int64]
 
 
 class HammingIndex:
@@ -60,13 +74,8 @@ class HammingIndex:
             Positions in `fingerprints` and rows near them, int64 ``(pairs,)`` each, without repeats,
             ordered by position, then by row.
         """
-        return self._search(fingerprints, self._max_distance_bits)
-
-    def _search(
-        self, fingerprints: npt.NDArray[np.uint64], max_distance_bits: int
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        queries = _queries(fingerprints, max_distance_bits)
-        found = self._halves.search(queries, max_distance_bits=max_distance_bits)
+        queries = _queries(fingerprints, self._max_distance_bits)
+        found = self._halves.search(queries, max_distance_bits=self._max_distance_bits)
         pairs = np.concatenate([np.zeros(0, np.uint64), *map(self._copies.with_copies, found)])
         pairs.sort()
         positions = (pairs >> _ROW_BITS).view(np.int64)
@@ -74,18 +83,9 @@ class HammingIndex:
         pairs &= _ROW
         return positions, pairs.view(np.int64)
 
-    def equal(
-        self, fingerprints: npt.NDArray[np.uint64]
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Find all pairs that are equal, as `search` does those that are near."""
-        return self._search(fingerprints, 0)
-
-    def carriers(
-        self,
-        signatures: npt.NDArray[np.uint64],  # noqa: ARG002
-    ) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
-        """Find nothing: here a text is what represents it, and equal ones are one node."""
-        return np.zeros(0, np.uint64), np.zeros(0, np.int64)
+    def meet(self, signatures: npt.NDArray[np.uint64]) -> Met:
+        """Find all pairs within the distance. Nobody carries anything: equal texts are one node."""
+        return Met(*self.search(signatures), np.zeros(0, np.uint64), np.zeros(0, np.int64))
 
     def signatures(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
         """Return what was added, by row."""

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup.agreement import SIGNATURE, Agreement
-from esdedup.forest.near import HammingIndex
+from esdedup.forest.near import HammingIndex, Met
 from esdedup.forest.sketched import PLACES, SketchedIndex, are_first, are_listed
 from esdedup.simhash import to_hex
 
@@ -29,20 +29,8 @@ class NearIndex(Protocol):
     def add(self, signatures: Signatures) -> None:
         """Add signatures; they get the next rows, in their order."""
 
-    def search(self, signatures: Signatures) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Find all pairs that are near.
-
-        Returns:
-            Positions in `signatures` and rows, int64 ``(pairs,)`` each, without repeats, ordered by
-            position, then by row.
-        """
-
-    def carriers(self, signatures: Signatures) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
-        """Find which rows are listed under a representative of one of `signatures`.
-
-        Returns:
-            Representatives, uint64, and rows, int64 ``(pairs,)`` each, without repeats.
-        """
+    def meet(self, signatures: Signatures) -> Met:
+        """Find what is near, and who carries the same representatives."""
 
     def signatures(self, rows: npt.NDArray[np.int64]) -> Signatures:
         """Return what was added, by row."""

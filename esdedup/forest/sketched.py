@@ -7,14 +7,14 @@ import numpy.typing as npt
 
 from esdedup.agreement import REPRESENTATIVES, SIGNATURE, Agreement
 from esdedup.forest.buckets import grow
-from esdedup.forest.near import HammingIndex
+from esdedup.forest.near import HammingIndex, Met
 
 Signatures = npt.NDArray[Any]
 
 # Pairs compared at once: their sketches should stay in the processor's cache.
 _COMPARED_AT_ONCE = 8_192
-_ROW_BITS = np.uint64(32)
-_ROW = np.uint64(0xFFFF_FFFF)
+_ROW_BITS = 32
+_ROW = 0xFFFF_FFFF
 PLACES = np.array([1 << place for place in range(REPRESENTATIVES)], np.uint8)
 """The bit of each place in `listed`."""
 
@@ -31,9 +31,9 @@ class SketchedIndex:
         """
         self._agreement = agreement
         self._representatives = HammingIndex(max_distance_bits=max_distance_bits)
-        # By representative: the row of its text; with room for more.
-        self._rows = np.zeros(0, np.uint32)
-        # By row, with room for more.
+        # By row, with room for more: the first of the representatives that it is listed under, ...
+        self._first = np.zeros(0, np.uint32)
+        # ... and its signature.
         self._held = np.zeros(0, SIGNATURE)
         self._count = 0
 
@@ -43,18 +43,18 @@ class SketchedIndex:
     @property
     def size_bytes(self) -> int:
         """The memory that the index takes."""
-        return self._representatives.size_bytes + self._rows.nbytes + self._held.nbytes
+        return self._representatives.size_bytes + self._first.nbytes + self._held.nbytes
 
     def add(self, signatures: Signatures) -> None:
         """Add signatures, `SIGNATURE` ``(n,)``; they get the next rows, and are found as listed."""
-        own, places = are_listed(signatures).nonzero()
-        first = len(self._representatives)
-        self._representatives.add(signatures["representatives"][own, places].astype(np.uint64, copy=False))
-        grow(self._rows, len(self._representatives))
-        self._rows[first : len(self._representatives)] = own + self._count
-        grow(self._held, self._count + len(signatures))
-        self._held[self._count : self._count + len(signatures)] = signatures
-        self._count += len(signatures)
+        listed = are_listed(signatures)
+        counts = listed.sum(axis=1)
+        before, self._count = self._count, self._count + len(signatures)
+        for column in (self._first, self._held):
+            grow(column, self._count)
+        self._first[before : self._count] = len(self._representatives) + counts.cumsum() - counts
+        self._held[before : self._count] = signatures
+        self._representatives.add(signatures["representatives"][listed].astype(np.uint64, copy=False))
 
     def search(self, signatures: Signatures) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Find all pairs with a representative in common that agree.
@@ -63,28 +63,30 @@ class SketchedIndex:
             Positions in `signatures` and rows near them, int64 ``(pairs,)`` each, without repeats,
             ordered by position, then by row.
         """
-        own, simhashes = _distinct(signatures)
+        met = self.meet(signatures)
+        return met.positions, met.rows
+
+    def meet(self, signatures: Signatures) -> Met:
+        """Find all pairs with a representative in common that agree, and who carries one of them."""
+        own, places = are_first(signatures["representatives"]).nonzero()
+        simhashes = signatures["representatives"][own, places].astype(np.uint64, copy=False)
         queries, found = self._representatives.search(simhashes)
-        pairs = own[queries].astype(np.uint64) << _ROW_BITS | self._rows[found]
+        rows_found = self._first[: self._count].searchsorted(found.astype(np.uint32), side="right") - 1
+        pairs = own[queries] << _ROW_BITS | rows_found
         # np.unique would hash them, slowly, since they are alike.
         pairs.sort()
-        pairs = pairs[np.diff(pairs, prepend=~pairs[:1]) != 0]
-        positions, rows = (pairs >> _ROW_BITS).astype(np.int64), (pairs & _ROW).astype(np.int64)
+        pairs = pairs[np.diff(pairs, prepend=-1) != 0]
+        positions, rows = pairs >> _ROW_BITS, pairs & _ROW
         agree = np.zeros(len(pairs), bool)
         for first in range(0, len(pairs), _COMPARED_AT_ONCE):
             some = slice(first, first + _COMPARED_AT_ONCE)
             agree[some] = self._agreement.agree(signatures[positions[some]], self._held[rows[some]])
-        return positions[agree], rows[agree]
-
-    def carriers(self, signatures: Signatures) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]]:
-        """Find which rows are listed under a representative of one of `signatures`.
-
-        Returns:
-            Representatives, uint64, and rows, int64 ``(pairs,)`` each, without repeats.
-        """
-        simhashes = np.unique(_distinct(signatures)[1])
-        queries, found = self._representatives.equal(simhashes)
-        return simhashes[queries], self._rows[found].astype(np.int64)
+        is_same = self._representatives.signatures(found) == simhashes[queries]
+        queries, carriers = queries[is_same], rows_found[is_same]
+        # What several of the batch have was looked up several times.
+        _, first_of_each = np.unique(simhashes[queries], return_index=True)
+        once = np.isin(queries, queries[first_of_each])
+        return Met(positions[agree], rows[agree], simhashes[queries[once]], carriers[once])
 
     def signatures(self, rows: npt.NDArray[np.int64]) -> Signatures:
         """Return what was added, by row."""
@@ -103,9 +105,3 @@ def are_first(simhashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
     for place in range(1, simhashes.shape[1]):
         first[:, place] = (simhashes[:, :place] != simhashes[:, place, None]).all(axis=1)
     return first
-
-
-def _distinct(signatures: Signatures) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
-    """Return the row of each distinct representative, and the representative."""
-    rows, places = are_first(signatures["representatives"]).nonzero()
-    return rows, signatures["representatives"][rows, places].astype(np.uint64, copy=False)

@@ -25,10 +25,11 @@ from esdedup.errors import (
     ServerUnavailable,
     SettingError,
 )
+from esdedup.explanation import Explanation, explain
 from esdedup.fields import Fields
 from esdedup.profile import CLASSIC, KEYWORDS, PROFILES, VERIFIED, Profile, get_profile
 from esdedup.results import Article, Page, Row, SimilarPage
-from esdedup.upkeep import Breach, BreachKind, Expired, Stats, Upkeep
+from esdedup.upkeep import Breach, BreachKind, Expired, IndexedExplanation, Stats, Upkeep
 from esdedup.words import Tf, TfIdf, WordTable
 
 __all__ = [
@@ -44,12 +45,14 @@ __all__ = [
     "Dedup",
     "EsdedupError",
     "Expired",
+    "Explanation",
     "Fields",
     "ForestBusy",
     "ForestError",
     "ForestLost",
     "ForestMismatch",
     "IndexNotReady",
+    "IndexedExplanation",
     "NodeError",
     "Page",
     "Profile",
@@ -63,5 +66,6 @@ __all__ = [
     "TfIdf",
     "Upkeep",
     "WordTable",
+    "explain",
     "get_profile",
 ]

@@ -12,6 +12,7 @@ from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields
 from esdedup.fingerprint import Fingerprinter
 from esdedup.forest import Arrivals, Assignment, Forest, relation_of
+from esdedup.forest.growth import Growth
 from esdedup.profile import Profile
 
 log = logging.getLogger("esdedup")
@@ -50,6 +51,8 @@ class Enricher:
         self._fingerprinter = Fingerprinter(profile)
         self._relation = relation_of(profile)
         self._checked: set[str] = set()
+        # Counting what this process adds costs no request.
+        self._growth = Growth()
 
     def enrich(
         self,
@@ -105,6 +108,13 @@ class Enricher:
             relation=self._relation,
         )
         assignments = self._open_forest().assign(arrivals, now_ms=now_ms)
+        for root, leaves in self._growth.add(assignments):
+            log.warning(
+                "the cluster %s has grown by more than %s distinct texts since this process began: it may be "
+                "a template, or boilerplate that many share; `esdedup stats` tells what holds it together",
+                root,
+                f"{leaves:,}",
+            )
         return list(zip(assignments, self._labels(arrivals, assignments), strict=True))
 
     def _labels(self, arrivals: Arrivals, assignments: Iterable[Assignment]) -> Iterator[dict[str, Any]]:

@@ -120,3 +120,8 @@ def get_profile(name: str) -> Profile:
         return PROFILES[name]
     except KeyError:
         raise SettingError(f"no profile {name!r}; there are {', '.join(sorted(PROFILES))}") from None
+
+
+def profile_labelled(label: str) -> Profile | None:
+    """Return the profile that data with that label was made with; None for one that was changed."""
+    return next((profile for profile in PROFILES.values() if profile.label == label), None)

@@ -16,6 +16,8 @@ MAX_DEPTH = 10_000
 """Rows that Elasticsearch pages through: `from` and `size` together."""
 MAX_ROOTS = 65_535
 """Roots that one answer holds, and one request names."""
+MAX_NAMESAKES = 10
+"""Articles of one id, in several indices, that are told of."""
 EXACT_ROWS = 10_000
 """Up to here rows are counted, beyond it they are estimated."""
 
@@ -175,6 +177,26 @@ def by_id(article_id: str, *, fields: Fields) -> dict[str, Any]:
         "size": 1,
         "_source": shown(fields),
     }
+
+
+def texts_by_id(article_id: str, *, fields: Fields) -> dict[str, Any]:
+    """Ask for the articles of that id, one of each index, with their texts; the last to arrive first."""
+    return by_id(article_id, fields=fields) | {"size": MAX_NAMESAKES, "_source": with_text(fields)}
+
+
+def text_by_fingerprint(fingerprints: Sequence[str], *, fields: Fields) -> dict[str, Any]:
+    """Ask for an article with one of those fingerprints, and its text: the first to arrive."""
+    return {
+        "query": {"terms": {f"{fields.dedup}.fingerprint": list(fingerprints)}},
+        "sort": [{fields.seq: {"order": "asc", "unmapped_type": "long"}}],
+        "size": 1,
+        "_source": with_text(fields),
+    }
+
+
+def with_text(fields: Fields) -> list[str]:
+    """Return the fields of an article that are needed to compare it anew."""
+    return [fields.text, fields.dedup]
 
 
 def similar(

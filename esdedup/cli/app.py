@@ -8,8 +8,8 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from esdedup.cli import demo, feed, node, offline, output, read, upkeep
-from esdedup.errors import ArticleNotFound, EsdedupError, SettingError
+from esdedup.cli import demo, explain, feed, node, offline, output, read, upkeep
+from esdedup.errors import ArticleNotFound, ArticleRejected, EsdedupError, SettingError
 
 _SOME_FAILED, _USAGE, _UNAVAILABLE = 1, 2, 3
 
@@ -30,6 +30,7 @@ app.command()(feed.setup)
 app.command()(feed.index)
 app.command(name="list")(read.list_rows)
 app.command()(read.similar)
+app.command()(explain.explain)
 app.command()(upkeep.stats)
 app.command()(upkeep.expire)
 app.command()(upkeep.verify)
@@ -85,6 +86,6 @@ def _forget_output() -> None:
 
 
 def _exit_code(error: EsdedupError) -> int:
-    if isinstance(error, ArticleNotFound):
+    if isinstance(error, ArticleNotFound | ArticleRejected):
         return _SOME_FAILED
     return _USAGE if isinstance(error, SettingError) else _UNAVAILABLE

@@ -94,6 +94,7 @@ RetentionDays = Annotated[
         show_default=False,
     ),
 ]
+DedupField = Annotated[str, typer.Option("--dedup-field", help="The object that esdedup wrote.")]
 ForestName = Annotated[str, typer.Option("--forest", help="Name of the forest's index.")]
 Wait = Annotated[
     float, typer.Option("--wait", min=0, help="Seconds to wait for another process that owns the forest.")

@@ -11,6 +11,7 @@ import rich.box
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 from rich.progress import (
     BarColumn,
     DownloadColumn,
@@ -28,11 +29,11 @@ from rich.table import Table
 from esdedup.errors import ArticleRejected
 from esdedup.fields import time_ms
 from esdedup.results import Article, Page, SimilarPage
-from esdedup.upkeep import Stats
 
 _WIDTH_WITHOUT_TERMINAL = 120
 _SOURCE_WIDTH = 20
 _MIN_TITLE_WIDTH = 12
+_LONGEST_PASSAGE = 160
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -130,37 +131,28 @@ def print_counts(title: str, counts: dict[str, Any]) -> None:
     screen.print(table)
 
 
-def print_stats(forest: str, stats: Stats) -> None:
-    """Print a forest in figures as tables."""
-    screen = console()
-    screen.print(
-        f"{forest}, profile {stats.profile}: {stats.nodes:,} nodes in {stats.trees:,} trees after "
-        f"{stats.seq:,} arrivals"
-    )
-    screen.print(
-        f"{stats.size_bytes / 1e6:,.1f} MB on disk, {stats.bytes_a_node:,} bytes a node; "
-        f"{stats.expired:,} have expired and can be deleted"
-    )
-    growth = "" if stats.growth_7_days is None else f", {stats.growth_7_days:+.1%} in its last 7 days"
-    screen.print(f"its time is {stats.time or 'not known'}, nodes live {stats.retention_days:g} days{growth}")
-    days = [(each.day, each.made, each.last_needed) for each in stats.days]
-    screen.print(f"a key that an article looks up has {stats.nodes_a_key:,} nodes on average\n")
-    for title, names, rows in (
-        ("trees by leaves", ("leaves", "trees"), stats.trees_by_leaves.items()),
-        ("largest clusters", ("root", "leaves"), [(each.root, each.leaves) for each in stats.largest]),
-        ("fullest keys", ("key", "nodes"), [(each.key, each.nodes) for each in stats.fullest_keys]),
-        (
-            "nodes by day",
-            ("day", "made", "last needed"),
-            days,
-        ),
-    ):
-        table = Table(title=title, title_justify="left", box=rich.box.SIMPLE_HEAD, pad_edge=False)
-        for at, name in enumerate(names):
-            table.add_column(name, justify="right" if at else "left")
-        for row in rows:
-            table.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
-        screen.print(table)
+def print_stage(screen: Console, title: str, lines: Sequence[tuple[str, ...]]) -> None:
+    """Print a heading, and lines of cells, all as many; the last one is wrapped where it is long."""
+    rows = [[escape(cell) for cell in line] for line in lines]
+    table = Table.grid(padding=(0, 2))
+    for _ in rows[0][1:]:
+        table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    screen.print(f"[bold]{escape(title)}[/bold]")
+    screen.print(Padding(table, (0, 0, 1, 2), expand=False))
+
+
+def printable(text: object) -> str:
+    """Return a text with a space for whatever would move the cursor."""
+    return "".join(each if each.isprintable() else " " for each in str(text))
+
+
+def passage(text: str) -> str:
+    """Return a piece of an article on one line, without the end of a long one."""
+    line = " ".join(printable(text).split())
+    return f"{line[:_LONGEST_PASSAGE]}…" if len(line) > _LONGEST_PASSAGE else line
 
 
 def print_page(page: Page) -> None:
@@ -216,9 +208,7 @@ def _article_cells(article: Article) -> tuple[str, ...]:
     sources = article.source if isinstance(article.source, list) else [article.source]
     source = ", ".join(str(each) for each in sources if each is not None)
     cells = (_moment(article.published_at), source, article.title or "", article.id)
-    return tuple(
-        escape("".join(character if character.isprintable() else " " for character in cell)) for cell in cells
-    )
+    return tuple(escape(printable(cell)) for cell in cells)
 
 
 def _moment(published_at: object) -> str:

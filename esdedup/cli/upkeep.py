@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from esdedup.cli import options, output
+from esdedup.cli.figures import print_stats
 from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.upkeep import BreachKind, Upkeep
@@ -17,23 +18,36 @@ Indices = Annotated[
     list[str],
     typer.Option("--index", help="Index of articles, alias or pattern; may be repeated.", show_default=False),
 ]
-DedupField = Annotated[str, typer.Option("--dedup-field", help="The object that esdedup wrote.")]
 
 
 def stats(
+    index: Annotated[
+        list[str],
+        typer.Option(
+            "--index",
+            help="Index of its articles: shows the sentences that many of them share; may be repeated.",
+            show_default=False,
+        ),
+    ] = [],  # noqa: B006 - typer's way
     forest: options.ForestName = "esdedup-forest",
     json: options.Json = False,
+    text_field: options.TextField = "text",
+    dedup_field: options.DedupField = "dedup",
     url: options.Url = options.DEFAULT_URL,
     api_key: options.ApiKey = None,
     ca_certs: options.CaCerts = None,
 ) -> None:
-    """Show a forest in figures: nodes, trees, the largest clusters, how full its keys are, growth."""
+    """Show a forest in figures: nodes, trees, the largest clusters, how full its keys are, growth.
+
+    Tells which clusters are larger than one story can be, and what holds them together.
+    """
+    fields = Fields(text=text_field, dedup=dedup_field)
     with options.client(url, api_key, ca_certs) as client:
-        found = Upkeep(client, forest=forest).stats()
+        found = Upkeep(client, forest=forest, fields=fields).stats(index)
     if json:
         output.print_json(found.model_dump())
     else:
-        output.print_stats(forest, found)
+        print_stats(forest, found)
 
 
 def expire(
@@ -69,7 +83,7 @@ def verify(
     ] = False,
     json: options.Json = False,
     wait: options.Wait = 0.0,
-    dedup_field: DedupField = "dedup",
+    dedup_field: options.DedupField = "dedup",
     url: options.Url = options.DEFAULT_URL,
     api_key: options.ApiKey = None,
     ca_certs: options.CaCerts = None,
@@ -128,7 +142,7 @@ def rebuild(
         ),
     ] = None,
     wait: options.Wait = 0.0,
-    dedup_field: DedupField = "dedup",
+    dedup_field: options.DedupField = "dedup",
     url: options.Url = options.DEFAULT_URL,
     api_key: options.ApiKey = None,
     ca_certs: options.CaCerts = None,

@@ -87,8 +87,13 @@ class Articles:
                     )
         self._check_mappings(mappings)
 
-    def _check_readable(self, index: str) -> None:
-        """Make sure that every index behind the name has the fields: a list without it would be wrong."""
+    def check_readable(self, index: str) -> None:
+        """Make sure that every index behind the name has the fields: a list without it would be wrong.
+
+        Raises:
+            IndexNotReady: One lacks them, or there is none.
+            SettingError: The name is empty.
+        """
         if not index:
             raise SettingError("the name of the index is empty")
         if index not in self._readable:
@@ -130,7 +135,7 @@ class Articles:
         if sort not in queries.SORTS:
             raise SettingError(f"there is no sort {sort!r}; there are {', '.join(queries.SORTS)}")
         queries.check_page(page, size)
-        self._check_readable(index)
+        self.check_readable(index)
         find = self._rows_by_count if sort.startswith("similar-") else self._rows_in_order
         found = find(index, query, sort, page, size)
         total_rows, exact = self._count_rows(index, query, found.estimated_rows)
@@ -154,7 +159,7 @@ class Articles:
         queries.check_page(page, size)
         if not article_id:
             raise SettingError("the id of the article is empty")
-        self._check_readable(index)
+        self.check_readable(index)
         hits = self._search(index, queries.by_id(article_id, fields=self._fields))["hits"]["hits"]
         if not hits:
             raise ArticleNotFound(f"there is no article {article_id!r} in {index!r}")

@@ -4,5 +4,6 @@ from esdedup.elastic.expiry import Expired
 from esdedup.upkeep.breaches import Breach, BreachKind
 from esdedup.upkeep.stats import Stats
 from esdedup.upkeep.upkeep import Upkeep
+from esdedup.upkeep.verdict import IndexedExplanation, Outcome, Standing
 
-__all__ = ["Breach", "BreachKind", "Expired", "Stats", "Upkeep"]
+__all__ = ["Breach", "BreachKind", "Expired", "IndexedExplanation", "Outcome", "Standing", "Stats", "Upkeep"]

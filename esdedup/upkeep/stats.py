@@ -1,6 +1,7 @@
 """What a forest looks like in figures."""
 
 import collections
+import itertools
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -9,8 +10,13 @@ import pydantic
 
 from esdedup.elastic.forest_index import ForestIndex
 from esdedup.elastic.node_search import EVERY_NODE, Query
-from esdedup.elastic.nodes import keys_of
+from esdedup.elastic.nodes import StoredNode, keys_of, live_filter, signatures_of
+from esdedup.elastic.texts import Texts
+from esdedup.explanation import Explainer
+from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
 from esdedup.forest.model import NO_TIME, Aging
+from esdedup.profile import profile_labelled
+from esdedup.upkeep.shared import Shared, SharedFinder
 
 _DAY_MS = 86_400_000
 _DAYS_SHOWN = 14
@@ -18,6 +24,8 @@ _LARGEST_SHOWN = 10
 _KEYS_SHOWN = 5
 # Nodes whose keys are looked at, and of those whose keys are all counted.
 _SAMPLE, _COUNTED = 10_000, 50
+# Stories that share a representative by accident are fewer, even in a sample of one kind of text.
+_MANY_TREES = 10
 _TREES_AT_ONCE = 10_000
 
 
@@ -26,6 +34,13 @@ class Cluster(pydantic.BaseModel, frozen=True):
 
     root: str
     leaves: int
+
+
+class ImplausibleCluster(Cluster, frozen=True):
+    """A tree with more live leaves than one story can have."""
+
+    # None if they have been deleted meanwhile.
+    shared: Shared | None
 
 
 class Day(pydantic.BaseModel, frozen=True):
@@ -62,17 +77,34 @@ class Stats(pydantic.BaseModel, frozen=True):
     # How many trees have so many leaves: 0, 1, 2-3, 4-7 and so on.
     trees_by_leaves: dict[str, int]
     largest: list[Cluster]
+    # The largest of those with more live leaves than one story can have, and how many such there are.
+    implausible: list[ImplausibleCluster]
+    implausible_trees: int
     # The fullest of a sample, exactly counted; and how many nodes a key has that an article looks up.
     fullest_keys: list[Key]
     nodes_a_key: float
+    # Representatives that many trees of a sample share: boilerplate, which makes keys full.
+    boilerplate: list[Shared]
     # The last ones of the forest's time.
     days: list[Day]
     # Nodes made in the last seven days of the forest's time, as a part of all those made before.
     growth_7_days: float | None
 
 
-def stats(index: ForestIndex, aging: Aging) -> Stats:
-    """Read the figures of a forest. Needs no lease; what no refresh has shown yet is not in them."""
+def stats(index: ForestIndex, aging: Aging, texts: Texts | None = None) -> Stats:
+    """Read the figures of a forest. Needs no lease; what no refresh has shown yet is not in them.
+
+    Args:
+        index: The forest's.
+        aging: How long its nodes live.
+        texts: Its articles, for the sentences that many of them share.
+    """
+    profile = profile_labelled(index.meta.profile)
+    finder = SharedFinder(
+        max_distance_bits=index.meta.max_distance_bits,
+        texts=texts,
+        explainer=None if profile is None else Explainer(profile),
+    )
     state = index.state()
     live_since_ms = index.live_since_ms(aging)
     week_ms = state.time_ms - 7 * _DAY_MS
@@ -94,7 +126,9 @@ def stats(index: ForestIndex, aging: Aging) -> Stats:
         name: {bucket["key"]: bucket["doc_count"] for bucket in answer[name]["buckets"]}
         for name in ("made", "seen")
     }
-    fullest, nodes_a_key = _keys(index)
+    sample = index.search.sample(_SAMPLE)
+    fullest, nodes_a_key = _keys(index, sample)
+    implausible = _implausible(index, sizes, live_since_ms)
     size_bytes = index.size_bytes()
     return Stats(
         profile=index.meta.profile,
@@ -108,8 +142,14 @@ def stats(index: ForestIndex, aging: Aging) -> Stats:
         bytes_a_node=round(size_bytes / nodes, 1) if nodes else 0.0,
         trees_by_leaves=_by_leaves(sizes, trees),
         largest=[Cluster(root=root, leaves=leaves) for root, leaves in sizes.most_common(_LARGEST_SHOWN)],
+        implausible=[
+            ImplausibleCluster(root=root, leaves=leaves, shared=_held_by(index, finder, root, live_since_ms))
+            for root, leaves in implausible[:_LARGEST_SHOWN]
+        ],
+        implausible_trees=len(implausible),
         fullest_keys=fullest,
         nodes_a_key=nodes_a_key,
+        boilerplate=_boilerplate(index, finder, sample),
         days=[
             Day(day=_iso(day)[:10], made=by_day["made"].get(day, 0), last_needed=by_day["seen"].get(day, 0))
             for day in sorted(by_day["made"].keys() | by_day["seen"].keys())[-_DAYS_SHOWN:]
@@ -131,6 +171,38 @@ def _leaves_by_root(index: ForestIndex) -> Iterator[tuple[str, int]]:
         after = {"after": answer["roots"]["after_key"]}
 
 
+def _implausible(index: ForestIndex, sizes: dict[str, int], live_since_ms: int) -> list[tuple[str, int]]:
+    """Return the roots with too many live leaves, and how many, the largest first; 10,000 at most."""
+    roots = [root for root, leaves in sizes.items() if leaves > MOST_PLAUSIBLE_LEAVES][:_TREES_AT_ONCE]
+    if not roots:
+        return []
+    by_root = {"field": "root", "size": len(roots), "min_doc_count": MOST_PLAUSIBLE_LEAVES + 1}
+    answer = index.search.aggregate(_live_leaves(roots, live_since_ms), {"roots": {"terms": by_root}})
+    return [(bucket["key"], bucket["doc_count"]) for bucket in answer["roots"]["buckets"]]
+
+
+def _held_by(index: ForestIndex, finder: SharedFinder, root: str, live_since_ms: int) -> Shared | None:
+    """Find what most leaves of a tree share, None if they are gone."""
+    leaves = list(itertools.islice(index.search.scan(_live_leaves([root], live_since_ms)), _SAMPLE))
+    simhashes = index.relation.simhashes(signatures_of(leaves, index.relation))
+    return next(iter(finder.find(leaves, simhashes, most=1, by_tree=False)), None)
+
+
+def _boilerplate(index: ForestIndex, finder: SharedFinder, sample: list[StoredNode]) -> list[Shared]:
+    """Find the representatives that most trees share."""
+    simhashes = index.relation.simhashes(signatures_of(sample, index.relation))
+    found = finder.find(sample, simhashes, most=_KEYS_SHOWN, by_tree=True)
+    return [shared for shared in found if shared.trees >= _MANY_TREES]
+
+
+def _live_leaves(roots: list[str], live_since_ms: int) -> Query:
+    return {
+        "bool": {
+            "filter": [{"terms": {"root": roots}}, {"term": {"leaf": True}}, *live_filter(live_since_ms)]
+        }
+    }
+
+
 def _by_leaves(sizes: dict[str, int], trees: int) -> dict[str, int]:
     powers = collections.Counter(leaves.bit_length() - 1 for leaves in sizes.values())
     # A leaf whose root is gone is no tree's.
@@ -141,9 +213,8 @@ def _by_leaves(sizes: dict[str, int], trees: int) -> dict[str, int]:
     return counts
 
 
-def _keys(index: ForestIndex) -> tuple[list[Key], float]:
-    """Return the fullest keys among those of a sample of nodes, and how many nodes a key has on average."""
-    sample = index.search.sample(_SAMPLE)
+def _keys(index: ForestIndex, sample: list[StoredNode]) -> tuple[list[Key], float]:
+    """Return the fullest keys among those of a sample, and how many nodes a key has on average."""
     terms = keys_of(sample, index.relation, index.layout)
     shared = collections.Counter(term for own in terms for term in set(own))
     ordinary = {term for own in terms[:_COUNTED] for term in own}

@@ -11,14 +11,20 @@ from esdedup.elastic.expiry import Expired
 from esdedup.elastic.forest_index import DEFAULT_AGING, ForestIndex
 from esdedup.elastic.labels import Labels
 from esdedup.elastic.owned import OwnedForest
+from esdedup.elastic.texts import Texts
+from esdedup.errors import ForestError
+from esdedup.explanation import Explainer
 from esdedup.fields import Fields
 from esdedup.forest.model import Aging
+from esdedup.profile import Profile
 from esdedup.upkeep import rebuild, repair
 from esdedup.upkeep.article_audit import ArticleAudit
 from esdedup.upkeep.breaches import Breach, BreachKind
+from esdedup.upkeep.explain import IndexExplainer, profile_of
 from esdedup.upkeep.forest_audit import ForestAudit
 from esdedup.upkeep.repair import Mended
 from esdedup.upkeep.stats import Stats, stats
+from esdedup.upkeep.verdict import IndexedExplanation
 
 OnProgress = Callable[[int], None]
 
@@ -65,14 +71,48 @@ class Upkeep:
         """
         return self._labels(indices).count()
 
-    def stats(self) -> Stats:
+    def explain(
+        self, index: str, one_id: str, other_id: str, *, profile: Profile | None = None
+    ) -> IndexedExplanation:
+        """Tell why two articles are in one cluster or not. Needs no lease.
+
+        Where there is no such forest, it tells of the index only.
+
+        Args:
+            index: An index, alias or pattern; of several articles of one id the last to arrive counts.
+            one_id: An article's.
+            other_id: Another one's, or the same.
+            profile: To compare with; None: the one that the articles were fingerprinted with.
+
+        Raises:
+            ArticleNotFound: No article has that id.
+            ArticleRejected: An article has no text.
+            IndexNotReady: The index is missing, or lacks the fields.
+            SettingError: The articles' profile is not known.
+        """
+        texts = Texts(self._client, indices=[index], fields=self._fields)
+        one, other = (texts.by_id(article_id) for article_id in (one_id, other_id))
+        forest, missing = None, None
+        try:
+            forest = ForestIndex.find(self._client, self._forest)
+        except ForestError as error:
+            missing = str(error)
+        explainer = IndexExplainer(texts, forest, Explainer(profile or profile_of((one, other))))
+        return explainer.explain(one, other, forest=self._forest, forest_missing=missing)
+
+    def stats(self, indices: Sequence[str] = ()) -> Stats:
         """Return the forest in figures.
+
+        Args:
+            indices: Of its articles, from which sentences are read that very many nodes share.
 
         Raises:
             ForestError: There is no such forest.
+            IndexNotReady: An index is missing, or lacks the fields.
         """
         index = ForestIndex.find(self._client, self._forest)
-        return stats(index, self._aging(index))
+        texts = Texts(self._client, indices=indices, fields=self._fields) if indices else None
+        return stats(index, self._aging(index), texts)
 
     def expire(self, *, dry_run: bool = False, on_progress: OnProgress = lambda _: None) -> Expired:
         """Delete the nodes that have expired: they take no part in anything any more.

@@ -151,7 +151,18 @@ def test_usage_errors(run: Run, arguments: list[str], message: str) -> None:
 def test_every_command_has_help(run: Run) -> None:
     top = run("--help")
     assert top.code == 0
-    for command in ("setup", "index", "list", "similar", "cluster", "fingerprint", "demo", "node"):
+    for command in (
+        "setup",
+        "index",
+        "list",
+        "similar",
+        "explain",
+        "stats",
+        "cluster",
+        "fingerprint",
+        "demo",
+        "node",
+    ):
         assert command in top.out
         assert run(command, "--help").code == 0
     for command in ("start", "stop", "status"):

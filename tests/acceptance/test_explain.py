@@ -1,0 +1,243 @@
+"""`esdedup explain`, as a user runs it."""
+
+import json
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from elasticsearch import Elasticsearch, helpers
+
+from esdedup import CLASSIC, PROFILES, VERIFIED, Dedup, Profile, sample
+from tests.acceptance.conftest import Run
+
+Names = Callable[[str], str]
+SAMPLE = [article["text"] for article in sample.articles()]
+SENTENCES = [
+    " ".join("".join(draw.choices("abcdefghij", k=6)) for _ in range(12 + number % 3)) + "."
+    for draw in [Random(7)]
+    for number in range(60)
+]
+# Each is near the one before. The third agrees with the first as a root, the fourth does not.
+FIRST, SECOND, THIRD, FOURTH = (" ".join(SENTENCES[first : first + 20]) for first in (0, 6, 8, 12))
+
+LONGER = FIRST + " And some more words."
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    one, other = tmp_path / "one.txt", tmp_path / "other.json"
+    one.write_text(SAMPLE[0])
+    other.write_text(json.dumps({"id": "2", "text": SAMPLE[0] + " One more sentence."}))
+    return one, other
+
+
+@pytest.fixture
+def feed(es: Elasticsearch, index_name: Names) -> Callable[..., tuple[str, str]]:
+    """Feed texts to a new index, one after the other, each on its day of January."""
+
+    def feed(texts: dict[str, str], days: Sequence[int] = (), profile: Profile = VERIFIED) -> tuple[str, str]:
+        index, forest = index_name("news"), index_name("forest")
+        actions = [
+            {"_index": index, "_id": name, "text": text, "published_at": f"2026-01-{day:02}"}
+            for (name, text), day in zip(texts.items(), days or [1] * len(texts), strict=True)
+        ]
+        with Dedup(es, forest=forest, profile=profile, retention=timedelta(days=3)) as dedup:
+            dedup.setup(index)
+            helpers.bulk(es, dedup.enrich(actions, backfill=True), refresh=True)
+        return index, forest
+
+    return feed
+
+
+@pytest.fixture
+def explain(run: Run, elasticsearch_url: str) -> Callable[..., Any]:
+    """Explain two ids, as JSON."""
+
+    def explain(one: str, other: str, index: str, forest: str, *options: object) -> Any:
+        asked = ["explain", one, other, "--index", index, "--forest", forest, *options]
+        found = run(*asked, "--json", url=elasticsearch_url)
+        assert (found.code, found.err) == (0, "")
+        return found.json
+
+    return explain
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_two_files(run: Run, files: tuple[Path, Path], profile: str) -> None:
+    found = run("explain", *files, "--profile", profile, "--json").json
+    assert found["profile"] == PROFILES[profile].label
+    assert {"one", "other", "pairs", "nearest", "wholes", "rule", "near", "may_join"} <= set(found)
+    assert (found["wholes"] is None) is (profile != "verified")
+    people = run("explain", *files, "--profile", profile)
+    assert people.code == 0
+    for stage in ("1 The texts", "2 What represents them", "3 Pairs", "4 The wholes", "5 What decides"):
+        assert stage in people.out
+    assert found["one"]["representatives"][0]["simhash"] in people.out
+
+
+def test_standard_input_and_the_same_twice(run: Run, files: tuple[Path, Path]) -> None:
+    found = run("explain", "-", files[1], "--json", stdin=files[1].read_bytes()).json
+    assert found["rule"] == "equal"
+    assert run("explain", files[0], files[0], "--json").json["rule"] == "equal"
+    named = json.dumps({"body": {"html": SAMPLE[0]}}).encode()
+    found = run("explain", files[0], "-", "--text-field", "body.html", "--json", stdin=named).json
+    assert found["rule"] == "equal"
+
+
+def test_empty_and_huge_texts(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
+    (tmp_path / "empty").write_bytes(b"")
+    found = run("explain", "empty", files[0])
+    assert (found.code, "too short" in found.out, "stands alone" in found.out) == (0, True, True)
+    (tmp_path / "huge").write_text(" ".join(SENTENCES) * 2_000)
+    assert run("explain", "huge", files[0], "--json").json["rule"] == "nothing_in_common"
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "code", "message"),
+    [
+        (b"", ["none.txt", "-"], 2, "cannot read none.txt"),
+        (b"", [".", "-"], 2, "cannot read ."),
+        (b"", ["-", "-"], 2, "standard input can be read once only"),
+        (b"", ["-"], 2, "Missing argument 'B'"),
+        (b"", ["one.txt", "-", "--profile", "none"], 2, "no profile 'none'"),
+        (b"", ["one.txt", "-", "--index", "x", "--keywords", "5"], 2, "go with --profile"),
+        (b"\xff\xfe", ["one.txt", "-"], 1, "standard input: is not UTF-8"),
+        (b'{"id": 1}', ["one.txt", "-"], 1, "has no field 'text'"),
+        (b'{"text": [1]}', ["one.txt", "-"], 1, "is a list, not a string"),
+        (b'{"text": "a"}\n{"text": "b"}', ["one.txt", "-"], 1, "begins like a JSON object"),
+        (b'{"a":' * 10_000, ["one.txt", "-"], 1, "begins like a JSON object"),
+    ],
+)
+def test_what_cannot_be_read(
+    run: Run, files: tuple[Path, Path], content: bytes, arguments: list[str], code: int, message: str
+) -> None:
+    result = run("explain", *arguments, stdin=content)
+    assert result.code == code
+    assert message in " ".join(result.err.replace("│", " ").split())
+
+
+def test_nothing_in_a_text_steers_the_terminal(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("a [bold]text[/bold] with \x1b[31m colours\x07 in its one long sentence")
+    found = run("explain", "text", "text")
+    assert (found.code, "\x1b" in found.out, "[bold]text" in found.out) == (0, False, True)
+
+
+def test_together_and_apart(run: Run, elasticsearch_url: str, feed: Any, explain: Any) -> None:
+    index, forest = feed({"a": FIRST, "b": SECOND, "copy": FIRST, "other": SAMPLE[0], "empty": ""})
+    found = explain("a", "b", index, forest)
+    assert (found["outcome"], found["same_cluster"]) == ("together", True)
+    assert found["comparison"]["rule"] == "resemble"
+    root, leaf = found["one"], found["other"]
+    assert (root["node"], root["live_leaves"], root["to_root"]) == ("live", 1, None)
+    assert (leaf["node"], leaf["root_node"], leaf["root"]) == ("live", "live", root["fingerprint"])
+    # The first article with that text to arrive.
+    assert (leaf["to_root"]["article"], leaf["near_it"]["article"]) == ("a", "a")
+    assert leaf["to_root"]["may_join"]
+    assert leaf["to_root"]["wholes"]["exact_resemblance"] is not None
+    outcomes = {"a": "same_article", "copy": "one_node", "other": "apart", "empty": "no_fingerprint"}
+    assert {other: explain("a", other, index, forest)["outcome"] for other in outcomes} == outcomes
+    people = run("explain", "a", "b", "--index", index, "--forest", forest, url=elasticsearch_url)
+    assert (people.code, "One cluster, as the comparison says." in people.out) == (0, True)
+    assert f"6 In the index: B is b in {index}" in people.out
+    without = run("explain", "a", "b", "--index", index, "--forest", "none", url=elasticsearch_url)
+    assert (without.code, "there is no forest 'none'" in without.out) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("texts", "days", "one", "other", "outcome", "words"),
+    [
+        (
+            {"a": FIRST, "b": SECOND, "c": THIRD},
+            *([1, 1, 1], "c", "a", "through_others", "other articles stand between them"),
+        ),
+        (
+            {"a": FIRST, "b": SECOND, "d": FOURTH},
+            *([1, 1, 1], "b", "d", "far_from_root", "B, which came later, does not agree with the root of A"),
+        ),
+        (
+            {"d": FOURTH, "a": FIRST, "a2": LONGER, "b": SECOND},
+            *([1, 1, 1, 1], "d", "b", "other_root", "when B came, it was near articles of several clusters"),
+        ),
+        (
+            {"a": FIRST, "b": SECOND},
+            *([1, 9], "a", "b", "expired", "so what B would have joined had expired"),
+        ),
+    ],
+)
+def test_the_index_says_otherwise(
+    run: Run,
+    elasticsearch_url: str,
+    feed: Any,
+    explain: Any,
+    texts: dict[str, str],
+    days: list[int],
+    one: str,
+    other: str,
+    outcome: str,
+    words: str,
+) -> None:
+    index, forest = feed(texts, days)
+    found = explain(one, other, index, forest)
+    assert (found["outcome"], found["retention_days"]) == (outcome, 3)
+    assert found["comparison"]["near"] is not found["same_cluster"]
+    people = run("explain", one, other, "--index", index, "--forest", forest, url=elasticsearch_url)
+    assert words in " ".join(people.out.split())
+    if outcome == "through_others":
+        assert found["one"]["near_it"]["article"] == "b"
+    if outcome == "expired":
+        assert found["one"]["node"] == "expired"
+
+
+def test_a_root_whose_text_is_gone(es: Elasticsearch, feed: Any, explain: Any) -> None:
+    index, forest = feed({"a": FIRST, "b": SECOND, "c": THIRD})
+    es.delete(index=index, id="a", refresh=True)
+    found = explain("b", "c", index, forest)
+    assert found["outcome"] == "together"
+    for each in (found["one"], found["other"]):
+        assert (each["to_root"]["article"], each["to_root"]["may_join"]) == (None, True)
+        assert each["to_root"]["wholes"]["exact_resemblance"] is None
+    assert found["one"]["near_it"]["article"] is None
+
+
+def test_an_id_in_several_indices(es: Elasticsearch, feed: Any, explain: Any, index_name: Names) -> None:
+    alias = index_name("alias")
+    old, forest = feed({"a": FIRST, "b": SECOND})
+    new, _ = feed({"x": SAMPLE[0], "y": SAMPLE[1], "a": FIRST}, profile=CLASSIC)
+    for index in (old, new):
+        es.indices.put_alias(index=index, name=alias)
+    found = explain("a", "b", alias, forest)
+    assert found["outcome"] == "other_profiles"
+    assert (found["one"]["index"], found["one"]["also_in"]) == (new, [old])
+    assert (found["other"]["index"], found["other"]["also_in"]) == (old, [])
+    es.indices.delete_alias(index=[old, new], name=alias)
+
+
+def test_other_profiles_and_changed_texts(es: Elasticsearch, feed: Any, explain: Any) -> None:
+    index, forest = feed({"a": FIRST, "b": SECOND})
+    own = explain("a", "b", index, forest, "--profile", "keywords")
+    assert (own["comparison"]["profile"], own["outcome"]) == ("keywords-1", "compared_otherwise")
+    assert (own["one"]["text_is_same"], own["one"]["node"]) == (None, None)
+    es.update(index=index, id="b", doc={"text": SAMPLE[0]}, refresh=True)
+    changed = explain("a", "b", index, forest)
+    assert (changed["outcome"], changed["other"]["text_is_same"]) == ("text_changed", False)
+    es.index(index=index, id="plain", document={"text": FIRST}, refresh=True)
+    assert explain("a", "plain", index, forest)["outcome"] == "no_root"
+
+
+def test_what_cannot_be_found(run: Run, es: Elasticsearch, elasticsearch_url: str, feed: Any) -> None:
+    index, _ = feed({"a": FIRST, "b": SECOND})
+    es.update(index=index, id="b", doc={"dedup": {"profile": "verified-9"}}, refresh=True)
+    es.index(index=index, id="textless", document={"title": "x"}, refresh=True)
+    for asked, code, message in (
+        (["a", "none", "--index", index], 1, "there is no article 'none'"),
+        (["a", "textless", "--index", index], 1, "has no field 'text'"),
+        (["a", "", "--index", index], 2, "is empty"),
+        (["b", "a", "--index", index], 2, "'verified-9'"),
+        (["a", "a", "--index", f"{index}-none"], 3, "there is no index"),
+    ):
+        result = run("explain", *asked, url=elasticsearch_url)
+        assert (result.code, message in result.err) == (code, True)
+    assert run("explain", "a", "b", "--index", index, url="http://localhost:1").code == 3

@@ -1,0 +1,132 @@
+"""An explanation says what the forest does, and why."""
+
+import dataclasses
+import itertools
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from esdedup.explanation import Explainer, Rule
+from esdedup.fingerprint import Fingerprinter
+from esdedup.forest import Aging, Arrivals, Forest, Kind, relation_of
+from esdedup.forest.memory import MemoryStore
+from esdedup.profile import CLASSIC, KEYWORDS, PROFILES, VERIFIED, Profile
+from esdedup.sample import articles
+
+SAMPLE = [article["text"] for article in articles()]
+EXPLAINERS = {profile: Explainer(profile) for profile in PROFILES.values()}
+PIECES = (
+    *("the ferry line has ordered four electric ships", "for the crossing that it has served", "12.5%"),
+    *(
+        "since the harbour was built,",
+        "said its director",
+        "云陵地铁今天开始试运行",
+        "，全长 31.6 公里",
+        "。",
+    ),
+    *(". ", "\n\n", "1987", "and the town", "!"),
+)
+TEXTS = st.lists(st.sampled_from(PIECES), max_size=25).map(" ".join) | st.sampled_from(SAMPLE) | st.text()
+
+
+def alone(one: str, other: str, profile: Profile) -> tuple[Kind, bool]:
+    """Return what becomes of the second of two texts in an empty forest, and whether they share a root."""
+    relation = relation_of(profile)
+    arrivals = Arrivals.of(
+        Fingerprinter(profile).fingerprint([one, other]), times_ms=[None, None], relation=relation
+    )
+    store = MemoryStore(aging=Aging(retention_ms=1, granularity_ms=1), relation=relation)
+    first, second = Forest(store).assign(arrivals, now_ms=0)
+    return second.kind, first.root is not None and first.root == second.root
+
+
+@settings(max_examples=60)
+@given(st.sampled_from(list(PROFILES.values())), TEXTS, TEXTS, st.booleans())
+@example(VERIFIED, SAMPLE[0], SAMPLE[0] + " And one sentence more.", False)
+def test_it_says_what_the_forest_does(profile: Profile, one: str, other: str, is_same: bool) -> None:
+    other = one if is_same else other
+    found = EXPLAINERS[profile].explain(one, other)
+    kind, together = alone(one, other, profile)
+    assert found.near is together
+    assert (found.rule is Rule.EQUAL) is (kind is Kind.KNOWN)
+    assert found.may_join >= found.near
+
+
+@settings(max_examples=60)
+@given(st.sampled_from(list(PROFILES.values())), TEXTS, TEXTS)
+def test_laws(profile: Profile, one: str, other: str) -> None:
+    there, back = (EXPLAINERS[profile].explain(*texts) for texts in ((one, other), (other, one)))
+    assert (there.one, there.other) == (back.other, back.one)
+    assert (there.rule, there.wholes, there.may_join) == (back.rule, back.wholes, back.may_join)
+    assert all(pair.distance_bits <= there.max_distance_bits for pair in there.pairs)
+    assert there.pairs[:1] == ([there.nearest] if there.nearest in there.pairs else [])
+    if there.wholes is not None:
+        exact = there.wholes.exact_resemblance, there.wholes.exact_contained
+        assert all(share is not None and 0 <= share <= 1 for share in exact)
+    for text in (there.one, there.other):
+        assert bool(text.representatives) is (text.fingerprint is not None)
+        assert text.number_share is None or 0 <= text.number_share <= 1
+
+
+@given(TEXTS.filter(lambda text: EXPLAINERS[VERIFIED].fingerprint(text) is not None))
+def test_a_text_is_all_that_it_is(text: str) -> None:
+    wholes = EXPLAINERS[VERIFIED].explain(text, text).wholes
+    assert wholes is not None
+    assert wholes.resemblance == pytest.approx(1)
+    assert (wholes.exact_resemblance, wholes.exact_contained) == (1, 1)
+
+
+def test_the_estimate_is_of_what_is_counted() -> None:
+    errors = []
+    for one, other in itertools.pairwise(SAMPLE):
+        wholes = EXPLAINERS[VERIFIED].explain(one, other).wholes
+        assert wholes is not None
+        assert wholes.exact_resemblance is not None
+        errors.append(wholes.resemblance - wholes.exact_resemblance)
+    assert (sum(error**2 for error in errors) / len(errors)) ** 0.5 < 0.05
+
+
+def test_numbers_weigh() -> None:
+    template = "the shipping forecast says {} knots and {} metres in the northern bay until {} o'clock"
+    found = EXPLAINERS[VERIFIED].explain(template.format(11, 2, 6), template.format(27, 5, 9))
+    assert found.rule in {Rule.UNLIKE, Rule.NOTHING_IN_COMMON}
+    wholes = found.wholes
+    assert wholes is not None
+    assert wholes.exact_resemblance_of_words == 1
+    assert wholes.exact_resemblance is not None
+    assert wholes.exact_resemblance < wholes.needed
+    assert found.one.number_share == pytest.approx(found.other.number_share)
+    # Without the weight of numbers they would count as one.
+    assert VERIFIED.agreement is not None
+    light = dataclasses.replace(VERIFIED, agreement=dataclasses.replace(VERIFIED.agreement, number_weight=1))
+    unweighted = Explainer(light).explain(template.format(11, 2, 6), template.format(27, 5, 9)).wholes
+    assert unweighted is not None
+    assert unweighted.exact_resemblance is not None
+    assert unweighted.exact_resemblance > wholes.exact_resemblance
+
+
+def test_what_represents_a_text() -> None:
+    text = "A short one. The ferry line has ordered four electric ships for its crossing."
+    verified = EXPLAINERS[VERIFIED].representatives(text)
+    assert [each.kind for each in verified] == ["sentence", "sentence", "sample", "sample"]
+    assert [each.passage for each in verified][1:] == [
+        "the ferry line has ordered four electric ships for its crossing",
+        None,
+        None,
+    ]
+    (classic,) = EXPLAINERS[CLASSIC].representatives(text)
+    assert (classic.kind, classic.passage) == ("sentence", verified[1].passage)
+    (keywords,) = EXPLAINERS[KEYWORDS].representatives(text)
+    assert keywords.kind == "words"
+    assert keywords.passage is not None
+    assert {"ferry", "electric"} <= set(keywords.passage.split())
+
+
+@pytest.mark.parametrize("nothing", ["", "!!!", "abc", "😀" * 9])
+def test_a_text_that_tells_nothing(nothing: str) -> None:
+    for explainer in EXPLAINERS.values():
+        found = explainer.explain(nothing, SAMPLE[0])
+        assert (found.rule, found.near, found.may_join) == (Rule.NO_FINGERPRINT, False, False)
+        assert (found.one.fingerprint, found.nearest, found.wholes) == (None, None, None)
+        assert found.other.fingerprint == explainer.fingerprint(SAMPLE[0])

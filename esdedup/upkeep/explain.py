@@ -181,7 +181,7 @@ class IndexExplainer:
         )
         index = self._relation.new_index()
         index.add(signatures_of(tree, self._relation))
-        near = [tree[row] for row in index.search(signature)[1].tolist()]
+        near = [tree[row] for row in index.meet(signature).rows.tolist()]
         if not near:
             return None
         first = min(near, key=lambda each: (each.seq > node.seq, each.seq))

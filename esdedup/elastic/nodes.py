@@ -102,6 +102,15 @@ def signatures_of(signed: Iterable[Signed], relation: Relation) -> npt.NDArray[A
     return np.frombuffer(b"".join([each.signature for each in signed]), relation.dtype)
 
 
+def root_again(root_id: str, leaf: StoredNode, relation: Relation) -> StoredNode:
+    """Return a root that is gone, made again with what is known of it: a leaf's numbers.
+
+    Its signature is its own where its id tells it, else the leaf's, until an article brings it back.
+    """
+    signature = relation.signature_of(root_id) or leaf.signature
+    return leaf._replace(id=root_id, root=root_id, signature=signature)
+
+
 def keys_of(signed: Sequence[Signed], relation: Relation, layout: Layout) -> list[list[str]]:
     """Return the keys under which each must be found: those of each representative it is listed under."""
     signatures = signatures_of(signed, relation)

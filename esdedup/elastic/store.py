@@ -8,7 +8,7 @@ from elasticsearch import Elasticsearch
 from esdedup.elastic.expiry import expire
 from esdedup.elastic.forest_index import DEFAULT_AGING, ForestIndex
 from esdedup.elastic.node_cache import NodeCache
-from esdedup.elastic.nodes import StoredNode, signatures_of
+from esdedup.elastic.nodes import StoredNode, root_again, signatures_of
 from esdedup.elastic.owned import OwnedForest
 from esdedup.forest.laws import LeafCounts
 from esdedup.forest.model import NO_TIME, Aging, Arrivals, Near, Nodes, Plan, State
@@ -185,7 +185,7 @@ class ElasticStore:
             root = found.get(node.root) or roots.get(node.root)
             if root is None or not root.is_root:
                 # Damaged: the root is gone, or another's leaf. It is made again when its tree is touched.
-                roots[node.root] = (root or node)._replace(id=node.root, root=node.root)
+                roots[node.root] = root_again(node.root, root or node, self.relation)
         return found | roots
 
     def _refresh(self) -> None:

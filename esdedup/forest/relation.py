@@ -9,7 +9,7 @@ import numpy.typing as npt
 from esdedup.agreement import SIGNATURE, Agreement
 from esdedup.forest.near import HammingIndex, Met
 from esdedup.forest.sketched import PLACES, SketchedIndex, are_first, are_listed
-from esdedup.simhash import to_hex
+from esdedup.simhash import from_hex, to_hex
 
 Signatures = npt.NDArray[Any]
 
@@ -57,6 +57,9 @@ class Relation(Protocol):
     def ids(self, signatures: Signatures) -> list[str]:
         """Name signatures: equal ones, and only those, have equal names."""
 
+    def signature_of(self, node_id: str) -> bytes | None:
+        """Return the signature that an id names, None where an id does not tell it."""
+
     def simhashes(self, signatures: Signatures) -> npt.NDArray[np.uint64]:
         """Return what represents texts, two of which near texts have within 3 bits: uint64 ``(n, s)``."""
 
@@ -98,6 +101,10 @@ class ByDistance:
     def ids(self, signatures: Signatures) -> list[str]:
         """Write the simhashes in hex."""
         return to_hex(signatures)
+
+    def signature_of(self, node_id: str) -> bytes | None:
+        """Read the simhash."""
+        return from_hex([node_id]).astype(self.dtype).tobytes()
 
     def simhashes(self, signatures: Signatures) -> npt.NDArray[np.uint64]:
         """Return what is there already."""
@@ -150,6 +157,10 @@ class ByAgreement:
         named["listed"] = 0
         size, data = SIGNATURE.itemsize, named.tobytes()
         return [mmh3.hash_bytes(data[at : at + size]).hex() for at in range(0, len(data), size)]
+
+    def signature_of(self, node_id: str) -> bytes | None:  # noqa: ARG002
+        """Tell that an id is a hash, which cannot be read back."""
+        return None
 
     def simhashes(self, signatures: Signatures) -> npt.NDArray[np.uint64]:
         """Return those of sentences and samples."""

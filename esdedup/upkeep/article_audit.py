@@ -6,7 +6,7 @@ import numpy as np
 
 from esdedup.elastic.forest_index import ForestIndex
 from esdedup.elastic.labels import LONE, Label, Labels
-from esdedup.elastic.nodes import StoredNode, apart, is_node_id, keys_of
+from esdedup.elastic.nodes import StoredNode, apart, is_node_id, keys_of, root_again
 from esdedup.forest.model import NO_TIME, Aging
 from esdedup.upkeep.breaches import Breach, BreachKind
 
@@ -157,7 +157,10 @@ class ArticleAudit:
         """Return the node as it must be at least, since it was there for this article."""
         seen_ms = self._seen_until_ms(label)
         if node is None:
-            return StoredNode(node_id, label.root, label.signature, label.seq, label.seen_ms, seen_ms)
+            own = StoredNode(
+                label.fingerprint or "", label.root, label.signature, label.seq, label.seen_ms, seen_ms
+            )
+            return own if node_id == own.id else root_again(node_id, own, self._index.relation)
         return node._replace(
             # A root that was made of a leaf's article gets its own text's.
             signature=label.signature if node_id == label.fingerprint else node.signature,

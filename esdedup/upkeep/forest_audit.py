@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from esdedup.elastic.forest_index import ForestIndex
 from esdedup.elastic.node_cache import NodeCache
 from esdedup.elastic.node_search import EVERY_NODE, ROOTLESS
-from esdedup.elastic.nodes import StoredNode, chunks, node_of, signatures_of
+from esdedup.elastic.nodes import StoredNode, chunks, node_of, root_again, signatures_of
 from esdedup.forest.model import NO_TIME, Aging
 from esdedup.upkeep.breaches import Breach, BreachKind
 
@@ -110,7 +110,9 @@ class ForestAudit:
                     kind=BreachKind.ROOT_GONE,
                     subject=first.id,
                     detail=f"there is no root {tree.root}, and it has {len(tree.nodes)} live leaves",
-                    nodes=(first._replace(id=tree.root, seen_ms=tree.seen_ms),),
+                    nodes=(
+                        root_again(tree.root, first, self._index.relation)._replace(seen_ms=tree.seen_ms),
+                    ),
                 )
 
     def _of_tree(self, tree: Tree) -> Iterator[Breach]:
@@ -156,7 +158,9 @@ class ForestAudit:
         cache = self._cache(tree.nodes)
         for chunk in chunks(leaves, _LEAVES_AT_ONCE):
             positions, near = cache.near(signatures_of(chunk, self._index.relation))
-            fine = {at for at, node in zip(positions.tolist(), near, strict=True) if node.seq < chunk[at].seq}
+            fine = {
+                at for at, node in zip(positions.tolist(), near, strict=True) if _was_there(node, chunk[at])
+            }
             for at in sorted(set(range(len(chunk))) - fine):
                 yield Breach(
                     kind=BreachKind.NOTHING_NEAR,
@@ -223,6 +227,11 @@ class ForestAudit:
         cache = NodeCache(self._index.relation)
         cache.put(nodes)
         return cache
+
+
+def _was_there(node: StoredNode, leaf: StoredNode) -> bool:
+    """Tell whether a node was made before a leaf; a root that was made again has its first leaf's number."""
+    return node.seq <= leaf.seq if node.is_root else node.seq < leaf.seq
 
 
 def _trees(nodes: Iterable[StoredNode]) -> Iterator[Tree]:

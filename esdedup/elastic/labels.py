@@ -94,11 +94,11 @@ class Labels:
         """Return the indices and ids of the articles that have such terms among their bands.
 
         Args:
-            bands: Articles, and what each should have: a term of each table.
+            bands: Articles, and the terms that each should have, some at least.
         """
         clauses: list[dict[str, Any]] = [
-            {"terms": {f"{self._fields.dedup}.bands": sorted(set(table))}}
-            for table in zip(*(terms for _, terms in bands), strict=True)
+            {"terms": {f"{self._fields.dedup}.bands": column}}
+            for column in nodes.columns_of([terms for _, terms in bands])
         ]
         ids = [label.id for label, _ in bands]
         with translated(f"read the articles in {self._names}"):

@@ -156,9 +156,6 @@ class NodeSearch:
         findable = [(node, own) for node, own in zip(stored, keys, strict=True) if own]
         for pairs in apart(findable, _KEYS_CHECKED_AT_ONCE):
             group = [node for node, _ in pairs]
-            most = max(len(own) for _, own in pairs)
-            # What is listed under less than others has its keys again.
-            tables = zip(*[(own * most)[:most] for _, own in pairs], strict=True)
             marked = [
                 {
                     "bool": {
@@ -171,7 +168,9 @@ class NodeSearch:
                 for is_leaf in (True, False)
             ]
             query: Query = {"bool": {"filter": [{"bool": {"should": marked}}]}}
-            query["bool"]["filter"] += [{"terms": {"keys": sorted(set(table))}} for table in tables]
+            query["bool"]["filter"] += [
+                {"terms": {"keys": column}} for column in nodes.columns_of([own for _, own in pairs])
+            ]
             fine = {node.id for node in self._page(query)[0]}
             wrong += [node for node in group if node.id not in fine]
         # Some may have been deleted or written since they were read.

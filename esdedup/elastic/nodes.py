@@ -113,6 +113,12 @@ def keys_of(signed: Sequence[Signed], relation: Relation, layout: Layout) -> lis
     ]
 
 
+def columns_of(keys: Sequence[list[str]]) -> list[list[str]]:
+    """Return columns of keys, in each of which everyone has one; who has fewer has them again."""
+    most = max(map(len, keys))
+    return [sorted(set(column)) for column in zip(*((own * most)[:most] for own in keys), strict=True)]
+
+
 def documents(nodes: Sequence[StoredNode], relation: Relation, layout: Layout) -> list[Document]:
     """Write nodes as documents; a time that is not known is left out."""
     return [

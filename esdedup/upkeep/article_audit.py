@@ -171,8 +171,10 @@ class ArticleAudit:
         own = self._index.meta.profile
         labels = [label for label in page if label.fingerprint is not None and label.profile == own]
         bands = keys_of(labels, self._index.relation, self._index.layout)
+        # What is listed under nothing has none to be found by.
+        findable = [(label, terms) for label, terms in zip(labels, bands, strict=True) if terms]
         # As with the keys of nodes: what a slip would exchange does not come into one group.
-        for group in apart(list(zip(labels, bands, strict=True)), _BANDS_CHECKED_AT_ONCE):
+        for group in apart(findable, _BANDS_CHECKED_AT_ONCE):
             fine = self._labels.with_bands(group)
             for label, _ in group:
                 if (label.index, label.id) not in fine:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from esdedup.elastic.forest_index import DEFAULT_AGING, ForestIndex
+from esdedup.elastic.node_cache import NodeCache
 from esdedup.elastic.nodes import StoredNode, live_filter, signatures_of
 from esdedup.elastic.texts import LabelledText, Texts
 from esdedup.errors import ArticleRejected, SettingError
@@ -176,12 +177,9 @@ class IndexExplainer:
             return None
         signature = signatures_of([node], self._relation)
         found = self._forest.search.candidates(signature, live_since_ms=NO_TIME)
-        tree = list(
-            {each.id: each for each in found if each.root == node.root and each.id != node.id}.values()
-        )
-        index = self._relation.new_index()
-        index.add(signatures_of(tree, self._relation))
-        near = [tree[row] for row in index.meet(signature).rows.tolist()]
+        tree = NodeCache(self._relation)
+        tree.put(each for each in found if each.root == node.root and each.id != node.id)
+        near = tree.near(signature)[1]
         if not near:
             return None
         first = min(near, key=lambda each: (each.seq > node.seq, each.seq))

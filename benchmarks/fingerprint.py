@@ -19,7 +19,8 @@ from esdedup.forest import relation_of
 from esdedup.profile import DEFAULT
 
 _SET = "zh_news"
-_BATCH = 64
+# As `esdedup cluster` and `index` take articles.
+_BATCH = 1_000
 _ROUNDS = 7
 _PERMUTATIONS = 128
 _SHINGLE = 6

@@ -18,7 +18,7 @@ from esdedup.tokens import LONGEST_RUN_UNITS, Tokens
 from esdedup.words import WEIGHT_SCALE, Vocabulary, cut
 
 # More texts at once fall out of the processor's cache.
-_TEXTS_AT_ONCE = 64
+_TEXTS_AT_ONCE = 48
 # Two characters of Chinese, or one word: it survives small edits best.
 _SENTENCE_RUN_UNITS = 2
 _MOST_RUNS = np.iinfo(SIGNATURE["runs"]).max

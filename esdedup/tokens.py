@@ -137,7 +137,7 @@ def _hashes(
     if len(rest):
         tokens = starts.searchsorted(rest) - 1
         terms = _character_hashes().take(points[rest], mode="clip")
-        terms *= _multipliers().take(rest - starts[tokens], mode="wrap")
+        terms *= _multipliers().take((rest - starts[tokens]) % _MULTIPLIERS)
         is_first = np.ones(len(rest), bool)
         is_first[1:] = tokens[1:] != tokens[:-1]
         first = is_first.nonzero()[0]

@@ -17,7 +17,7 @@ from esdedup.tokens import Tokens
 # None of them calls another one.
 _STEPS: dict[str, list[tuple[Any, str]]] = {
     "normalise": [(fingerprint, "normal_points")],
-    "sentences": [(Sentences, "of"), (Sentences, "longest_of_quarters")],
+    "sentences": [(Sentences, "of"), (Sentences, "longest_of_halves")],
     "tokens": [(Tokens, "of")],
     "runs": [(Tokens, "runs"), (Tokens, "have_number")],
     "sketch": [(fingerprint, "sketch")],

@@ -74,7 +74,9 @@ class Agreement:
     def may_join(self, texts: Signatures, roots: Signatures) -> npt.NDArray[np.bool_]:
         """Tell which texts may join the cluster of a root, row by row: bool ``(n,)``.
 
-        All that agree may, and some more: a member resembles another one that is in the cluster.
+        Less resemblance suffices than to agree, since a member resembles another one that is there too.
+        But of a short text and a longer one that contains it only the longer one may join the other:
+        two that a root contains need have nothing in common.
         """
         return Comparison.of(texts, roots, self).may_join
 
@@ -116,5 +118,6 @@ class Comparison:
             contained=contained,
             is_short=is_short,
             agree=(alike >= needed) | is_contained,
-            may_join=(alike >= needed - rules.root_slack) | is_contained,
+            # All that contain the root have it in common; what it contains need have nothing.
+            may_join=(alike >= needed - rules.root_slack) | (is_contained & (other["runs"] <= one["runs"])),
         )

@@ -110,7 +110,7 @@ class Fingerprinter:
             return normalise([text])
         sentences = _sentences([text])
         is_whole = self.profile.agreement is None
-        chosen = sentences.longest() if is_whole else sentences.longest_of_quarters()
+        chosen = sentences.longest() if is_whole else sentences.longest_of_halves()
         return [
             sentences.string(each, max_length=self.profile.max_sentence_length).strip()
             for each in chosen.tolist()
@@ -135,7 +135,7 @@ class Fingerprinter:
         sketched = sketch(runs, tokens.have_number(runs), number_weight=agreement.number_weight)
         signatures["sketch"] = sketched.sketches
         signatures["runs"] = np.minimum(sketched.runs, _MOST_RUNS)
-        chosen = sentences.longest_of_quarters()
+        chosen = sentences.longest_of_halves()
         hashes = self._sentence_hashes(sentences, chosen, tokens)
         texts_of_chosen = sentences.texts[chosen]
         first = texts_of_chosen.searchsorted(present)[:, None]

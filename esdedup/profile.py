@@ -19,16 +19,16 @@ from esdedup.words import TF_IDF, Weighting
 class Profile:
     """What decides a fingerprint.
 
-    `verified` takes the longest sentence of each quarter of an article, and looks again at the whole
-    text: at a sketch of it. `classic` takes the longest sentence, which survives reprinting better
-    than the rest; `keywords` takes the heaviest words of the whole text.
+    `verified` takes the longest sentence of each half of an article and two samples of its wording, and
+    looks again at the whole text: at a sketch of it. `classic` takes the longest sentence, which survives
+    reprinting better than the rest; `keywords` takes the heaviest words of the whole text.
     """
 
     name: str
     # Goes up with every change that may change a bit.
     version: int
     # Where the features come from.
-    source: Literal["quarters", "longest-sentence", "keywords"]
+    source: Literal["halves", "longest-sentence", "keywords"]
     # How many of the heaviest words `keywords` takes.
     keyword_count: int = 80
     weighting: Weighting = TF_IDF
@@ -40,7 +40,7 @@ class Profile:
     agreement: Agreement | None = None
     # A text with fewer letters and digits tells nothing, and gets no fingerprint.
     min_letters: int = 6
-    # A sentence is cut after so many characters.
+    # A sentence is cut after so many characters; in `verified` after so many words or wide characters.
     max_sentence_length: int = 2_000
 
     def __post_init__(self) -> None:
@@ -99,7 +99,7 @@ class Profile:
 PROFILES = {
     profile.name: profile
     for profile in (
-        Profile(name="verified", version=1, source="quarters", agreement=Agreement()),
+        Profile(name="verified", version=1, source="halves", agreement=Agreement()),
         Profile(name="classic", version=1, source="longest-sentence"),
         Profile(name="keywords", version=1, source="keywords"),
     )

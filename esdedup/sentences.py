@@ -15,7 +15,7 @@ from esdedup.characters import (
     SPACE,
 )
 
-_QUARTERS = 4
+_PARTS = 2
 _PLACE_BITS = 32
 _PLACE = (1 << _PLACE_BITS) - 1
 _MOST_LETTERS = (1 << 31) - 1
@@ -65,21 +65,21 @@ class Sentences:
         """Find the sentence with the most letters in each text that has any, the first of several."""
         return self._longest_of(self.texts)
 
-    def longest_of_quarters(self) -> npt.NDArray[np.int64]:
-        """Find the longest sentence in each quarter of each text's sentences.
+    def longest_of_halves(self) -> npt.NDArray[np.int64]:
+        """Find the longest sentence in each half of each text's sentences.
 
         So what represents a text is spread over it: a new lead, a cut tail and a long footer each
         take only a part of it.
 
         Returns:
-            Sentences in their order, int64 ``(m,)``: one to four of each text that has letters.
+            Sentences in their order, int64 ``(m,)``: one or two of each text that has letters.
         """
         counts = np.bincount(self.texts, minlength=self.text_count)
         first = counts.cumsum() - counts
-        # Of n sentences the quarter q has those from n q / 4 (inclusive) to n (q + 1) / 4 (exclusive).
+        # Of n sentences the first half has those before n / 2, exclusive.
         places = np.arange(1, len(self.texts) + 1) - first[self.texts]
-        quarters = (places * _QUARTERS - 1) // counts[self.texts]
-        return self._longest_of(self.texts * _QUARTERS + quarters)
+        halves = (places * _PARTS - 1) // counts[self.texts]
+        return self._longest_of(self.texts * _PARTS + halves)
 
     def string(self, sentence: int, *, max_length: int | None = None) -> str:
         """Return a sentence, cut after `max_length` code points."""

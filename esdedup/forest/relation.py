@@ -76,7 +76,7 @@ class Relation(Protocol):
         """Tell which whole texts agree, row by row; those that also have representatives near are near."""
 
     def may_join(self, signatures: Signatures, roots: Signatures) -> npt.NDArray[np.bool_]:
-        """Tell which may be in the tree of a root, row by row: all that are near it, and perhaps more."""
+        """Tell which may be in the tree of a root, row by row: bool ``(n,)``."""
 
 
 class ByDistance:

@@ -70,8 +70,10 @@ def test_laws(data: st.DataObject) -> None:
     one, other = draw(), draw()
     there, back = compare(one, other), compare(other, one)
     for field in dataclasses.fields(Comparison):
-        assert getattr(there, field.name) == getattr(back, field.name)
-    assert there.agree <= there.may_join
+        if field.name != "may_join":
+            assert getattr(there, field.name) == getattr(back, field.name)
+    # One of the two may join the other.
+    assert there.agree <= there.may_join | back.may_join
     assert 0 <= there.resemblance[0] <= 1
     assert 0 <= there.contained[0] <= 1
 

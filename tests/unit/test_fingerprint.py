@@ -51,7 +51,7 @@ def test_golden_vectors(profile: str, text: str, fingerprint: str) -> None:
 def test_golden_vector_of_the_sample_corpus() -> None:
     texts = [article["text"] for article in sample.articles()]
     sketched = Fingerprinter(VERIFIED).fingerprint(texts).signatures.tobytes()
-    assert mmh3.hash_bytes(sketched).hex() == "8b9158f1c1e15183f17ff8529c28804e"
+    assert mmh3.hash_bytes(sketched).hex() == "749370792c46921a7600b24d64aa31b0"
     for profile, expected in (("classic", "4a1ce1ed491ae526"), ("keywords", "03208d6fb957ea6d")):
         bits = Fingerprinter(get_profile(profile)).fingerprint(texts).signatures
         assert (

@@ -52,13 +52,13 @@ def test_sentences_do_not_depend_on_the_batch(batch: list[str]) -> None:
 
 
 @given(texts)
-def test_the_longest_sentence_of_each_quarter(batch: list[str]) -> None:
+def test_the_longest_sentence_of_each_half(batch: list[str]) -> None:
     found = sentences_of(batch)
     expected = []
     for text in range(len(batch)):
         own = [at for at, of in enumerate(found.texts.tolist()) if of == text]
-        for quarter in range(4):
-            part = own[len(own) * quarter // 4 : len(own) * (quarter + 1) // 4]
+        for half in range(2):
+            part = own[len(own) * half // 2 : len(own) * (half + 1) // 2]
             if part:
                 expected.append(max(part, key=lambda at: (letters(found.string(at)), -at)))
-    assert found.longest_of_quarters().tolist() == expected
+    assert found.longest_of_halves().tolist() == expected

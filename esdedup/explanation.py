@@ -35,6 +35,9 @@ class Rule(enum.StrEnum):
     RESEMBLE = "resemble"
     # The same, but both are short, and one is contained in the other.
     CONTAINED = "contained"
+    # The same, but the one that comes first contains the other: as a root it takes in nothing that it
+    # only contains.
+    IN_THE_FIRST = "in_the_first"
     # A representative in common, and wholes that resemble each other too little.
     UNLIKE = "unlike"
 
@@ -112,7 +115,7 @@ class Wholes(pydantic.BaseModel, frozen=True):
             contained_needed=rules.least_contained,
             contained_counts=bool(compared.is_short[0]),
             agree=bool(compared.agree[0]),
-            may_join=bool(compared.may_join[0]),
+            may_join=bool(rules.may_join(other, one)[0]),
         )
 
 
@@ -136,7 +139,8 @@ class Explanation(pydantic.BaseModel, frozen=True):
     rule: Rule
     # Whether the one that comes second joins the first, or has its node.
     near: bool
-    # Whether one may stand in a cluster whose root is the other; needs a third text that both are near.
+    # Whether the second may stand in a cluster whose root is the first; if they are not near themselves,
+    # that needs a third text that both are near.
     may_join: bool
 
 
@@ -249,4 +253,6 @@ def _rule(one: str | None, other: str | None, within: list[Pair], wholes: Wholes
         return Rule.WITHIN_DISTANCE
     if not wholes.agree:
         return Rule.UNLIKE
+    if not wholes.may_join:
+        return Rule.IN_THE_FIRST
     return Rule.RESEMBLE if wholes.resemblance >= wholes.needed else Rule.CONTAINED

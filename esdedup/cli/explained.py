@@ -29,6 +29,11 @@ RULES = {
         "They have a representative in common, and the smaller one is contained in the other: two texts "
         "alone would be in one cluster."
     ),
+    Rule.IN_THE_FIRST: (
+        "They have a representative in common, and B is contained in A. But A would be the root, and a root "
+        "takes in nothing that it only contains: two texts alone would not be in one cluster; they would if "
+        "B came first."
+    ),
     Rule.UNLIKE: (
         "They have a representative in common, but as a whole they resemble each other too little: two "
         "texts alone would not be in one cluster."

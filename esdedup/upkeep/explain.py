@@ -144,8 +144,8 @@ class IndexExplainer:
             return None
         holder = self._with_fingerprint(root)
         if holder is not None and self._explainer.fingerprint(holder.text) == root:
-            found = self._explainer.explain(article.text, holder.text)
-            if found.one.fingerprint == article.fingerprint and found.nearest is not None:
+            found = self._explainer.explain(holder.text, article.text)
+            if found.other.fingerprint == article.fingerprint and found.nearest is not None:
                 return ToRoot(
                     root=root,
                     article=holder.id,
@@ -167,7 +167,7 @@ class IndexExplainer:
             root=root.id,
             article=None,
             nearest_bits=int(distance_bits(mine[:, None], theirs[None, :]).min()),
-            wholes=None if rules is None else Wholes.of(one, other, rules),
+            wholes=None if rules is None else Wholes.of(other, one, rules),
             may_join=bool(self._relation.may_join(one, other)[0]),
         )
 

@@ -12,7 +12,7 @@ from tests.acceptance.conftest import Run
 
 @pytest.mark.parametrize(
     ("name", "precision", "recall"),
-    [("zh_news", 0.99, 0.98), ("zh_short", 0.95, 0.87), ("en_wire", 0.95, 0.97)],
+    [("zh_news", 0.99, 0.98), ("zh_short", 0.93, 0.87), ("en_wire", 0.95, 0.97)],
 )
 def test_duplicates_are_found_and_look_alikes_kept_apart(
     run: Run, shared: Path, tmp_path: Path, name: str, precision: float, recall: float

@@ -66,9 +66,12 @@ class SharedFinder:
             return []
         names = [node.root if by_tree else node.id for node in stored]
         carried = {(name, each) for name, own in zip(names, simhashes.tolist(), strict=True) for each in own}
-        counts = collections.Counter(simhash for _, simhash in carried).most_common(_COMPARED)
-        common = np.array([simhash for simhash, _ in counts], np.uint64)
-        weights = np.array([count for _, count in counts])
+        counts = collections.Counter(simhash for _, simhash in carried)
+        # Among equals what stands first in a signature: a sentence tells more than a sample.
+        places = {each: place for own in simhashes.tolist() for place, each in reversed(list(enumerate(own)))}
+        order = sorted(counts, key=lambda each: (-counts[each], places[each], each))[:_COMPARED]
+        common = np.array(order, np.uint64)
+        weights = np.array([counts[each] for each in order])
         near = distance_bits(common[:, None], common[None, :]) <= self._max_distance_bits
         found: list[Shared] = []
         while len(found) < most and weights.any():

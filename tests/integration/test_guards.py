@@ -84,8 +84,8 @@ def test_a_plausible_cluster_is_not_told_of(
 
 def test_boilerplate(es: Elasticsearch, fed: Any) -> None:
     draw = Random(2)
-    # A sentence for each quarter.
-    texts = [". ".join([*(words(draw, 20) for _ in range(3)), FOOTER]) for _ in range(12)]
+    # A sentence for each half.
+    texts = [f"{words(draw, 40)}. {FOOTER}" for _ in range(12)]
     index, forest = fed(VERIFIED, texts)
     (shared,) = Upkeep(es, forest=forest).stats([index]).boilerplate
     assert (shared.kind, shared.sentence) == ("sentence", FOOTER)

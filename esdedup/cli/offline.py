@@ -10,7 +10,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import IO, Annotated
 
-import numpy as np
 import typer
 from rich.markup import escape
 from rich.table import Table
@@ -18,12 +17,12 @@ from rich.table import Table
 from esdedup.cli import options, output
 from esdedup.cli.feed import Files
 from esdedup.errors import ArticleRejected, SettingError
+from esdedup.explanation import Explainer
 from esdedup.fields import Fields
 from esdedup.fingerprint import Fingerprinter
-from esdedup.forest import relation_of
 from esdedup.ingest.articles import check_readable, read_lines, total_bytes
 from esdedup.ingest.offline import cluster as cluster_lines
-from esdedup.simhash import to_hex
+from esdedup.simhash import from_hex
 
 
 def cluster(
@@ -84,21 +83,20 @@ def fingerprint(
     keywords: options.KeywordCount = None,
     weights: options.Weights = None,
 ) -> None:
-    """Show the fingerprint of a text on standard input, and what it comes from.
+    """Show the fingerprint of a text on standard input, and what represents it.
 
-    Two texts meet when their fingerprints differ in at most three bits; then they share a band.
+    Two texts can meet when a simhash of each lies within three bits of one of the other's; then they share
+    a band.
     """
     if sys.stdin is None:
         raise SettingError("standard input is closed")
     text = sys.stdin.buffer.read().decode(errors="replace")
     fingerprinter = Fingerprinter(options.profile(profile, keywords, weights))
     chosen = fingerprinter.profile
-    relation = relation_of(chosen)
-    result = fingerprinter.fingerprint([text])
-    exists = bool(result.exists[0])
-    name = relation.ids(result.signatures)[0] if exists else None
-    passages = fingerprinter.passages(text)
-    simhashes = relation.simhashes(result.signatures)[0] if exists else np.zeros(0, np.uint64)
+    explainer = Explainer(chosen)
+    name = explainer.fingerprint(text)
+    represented = explainer.representatives(text)
+    simhashes = from_hex(each.simhash for each in represented)
     bands = list(dict.fromkeys(itertools.chain.from_iterable(chosen.layout.terms(simhashes))))
     features = fingerprinter.features(text)
     if json:
@@ -106,8 +104,7 @@ def fingerprint(
             {
                 "profile": chosen.label,
                 "fingerprint": name,
-                "passages": passages,
-                "simhashes": to_hex(simhashes),
+                "representatives": [each.model_dump() for each in represented],
                 "features": [
                     {"word": each.word, "count": each.count, "weight": each.weight} for each in features
                 ],
@@ -123,11 +120,8 @@ def fingerprint(
         )
         return
     screen.print(f"fingerprint  {name}")
-    for simhash, passage in itertools.zip_longest(to_hex(simhashes), passages):
-        if chosen.source != "keywords":
-            screen.print(
-                f"sentence     {simhash}  {escape(passage) if passage else 'a sample of the wording'}"
-            )
+    for each in represented:
+        screen.print(f"{each.kind:<12} {each.simhash}  {escape(each.passage or '')}".rstrip())
     screen.print(f"bands        {' '.join(bands)}  ({chosen.layout.name})")
     if not features:
         return

@@ -17,7 +17,7 @@ app = typer.Typer(
     name="esdedup",
     help="The near-duplicate layer for Elasticsearch: one row a cluster, and who else published it.",
     epilog=(
-        "Exit codes: 0 all well, 1 some articles failed or were not found, 2 usage, "
+        "Exit codes: 0 all well, 1 some articles failed or were not found, or laws are broken, 2 usage, "
         "3 server or forest not available."
     ),
     no_args_is_help=True,

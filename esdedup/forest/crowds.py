@@ -1,4 +1,4 @@
-"""What too many texts carry does not represent them: footers, disclaimers, agency lines.
+"""What too many texts carry is not what they are found by: footers, disclaimers, agency lines.
 
 A node is listed under each of its representatives, and found by it, unless the nodes listed under the same
 one that were made within the retention are a crowd already. Whoever comes later still finds the crowd by

@@ -56,16 +56,6 @@ class SketchedIndex:
         self._held[before : self._count] = signatures
         self._representatives.add(signatures["representatives"][listed].astype(np.uint64, copy=False))
 
-    def search(self, signatures: Signatures) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Find all pairs with a representative in common that agree.
-
-        Returns:
-            Positions in `signatures` and rows near them, int64 ``(pairs,)`` each, without repeats,
-            ordered by position, then by row.
-        """
-        met = self.meet(signatures)
-        return met.positions, met.rows
-
     def meet(self, signatures: Signatures) -> Met:
         """Find all pairs with a representative in common that agree, and who carries one of them."""
         own, places = are_first(signatures["representatives"]).nonzero()

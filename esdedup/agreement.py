@@ -12,8 +12,8 @@ from esdedup.sketch import WORDS, resemblance
 REPRESENTATIVES = 4
 SIGNATURE = np.dtype(
     [
-        # Simhashes of the sentences that represent the text; where it has fewer, samples of its wording;
-        # where it has too few words, the first sentence again.
+        # Simhashes of the sentences that represent the text, then samples of its wording; where it has too
+        # few words, the first sentence again.
         ("representatives", "<u8", (REPRESENTATIVES,)),
         ("sketch", "<u8", (WORDS,)),
         ("letters", "<u4"),

@@ -52,6 +52,16 @@ class Layout:
         words = self._words(self.keys(fingerprints), np.arange(self.table_count, dtype=np.uint64))
         return [words[at : at + self.table_count] for at in range(0, len(words), self.table_count)]
 
+    def terms_of_rows(
+        self, fingerprints: npt.NDArray[np.uint64], chosen: npt.NDArray[np.bool_]
+    ) -> list[list[str]]:
+        """Write the keys of the `chosen` ones in each row of ``(n, s)``, one list a row."""
+        terms = iter(self.terms(fingerprints[chosen]))
+        return [
+            list(itertools.chain.from_iterable(itertools.islice(terms, count)))
+            for count in chosen.sum(axis=1).tolist()
+        ]
+
     def table_of(self, term: str) -> int:
         """Return the table that a term is of."""
         return int(term[: self._table_digits], 16)

@@ -119,15 +119,14 @@ class Enricher:
 
     def _labels(self, arrivals: Arrivals, assignments: Iterable[Assignment]) -> Iterator[dict[str, Any]]:
         """Yield of each arrival what its article keeps of its fingerprint."""
-        is_own = self._relation.are_distinct(arrivals.signatures)
-        terms = iter(self._profile.layout.terms(self._relation.simhashes(arrivals.signatures)[is_own]))
-        for node_id, assignment, count in zip(
-            arrivals.ids, assignments, is_own.sum(axis=1).tolist(), strict=True
-        ):
+        bands = self._profile.layout.terms_of_rows(
+            self._relation.simhashes(arrivals.signatures), self._relation.are_distinct(arrivals.signatures)
+        )
+        for node_id, assignment, own in zip(arrivals.ids, assignments, bands, strict=True):
             yield {
                 "fingerprint": node_id,
                 "signature": base64.b64encode(assignment.signature).decode(),
-                "bands": list(itertools.chain.from_iterable(itertools.islice(terms, count))),
+                "bands": own,
             }
 
 

@@ -94,7 +94,7 @@ class Wholes(pydantic.BaseModel, frozen=True):
     contained_needed: float
     contained_counts: bool
     agree: bool
-    # Whether one may stand in a cluster whose root is the other.
+    # Whether the second may stand in a cluster whose root is the first.
     may_join: bool
 
     @classmethod
@@ -102,7 +102,8 @@ class Wholes(pydantic.BaseModel, frozen=True):
         cls, one: Signatures, other: Signatures, rules: Agreement, *, overlap: Overlap | None = None
     ) -> "Wholes":
         """Compare two signatures, each ``(1,)``, and say beside it what was counted."""
-        compared = Comparison.of(one, other, rules)
+        # Only whether one may join depends on the direction: the other one joins `one`.
+        compared = Comparison.of(other, one, rules)
         needed = float(compared.needed[0])
         return cls(
             resemblance=float(compared.resemblance[0]),
@@ -115,7 +116,7 @@ class Wholes(pydantic.BaseModel, frozen=True):
             contained_needed=rules.least_contained,
             contained_counts=bool(compared.is_short[0]),
             agree=bool(compared.agree[0]),
-            may_join=bool(rules.may_join(other, one)[0]),
+            may_join=bool(compared.may_join[0]),
         )
 
 

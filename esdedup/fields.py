@@ -133,6 +133,14 @@ def time_ms(value: object) -> int | None:
     return None
 
 
+def iso(milliseconds: int) -> str:
+    """Write milliseconds since 1970 as ISO 8601, UTC; what no calendar has stays a number."""
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="seconds")
+    except (ValueError, OverflowError, OSError):
+        return str(milliseconds)
+
+
 def _since_epoch(moment: datetime) -> int:
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     return (aware - _EPOCH) // _MS

@@ -13,7 +13,7 @@ from esdedup.profile import Profile
 from esdedup.sentences import Sentences
 from esdedup.simhash import components, majority, pack64
 from esdedup.sketch import sketch
-from esdedup.text import normal_points, normalise
+from esdedup.text import normal_points, normalise, strings
 from esdedup.tokens import LONGEST_RUN_UNITS, Tokens
 from esdedup.words import WEIGHT_SCALE, Vocabulary, cut
 
@@ -167,7 +167,7 @@ class Fingerprinter:
     def _words(self, texts: Sequence[str]) -> _Words:
         sentences = _sentences(texts)
         if self.profile.source == "keywords":
-            passages = normalise(texts)
+            passages = strings(sentences.points)
         else:
             passages = [""] * len(texts)
             for each in sentences.longest().tolist():

@@ -32,7 +32,12 @@ def normalise(texts: Sequence[str]) -> list[str]:
 
     Null bytes, lone surrogates and other control characters become spaces. Line breaks stay.
     """
-    return normal_points(texts).astype("<u4").tobytes().decode("utf-32-le").split(SEPARATOR)[:-1]
+    return strings(normal_points(texts))
+
+
+def strings(points: npt.NDArray[np.uint32]) -> list[str]:
+    """Return the texts in what `normal_points` returns."""
+    return points.astype("<u4").tobytes().decode("utf-32-le").split(SEPARATOR)[:-1]
 
 
 def normal_points(texts: Sequence[str]) -> npt.NDArray[np.uint32]:

@@ -118,14 +118,12 @@ class NodeSearch:
         }
         counts: dict[str, dict[int, int]] = {root: {} for root in roots}
         for chunk in chunks(sorted(counts), max(1, nodes.MAX_BUCKETS // (steps + 2))):
-            leaves = [{"terms": {"root": chunk}}, {"term": {"leaf": True}}, *live_filter(live_since_ms)]
+            leaves = nodes.live_leaves(chunk, live_since_ms)
             by_root: Query = {
                 "terms": {"field": "root", "size": len(chunk)},
                 "aggs": {"expiring": expiring, "timeless": {"missing": {"field": "seen"}}},
             }
-            for bucket in self.aggregate({"bool": {"filter": leaves}}, {"roots": by_root})["roots"][
-                "buckets"
-            ]:
+            for bucket in self.aggregate(leaves, {"roots": by_root})["roots"]["buckets"]:
                 counted = {each["key"]: each["doc_count"] for each in bucket["expiring"]["seen"]["buckets"]}
                 if bucket["expiring"]["seen"]["sum_other_doc_count"]:
                     raise ForestError(
@@ -141,7 +139,7 @@ class NodeSearch:
         """Return those of `roots`, ids, that have a leaf, live or not."""
         found: set[str] = set()
         for chunk in chunks(sorted(roots), nodes.MAX_TERMS):
-            leaves = {"bool": {"filter": [{"terms": {"root": chunk}}, {"term": {"leaf": True}}]}}
+            leaves = nodes.live_leaves(chunk, NO_TIME)
             answer = self.aggregate(leaves, {"roots": {"terms": {"field": "root", "size": len(chunk)}}})
             found.update(bucket["key"] for bucket in answer["roots"]["buckets"])
         return found

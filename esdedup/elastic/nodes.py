@@ -1,7 +1,6 @@
 """A node as a document of its forest's index."""
 
 import base64
-import itertools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -114,12 +113,7 @@ def root_again(root_id: str, leaf: StoredNode, relation: Relation) -> StoredNode
 def keys_of(signed: Sequence[Signed], relation: Relation, layout: Layout) -> list[list[str]]:
     """Return the keys under which each must be found: those of each representative it is listed under."""
     signatures = signatures_of(signed, relation)
-    listed = relation.listed(signatures)
-    terms = iter(layout.terms(relation.simhashes(signatures)[listed]))
-    return [
-        list(itertools.chain.from_iterable(itertools.islice(terms, count)))
-        for count in listed.sum(axis=1).tolist()
-    ]
+    return layout.terms_of_rows(relation.simhashes(signatures), relation.listed(signatures))
 
 
 def columns_of(keys: Sequence[list[str]]) -> list[list[str]]:
@@ -150,6 +144,15 @@ def documents(nodes: Sequence[StoredNode], relation: Relation, layout: Layout) -
 def live_filter(live_since_ms: int) -> list[dict[str, Any]]:
     """Return the filters that leave the nodes whose `seen` is that or later; NO_TIME: all of them."""
     return [] if live_since_ms == NO_TIME else [{"range": {"seen": {"gte": live_since_ms}}}]
+
+
+def live_leaves(roots: Sequence[str], live_since_ms: int) -> dict[str, Any]:
+    """Return the query for the leaves of `roots` whose `seen` is that or later."""
+    return {
+        "bool": {
+            "filter": [{"terms": {"root": roots}}, {"term": {"leaf": True}}, *live_filter(live_since_ms)]
+        }
+    }
 
 
 def chunks(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:

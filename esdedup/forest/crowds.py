@@ -84,6 +84,8 @@ def _crowded(
     simhashes: npt.NDArray[np.uint64], near: Near, crowd_size: int
 ) -> tuple[npt.NDArray[np.uint64], dict[int, list[int]]]:
     """Return the representatives whose carriers may come to be so many, and the carriers' `seen`."""
+    if len(simhashes) + len(near.carried) < crowd_size:
+        return simhashes[:0], {}
     values, counts = np.unique(np.concatenate((simhashes, near.carried)), return_counts=True)
     crowded = values[counts >= crowd_size]
     carriers: dict[int, list[int]] = {value: [] for value in crowded.tolist()}

@@ -40,8 +40,7 @@ class ArticleAudit:
     def breaches(self) -> Iterator[list[Breach]]:
         """Yield the breaches of each page of articles, also if there are none."""
         yield list(self._state_behind())
-        for page, live, found in self._pages():
-            unsound = (label for label in page if not self._is_sound(label))
+        for unsound, live, found in self._pages():
             yield [
                 *map(_no_label, unsound),
                 *self._wrong_bands(live),
@@ -64,16 +63,19 @@ class ArticleAudit:
             yield [breach for breach in self._against_nodes(live, found) if breach.can_be_mended]
 
     def _pages(self) -> Iterator[tuple[list[Label], list[Label], dict[str, StoredNode]]]:
-        """Yield pages of articles, those of them whose node must live, and the nodes, by id."""
+        """Yield of each page the articles that make no sense, those whose node must live, and nodes by id."""
         for page in self._labels.pages():
             # Nodes are written before articles: after this all those of the page are there.
             self._index.refresh()
-            sound = [label for label in page if self._is_sound(label)]
+            sound: list[Label] = []
+            unsound: list[Label] = []
+            for label in page:
+                (sound if self._is_sound(label) else unsound).append(label)
             found = self._nodes(sound)
             # After the nodes: what must live at this time lived when they were read.
             self._live_since_ms = self._index.live_since_ms(self._aging)
             live = [label for label in sound if self._seen_until_ms(label) >= self._live_since_ms]
-            yield page, live, found
+            yield unsound, live, found
             self._on_articles(len(page))
 
     def _state_behind(self) -> Iterator[Breach]:

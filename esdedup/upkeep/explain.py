@@ -2,14 +2,14 @@
 
 import functools
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from esdedup.elastic.forest_index import DEFAULT_AGING, ForestIndex
 from esdedup.elastic.node_cache import NodeCache
-from esdedup.elastic.nodes import StoredNode, live_filter, signatures_of
+from esdedup.elastic.nodes import StoredNode, live_leaves, signatures_of
 from esdedup.elastic.texts import LabelledText, Texts
 from esdedup.errors import ArticleRejected, SettingError
 from esdedup.explanation import Explainer, Wholes
+from esdedup.fields import iso
 from esdedup.forest.model import NO_TIME
 from esdedup.forest.relation import relation_of
 from esdedup.profile import DEFAULT, Profile, profile_labelled
@@ -106,7 +106,7 @@ class IndexExplainer:
             profile=article.profile,
             fingerprint=article.fingerprint,
             seq=article.seq,
-            seen=_iso(article.seen_ms),
+            seen=None if article.seen_ms is None else iso(article.seen_ms),
             text_is_same=self._explainer.fingerprint(article.text) == article.fingerprint
             if is_ours
             else None,
@@ -133,8 +133,7 @@ class IndexExplainer:
     def _count_live_leaves(self, root: str | None) -> int | None:
         if self._forest is None or root is None:
             return None
-        leaves = [{"term": {"root": root}}, {"term": {"leaf": True}}, *live_filter(self._live_since_ms)]
-        return self._forest.search.count({"bool": {"filter": leaves}})
+        return self._forest.search.count(live_leaves([root], self._live_since_ms))
 
     def _to_root(self, article: LabelledText, root: str | None) -> ToRoot | None:
         """Compare an article with a root: by both texts if the root's is still in an article."""
@@ -191,12 +190,3 @@ class IndexExplainer:
             return self._texts.by_fingerprint([fingerprint])
         except ArticleRejected:
             return None
-
-
-def _iso(time_ms: int | None) -> str | None:
-    if time_ms is None:
-        return None
-    try:
-        return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="seconds")
-    except (ValueError, OverflowError, OSError):
-        return str(time_ms)

@@ -3,16 +3,16 @@
 import collections
 import itertools
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 import pydantic
 
 from esdedup.elastic.forest_index import ForestIndex
 from esdedup.elastic.node_search import EVERY_NODE, Query
-from esdedup.elastic.nodes import StoredNode, keys_of, live_filter, signatures_of
+from esdedup.elastic.nodes import StoredNode, keys_of, live_leaves, signatures_of
 from esdedup.elastic.texts import Texts
 from esdedup.explanation import Explainer
+from esdedup.fields import iso
 from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
 from esdedup.forest.model import NO_TIME, Aging
 from esdedup.profile import profile_labelled
@@ -136,7 +136,7 @@ def stats(index: ForestIndex, aging: Aging, texts: Texts | None = None) -> Stats
         trees=trees,
         expired=nodes - live,
         seq=state.seq,
-        time=None if state.time_ms == NO_TIME else _iso(state.time_ms),
+        time=None if state.time_ms == NO_TIME else iso(state.time_ms),
         retention_days=round(aging.retention_ms / _DAY_MS, 3),
         size_bytes=size_bytes,
         bytes_a_node=round(size_bytes / nodes, 1) if nodes else 0.0,
@@ -151,7 +151,7 @@ def stats(index: ForestIndex, aging: Aging, texts: Texts | None = None) -> Stats
         nodes_a_key=nodes_a_key,
         boilerplate=_boilerplate(index, finder, sample),
         days=[
-            Day(day=_iso(day)[:10], made=by_day["made"].get(day, 0), last_needed=by_day["seen"].get(day, 0))
+            Day(day=iso(day)[:10], made=by_day["made"].get(day, 0), last_needed=by_day["seen"].get(day, 0))
             for day in sorted(by_day["made"].keys() | by_day["seen"].keys())[-_DAYS_SHOWN:]
         ],
         growth_7_days=round(new / (nodes - new), 4) if nodes > new else None,
@@ -177,13 +177,13 @@ def _implausible(index: ForestIndex, sizes: dict[str, int], live_since_ms: int) 
     if not roots:
         return []
     by_root = {"field": "root", "size": len(roots), "min_doc_count": MOST_PLAUSIBLE_LEAVES + 1}
-    answer = index.search.aggregate(_live_leaves(roots, live_since_ms), {"roots": {"terms": by_root}})
+    answer = index.search.aggregate(live_leaves(roots, live_since_ms), {"roots": {"terms": by_root}})
     return [(bucket["key"], bucket["doc_count"]) for bucket in answer["roots"]["buckets"]]
 
 
 def _held_by(index: ForestIndex, finder: SharedFinder, root: str, live_since_ms: int) -> Shared | None:
     """Find what most leaves of a tree share, None if they are gone."""
-    leaves = list(itertools.islice(index.search.scan(_live_leaves([root], live_since_ms)), _SAMPLE))
+    leaves = list(itertools.islice(index.search.scan(live_leaves([root], live_since_ms)), _SAMPLE))
     simhashes = index.relation.simhashes(signatures_of(leaves, index.relation))
     return next(iter(finder.find(leaves, simhashes, most=1, by_tree=False)), None)
 
@@ -193,14 +193,6 @@ def _boilerplate(index: ForestIndex, finder: SharedFinder, sample: list[StoredNo
     simhashes = index.relation.simhashes(signatures_of(sample, index.relation))
     found = finder.find(sample, simhashes, most=_KEYS_SHOWN, by_tree=True)
     return [shared for shared in found if shared.trees >= _MANY_TREES]
-
-
-def _live_leaves(roots: list[str], live_since_ms: int) -> Query:
-    return {
-        "bool": {
-            "filter": [{"terms": {"root": roots}}, {"term": {"leaf": True}}, *live_filter(live_since_ms)]
-        }
-    }
 
 
 def _by_leaves(sizes: dict[str, int], trees: int) -> dict[str, int]:
@@ -230,7 +222,3 @@ def _since(field: str, time_ms: int) -> Query:
 
 def _by_day(field: str) -> Query:
     return {"date_histogram": {"field": field, "calendar_interval": "day", "min_doc_count": 1}}
-
-
-def _iso(time_ms: int) -> str:
-    return datetime.fromtimestamp(time_ms / 1000, UTC).isoformat(timespec="seconds")

@@ -28,7 +28,8 @@ from esdedup.errors import (
 from esdedup.explanation import Explanation, explain
 from esdedup.fields import Fields
 from esdedup.profile import CLASSIC, KEYWORDS, PROFILES, VERIFIED, Profile, get_profile
-from esdedup.results import Article, Page, Row, SimilarPage
+from esdedup.reader import AsyncReader, Reader
+from esdedup.results import Article, Page, Row, SimilarArticle, SimilarPage, Source, SourcesPage
 from esdedup.upkeep import Breach, BreachKind, Expired, IndexedExplanation, Stats, Upkeep
 from esdedup.words import Tf, TfIdf, WordTable
 
@@ -40,6 +41,7 @@ __all__ = [
     "Article",
     "ArticleNotFound",
     "ArticleRejected",
+    "AsyncReader",
     "Breach",
     "BreachKind",
     "Dedup",
@@ -56,11 +58,15 @@ __all__ = [
     "NodeError",
     "Page",
     "Profile",
+    "Reader",
     "Row",
     "ServerError",
     "ServerUnavailable",
     "SettingError",
+    "SimilarArticle",
     "SimilarPage",
+    "Source",
+    "SourcesPage",
     "Stats",
     "Tf",
     "TfIdf",

@@ -16,12 +16,12 @@ from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.forest import Aging, Forest
 from esdedup.profile import DEFAULT, Profile
-from esdedup.queries import Query, Sort, check_index_name
-from esdedup.results import Page, SimilarPage
+from esdedup.queries import check_index_name
+from esdedup.reader import Reader
 
 
-class Dedup(Closing):
-    """Gives articles their cluster before they are indexed, and answers from the index.
+class Dedup(Closing, Reader):
+    """Gives articles their cluster before they are indexed, and reads as a `Reader` does.
 
     The forest of clusters lives in the same Elasticsearch. It is opened, and its lease taken, by the
     first article that needs it, and given back by `close`; reading never needs it. Not safe for use
@@ -62,9 +62,8 @@ class Dedup(Closing):
         if not 1 <= batch_size <= 5_000:
             raise SettingError(f"batch_size is {batch_size}; it must be from 1 to 5,000")
         check_index_name(forest)
-        self._client = client
+        super().__init__(client, fields=fields)
         self._profile = profile
-        self._fields = fields
         self._forest_name = forest
         self._aging = None if retention is None else Aging.of(retention=retention)
         self._wait_s = wait_s
@@ -86,17 +85,27 @@ class Dedup(Closing):
         if store is not None:
             store.close()
 
-    def setup(self, index: str) -> bool:
+    def setup(self, index: str, *, shards: int | None = None, route_by_root: bool = False) -> bool:
         """Give `index` the fields that esdedup writes; make it if there is none.
+
+        Args:
+            index: Its name.
+            shards: Of a new index; None: as the server has it.
+            route_by_root: Let each article lie on the shard that its root says, so that the order by
+                count is exact on any number of shards. The price: whoever gets, updates or deletes an
+                article by its id has to say its root as routing; an article that is indexed again with
+                another text leaves its old copy on the other shard; and very large clusters make shards
+                uneven. It suits indices that are only appended to. For a new index.
 
         Returns:
             Whether the index was made.
 
         Raises:
-            IndexNotReady: It has such fields with another mapping.
+            IndexNotReady: It has such fields with another mapping; or it is there, and not routed so.
+            SettingError: No index can have that name, or so many shards.
             ServerError: Elasticsearch does not answer, or refuses.
         """
-        return self._articles.setup(index)
+        return self._articles.setup(index, shards=shards, route_by_root=route_by_root)
 
     def check(self, index: str) -> None:
         """Make sure that `index` is ready for articles.
@@ -149,41 +158,6 @@ class Dedup(Closing):
         self._open_forest()
         assert self._store is not None
         return expire(self._store.owned, self._store.aging)
-
-    def list(
-        self,
-        index: str,
-        *,
-        query: Query | None = None,
-        sort: Sort = "newest",
-        page: int = 1,
-        size: int = 20,
-    ) -> Page:
-        """Return a page of the list with dedup: one row for each cluster that has a match.
-
-        Args:
-            index: An index, alias or pattern.
-            query: Any query of Elasticsearch; None for all articles.
-            sort: By the row's article, or by the number of similar ones.
-            page: From 1.
-            size: Rows on a page; `page` times `size` is at most 10,000.
-
-        Raises:
-            SettingError: The page lies too deep, or the query matches too much for this sort.
-            IndexNotReady: The index is missing, or lacks the fields.
-            ServerError: Elasticsearch does not answer, or refuses.
-        """
-        return self._articles.list_rows(index, query=query, sort=sort, page=page, size=size)
-
-    def similar(self, index: str, article_id: str, *, page: int = 1, size: int = 20) -> SimilarPage:
-        """Return the other articles of an article's cluster, newest first.
-
-        Raises:
-            ArticleNotFound: No article has that id.
-            IndexNotReady: The index is missing, or lacks the fields.
-            ServerError: Elasticsearch does not answer, or refuses.
-        """
-        return self._articles.similar(index, article_id, page=page, size=size)
 
     def _open_forest(self) -> Forest:
         if self._store is not None and self._store.is_lost:

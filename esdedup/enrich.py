@@ -92,6 +92,7 @@ def enriched(
     *,
     fields: Fields,
     profile: str,
+    route_by_root: bool = False,
 ) -> dict[str, Any]:
     """Return the action with the dedup object in its document; the user's own objects stay untouched.
 
@@ -101,6 +102,7 @@ def enriched(
         label: What the article keeps of its fingerprint, if it has one.
         fields: The article's.
         profile: The label of the profile.
+        route_by_root: Send the article to the shard that its root says, whatever routing it has.
     """
     action = dict(candidate.action)
     if assignment.kind is Kind.WITHOUT_FINGERPRINT:
@@ -108,9 +110,12 @@ def enriched(
         values: dict[str, Any] = {"root": root}
     else:
         values = {**label, "root": assignment.root}
-    values |= {"profile": profile, "seq": assignment.seq}
+    values |= {"profile": profile, "seq": assignment.seq, "length": len(candidate.text)}
     if assignment.time_ms != NO_TIME:
         values["seen"] = assignment.time_ms
+    if route_by_root:
+        action["routing"] = values["root"]
+        action.pop("_routing", None)
     source = action["_source"]
     if action.get("_op_type") == "update":
         parts = {

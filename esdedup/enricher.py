@@ -30,7 +30,7 @@ class Enricher:
         profile: Profile,
         fields: Fields,
         open_forest: Callable[[], Forest],
-        check_index: Callable[[str], None],
+        check_index: Callable[[str], bool],
         batch_size: int,
     ) -> None:
         """Prepare.
@@ -39,8 +39,8 @@ class Enricher:
             profile: Decides fingerprints.
             fields: The articles'.
             open_forest: Called for each batch with an article; returns the forest to ask.
-            check_index: Called once for each index that articles go to, before the first one; raises
-                if they must not.
+            check_index: Called once for each index that articles go to, before the first one; tells
+                whether they are routed by their roots there, and raises if they must not go there.
             batch_size: Articles that are assigned together.
         """
         self._profile = profile
@@ -50,7 +50,8 @@ class Enricher:
         self._batch_size = batch_size
         self._fingerprinter = Fingerprinter(profile)
         self._relation = relation_of(profile)
-        self._checked: set[str] = set()
+        # Of each index that was checked: whether articles are routed by their roots.
+        self._is_routed: dict[str, bool] = {}
         # Counting what this process adds costs no request.
         self._growth = Growth()
 
@@ -95,12 +96,13 @@ class Enricher:
                 label,
                 fields=self._fields,
                 profile=self._profile.label,
+                route_by_root=self._is_routed.get(str(ready.action.get("_index")), False),
             )
 
     def _assign(self, candidates: list[Candidate], backfill: bool) -> list[tuple[Assignment, dict[str, Any]]]:
-        for index in {candidate.action.get("_index") for candidate in candidates} - self._checked - {None}:
-            self._check_index(str(index))
-            self._checked.add(str(index))
+        indices = {str(index) for each in candidates if (index := each.action.get("_index")) is not None}
+        for index in indices - self._is_routed.keys():
+            self._is_routed[index] = self._check_index(index)
         now_ms = int(time.time() * 1000)
         arrivals = Arrivals.of(
             self._fingerprinter.fingerprint([candidate.text for candidate in candidates]),

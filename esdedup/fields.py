@@ -1,5 +1,7 @@
 """Where things stand in an article: the names of its fields, and how they are read."""
 
+import base64
+import binascii
 import dataclasses
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
@@ -55,6 +57,11 @@ class Fields:
         """The full name of the field with the order of arrival."""
         return f"{self.dedup}.seq"
 
+    @property
+    def length(self) -> str:
+        """The full name of the field with the length of the text, in characters."""
+        return f"{self.dedup}.length"
+
 
 def value_of(article: Mapping[str, Any], name: str) -> Any:
     """Return the value of a field, None where it is missing: by its full name, else along its dots."""
@@ -66,6 +73,15 @@ def value_of(article: Mapping[str, Any], name: str) -> Any:
             return None
         value = value[part]
     return value
+
+
+def signature_of(article: Mapping[str, Any], fields: Fields) -> bytes:
+    """Return the signature that esdedup wrote into an article, empty where it is missing or damaged."""
+    signature = value_of(article, f"{fields.dedup}.signature")
+    try:
+        return base64.b64decode(signature) if isinstance(signature, str) else b""
+    except binascii.Error:
+        return b""
 
 
 def text_of(article: Mapping[str, Any], fields: Fields, *, name: str) -> str:

@@ -1,16 +1,16 @@
 """Request bodies for Elasticsearch, as plain dicts. Pure: nothing is sent from here."""
 
 from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from esdedup.errors import SettingError
-from esdedup.fields import Fields
+from esdedup.fields import Fields, time_ms
 
 Query = dict[str, Any]
 """A query of Elasticsearch, such as ``{"match": {"title": "..."}}``."""
 
-Sort = Literal["relevance", "newest", "oldest", "similar-desc", "similar-asc"]
-SORTS: tuple[Sort, ...] = get_args(Sort)
+Order = Literal["relevance", "newest", "oldest", "longest"]
+"""An order of articles."""
 
 MAX_DEPTH = 10_000
 """Rows that Elasticsearch pages through: `from` and `size` together."""
@@ -36,21 +36,6 @@ def check_index_name(name: str) -> None:
         )
 
 
-def check_page(page: int, size: int) -> None:
-    """Refuse a page that Elasticsearch does not reach.
-
-    Raises:
-        SettingError: It is not within the first 10,000 rows.
-    """
-    if page < 1 or size < 1:
-        raise SettingError(f"page {page} of size {size}: both must be at least 1")
-    if page * size > MAX_DEPTH:
-        raise SettingError(
-            f"page {page} of size {size} lies beyond row {MAX_DEPTH:,}, where Elasticsearch's paging ends: "
-            "narrow the query, or set a filter on the time"
-        )
-
-
 def within(query: Query | None, fields: Fields) -> Query:
     """Restrict a query to articles that have a root: those that came through esdedup."""
     with_root = {"exists": {"field": fields.root}}
@@ -70,103 +55,40 @@ def words(text: str, fields: Fields) -> Query:
     }
 
 
-def list_rows(query: Query | None, *, sort: Sort, page: int, size: int, fields: Fields) -> dict[str, Any]:
-    """Ask for a page of rows by relevance or time: the best article of each root, by that order."""
-    return {
-        "query": within(query, fields),
-        "collapse": {"field": fields.root},
-        "sort": order(sort, fields),
-        "from": (page - 1) * size,
-        "size": size,
-        "track_total_hits": True,
-        "_source": shown(fields),
-        "aggs": {"rows": _estimate_rows(fields)},
-    }
-
-
-def count_articles(query: Query | None, *, fields: Fields) -> dict[str, Any]:
-    """Count the articles that match."""
-    return {"query": within(query, fields), "size": 0, "track_total_hits": True}
-
-
-def count_rows(query: Query | None, *, fields: Fields) -> dict[str, Any]:
-    """Count the rows: exactly while they are at most `EXACT_ROWS`, which shows as one more at the most."""
-    return {
-        "query": within(query, fields),
-        "size": 0,
-        "track_total_hits": False,
-        "aggs": {
-            "roots": {"terms": {"field": fields.root, "size": EXACT_ROWS + 1}},
-            "rows": {"stats_bucket": {"buckets_path": "roots._count"}},
-        },
-    }
-
-
-def count_clusters(roots: Sequence[str], *, query: Query | None, fields: Fields) -> dict[str, Any]:
-    """Count the articles of each of `roots`, all of them and those that match. Exact on any shards."""
-    return {
-        "query": {"terms": {fields.root: list(roots)}},
-        "size": 0,
-        "track_total_hits": False,
-        "aggs": {
-            "roots": {
-                "terms": {"field": fields.root, "size": len(roots)},
-                "aggs": {"matching": {"filter": within(query, fields)}},
-            }
-        },
-    }
-
-
-def matching_roots(query: Query, *, fields: Fields) -> dict[str, Any]:
-    """Ask for every root that has an article that matches, up to `MAX_ROOTS`."""
-    return {
-        "query": within(query, fields),
-        "size": 0,
-        "track_total_hits": False,
-        "aggs": {"roots": {"terms": {"field": fields.root, "size": MAX_ROOTS, "order": {"_key": "asc"}}}},
-    }
-
-
-def largest_clusters(
-    roots: Sequence[str] | None,
+def narrowed(
+    text: str | None,
     *,
-    descending: bool,
-    depth: int,
     fields: Fields,
-    from_shard: int | None = None,
-) -> dict[str, Any]:
-    """Ask for the first `depth` roots by the number of their articles, equals by their names.
+    since: str | None = None,
+    until: str | None = None,
+    source: str | None = None,
+    source_field: str | None = None,
+) -> Query | None:
+    """Ask for what a search form asks for; None for everything.
 
     Args:
-        roots: Only these; None for all.
-        descending: The most first, else the fewest.
-        depth: How many.
+        text: Words, as `words` takes them.
         fields: The articles'.
-        from_shard: How many each shard sends. One shard is always right; several are when they send all.
+        since: The first moment, inclusive: ISO 8601.
+        until: The last moment, inclusive; of a day without a time, its end.
+        source: The source's name, exactly.
+        source_field: The field by which sources are told apart, if it is another one than theirs.
+
+    Raises:
+        SettingError: A time is none.
     """
-    by_count = [{"_count": "desc" if descending else "asc"}, {"_key": "asc"}]
-    terms: dict[str, Any] = {"field": fields.root, "size": depth, "order": by_count}
-    if from_shard is not None:
-        terms["shard_size"] = from_shard
-    return {
-        "query": within(None, fields) if roots is None else {"terms": {fields.root: list(roots)}},
-        "size": 0,
-        "track_total_hits": False,
-        "aggs": {"roots": {"terms": terms}, "rows": _estimate_rows(fields)},
-    }
-
-
-def heads(roots: Sequence[str], *, query: Query | None, fields: Fields) -> dict[str, Any]:
-    """Ask for the newest matching article of each of `roots`."""
-    by_root = {"terms": {fields.root: list(roots)}}
-    return {
-        "query": {"bool": {"must": [within(query, fields)], "filter": [by_root]}},
-        "collapse": {"field": fields.root},
-        "sort": order("newest", fields),
-        "size": len(roots),
-        "track_total_hits": False,
-        "_source": shown(fields),
-    }
+    filters: list[Query] = []
+    for what, moment in (("gte", since), ("lte", until)):
+        if moment:
+            if time_ms(moment) is None:
+                raise SettingError(f"{moment!r} is no time: write it as 2026-11-21 or 2026-11-21T08:00:00Z")
+            # Elasticsearch takes a day up to its end where it is an end.
+            day = f"{moment}||/d" if len(moment) == len("2026-11-21") else moment
+            filters.append({"range": {fields.time: {what: day}}})
+    if source:
+        filters.append({"term": {source_field or fields.source: source}})
+    matching = [words(text, fields)] if text and text.strip() else []
+    return {"bool": {"must": matching, "filter": filters}} if matching or filters else None
 
 
 def by_id(article_id: str, *, fields: Fields) -> dict[str, Any]:
@@ -199,32 +121,21 @@ def with_text(fields: Fields) -> list[str]:
     return [fields.text, fields.dedup]
 
 
-def similar(
-    root: str, *, index: str, article_id: str, page: int, size: int, fields: Fields
-) -> dict[str, Any]:
-    """Ask for the articles of a root, newest first, but for the one that is asked about."""
-    itself = {"bool": {"filter": [{"term": {"_index": index}}, {"ids": {"values": [article_id]}}]}}
-    return {
-        "query": {"bool": {"filter": [{"term": {fields.root: root}}], "must_not": [itself]}},
-        "sort": order("newest", fields),
-        "from": (page - 1) * size,
-        "size": size,
-        "track_total_hits": True,
-        "_source": shown(fields),
-    }
+def order(by: Order, fields: Fields) -> list[dict[str, Any]]:
+    """Return the sort of articles, in which no two are equal, so pages never overlap.
 
-
-def _estimate_rows(fields: Fields) -> dict[str, Any]:
-    return {"cardinality": {"field": fields.root, "precision_threshold": 40_000}}
-
-
-def order(sort: Sort, fields: Fields) -> list[dict[str, Any]]:
-    """Return the sort of articles; the order of arrival breaks every tie, so pages never overlap."""
-    direction = "asc" if sort == "oldest" else "desc"
+    Equals by time or score stand in the order of their arrival. A number of arrival is another one in
+    another forest: articles of several are told apart by their index.
+    """
+    direction = "asc" if by == "oldest" else "desc"
     by_time = {fields.time: {"order": direction, "missing": "_last", "unmapped_type": "date"}}
     by_arrival = {fields.seq: {"order": direction, "unmapped_type": "long"}}
-    by_score = [{"_score": {"order": "desc"}}] if sort == "relevance" else []
-    return [*by_score, by_time, by_arrival]
+    first: list[dict[str, Any]] = []
+    if by == "relevance":
+        first = [{"_score": {"order": "desc"}}]
+    elif by == "longest":
+        first = [{fields.length: {"order": "desc", "missing": "_last", "unmapped_type": "integer"}}]
+    return [*first, by_time, by_arrival, {"_index": {"order": "asc"}}]
 
 
 def shown(fields: Fields) -> list[str]:

@@ -10,7 +10,8 @@ class Article(pydantic.BaseModel, frozen=True):
 
     id: str
     index: str
-    root: str
+    # None where it was indexed without esdedup.
+    root: str | None
     title: str | None
     published_at: Any = None
     source: Any = None
@@ -20,37 +21,82 @@ class Article(pydantic.BaseModel, frozen=True):
 class Row(Article, frozen=True):
     """A row of the list: the article that stands for its cluster."""
 
-    # How many other articles have the same root.
+    # How many other articles have the same root, whether they match or not.
     similar: int
-    # How many articles of the cluster match the query.
+    # How many articles of the cluster match the query, this one among them.
     matching: int
+    # How many sources the whole cluster has, 1,000 at the most; None where they cannot be counted.
+    sources: int | None = None
+    # When the first and the last article of the whole cluster were published, ISO 8601, UTC.
+    first: str | None = None
+    last: str | None = None
 
 
 class Page(pydantic.BaseModel, frozen=True):
     """A page of the list with dedup."""
 
     rows: list[Row]
-    # Clusters with at least one article that matches.
+    # Rows on all pages.
     total_rows: int
     # Whether `total_rows` is exact, or an estimate.
     total_rows_exact: bool
-    # Articles that match.
+    # Articles that match, whatever `only` leaves out.
     total_articles: int
-    # Whether rows stand in exactly the order asked for: always on one shard.
+    # Whether rows stand in exactly the order asked for.
     order_exact: bool
     # From 1.
     page: int
     size: int
     sort: str
+    # The cursor of the next page; None on the last one.
+    next: str | None = None
+
+
+class SimilarArticle(Article, frozen=True):
+    """An article of the same cluster as another one."""
+
+    # How much of the wording both share, 0 to 1, as estimated when they were indexed (profile `verified`).
+    resemblance: float | None = None
+    # In how many of 64 bits their simhashes differ (other profiles).
+    distance_bits: int | None = None
 
 
 class SimilarPage(pydantic.BaseModel, frozen=True):
-    """The other articles of an article's cluster, newest first."""
+    """The other articles of a cluster, newest first."""
 
-    root: str
+    # None where a text belongs to no cluster yet.
+    root: str | None
     # How many there are, on this page or not.
     total: int
-    articles: list[Article]
+    articles: list[SimilarArticle]
+    # From 1.
+    page: int
+    size: int
+    # The cursor of the next page; None on the last one.
+    next: str | None = None
+
+
+class Source(pydantic.BaseModel, frozen=True):
+    """What one source published of a cluster."""
+
+    # None: articles without a source.
+    source: Any
+    articles: int
+    # When its first and last one were published, ISO 8601, UTC.
+    first: str | None
+    last: str | None
+    # The earliest of them.
+    earliest: SimilarArticle
+
+
+class SourcesPage(pydantic.BaseModel, frozen=True):
+    """Which other sources published an article, those with the most articles first."""
+
+    root: str | None
+    # Articles and sources on all pages.
+    total: int
+    total_sources: int
+    sources: list[Source]
     # From 1.
     page: int
     size: int

@@ -27,8 +27,16 @@ def dedup_properties(object_name: str) -> dict[str, Any]:
     return {object_name: properties["dedup"]}
 
 
-def article_index(fields: Fields) -> dict[str, Any]:
-    """Return the mappings of a new article index."""
+def article_index(
+    fields: Fields, *, shards: int | None = None, route_by_root: bool = False
+) -> dict[str, Any]:
+    """Return settings and mappings of a new article index.
+
+    Args:
+        fields: The articles'.
+        shards: None: as the server has it.
+        route_by_root: Refuse articles without a routing, and note that it is their root.
+    """
     properties: dict[str, Any] = {
         fields.text: {"type": "text"},
         fields.title: {"type": "text"},
@@ -36,4 +44,15 @@ def article_index(fields: Fields) -> dict[str, Any]:
         fields.source: {"type": "keyword"},
         fields.link: {"type": "keyword", "index": False, "doc_values": False},
     }
-    return {"mappings": {"properties": properties | dedup_properties(fields.dedup)}}
+    body: dict[str, Any] = {"mappings": {"properties": properties | dedup_properties(fields.dedup)}}
+    if shards is not None:
+        body["settings"] = {"number_of_shards": shards}
+    if route_by_root:
+        body["mappings"] |= {"_routing": {"required": True}, "_meta": {"esdedup": {"routed_by_root": True}}}
+    return body
+
+
+def is_routed_by_root(mapping: dict[str, Any]) -> bool:
+    """Tell whether the articles of an index with that mapping lie on the shard that their root says."""
+    meta = mapping.get("_meta", {}).get("esdedup", {})
+    return mapping.get("_routing", {}).get("required") is True and meta.get("routed_by_root") is True

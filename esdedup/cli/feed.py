@@ -22,6 +22,15 @@ Files = Annotated[
 
 def setup(
     index: Annotated[str, typer.Argument(metavar="INDEX", help="Made if there is none.", show_default=False)],
+    shards: Annotated[int | None, typer.Option("--shards", min=1, max=1_024, help="Of a new index.")] = None,
+    route_by_root: Annotated[
+        bool,
+        typer.Option(
+            "--route-by-root",
+            help="Let each cluster of a new index lie on one shard: sorts by count are exact on any number "
+            "of them. An article can then be got or deleted by its id only with its root as routing.",
+        ),
+    ] = False,
     json: options.Json = False,
     text_field: options.TextField = "text",
     title_field: options.TitleField = "title",
@@ -35,7 +44,7 @@ def setup(
     """Give an index the fields that esdedup writes, before articles are indexed."""
     fields = Fields(text=text_field, title=title_field, time=time_field, source=source_field, link=link_field)
     with options.client(url, api_key, ca_certs) as client, Dedup(client, fields=fields) as dedup:
-        made = dedup.setup(index)
+        made = dedup.setup(index, shards=shards, route_by_root=route_by_root)
     if json:
         output.print_json({"index": index, "made": made})
     else:

@@ -50,7 +50,10 @@ DEFAULT_URL = "http://localhost:9200"
 Index = Annotated[str, typer.Option("--index", help="Index of the articles, or an alias.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
 PageNumber = Annotated[int, typer.Option("--page", min=1, help="Which page.")]
-PageSize = Annotated[int, typer.Option("--size", min=1, max=10_000, help="How many on a page.")]
+PageSize = Annotated[int, typer.Option("--size", min=1, max=1_000, help="How many on a page.")]
+After = Annotated[
+    str | None, typer.Option("--after", help="The cursor of the page before, which knows no limit of depth.")
+]
 
 TextField = Annotated[
     str, typer.Option("--text-field", help="What is fingerprinted.", rich_help_panel=_FIELDS)

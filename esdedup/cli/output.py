@@ -28,7 +28,7 @@ from rich.table import Table
 
 from esdedup.errors import ArticleRejected
 from esdedup.fields import time_ms
-from esdedup.results import Article, Page, SimilarPage
+from esdedup.results import Article, Page, SimilarArticle, SimilarPage, SourcesPage
 
 _WIDTH_WITHOUT_TERMINAL = 120
 _SOURCE_WIDTH = 20
@@ -174,18 +174,51 @@ def print_page(page: Page) -> None:
         screen.print(
             "The index has several shards: the order by the number of similar articles is approximate."
         )
+    _print_next(screen, page.next)
 
 
 def print_similar(page: SimilarPage) -> None:
     """Print the similar articles as a table."""
     screen = console()
     table = _table()
+    table.add_column("alike", justify="right", no_wrap=True)
     _add_article_columns(table, page.articles, screen.width)
     for article in page.articles:
-        table.add_row(*_article_cells(article))
+        table.add_row(_alike(article), *_article_cells(article))
     if page.articles:
         screen.print(table)
-    screen.print(f"{page.total:,} similar articles under root {page.root}")
+    screen.print(
+        "no cluster has this text"
+        if page.root is None
+        else f"{page.total:,} similar articles under root {page.root}"
+    )
+    _print_next(screen, page.next)
+
+
+def print_sources(page: SourcesPage) -> None:
+    """Print which sources published an article, with the earliest article of each."""
+    screen = console()
+    table = _table()
+    table.add_column("articles", justify="right", no_wrap=True)
+    _add_article_columns(table, [each.earliest for each in page.sources], screen.width)
+    for each in page.sources:
+        table.add_row(str(each.articles), *_article_cells(each.earliest))
+    if page.sources:
+        screen.print(table)
+    screen.print(
+        f"{page.total:,} similar articles from {page.total_sources:,} sources under root {page.root}"
+    )
+
+
+def _alike(article: SimilarArticle) -> str:
+    if article.resemblance is not None:
+        return f"{article.resemblance:.0%}"
+    return "" if article.distance_bits is None else f"{article.distance_bits} bits"
+
+
+def _print_next(screen: Console, cursor: str | None) -> None:
+    if cursor is not None:
+        screen.print(f"next page: --after {cursor}", soft_wrap=True)
 
 
 def _table() -> Table:

@@ -1,14 +1,19 @@
 """`esdedup list` and `esdedup similar`: the answers."""
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, TypeVar
 
+import pydantic
 import typer
 
 from esdedup import queries
 from esdedup.cli import options, output
-from esdedup.dedup import Dedup
+from esdedup.errors import SettingError
 from esdedup.fields import Fields
-from esdedup.queries import Sort
+from esdedup.reader import Reader
+from esdedup.reading.wanted import Counting, Head, Only, Sort
+
+_Answer = TypeVar("_Answer", bound=pydantic.BaseModel)
 
 
 def list_rows(
@@ -17,8 +22,26 @@ def list_rows(
     sort: Annotated[
         Sort | None, typer.Option("--sort", help="Default: relevance with a query, else newest.")
     ] = None,
+    since: Annotated[
+        str | None, typer.Option("--since", help="Only articles from that day or moment on.")
+    ] = None,
+    until: Annotated[str | None, typer.Option("--until", help="Only articles up to it.")] = None,
+    source: Annotated[str | None, typer.Option("--source", help="Only articles of that source.")] = None,
+    head: Annotated[
+        Head | None,
+        typer.Option("--head", help="Which article stands for a row. Default: as the sort has it."),
+    ] = None,
+    counting: Annotated[
+        Counting,
+        typer.Option("--counting", help="What sorts by count count: whole clusters, or what matches."),
+    ] = "similar",
+    only: Annotated[
+        Only | None, typer.Option("--only", help="Only rows with similar articles, or only single ones.")
+    ] = None,
+    no_dedup: Annotated[bool, typer.Option("--no-dedup", help="A row for each article.")] = False,
     page: options.PageNumber = 1,
     size: options.PageSize = 20,
+    after: options.After = None,
     json: options.Json = False,
     text_field: options.TextField = "text",
     title_field: options.TitleField = "title",
@@ -31,21 +54,37 @@ def list_rows(
 ) -> None:
     """List articles, one row for each group of near-duplicates, with the number of similar ones."""
     fields = Fields(text=text_field, title=title_field, time=time_field, source=source_field, link=link_field)
-    wanted = None if query is None else queries.words(query, fields)
-    order = sort or ("newest" if query is None else "relevance")
+    if query is not None and not query.strip():
+        raise SettingError("the query has no words")
+    wanted = queries.narrowed(query, fields=fields, since=since, until=until, source=source)
     with options.client(url, api_key, ca_certs) as client:
-        answer = Dedup(client, fields=fields).list(index, query=wanted, sort=order, page=page, size=size)
-    if json:
-        output.print_json(answer.model_dump(mode="json"))
-    else:
-        output.print_page(answer)
+        answer = Reader(client, fields=fields).list(
+            index,
+            query=wanted,
+            sort=sort or ("newest" if query is None else "relevance"),
+            head=head,
+            counting=counting,
+            only=only,
+            dedup=not no_dedup,
+            page=page,
+            size=size,
+            after=after,
+        )
+    _print(answer, json, output.print_page)
 
 
 def similar(
     index: options.Index,
     article_id: Annotated[str, typer.Option("--id", help="Id of the article.")],
+    by_source: Annotated[
+        bool, typer.Option("--by-source", help="Which other media published it, with how many articles.")
+    ] = False,
+    other_sources: Annotated[
+        bool, typer.Option("--other-sources", help="Leave out the article's own source.")
+    ] = False,
     page: options.PageNumber = 1,
     size: options.PageSize = 20,
+    after: options.After = None,
     json: options.Json = False,
     title_field: options.TitleField = "title",
     time_field: options.TimeField = "published_at",
@@ -57,9 +96,22 @@ def similar(
 ) -> None:
     """Show who else published an article: the others of its cluster, newest first."""
     fields = Fields(title=title_field, time=time_field, source=source_field, link=link_field)
+    if by_source and after is not None:
+        raise SettingError("pages of sources have numbers: use --page")
     with options.client(url, api_key, ca_certs) as client:
-        answer = Dedup(client, fields=fields).similar(index, article_id, page=page, size=size)
+        reader = Reader(client, fields=fields)
+        if by_source:
+            sources = reader.sources(index, article_id, other_sources=other_sources, page=page, size=size)
+            _print(sources, json, output.print_sources)
+        else:
+            articles = reader.similar(
+                index, article_id, other_sources=other_sources, page=page, size=size, after=after
+            )
+            _print(articles, json, output.print_similar)
+
+
+def _print(answer: _Answer, json: bool, print_table: Callable[[_Answer], None]) -> None:
     if json:
         output.print_json(answer.model_dump(mode="json"))
     else:
-        output.print_similar(answer)
+        print_table(answer)

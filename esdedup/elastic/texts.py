@@ -1,7 +1,5 @@
 """Single articles with their texts, and what esdedup wrote into them."""
 
-import base64
-import binascii
 import dataclasses
 from collections.abc import Sequence
 from typing import Any
@@ -9,10 +7,11 @@ from typing import Any
 from elasticsearch import Elasticsearch
 
 from esdedup import queries
-from esdedup.elastic.articles import Articles
+from esdedup.elastic.carry_out import carry_out
 from esdedup.elastic.errors import translated
 from esdedup.errors import ArticleNotFound, SettingError
-from esdedup.fields import Fields, refuse_surrogates, text_of, time_ms, value_of
+from esdedup.fields import Fields, refuse_surrogates, signature_of, text_of, time_ms, value_of
+from esdedup.reading.scope import Scope
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -48,9 +47,9 @@ class Texts:
         Raises:
             IndexNotReady: One is missing, or lacks the fields.
         """
-        articles = Articles(client, fields=fields)
+        scope = Scope(fields=fields)
         for index in indices:
-            articles.check_readable(index)
+            carry_out(client, scope.ready(index))
         self._client = client
         self._indices = list(indices)
         self._fields = fields
@@ -89,7 +88,7 @@ class Texts:
             text=text_of(source, self._fields, name=hit["_id"]),
             root=label["root"],
             fingerprint=label["fingerprint"],
-            signature=_bytes(label["signature"]),
+            signature=signature_of(source, self._fields),
             profile=label["profile"],
             seq=label["seq"],
             seen_ms=time_ms(label["seen"]),
@@ -104,11 +103,4 @@ class Texts:
         return hits
 
 
-_LABEL = ("root", "fingerprint", "signature", "profile", "seq", "seen")
-
-
-def _bytes(signature: object) -> bytes:
-    try:
-        return base64.b64decode(signature) if isinstance(signature, str) else b""
-    except binascii.Error:
-        return b""
+_LABEL = ("root", "fingerprint", "profile", "seq", "seen")

@@ -1,147 +1,279 @@
-"""The list against a brute-force answer computed from all documents."""
+"""Every page of every sort against a brute-force answer computed from all documents."""
 
+import asyncio
 import itertools
 import random
-from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
 import pytest
-from elasticsearch import Elasticsearch, helpers
+from elasticsearch import AsyncElasticsearch, Elasticsearch, helpers
 
-from esdedup import ArticleNotFound, Dedup, SettingError
-from esdedup.queries import SORTS, Sort
+from esdedup import ArticleNotFound, AsyncReader, Dedup, Page, Reader, SettingError
+from esdedup.fields import iso
+from esdedup.reading import list_bodies
+from tests.brute_force import Document, RandomQuery, expected_list, newest_first, random_corpus, random_query
 
-Names = Callable[[str], str]
-DAY_MS = 86_400_000
-
-
-@pytest.fixture(scope="module", params=[1, 3], ids=["one shard", "three shards"])
-def corpus(request: pytest.FixtureRequest, es: Elasticsearch) -> Any:
-    """Articles with ready roots: clusters of 1 to 40, equal times, missing times."""
-    index = f"test-lists-{request.param}"
-    chance = random.Random(11)
-    es.options(ignore_status=404).indices.delete(index=index)
-    es.indices.create(index=index, settings={"number_of_shards": request.param})
-    dedup = Dedup(es)
-    dedup.setup(index)
-    documents: dict[str, dict[str, Any]] = {}
-    for cluster in range(150):
-        for _ in range(chance.choice([1, 1, 1, 2, 3, 7, 40])):
-            article_id = f"a{len(documents)}"
-            documents[article_id] = {
-                "title": " ".join(chance.choices(["red", "green", "blue", "grey"], k=2)),
-                "published_at": None if chance.random() < 0.1 else chance.randrange(20) * DAY_MS,
-                "source": chance.choice(["A", "B"]),
-                "dedup": {"root": f"root{cluster:03d}", "seq": len(documents) + 1},
-            }
-    mapping = {
-        "properties": {
-            "title": {"type": "text"},
-            "published_at": {"type": "date"},
-            "source": {"type": "keyword"},
-        }
-    }
-    es.indices.put_mapping(index=index, **mapping)
-    helpers.bulk(
-        es, ({"_index": index, "_id": each, "_source": source} for each, source in documents.items())
-    )
-    es.index(index=index, id="without-root", document={"title": "red"})
-    es.indices.refresh(index=index)
-    yield index, documents
-    es.indices.delete(index=index)
+QUERIES = 14
+PAGE_SIZES = (7, 25)
+Read = Callable[..., Any]
 
 
-QUERIES: list[tuple[dict[str, Any] | None, Callable[[dict[str, Any]], bool]]] = [
-    (None, lambda article: True),
-    ({"term": {"source": "A"}}, lambda article: article["source"] == "A"),
-    ({"match": {"title": "red"}}, lambda article: "red" in article["title"]),
-    ({"match": {"title": "nothing"}}, lambda article: False),
-]
+class Corpus:
+    """Random articles in an index, and two ways to read them."""
+
+    def __init__(self, es: Elasticsearch, name: str, shards: int, routed: bool) -> None:
+        self.index = f"test-{name}"
+        self.is_routed = routed
+        self.documents: dict[str, Document] = random_corpus(random.Random(name), clusters=130)
+        es.options(ignore_status=404).indices.delete(index=self.index)
+        Dedup(es).setup(self.index, shards=shards, route_by_root=routed)
+        helpers.bulk(
+            es,
+            (
+                {
+                    "_index": self.index,
+                    "_id": each,
+                    "_source": source,
+                    **({"routing": source["dedup"]["root"]} if routed else {}),
+                }
+                for each, source in self.documents.items()
+            ),
+        )
+        if not routed:
+            es.index(index=self.index, id="without-root", document={"title": "red"})
+        es.indices.refresh(index=self.index)
 
 
-def newest_first(article: dict[str, Any]) -> tuple[bool, int, int]:
-    time = article["published_at"]
-    return (time is None, -(time or 0), -article["dedup"]["seq"])
+@pytest.fixture(
+    scope="module",
+    params=[(1, False), (5, False), (5, True)],
+    ids=["one shard", "five shards", "five routed"],
+)
+def corpus(request: pytest.FixtureRequest, es: Elasticsearch) -> Iterator[Corpus]:
+    shards, routed = request.param
+    made = Corpus(es, f"lists-{shards}-{int(routed)}", shards, routed)
+    yield made
+    es.indices.delete(index=made.index)
 
 
-def oldest_first(article: dict[str, Any]) -> tuple[bool, int, int]:
-    time = article["published_at"]
-    return (time is None, time or 0, article["dedup"]["seq"])
+@pytest.fixture(params=["sync", "async"])
+def read(request: pytest.FixtureRequest, es: Elasticsearch, elasticsearch_url: str) -> Iterator[Read]:
+    """Calls a method of a reader; of either kind, which must not matter."""
+    if request.param == "sync":
+        reader = Reader(es)
+        yield lambda name, *args, **options: getattr(reader, name)(*args, **options)
+        return
+    # One event loop for all: a client keeps its connections.
+    with asyncio.Runner() as runner:
+
+        async def start() -> AsyncElasticsearch:
+            return AsyncElasticsearch(elasticsearch_url)
+
+        client = runner.run(start())
+        awaited = AsyncReader(client)
+
+        async def call(answer: Coroutine[Any, Any, Any]) -> Any:
+            return await answer
+
+        yield lambda name, *args, **options: runner.run(call(getattr(awaited, name)(*args, **options)))
+        runner.run(client.close())
 
 
-@pytest.mark.parametrize("sort", [sort for sort in SORTS if sort != "relevance"])
-@pytest.mark.parametrize("query", range(len(QUERIES)))
-def test_every_page_against_brute_force(es: Elasticsearch, corpus: Any, sort: Sort, query: int) -> None:
-    index, documents = corpus
-    body, matches = QUERIES[query]
-    sizes = Counter(article["dedup"]["root"] for article in documents.values())
-    clusters = defaultdict(list)
-    for article_id, article in documents.items():
-        if matches(article):
-            clusters[article["dedup"]["root"]].append(article_id)
-    key = oldest_first if sort == "oldest" else newest_first
-    heads = {root: min(ids, key=lambda each: key(documents[each])) for root, ids in clusters.items()}
-    if sort.startswith("similar"):
-        sign = -1 if sort == "similar-desc" else 1
-        order = sorted(heads, key=lambda root: (sign * sizes[root], root))
-    else:
-        order = sorted(heads, key=lambda root: key(documents[heads[root]]))
-    expected = [(heads[root], root, sizes[root] - 1, len(clusters[root])) for root in order]
-
-    dedup, found = Dedup(es), []
+def all_pages(read: Read, index: str, *, size: int, by_number: bool, **options: Any) -> list[Page]:
+    """Read a list to its end: by cursor, or by number."""
+    pages: list[Page] = []
+    after = None
     for number in itertools.count(1):
-        page = dedup.list(index, query=body, sort=sort, page=number, size=40)
-        assert (page.total_rows, page.total_rows_exact) == (len(expected), True)
-        assert page.total_articles == sum(map(len, clusters.values()))
-        assert page.order_exact
-        found += [(row.id, row.root, row.similar, row.matching) for row in page.rows]
-        if len(page.rows) < 40:
+        place = {"page": number} if by_number else {"after": after}
+        page: Page = read("list", index, size=size, **place, **options)
+        assert page.page == number
+        pages.append(page)
+        after = page.next
+        if after is None:
             break
-    assert found == expected
+        assert len(page.rows) == size
+    return pages
 
 
-def test_relevance(es: Elasticsearch, corpus: Any) -> None:
-    index, documents = corpus
-    query = {"match": {"title": "red"}}
-    page = Dedup(es).list(index, query=query, sort="relevance", size=1000)
-    roots = [row.root for row in page.rows]
-    assert len(roots) == len(set(roots)) == page.total_rows
-    assert {row.root for row in page.rows} == {
-        article["dedup"]["root"] for article in documents.values() if "red" in article["title"]
-    }
+def seen(pages: list[Page]) -> list[tuple[Any, ...]]:
+    return [
+        (row.id, row.similar, row.matching, row.sources, row.first, row.last)
+        for page in pages
+        for row in page.rows
+    ]
 
 
-def test_similar_against_brute_force(es: Elasticsearch, corpus: Any) -> None:
-    index, documents = corpus
-    dedup = Dedup(es)
-    for article_id in list(documents)[::60]:
-        root = documents[article_id]["dedup"]["root"]
-        expected = [
-            each
-            for each, article in documents.items()
-            if article["dedup"]["root"] == root and each != article_id
+def random_options(chance: random.Random, sort: str) -> dict[str, Any]:
+    options: dict[str, Any] = {"sort": sort, "head": chance.choice([None, "newest", "earliest", "longest"])}
+    if sort.startswith("similar"):
+        options["counting"] = chance.choice(["similar", "matching"])
+    elif chance.random() < 0.2:
+        options = {"sort": sort, "dedup": False}
+    elif chance.random() < 0.4:
+        options["only"] = chance.choice(["similar", "single"])
+    return options
+
+
+@pytest.mark.parametrize("sort", ["newest", "oldest", "similar-desc", "similar-asc"])
+def test_every_page_against_brute_force(corpus: Corpus, read: Read, sort: str) -> None:
+    chance = random.Random(sort)
+    for _ in range(QUERIES):
+        query, options = random_query(chance), random_options(chance, sort)
+        size, by_number = chance.choice(PAGE_SIZES), chance.random() < 0.3
+        pages = all_pages(read, corpus.index, query=query.query, size=size, by_number=by_number, **options)
+        expected = expected_list(corpus.documents, query, **options)
+        rows = [
+            (*row[:4], *(None if time is None else iso(time) for time in row[4:])) for row in expected.rows
         ]
-        expected.sort(key=lambda each: newest_first(documents[each]))
-        found = [
-            article.id
-            for number in (1, 2, 3)
-            for article in dedup.similar(index, article_id, page=number, size=15).articles
-        ]
-        assert found == expected
-        assert dedup.similar(index, article_id).total == len(expected)
+        assert seen(pages) == rows, (query.query, options, size)
+        for page in pages:
+            assert (page.total_rows, page.total_rows_exact) == (len(rows), True)
+            assert page.total_articles == expected.total_articles
+            assert page.order_exact
 
 
-def test_what_is_refused(es: Elasticsearch, corpus: Any) -> None:
-    index, _ = corpus
-    dedup = Dedup(es)
+def test_relevance(corpus: Corpus, read: Read, es: Elasticsearch) -> None:
+    chance = random.Random(5)
+    for word in ("red", "green", "blue grey", "gold red blue"):
+        query = {"match": {"title": word}}
+        # The engine's order of all articles, of which rows keep the first of each cluster.
+        body = {"query": query, "size": 10_000, "sort": ["_score"], "track_scores": True}
+        hits = es.search(index=corpus.index, body=body)["hits"]["hits"]
+        best: dict[str, float] = {}
+        for hit in hits:
+            root = hit["_source"].get("dedup", {}).get("root")
+            if root:
+                best[root] = max(best.get(root, 0.0), hit["_score"])
+        scores = {hit["_id"]: hit["_score"] for hit in hits}
+        pages = all_pages(
+            read, corpus.index, query=query, sort="relevance", size=chance.choice(PAGE_SIZES), by_number=False
+        )
+        rows = [row for page in pages for row in page.rows]
+        assert len(rows) == len(best) == pages[0].total_rows
+        assert {row.root for row in rows} == best.keys()
+        assert [scores[row.id] for row in rows] == sorted(best.values(), reverse=True)
+        matches = RandomQuery(query, _has_any(word))
+        numbers = {
+            corpus.documents[row[0]]["dedup"]["root"]: row[1:4]
+            for row in expected_list(corpus.documents, matches, sort="newest").rows
+        }
+        assert {row.root: (row.similar, row.matching, row.sources) for row in rows} == numbers
+
+
+def _has_any(words: str) -> Callable[[Document], bool]:
+    return lambda article: bool(set(words.split()) & set(article["title"].split()))
+
+
+def test_similar_against_brute_force(corpus: Corpus, read: Read) -> None:
+    documents = corpus.documents
+    for article_id in list(documents)[::40]:
+        itself = documents[article_id]
+        others = sorted(
+            (
+                each
+                for each, article in documents.items()
+                if article["dedup"]["root"] == itself["dedup"]["root"] and each != article_id
+            ),
+            key=lambda each: newest_first(documents[each]),
+        )
+        for other_sources in (False, True):
+            expected = [
+                each
+                for each in others
+                if not (other_sources and itself["source"] and documents[each]["source"] == itself["source"])
+            ]
+            found, after = [], None
+            for number in itertools.count(1):
+                page = read(
+                    "similar", corpus.index, article_id, size=9, after=after, other_sources=other_sources
+                )
+                assert (page.total, page.page) == (len(expected), number)
+                found += [article.id for article in page.articles]
+                after = page.next
+                if after is None:
+                    break
+            assert found == expected
+            by_number = read("similar", corpus.index, article_id, page=2, size=9, other_sources=other_sources)
+            assert [article.id for article in by_number.articles] == expected[9:18]
+            sources = read("sources", corpus.index, article_id, other_sources=other_sources, size=3)
+            names = {documents[each]["source"] for each in expected}
+            assert (sources.total, sources.total_sources) == (len(expected), len(names))
+            more = read("sources", corpus.index, article_id, other_sources=other_sources, page=2, size=3)
+            groups = [*sources.sources, *more.sources]
+            counts = [(each.source, each.articles) for each in groups]
+            assert len(groups) == len(names)
+            assert dict(counts) == {
+                name: sum(documents[each]["source"] == name for each in expected) for name in names
+            }
+            for each in groups:
+                times = [
+                    documents[one]["published_at"]
+                    for one in expected
+                    if documents[one]["source"] == each.source and documents[one]["published_at"] is not None
+                ]
+                assert each.first == (iso(min(times)) if times else None)
+                assert each.last == (iso(max(times)) if times else None)
+
+
+def test_what_is_refused(corpus: Corpus, read: Read) -> None:
+    index = corpus.index
     with pytest.raises(ArticleNotFound, match="no article"):
-        dedup.similar(index, "none")
-    with pytest.raises(ArticleNotFound, match="no root"):
-        dedup.similar(index, "without-root")
-    with pytest.raises(SettingError, match="beyond row"):
-        dedup.list(index, page=501, size=20)
-    with pytest.raises(SettingError, match="at least 1"):
-        dedup.list(index, page=0)
-    with pytest.raises(SettingError, match="no sort"):
-        dedup.list(index, sort="random")  # type: ignore[arg-type]
+        read("similar", index, "none")
+    if not corpus.is_routed:
+        with pytest.raises(ArticleNotFound, match="no root"):
+            read("similar", index, "without-root")
+    for sort in ("relevance", "similar-desc", "newest"):
+        with pytest.raises(SettingError, match="numbered pages end at row 10,000"):
+            read("list", index, sort=sort, page=501, size=20)
+    for options, message in [
+        ({"page": 0}, "at least 1"),
+        ({"size": 1_001}, "may have 1,000"),
+        ({"sort": "random"}, "no sort"),
+        ({"head": "shortest"}, "no head"),
+        ({"only": "similar", "sort": "relevance"}, "newest and oldest"),
+        ({"dedup": False, "sort": "similar-desc"}, "dedup off"),
+        ({"after": "nonsense"}, "that cursor is none"),
+        ({"after": "!"}, "that cursor is none"),
+    ]:
+        with pytest.raises(SettingError, match=message):
+            read("list", index, **options)
+    cursor = read("list", index, size=5).next
+    with pytest.raises(SettingError, match="another list"):
+        read("list", index, size=5, sort="oldest", after=cursor)
+    with pytest.raises(SettingError, match="not both"):
+        read("list", index, page=2, after=cursor)
+
+
+def test_order_by_count_where_no_shard_knows_all(
+    es: Elasticsearch, index_name: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many clusters on five shards: what shards send is not all, and must not be taken for it."""
+    index, chance = index_name("counts"), random.Random(3)
+    Dedup(es).setup(index, shards=5)
+    sizes = {f"root{cluster:04d}": 1 + int(chance.paretovariate(0.9)) % 90 for cluster in range(3_000)}
+    arrivals = [root for root, size in sizes.items() for _ in range(size)]
+    chance.shuffle(arrivals)
+    helpers.bulk(
+        es,
+        (
+            {"_index": index, "_id": f"a{seq}", "_source": {"dedup": {"root": root, "seq": seq}}}
+            for seq, root in enumerate(arrivals)
+        ),
+        refresh=True,
+    )
+    expected = sorted(sizes, key=lambda root: (-sizes[root], root))
+    reader = Reader(es)
+    first = reader.list(index, sort="similar-desc", size=50)
+    assert first.order_exact
+    assert [row.root for row in first.rows] == expected[:50]
+    # As if there were more clusters than one answer holds.
+    monkeypatch.setattr(list_bodies, "MAX_ROOTS", 1_000)
+    again = reader.list(index, sort="similar-desc", size=50)
+    assert again.order_exact
+    assert [row.root for row in again.rows] == expected[:50]
+    # The fewest of each shard may be many on another one, and nothing bounds them: it says so.
+    assert not reader.list(index, sort="similar-asc", size=50).order_exact
+    deep = reader.list(index, sort="similar-desc", page=18, size=50)
+    if deep.order_exact:
+        assert [row.root for row in deep.rows] == expected[850:900]

@@ -16,13 +16,16 @@ def candidate(action: Any, fields: Fields = FIELDS) -> Candidate:
     return read
 
 
-def enrich(action: Any, assignment: Assignment = JOINED, fields: Fields = FIELDS) -> dict[str, Any]:
+def enrich(
+    action: Any, assignment: Assignment = JOINED, fields: Fields = FIELDS, *, route_by_root: bool = False
+) -> dict[str, Any]:
     return enriched(
         candidate(action, fields),
         assignment,
         {"fingerprint": "f" * 16, "bands": ["0aa"]},
         fields=fields,
         profile="classic-1",
+        route_by_root=route_by_root,
     )
 
 
@@ -32,6 +35,7 @@ DEDUP = {
     "root": "r" * 16,
     "profile": "classic-1",
     "seq": 7,
+    "length": 5,
     "seen": 1_000,
 }
 
@@ -51,6 +55,12 @@ def test_a_flat_action_and_a_json_document() -> None:
     assert enrich({"_id": "1", "text": "hello"})["_source"] == {"text": "hello", "dedup": DEDUP}
     assert enrich('{"text": "hello"}') == {"_source": {"text": "hello", "dedup": DEDUP}}
     assert enrich(b'{"text": "hello"}') == {"_source": {"text": "hello", "dedup": DEDUP}}
+
+
+def test_an_action_that_is_routed_by_its_root() -> None:
+    for routing in ({}, {"routing": "x"}, {"_routing": "x"}):
+        routed = enrich({"_id": "1", "text": "hello", **routing}, route_by_root=True)
+        assert routed == {"_id": "1", "routing": "r" * 16, "_source": {"text": "hello", "dedup": DEDUP}}
 
 
 @pytest.mark.parametrize("flat", [True, False])
@@ -103,7 +113,7 @@ def test_what_is_rejected(action: Any, article: str, reason: str) -> None:
 def test_without_a_fingerprint() -> None:
     lone = Assignment(Kind.WITHOUT_FINGERPRINT, None, 9, NO_TIME, b"")
     dedup = enrich({"_index": "news", "_id": "1", "text": ""}, lone)["_source"]["dedup"]
-    assert dedup == {"root": lone_root("news", "1", seq=9), "profile": "classic-1", "seq": 9}
+    assert dedup == {"root": lone_root("news", "1", seq=9), "profile": "classic-1", "seq": 9, "length": 0}
     assert dedup["root"].startswith("~")
     assert len(dedup["root"]) == 33
 

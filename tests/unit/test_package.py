@@ -10,6 +10,7 @@ import pytest
 import esdedup
 from esdedup import errors, queries
 from esdedup.fields import Fields
+from esdedup.reading import list_bodies, member_bodies
 from esdedup.templates import article_index, dedup_properties, forest_index
 
 ROOT = Path(__file__).parents[2]
@@ -48,11 +49,22 @@ def test_mappings() -> None:
 @pytest.mark.parametrize(
     ("name", "body"),
     [
-        ("list-newest", queries.list_rows(None, sort="newest", page=1, size=20, fields=Fields())),
-        ("list-most-similar", queries.largest_clusters(None, descending=True, depth=20, fields=Fields())),
+        ("list-newest", list_bodies.first_of_each_root(None, by="newest", first=0, size=20, fields=Fields())),
+        (
+            "list-most-similar",
+            list_bodies.roots_by_count(
+                queries.within(None, Fields()), descending=True, size=20, fields=Fields()
+            ),
+        ),
         (
             "similar",
-            queries.similar("ROOT", index="INDEX", article_id="ID", page=1, size=20, fields=Fields()),
+            member_bodies.members(
+                member_bodies.others("ROOT", without=("INDEX", "ID"), fields=Fields()),
+                first=0,
+                after=None,
+                size=20,
+                fields=Fields(),
+            ),
         ),
     ],
 )

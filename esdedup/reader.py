@@ -1,0 +1,90 @@
+"""`Reader` and `AsyncReader`: what a program uses to read an index. Neither needs the forest's lease.
+
+Every method is one operation of `esdedup.reading`, carried out by a client that waits or by one that is
+awaited; parameters and errors are told there.
+"""
+
+import functools
+from collections.abc import Awaitable, Callable
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
+
+from elasticsearch import AsyncElasticsearch, Elasticsearch
+
+from esdedup.elastic.carry_out import carry_out, carry_out_async
+from esdedup.fields import Fields
+from esdedup.reading import lists, members
+from esdedup.reading.scope import Scope
+from esdedup.reading.steps import Steps
+
+_Params = ParamSpec("_Params")
+_Result = TypeVar("_Result")
+
+
+class _Sync(Protocol):
+    _client: Elasticsearch
+    _scope: Scope
+
+
+class _Async(Protocol):
+    _client: AsyncElasticsearch
+    _scope: Scope
+
+
+def _waiting(
+    operation: Callable[Concatenate[Scope, _Params], Steps[_Result]],
+) -> Callable[Concatenate[_Sync, _Params], _Result]:
+    """Make a method of an operation."""
+
+    @functools.wraps(operation)
+    def method(self: _Sync, /, *args: _Params.args, **options: _Params.kwargs) -> _Result:
+        return carry_out(self._client, operation(self._scope, *args, **options))
+
+    return method
+
+
+def _awaited(
+    operation: Callable[Concatenate[Scope, _Params], Steps[_Result]],
+) -> Callable[Concatenate[_Async, _Params], Awaitable[_Result]]:
+    """Make a method of an operation, to be awaited."""
+
+    @functools.wraps(operation)
+    async def method(self: _Async, /, *args: _Params.args, **options: _Params.kwargs) -> _Result:
+        return await carry_out_async(self._client, operation(self._scope, *args, **options))
+
+    return method
+
+
+class Reader:
+    """Answers from indices of articles. May be used by several threads at once, if its client may."""
+
+    def __init__(self, client: Elasticsearch, *, fields: Fields = Fields()) -> None:  # noqa: B008 - frozen
+        """Prepare; nothing is sent yet.
+
+        Args:
+            client: Stays the caller's, who closes it.
+            fields: The names of the articles' fields.
+        """
+        self._client = client
+        self._scope = Scope(fields=fields)
+
+    list = _waiting(lists.list_rows)
+    similar = _waiting(members.similar)
+    sources = _waiting(members.sources)
+
+
+class AsyncReader:
+    """The same, with a client that is awaited."""
+
+    def __init__(self, client: AsyncElasticsearch, *, fields: Fields = Fields()) -> None:  # noqa: B008
+        """Prepare; nothing is sent yet.
+
+        Args:
+            client: Stays the caller's, who closes it.
+            fields: The names of the articles' fields.
+        """
+        self._client = client
+        self._scope = Scope(fields=fields)
+
+    list = _awaited(lists.list_rows)
+    similar = _awaited(members.similar)
+    sources = _awaited(members.sources)

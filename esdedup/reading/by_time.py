@@ -1,0 +1,93 @@
+"""Rows by time: reading on in the plain order of articles, and keeping the first of each cluster.
+
+Collapse would visit every match for one page; this visits about as many articles as the page has rows.
+It needs no memory of earlier pages: an article is a row where it is the first of its cluster in the
+whole order, and one search over the clusters at hand tells that. So pages go on for ever.
+"""
+
+import collections
+from typing import Any
+
+from esdedup.reading import list_bodies as bodies
+from esdedup.reading.counts import count_clusters, counts_of
+from esdedup.reading.cursor import Cursor
+from esdedup.reading.found import Found
+from esdedup.reading.hits import Hit, root_of
+from esdedup.reading.scope import Ready
+from esdedup.reading.steps import Steps, search
+from esdedup.reading.wanted import Wanted
+
+_MOST_AT_ONCE = 5_000
+# Clusters that lie in the way are left out of what is read next, the largest of them.
+_MOST_LEFT_OUT = 1_000
+
+
+def rows_by_time(wanted: Wanted, begin: Cursor, ready: Ready) -> Steps[Found]:
+    """Find the rows of a page."""
+    index, query, fields = wanted.index, wanted.query, wanted.fields
+    # Rows from the beginning of the list up to the page are found along with it; and one more, which
+    # tells whether there is a next page.
+    skipped = 0 if begin.place is not None else begin.offset
+    needed = skipped + wanted.size + 1
+    place, at_once = begin.place, min(2 * needed, _MOST_AT_ONCE)
+    kept: list[Hit] = []
+    counts: dict[str, dict[str, Any]] = {}
+    met: collections.Counter[str] = collections.Counter()
+    totals: Any = None
+    while len(kept) < needed:
+        left_out = [root for root, times in met.most_common(_MOST_LEFT_OUT) if times > 1]
+        body = bodies.articles(
+            query, by=wanted.order, size=at_once, fields=fields, after=place, without=left_out
+        )
+        first = [] if totals else [bodies.totals(query, fields=fields)]
+        answer, *others = yield from search(index, body, *first)
+        totals = totals or others[0]
+        hits = answer["hits"]["hits"]
+        new = _first_of_each_root(hits, met, wanted) if wanted.dedup else hits
+        if begin.place is not None and wanted.dedup:
+            new = yield from _those_that_come_first(new, wanted)
+        if wanted.only is not None and new:
+            roots = [root_of(hit, fields) for hit in new]
+            (answer,) = yield from search(index, *count_clusters(wanted, roots, ready.source_field))
+            counts |= counts_of(answer)
+            new = [hit for hit in new if _is_wanted(counts[root_of(hit, fields)], wanted)]
+        kept += new
+        if len(hits) < at_once:
+            break
+        place, at_once = hits[-1]["sort"], min(2 * at_once, _MOST_AT_ONCE)
+    page = kept[skipped : skipped + wanted.size]
+    has_more = len(kept) > skipped + wanted.size
+    return Found(
+        rows=page,
+        place=page[-1]["sort"] if has_more else None,
+        has_more=has_more,
+        totals=totals,
+        counts=counts,
+    )
+
+
+def _first_of_each_root(hits: list[Hit], met: collections.Counter[str], wanted: Wanted) -> list[Hit]:
+    """Return the hits whose root was not met before, and note what is met."""
+    new: list[Hit] = []
+    for hit in hits:
+        root = root_of(hit, wanted.fields)
+        if root not in met:
+            new.append(hit)
+        met[root] += 1
+    return new
+
+
+def _those_that_come_first(hits: list[Hit], wanted: Wanted) -> Steps[list[Hit]]:
+    """Return the hits before which no article of their cluster stands, on whatever page."""
+    if not hits:
+        return []
+    roots = [root_of(hit, wanted.fields) for hit in hits]
+    (answer,) = yield from search(
+        wanted.index, bodies.heads(roots, query=wanted.query, by=wanted.order, fields=wanted.fields)
+    )
+    firsts = {(hit["_index"], hit["_id"]) for hit in answer["hits"]["hits"]}
+    return [hit for hit in hits if (hit["_index"], hit["_id"]) in firsts]
+
+
+def _is_wanted(counts: dict[str, Any], wanted: Wanted) -> bool:
+    return bool(counts["similar"]) is (wanted.only == "similar")

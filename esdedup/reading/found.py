@@ -1,0 +1,24 @@
+"""The rows of a page, before their numbers are known."""
+
+import dataclasses
+from typing import Any
+
+from esdedup.reading.hits import Hit
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Found:
+    """What a sort found."""
+
+    # An article of each row, in the order of the rows.
+    rows: list[Hit]
+    # The sort values of the last one, where the order can be read on from them.
+    place: list[Any] | None = None
+    has_more: bool
+    # The answer to `list_bodies.totals`.
+    totals: Any
+    # What is known already of the rows' roots.
+    counts: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    order_exact: bool = True
+    # Whether `rows` are the heads that were asked for.
+    are_heads: bool = False

@@ -1,0 +1,33 @@
+"""Articles from the hits of a search."""
+
+from typing import Any
+
+from esdedup.fields import Fields, value_of
+from esdedup.results import Article
+
+Hit = dict[str, Any]
+
+
+def root_of(hit: Hit, fields: Fields) -> str:
+    """Return the root of a hit."""
+    return str(value_of(hit["_source"], fields.root))
+
+
+def article_of(hit: Hit, fields: Fields) -> Article:
+    """Return what a list shows of a hit."""
+    return Article(**values_of(hit, fields))
+
+
+def values_of(hit: Hit, fields: Fields) -> dict[str, Any]:
+    """Return the values of an article, for whatever adds to them."""
+    source = hit["_source"]
+    title, link = value_of(source, fields.title), value_of(source, fields.link)
+    return {
+        "id": hit["_id"],
+        "index": hit["_index"],
+        "root": value_of(source, fields.root),
+        "title": None if title is None else str(title),
+        "published_at": value_of(source, fields.time),
+        "source": value_of(source, fields.source),
+        "url": None if link is None else str(link),
+    }

@@ -1,0 +1,113 @@
+"""The list with dedup: a page of it, from what its sort finds to rows with their numbers."""
+
+from esdedup.queries import Query
+from esdedup.reading import list_bodies as bodies
+from esdedup.reading.by_count import rows_by_count
+from esdedup.reading.by_relevance import rows_by_relevance
+from esdedup.reading.by_time import rows_by_time
+from esdedup.reading.counts import count_all, count_clusters, counts_of
+from esdedup.reading.found import Found
+from esdedup.reading.hits import root_of, values_of
+from esdedup.reading.scope import Ready, Scope
+from esdedup.reading.steps import Steps, search
+from esdedup.reading.wanted import Counting, Head, Only, Sort, Wanted
+from esdedup.results import Page, Row
+
+
+def list_rows(
+    scope: Scope,
+    index: str,
+    *,
+    query: Query | None = None,
+    sort: Sort = "newest",
+    head: Head | None = None,
+    counting: Counting = "similar",
+    only: Only | None = None,
+    dedup: bool = True,
+    page: int = 1,
+    size: int = 20,
+    after: str | None = None,
+) -> Steps[Page]:
+    """Return a page of the list with dedup: one row for each cluster that has a match.
+
+    Args:
+        scope: Whose articles.
+        index: An index, alias or pattern.
+        query: Any query of Elasticsearch; None for all articles.
+        sort: What a row's place follows from: its best match, its newest or oldest match, its count.
+        head: Which match stands for the row: the ``best`` one, the ``newest``, the ``earliest`` (the
+            original), the ``longest``. None: the one its place follows from, the newest for counts.
+        counting: What the sorts by count count: ``similar``, the whole cluster, or ``matching``, what
+            of it matches the query.
+        only: Only rows with ``similar`` articles, or only ``single`` ones; with sorts by time.
+        dedup: False: a row for each article, with the same numbers.
+        page: From 1; `page` times `size` is at most 10,000.
+        size: Rows on a page, at most 1,000.
+        after: The cursor `next` of the page before, in place of `page`. Sorts by time go on for ever
+            with it.
+
+    Raises:
+        SettingError: A value makes no sense, or the page lies too deep.
+        IndexNotReady: The index is missing, or lacks the fields.
+        ServerError: Elasticsearch does not answer, or refuses.
+    """
+    wanted = Wanted(
+        index=index,
+        fields=scope.fields,
+        query=query,
+        sort=sort,
+        head=head,
+        counting=counting,
+        only=only,
+        dedup=dedup,
+        page=page,
+        size=size,
+        after=after,
+    )
+    begin = wanted.begin
+    ready = yield from scope.ready(index)
+    if wanted.is_by_time:
+        found = yield from rows_by_time(wanted, begin, ready)
+    elif wanted.is_by_count:
+        found = yield from rows_by_count(wanted, begin, ready)
+    else:
+        found = yield from rows_by_relevance(wanted, begin)
+    rows = yield from _rows(wanted, found, ready)
+    totals = yield from count_all(wanted, found.totals)
+    return Page(
+        rows=rows,
+        total_rows=totals.rows,
+        total_rows_exact=totals.rows_exact,
+        total_articles=totals.articles,
+        order_exact=found.order_exact,
+        page=begin.page,
+        size=size,
+        sort=sort,
+        next=wanted.cursor_after(begin, rows=size, place=found.place) if found.has_more else None,
+    )
+
+
+def _rows(wanted: Wanted, found: Found, ready: Ready) -> Steps[list[Row]]:
+    """Give rows their heads and their numbers."""
+    fields = wanted.fields
+    roots = [root_of(hit, fields) for hit in found.rows]
+    counts, heads = found.counts, {}
+    searches = count_clusters(wanted, list(dict.fromkeys(roots)), ready.source_field)
+    if counts.keys() >= set(roots):
+        searches = []
+    needs_heads = wanted.dedup and not found.are_heads and wanted.order_of_heads != wanted.order
+    if needs_heads and roots:
+        body = bodies.heads(roots, query=wanted.query, by=wanted.order_of_heads, fields=fields)
+        searches = [body, *searches]
+    if searches:
+        answers = yield from search(wanted.index, *searches)
+        if needs_heads:
+            heads = {root_of(hit, fields): hit for hit in answers[0]["hits"]["hits"]}
+        if len(answers) > needs_heads:
+            counts = counts | counts_of(answers[-1])
+    return [
+        Row(**values_of(heads.get(root, hit), fields), **counts[root])
+        for root, hit in zip(roots, found.rows, strict=True)
+        # One whose articles were all deleted meanwhile has no counts.
+        if root in counts
+    ]

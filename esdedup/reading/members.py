@@ -1,0 +1,207 @@
+"""The similar articles of one: who else published it, when, and how alike they are."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from esdedup.errors import ArticleNotFound, SettingError
+from esdedup.fields import iso, value_of
+from esdedup.queries import Query
+from esdedup.reading import member_bodies as bodies
+from esdedup.reading.alike import Alike
+from esdedup.reading.cursor import Cursor
+from esdedup.reading.hits import Hit
+from esdedup.reading.scope import Scope
+from esdedup.reading.steps import Steps, search
+from esdedup.reading.wanted import check_depth, check_paging
+from esdedup.results import SimilarPage, Source, SourcesPage
+
+
+def similar(
+    scope: Scope,
+    index: str,
+    article_id: str,
+    *,
+    other_sources: bool = False,
+    page: int = 1,
+    size: int = 20,
+    after: str | None = None,
+) -> Steps[SimilarPage]:
+    """Return the other articles of an article's cluster, newest first.
+
+    Args:
+        scope: Whose articles.
+        index: An index, alias or pattern.
+        article_id: Of several articles with that id the one that came last.
+        other_sources: Leave out what the article's own source published.
+        page: From 1; `page` times `size` is at most 10,000.
+        size: Articles on a page, at most 1,000.
+        after: The cursor `next` of the page before, in place of `page`; it goes on to the end of any
+            cluster.
+
+    Raises:
+        ArticleNotFound: No article has that id, or it has no root.
+        SettingError: A value makes no sense, or the page lies too deep.
+        IndexNotReady: The index is missing, or lacks the fields.
+        ServerError: Elasticsearch does not answer, or refuses.
+    """
+    check_paging(page, size, after=after)
+    itself = yield from find_article(scope, index, article_id)
+    query = yield from _others(scope, index, itself, other_sources=other_sources)
+    of = [index, article_id, other_sources]
+    alike = Alike.to(itself, scope.fields)
+    return (yield from page_of(scope, index, _root(itself, scope), query, alike, of, page, size, after))
+
+
+def sources(
+    scope: Scope,
+    index: str,
+    article_id: str,
+    *,
+    other_sources: bool = False,
+    page: int = 1,
+    size: int = 20,
+) -> Steps[SourcesPage]:
+    """Return which other media published an article, those with the most articles first.
+
+    Args:
+        scope: Whose articles.
+        index: An index, alias or pattern.
+        article_id: Of several articles with that id the one that came last; it is not counted itself.
+        other_sources: Leave out the article's own source.
+        page: From 1; `page` times `size` is at most 10,000.
+        size: Sources on a page, at most 1,000.
+
+    Raises:
+        ArticleNotFound: No article has that id, or it has no root.
+        SettingError: A value makes no sense, or the source field is a text, by which nothing is grouped.
+        IndexNotReady: The index is missing, or lacks the fields.
+        ServerError: Elasticsearch does not answer, or refuses.
+    """
+    check_paging(page, size, after=None)
+    check_depth(page * size, can_go_on=False)
+    itself = yield from find_article(scope, index, article_id)
+    query = yield from _others(scope, index, itself, other_sources=other_sources)
+    source_field = yield from _source_field(scope, index)
+    body = bodies.sources(query, source_field=source_field, size=page * size, fields=scope.fields)
+    (answer,) = yield from search(index, body)
+    found = answer["aggregations"]
+    alike = Alike.to(itself, scope.fields)
+    groups = [_source(scope, alike, bucket["key"], bucket) for bucket in found["sources"]["buckets"]]
+    named, nameless = int(found["total"]["count"]), found["nameless"]
+    # What has no source stands last, on the page after which nothing comes.
+    if nameless["doc_count"] and len(groups) == named < page * size:
+        groups.append(_source(scope, alike, None, nameless))
+    return SourcesPage(
+        root=_root(itself, scope),
+        total=answer["hits"]["total"]["value"],
+        total_sources=named + bool(nameless["doc_count"]),
+        sources=groups[(page - 1) * size :],
+        page=page,
+        size=size,
+    )
+
+
+def find_article(scope: Scope, index: str, article_id: str) -> Steps[Hit]:
+    """Find an article that has a root, with its text and what esdedup wrote.
+
+    Raises:
+        ArticleNotFound: No article has that id, or it has no root.
+    """
+    if not article_id:
+        raise SettingError("the id of the article is empty")
+    yield from scope.ready(index)
+    (answer,) = yield from search(index, bodies.one_article(article_id, fields=scope.fields))
+    hits = answer["hits"]["hits"]
+    if not hits:
+        raise ArticleNotFound(f"there is no article {article_id!r} in {index!r}")
+    if value_of(hits[0]["_source"], scope.fields.root) is None:
+        raise ArticleNotFound(
+            f"the article {article_id!r} in {index!r} has no root: it was indexed without esdedup; "
+            "index it anew"
+        )
+    itself: Hit = hits[0]
+    return itself
+
+
+def page_of(
+    scope: Scope,
+    index: str,
+    root: str,
+    query: Query,
+    alike: Alike,
+    of: Sequence[Any],
+    page: int,
+    size: int,
+    after: str | None,
+) -> Steps[SimilarPage]:
+    """Return a page of articles.
+
+    Args:
+        scope: Whose articles.
+        index: An index, alias or pattern.
+        root: Of all of them.
+        query: Matches them.
+        alike: Tells how alike each is.
+        of: What the pages are of, for the cursor.
+        page: From 1.
+        size: Articles on a page.
+        after: The cursor, or None.
+    """
+    begin = Cursor(page=page, offset=(page - 1) * size) if after is None else Cursor.read(after, of)
+    if begin.place is None:
+        check_depth(begin.offset + size, can_go_on=True)
+    first = begin.offset if begin.place is None else 0
+    body = bodies.members(query, first=first, after=begin.place, size=size, fields=scope.fields)
+    (answer,) = yield from search(index, body)
+    hits, total = answer["hits"]["hits"], answer["hits"]["total"]["value"]
+    following = None
+    if hits and begin.offset + len(hits) < total:
+        place = hits[-1]["sort"]
+        following = Cursor(page=begin.page + 1, offset=begin.offset + len(hits), place=place).write(of)
+    return SimilarPage(
+        root=root,
+        total=total,
+        articles=alike.articles(hits, scope.fields),
+        page=begin.page,
+        size=size,
+        next=following,
+    )
+
+
+def _others(scope: Scope, index: str, itself: Hit, *, other_sources: bool) -> Steps[Query]:
+    """Return the query for the other articles of the cluster."""
+    ready = yield from scope.ready(index)
+    source = value_of(itself["_source"], scope.fields.source) if other_sources else None
+    if source is not None and ready.source_field is None:
+        yield from _source_field(scope, index)
+    own = source if isinstance(source, list) else [] if source is None else [source]
+    return bodies.others(
+        _root(itself, scope),
+        fields=scope.fields,
+        without=(itself["_index"], itself["_id"]),
+        source_field=ready.source_field,
+        not_from=own,
+    )
+
+
+def _source_field(scope: Scope, index: str) -> Steps[str]:
+    ready = yield from scope.ready(index)
+    if ready.source_field is None:
+        raise SettingError(
+            f"the sources in {index!r} cannot be told apart: {scope.fields.source!r} is a text; "
+            "map it as keyword, or name a field that is one"
+        )
+    return ready.source_field
+
+
+def _source(scope: Scope, alike: Alike, name: Any, bucket: dict[str, Any]) -> Source:
+    (earliest,) = alike.articles(bucket["earliest"]["hits"]["hits"], scope.fields)
+    first, last = (
+        None if bucket[each]["value"] is None else iso(int(bucket[each]["value"]))
+        for each in ("first", "last")
+    )
+    return Source(source=name, articles=bucket["doc_count"], first=first, last=last, earliest=earliest)
+
+
+def _root(hit: Hit, scope: Scope) -> str:
+    return str(value_of(hit["_source"], scope.fields.root))

@@ -1,0 +1,91 @@
+"""What a reader knows before it asks: names of fields, and which indices are ready."""
+
+import dataclasses
+from typing import Any
+
+from esdedup.errors import IndexNotReady, SettingError
+from esdedup.fields import Fields
+from esdedup.reading.steps import ReadMappings, Steps
+from esdedup.templates import dedup_properties, is_routed_by_root
+
+# Keyword under a text field, as Elasticsearch makes it when nobody says anything.
+_SUBFIELD = "keyword"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Ready:
+    """What the mappings behind a name tell of reading it."""
+
+    # The field by which sources can be counted; None where they cannot.
+    source_field: str | None
+    # One index whose articles lie where their root says: each cluster is on one shard.
+    is_routed_by_root: bool
+
+
+@dataclasses.dataclass(kw_only=True)
+class Scope:
+    """Whose articles are read, and by which names."""
+
+    fields: Fields
+    _ready: dict[str, Ready] = dataclasses.field(default_factory=dict)
+
+    def ready(self, index: str) -> Steps[Ready]:
+        """Make sure that every index behind the name has the fields: an answer without it would be wrong.
+
+        Raises:
+            IndexNotReady: One lacks them, or there is none.
+            SettingError: The name is empty.
+        """
+        if not index:
+            raise SettingError("the name of the index is empty")
+        if index not in self._ready:
+            mappings: dict[str, dict[str, Any]] = yield ReadMappings(index=index)
+            if not mappings:
+                raise IndexNotReady(f"there is no index {index!r}")
+            check_mappings(mappings, self.fields)
+            self._ready[index] = Ready(
+                source_field=_source_field(mappings, self.fields),
+                is_routed_by_root=len(mappings) == 1 and all(map(is_routed_by_root, mappings.values())),
+            )
+        return self._ready[index]
+
+
+def check_mappings(mappings: dict[str, dict[str, Any]], fields: Fields) -> None:
+    """Make sure that indices have the fields that esdedup writes and reads.
+
+    Raises:
+        IndexNotReady: One lacks them.
+    """
+    name = fields.dedup
+    wanted = dedup_properties(name)[name]["properties"]
+    for index, mapping in mappings.items():
+        found = mapping.get("properties", {}).get(name, {}).get("properties", {})
+        wrong = [
+            f"{name}.{field}"
+            for field, how in wanted.items()
+            if found.get(field, {}).get("type") != how["type"]
+            or found[field].get("index") is False
+            or (found[field].get("doc_values") is False and how.get("doc_values") is not False)
+        ]
+        if wrong:
+            raise IndexNotReady(
+                f"the index {index!r} lacks fields of esdedup, or has them with another mapping: "
+                f"{', '.join(wrong)}. Run `esdedup setup {index}` before anything is indexed."
+            )
+
+
+def _source_field(mappings: dict[str, dict[str, Any]], fields: Fields) -> str | None:
+    """Return the name under which sources are counted, in all of the indices."""
+    found = [_mapping_of(mapping, fields.source) for mapping in mappings.values()]
+    if all(how.get("type") != "text" for how in found):
+        return fields.source
+    if all(how.get("fields", {}).get(_SUBFIELD, {}).get("type") == "keyword" for how in found if how):
+        return f"{fields.source}.{_SUBFIELD}"
+    return None
+
+
+def _mapping_of(mapping: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return how a field is mapped, along its dots; empty where it is not."""
+    for part in name.split("."):
+        mapping = mapping.get("properties", {}).get(part, {})
+    return mapping

@@ -1,0 +1,41 @@
+"""What reading asks of a server, as values; whoever talks to it carries them out, waiting or not.
+
+An operation is a generator: it yields what it needs, and is sent the answer. So there is one copy of it
+for `Elasticsearch` and `AsyncElasticsearch`, and none of it needs a server to be understood.
+"""
+
+import dataclasses
+from collections.abc import Generator, Sequence
+from typing import Any, TypeVar
+
+from esdedup.queries import Query
+
+_Result = TypeVar("_Result")
+
+UNREAD = "unread"
+"""Names aggregations of which nothing is sent back: their buckets are counted in the server."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Search:
+    """Searches that run side by side; the answer is a list, one of them each, all complete."""
+
+    index: str
+    bodies: Sequence[Query]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ReadMappings:
+    """The mappings behind a name; the answer is a dict from index to mapping, empty where there is none."""
+
+    index: str
+
+
+Step = Search | ReadMappings
+Steps = Generator[Step, Any, _Result]
+
+
+def search(index: str, *bodies: Query) -> Steps[list[Any]]:
+    """Run searches side by side."""
+    answers: list[Any] = yield Search(index=index, bodies=bodies)
+    return answers

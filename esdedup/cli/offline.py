@@ -37,7 +37,15 @@ def cluster(
         str | None,
         typer.Option("--time-field", help="Take time from this field; without it nothing expires."),
     ] = None,
-    retention_days: options.RetentionDays = None,
+    retention_days: Annotated[
+        float | None,
+        typer.Option(
+            "--retention-days",
+            min=0.001,
+            help="With --time-field: how long a cluster stays open after its last article; 30 if not given.",
+            show_default=False,
+        ),
+    ] = None,
     id_field: options.IdField = "id",
     text_field: options.TextField = "text",
 ) -> None:

@@ -60,6 +60,9 @@ def test_time_and_retention(run: Run) -> None:
 
     assert "3 clustered, 0 failed, 1 roots" in nodes()
     assert "3 clustered, 0 failed, 1 roots" in nodes("--time-field", "at")
+    said = " ".join(run("cluster", "--help").out.replace("│", " ").split())
+    assert "With --time-field: how long a cluster stays open after its last article; 30 if" in said
+    assert "as before" not in said
 
 
 @pytest.mark.parametrize(

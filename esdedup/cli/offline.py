@@ -129,7 +129,9 @@ def fingerprint(
         return
     screen.print(f"fingerprint  {name}")
     for each in represented:
-        screen.print(f"{each.kind:<12} {each.simhash}  {escape(each.passage or '')}".rstrip())
+        shown = f"{each.kind:<12} {each.simhash}  {each.passage or ''}"
+        # The text as it is: `:cat:` is no picture, and a backslash at the end stays one.
+        screen.print(shown.rstrip(), markup=False, emoji=False)
     screen.print(f"bands        {' '.join(bands)}  ({chosen.layout.name})")
     if not features:
         return

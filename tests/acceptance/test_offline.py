@@ -114,6 +114,12 @@ def test_fingerprint(run: Run) -> None:
     assert "ferry" in people.out
 
 
+def test_a_fingerprints_text_is_shown_as_it_is(run: Run) -> None:
+    text = "if a<b and c>d, [bold]this[/bold] is a :cat: or an array[0] and ends so \\"
+    for profile in ("verified", "classic"):
+        assert text in run("fingerprint", "--profile", profile, stdin=text.encode()).out
+
+
 @pytest.mark.parametrize("text", [b"", b"!!!", "😀".encode() * 9, b"\xff\xfe\x00"])
 def test_fingerprint_of_what_has_none(run: Run, text: bytes) -> None:
     assert run("fingerprint", "--json", stdin=text).json["fingerprint"] is None

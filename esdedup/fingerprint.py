@@ -105,15 +105,24 @@ class Fingerprinter:
         return sorted(features, key=lambda feature: (-feature.weight, feature.word))
 
     def passages(self, text: str) -> list[str]:
-        """Return the parts of a raw text, normalised, that represent it; none of a text without letters."""
+        """Return the parts of a raw text, normalised, that represent it; none of a text without letters.
+
+        Each is as much of its sentence as is hashed.
+        """
         if self.profile.source == "keywords":
             return normalise([text])
         sentences = _sentences([text])
-        is_whole = self.profile.agreement is None
-        chosen = sentences.longest() if is_whole else sentences.longest_of_halves()
+        if self.profile.agreement is None:
+            chosen = sentences.longest()
+            lengths = np.full(len(chosen), self.profile.max_sentence_length)
+        else:
+            chosen = sentences.longest_of_halves()
+            tokens = Tokens.of(sentences.points, classes()[sentences.points])
+            _, stops = self._hashed_tokens(sentences, chosen, tokens)
+            lengths = tokens.starts[stops] - sentences.starts[chosen]
         return [
-            sentences.string(each, max_length=self.profile.max_sentence_length).strip()
-            for each in chosen.tolist()
+            sentences.string(each, max_length=length).strip()
+            for each, length in zip(chosen.tolist(), lengths.tolist(), strict=True)
         ]
 
     def _sketched(
@@ -151,10 +160,19 @@ class Fingerprinter:
         self, sentences: Sentences, chosen: npt.NDArray[np.int64], tokens: Tokens
     ) -> npt.NDArray[np.uint64]:
         """Return the simhash of each chosen sentence, from its short runs: uint64 ``(m,)``."""
-        first, stops = tokens.starts.searchsorted((sentences.starts[chosen], sentences.ends[chosen]))
-        stops = np.minimum(stops, first + self.profile.max_sentence_length)
+        first, stops = self._hashed_tokens(sentences, chosen, tokens)
         runs = tokens.runs(units=_SENTENCE_RUN_UNITS, starts=first, stops=stops)
         return majority(runs.hashes, runs.counts)
+
+    def _hashed_tokens(
+        self, sentences: Sentences, chosen: npt.NDArray[np.int64], tokens: Tokens
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return the first token of each chosen sentence, and the one after the last that is hashed.
+
+        There is one after the last, since a token stands for the end of the text.
+        """
+        first, stops = tokens.starts.searchsorted((sentences.starts[chosen], sentences.ends[chosen]))
+        return first, np.minimum(stops, first + self.profile.max_sentence_length)
 
     def _simhashes(self, texts: Sequence[str]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint64]]:
         words = self._words(texts)

@@ -21,10 +21,14 @@ _HIDDEN = (
 )
 # Longer numbers are no characters, and Python refuses to read very long ones.
 _LONG_REFERENCE = re.compile(r"&#\d{9,};?")
+# What follows a tag's name: nothing or one word, or attributes, the first or second of which has a value or
+# a hyphen. Anything else is a comparison (`a<b and c>d`), a name or an address (`<me@example.com>`): text.
+_REST = r"(?:\s+\w+)?(?:\s+[\w:.@]+(?:-|\s*=)[^<>]*|\s*(?:/\s*)?)>"
 _BLOCK_TAG = re.compile(
-    r"</?(?:p|div|br|li|ul|ol|h[1-6]|tr|table|blockquote|section|article|hr|dd|dt)\b[^<>]*>", re.IGNORECASE
+    r"</?(?:p|div|br|li|ul|ol|h[1-6]|tr|table|blockquote|section|article|hr|dd|dt)" + _REST,
+    re.IGNORECASE | re.ASCII,
 )
-_TAG = re.compile(r"</?[a-zA-Z][^<>]*>|<![a-zA-Z][^<>]*>")
+_TAG = re.compile(rf"</?[a-z][\w:.-]*{_REST}|<![a-z][^<>]*>", re.IGNORECASE | re.ASCII)
 
 
 def normalise(texts: Sequence[str]) -> list[str]:

@@ -9,12 +9,14 @@ from elasticsearch import Elasticsearch, helpers
 
 from esdedup import BreachKind, Dedup, Profile, Upkeep, sample
 from esdedup.elastic.forest_index import ForestIndex
+from esdedup.elastic.lease import LEASE_ID
 from esdedup.elastic.nodes import StoredNode, documents
 from esdedup.fingerprint import Fingerprinter
 from esdedup.profile import CLASSIC
 from esdedup.simhash import from_hex
 
 Names = Callable[[str], str]
+TEXT = "The quick brown fox jumps over the lazy dog near the river"
 DAY_MS = 86_400_000
 ARTICLES = [
     {"_id": article["id"], **{name: value for name, value in article.items() if name != "id"}}
@@ -55,6 +57,12 @@ def write(es: Elasticsearch, forest: str, *changed: StoredNode) -> None:
     """Behind the back of every law."""
     for node in changed:
         es.index(index=forest, id=node.id, document=document(es, forest, node), refresh=True)
+
+
+def expire_lease(es: Elasticsearch, forest: str) -> None:
+    """Let the lease on the forest be over for everybody but its owner."""
+    lease = es.get(index=forest, id=LEASE_ID)["_source"]["lease"]
+    es.index(index=forest, id=LEASE_ID, document={"lease": lease | {"renewed_s": 0.0}})
 
 
 def kinds(upkeep: Upkeep, index: str) -> set[BreachKind]:

@@ -19,6 +19,11 @@ from esdedup.upkeep import Upkeep
 
 # Nobody's prose begins like that.
 _JSON_OBJECT = re.compile(r'\s*\{\s*["}]')
+_JSON_ARRAY = re.compile(r'\s*\[\s*\{\s*["}]')
+_ONE_A_FILE = (
+    "explain takes one article a file: put each into a file of its own, or index them and name two ids "
+    "with --index"
+)
 
 
 def explain(
@@ -26,7 +31,8 @@ def explain(
         str,
         typer.Argument(
             metavar="A",
-            help="A file, plain text or JSON with the text field; - is standard input. With --index: an id.",
+            help="A file with one article, plain text or JSON with the text field; - is standard input. "
+            "With --index: an id.",
             show_default=False,
         ),
     ],
@@ -88,7 +94,7 @@ def _read_text(path: Path, fields: Fields) -> str:
 
     Raises:
         ArticleRejected: It is not UTF-8, or an article without its text.
-        SettingError: It cannot be read.
+        SettingError: It cannot be read, or has several articles.
     """
     name = "standard input" if path == STANDARD_INPUT else str(path)
     try:
@@ -99,15 +105,23 @@ def _read_text(path: Path, fields: Fields) -> str:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ArticleRejected(name, f"is not UTF-8 (byte {error.start + 1})") from error
+    if _JSON_ARRAY.match(text):
+        raise SettingError(f"{name} is a JSON array of articles; {_ONE_A_FILE}")
     if not _JSON_OBJECT.match(text):
         return text
     try:
         article = jsonlib.loads(text)
+    except jsonlib.JSONDecodeError as error:
+        # Only after an object that is complete can another one begin.
+        if text.startswith("{", error.pos) and error.msg == "Extra data":
+            raise SettingError(
+                f"{name} has several articles, the second on line {error.lineno} (JSON Lines); {_ONE_A_FILE}"
+            ) from error
+        raise _no_object(name, f"{error.msg} at character {error.pos + 1}") from error
     except (ValueError, RecursionError) as error:
-        reason = (
-            f"{error.msg} at character {error.pos + 1}"
-            if isinstance(error, jsonlib.JSONDecodeError)
-            else error
-        )
-        raise ArticleRejected(name, f"begins like a JSON object, but is not one: {reason}") from error
+        raise _no_object(name, error) from error
     return text_of(article, fields, name=name)
+
+
+def _no_object(name: str, reason: object) -> ArticleRejected:
+    return ArticleRejected(name, f"begins like a JSON object, but is not one: {reason}")

@@ -37,7 +37,15 @@ def cluster(
         str | None,
         typer.Option("--time-field", help="Take time from this field; without it nothing expires."),
     ] = None,
-    retention_days: options.RetentionDays = None,
+    retention_days: Annotated[
+        float | None,
+        typer.Option(
+            "--retention-days",
+            min=0.001,
+            help="With --time-field: how long a cluster stays open after its last article; 30 if not given.",
+            show_default=False,
+        ),
+    ] = None,
     id_field: options.IdField = "id",
     text_field: options.TextField = "text",
 ) -> None:
@@ -121,7 +129,9 @@ def fingerprint(
         return
     screen.print(f"fingerprint  {name}")
     for each in represented:
-        screen.print(f"{each.kind:<12} {each.simhash}  {escape(each.passage or '')}".rstrip())
+        shown = f"{each.kind:<12} {each.simhash}  {each.passage or ''}"
+        # The text as it is: `:cat:` is no picture, and a backslash at the end stays one.
+        screen.print(shown.rstrip(), markup=False, emoji=False)
     screen.print(f"bands        {' '.join(bands)}  ({chosen.layout.name})")
     if not features:
         return

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
-from elasticsearch import ApiError, Elasticsearch, NotFoundError
+from elasticsearch import ApiError, Elasticsearch
 
-from esdedup.agreement import Agreement
 from esdedup.bands import LAYOUTS, Layout
 from esdedup.elastic.client import PartlyRefused, patient, until_all_is_taken
 from esdedup.elastic.errors import UNAVAILABLE_STATUS, translated
+from esdedup.elastic.forest_meta import Meta, read_meta, refuse_incomplete
 from esdedup.elastic.node_search import NodeSearch
 from esdedup.elastic.nodes import Document, StoredNode, chunks, documents
 from esdedup.errors import ForestError, ForestLost, ForestMismatch, ServerError
@@ -19,48 +19,12 @@ from esdedup.forest.relation import relation_of
 from esdedup.profile import Profile
 from esdedup.templates import forest_index
 
-FORMAT = 3
-"""Of the forest's index; an index of another format is refused."""
-
 DEFAULT_AGING = Aging.of(retention=timedelta(days=30))
 STATE_ID = "~state"
 AGING_ID = "~aging"
 REBUILT_ID = "~rebuilt"
 # What one bulk request may hold.
 _BULK_DOCUMENTS = 5_000
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Meta:
-    """What a forest's index says of itself."""
-
-    format: int = FORMAT
-    # The label of the profile that made the fingerprints.
-    profile: str
-    # The name of the layout of the nodes' keys.
-    layout: str
-    # Two simhashes are near up to this distance, inclusive.
-    max_distance_bits: int
-    # When two whole texts agree; None: that nobody asks.
-    agreement: Agreement | None
-    # Made anew from articles, and not complete yet: of no use to anybody else.
-    rebuilding: bool = False
-
-    @classmethod
-    def of(cls, profile: Profile) -> "Meta":
-        """Describe a forest of that profile."""
-        return cls(
-            profile=profile.label,
-            layout=profile.layout.name,
-            max_distance_bits=profile.max_distance_bits,
-            agreement=profile.agreement,
-        )
-
-    @classmethod
-    def read(cls, values: dict[str, Any]) -> "Meta":
-        """Read what was written as a dict."""
-        agreement = values["agreement"]
-        return cls(**values | {"agreement": None if agreement is None else Agreement(**agreement)})
 
 
 class ForestIndex:
@@ -89,10 +53,10 @@ class ForestIndex:
             ForestError: There is none.
         """
         client = patient(client)
-        found = _read_meta(client, name)
+        found = read_meta(client, name)
         if found is None:
             raise ForestError(f"there is no forest {name!r}; the first article that is indexed makes it")
-        _refuse_incomplete(name, found)
+        refuse_incomplete(name, found)
         return cls(client, name=name, meta=found)
 
     @classmethod
@@ -104,7 +68,7 @@ class ForestIndex:
         """
         wanted = Meta.of(profile)
         index = cls.make(client, name, meta=wanted)
-        _refuse_incomplete(name, index.meta)
+        refuse_incomplete(name, index.meta)
         if index.meta != wanted:
             raise ForestMismatch(
                 f"the forest {name!r} was made with profile {index.meta.profile!r}, and this is "
@@ -120,7 +84,7 @@ class ForestIndex:
             ForestMismatch: That index is no forest, or of an unknown format.
         """
         client = patient(client)
-        found = _read_meta(client, name)
+        found = read_meta(client, name)
         if found is None:
             with translated(f"make the forest {name!r}"):
                 body = forest_index(meta=dataclasses.asdict(meta))
@@ -130,7 +94,7 @@ class ForestIndex:
                     # Another process was faster.
                     if error.error != "resource_already_exists_exception":
                         raise
-            found = _read_meta(client, name) or meta
+            found = read_meta(client, name) or meta
         return cls(client, name=name, meta=found)
 
     def write_meta(self, meta: Meta) -> None:
@@ -324,31 +288,3 @@ def state_of(aggregations: dict[str, Any]) -> State:
         time_ms=NO_TIME if last is None else int(last),
         origin_ms=NO_TIME if first is None else int(first),
     )
-
-
-def _refuse_incomplete(name: str, meta: Meta) -> None:
-    if meta.rebuilding:
-        raise ForestMismatch(
-            f"the forest {name!r} is being made anew from articles, and is not complete; if nobody is at "
-            "it any more, run `esdedup rebuild` again"
-        )
-
-
-def _read_meta(client: Elasticsearch, name: str) -> Meta | None:
-    """Return what the index says of itself, None if there is none."""
-    with translated(f"open the forest {name!r}"):
-        try:
-            answer = client.indices.get_mapping(index=name)
-        except NotFoundError:
-            return None
-    if name not in answer:
-        raise ForestMismatch(f"{name!r} is an alias of {', '.join(answer)}: name the index itself")
-    found = answer[name]["mappings"].get("_meta", {}).get("esdedup")
-    if found is None:
-        raise ForestMismatch(f"the index {name!r} is no forest of esdedup; name another one")
-    if found["format"] != FORMAT:
-        raise ForestMismatch(
-            f"the forest {name!r} has format {found['format']}; this version of esdedup reads "
-            f"format {FORMAT}: use the version that made it, or name another forest"
-        )
-    return Meta.read(found)

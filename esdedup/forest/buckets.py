@@ -55,15 +55,18 @@ class _Slots:
 
     @property
     def size_bytes(self) -> int:
+        """The memory of the four columns, with what they have ahead."""
         return self.tags.nbytes + self.rows.nbytes + self.fill.nbytes + self.rest.nbytes
 
     def grow(self, count: int) -> None:
+        """Make room for `count` buckets at least, the new ones empty."""
         before = len(self)
         for column in (self.tags, self.rows, self.fill, self.rest):
             grow(column, count)
         self.rows[before:] = _EMPTY
 
     def put(self, buckets: Ints, slots: Ints, tags: Tags, rows: Rows) -> None:
+        """Write tags and rows, all ``(n,)``, to these slots of these buckets; `fill` is left as it is."""
         at = buckets * self.slots + slots
         self.tags.reshape(-1)[at] = tags
         self.rows.reshape(-1)[at] = rows
@@ -72,7 +75,7 @@ class _Slots:
         """Compare each tag, ``(n,)``, with the slots of its buckets, ``(n, probes)``.
 
         Yields:
-            Positions in the flat `buckets`, and the rows there whose tags are near.
+            Positions in the flat `buckets`, and the rows there whose tags are near, both ``(m,)``.
         """
         width = buckets.shape[1] * self.slots
         step = max(1, _SLOTS_AT_ONCE // width)
@@ -118,7 +121,7 @@ class Buckets:
             max_distance_bits: Inclusive.
 
         Yields:
-            Positions in the flat `buckets`, and the rows there whose tags are near.
+            Positions in the flat `buckets`, and the rows there whose tags are near, both ``(m,)``.
         """
         yield from self._main.near(buckets, tags, max_distance_bits)
         flat = buckets.reshape(-1)
@@ -133,10 +136,10 @@ class Buckets:
             left, rest = left[more], rest[more]
 
     def put(self, buckets: Ints, tags: Tags, rows: Rows) -> Ints:
-        """Add rows, ``(n,)``, each to its bucket; `buckets` is sorted.
+        """Add rows and their tags, ``(n,)``, each to its bucket; `buckets` is sorted.
 
         Returns:
-            The buckets whose chain has reached a power of two of at least `LONG_CHAIN` by this.
+            The buckets, each once, whose chain has reached a power of two of at least `LONG_CHAIN` by this.
         """
         if not len(buckets):
             return buckets
@@ -151,7 +154,11 @@ class Buckets:
         return self._spill(buckets[~fits], tags[~fits], rows[~fits])
 
     def take_out(self, buckets: slice | Ints) -> Rows:
-        """Empty buckets, and return what was in them."""
+        """Empty buckets, and return the rows that were in them and their chains, ``(m,)`` in any order.
+
+        Args:
+            buckets: Without repeats; a slice for neighbours.
+        """
         found = [self._main.rows[buckets].reshape(-1)]
         rest = self._main.rest[buckets][self._main.fill[buckets] == _SPILLED].astype(np.int64)
         while len(rest):

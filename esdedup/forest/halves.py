@@ -94,7 +94,7 @@ class Halves:
         return sum(table.size_bytes for table in self._tables)
 
     def add(self, fingerprints: Fingerprints, rows: Rows) -> None:
-        """Add uint64 ``(n,)`` that have these rows."""
+        """Add fingerprints, ``(n,)``, that have these rows; `held` has them already."""
         for table in self._tables:
             table.add(fingerprints, rows)
 
@@ -149,10 +149,12 @@ class _Table:
 
     @property
     def size_bytes(self) -> int:
+        """The memory of the buckets, and of all that is nested for hot halves."""
         nested = 0 if self._hot_halves is None else self._hot_halves.size_bytes
         return self._buckets.size_bytes + self._hot.nbytes + nested
 
     def add(self, fingerprints: Fingerprints, rows: Rows) -> None:
+        """Add fingerprints, ``(n,)``, that have these rows; what has a hot half goes to the nested tables."""
         if self._hot_halves is not None:
             hot = self.are_hot(fingerprints)
             self._hot_halves.add(fingerprints[hot], rows[hot])
@@ -166,6 +168,7 @@ class _Table:
             self._relieve(long)
 
     def are_hot(self, fingerprints: Fingerprints) -> npt.NDArray[np.bool_]:
+        """Tell of fingerprints of any shape, bool of the same, whether this table's half of them is hot."""
         if not len(self._hot):
             return np.zeros(fingerprints.shape, np.bool_)
         halves = fingerprints & ~self._other
@@ -175,6 +178,13 @@ class _Table:
         return found
 
     def search(self, queries: Queries, *, max_distance_bits: int) -> Iterator[Fingerprints]:
+        """Find the pairs whose own halves differ in one bit at most.
+
+        The second table leaves out what the first finds.
+
+        Yields:
+            Pairs as `Halves.search` has them, uint64 ``(m,)``.
+        """
         flips = self._flips(min(self._level_bits + 1, self._bits) if max_distance_bits else 0)
         buckets = self._addresses(queries.fingerprints, flips)
         tags = self._tags(queries.fingerprints)

@@ -4,7 +4,8 @@ import dataclasses
 
 from elasticsearch import Elasticsearch
 
-from esdedup.elastic.forest_index import DEFAULT_AGING, ForestIndex, Meta
+from esdedup.elastic.forest_index import DEFAULT_AGING, ForestIndex
+from esdedup.elastic.forest_meta import Meta
 from esdedup.elastic.labels import Labels
 from esdedup.elastic.owned import OwnedForest
 from esdedup.errors import ForestError, ForestMismatch, SettingError

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+LONG = "and a text that is long enough to be told from others"
+
 
 class Result:
     def __init__(self, done: "subprocess.CompletedProcess[str]") -> None:
@@ -20,6 +22,10 @@ class Result:
 
 
 Run = Callable[..., Result]
+
+
+def lines(*articles: Any) -> bytes:
+    return b"".join(json.dumps(article).encode() + b"\n" for article in articles)
 
 
 @pytest.fixture

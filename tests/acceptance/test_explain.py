@@ -107,7 +107,7 @@ def test_empty_and_huge_texts(run: Run, files: tuple[Path, Path], tmp_path: Path
         (b"\xff\xfe", ["one.txt", "-"], 1, "standard input: is not UTF-8"),
         (b'{"id": 1}', ["one.txt", "-"], 1, "has no field 'text'"),
         (b'{"text": [1]}', ["one.txt", "-"], 1, "is a list, not a string"),
-        (b'{"text": "a"}\n{"text": "b"}', ["one.txt", "-"], 1, "begins like a JSON object"),
+        (b'{"text": "a"} and more', ["one.txt", "-"], 1, "begins like a JSON object"),
         (b'{"a":' * 10_000, ["one.txt", "-"], 1, "begins like a JSON object"),
     ],
 )
@@ -117,6 +117,30 @@ def test_what_cannot_be_read(
     result = run("explain", *arguments, stdin=content)
     assert result.code == code
     assert message in " ".join(result.err.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('{"text": "a"}\n\n{"text": "b"}\n', "many.json has several articles, the second on line 3"),
+        ('\ufeff{"text": "a"} {"text"', "many.json has several articles, the second on line 1"),
+        ('[\n  {"text": "a"}, {"text": "b"}]', "many.json is a JSON array of articles"),
+        ("[{}", "many.json is a JSON array of articles"),
+    ],
+)
+def test_a_file_with_several_articles(
+    run: Run, files: tuple[Path, Path], tmp_path: Path, content: str, said: str
+) -> None:
+    (tmp_path / "many.json").write_text(content)
+    result = run("explain", files[0], "many.json")
+    assert (result.code, said in result.err) == (2, True)
+    assert "one article a file" in result.err
+    assert "--index" in result.err
+
+
+def test_brackets_do_not_make_an_array(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "text").write_text('["So it is," he said] about {"the weather"} of the last few days')
+    assert run("explain", "text", "text", "--json").json["rule"] == "equal"
 
 
 def test_nothing_in_a_text_steers_the_terminal(run: Run, tmp_path: Path) -> None:

@@ -60,6 +60,9 @@ def test_time_and_retention(run: Run) -> None:
 
     assert "3 clustered, 0 failed, 1 roots" in nodes()
     assert "3 clustered, 0 failed, 1 roots" in nodes("--time-field", "at")
+    said = " ".join(run("cluster", "--help").out.replace("│", " ").split())
+    assert "With --time-field: how long a cluster stays open after its last article; 30 if" in said
+    assert "as before" not in said
 
 
 @pytest.mark.parametrize(
@@ -109,6 +112,12 @@ def test_fingerprint(run: Run) -> None:
     assert shown["fingerprint"] in people.out
     assert shown["bands"][0] in people.out
     assert "ferry" in people.out
+
+
+def test_a_fingerprints_text_is_shown_as_it_is(run: Run) -> None:
+    text = "if a<b and c>d, [bold]this[/bold] is a :cat: or an array[0] and ends so \\"
+    for profile in ("verified", "classic"):
+        assert text in run("fingerprint", "--profile", profile, stdin=text.encode()).out
 
 
 @pytest.mark.parametrize("text", [b"", b"!!!", "😀".encode() * 9, b"\xff\xfe\x00"])

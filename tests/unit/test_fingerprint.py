@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import warnings
 from collections.abc import Callable
@@ -90,6 +91,23 @@ def test_traditional_and_simplified_full_and_half_width_meet() -> None:
     assert one(fingerprinter, "<p>Fish &amp; chips for <b>dinner</b></p>") == one(
         fingerprinter, "fish & chips for dinner"
     )
+
+
+@pytest.mark.parametrize(
+    ("sentence", "hashed"),
+    [
+        ("extraordinary circumstances everywhere and after", "extraordinary circumstances everywhere"),
+        ("云陵市地铁七号线昨天清晨开始试运行", "云陵市"),
+        ("1,000.5 (one thousand and a half) tons", "1,000.5 (one thousand"),
+        ("only two", "only two"),
+    ],
+)
+def test_what_is_shown_of_a_long_sentence_is_what_is_hashed(sentence: str, hashed: str) -> None:
+    fingerprinter = Fingerprinter(dataclasses.replace(VERIFIED, max_sentence_length=3))
+    texts = [f"Before it. {each}." for each in (sentence, hashed)]
+    assert fingerprinter.passages(texts[0]) == ["before it", hashed]
+    whole, shown = fingerprinter.fingerprint(texts).signatures["representatives"][:, 1]
+    assert whole == shown
 
 
 def test_features_add_up_to_the_fingerprint() -> None:

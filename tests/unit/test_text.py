@@ -48,6 +48,11 @@ def test_normalised_text_can_be_written(batch: list[str]) -> None:
         ("<p>One</p><p>two <b>b</b>old</p>", "\none\n\ntwo bold\n"),
         ("a<script>var x = '<p>';</script>b<!-- c\n -->d", "a b d"),
         ("3 < 5 and 7 > 6", "3 < 5 and 7 > 6"),
+        ("if a<b and c>d, i<n; p<q && r>s", "if a<b and c>d, i<n; p<q && r>s"),
+        ("若a<b,则c>d。x<y 。另一句 z-w>v", "若a<b,则c>d。x<y 。另一句 z-w>v"),
+        ("one of <three words ltd>, <me@example.com>", "one of <three words ltd>, <me@example.com>"),
+        ("<P\nclass = 'x y'>a<td nowrap>b<br / >c<br/>d<o:p></o:p>", "\nab\nc\nd"),
+        ("<div data-v-7ba5bd90>a<td nowrap width=5>b<i v-if='x' hidden>c<!DOCTYPE html>", "\nabc"),
         ("<!-- never closed", "<!-- never closed"),
         ("a<STYLE>p {}</Style\n>b <script>never closed", "a b never closed"),
         ("&#" + "9" * 5_000 + "; x", "  x"),
@@ -61,4 +66,11 @@ def test_normalise(raw: str, normal: str) -> None:
 def test_hostile_markup_takes_no_longer_than_other_text(part: str) -> None:
     # A quadratic pass over this would take minutes; the suite would not come to its end.
     text = part * (400_000 // len(part))
+    assert len(normalise([text])) == 1
+
+
+@pytest.mark.parametrize("part", [" ", "a", " a", "a ", " a=", "=", "-", " a-", "/", " /", ":", "a  ", "\n"])
+@pytest.mark.parametrize("start", ["<p", "<p ", "<p a", "<p a ", "<p a=", "<p a b", "<p a b "])
+def test_hostile_attributes_take_no_longer_than_other_text(start: str, part: str) -> None:
+    text = start + part * (400_000 // len(part))
     assert len(normalise([text])) == 1

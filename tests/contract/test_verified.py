@@ -1,0 +1,102 @@
+"""What every store must do with the signatures of `verified`, crowds among them."""
+
+import dataclasses
+import secrets
+from collections.abc import Callable
+
+import numpy as np
+from elasticsearch import Elasticsearch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from esdedup.agreement import SIGNATURE, Agreement
+from esdedup.elastic.store import ElasticStore
+from esdedup.forest import NO_TIME, Arrivals, Forest, Store, relation_of
+from esdedup.forest.memory import MemoryStore
+from esdedup.profile import VERIFIED, Profile
+from esdedup.upkeep import Upkeep
+from tests.arrivals import AGING, NOW_MS, batch_sizes, batches
+from tests.model import Model
+
+# Few representatives, a few bits apart; sketches that resemble each other more or less; both lengths.
+_REPRESENTATIVES = [0, 0b11, 0xFFFF_0000_FFFF_0000, 0xFFFF_0000_FFFF_0000 ^ 1 << 40, 0x0F0F_0F0F_0F0F_0F0F]
+
+
+@st.composite
+def _signatures(draw: st.DrawFn) -> bytes:
+    made = np.zeros(1, SIGNATURE)
+    made["representatives"] = [draw(st.sampled_from(_REPRESENTATIVES)) for _ in range(4)]
+    # Words of a sketch that are equal or not: a resemblance in eighths, on several axes.
+    made["sketch"] = [draw(st.sampled_from([0x1111_1111_1111_1111, 0x2222_2222_2222_2222])) for _ in range(8)]
+    made["letters"] = draw(st.sampled_from([100, 5_000]))
+    made["runs"] = draw(st.sampled_from([100, 300]))
+    return made.tobytes()
+
+
+verified_arrivals = st.lists(
+    st.tuples(_signatures(), st.one_of(st.just(NO_TIME), st.integers(0, 400))), max_size=40
+)
+
+
+def _assert_verified_follows(
+    open_store: Callable[[Profile], Store],
+    drawn: list[tuple[bytes, int]],
+    sizes: list[int],
+    crowd_size: int,
+) -> None:
+    rules = Agreement(crowd_size=crowd_size)
+    profile = dataclasses.replace(VERIFIED, agreement=rules)
+    relation = relation_of(profile)
+    signatures = np.frombuffer(b"".join(each for each, _ in drawn), SIGNATURE)
+    by_id = dict(zip(relation.ids(signatures), signatures[:, None], strict=True))
+    model = Model(
+        AGING,
+        lambda one, other: bool(rules.agree(by_id[one], by_id[other])[0]),
+        lambda text, root: bool(rules.may_join(by_id[text], by_id[root])[0]),
+        lambda text: by_id[text]["representatives"][0].tolist(),
+        crowd_size,
+    )
+    store = open_store(profile)
+    numbered = list(zip(relation.ids(signatures), signatures, [time for _, time in drawn], strict=True))
+    for batch in batches(numbered, sizes):
+        arriving = Arrivals(
+            ids=[each for each, _, _ in batch],
+            signatures=np.array([each for _, each, _ in batch], SIGNATURE),
+            times_ms=np.array([time for _, _, time in batch], np.int64),
+        )
+        answers = Forest(store).assign(arriving, now_ms=NOW_MS)
+        found = [(each.kind.value, each.root, each.seq, each.time_ms) for each in answers]
+        assert found == [model.assign(each, time, now=NOW_MS) for each, _, time in batch]
+
+
+crowd_sizes = st.sampled_from([1, 2, 3, 64])
+
+
+@settings(max_examples=400)
+@given(verified_arrivals, batch_sizes, crowd_sizes)
+def test_memory_follows_the_laws_of_verified(
+    drawn: list[tuple[bytes, int]], sizes: list[int], crowd_size: int
+) -> None:
+    _assert_verified_follows(
+        lambda profile: MemoryStore(aging=AGING, relation=relation_of(profile)), drawn, sizes, crowd_size
+    )
+
+
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(verified_arrivals, batch_sizes, crowd_sizes)
+def test_elasticsearch_follows_the_laws_of_verified(
+    es: Elasticsearch, drawn: list[tuple[bytes, int]], sizes: list[int], crowd_size: int
+) -> None:
+    name = f"test-forest-{secrets.token_hex(4)}"
+    stores: list[ElasticStore] = []
+
+    def opened(profile: Profile) -> ElasticStore:
+        stores.append(ElasticStore(es, forest=name, profile=profile, aging=AGING))
+        return stores[-1]
+
+    try:
+        _assert_verified_follows(opened, drawn, sizes, crowd_size)
+        stores[-1].close()
+        assert not list(Upkeep(es, forest=name).verify())
+    finally:
+        es.options(ignore_status=404).indices.delete(index=name)

@@ -1,0 +1,98 @@
+"""The forest on a real server: which indices are no forest, and what its laws survive."""
+
+from typing import Any
+
+import pytest
+from elasticsearch import Elasticsearch
+
+from esdedup import KEYWORDS, Dedup, ForestMismatch, ServerUnavailable
+from esdedup.elastic.forest_index import ForestIndex
+from esdedup.elastic.store import ElasticStore
+from esdedup.forest import Aging, Forest, Kind, relation_of
+from esdedup.forest.memory import MemoryStore
+from esdedup.profile import CLASSIC
+from tests.arrivals import AGING, NOW_MS, Arrival, as_batch
+from tests.forests import TEXT, Names
+
+
+def test_another_profile_is_refused(es: Elasticsearch, index_name: Names) -> None:
+    index, forest = index_name("news"), index_name("forest")
+    with Dedup(es, forest=forest) as dedup:
+        dedup.setup(index)
+        list(dedup.enrich([{"_index": index, "_id": "1", "text": TEXT}]))
+    with pytest.raises(ForestMismatch, match=r"verified-1.*keywords-1"):
+        list(Dedup(es, forest=forest, profile=KEYWORDS).enrich([{"_index": index, "_id": "1", "text": TEXT}]))
+
+
+@pytest.mark.parametrize(
+    ("meta", "message"),
+    [({}, "no forest of esdedup"), ({"esdedup": {"format": 99, "profile": "classic-1"}}, "format 99")],
+)
+def test_an_index_that_is_no_forest_of_ours(
+    es: Elasticsearch, index_name: Names, meta: dict[str, Any], message: str
+) -> None:
+    forest = index_name("forest")
+    es.indices.create(index=forest, mappings={"_meta": meta})
+    with pytest.raises(ForestMismatch, match=message):
+        list(Dedup(es, forest=forest).enrich([{"_id": "1", "text": TEXT}]))
+
+
+def test_a_forest_is_no_alias(es: Elasticsearch, index_name: Names) -> None:
+    forest, alias = index_name("forest"), index_name("alias")
+    ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING).close()
+    es.indices.put_alias(index=forest, name=alias)
+    with pytest.raises(ForestMismatch, match="alias of"):
+        ElasticStore(es, forest=alias, profile=CLASSIC, aging=AGING)
+
+
+@pytest.mark.parametrize("written", ["nothing", "roots", "everything"])
+def test_after_a_failed_write_the_forest_goes_on_by_its_laws(
+    es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch, written: str
+) -> None:
+    forest = index_name("forest")
+    store = ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING)
+    whole = ForestIndex._write
+    calls = 0
+
+    def fail(self: ForestIndex, documents: Any, alias: str) -> None:
+        nonlocal calls
+        calls += 1
+        if written == "everything" or (written == "roots" and calls == 1):
+            whole(self, documents, alias)
+        if calls == (2 if written != "nothing" else 1):
+            raise ServerUnavailable("failed on purpose")
+
+    first, near = Arrival("1111222233334444", 0), Arrival("1111222233334445", 0)
+    with monkeypatch.context() as patch:
+        patch.setattr(ForestIndex, "_write", fail)
+        with pytest.raises(ServerUnavailable):
+            Forest(store).assign(as_batch([first]), now_ms=NOW_MS)
+    (answer,) = Forest(store).assign(as_batch([near]), now_ms=NOW_MS)
+    if written == "nothing":
+        assert (answer.kind.value, answer.seq) == ("new_root", 1)
+    else:
+        assert (answer.kind.value, answer.root, answer.seq) == ("joined", first.id, 2)
+    store.close()
+
+
+def test_many_leaves_that_expire_at_many_times(es: Elasticsearch, index_name: Names) -> None:
+    """One root has more leaves, but most of them expire before a batch ends; on every store the same."""
+    aging = Aging(retention_ms=3_000, granularity_ms=1)
+    one, other = 0, 0b111111 << 20
+    leaves = [1 << bit | 1 << other_bit for bit in range(40, 64) for other_bit in range(bit)]
+    run = [Arrival(f"{one:016x}", 0), Arrival(f"{other:016x}", 0)]
+    run += [Arrival(f"{leaf:016x}", at) for at, leaf in enumerate(leaves[:1_100], 1)]
+    run += [Arrival(f"{other ^ 1 << bit | 1:016x}", 2_900) for bit in range(40, 60)]
+    # Both roots are three bits away; at the second time all but a few leaves of the first have expired.
+    between = f"{0b111 << 20:016x}"
+    ends = [Arrival(between, 4_095), Arrival(f"{0b111 << 21:016x}", 4_096)]
+    answers = []
+    for store in (
+        MemoryStore(aging=aging, relation=relation_of(CLASSIC)),
+        ElasticStore(es, forest=index_name("forest"), profile=CLASSIC, aging=aging),
+    ):
+        forest = Forest(store)
+        forest.assign(as_batch(run), now_ms=NOW_MS)
+        answers.append([(each.kind, each.root) for each in forest.assign(as_batch(ends), now_ms=NOW_MS)])
+    assert answers[0] == answers[1]
+    assert answers[0][0] == (Kind.JOINED, f"{other:016x}")

@@ -62,7 +62,7 @@ class Dedup(Closing, Reader):
         if not 1 <= batch_size <= 5_000:
             raise SettingError(f"batch_size is {batch_size}; it must be from 1 to 5,000")
         check_index_name(forest)
-        super().__init__(client, fields=fields)
+        super().__init__(client, fields=fields, forest=forest, profile=profile)
         self._profile = profile
         self._forest_name = forest
         self._aging = None if retention is None else Aging.of(retention=retention)

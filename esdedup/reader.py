@@ -10,8 +10,10 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from elasticsearch import AsyncElasticsearch, Elasticsearch
 
+from esdedup.elastic import look_up
 from esdedup.elastic.carry_out import carry_out, carry_out_async
 from esdedup.fields import Fields
+from esdedup.profile import DEFAULT, Profile
 from esdedup.reading import lists, members
 from esdedup.reading.scope import Scope
 from esdedup.reading.steps import Steps
@@ -57,34 +59,54 @@ def _awaited(
 class Reader:
     """Answers from indices of articles. May be used by several threads at once, if its client may."""
 
-    def __init__(self, client: Elasticsearch, *, fields: Fields = Fields()) -> None:  # noqa: B008 - frozen
+    def __init__(
+        self,
+        client: Elasticsearch,
+        *,
+        fields: Fields = Fields(),  # noqa: B008 - frozen
+        forest: str = "esdedup-forest",
+        profile: Profile = DEFAULT,
+    ) -> None:
         """Prepare; nothing is sent yet.
 
         Args:
             client: Stays the caller's, who closes it.
             fields: The names of the articles' fields.
+            forest: Name of the forest's index; only `similar_to_text` asks it.
+            profile: The forest's.
         """
         self._client = client
-        self._scope = Scope(fields=fields)
+        self._scope = Scope(fields=fields, forest=forest, profile=profile)
 
     list = _waiting(lists.list_rows)
     similar = _waiting(members.similar)
     sources = _waiting(members.sources)
+    similar_to_text = _waiting(look_up.similar_to_text)
 
 
 class AsyncReader:
     """The same, with a client that is awaited."""
 
-    def __init__(self, client: AsyncElasticsearch, *, fields: Fields = Fields()) -> None:  # noqa: B008
+    def __init__(
+        self,
+        client: AsyncElasticsearch,
+        *,
+        fields: Fields = Fields(),  # noqa: B008 - frozen
+        forest: str = "esdedup-forest",
+        profile: Profile = DEFAULT,
+    ) -> None:
         """Prepare; nothing is sent yet.
 
         Args:
             client: Stays the caller's, who closes it.
             fields: The names of the articles' fields.
+            forest: Name of the forest's index; only `similar_to_text` asks it.
+            profile: The forest's.
         """
         self._client = client
-        self._scope = Scope(fields=fields)
+        self._scope = Scope(fields=fields, forest=forest, profile=profile)
 
     list = _awaited(lists.list_rows)
     similar = _awaited(members.similar)
     sources = _awaited(members.sources)
+    similar_to_text = _awaited(look_up.similar_to_text)

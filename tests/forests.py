@@ -16,6 +16,7 @@ from esdedup.profile import CLASSIC
 from esdedup.simhash import from_hex
 
 Names = Callable[[str], str]
+Read = Callable[..., Any]
 TEXT = "The quick brown fox jumps over the lazy dog near the river"
 DAY_MS = 86_400_000
 ARTICLES = [

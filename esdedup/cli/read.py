@@ -1,6 +1,7 @@
 """`esdedup list` and `esdedup similar`: the answers."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, TypeVar
 
 import pydantic
@@ -8,6 +9,7 @@ import typer
 
 from esdedup import queries
 from esdedup.cli import options, output
+from esdedup.cli.texts import read_text
 from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.reader import Reader
@@ -75,7 +77,14 @@ def list_rows(
 
 def similar(
     index: options.Index,
-    article_id: Annotated[str, typer.Option("--id", help="Id of the article.")],
+    article_id: Annotated[str | None, typer.Option("--id", help="Id of the article.")] = None,
+    text: Annotated[
+        Path | None,
+        typer.Option(
+            "--text",
+            help="In place of an id, a file with a text that need not be indexed; - is standard input.",
+        ),
+    ] = None,
     by_source: Annotated[
         bool, typer.Option("--by-source", help="Which other media published it, with how many articles.")
     ] = False,
@@ -86,6 +95,11 @@ def similar(
     size: options.PageSize = 20,
     after: options.After = None,
     json: options.Json = False,
+    profile: options.ProfileName = options.DEFAULT_PROFILE,
+    keywords: options.KeywordCount = None,
+    weights: options.Weights = None,
+    text_field: options.TextField = "text",
+    forest: options.ForestName = "esdedup-forest",
     title_field: options.TitleField = "title",
     time_field: options.TimeField = "published_at",
     source_field: options.SourceField = "source",
@@ -95,19 +109,31 @@ def similar(
     ca_certs: options.CaCerts = None,
 ) -> None:
     """Show who else published an article: the others of its cluster, newest first."""
-    fields = Fields(title=title_field, time=time_field, source=source_field, link=link_field)
+    fields = Fields(text=text_field, title=title_field, time=time_field, source=source_field, link=link_field)
+    if (article_id is None) is (text is None):
+        raise SettingError("name an article with --id, or a file with --text")
     if by_source and after is not None:
         raise SettingError("pages of sources have numbers: use --page")
+    if text is not None and (by_source or other_sources):
+        raise SettingError("a text has no source: --by-source and --other-sources go with --id")
+    content = None if text is None else read_text(text, fields)
     with options.client(url, api_key, ca_certs) as client:
-        reader = Reader(client, fields=fields)
-        if by_source:
-            sources = reader.sources(index, article_id, other_sources=other_sources, page=page, size=size)
+        reader = Reader(
+            client, fields=fields, forest=forest, profile=options.profile(profile, keywords, weights)
+        )
+        if content is not None:
+            articles = reader.similar_to_text(index, content, page=page, size=size, after=after)
+        elif by_source:
+            sources = reader.sources(
+                index, article_id or "", other_sources=other_sources, page=page, size=size
+            )
             _print(sources, json, output.print_sources)
+            return
         else:
             articles = reader.similar(
-                index, article_id, other_sources=other_sources, page=page, size=size, after=after
+                index, article_id or "", other_sources=other_sources, page=page, size=size, after=after
             )
-            _print(articles, json, output.print_similar)
+    _print(articles, json, output.print_similar)
 
 
 def _print(answer: _Answer, json: bool, print_table: Callable[[_Answer], None]) -> None:

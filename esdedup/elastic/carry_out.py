@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 from elasticsearch import AsyncElasticsearch, Elasticsearch
 
 from esdedup.elastic.errors import refused, translated
-from esdedup.reading.steps import UNREAD, ReadMappings, Search, Step, Steps
+from esdedup.reading.steps import UNREAD, ReadMappings, Refresh, Search, Step, Steps
 
 _Result = TypeVar("_Result")
 
@@ -57,6 +57,8 @@ def _call(client: Elasticsearch | AsyncElasticsearch, step: Step) -> Any:
     patient = client.options(request_timeout=_TIMEOUT_S)
     if isinstance(step, ReadMappings):
         return patient.options(ignore_status=404).indices.get_mapping(index=step.index)
+    if isinstance(step, Refresh):
+        return patient.options(ignore_status=403).indices.refresh(index=step.index)
     if len(step.bodies) == 1:
         return patient.search(index=step.index, body=step.bodies[0], filter_path=_UNREAD, **_COMPLETE)
     lines = [line for body in step.bodies for line in ({"index": step.index, **_COMPLETE}, body)]
@@ -68,6 +70,8 @@ def _checked(step: Step, answer: Any) -> Any:
         if answer.meta.status == 404:
             return {}
         return {name: each["mappings"] for name, each in answer.items()}
+    if isinstance(step, Refresh):
+        return None
     if len(step.bodies) == 1:
         return [answer]
     for each in answer["responses"]:
@@ -77,5 +81,5 @@ def _checked(step: Step, answer: Any) -> Any:
 
 
 def _task(step: Step) -> str:
-    what = "search" if isinstance(step, Search) else "read the mapping of"
-    return f"{what} the index {step.index!r}"
+    verbs = {Search: "search", ReadMappings: "read the mapping of", Refresh: "refresh"}
+    return f"{verbs[type(step)]} the index {step.index!r}"

@@ -10,10 +10,10 @@ from elasticsearch import ApiError, Elasticsearch
 from esdedup.bands import LAYOUTS, Layout
 from esdedup.elastic.client import PartlyRefused, patient, until_all_is_taken
 from esdedup.elastic.errors import UNAVAILABLE_STATUS, translated
-from esdedup.elastic.forest_meta import Meta, read_meta, refuse_incomplete
+from esdedup.elastic.forest_meta import Meta, read_meta, refuse_incomplete, refuse_others
 from esdedup.elastic.node_search import NodeSearch
 from esdedup.elastic.nodes import Document, StoredNode, chunks, documents
-from esdedup.errors import ForestError, ForestLost, ForestMismatch, ServerError
+from esdedup.errors import ForestError, ForestLost, ServerError
 from esdedup.forest.model import NO_TIME, Aging, State
 from esdedup.forest.relation import relation_of
 from esdedup.profile import Profile
@@ -66,14 +66,8 @@ class ForestIndex:
         Raises:
             ForestMismatch: It was made with another profile, or in an unknown format.
         """
-        wanted = Meta.of(profile)
-        index = cls.make(client, name, meta=wanted)
-        refuse_incomplete(name, index.meta)
-        if index.meta != wanted:
-            raise ForestMismatch(
-                f"the forest {name!r} was made with profile {index.meta.profile!r}, and this is "
-                f"{wanted.profile!r}: fingerprints of two profiles do not compare; name another forest"
-            )
+        index = cls.make(client, name, meta=Meta.of(profile))
+        refuse_others(name, index.meta, profile)
         return index
 
     @classmethod
@@ -115,11 +109,7 @@ class ForestIndex:
             answer = self.client.search(
                 index=self.name,
                 size=0,
-                aggs={
-                    "seq": {"max": {"field": "seq"}},
-                    "last": {"max": {"field": "made"}},
-                    "first": {"min": {"field": "made"}},
-                },
+                aggs=state_aggregations(seq="seq", time="made"),
                 allow_partial_search_results=False,
             )["aggregations"]
         # A crash may have left nodes that are newer than the state, and a state may be lost.
@@ -280,8 +270,17 @@ _BULK_TIMEOUT = "30s"
 _BULK_ANSWER = ["errors", "items.index.status", "items.index.error.reason"]
 
 
+def state_aggregations(*, seq: str, time: str) -> dict[str, Any]:
+    """Return the aggregations that `state_of` reads, over documents with those fields."""
+    return {
+        "seq": {"max": {"field": seq}},
+        "last": {"max": {"field": time}},
+        "first": {"min": {"field": time}},
+    }
+
+
 def state_of(aggregations: dict[str, Any]) -> State:
-    """Read a state from the aggregations `seq`, `last` and `first` over documents with a time each."""
+    """Read a state from the answer to `state_aggregations`."""
     seq, last, first = (aggregations[name]["value"] for name in ("seq", "last", "first"))
     return State(
         seq=int(seq or 0),

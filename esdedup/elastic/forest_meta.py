@@ -58,10 +58,19 @@ def read_meta(client: Elasticsearch, name: str) -> Meta | None:
             answer = client.indices.get_mapping(index=name)
         except NotFoundError:
             return None
-    if name not in answer:
-        raise ForestMismatch(f"{name!r} is an alias of {', '.join(answer)}: name the index itself")
-    found = answer[name]["mappings"].get("_meta", {}).get("esdedup")
-    if found is None:
+    return meta_of({index: each["mappings"] for index, each in answer.items()}, name=name)
+
+
+def meta_of(mappings: dict[str, dict[str, Any]], *, name: str) -> Meta:
+    """Read what an index says of itself, from the mappings behind its name.
+
+    Raises:
+        ForestMismatch: That index is no forest, or of an unknown format.
+    """
+    if name not in mappings:
+        raise ForestMismatch(f"{name!r} is an alias of {', '.join(mappings)}: name the index itself")
+    found = mappings[name].get("_meta", {}).get("esdedup", {})
+    if "format" not in found:
         raise ForestMismatch(f"the index {name!r} is no forest of esdedup; name another one")
     if found["format"] != FORMAT:
         raise ForestMismatch(
@@ -81,4 +90,18 @@ def refuse_incomplete(name: str, meta: Meta) -> None:
         raise ForestMismatch(
             f"the forest {name!r} is being made anew from articles, and is not complete; if nobody is at "
             "it any more, run `esdedup rebuild` again"
+        )
+
+
+def refuse_others(name: str, meta: Meta, profile: Profile) -> None:
+    """Make sure that the forest of that name is whole, and of that profile.
+
+    Raises:
+        ForestMismatch: It is not.
+    """
+    refuse_incomplete(name, meta)
+    if meta != Meta.of(profile):
+        raise ForestMismatch(
+            f"the forest {name!r} was made with profile {meta.profile!r}, and this is "
+            f"{profile.label!r}: fingerprints of two profiles do not compare; name another forest"
         )

@@ -10,7 +10,7 @@ from elasticsearch import Elasticsearch
 from esdedup.elastic import nodes
 from esdedup.elastic.client import PartlyRefused, patient, until_all_is_taken
 from esdedup.elastic.errors import UNAVAILABLE_STATUS, translated
-from esdedup.elastic.forest_index import state_of
+from esdedup.elastic.forest_index import state_aggregations, state_of
 from esdedup.elastic.pages import Hits, hit_pages
 from esdedup.errors import IndexNotReady, ServerError, SettingError
 from esdedup.fields import Fields
@@ -69,12 +69,7 @@ class Labels:
 
     def state(self) -> State:
         """Return the state of the forest as far as the articles tell."""
-        seen = f"{self._fields.dedup}.seen"
-        aggregations = {
-            "seq": {"max": {"field": self._fields.seq}},
-            "last": {"max": {"field": seen}},
-            "first": {"min": {"field": seen}},
-        }
+        aggregations = state_aggregations(seq=self._fields.seq, time=f"{self._fields.dedup}.seen")
         return state_of(self._aggregate(aggregations))
 
     def profiles(self) -> list[str]:

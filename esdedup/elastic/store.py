@@ -7,11 +7,12 @@ from elasticsearch import Elasticsearch
 
 from esdedup.elastic.expiry import expire
 from esdedup.elastic.forest_index import DEFAULT_AGING, ForestIndex
+from esdedup.elastic.neighbours import Neighbours
 from esdedup.elastic.node_cache import NodeCache
-from esdedup.elastic.nodes import StoredNode, root_again, signatures_of
+from esdedup.elastic.nodes import StoredNode
 from esdedup.elastic.owned import OwnedForest
 from esdedup.forest.laws import LeafCounts
-from esdedup.forest.model import NO_TIME, Aging, Arrivals, Near, Nodes, Plan, State
+from esdedup.forest.model import NO_TIME, Aging, Arrivals, Near, Plan, State
 from esdedup.profile import Profile
 
 # Nodes kept in memory because no refresh has made them visible yet.
@@ -79,43 +80,17 @@ class ElasticStore:
     def find_near(self, arrivals: Arrivals, state: State) -> Near:
         """Find the live nodes near the arrivals, with their roots: a search or a few, however many."""
         self.owned.renew()
-        positions = arrivals.with_node
-        signatures = arrivals.signatures[positions]
         live_since_ms = state.live_since_ms(self.aging)
         visible = NodeCache(self.relation)
+        signatures = arrivals.signatures[arrivals.with_node]
         visible.put(self._index.search.candidates(signatures, live_since_ms=live_since_ms))
-        ids = [arrivals.ids[at] or "" for at in positions.tolist()]
-        pairs: set[tuple[int, str]] = set()
-        found: dict[str, StoredNode] = {}
-        carried: dict[tuple[int, str], int] = {}
         # What is kept here is newer than what a search shows.
-        for known in (visible, self._recent):
-            met, carriers = known.meet(signatures)
-            # A node may be listed under nothing, since crowds carry all that represents it.
-            met += [(at, node) for at, each in enumerate(ids) if (node := known.get(each))]
-            found |= {node.id: node for _, node in met}
-            pairs.update((int(positions[at]), node.id) for at, node in met)
-            carried |= {(value, node.id): node.made_ms for value, node in carriers}
-        # The root of one that has expired may have started anew, in another tree.
-        found = {node_id: node for node_id, node in found.items() if node.seen_ms >= live_since_ms}
-        self._found = self._with_roots(found)
-        rows = {node_id: row for row, node_id in enumerate(self._found)}
-        near = np.array(
-            sorted((at, rows[node_id]) for at, node_id in pairs if node_id in found), np.int64
-        ).reshape(-1, 2)
-        return Near(
-            arrivals=near[:, 0],
-            rows=near[:, 1],
-            nodes=Nodes(
-                ids=list(rows),
-                signatures=signatures_of(self._found.values(), self.relation),
-                roots=np.array([rows[node.root] for node in self._found.values()], np.int64),
-                seqs=np.array([node.seq for node in self._found.values()], np.int64),
-                seen_ms=np.array([node.seen_ms for node in self._found.values()], np.int64),
-            ),
-            carried=np.array([value for value, _ in carried], np.uint64),
-            carriers_seen_ms=self.aging.round_up(np.array(list(carried.values()), np.int64)),
-        )
+        met = Neighbours.of(arrivals, (visible, self._recent), live_since_ms=live_since_ms)
+        missing = met.missing_roots
+        roots = {root: node for root in missing if (node := self._recent.get(root))}
+        roots |= {node.id: node for node in self._index.search.by_id(missing - roots.keys())}
+        self._found = met.with_roots(roots, self.relation)
+        return met.near(self._found, relation=self.relation, aging=self.aging)
 
     def count_leaves(self, near: Near, roots: Sequence[int], state: State, *, end_ms: int) -> LeafCounts:
         """Count the live leaves of those rows; those that live through the batch are counted as one."""
@@ -176,17 +151,6 @@ class ElasticStore:
             )
         }
         return list(newest.values())
-
-    def _with_roots(self, found: dict[str, StoredNode]) -> dict[str, StoredNode]:
-        missing = {node.root for node in found.values()} - found.keys()
-        roots = {root: node for root in missing if (node := self._recent.get(root))}
-        roots |= {node.id: node for node in self._index.search.by_id(missing - roots.keys())}
-        for node in found.values():
-            root = found.get(node.root) or roots.get(node.root)
-            if root is None or not root.is_root:
-                # Damaged: the root is gone, or another's leaf. It is made again when its tree is touched.
-                roots[node.root] = root_again(node.root, root or node, self.relation)
-        return found | roots
 
     def _refresh(self) -> None:
         """Make all that was written visible, and forget what was kept until then."""

@@ -5,6 +5,7 @@ from typing import Any
 
 from esdedup.errors import IndexNotReady, SettingError
 from esdedup.fields import Fields
+from esdedup.profile import DEFAULT, Profile
 from esdedup.reading.steps import ReadMappings, Steps
 from esdedup.templates import dedup_properties, is_routed_by_root
 
@@ -27,6 +28,9 @@ class Scope:
     """Whose articles are read, and by which names."""
 
     fields: Fields
+    # Only of a text that is not indexed: the forest that is asked, and the profile that it was made with.
+    forest: str = "esdedup-forest"
+    profile: Profile = DEFAULT
     _ready: dict[str, Ready] = dataclasses.field(default_factory=dict)
 
     def ready(self, index: str) -> Steps[Ready]:

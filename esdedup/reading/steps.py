@@ -31,7 +31,14 @@ class ReadMappings:
     index: str
 
 
-Step = Search | ReadMappings
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Refresh:
+    """Lets what was written be seen, if the client may do that; the answer means nothing."""
+
+    index: str
+
+
+Step = Search | ReadMappings | Refresh
 Steps = Generator[Step, Any, _Result]
 
 

@@ -1,9 +1,13 @@
-import pytest
-from elasticsearch import Elasticsearch
+import asyncio
+from collections.abc import Coroutine, Iterator
+from typing import Any
 
-from esdedup import Dedup, Profile
+import pytest
+from elasticsearch import AsyncElasticsearch, Elasticsearch
+
+from esdedup import AsyncReader, Dedup, Profile, Reader
 from esdedup.profile import DEFAULT
-from tests.forests import ARTICLES, Names, feed
+from tests.forests import ARTICLES, Names, Read, feed
 
 
 @pytest.fixture
@@ -20,3 +24,26 @@ def fed(es: Elasticsearch, index_name: Names, profile: Profile) -> tuple[str, st
         dedup.setup(index)
         feed(es, dedup, index, ARTICLES)
     return index, forest
+
+
+@pytest.fixture(params=["sync", "async"])
+def read(request: pytest.FixtureRequest, es: Elasticsearch, elasticsearch_url: str) -> Iterator[Read]:
+    """Calls a method of a reader, made with `of`; of either kind, which must not matter."""
+    if request.param == "sync":
+        yield lambda name, *args, of=None, **options: getattr(Reader(es, **of or {}), name)(*args, **options)
+        return
+    # One event loop for all: a client keeps its connections.
+    with asyncio.Runner() as runner:
+
+        async def start() -> AsyncElasticsearch:
+            return AsyncElasticsearch(elasticsearch_url)
+
+        client = runner.run(start())
+
+        async def call(answer: Coroutine[Any, Any, Any]) -> Any:
+            return await answer
+
+        yield lambda name, *args, of=None, **options: runner.run(
+            call(getattr(AsyncReader(client, **of or {}), name)(*args, **options))
+        )
+        runner.run(client.close())

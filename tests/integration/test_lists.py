@@ -1,22 +1,21 @@
 """Every page of every sort against a brute-force answer computed from all documents."""
 
-import asyncio
 import itertools
 import random
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from elasticsearch import AsyncElasticsearch, Elasticsearch, helpers
+from elasticsearch import Elasticsearch, helpers
 
-from esdedup import ArticleNotFound, AsyncReader, Dedup, Page, Reader, SettingError
+from esdedup import ArticleNotFound, Dedup, Page, Reader, SettingError
 from esdedup.fields import iso
 from esdedup.reading import list_bodies
 from tests.brute_force import Document, RandomQuery, expected_list, newest_first, random_corpus, random_query
+from tests.forests import Read
 
 QUERIES = 14
 PAGE_SIZES = (7, 25)
-Read = Callable[..., Any]
 
 
 class Corpus:
@@ -55,29 +54,6 @@ def corpus(request: pytest.FixtureRequest, es: Elasticsearch) -> Iterator[Corpus
     made = Corpus(es, f"lists-{shards}-{int(routed)}", shards, routed)
     yield made
     es.indices.delete(index=made.index)
-
-
-@pytest.fixture(params=["sync", "async"])
-def read(request: pytest.FixtureRequest, es: Elasticsearch, elasticsearch_url: str) -> Iterator[Read]:
-    """Calls a method of a reader; of either kind, which must not matter."""
-    if request.param == "sync":
-        reader = Reader(es)
-        yield lambda name, *args, **options: getattr(reader, name)(*args, **options)
-        return
-    # One event loop for all: a client keeps its connections.
-    with asyncio.Runner() as runner:
-
-        async def start() -> AsyncElasticsearch:
-            return AsyncElasticsearch(elasticsearch_url)
-
-        client = runner.run(start())
-        awaited = AsyncReader(client)
-
-        async def call(answer: Coroutine[Any, Any, Any]) -> Any:
-            return await answer
-
-        yield lambda name, *args, **options: runner.run(call(getattr(awaited, name)(*args, **options)))
-        runner.run(client.close())
 
 
 def all_pages(read: Read, index: str, *, size: int, by_number: bool, **options: Any) -> list[Page]:

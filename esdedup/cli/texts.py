@@ -1,0 +1,53 @@
+"""A text from a file: plain, or an article as JSON."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+from esdedup.errors import ArticleRejected, SettingError
+from esdedup.fields import Fields, text_of
+from esdedup.ingest.articles import STANDARD_INPUT
+
+# Nobody's prose begins like that.
+_JSON_OBJECT = re.compile(r'\s*\{\s*["}]')
+_JSON_ARRAY = re.compile(r'\s*\[\s*\{\s*["}]')
+_ONE_A_FILE = "put each article into a file of its own, or index them and name ids"
+
+
+def read_text(path: Path, fields: Fields) -> str:
+    """Read a text from a file, or from an article in it.
+
+    Raises:
+        ArticleRejected: It is not UTF-8, or an article without its text.
+        SettingError: It cannot be read, or has several articles.
+    """
+    name = "standard input" if path == STANDARD_INPUT else str(path)
+    try:
+        content = sys.stdin.buffer.read() if path == STANDARD_INPUT else path.read_bytes()
+    except OSError as error:
+        raise SettingError(f"cannot read {name}: {error.strerror}") from error
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ArticleRejected(name, f"is not UTF-8 (byte {error.start + 1})") from error
+    if _JSON_ARRAY.match(text):
+        raise SettingError(f"{name} is a JSON array of articles; {_ONE_A_FILE}")
+    if not _JSON_OBJECT.match(text):
+        return text
+    try:
+        article = json.loads(text)
+    except json.JSONDecodeError as error:
+        # Only after an object that is complete can another one begin.
+        if text.startswith("{", error.pos) and error.msg == "Extra data":
+            raise SettingError(
+                f"{name} has several articles, the second on line {error.lineno} (JSON Lines); {_ONE_A_FILE}"
+            ) from error
+        raise _no_object(name, f"{error.msg} at character {error.pos + 1}") from error
+    except (ValueError, RecursionError) as error:
+        raise _no_object(name, error) from error
+    return text_of(article, fields, name=name)
+
+
+def _no_object(name: str, reason: object) -> ArticleRejected:
+    return ArticleRejected(name, f"begins like a JSON object, but is not one: {reason}")

@@ -31,7 +31,7 @@ $(STAMP): pyproject.toml
 		echo "$(PYTHON) cannot make virtual environments (on Debian: apt install python3-venv)."; exit 1; }
 	@test -d .venv || { echo "Making .venv with $$($(PYTHON) --version)"; $(PYTHON) -m venv .venv; }
 	@echo "Installing esdedup and what it needs into .venv; the first time takes a minute or two"
-	@PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --editable '.[node,bench,dev]'
+	@PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --editable '.[node,serve,bench,dev]'
 	@touch $@
 
 demo: env

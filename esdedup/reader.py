@@ -14,7 +14,7 @@ from esdedup.elastic import look_up
 from esdedup.elastic.carry_out import carry_out, carry_out_async
 from esdedup.fields import Fields
 from esdedup.profile import DEFAULT, Profile
-from esdedup.reading import lists, members
+from esdedup.reading import lists, members, story
 from esdedup.reading.scope import Scope
 from esdedup.reading.steps import Steps
 
@@ -81,6 +81,10 @@ class Reader:
     list = _waiting(lists.list_rows)
     similar = _waiting(members.similar)
     sources = _waiting(members.sources)
+    article = _waiting(story.article)
+    spread = _waiting(story.spread)
+    source_names = _waiting(story.source_names)
+    source_field = _waiting(story.source_field)
     similar_to_text = _waiting(look_up.similar_to_text)
 
 
@@ -109,4 +113,8 @@ class AsyncReader:
     list = _awaited(lists.list_rows)
     similar = _awaited(members.similar)
     sources = _awaited(members.sources)
+    article = _awaited(story.article)
+    spread = _awaited(story.spread)
+    source_names = _awaited(story.source_names)
+    source_field = _awaited(story.source_field)
     similar_to_text = _awaited(look_up.similar_to_text)

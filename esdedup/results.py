@@ -100,3 +100,27 @@ class SourcesPage(pydantic.BaseModel, frozen=True):
     # From 1.
     page: int
     size: int
+
+
+class FullArticle(Article, frozen=True):
+    """An article with its text."""
+
+    text: str
+
+
+class Moment(pydantic.BaseModel, frozen=True):
+    """A step of time."""
+
+    # Its beginning, ISO 8601, UTC.
+    start: str
+    # Articles published in it, and about how many sources they had; None where that cannot be counted.
+    articles: int
+    sources: int | None
+
+
+class Spread(pydantic.BaseModel, frozen=True):
+    """How a story spread."""
+
+    interval_ms: int
+    # Without gaps, from the first article's on; none where no article has a time.
+    moments: list[Moment]

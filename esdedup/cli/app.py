@@ -8,7 +8,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from esdedup.cli import demo, explain, feed, node, offline, output, read, upkeep
+from esdedup.cli import demo, explain, feed, node, offline, output, read, serve, upkeep
 from esdedup.errors import ArticleNotFound, ArticleRejected, EsdedupError, SettingError
 
 _SOME_FAILED, _USAGE, _UNAVAILABLE = 1, 2, 3
@@ -30,6 +30,7 @@ app.command()(feed.setup)
 app.command()(feed.index)
 app.command(name="list")(read.list_rows)
 app.command()(read.similar)
+app.command()(serve.serve)
 app.command()(explain.explain)
 app.command()(upkeep.stats)
 app.command()(upkeep.expire)

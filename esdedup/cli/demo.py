@@ -10,6 +10,7 @@ from elasticsearch import Elasticsearch
 
 from esdedup import sample
 from esdedup.cli import output
+from esdedup.cli.pages import start_pages, stop_pages
 from esdedup.dedup import Dedup
 from esdedup.elastic.client import connect
 from esdedup.ingest.articles import check_readable, read_lines, total_bytes
@@ -18,6 +19,7 @@ from esdedup.ingest.load import Load, Summary
 _INDEX = "demo"
 _FOREST = "demo-forest"
 _ROWS = 10
+_PAGES_PORT = 8000
 
 
 def demo(
@@ -31,7 +33,7 @@ def demo(
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="Stop Elasticsearch at the end.")] = False,
 ) -> None:
-    """Start an embedded Elasticsearch, load articles, and show what esdedup makes of them."""
+    """Start an embedded Elasticsearch, load articles, show what esdedup makes of them, and serve pages."""
     from esdedup import node
 
     if input_file is not None:
@@ -51,10 +53,19 @@ def demo(
             _show(client)
     finally:
         if once:
+            stop_pages(data)
             node.stop(data)
             output.say("Elasticsearch is stopped")
     if not once:
-        _say_how_to_go_on(cluster.url, data)
+        pages = start_pages(
+            data,
+            server_url=cluster.url,
+            server_pid=cluster.nodes[0].pid,
+            index=_INDEX,
+            forest=_FOREST,
+            port=_PAGES_PORT,
+        )
+        _say_how_to_go_on(cluster.url, data, pages)
     if summary.failed:
         raise typer.Exit(1)
 
@@ -100,11 +111,13 @@ def _show(client: Elasticsearch) -> None:
         output.print_similar(dedup.similar(_INDEX, head.id, size=_ROWS))
 
 
-def _say_how_to_go_on(url: str, data: Path) -> None:
+def _say_how_to_go_on(url: str, data: Path, pages: str) -> None:
     server = "" if url.endswith(":9200") else f" --url {url}"
     typer.echo(
         f"""
-Elasticsearch goes on running at {url}. Go on with:
+Look at it in a browser: {pages}
+
+Elasticsearch goes on running at {url}, and the pages with it. Go on with:
   .venv/bin/esdedup list --index {_INDEX} --sort newest --size 20{server}
   .venv/bin/esdedup list --index {_INDEX} --query 'harbour school'{server}
   .venv/bin/esdedup similar --index {_INDEX} --id ID{server}

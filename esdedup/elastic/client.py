@@ -1,16 +1,18 @@
 """Connecting, for the command line; and patience, for every client. Programs bring their own."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import elastic_transport
 import tenacity
-from elasticsearch import ApiError, AuthorizationException, Elasticsearch
+from elasticsearch import ApiError, AsyncElasticsearch, AuthorizationException, Elasticsearch
 
 from esdedup.elastic.errors import translated
 from esdedup.errors import ServerUnavailable, SettingError
+
+_Client = TypeVar("_Client", Elasticsearch, AsyncElasticsearch)
 
 _COMPATIBLE = re.compile(r"compatible-with=\d+")
 _BETWEEN_ADDRESSES = re.compile(r"\s*,\s*(?=https?://)", re.IGNORECASE)
@@ -42,8 +44,16 @@ class _AnyVersionTransport(elastic_transport.Transport):
     def perform_request(  # type: ignore[override] # its parameters differ between versions
         self, method: str, target: str, *, headers: Mapping[str, str], **parameters: Any
     ) -> elastic_transport.TransportApiResponse:
-        compatible = {name: _COMPATIBLE.sub("compatible-with=8", value) for name, value in headers.items()}
-        return super().perform_request(method, target, headers=compatible, **parameters)
+        return super().perform_request(method, target, headers=_of_version_8(headers), **parameters)
+
+
+class _AnyVersionAsyncTransport(elastic_transport.AsyncTransport):
+    """Does the same for a client that is awaited."""
+
+    async def perform_request(  # type: ignore[override] # its parameters differ between versions
+        self, method: str, target: str, *, headers: Mapping[str, str], **parameters: Any
+    ) -> elastic_transport.TransportApiResponse:
+        return await super().perform_request(method, target, headers=_of_version_8(headers), **parameters)
 
 
 class _PatientTransport:
@@ -92,20 +102,7 @@ def connect(url: str, *, api_key: str | None = None, ca_certs: Path | None = Non
         ServerUnavailable: Nothing answers, or not an Elasticsearch.
         ServerError: It refuses.
     """
-    if ca_certs is not None and not ca_certs.exists():
-        raise SettingError(f"there are no certificates at {ca_certs}")
-    if api_key is not None and (not api_key.isascii() or not api_key.isprintable() or " " in api_key):
-        raise SettingError("the API key has characters that no API key has (a line break perhaps)")
-    given: dict[str, Any] = {"ca_certs": str(ca_certs)} if ca_certs else {}
-    try:
-        addresses = _BETWEEN_ADDRESSES.split(url)
-        client = Elasticsearch(addresses, api_key=api_key, transport_class=_AnyVersionTransport, **given)
-    except (ValueError, OSError) as error:
-        # What the client says may quote the password.
-        raise SettingError(
-            "cannot connect as told: the address must be like https://localhost:9200, or with "
-            "USER:PASSWORD@ before the host, percent-encoded; certificates must be PEM"
-        ) from error
+    client = _client(Elasticsearch, _AnyVersionTransport, url, api_key, ca_certs)
     with translated("reach Elasticsearch"):
         try:
             client.cluster.health(timeout="1s")
@@ -119,6 +116,44 @@ def connect(url: str, *, api_key: str | None = None, ca_certs: Path | None = Non
                 ) from error
             raise
     return client
+
+
+def connect_async(
+    url: str, *, api_key: str | None = None, ca_certs: Path | None = None
+) -> AsyncElasticsearch:
+    """Return a client that is awaited; parameters as for `connect`. Nobody has asked the server yet.
+
+    Raises:
+        SettingError: The address or the certificates make no sense.
+    """
+    return _client(AsyncElasticsearch, _AnyVersionAsyncTransport, url, api_key, ca_certs)
+
+
+def _client(
+    kind: Callable[..., _Client],
+    transport: type[elastic_transport.Transport],
+    url: str,
+    api_key: str | None,
+    ca_certs: Path | None,
+) -> _Client:
+    if ca_certs is not None and not ca_certs.exists():
+        raise SettingError(f"there are no certificates at {ca_certs}")
+    if api_key is not None and (not api_key.isascii() or not api_key.isprintable() or " " in api_key):
+        raise SettingError("the API key has characters that no API key has (a line break perhaps)")
+    given: dict[str, Any] = {"ca_certs": str(ca_certs)} if ca_certs else {}
+    try:
+        addresses = _BETWEEN_ADDRESSES.split(url)
+        return kind(addresses, api_key=api_key, transport_class=transport, **given)
+    except (ValueError, OSError) as error:
+        # What the client says may quote the password.
+        raise SettingError(
+            "cannot connect as told: the address must be like https://localhost:9200, or with "
+            "USER:PASSWORD@ before the host, percent-encoded; certificates must be PEM"
+        ) from error
+
+
+def _of_version_8(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: _COMPATIBLE.sub("compatible-with=8", value) for name, value in headers.items()}
 
 
 def _is_transient(error: BaseException) -> bool:

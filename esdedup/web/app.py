@@ -1,0 +1,114 @@
+"""The application: routes, errors, what every answer carries."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from importlib import resources
+
+from elasticsearch import AsyncElasticsearch
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from fastapi.staticfiles import StaticFiles
+
+from esdedup.errors import (
+    ArticleNotFound,
+    ArticleRejected,
+    EsdedupError,
+    ForestError,
+    IndexNotReady,
+    ServerUnavailable,
+    SettingError,
+)
+from esdedup.fields import Fields
+from esdedup.profile import DEFAULT, Profile
+from esdedup.reader import AsyncReader
+from esdedup.web import api, pages
+from esdedup.web.state import Site
+
+_STATUS: list[tuple[type[EsdedupError], int]] = [
+    (SettingError, 400),
+    (ArticleRejected, 400),
+    (ArticleNotFound, 404),
+    (ForestError, 409),
+    (IndexNotReady, 503),
+    (ServerUnavailable, 503),
+]
+_HEADERS = {
+    # Nothing comes from elsewhere, and nothing runs.
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+
+
+def create_app(
+    client: AsyncElasticsearch,
+    index: str,
+    *,
+    fields: Fields = Fields(),  # noqa: B008 - frozen
+    forest: str = "esdedup-forest",
+    profile: Profile = DEFAULT,
+) -> FastAPI:
+    """Return an application that shows one index.
+
+    Args:
+        client: Closed when the application ends.
+        index: An index, alias or pattern.
+        fields: The names of the articles' fields.
+        forest: Name of the forest's index; only a text that is not indexed needs it.
+        profile: The forest's.
+    """
+
+    @asynccontextmanager
+    async def closing(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        await client.close()
+
+    app = FastAPI(
+        title="esdedup",
+        summary="Articles, one row for each group of near-duplicates, and who else published them.",
+        version="1",
+        lifespan=closing,
+        # Their pages load scripts from elsewhere; openapi.json is served.
+        docs_url=None,
+        redoc_url=None,
+    )
+    reader = AsyncReader(client, fields=fields, forest=forest, profile=profile)
+    app.state.site = Site(reader=reader, index=index, fields=fields)
+    app.include_router(api.router)
+    app.include_router(pages.router)
+    static = resources.files("esdedup.web") / "static"
+    app.mount("/static", StaticFiles(directory=str(static)), name="static")
+    app.add_exception_handler(EsdedupError, _failed)
+    app.add_exception_handler(RequestValidationError, _refused)
+    app.add_exception_handler(404, _nowhere)
+    app.middleware("http")(_with_headers)
+    return app
+
+
+async def _with_headers(request: Request, answer: Callable[[Request], Awaitable[Response]]) -> Response:
+    response = await answer(request)
+    response.headers.update(_HEADERS)
+    return response
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    status = next((status for kind, status in _STATUS if isinstance(error, kind)), 502)
+    return _say(request, status, str(error))
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    said = "; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in error.errors())
+    return _say(request, 400, said)
+
+
+async def _nowhere(request: Request, _: Exception) -> Response:
+    return _say(request, 404, "there is no such page")
+
+
+def _say(request: Request, status: int, message: str) -> Response:
+    if request.url.path.startswith(api.PREFIX):
+        return JSONResponse({"error": message}, status_code=status)
+    return pages.render_error(request, status, message)

@@ -1,0 +1,55 @@
+"""What differs between two versions of a text, word by word. Pure."""
+
+import dataclasses
+import re
+from typing import Literal
+
+from rapidfuzz.distance import Indel, Opcode
+
+# A word, a Chinese character, or anything else: each alone.
+_TOKEN = re.compile(r"[^\W\u2e80-\u9fff\uf900-\ufaff\u3040-\u30ff\uac00-\ud7af]+|\s+|.", re.DOTALL)
+# Beyond that a comparison takes longer than a reader waits.
+MAX_TOKENS = 10_000
+
+Kind = Literal["same", "removed", "added"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Piece:
+    """A stretch of text that both versions have, or only one of them."""
+
+    kind: Kind
+    text: str
+
+
+def differences(before: str, after: str) -> list[Piece]:
+    """Return the pieces of both texts in their order: what only `before` has is removed, else added.
+
+    Of each text the first 10,000 words are compared.
+    """
+    one, other = (_TOKEN.findall(text)[:MAX_TOKENS] for text in (before, after))
+    pieces: list[Piece] = []
+    removed = added = ""
+    for step in Indel.opcodes(one, other):
+        before, after = ("".join(each) for each in _of_step(one, other, step))
+        if step.tag != "equal" or (not before.strip() and (removed or added)):
+            # A space between two changes belongs to them: a changed phrase reads as one.
+            removed, added = removed + before, added + after
+            continue
+        pieces += _changed(removed, added)
+        pieces.append(Piece(kind="same", text=before))
+        removed = added = ""
+    return [*pieces, *_changed(removed, added)]
+
+
+def _of_step(one: list[str], other: list[str], step: Opcode) -> tuple[list[str], list[str]]:
+    return one[step.src_start : step.src_end], other[step.dest_start : step.dest_end]
+
+
+def _changed(removed: str, added: str) -> list[Piece]:
+    pieces: list[Piece] = []
+    if removed:
+        pieces.append(Piece(kind="removed", text=removed))
+    if added:
+        pieces.append(Piece(kind="added", text=added))
+    return pieces

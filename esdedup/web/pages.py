@@ -1,0 +1,149 @@
+"""The pages: the list, and an article with who else published it."""
+
+import asyncio
+from typing import Annotated
+from urllib.parse import urlencode, urlsplit
+
+import jinja2
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import HTMLResponse
+
+from esdedup.fields import iso, time_ms
+from esdedup.reading.wanted import SORTS
+from esdedup.web.differences import differences
+from esdedup.web.form import Form
+from esdedup.web.state import CurrentSite
+from esdedup.web.timeline import HEIGHT, WIDTH, spoken, timeline
+
+SORT_NAMES = {
+    "relevance": "best match",
+    "newest": "newest",
+    "oldest": "oldest",
+    "similar-desc": "most similar articles",
+    "similar-asc": "fewest similar articles",
+}
+_SIMILAR_ON_A_PAGE = 20
+_SOURCES_ON_A_PAGE = 12
+_CJK = ("\u3040", "\u9fff")
+
+router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+
+
+@router.get("/")
+async def list_page(request: Request, site: CurrentSite, form: Annotated[Form, Query()]) -> HTMLResponse:
+    """Show the list."""
+    names, source_field = await asyncio.gather(
+        site.reader.source_names(site.index), site.reader.source_field(site.index)
+    )
+    page = await site.reader.list(site.index, **form.options(site, source_field))
+    return _render("list.html", request, form=form, page=page, sources=names, sorts=SORT_NAMES)
+
+
+@router.get("/article")
+async def article_page(
+    request: Request,
+    site: CurrentSite,
+    id: Annotated[str, Query(min_length=1)],  # noqa: A002
+    compare: str = "",
+    after: str | None = None,
+    sources_page: Annotated[int, Query(ge=1)] = 1,
+) -> HTMLResponse:
+    """Show an article; with `compare`, how its text differs from another one's."""
+    reader, index = site.reader, site.index
+    article = await reader.article(index, id)
+    similar, spread, sources = await asyncio.gather(
+        reader.similar(index, id, size=_SIMILAR_ON_A_PAGE, after=after or None),
+        reader.spread(index, article.root or ""),
+        _sources(site, id, sources_page),
+    )
+    other = await reader.article(index, compare) if compare else None
+    return _render(
+        "article.html",
+        request,
+        article=article,
+        similar=similar,
+        sources=sources,
+        timeline=timeline(spread),
+        width=WIDTH,
+        height=HEIGHT,
+        other=other,
+        pieces=None if other is None else differences(article.text, other.text),
+        after=after,
+    )
+
+
+def render_error(request: Request, status: int, message: str) -> HTMLResponse:
+    """Show what went wrong."""
+    return _render("error.html", request, status_code=status, message=message)
+
+
+async def _sources(site: CurrentSite, article_id: str, page: int) -> object:
+    if await site.reader.source_field(site.index) is None:
+        return None
+    return await site.reader.sources(site.index, article_id, page=page, size=_SOURCES_ON_A_PAGE)
+
+
+def _render(name: str, request: Request, *, status_code: int = 200, **values: object) -> HTMLResponse:
+    html = _environment.get_template(name).render(path=request.url.path, **values)
+    # Half a character, of an article that did not come through esdedup, cannot be sent.
+    return HTMLResponse(html.encode("utf-8", "replace"), status_code=status_code)
+
+
+def _moment(value: object) -> str:
+    """Write a time of an article, in whatever form it is there."""
+    milliseconds = time_ms(value)
+    if milliseconds is None:
+        return "" if value is None else str(value)
+    return spoken(iso(milliseconds))
+
+
+def _machine_time(value: object) -> str:
+    milliseconds = time_ms(value)
+    return "" if milliseconds is None else iso(milliseconds)
+
+
+def _source(value: object) -> str:
+    """Write the source of an article, of which it may have several, or none."""
+    values = value if isinstance(value, list) else [value]
+    return ", ".join(str(each) for each in values if each is not None) or "no source"
+
+
+def _link(value: str | None) -> str | None:
+    """Return an address that a reader may follow: on the web, and no script."""
+    try:
+        return value if value and urlsplit(value.strip()).scheme.lower() in {"http", "https"} else None
+    except ValueError:
+        return None
+
+
+def _address(path: str, **parameters: object) -> str:
+    """Return an address with those parameters that have a value."""
+    given = {name: value for name, value in parameters.items() if value not in (None, "", False)}
+    return f"{path}?{urlencode(given)}" if given else path
+
+
+def _language(text: str | None) -> str:
+    """Tell browsers how to break and read a text."""
+    sample = (text or "")[:200]
+    many = sum(_CJK[0] <= each <= _CJK[1] for each in sample)
+    return "zh" if 4 * many > len(sample) else "en"
+
+
+_environment = jinja2.Environment(
+    loader=jinja2.PackageLoader("esdedup.web"),
+    autoescape=True,
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_environment.filters |= {
+    "moment": _moment,
+    "machine_time": _machine_time,
+    "source": _source,
+    "link": _link,
+    "language": _language,
+    "spoken": lambda value: "" if value is None else spoken(value),
+    "count": lambda value: f"{value:,}",
+}
+_environment.globals |= {"address": _address}
+assert SORT_NAMES.keys() == set(SORTS)

@@ -1,0 +1,25 @@
+"""What every route needs: the reader, and which index it reads."""
+
+import dataclasses
+from typing import Annotated, cast
+
+from fastapi import Depends, Request
+
+from esdedup.fields import Fields
+from esdedup.reader import AsyncReader
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Site:
+    """One index, served."""
+
+    reader: AsyncReader
+    index: str
+    fields: Fields
+
+
+def _site(request: Request) -> Site:
+    return cast("Site", request.app.state.site)
+
+
+CurrentSite = Annotated[Site, Depends(_site)]

@@ -1,0 +1,88 @@
+"""A small drawing of how a story spread. Pure."""
+
+import dataclasses
+from datetime import datetime, timedelta
+
+from esdedup.results import Spread
+
+WIDTH, HEIGHT = 640, 96
+_GAP = 1.0
+# A bar that stands for one article among many is still to be seen.
+_LEAST_HEIGHT = 3.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Bar:
+    """A step of time, in the units of the drawing."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    label: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Timeline:
+    """Bars, and what is said of them in words."""
+
+    bars: list[Bar]
+    begin: str
+    end: str
+    summary: str
+
+
+def timeline(spread: Spread) -> Timeline | None:
+    """Draw a story; None where there is nothing to see: fewer than two moments."""
+    moments = spread.moments
+    if len(moments) < 2:
+        return None
+    most = max(each.articles for each in moments)
+    step = WIDTH / len(moments)
+    bars = []
+    for at, moment in enumerate(moments):
+        if not moment.articles:
+            continue
+        height = max(_LEAST_HEIGHT, HEIGHT * moment.articles / most)
+        bars.append(
+            Bar(
+                x=round(at * step, 2),
+                y=round(HEIGHT - height, 2),
+                width=round(max(step - _GAP, 1.0), 2),
+                height=round(height, 2),
+                label=f"{_articles(moment.articles)} from {spoken(moment.start)}",
+            )
+        )
+    end = datetime.fromisoformat(moments[-1].start) + timedelta(milliseconds=spread.interval_ms)
+    peak = max(moments, key=lambda each: each.articles)
+    total = sum(each.articles for each in moments)
+    return Timeline(
+        bars=bars,
+        begin=spoken(moments[0].start),
+        end=spoken(end.isoformat()),
+        summary=(
+            f"{_articles(total)} between {spoken(moments[0].start)} and {spoken(end.isoformat())}; "
+            f"most of them, {peak.articles:,}, in the {_length(spread.interval_ms)} from {spoken(peak.start)}"
+        ),
+    )
+
+
+def spoken(moment: str) -> str:
+    """Write a moment in ISO 8601 as pages show it; what is none stays as it is."""
+    try:
+        return datetime.fromisoformat(moment).strftime("%Y-%m-%d %H:%M")
+    except ValueError:
+        return moment
+
+
+def _articles(count: int) -> str:
+    return "1 article" if count == 1 else f"{count:,} articles"
+
+
+def _length(interval_ms: int) -> str:
+    minutes = interval_ms // 60_000
+    for size, name in ((1_440, "day"), (60, "hour"), (1, "minute")):
+        if minutes % size == 0:
+            count = minutes // size
+            return name if count == 1 else f"{count} {name}s"
+    return f"{minutes} minutes"

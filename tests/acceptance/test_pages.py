@@ -1,0 +1,278 @@
+"""The pages in a real browser, and the JSON beside them, served by the command as a user starts it."""
+
+import contextlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from elasticsearch import Elasticsearch, helpers
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from esdedup import Dedup, Reader
+from tests.forests import ARTICLES
+
+SCRIPT = "<script>document.title='caught'</script>"
+ODD = [
+    {
+        "_id": "odd/1?&#",
+        "title": f"Ferry {SCRIPT} & \"quotes\" 'here'",
+        "text": f"{SCRIPT}<b>bold</b> The ferry to the outer islands runs again from Monday, they say. &amp;",
+        "source": "A & <B>",
+        "published_at": "2030-01-02T03:04:05Z",
+        "url": "javascript:alert(1)",
+    },
+    {
+        "_id": "bare",
+        "text": "This one has nothing but a text about lighthouses and their keepers, and no title.",
+    },
+]
+ARGUMENTS = [
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+]
+
+
+@pytest.fixture(scope="module")
+def site(
+    es: Elasticsearch, elasticsearch_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """The address of the pages over the sample, and two odd articles."""
+    index, forest = "test-pages", "test-pages-forest"
+    es.options(ignore_status=404).indices.delete(index=[index])
+    es.options(ignore_status=404).indices.delete(index=[forest])
+    with Dedup(es, forest=forest) as dedup:
+        dedup.setup(index)
+        actions = ({"_index": index, **article} for article in [*ARTICLES, *ODD])
+        helpers.bulk(es, dedup.enrich(actions), refresh=True)
+    announced = tmp_path_factory.mktemp("pages") / "address.json"
+    command = [str(Path(sys.executable).parent / "esdedup"), "serve", "--index", index, "--forest", forest]
+    command += ["--url", elasticsearch_url, "--port", "0", "--announce", str(announced)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        try:
+            yield _address(announced)
+        finally:
+            process.terminate()
+            assert process.wait(timeout=30) in {0, -15}
+    es.indices.delete(index=[index, forest])
+
+
+def _address(announced: Path) -> str:
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
+            return str(json.loads(announced.read_text())["url"])
+        time.sleep(0.1)
+    raise TimeoutError("the pages did not come up")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    path = shutil.which("chromium")
+    if path is None:
+        pytest.skip("no chromium: on Debian, apt install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(params=[(1280, 900), (390, 844)], ids=["wide", "narrow"])
+def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """A page that fails the test when anything goes wrong in it, or comes from elsewhere."""
+    width, height = request.param
+    page = browser.new_page(viewport={"width": width, "height": height})
+    wrong: list[str] = []
+    page.on("console", lambda message: wrong.append(message.text))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("requestfailed", lambda asked: wrong.append(asked.url))
+    page.on("request", lambda asked: None if "//127.0.0.1" in asked.url else wrong.append(asked.url))
+    yield page
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.close()
+    assert not wrong
+
+
+def get(address: str, **parameters: Any) -> Any:
+    with urllib.request.urlopen(f"{address}?{urllib.parse.urlencode(parameters)}") as answer:
+        assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+        return json.load(answer)
+
+
+def test_search_sort_page_open_and_jump(site: str, page: Page) -> None:
+    page.goto(site)
+    total = page.locator(".totals strong").nth(1).inner_text()
+    assert int(total.replace(",", "")) == len(ARTICLES) + len(ODD)
+    # Sort by the number of similar articles.
+    page.get_by_label("Sort by").select_option("most similar articles")
+    with page.expect_navigation():
+        page.get_by_role("button", name="Search").click()
+    badges = [int(re.sub(r"\D", "", each)) for each in page.locator(".badge").all_inner_texts()]
+    assert len(badges) > 5
+    assert badges == sorted(badges, reverse=True)
+    # On to the next page, on which nothing comes again.
+    first = page.locator(".row h2 a").evaluate_all("links => links.map(link => link.href)")
+    with page.expect_navigation():
+        page.get_by_role("link", name="Next page").click()
+    second = page.locator(".row h2 a").evaluate_all("links => links.map(link => link.href)")
+    assert second
+    assert not set(first) & set(second)
+    assert page.get_by_label("Sort by").input_value() == "similar-desc"
+    with page.expect_navigation():
+        page.get_by_role("link", name="First page").click()
+    # Open the largest, and go to one of the similar articles.
+    title = page.locator(".row h2 a").first.inner_text()
+    with page.expect_navigation():
+        page.locator(".row h2 a").first.click()
+    assert page.locator("h1").inner_text() == title
+    assert page.locator(".timeline rect").count() > 1
+    assert page.locator(".sources li").count() > 1
+    here = page.url
+    target = page.locator("#similar .rows h4 a").last
+    address = target.get_attribute("href")
+    with page.expect_navigation():
+        target.click()
+    assert page.url != here
+    assert page.url.endswith(str(address))
+    # It leads back: the first article is among its similar ones.
+    links = get(
+        f"{site}/api/similar",
+        id=urllib.parse.parse_qs(urllib.parse.urlsplit(page.url).query)["id"][0],
+        size=100,
+    )
+    assert urllib.parse.parse_qs(urllib.parse.urlsplit(here).query)["id"][0] in {
+        each["id"] for each in links["articles"]
+    }
+
+
+def test_what_differs_is_marked(site: str, page: Page) -> None:
+    page.goto(f"{site}/?sort=similar-desc")
+    with page.expect_navigation():
+        page.locator(".row h2 a").first.click()
+    text = page.locator(".text").inner_text()
+    for number in range(page.get_by_role("link", name="what differs").count()):
+        with page.expect_navigation():
+            page.get_by_role("link", name="what differs").nth(number).click()
+        marks = page.locator(".text del, .text ins")
+        if marks.count():
+            break
+        with page.expect_navigation():
+            page.get_by_role("link", name="Stop comparing").click()
+    assert marks.count()
+    whole = page.locator(".text").evaluate(
+        """box => [...box.childNodes]
+            .filter(each => each.nodeName != 'INS').map(each => each.textContent).join('')"""
+    )
+    assert whole.split() == text.split()
+
+
+def test_filters(site: str, page: Page) -> None:
+    page.goto(site)
+    source = page.get_by_label("Source").locator("option").nth(1).inner_text()
+    page.get_by_label("Source").select_option(source)
+    with page.expect_navigation():
+        page.get_by_role("button", name="Search").click()
+    assert set(page.locator(".row .source").all_inner_texts()) == {source}
+    found = get(f"{site}/api/list", source=source)
+    assert found["total_articles"] == sum(article.get("source") == source for article in [*ARTICLES, *ODD])
+    page.get_by_label("From").fill("2030-01-01")
+    page.get_by_label("Source").select_option("all")
+    page.get_by_label("Words").fill("ferry islands")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    assert page.locator(".row").count() == 1
+    page.get_by_label("Words").fill("zzz")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    assert page.get_by_text("No article matches.").is_visible()
+
+
+def test_the_keyboard_suffices(site: str, page: Page) -> None:
+    page.goto(site)
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.closest('.row') !== null")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/article?*")
+
+
+def test_odd_articles_are_shown_as_they_are(site: str, page: Page) -> None:
+    page.goto(f"{site}/?q=ferry+outer+islands")
+    with page.expect_navigation():
+        page.locator(".row h2 a").first.click()
+    assert SCRIPT in page.locator("h1").inner_text()
+    assert "<b>bold</b>" in page.locator(".text").inner_text()
+    assert "&amp;" in page.locator(".text").inner_text()
+    assert page.title() != "caught"
+    # An address that is a script is no link.
+    assert page.locator("a[href^=javascript]").count() == 0
+    page.goto(f"{site}/article?id=bare")
+    assert page.locator("h1").inner_text() == "bare"
+    assert page.get_by_text("No similar articles").is_visible()
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "message"),
+    [
+        ("/article?id=none", 404, "there is no article"),
+        ("/article", 400, "Field required"),
+        ("/?sort=random", 400, "Input should be"),
+        ("/?after=nonsense", 400, "that cursor is none"),
+        ("/?page=9999", 400, "numbered pages end"),
+        ("/?since=yesterday", 400, "is no time"),
+        ("/nowhere", 404, "no such page"),
+        ("/?unknown=1", 400, "Extra inputs"),
+    ],
+)
+def test_what_is_refused(site: str, path: str, status: int, message: str) -> None:
+    for prefix in ("", "/api"):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(site + prefix + (path.replace("/?", "/list?") if prefix else path))
+        body = refused.value.read().decode()
+        assert refused.value.code == status
+        assert message in body
+        assert body.startswith('{"error"' if prefix else "<!DOCTYPE html>")
+
+
+def test_json_is_what_the_reader_answers(site: str, es: Elasticsearch) -> None:
+    reader = Reader(es, forest="test-pages-forest")
+    page = reader.list("test-pages", sort="similar-desc", size=3)
+    found = get(f"{site}/api/list", sort="similar-desc", size=3)
+    assert found == page.model_dump(mode="json")
+    again = get(f"{site}/api/list", sort="similar-desc", size=3, after=found["next"])
+    assert again == reader.list("test-pages", sort="similar-desc", size=3, after=page.next).model_dump(
+        mode="json"
+    )
+    largest = page.rows[0].id
+    for name in ("similar", "sources"):
+        expected = getattr(reader, name)("test-pages", largest).model_dump(mode="json")
+        assert get(f"{site}/api/{name}", id=largest) == expected
+    article = get(f"{site}/api/article", id=largest)
+    assert article == reader.article("test-pages", largest).model_dump(mode="json")
+    spread = get(f"{site}/api/spread", id=largest)
+    assert sum(each["articles"] for each in spread["moments"]) == page.rows[0].similar + 1
+    request = urllib.request.Request(
+        f"{site}/api/similar",
+        data=json.dumps({"text": article["text"]}).encode(),
+        headers={"Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(request) as answer:
+        assert json.load(answer)["root"] == article["root"]
+
+
+def test_openapi_describes_it(site: str) -> None:
+    described = get(f"{site}/openapi.json")
+    paths = described["paths"]
+    assert set(paths) == {f"/api/{name}" for name in ("list", "article", "similar", "sources", "spread")}
+    assert all(parameter["description"] for parameter in paths["/api/list"]["get"]["parameters"])

@@ -1,0 +1,95 @@
+"""What the pages compute: differences between two texts, and the drawing of a story."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from esdedup.results import Moment, Spread
+from esdedup.web.differences import Piece, differences
+from esdedup.web.pages import _address, _language, _link, _moment, _source
+from esdedup.web.timeline import HEIGHT, WIDTH, timeline
+
+texts = st.text(st.sampled_from("ab 你好,\n"), max_size=40)
+
+
+@given(texts, texts)
+def test_differences_hold_both_texts(before: str, after: str) -> None:
+    pieces = differences(before, after)
+    assert "".join(each.text for each in pieces if each.kind != "added") == before
+    assert "".join(each.text for each in pieces if each.kind != "removed") == after
+    assert all(each.text for each in pieces)
+    assert (before == after) is all(each.kind == "same" for each in pieces)
+
+
+def test_a_changed_phrase_reads_as_one() -> None:
+    assert differences("it was the old red boat", "it was my new boat") == [
+        Piece(kind="same", text="it was "),
+        Piece(kind="removed", text="the old red"),
+        Piece(kind="added", text="my new"),
+        Piece(kind="same", text=" boat"),
+    ]
+    assert differences("三月五日", "三月六日")[1:3] == [
+        Piece(kind="removed", text="五"),
+        Piece(kind="added", text="六"),
+    ]
+
+
+def spread(*articles: int, interval_ms: int = 3_600_000) -> Spread:
+    start = datetime(2026, 11, 21, tzinfo=UTC)
+    return Spread(
+        interval_ms=interval_ms,
+        moments=[
+            Moment(
+                start=(start + at * timedelta(milliseconds=interval_ms)).isoformat(),
+                articles=count,
+                sources=None,
+            )
+            for at, count in enumerate(articles)
+        ],
+    )
+
+
+@given(st.lists(st.integers(0, 1_000), min_size=2, max_size=48))
+def test_bars_stand_within_the_drawing(articles: list[int]) -> None:
+    drawn = timeline(spread(*articles))
+    assert drawn is not None
+    assert len(drawn.bars) == sum(map(bool, articles))
+    for bar in drawn.bars:
+        assert bar.x >= 0
+        assert bar.x + bar.width <= WIDTH + 0.1
+        assert bar.y + bar.height == pytest.approx(HEIGHT, abs=0.02)
+        assert bar.height >= 2.9
+
+
+def test_a_story_in_words() -> None:
+    drawn = timeline(spread(1, 0, 5))
+    assert drawn is not None
+    assert drawn.summary == (
+        "6 articles between 2026-11-21 00:00 and 2026-11-21 03:00; "
+        "most of them, 5, in the hour from 2026-11-21 02:00"
+    )
+    assert drawn.bars[0].label == "1 article from 2026-11-21 00:00"
+    assert timeline(spread(7)) is None
+    assert timeline(spread()) is None
+
+
+def test_what_templates_show() -> None:
+    assert _link("https://a.example/x") == "https://a.example/x"
+    for bad in (
+        None,
+        "",
+        "javascript:alert(1)",
+        " javascript:x",
+        "//a.example",
+        "data:text/html,x",
+        "http://[",
+    ):
+        assert _link(bad) is None
+    assert _address("/", q="a b&c", page=None, after="") == "/?q=a+b%26c"
+    assert _address("/", q="") == "/"
+    assert (_language("三月五日"), _language("In March"), _language(None)) == ("zh", "en", "en")
+    assert (_source(["A", None, "B"]), _source(None)) == ("A, B", "no source")
+    assert _moment("2026-11-21T08:00:00+02:00") == "2026-11-21 06:00"
+    assert (_moment(None), _moment("some day")) == ("", "some day")

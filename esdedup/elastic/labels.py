@@ -17,7 +17,7 @@ from esdedup.fields import Fields
 from esdedup.forest.model import NO_TIME, State
 
 # An article may have been written or deleted since it was read.
-_EXPECTED_STATUS = frozenset({200, 404, 409})
+_EXPECTED_STATUS = frozenset({200, 201, 404, 409})
 LONE = "~"
 """How the root of an article without a fingerprint begins."""
 
@@ -116,17 +116,65 @@ class Labels:
         Returns:
             How many were written.
         """
-        if not roots:
-            return 0
+        # An article that lies where its root says moves with it.
+        moving = [(label, root) for label, root in roots if label.routing == label.root]
+        staying = [(label, root) for label, root in roots if label.routing != label.root]
+        if not staying:
+            return self._move(moving)
         operations: list[dict[str, Any]] = []
-        for label, root in roots:
+        for label, root in staying:
             routing = {} if label.routing is None else {"routing": label.routing}
             operations += (
                 {"update": {"_index": label.index, "_id": label.id, **routing, **label.version}},
                 {"doc": {self._fields.dedup: {"root": root}}},
             )
+        return self._bulk(operations) + self._move(moving)
+
+    def _move(self, roots: Sequence[tuple[Label, str]]) -> int:
+        """Give articles another root where they are routed by it: written there first, then deleted here.
+
+        If it is interrupted in between, an article is there twice until it is done again.
+        """
+        if not roots:
+            return 0
+        wanted = [{"_index": label.index, "_id": label.id, "routing": label.routing} for label, _ in roots]
         with translated(f"relabel articles in {self._names}"):
-            results = [each["update"] for each in self._client.bulk(operations=operations)["items"]]
+            found = self._client.mget(docs=wanted)["docs"]
+        written: list[dict[str, Any]] = []
+        deleted: list[dict[str, Any]] = []
+        for (label, root), document in zip(roots, found, strict=True):
+            if document.get("found") and document["_seq_no"] == label.version["if_seq_no"]:
+                source = document["_source"]
+                dedup = source[self._fields.dedup] | {"root": root}
+                written += (
+                    {"index": {"_index": label.index, "_id": label.id, "routing": root}},
+                    source | {self._fields.dedup: dedup},
+                )
+                deleted.append(
+                    {
+                        "delete": {
+                            "_index": label.index,
+                            "_id": label.id,
+                            "routing": label.routing,
+                            **label.version,
+                        }
+                    }
+                )
+        if not deleted:
+            return 0
+        self._bulk(written)
+        return self._bulk(deleted)
+
+    def _bulk(self, operations: Sequence[dict[str, Any]]) -> int:
+        """Send operations, all of which may be sent again; return how many did something.
+
+        Raises:
+            PartlyRefused: The server was too busy for some.
+            ServerError: It refused one.
+        """
+        with translated(f"relabel articles in {self._names}"):
+            items = self._client.bulk(operations=operations)["items"]
+        results = [result for item in items for result in item.values()]
         if any(each["status"] in UNAVAILABLE_STATUS for each in results):
             raise PartlyRefused(f"cannot relabel articles in {self._names}: the server is too busy")
         refused = [each for each in results if each["status"] not in _EXPECTED_STATUS]
@@ -135,7 +183,7 @@ class Labels:
                 f"cannot relabel the article {refused[0]['_id']} in {refused[0]['_index']!r}: "
                 f"{refused[0]['error'].get('reason', refused[0]['error'])}"
             )
-        return sum(each["status"] == 200 for each in results)
+        return sum(each["status"] in {200, 201} for each in results)
 
     def refresh(self) -> None:
         """Make visible what was written."""

@@ -253,3 +253,54 @@ def test_order_by_count_where_no_shard_knows_all(
     deep = reader.list(index, sort="similar-desc", page=18, size=50)
     if deep.order_exact:
         assert [row.root for row in deep.rows] == expected[850:900]
+
+
+def test_a_cluster_larger_than_any_page(
+    es: Elasticsearch, read: Read, index_name: Callable[[str], str]
+) -> None:
+    """It lies in the way of every order by time, beyond the depth at which the engine ends."""
+    index, size = index_name("large"), 12_000
+    Dedup(es).setup(index)
+    # A few single articles, then the cluster, then single ones again; the cluster has one earlier article.
+    roots = ["early", "large", *(["large"] * size), *(f"late{number}" for number in range(30))]
+    helpers.bulk(
+        es,
+        (
+            {
+                "_index": index,
+                "_id": f"a{seq}",
+                "_source": {
+                    "published_at": 1_790_000_000_000 + seq * 1_000,
+                    "source": f"S{seq % 7}",
+                    "dedup": {"root": root, "seq": seq},
+                },
+            }
+            for seq, root in enumerate(roots)
+        ),
+        refresh=True,
+        chunk_size=5_000,
+    )
+    for sort, expected in [
+        ("newest", [*(f"late{number}" for number in range(29, -1, -1)), "large", "early"]),
+        ("oldest", ["early", "large", *(f"late{number}" for number in range(30))]),
+    ]:
+        pages = all_pages(read, index, size=5, by_number=False, sort=sort)
+        assert [row.root for page in pages for row in page.rows] == expected
+        large = next(row for page in pages for row in page.rows if row.root == "large")
+        assert (large.similar, large.sources) == (size, 7)
+    found: list[str] = []
+    after = None
+    for _ in range(size):
+        page = read("similar", index, "a5000", size=1_000, after=after)
+        found += [article.id for article in page.articles]
+        after = page.next
+        if after is None:
+            break
+    assert found == [f"a{seq}" for seq in range(size + 1, 0, -1) if seq != 5_000]
+    with pytest.raises(SettingError, match="numbered pages end"):
+        read("similar", index, "a5000", page=11, size=1_000)
+    # Without dedup every article is a row, and the cursor goes on.
+    assert (
+        sum(len(page.rows) for page in all_pages(read, index, size=1_000, by_number=False, dedup=False))
+        == size + 32
+    )

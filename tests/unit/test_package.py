@@ -1,19 +1,12 @@
 """The package as others see it: its names, its errors, its JSON files."""
 
-import json
 import pickle
 import types
-from pathlib import Path
-
-import pytest
 
 import esdedup
-from esdedup import errors, queries
+from esdedup import errors
 from esdedup.fields import Fields
-from esdedup.reading import list_bodies, member_bodies
 from esdedup.templates import article_index, dedup_properties, forest_index
-
-ROOT = Path(__file__).parents[2]
 
 
 def test_all_names_what_there_is() -> None:
@@ -44,29 +37,3 @@ def test_mappings() -> None:
     assert root == {"type": "keyword", "eager_global_ordinals": True}
     assert "near" in article_index(Fields(dedup="near"))["mappings"]["properties"]
     assert forest_index(meta={"format": 1})["mappings"]["_meta"] == {"esdedup": {"format": 1}}
-
-
-@pytest.mark.parametrize(
-    ("name", "body"),
-    [
-        ("list-newest", list_bodies.first_of_each_root(None, by="newest", first=0, size=20, fields=Fields())),
-        (
-            "list-most-similar",
-            list_bodies.roots_by_count(
-                queries.within(None, Fields()), descending=True, size=20, fields=Fields()
-            ),
-        ),
-        (
-            "similar",
-            member_bodies.members(
-                member_bodies.others("ROOT", without=("INDEX", "ID"), fields=Fields()),
-                first=0,
-                after=None,
-                size=20,
-                fields=Fields(),
-            ),
-        ),
-    ],
-)
-def test_the_requests_in_mappings_are_those_that_are_sent(name: str, body: dict[str, object]) -> None:
-    assert json.loads((ROOT / "mappings" / f"{name}.json").read_text()) == body

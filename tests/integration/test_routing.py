@@ -1,0 +1,58 @@
+"""An index whose articles lie where their roots say."""
+
+import collections
+
+import pytest
+from elasticsearch import Elasticsearch, helpers
+
+from esdedup import Dedup, IndexNotReady, Reader, SettingError, Upkeep
+from esdedup.elastic.labels import Labels
+from esdedup.fields import Fields
+from tests.forests import ARTICLES, Names, feed, kinds
+
+
+@pytest.fixture
+def routed(es: Elasticsearch, index_name: Names) -> tuple[str, str]:
+    index, forest = index_name("routed"), index_name("forest")
+    with Dedup(es, forest=forest) as dedup:
+        assert dedup.setup(index, shards=5, route_by_root=True)
+        assert not dedup.setup(index, route_by_root=True)
+        feed(es, dedup, index, ARTICLES)
+    return index, forest
+
+
+def test_each_cluster_lies_on_one_shard(es: Elasticsearch, routed: tuple[str, str]) -> None:
+    index, forest = routed
+    hits = list(helpers.scan(es, index=index, _source=["dedup.root"]))
+    assert len(hits) == len(ARTICLES)
+    assert all(hit["_routing"] == hit["_source"]["dedup"]["root"] for hit in hits)
+    page = Reader(es).list(index, sort="similar-desc", size=5)
+    assert page.order_exact
+    sizes = collections.Counter(hit["_routing"] for hit in hits)
+    assert [row.similar + 1 for row in page.rows] == [count for _, count in sizes.most_common(5)]
+    assert not kinds(Upkeep(es, forest=forest), index)
+
+
+def test_an_article_with_another_root_moves(es: Elasticsearch, routed: tuple[str, str]) -> None:
+    index, _ = routed
+    labels = Labels(es, indices=[index], fields=Fields())
+    page = [label for labels_of_page in labels.pages() for label in labels_of_page]
+    label, other = page[0], next(each for each in page if each.root != page[0].root)
+    assert labels.relabel([(label, other.root)]) == 1
+    # The same again finds nothing to do: it is not where it was any more.
+    assert labels.relabel([(label, other.root)]) == 0
+    es.indices.refresh(index=index)
+    assert es.count(index=index)["count"] == len(ARTICLES)
+    (hit,) = es.search(index=index, query={"ids": {"values": [label.id]}})["hits"]["hits"]
+    assert hit["_routing"] == hit["_source"]["dedup"]["root"] == other.root
+    assert hit["_source"]["text"]
+
+
+def test_what_is_refused(es: Elasticsearch, index_name: Names) -> None:
+    index = index_name("plain")
+    dedup = Dedup(es)
+    with pytest.raises(SettingError, match="may have 1 to"):
+        dedup.setup(index, shards=0)
+    dedup.setup(index)
+    with pytest.raises(IndexNotReady, match="is there already"):
+        dedup.setup(index, route_by_root=True)

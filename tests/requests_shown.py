@@ -1,0 +1,47 @@
+"""The bare requests that `docs/queries.md` and `mappings/` show, as the product builds them."""
+
+from esdedup.fields import Fields
+from esdedup.queries import Query, within
+from esdedup.reading import list_bodies, member_bodies
+
+FIELDS = Fields()
+QUERY: Query = {"match": {"title": "ferry"}}
+ROOTS = ["ROOT-1", "ROOT-2"]
+PLACE = [1789935360000, 331, "news"]
+_OTHERS = member_bodies.others("ROOT-1", without=("news", "ID"), fields=FIELDS)
+
+IN_DOCS: dict[str, Query] = {
+    "articles": list_bodies.articles(QUERY, by="newest", size=42, fields=FIELDS),
+    "articles-after": list_bodies.articles(
+        QUERY, by="newest", size=42, fields=FIELDS, after=PLACE, without=["ROOT-2"]
+    ),
+    "firsts": list_bodies.heads(ROOTS, query=QUERY, by="newest", fields=FIELDS),
+    "counts": list_bodies.count_clusters(ROOTS, query=QUERY, source_field="source", fields=FIELDS),
+    "totals": list_bodies.totals(QUERY, fields=FIELDS),
+    "rows": list_bodies.count_rows(QUERY, fields=FIELDS),
+    "relevance": list_bodies.first_of_each_root(QUERY, by="relevance", first=0, size=21, fields=FIELDS),
+    "by-count": list_bodies.roots_by_count(within(None, FIELDS), descending=True, size=21, fields=FIELDS),
+    "by-count-of-matches": list_bodies.roots_by_count(
+        within(QUERY, FIELDS), descending=True, size=21, fields=FIELDS
+    ),
+    "one": member_bodies.one_article("ID", fields=FIELDS),
+    "similar": member_bodies.members(_OTHERS, first=0, after=None, size=20, fields=FIELDS),
+    "sources": member_bodies.sources(_OTHERS, source_field="source", size=20, fields=FIELDS),
+    "spread": member_bodies.spread(
+        "ROOT-1", interval_ms=3_600_000, offset_ms=0, source_field="source", fields=FIELDS
+    ),
+}
+
+IN_MAPPINGS: dict[str, Query] = {
+    "list-newest": list_bodies.first_of_each_root(None, by="newest", first=0, size=20, fields=FIELDS),
+    "list-most-similar": list_bodies.roots_by_count(
+        within(None, FIELDS), descending=True, size=20, fields=FIELDS
+    ),
+    "similar": member_bodies.members(
+        member_bodies.others("ROOT", without=("INDEX", "ID"), fields=FIELDS),
+        first=0,
+        after=None,
+        size=20,
+        fields=FIELDS,
+    ),
+}

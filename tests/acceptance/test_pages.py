@@ -18,6 +18,7 @@ import pytest
 from elasticsearch import Elasticsearch, helpers
 from playwright.sync_api import Browser, Page, sync_playwright
 
+import esdedup
 from esdedup import Dedup, Reader
 from tests.forests import ARTICLES
 
@@ -276,3 +277,7 @@ def test_openapi_describes_it(site: str) -> None:
     paths = described["paths"]
     assert set(paths) == {f"/api/{name}" for name in ("list", "article", "similar", "sources", "spread")}
     assert all(parameter["description"] for parameter in paths["/api/list"]["get"]["parameters"])
+    # Its examples are such answers.
+    for model in (esdedup.Page, esdedup.SimilarPage, esdedup.SourcesPage):
+        (example,) = described["components"]["schemas"][model.__name__]["examples"]
+        assert model.model_validate(example)

@@ -18,7 +18,7 @@ Names = Callable[[str], str]
 DAY_MS = 86_400_000
 ARTICLES = [
     {"_id": article["id"], **{name: value for name, value in article.items() if name != "id"}}
-    for article in sample.articles()
+    for article in sample.articles(300)
 ]
 
 

@@ -106,7 +106,7 @@ def _say_how_to_go_on(url: str, data: Path) -> None:
         f"""
 Elasticsearch goes on running at {url}. Go on with:
   .venv/bin/esdedup list --index {_INDEX} --sort newest --size 20{server}
-  .venv/bin/esdedup list --index {_INDEX} --query 'harbour school'{server}
+  .venv/bin/esdedup list --index {_INDEX} --query 'electric ferries'{server}
   .venv/bin/esdedup similar --index {_INDEX} --id ID{server}
   make demo INPUT=FILE.jsonl     your own articles, with id, text, title, published_at, source, url
   .venv/bin/esdedup node stop --data {data}"""

@@ -21,7 +21,7 @@ TEXT = "The quick brown fox jumps over the lazy dog near the river"
 DAY_MS = 86_400_000
 ARTICLES = [
     {"_id": article["id"], **{name: value for name, value in article.items() if name != "id"}}
-    for article in sample.articles()
+    for article in sample.articles(300)
 ]
 
 

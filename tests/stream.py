@@ -1,7 +1,7 @@
 """A stream of articles in which everything happens: new clusters, joining, conflicts, repetitions."""
 
-import itertools
 import random
+import re
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Any
@@ -17,13 +17,14 @@ from esdedup.profile import CLASSIC, Profile
 _LIGHT = ("also", "then", "there", "very", "just", "now")
 _STORIES = 3
 _WORDS = 30
+_SAMPLES = 300
 
 
 def articles(count: int, *, seed: int = 3) -> Iterator[dict[str, Any]]:
     """Yield stories again and again, with some of six light words: most are a few bits apart in `classic`."""
     chance = random.Random(seed)
-    english = " ".join(each["text"] for each in sample.articles() if each["lang"] == "en")
-    words = sorted({word.strip(".,").lower() for word in english.split() if len(word) > 6})
+    text = " ".join(each["text"] for each in sample.articles(_SAMPLES))
+    words = sorted(set(re.findall(r"\b[a-z]{7,}\b", text)))
     stories: list[list[str]] = []
     for number in range(count):
         if not stories or chance.random() < 1 / 100:
@@ -35,7 +36,11 @@ def articles(count: int, *, seed: int = 3) -> Iterator[dict[str, Any]]:
 
 def articles_for(profile: Profile, count: int) -> Iterator[dict[str, Any]]:
     """Yield articles many of which are near others for that profile."""
-    return articles(count) if profile == CLASSIC else itertools.islice(sample.articles(), count)
+    if profile == CLASSIC:
+        return articles(count)
+    # Story by story, so that the first few are near others already.
+    told = sorted(sample.samples(_SAMPLES), key=lambda each: each.story)
+    return (each.article for each in told[:count])
 
 
 def expected(

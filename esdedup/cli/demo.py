@@ -119,7 +119,7 @@ Look at it in a browser: {pages}
 
 Elasticsearch goes on running at {url}, and the pages with it. Go on with:
   .venv/bin/esdedup list --index {_INDEX} --sort newest --size 20{server}
-  .venv/bin/esdedup list --index {_INDEX} --query 'harbour school'{server}
+  .venv/bin/esdedup list --index {_INDEX} --query 'electric ferries'{server}
   .venv/bin/esdedup similar --index {_INDEX} --id ID{server}
   make demo INPUT=FILE.jsonl     your own articles, with id, text, title, published_at, source, url
   .venv/bin/esdedup node stop --data {data}"""

@@ -1,99 +1,106 @@
-"""A small corpus of our own for trying out: invented stories, reprinted by invented media with edits."""
+"""A small corpus of our own for trying out: invented news, printed again and again by invented media.
 
-import json
+Every story is told from a grammar (`stories`), edited by those who reprint it (`reprints`), and spread
+over outlets and weeks (`spread`). All facts, people, companies, places and media are invented.
+"""
+
+import dataclasses
+import itertools
 import random
+import re
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
-from importlib import resources
+from datetime import UTC, datetime
 from typing import Any
 
-_OUTLETS = {
-    "zh": [
-        "云陵晚报",
-        "江城日报",
-        "海津在线",
-        "都市观察网",
-        "南方快讯",
-        "新岸新闻",
-        "北郊时报",
-        "每日要览",
-        "山河网",
-        "晨光社区",
-    ],
-    "en": [
-        "The Callan Courier",
-        "Norland Times",
-        "Westhaven Post",
-        "Daily Ledger",
-        "Coastline News",
-        "The Marlow Echo",
-        "Inland Herald",
-        "Morning Wire",
-        "Parish & County",
-        "Metro Brief",
-    ],
-}
-_AGENCY = {"zh": "本报讯（记者 林一）", "en": "(Morning Wire) - "}
-_FOOTER = {
-    "zh": ["责任编辑：周五", "更多内容请关注我们的客户端。", "本文系转载，不代表本站立场。"],
-    "en": [
-        "Reporting by our own staff.",
-        "Read more in our weekend edition.",
-        "Republished with permission.",
-    ],
-}
-_TITLE_TAIL = {
-    "zh": ["（图）", "，最新消息", " 你怎么看"],
-    "en": [" - in brief", ", report says", " (update)"],
-}
-_REPRINTS = (0, 0, 1, 2, 3, 5, 8, 12, 18, 25, 34, 45)
+from esdedup.sample import spread
+from esdedup.sample.reprints import Newsroom
+from esdedup.sample.stories import LANGUAGES, Plot, Story, bulletins, plots, tell
+
+END = datetime(2026, 10, 6, 6, 0, tzinfo=UTC)
+"""When the corpus ends unless something else is said: the demo shows the same whenever it runs."""
+
+COUNT = 3_000
+_MOST_SLUG_WORDS = 8
 
 
-def articles(*, seed: int = 2026) -> Iterator[dict[str, Any]]:
-    """Yield some three hundred articles in the order of their publication; the same for the same seed."""
+@dataclasses.dataclass(frozen=True)
+class Sample:
+    """An article, and the story that it tells: what a perfect clustering would find."""
+
+    story: int
+    article: dict[str, Any]
+
+
+def articles(count: int = COUNT, *, seed: int = 2026, end: datetime = END) -> Iterator[dict[str, Any]]:
+    """Yield articles of the five weeks before `end` in the order of their publication.
+
+    The same for the same arguments. Half of them are in Chinese, half in English.
+    """
+    for sample in samples(count, seed=seed, end=end):
+        yield sample.article
+
+
+def samples(count: int = COUNT, *, seed: int = 2026, end: datetime = END) -> list[Sample]:
+    """Return what `articles` yields, with the truth about it."""
     chance = random.Random(seed)  # noqa: S311 - no secret
-    stories = json.loads((resources.files("esdedup.sample") / "stories.json").read_text("utf-8"))
-    first = datetime(2026, 9, 1, 6, 0, tzinfo=UTC)
-    written = []
-    for number, story in enumerate(stories):
-        outlets = _OUTLETS[story["lang"]]
-        appeared = first + timedelta(minutes=chance.randrange(20 * 24 * 60))
-        for copy in range(1 + chance.choice(_REPRINTS)):
-            moment = appeared + timedelta(minutes=int(chance.expovariate(1 / 600)) if copy else 0)
-            source = (
-                outlets[(number + copy) % len(outlets)] if copy < len(outlets) else chance.choice(outlets)
-            )
-            written.append(
-                _article(story, f"sample-{number + 1:02d}-{copy + 1:02d}", moment, source, copy, chance)
-            )
-    yield from sorted(written, key=lambda article: (article["published_at"], article["id"]))
+    printed = sorted(_printed(count, end.astimezone(UTC), chance), key=lambda each: each[1]["published_at"])
+    return [
+        Sample(story, {"id": f"sample-{number:04d}", **article})
+        for number, (story, article) in enumerate(printed, 1)
+    ]
+
+
+_Printed = tuple[int, dict[str, Any]]
+
+
+def _printed(count: int, end: datetime, chance: random.Random) -> list[_Printed]:
+    """Return the articles in the order of their stories, without ids."""
+    press, numbers = spread.outlets(), itertools.count(1)
+    found: dict[str, list[_Printed]] = {language: [] for language in LANGUAGES}
+    for language, kinds in bulletins().items():
+        for plot in kinds:
+            for when in spread.bulletin_moments(plot, count, end, chance):
+                story = tell(next(numbers), plot, when=when, chance=chance)
+                found[language] += _copies(story, spread.bulletin_size(chance), press[language], end, chance)
+    dealt = {language: _dealt(each, chance) for language, each in plots().items()}
+    for size in spread.sizes(count, chance):
+        if sum(map(len, found.values())) >= count:
+            break
+        language = min(LANGUAGES, key=lambda each: len(found[each]))
+        when = spread.beginning(end, chance)
+        story = tell(next(numbers), next(dealt[language]), when=when, chance=chance)
+        found[language] += _copies(story, size, press[language], end, chance)
+    return list(itertools.chain.from_iterable(found.values()))[:count]
+
+
+def _dealt(found: list[Plot], chance: random.Random) -> Iterator[Plot]:
+    """Yield every plot as often as the others, without end."""
+    while True:
+        yield from chance.sample(found, len(found))
+
+
+def _copies(
+    story: Story, size: int, press: list[spread.Outlet], end: datetime, chance: random.Random
+) -> Iterator[_Printed]:
+    origin, *others = spread.papers(size, press, chance)
+    first, *later = spread.moments(size, story.when, end, chance)
+    newsroom = Newsroom(story, origin, chance)
+    yield story.number, _article(newsroom.first(), origin, first, chance)
+    for outlet, moment in zip(others, later, strict=True):
+        yield story.number, _article(newsroom.again(outlet), outlet, moment, chance)
 
 
 def _article(
-    story: dict[str, Any], article_id: str, moment: datetime, source: str, copy: int, chance: random.Random
+    printed: tuple[str, str], outlet: spread.Outlet, moment: datetime, chance: random.Random
 ) -> dict[str, Any]:
-    lang = story["lang"]
-    sentences: list[str] = list(story["text"])
-    title = story["title"]
-    if copy:
-        longest = max(sentences, key=len)
-        if chance.random() < 0.3 and sentences[-1] != longest:
-            sentences.pop()
-        if chance.random() < 0.2 and sentences[0] != longest:
-            sentences.pop(0)
-        if chance.random() < 0.3:
-            sentences.append(chance.choice(_FOOTER[lang]))
-        if chance.random() < 0.3:
-            title += chance.choice(_TITLE_TAIL[lang])
-    text = ("" if lang == "zh" else " ").join(sentences)
-    if chance.random() < 0.4:
-        text = _AGENCY[lang] + text
+    title, text = printed
+    # In Chinese there are none.
+    words = re.findall("[a-z]+", title.lower())[:_MOST_SLUG_WORDS]
+    path = "-".join([*words, str(chance.randrange(10**6, 10**7))])
     return {
-        "id": article_id,
         "title": title,
         "text": text,
-        "lang": lang,
+        "source": outlet.name,
         "published_at": moment.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "source": source,
-        "url": f"https://media.example/{article_id}",
+        "url": f"https://{outlet.domain}/{moment:%Y/%m/%d}/{path}",
     }

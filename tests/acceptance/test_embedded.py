@@ -16,7 +16,7 @@ def test_the_demo(run: Run, tmp_path: Path) -> None:
     try:
         assert sampled.code == 0
         assert "starting an embedded Elasticsearch" in sampled.err
-        assert "331 articles read, 331 indexed, 0 failed" in sampled.err
+        assert "3,000 articles read, 3,000 indexed, 0 failed" in sampled.err
         assert "by similar-desc" in sampled.out
         assert "similar articles under root" in sampled.out
         assert "Go on with" in sampled.out
@@ -38,7 +38,7 @@ def test_elasticsearch_8(run: Run, tmp_path: Path) -> None:
     try:
         url = started.json["url"]
         assert started.json["version"].startswith("8.19.")
-        articles = list(sample.articles())
+        articles = list(sample.articles(300))
         assert run("setup", "news", url=url).code == 0
         summary = run("index", "-", "--index", "news", "--json", stdin=lines(*articles), url=url).json
         assert summary["indexed"] == len(articles)

@@ -14,7 +14,7 @@ from esdedup import CLASSIC, PROFILES, VERIFIED, Dedup, Profile, sample
 from tests.acceptance.conftest import Run
 
 Names = Callable[[str], str]
-SAMPLE = [article["text"] for article in sample.articles()]
+SAMPLE = [article["text"] for article in sample.articles(20)]
 SENTENCES = [
     " ".join("".join(draw.choices("abcdefghij", k=6)) for _ in range(12 + number % 3)) + "."
     for draw in [Random(7)]

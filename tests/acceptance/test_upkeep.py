@@ -23,7 +23,7 @@ def roots(es: Elasticsearch, index: str) -> dict[str, str]:
 def fed(run: Run, elasticsearch_url: str, index_name: Names) -> tuple[str, str]:
     """An index of the sample's articles and its forest, by their own times, kept for two days."""
     index, forest = index_name("news"), index_name("forest")
-    lines = "".join(json.dumps(article) + "\n" for article in sample.articles()).encode()
+    lines = "".join(json.dumps(article) + "\n" for article in sample.articles(300)).encode()
     run("setup", index, url=elasticsearch_url)
     options = ["--index", index, "--forest", forest, "--backfill", "--retention-days", 2]
     assert run("index", "-", *options, stdin=lines, url=elasticsearch_url).code == 0

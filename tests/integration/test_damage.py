@@ -161,8 +161,8 @@ def test_what_was_mended_once_is_looked_at_again(es: Elasticsearch, fed: tuple[s
 def test_labels_that_make_no_sense_stop_nothing(es: Elasticsearch, fed: tuple[str, str]) -> None:
     index, forest = fed
     for article, change in (
-        (ARTICLES[0], {"fingerprint": "no hex"}),
-        (ARTICLES[1], {"root": "what is this"}),
+        (ARTICLES[-1], {"fingerprint": "no hex"}),
+        (ARTICLES[-2], {"root": "what is this"}),
     ):
         es.update(index=index, id=article["_id"], doc={"dedup": change}, refresh=True)
     leaf_gone(es, index, forest, nodes(es, forest))

@@ -12,9 +12,11 @@ from esdedup import ArticleRejected, Dedup, ServerUnavailable, SettingError, sam
 from esdedup.elastic.client import connect
 from tests.forests import TEXT, Names
 
+ARTICLES = list(sample.articles(300))
+
 
 def actions(index: str) -> Iterator[dict[str, Any]]:
-    for article in sample.articles():
+    for article in ARTICLES:
         source = dict(article)
         yield {"_index": index, "_id": source.pop("id"), "_source": source}
 
@@ -27,15 +29,16 @@ def roots(es: Elasticsearch, index: str) -> dict[str, str]:
 
 def test_the_lines_of_the_readme(es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("news"), index_name("forest")
+    ((title, _),) = Counter(article["title"] for article in ARTICLES).most_common(1)
     with Dedup(es, forest=forest) as dedup:
         assert dedup.setup(index)
         indexed, _ = helpers.bulk(es, dedup.enrich(actions(index)))
         es.indices.refresh(index=index)
-        page = dedup.list(index, query={"match": {"title": "piano"}}, sort="newest", size=20)
+        page = dedup.list(index, query={"match_phrase": {"title": title}}, sort="newest", size=20)
         similar = dedup.similar(index, page.rows[0].id)
-    assert indexed == len(list(sample.articles()))
+    assert indexed == len(ARTICLES)
     assert page.rows[0].similar == similar.total > 0
-    assert len(set(roots(es, index).values())) < 40
+    assert len(set(roots(es, index).values())) < 100
 
 
 def test_indexed_again_nothing_changes(es: Elasticsearch, index_name: Names) -> None:

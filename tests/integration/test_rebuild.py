@@ -38,7 +38,7 @@ def test_rebuilt_in_the_middle_of_a_stream_it_goes_on_as_if_nothing_had_been(
         es.indices.delete(index=forest)
         Upkeep(es, forest=forest).rebuild([index])
     found = stream.indexed(es, index), stream.nodes(es, forest)
-    assert found == stream.expected(sample.articles(), VERIFIED)
+    assert found == stream.expected(sample.articles(len(ARTICLES)), VERIFIED)
     assert list(Upkeep(es, forest=forest).verify([index])) == []
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from esdedup.ingest.articles import STANDARD_INPUT, Line, check_readable, read_lines, total_bytes
 
-from esdedup import ArticleRejected, SettingError, sample
+from esdedup import ArticleRejected, SettingError
 
 
 def read(path: Path) -> list[Line | ArticleRejected]:
@@ -106,13 +106,3 @@ def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
         check_readable([tmp_path])
     with pytest.raises(SettingError, match="once only"):
         check_readable([STANDARD_INPUT, STANDARD_INPUT])
-
-
-def test_the_sample_corpus_is_the_same_every_time() -> None:
-    articles = list(sample.articles())
-    assert articles == list(sample.articles())
-    assert len({article["id"] for article in articles}) == len(articles) > 200
-    assert {article["lang"] for article in articles} == {"zh", "en"}
-    assert [article["published_at"] for article in articles] == sorted(
-        article["published_at"] for article in articles
-    )

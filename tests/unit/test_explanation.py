@@ -14,7 +14,7 @@ from esdedup.forest.memory import MemoryStore
 from esdedup.profile import CLASSIC, KEYWORDS, PROFILES, VERIFIED, Profile
 from esdedup.sample import articles
 
-SAMPLE = [article["text"] for article in articles()]
+SAMPLE = [article["text"] for article in articles(300)]
 EXPLAINERS = {profile: Explainer(profile) for profile in PROFILES.values()}
 PIECES = (
     *("the ferry line has ordered four electric ships", "for the crossing that it has served", "12.5%"),

@@ -50,10 +50,11 @@ def test_golden_vectors(profile: str, text: str, fingerprint: str) -> None:
 
 
 def test_golden_vector_of_the_sample_corpus() -> None:
-    texts = [article["text"] for article in sample.articles()]
+    """As above, and with the grammar of the sample: who changes that alone writes new ones here."""
+    texts = [article["text"] for article in sample.articles(300)]
     sketched = Fingerprinter(VERIFIED).fingerprint(texts).signatures.tobytes()
-    assert mmh3.hash_bytes(sketched).hex() == "749370792c46921a7600b24d64aa31b0"
-    for profile, expected in (("classic", "4a1ce1ed491ae526"), ("keywords", "03208d6fb957ea6d")):
+    assert mmh3.hash_bytes(sketched).hex() == "bab70027a6e0d7efcea2ffd137d87c1e"
+    for profile, expected in (("classic", "ae26d91dad3e9fca"), ("keywords", "2a03da28af14af66")):
         bits = Fingerprinter(get_profile(profile)).fingerprint(texts).signatures
         assert (
             f"{np.bitwise_xor.reduce(bits * np.arange(1, len(bits) + 1, dtype=np.uint64)):016x}" == expected

@@ -1,0 +1,149 @@
+"""The facts of a story: its people, places, days and numbers, each drawn once."""
+
+import random
+import re
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from esdedup.sample.grammar import GAP, Fact, gaps
+
+
+class Range(NamedTuple):
+    """Numbers from `least` to `most`, inclusive."""
+
+    least: float
+    most: float
+    step: int
+    decimals: int
+
+
+Source = Range | list[str]
+"""What a fact is drawn from: numbers, or words.
+
+In the words ``@`` is somebody's name. After ``//`` stands what a text calls it later; somebody is called
+by their name anyway.
+"""
+
+_RANGE = re.compile(r"(\d+(?:\.\d+)?)-\d+(?:\.(\d+))?(?:/\d+)?")
+_SMALL = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
+_DIGITS = "0123456789"
+_WEEKDAYS = {
+    "en": ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"),
+    "zh": ("周一", "周二", "周三", "周四", "周五", "周六", "周日"),
+}
+_MONTHS = {
+    "en": (
+        *("January", "February", "March", "April", "May", "June"),
+        *("July", "August", "September", "October", "November", "December"),
+    ),
+    "zh": tuple(f"{month}月" for month in range(1, 13)),
+}
+_SEASONS = {"en": ("winter", "spring", "summer", "autumn"), "zh": ("冬", "春", "夏", "秋")}
+_FOLLOWING_DAYS = 3
+
+
+class Facts(dict[str, Fact]):
+    """What is so in one story: a fact is drawn when it is first asked for, and no word comes twice.
+
+    `town2` is another `town`, unless something is said of it.
+    """
+
+    def __init__(
+        self, sources: Iterable[Mapping[str, Source]], *, language: str, when: datetime, chance: random.Random
+    ) -> None:
+        super().__init__(_calendar(when, language))
+        self._sources = list(sources)
+        self._language = language
+        self._chance = chance
+        self._taken: set[str] = set()
+
+    def __missing__(self, name: str) -> Fact:
+        source = self._source(name)
+        if isinstance(source, Range):
+            self[name] = self._number(source)
+        else:
+            self[name] = self._words(self._pick(source))
+        return self[name]
+
+    def _source(self, name: str) -> Source:
+        for wanted in (name, name.rstrip(_DIGITS)):
+            for sources in self._sources:
+                if wanted in sources:
+                    return sources[wanted]
+        raise KeyError(name)
+
+    def _number(self, source: Range) -> Fact:
+        least, most, step, decimals = source
+        if decimals:
+            value = self._chance.uniform(least, most)
+            return Fact.plain(f"{value:{_thousands(self._language)}.{decimals}f}")
+        return number(self._chance.randrange(int(least), int(most) + 1, step), language=self._language)
+
+    def _words(self, words: str) -> Fact:
+        words = GAP.sub(lambda gap: self[gap[1]].in_title, words)
+        first, _, again = words.partition("//")
+        if "@" not in words:
+            return Fact(first, again or first, first)
+        given, family = self._pick(self._source("given")), self._pick(self._source("family"))
+        name, called = (f"{given} {family}", family) if self._language == "en" else (family + given,) * 2
+        return Fact(first.replace("@", name), called, called)
+
+    def _pick(self, source: Source) -> str:
+        assert isinstance(source, list)
+        left = [each for each in source if each not in self._taken]
+        picked = self._chance.choice(left or source)
+        self._taken.add(picked)
+        return picked
+
+
+def number(value: int, *, language: str) -> Fact:
+    """Return a whole number as newspapers write it."""
+    if language == "en" and value < len(_SMALL):
+        return Fact.plain(_SMALL[value], value)
+    return Fact.plain(f"{value:{_thousands(language)}}", value)
+
+
+def sources(facts: Mapping[str, str | list[str]]) -> dict[str, Source]:
+    """Return what the grammar says facts are drawn from."""
+    return {
+        name: each if isinstance(each, list) else _range(each) if _RANGE.fullmatch(each) else [each]
+        for name, each in facts.items()
+    }
+
+
+def ranges(templates: Iterable[str]) -> dict[str, Source]:
+    """Return the numbers that templates give ranges of."""
+    return {name: _range(said) for name, said in gaps(templates) if said}
+
+
+def _range(said: str) -> Range:
+    found = _RANGE.fullmatch(said)
+    assert found is not None, said
+    limits, _, step = said.partition("/")
+    least, most = map(float, limits.split("-"))
+    return Range(least, most, int(step or 1), len(found[2] or ""))
+
+
+def _thousands(language: str) -> str:
+    return "," if language == "en" else ""
+
+
+def _calendar(when: datetime, language: str) -> dict[str, Fact]:
+    weekdays, months = _WEEKDAYS[language], _MONTHS[language]
+
+    def month(ahead: int) -> str:
+        return months[(when.month - 1 + ahead) % len(months)]
+
+    words = {
+        "weekday": weekdays[when.weekday()],
+        "weekday2": weekdays[(when + timedelta(days=_FOLLOWING_DAYS)).weekday()],
+        "date": f"{when.day} {month(0)}" if language == "en" else f"{month(0)}{when.day}日",
+        "month": month(-1),
+        "last_month": month(-2),
+        "next_month": month(1),
+        "season": _SEASONS[language][when.month % 12 // 3],
+        "last_year": str(when.year - 1),
+        "next_year": str(when.year + 1),
+    }
+    return {name: Fact.plain(each) for name, each in words.items()}

@@ -1,0 +1,143 @@
+"""What papers make of a story: the text that goes out first, and the edits of those who print it again."""
+
+import collections
+import dataclasses
+import random
+from collections.abc import Mapping, MutableMapping, Sequence
+
+from esdedup.sample.facts import number
+from esdedup.sample.grammar import Fact, choose, fill, fill_title
+from esdedup.sample.misprints import misprint
+from esdedup.sample.spread import Outlet
+from esdedup.sample.stories import Story
+
+# Of how many reprints in a hundred what is true. Edits come together as it happens.
+_OTHER_TITLE, _DRESSED_TITLE = 35, 15
+_OTHER_LEAD, _REWORDED, _ADDED = 18, 20, 10
+_CUT, _BRIEF = 28, 2
+_RAISED = 45
+_WITH_WIRE_LINE, _WITH_OWN_LINE, _WITH_FOOTER = 50, 20, 35
+# Of texts that go out first; and of their reprints.
+_MISPRINTED, _MENDED = 25, 50
+
+# Sentences.
+_BRIEF_LENGTH, _LEAST_AFTER_CUT, _MOST_CUT, _LONGEST_PARAGRAPH = 4, 6, 3, 3
+_MOST_RAISED = 4
+
+
+@dataclasses.dataclass
+class _Draft:
+    """An article on an editor's desk."""
+
+    title: str
+    # Gaps are still open. The lead comes first.
+    sentences: list[str]
+    facts: MutableMapping[str, Fact]
+    opening: str = ""
+    footer: str = ""
+
+
+class Newsroom:
+    """Prints one story: as it goes out first, and as others print it again."""
+
+    def __init__(self, story: Story, origin: Outlet, chance: random.Random) -> None:
+        self._story = story
+        self._origin = origin
+        self._chance = chance
+        self._wordings = [sentence.wording for sentence in story.sentences]
+        # As they went out.
+        self._misprinted = list(self._wordings)
+        if self._happens(_MISPRINTED):
+            place = chance.randrange(len(self._wordings))
+            self._misprinted[place] = misprint(self._wordings[place], chance)
+
+    def first(self) -> tuple[str, str]:
+        """Return title and text as the story goes out."""
+        draft = self._draft(self._misprinted)
+        self._dress(draft, self._origin, wire=self._origin.is_agency, own=True)
+        return self._printed(draft, self._origin)
+
+    def again(self, outlet: Outlet) -> tuple[str, str]:
+        """Return title and text as another outlet prints it, with edits of its own."""
+        draft = self._draft(self._wordings if self._happens(_MENDED) else self._misprinted)
+        if not self._story.plot.is_bulletin:
+            self._edit(draft)
+        if self._happens(_DRESSED_TITLE):
+            draft.title = self._chance.choice(outlet.style.titles).replace("{title}", draft.title)
+        is_wired = self._origin.is_agency and self._happens(_WITH_WIRE_LINE)
+        self._dress(draft, outlet, wire=is_wired, own=self._happens(_WITH_OWN_LINE))
+        return self._printed(draft, outlet)
+
+    def _draft(self, wordings: Sequence[str]) -> _Draft:
+        return _Draft(self._story.title, list(wordings), self._story.facts)
+
+    def _edit(self, draft: _Draft) -> None:
+        story, chance, sentences = self._story, self._chance, draft.sentences
+        if self._happens(_REWORDED):
+            place = chance.randrange(len(sentences))
+            sentences[place] = choose(story.sentences[place].template, chance)
+        if self._happens(_OTHER_LEAD):
+            sentences[0] = choose(chance.choice(story.plot.leads), chance)
+        if self._happens(_OTHER_TITLE):
+            draft.title = choose(chance.choice(story.plot.titles), chance)
+        if self._happens(_CUT):
+            del sentences[max(_LEAST_AFTER_CUT, len(sentences) - chance.randint(1, _MOST_CUT)) :]
+        if story.spare and self._happens(_ADDED):
+            sentences.insert(-1, choose(chance.choice(story.spare), chance))
+        if self._happens(_BRIEF):
+            del sentences[_BRIEF_LENGTH:]
+        if self._happens(_RAISED):
+            draft.facts = collections.ChainMap(self._raised(), story.facts)
+
+    def _raised(self) -> dict[str, Fact]:
+        """Return the numbers that have grown since the story went out."""
+        language, facts = self._story.plot.language, self._story.facts
+        return {
+            name: number(value + self._chance.randint(1, _MOST_RAISED), language=language)
+            for name in self._story.plot.growing
+            if (value := facts[name].value) is not None
+        }
+
+    def _dress(self, draft: _Draft, outlet: Outlet, *, wire: bool, own: bool) -> None:
+        if wire or own:
+            draft.opening = self._chance.choice(outlet.style.wire_lines) if wire else outlet.line
+        # Nobody quotes themselves.
+        footers = [each for each in outlet.footers if outlet is not self._origin or "{" not in each]
+        if footers and self._happens(_WITH_FOOTER):
+            draft.footer = self._chance.choice(footers)
+
+    def _printed(self, draft: _Draft, outlet: Outlet) -> tuple[str, str]:
+        named: set[str] = set()
+        sentences = [fill(sentence, draft.facts, named) for sentence in draft.sentences]
+        around = self._around(draft, outlet)
+        sentences[0] = fill(draft.opening, around, set()) + sentences[0]
+        paragraphs = self._paragraphs(sentences)
+        if draft.footer:
+            paragraphs.append(fill(draft.footer, around, set()))
+        return fill_title(draft.title, around), "\n\n".join(paragraphs)
+
+    def _around(self, draft: _Draft, outlet: Outlet) -> Mapping[str, Fact]:
+        """Return what titles, first and last lines may speak of beside the facts."""
+        place = draft.facts["town"].first
+        words = {
+            "origin": self._origin.name,
+            "outlet": outlet.name,
+            "place": place,
+            "PLACE": place.upper(),
+            "original": fill_title(self._story.title, self._story.facts),
+        }
+        return collections.ChainMap({name: Fact.plain(each) for name, each in words.items()}, draft.facts)
+
+    def _paragraphs(self, sentences: Sequence[str]) -> list[str]:
+        """Let the lead stand alone, and put the others together as it happens."""
+        between = " " if self._story.plot.language == "en" else ""
+        paragraphs = [sentences[0]]
+        start = 1
+        while start < len(sentences):
+            end = start + self._chance.randint(1, _LONGEST_PARAGRAPH)
+            paragraphs.append(between.join(sentences[start:end]))
+            start = end
+        return paragraphs
+
+    def _happens(self, times_in_a_hundred: int) -> bool:
+        return self._chance.random() * 100 < times_in_a_hundred

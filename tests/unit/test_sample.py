@@ -1,0 +1,125 @@
+"""The demo's corpus: the same every time, well formed, and clustered as it was told."""
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Hashable, Iterable
+from datetime import UTC, datetime, timedelta
+from random import Random
+from urllib.parse import urlsplit
+
+import pytest
+
+from esdedup.fingerprint import Fingerprinter
+from esdedup.forest import Aging, Arrivals, Forest, relation_of
+from esdedup.forest.memory import MemoryStore
+from esdedup.profile import VERIFIED
+from esdedup.sample import COUNT, END, Sample, articles, samples
+from esdedup.sample.facts import Facts
+from esdedup.sample.grammar import choose, fill, fill_title, gaps
+from esdedup.sample.stories import Plot, bulletins, plots
+
+PLOTS = [plot for found in (plots(), bulletins()) for each in found.values() for plot in each]
+
+
+@pytest.fixture(scope="module")
+def corpus() -> list[Sample]:
+    return samples()
+
+
+def is_chinese(text: str) -> bool:
+    return len(re.findall("[\u4e00-\u9fff]", text)) > len(text) / 3
+
+
+def templates(plot: Plot) -> list[str]:
+    return [*plot.titles, *plot.leads, *itertools.chain(*plot.parts), *plot.background]
+
+
+def test_the_same_every_time() -> None:
+    assert list(articles(200)) == list(articles(200)) == [each.article for each in samples(200)]
+    assert list(articles(200, seed=1)) != list(articles(200))
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 100])
+def test_as_many_as_wanted(count: int) -> None:
+    assert len(samples(count)) == count
+
+
+def test_what_an_article_has(corpus: list[Sample]) -> None:
+    assert len(corpus) == COUNT
+    for article in (each.article for each in corpus):
+        assert list(article) == ["id", "title", "text", "source", "published_at", "url"]
+        assert (urlsplit(article["url"]).hostname or "").endswith(".example")
+        assert len(re.findall("[.?!。？！”]", article["text"])) > 3
+        assert "\n\n" in article["text"]
+        # Nothing of the grammar is left.
+        assert not re.search(r"[][{}@]|//", article["title"])
+        assert not re.search(r"[][{}@|]|//", article["text"])
+    for field in ("id", "url"):
+        assert len({each.article[field] for each in corpus}) == COUNT
+    hosts = {(each.article["source"], urlsplit(each.article["url"]).hostname) for each in corpus}
+    assert len(hosts) == len(dict(hosts)) == 40
+
+
+def test_five_weeks_in_order(corpus: list[Sample]) -> None:
+    times = [each.article["published_at"] for each in corpus]
+    assert times == sorted(times)
+    earliest, latest = (datetime.fromisoformat(each) for each in (times[0], times[-1]))
+    assert END - timedelta(weeks=5) <= earliest < END - timedelta(weeks=4)
+    assert END - timedelta(days=1) < latest < END
+    later = list(articles(100, end=datetime(2027, 3, 1, tzinfo=UTC)))
+    assert all("2027-01-25" <= each["published_at"] < "2027-03-01" for each in later)
+
+
+def test_two_languages(corpus: list[Sample]) -> None:
+    texts = [each.article["text"] for each in corpus]
+    chinese = [len(text) for text in texts if is_chinese(text)]
+    english = [len(text.split()) for text in texts if not is_chinese(text)]
+    assert 0.45 < len(chinese) / COUNT < 0.55
+    assert 150 < min(chinese) <= max(chinese) < 700
+    assert 60 < min(english) <= max(english) < 350
+
+
+def test_stories_of_all_sizes(corpus: list[Sample]) -> None:
+    copies = sorted(Counter(each.story for each in corpus).values(), reverse=True)
+    assert copies[:2] == [150, 150]
+    assert sum(30 <= each <= 60 for each in copies) > 10
+    assert sum(4 <= each <= 15 for each in copies) > 100
+    assert sum(each <= 3 for each in copies) > len(copies) / 2
+
+
+def test_it_is_clustered_as_it_was_told() -> None:
+    """Bulletins of other days are kept apart; only what was cut down to a few sentences may stand alone."""
+    told = samples(600)
+    found = Fingerprinter(VERIFIED).fingerprint([each.article["text"] for each in told])
+    relation = relation_of(VERIFIED)
+    arrivals = Arrivals.of(found, times_ms=[None] * len(told), relation=relation)
+    forest = Forest(MemoryStore(aging=Aging(retention_ms=1, granularity_ms=1), relation=relation))
+    roots = [answer.root for answer in forest.assign(arrivals, now_ms=0)]
+    right = pairs((each.story, root) for each, root in zip(told, roots, strict=True))
+    assert right / pairs(roots) > 0.98
+    assert right / pairs(each.story for each in told) > 0.9
+
+
+def pairs(groups: Iterable[Hashable]) -> int:
+    return sum(size * (size - 1) // 2 for size in Counter(groups).values())
+
+
+@pytest.mark.parametrize("plot", PLOTS, ids=lambda plot: f"{plot.language} {plot.titles[0]}")
+def test_every_template_can_be_filled(plot: Plot) -> None:
+    chance = Random(1)
+    facts = Facts(plot.sources, language=plot.language, when=END, chance=chance)
+    for template in templates(plot):
+        wording = choose(template, chance)
+        for filled in (fill(wording, facts, set()), fill_title(wording, facts)):
+            assert not re.search(r"[][{}|@]|//", filled)
+    assert all(facts[name].value is not None for name in plot.growing)
+
+
+@pytest.mark.parametrize("plot", PLOTS, ids=lambda plot: f"{plot.language} {plot.titles[0]}")
+def test_a_name_means_one_thing(plot: Plot) -> None:
+    ranges = {(name, said) for name, said in gaps(templates(plot)) if said}
+    names = Counter(name for name, _ in ranges)
+    assert [name for name, times in names.items() if times > 1] == []
+    elsewhere = [set(found) for place, found in enumerate(plot.sources) if place != 1]
+    assert names.keys() & set().union(*elsewhere) == set()

@@ -230,7 +230,10 @@ def _add_article_columns(table: Table, articles: Sequence[Article], width: int) 
     longest_id = max((len(article.id) for article in articles), default=0)
     table.add_column("published", no_wrap=True)
     table.add_column("source", max_width=_SOURCE_WIDTH, no_wrap=True, overflow="ellipsis")
-    taken = len("similar") + len("2026-01-01 00:00") + _SOURCE_WIDTH + longest_id + 4 * len("   ")
+    # Of the first column, which is no wider than one of its headings; of gaps and edges.
+    taken = (
+        len("articles") + len("2026-01-01 00:00") + _SOURCE_WIDTH + longest_id + 4 * len("   ") + len("  ")
+    )
     table.add_column(
         "title", max_width=max(_MIN_TITLE_WIDTH, width - taken), no_wrap=True, overflow="ellipsis"
     )

@@ -19,8 +19,8 @@ SORT_NAMES = {
     "relevance": "best match",
     "newest": "newest",
     "oldest": "oldest",
-    "similar-desc": "most similar articles",
-    "similar-asc": "fewest similar articles",
+    "similar-desc": "most similar",
+    "similar-asc": "fewest similar",
 }
 _SIMILAR_ON_A_PAGE = 20
 _SOURCES_ON_A_PAGE = 12

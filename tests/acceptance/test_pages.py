@@ -114,7 +114,7 @@ def test_search_sort_page_open_and_jump(site: str, page: Page) -> None:
     total = page.locator(".totals strong").nth(1).inner_text()
     assert int(total.replace(",", "")) == len(ARTICLES) + len(ODD)
     # Sort by the number of similar articles.
-    page.get_by_label("Sort by").select_option("most similar articles")
+    page.get_by_label("Sort by").select_option("most similar")
     with page.expect_navigation():
         page.get_by_role("button", name="Search").click()
     badges = [int(re.sub(r"\D", "", each)) for each in page.locator(".badge").all_inner_texts()]

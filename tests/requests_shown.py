@@ -17,8 +17,9 @@ IN_DOCS: dict[str, Query] = {
     ),
     "firsts": list_bodies.heads(ROOTS, query=QUERY, by="newest", fields=FIELDS),
     "counts": list_bodies.count_clusters(ROOTS, query=QUERY, source_field="source", fields=FIELDS),
-    "totals": list_bodies.totals(QUERY, fields=FIELDS),
-    "rows": list_bodies.count_rows(QUERY, fields=FIELDS),
+    "count": list_bodies.count_articles(QUERY, fields=FIELDS),
+    "rows": list_bodies.count_rows(QUERY, is_few=True, fields=FIELDS),
+    "about-rows": list_bodies.estimate_rows(QUERY, fields=FIELDS),
     "relevance": list_bodies.first_of_each_root(QUERY, by="relevance", first=0, size=21, fields=FIELDS),
     "by-count": list_bodies.roots_by_count(within(None, FIELDS), descending=True, size=21, fields=FIELDS),
     "by-count-of-matches": list_bodies.roots_by_count(

@@ -39,8 +39,9 @@ def rows_by_count(wanted: Wanted, begin: Cursor, ready: Ready) -> Steps[Found]:
     """Find the rows of a page."""
     fields = wanted.fields
     depth = begin.offset + wanted.size + 1
-    (totals,) = yield from search(wanted.index, bodies.totals(wanted.query, fields=fields))
-    ordered = yield from _ordered(wanted, depth, ready, matches=totals["hits"]["total"]["value"])
+    (totals,) = yield from search(wanted.index, bodies.count_articles(wanted.query, fields=fields))
+    articles = totals["hits"]["total"]["value"]
+    ordered = yield from _ordered(wanted, depth, ready, matches=articles)
     on_page = ordered.roots[begin.offset : begin.offset + wanted.size]
     hits: dict[str, Any] = {}
     if on_page:
@@ -53,7 +54,7 @@ def rows_by_count(wanted: Wanted, begin: Cursor, ready: Ready) -> Steps[Found]:
         # One that was deleted meanwhile has no head.
         rows=[hits[root] for root in on_page if root in hits],
         has_more=len(ordered.roots) > begin.offset + wanted.size,
-        totals=totals,
+        articles=articles,
         order_exact=ordered.is_exact,
         are_heads=True,
     )

@@ -17,9 +17,9 @@ def rows_by_relevance(wanted: Wanted, begin: Cursor) -> Steps[Found]:
     answer, totals = yield from search(
         wanted.index,
         find(wanted.query, by=wanted.order, first=begin.offset, size=size, fields=fields),
-        bodies.totals(wanted.query, fields=fields),
+        bodies.count_articles(wanted.query, fields=fields),
     )
     hits = answer["hits"]["hits"]
     # At the engine's limit a full page may have a next one, and asking for it tells what to do instead.
     has_more = len(hits) > wanted.size or size == wanted.size == len(hits)
-    return Found(rows=hits[: wanted.size], has_more=has_more, totals=totals)
+    return Found(rows=hits[: wanted.size], has_more=has_more, articles=totals["hits"]["total"]["value"])

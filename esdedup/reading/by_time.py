@@ -33,15 +33,16 @@ def rows_by_time(wanted: Wanted, begin: Cursor, ready: Ready) -> Steps[Found]:
     kept: list[Hit] = []
     counts: dict[str, dict[str, Any]] = {}
     met: collections.Counter[str] = collections.Counter()
-    totals: Any = None
+    articles: int | None = None
     while len(kept) < needed:
         left_out = [root for root, times in met.most_common(_MOST_LEFT_OUT) if times > 1]
         body = bodies.articles(
             query, by=wanted.order, size=at_once, fields=fields, after=place, without=left_out
         )
-        first = [] if totals else [bodies.totals(query, fields=fields)]
+        first = [bodies.count_articles(query, fields=fields)] if articles is None else []
         answer, *others = yield from search(index, body, *first)
-        totals = totals or others[0]
+        if articles is None:
+            articles = others[0]["hits"]["total"]["value"]
         hits = answer["hits"]["hits"]
         new = _first_of_each_root(hits, met, wanted) if wanted.dedup else hits
         if begin.place is not None and wanted.dedup:
@@ -61,7 +62,7 @@ def rows_by_time(wanted: Wanted, begin: Cursor, ready: Ready) -> Steps[Found]:
         rows=page,
         place=page[-1]["sort"] if has_more else None,
         has_more=has_more,
-        totals=totals,
+        articles=articles or 0,
         counts=counts,
     )
 

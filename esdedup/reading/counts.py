@@ -12,6 +12,8 @@ from esdedup.reading.wanted import Wanted
 
 # Roots that are looked at, of very many, to tell how many have similar articles.
 _SAMPLED_ROOTS = 8_000
+# Of so few articles the roots are counted one by one.
+_FEW_ARTICLES = 10_000
 # The estimate of rows is off by a few in a hundred at the most.
 _ESTIMATE_MARGIN = 1.1
 
@@ -47,27 +49,41 @@ def count_clusters(wanted: Wanted, roots: Sequence[str], source_field: str | Non
     return [body]
 
 
-def count_all(wanted: Wanted, answer: Any) -> Steps[Totals]:
-    """Count articles and rows.
+def rows_body(wanted: Wanted, articles: int) -> list[Query]:
+    """Return the search that tells how many rows there are, none where that is told otherwise."""
+    if not wanted.dedup:
+        return []
+    if articles <= _FEW_ARTICLES:
+        return [bodies.count_rows(wanted.query, is_few=True, fields=wanted.fields)]
+    return [bodies.estimate_rows(wanted.query, fields=wanted.fields)]
+
+
+def count_all(wanted: Wanted, articles: int, answer: Any) -> Steps[Totals]:
+    """Count the rows.
 
     Args:
         wanted: The list.
-        answer: To `list_bodies.totals`.
+        articles: How many match.
+        answer: To `rows_body`, None if there was nothing to ask.
     """
-    articles = answer["hits"]["total"]["value"]
-    if not wanted.dedup:
+    if answer is None:
         return Totals(articles=articles, rows=articles, rows_exact=True)
-    estimate = answer["aggregations"]["rows"]["value"]
+    rows = answer["aggregations"]["rows"]
+    # What was counted has a count, what was estimated a value.
+    count, estimate = rows.get("count"), rows.get("value", 0)
     if wanted.only is not None:
-        rows, exact = yield from _count_only(wanted, estimate)
-    elif estimate > _ESTIMATE_MARGIN * bodies.EXACT_ROWS:
-        rows, exact = estimate, False
-    else:
-        (counted,) = yield from search(wanted.index, bodies.count_rows(wanted.query, fields=wanted.fields))
-        rows = int(counted["aggregations"]["rows"]["count"])
-        exact = rows <= bodies.EXACT_ROWS
-        rows = rows if exact else estimate
-    return Totals(articles=articles, rows=rows, rows_exact=exact)
+        rows, exact = yield from _count_only(wanted, estimate if count is None else count)
+        return Totals(articles=articles, rows=rows, rows_exact=exact)
+    if count is None and estimate <= _ESTIMATE_MARGIN * bodies.EXACT_ROWS:
+        body = bodies.count_rows(wanted.query, is_few=False, fields=wanted.fields)
+        (answer,) = yield from search(wanted.index, body)
+        count = answer["aggregations"]["rows"]["count"]
+    if count is not None and count > bodies.EXACT_ROWS:
+        # More than are counted.
+        (answer,) = yield from search(wanted.index, bodies.estimate_rows(wanted.query, fields=wanted.fields))
+        count, estimate = None, answer["aggregations"]["rows"]["value"]
+    is_exact = count is not None
+    return Totals(articles=articles, rows=int(estimate if count is None else count), rows_exact=is_exact)
 
 
 def _count_only(wanted: Wanted, estimate: int) -> Steps[tuple[int, bool]]:

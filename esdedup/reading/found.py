@@ -15,8 +15,8 @@ class Found:
     # The sort values of the last one, where the order can be read on from them.
     place: list[Any] | None = None
     has_more: bool
-    # The answer to `list_bodies.totals`.
-    totals: Any
+    # How many match, on whatever page.
+    articles: int
     # What is known already of the rows' roots.
     counts: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     order_exact: bool = True

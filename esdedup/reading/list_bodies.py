@@ -63,25 +63,38 @@ def heads(roots: Sequence[str], *, query: Query | None, by: Order, fields: Field
     return body
 
 
-def totals(query: Query | None, *, fields: Fields) -> Query:
-    """Count the articles that match, and estimate how many roots they have."""
-    rows = {"cardinality": {"field": fields.root, "precision_threshold": 40_000}}
+def count_articles(query: Query | None, *, fields: Fields) -> Query:
+    """Count the articles that match."""
+    return {"query": within(query, fields), "size": 0, "track_total_hits": True}
+
+
+def estimate_rows(query: Query | None, *, fields: Fields) -> Query:
+    """Estimate how many roots the articles that match have."""
     return {
         "query": within(query, fields),
         "size": 0,
-        "track_total_hits": True,
-        "aggs": {"rows": rows},
+        "track_total_hits": False,
+        "aggs": {"rows": {"cardinality": {"field": fields.root, "precision_threshold": 40_000}}},
     }
 
 
-def count_rows(query: Query | None, *, fields: Fields) -> Query:
-    """Count the roots exactly while they are at most `EXACT_ROWS`, which shows as one more at the most."""
+def count_rows(query: Query | None, *, is_few: bool, fields: Fields) -> Query:
+    """Count the roots exactly while they are at most `EXACT_ROWS`, which shows as one more at the most.
+
+    Args:
+        query: The user's.
+        is_few: Whether few articles match: then only their roots are looked at, not all that there are.
+        fields: The articles'.
+    """
+    terms: Query = {"field": fields.root, "size": EXACT_ROWS + 1}
+    if is_few:
+        terms["execution_hint"] = "map"
     return {
         "query": within(query, fields),
         "size": 0,
         "track_total_hits": False,
         "aggs": {
-            UNREAD: {"terms": {"field": fields.root, "size": EXACT_ROWS + 1}},
+            UNREAD: {"terms": terms},
             "rows": {"stats_bucket": {"buckets_path": f"{UNREAD}._count"}},
         },
     }

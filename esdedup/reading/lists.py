@@ -5,9 +5,9 @@ from esdedup.reading import list_bodies as bodies
 from esdedup.reading.by_count import rows_by_count
 from esdedup.reading.by_relevance import rows_by_relevance
 from esdedup.reading.by_time import rows_by_time
-from esdedup.reading.counts import count_all, count_clusters, counts_of
+from esdedup.reading.counts import Totals, count_all, count_clusters, counts_of, rows_body
 from esdedup.reading.found import Found
-from esdedup.reading.hits import root_of, values_of
+from esdedup.reading.hits import Hit, root_of, values_of
 from esdedup.reading.scope import Ready, Scope
 from esdedup.reading.steps import Steps, search
 from esdedup.reading.wanted import Counting, Head, Only, Sort, Wanted
@@ -72,8 +72,7 @@ def list_rows(
         found = yield from rows_by_count(wanted, begin, ready)
     else:
         found = yield from rows_by_relevance(wanted, begin)
-    rows = yield from _rows(wanted, found, ready)
-    totals = yield from count_all(wanted, found.totals)
+    rows, totals = yield from _numbered(wanted, found, ready)
     return Page(
         rows=rows,
         total_rows=totals.rows,
@@ -87,27 +86,32 @@ def list_rows(
     )
 
 
-def _rows(wanted: Wanted, found: Found, ready: Ready) -> Steps[list[Row]]:
-    """Give rows their heads and their numbers."""
+def _numbered(wanted: Wanted, found: Found, ready: Ready) -> Steps[tuple[list[Row], Totals]]:
+    """Give rows their heads and their numbers, and count what there is on all pages: in one go."""
     fields = wanted.fields
     roots = [root_of(hit, fields) for hit in found.rows]
-    counts, heads = found.counts, {}
-    searches = count_clusters(wanted, list(dict.fromkeys(roots)), ready.source_field)
-    if counts.keys() >= set(roots):
-        searches = []
     needs_heads = wanted.dedup and not found.are_heads and wanted.order_of_heads != wanted.order
-    if needs_heads and roots:
-        body = bodies.heads(roots, query=wanted.query, by=wanted.order_of_heads, fields=fields)
-        searches = [body, *searches]
-    if searches:
-        answers = yield from search(wanted.index, *searches)
-        if needs_heads:
-            heads = {root_of(hit, fields): hit for hit in answers[0]["hits"]["hits"]}
-        if len(answers) > needs_heads:
-            counts = counts | counts_of(answers[-1])
-    return [
+    for_heads = (
+        [bodies.heads(roots, query=wanted.query, by=wanted.order_of_heads, fields=fields)]
+        if needs_heads and roots
+        else []
+    )
+    unknown = [root for root in dict.fromkeys(roots) if root not in found.counts]
+    for_counts = count_clusters(wanted, unknown, ready.source_field)
+    for_rows = rows_body(wanted, found.articles)
+    asked = [*for_heads, *for_counts, *for_rows]
+    answers = (yield from search(wanted.index, *asked)) if asked else []
+    heads: dict[str, Hit] = {}
+    counts = dict(found.counts)
+    if for_heads:
+        heads = {root_of(hit, fields): hit for hit in answers[0]["hits"]["hits"]}
+    if for_counts:
+        counts |= counts_of(answers[len(for_heads)])
+    rows = [
         Row(**values_of(heads.get(root, hit), fields), **counts[root])
         for root, hit in zip(roots, found.rows, strict=True)
         # One whose articles were all deleted meanwhile has no counts.
         if root in counts
     ]
+    totals = yield from count_all(wanted, found.articles, answers[-1] if for_rows else None)
+    return rows, totals

@@ -1,4 +1,8 @@
-"""Reading against the same searches without dedup: what a page of the list, and the widget, cost."""
+"""Reading against the same searches without dedup: what a page of the list, and the widget, cost.
+
+One shard of five segments at the most, nothing is written meanwhile. What is asked for changes from round to
+round, and where it cannot (everything, on the first page) caches would answer: they are off, for all.
+"""
 
 import dataclasses
 import itertools

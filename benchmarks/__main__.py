@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks import elastic, fingerprint, in_memory, memory, plot, quality, rows
+from benchmarks import elastic, fingerprint, in_memory, memory, plot, quality, reading, rows
 
 _TABLES: Mapping[str, Callable[[], Sequence[rows.Shown]]] = {
     # First those that need real articles: where there are none, that shows at once.
@@ -19,6 +19,7 @@ _TABLES: Mapping[str, Callable[[], Sequence[rows.Shown]]] = {
     "growth": in_memory.growth,
     "elastic": elastic.elastic,
     "elastic-verified": elastic.elastic_verified,
+    "reading": reading.reading,
 }
 
 

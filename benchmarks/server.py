@@ -13,12 +13,12 @@ from esdedup.elastic.client import connect
 
 
 @contextlib.contextmanager
-def client(*, lifetime_s: float) -> Iterator[Elasticsearch]:
+def client(*, lifetime_s: float, heap: str = "1g") -> Iterator[Elasticsearch]:
     """Connect; an embedded one is started before and stopped after, and ends by itself after `lifetime_s`."""
     given = os.environ.get("ES_URL")
     with contextlib.ExitStack() as stack:
         if given is None:
             data = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
-            given = node.start(data, port=0, heap="1g", lifetime_s=lifetime_s, with_parent=True).url
+            given = node.start(data, port=0, heap=heap, lifetime_s=lifetime_s, with_parent=True).url
             stack.callback(node.stop, data)
         yield stack.enter_context(connect(given))

@@ -1,0 +1,268 @@
+"""Reading against the same searches without dedup: what a page of the list, and the widget, cost.
+
+One shard of five segments at the most, nothing is written meanwhile. What is asked for changes from round to
+round, and where it cannot (everything, on the first page) caches would answer: they are off, for all.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from elasticsearch import Elasticsearch
+
+from benchmarks import collection, server
+from benchmarks.collection import Collection, Numbers
+from benchmarks.latency import OURS, Case, Latencies, measured
+from benchmarks.rows import Row
+from esdedup import Fields, Reader
+from esdedup.queries import Order, Query, order, shown
+from esdedup.reading import list_bodies, member_bodies
+from esdedup.reading.cursor import Cursor
+from esdedup.reading.wanted import Counting, Sort, Wanted
+
+_INDEX = "benchmark-reading"
+_COUNTS = (100_000, 1_000_000)
+_SIZE, _WIDGET_SIZE = 20, 10
+_PAGES_ON = 20
+_HOUR_S = 3_600
+_FIELDS = Fields()
+_LIST, _COUNT, _WIDGET, _GROWTH = "reading-list", "reading-count", "reading-widget", "reading-growth"
+_PLAIN, _COLLAPSE = "the same search, plain", "collapse, and a cardinality"
+_TERM, _TWO = "term query on a root known before", "get by id, then a term query"
+
+# What `Reader.list` asks for when nothing else is said.
+_NEWEST = Wanted(
+    index=_INDEX,
+    fields=_FIELDS,
+    query=None,
+    sort="newest",
+    head=None,
+    counting="similar",
+    only=None,
+    dedup=True,
+    page=1,
+    size=_SIZE,
+    after=None,
+)
+
+Asked = dict[str, Callable[[], Any]]
+
+
+def reading() -> list[Row]:
+    """Measure at 100,000 articles, then at a million."""
+    found: list[list[Latencies]] = []
+    rows: list[Row] = []
+    with server.client(lifetime_s=4 * 3_600, heap="2g") as client:
+        for count in _COUNTS:
+            articles = Collection.of(count, np.random.default_rng(count))
+            articles.write(client, _INDEX)
+            try:
+                if not found:
+                    # The server compiles what is asked of it often: it shall have done so.
+                    for case in cases(client, articles):
+                        measured(case)
+                found.append([measured(case) for case in cases(client, articles)])
+            finally:
+                client.indices.delete(index=_INDEX)
+            rows += [row for each in found[-1] for row in each.rows(f"{count:,} articles")]
+    small, large = _COUNTS
+    for before, after in zip(*found, strict=True):
+        rows += after.growth_from(before, _GROWTH, f"{large:,} against {small:,}")
+    return sorted(rows, key=lambda row: (_LIST, _COUNT, _WIDGET, _GROWTH).index(row.table))
+
+
+def cases(client: Elasticsearch, articles: Collection) -> list[Case]:
+    lists = _Lists(client=client, articles=articles)
+    widgets = _Widgets(client=client, articles=articles)
+    listed: dict[str, Callable[[], Asked]] = {
+        "newest, everything": lambda: lists.page("newest"),
+        "oldest, everything": lambda: lists.page("oldest"),
+        "newest, 30 days of one source": lambda: lists.page("newest", lists.half()),
+        "newest, three words": lambda: lists.page("newest", lists.words()),
+        "relevance, three words": lambda: lists.page("relevance", lists.words()),
+        f"newest, everything, from page {_PAGES_ON + 1} on by cursor": lists.pages_on(),
+        "newest, page with the row of a cluster of a tenth": lambda: lists.page("newest", lists.above()),
+        "newest, by cursor amid a cluster of a tenth": lists.amid,
+    }
+    counted: dict[str, Callable[[], Asked]] = {}
+    for sort, counting in itertools.product(("similar-desc", "similar-asc"), ("similar", "matching")):
+        if counting == "similar":
+            counted[f"{sort}, everything"] = lambda sort=sort: lists.by_count(sort)
+        counted[f"{sort} counting {counting}, three words"] = lambda sort=sort, counting=counting: (
+            lists.by_count(sort, lists.words(), counting)
+        )
+    widget: dict[str, Callable[[], Asked]] = {}
+    most = int(articles.sizes.max())
+    for named, least, largest in (("about 5", 4, 6), ("about 50", 40, 60), ("a tenth", most, most)):
+        members = articles.members_of_size(least, largest)
+        widget |= {
+            f"similar, {_WIDGET_SIZE} of a cluster of {named}": lambda members=members: widgets.similar(
+                members
+            ),
+            f"sources of a cluster of {named}": lambda members=members: widgets.sources(members),
+        }
+    return [
+        Case(table=table, name=name, choose=choose)
+        for table, named in ((_LIST, listed), (_COUNT, counted), (_WIDGET, widget))
+        for name, choose in named.items()
+    ]
+
+
+@dataclasses.dataclass(kw_only=True)
+class _Asking:
+    client: Elasticsearch
+    articles: Collection
+
+    def __post_init__(self) -> None:
+        self.random = np.random.default_rng(len(self.articles))
+        self.reader = Reader(self.client)
+
+    def search(self, body: Query) -> int:
+        """Search; return how many match."""
+        return int(self.client.search(index=_INDEX, body=body)["hits"]["total"]["value"])
+
+
+class _Lists(_Asking):
+    """Pages of the list, each with another query where there is one."""
+
+    def words(self) -> Query:
+        words = self.random.choice(self.articles.searched, 3, replace=False)
+        return {"match": {"title": collection.phrase(words.tolist())}}
+
+    def half(self) -> Query:
+        """Ask for half of the time, a source of the more frequent ones."""
+        begin_s = collection.BEGIN_S + _HOUR_S * int(self.random.integers(collection.DAYS * 12))
+        source = collection.source(int(self.random.integers(50)))
+        return {
+            "bool": {
+                "filter": [
+                    _published(gte=begin_s, lt=begin_s + collection.DAYS * 12 * _HOUR_S),
+                    {"term": {_FIELDS.source: source}},
+                ]
+            }
+        }
+
+    def above(self) -> Query:
+        """Ask for what is older than one of the ten rows above that of the largest cluster, newest first."""
+        newest = int(self._flood()[-1])
+        above = int(self.articles.times_s[newest + self.random.integers(1, 10)])
+        return {"bool": {"filter": [_published(lte=above)]}}
+
+    def page(self, sort: Sort, query: Query | None = None) -> Asked:
+        by: Order = "relevance" if sort == "relevance" else "oldest" if sort == "oldest" else "newest"
+        return {
+            OURS: lambda: self.reader.list(_INDEX, query=query, sort=sort).total_articles,
+            _PLAIN: lambda: self.search(_plain(query, by=by)),
+            _COLLAPSE: lambda: self.search(_collapse(query, by=by)),
+        }
+
+    def pages_on(self) -> Callable[[], Asked]:
+        """Page on through everything; peers begin at the article where we do, or at the row."""
+        pages = self._pages()
+
+        def choose() -> Asked:
+            cursor, place, first = next(pages)
+            return {
+                OURS: lambda: self.reader.list(_INDEX, after=cursor).total_articles,
+                _PLAIN: lambda: self.search(_plain(None, by="newest", after=place)),
+                _COLLAPSE: lambda: self.search(_collapse(None, by="newest", first=first)),
+            }
+
+        return choose
+
+    def amid(self) -> Asked:
+        """Begin anywhere in the largest cluster; collapse knows no place, so it gets a query instead."""
+        flood = self._flood()
+        article = int(self.random.choice(flood[len(flood) // 4 : -len(flood) // 4]))
+        place = self.articles.place(article, _INDEX)
+        cursor = _NEWEST.cursor_after(Cursor(), rows=_SIZE, place=place)
+        older = {"bool": {"filter": [_published(lte=int(self.articles.times_s[article]))]}}
+
+        def collapse() -> None:
+            self.search(_collapse(older, by="newest"))
+
+        return {
+            OURS: lambda: self.reader.list(_INDEX, after=cursor).total_articles,
+            _PLAIN: lambda: self.search(_plain(None, by="newest", after=place)),
+            _COLLAPSE: collapse,
+        }
+
+    def by_count(self, sort: Sort, query: Query | None = None, counting: Counting = "similar") -> Asked:
+        return {
+            OURS: lambda: self.reader.list(_INDEX, query=query, sort=sort, counting=counting).total_articles
+        }
+
+    def _flood(self) -> Numbers:
+        return np.flatnonzero(self.articles.roots == np.argmax(self.articles.sizes))
+
+    def _pages(self) -> Iterator[tuple[str, list[Any], int]]:
+        """Yield a cursor, the article after which its page begins, and the row."""
+        page = None
+        for number in itertools.count(1):
+            page = self.reader.list(_INDEX, after=None if page is None else page.next)
+            assert page.next is not None
+            if number >= _PAGES_ON:
+                place = self.articles.place(int(page.rows[-1].id), _INDEX)
+                yield page.next, place, number * _SIZE
+
+
+class _Widgets(_Asking):
+    """The similar articles of one article, each time of another one."""
+
+    def similar(self, members: Numbers) -> Asked:
+        article = self.random.choice(members)
+        return {
+            OURS: lambda: self.reader.similar(_INDEX, str(article), size=_WIDGET_SIZE).total + 1,
+            **self._peers(int(article)),
+        }
+
+    def sources(self, members: Numbers) -> Asked:
+        article = self.random.choice(members)
+        return {
+            OURS: lambda: self.reader.sources(_INDEX, str(article)).total + 1,
+            **self._peers(int(article)),
+        }
+
+    def _peers(self, article: int) -> Asked:
+        def both() -> int:
+            found = self.client.get(index=_INDEX, id=str(article), source_includes=[_FIELDS.root])
+            return self.search(_of_root(found["_source"]["dedup"]["root"]))
+
+        root = self.articles.root(article)
+        return {_TERM: lambda: self.search(_of_root(root)), _TWO: both}
+
+
+def _published(**bounds_s: int) -> Query:
+    return {"range": {_FIELDS.time: {name: each * 1_000 for name, each in bounds_s.items()}}}
+
+
+def _plain(query: Query | None, *, by: Order, after: list[Any] | None = None) -> Query:
+    return {
+        "query": query or {"match_all": {}},
+        "sort": order(by, _FIELDS),
+        "size": _SIZE,
+        "track_total_hits": True,
+        "_source": shown(_FIELDS),
+        **({} if after is None else {"search_after": after}),
+    }
+
+
+def _collapse(query: Query | None, *, by: Order, first: int = 0) -> Query:
+    """Collapse in the engine, and count as we do: articles exactly, rows by a cardinality."""
+    return _plain(query, by=by) | {
+        "from": first,
+        "collapse": {"field": _FIELDS.root},
+        "aggs": list_bodies.totals(query, fields=_FIELDS)["aggs"],
+    }
+
+
+def _of_root(root: str) -> Query:
+    return {
+        "query": {"term": {_FIELDS.root: root}},
+        "sort": order("newest", _FIELDS),
+        "size": _WIDGET_SIZE,
+        "track_total_hits": True,
+        "_source": member_bodies.with_signature(_FIELDS),
+    }

@@ -11,7 +11,7 @@ from elasticsearch import Elasticsearch, helpers
 
 from benchmarks.signatures import Signatures, random_ones
 from esdedup import Dedup
-from esdedup.fields import iso
+from esdedup.fields import iso, sample_of
 from esdedup.forest import relation_of
 from esdedup.profile import VERIFIED
 
@@ -133,6 +133,7 @@ class Collection:
                         "seq": article,
                         "seen": int(self.times_s[article]) * 1_000,
                         "length": len(body),
+                        "sample": sample_of(root),
                     },
                 }
 

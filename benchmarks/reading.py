@@ -254,7 +254,7 @@ def _collapse(query: Query | None, *, by: Order, first: int = 0) -> Query:
     return _plain(query, by=by) | {
         "from": first,
         "collapse": {"field": _FIELDS.root},
-        "aggs": list_bodies.totals(query, fields=_FIELDS)["aggs"],
+        "aggs": list_bodies.estimate_rows(query, fields=_FIELDS)["aggs"],
     }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from esdedup.errors import ArticleRejected
-from esdedup.fields import Fields, refuse_surrogates, text_of, time_ms, value_of
+from esdedup.fields import Fields, refuse_surrogates, sample_of, text_of, time_ms, value_of
 from esdedup.forest.model import NO_TIME, Assignment, Kind
 
 BulkAction = dict[str, Any] | str | bytes
@@ -111,6 +111,7 @@ def enriched(
     else:
         values = {**label, "root": assignment.root}
     values |= {"profile": profile, "seq": assignment.seq, "length": len(candidate.text)}
+    values["sample"] = sample_of(str(values["root"]))
     if assignment.time_ms != NO_TIME:
         values["seen"] = assignment.time_ms
     if route_by_root:

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
+import mmh3
+
 from esdedup.errors import ArticleRejected, SettingError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -61,6 +63,20 @@ class Fields:
     def length(self) -> str:
         """The full name of the field with the length of the text, in characters."""
         return f"{self.dedup}.length"
+
+    @property
+    def sample(self) -> str:
+        """The full name of the field with the part of all roots that the root belongs to."""
+        return f"{self.dedup}.sample"
+
+
+SAMPLES = 256
+"""Parts of all roots, about equal."""
+
+
+def sample_of(root: str) -> int:
+    """Return the part of all roots that a root belongs to, 0 to 255, by a hash of it."""
+    return mmh3.hash(root, signed=False) % SAMPLES
 
 
 def value_of(article: Mapping[str, Any], name: str) -> Any:

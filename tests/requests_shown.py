@@ -20,6 +20,7 @@ IN_DOCS: dict[str, Query] = {
     "count": list_bodies.count_articles(QUERY, fields=FIELDS),
     "rows": list_bodies.count_rows(QUERY, is_few=True, fields=FIELDS),
     "about-rows": list_bodies.estimate_rows(QUERY, fields=FIELDS),
+    "sampled-rows": list_bodies.estimate_rows(QUERY, fields=FIELDS, samples=8),
     "relevance": list_bodies.first_of_each_root(QUERY, by="relevance", first=0, size=21, fields=FIELDS),
     "by-count": list_bodies.roots_by_count(within(None, FIELDS), descending=True, size=21, fields=FIELDS),
     "by-count-of-matches": list_bodies.roots_by_count(
@@ -27,7 +28,10 @@ IN_DOCS: dict[str, Query] = {
     ),
     "one": member_bodies.one_article("ID", fields=FIELDS),
     "similar": member_bodies.members(_OTHERS, first=0, after=None, size=20, fields=FIELDS),
-    "sources": member_bodies.sources(_OTHERS, source_field="source", size=20, fields=FIELDS),
+    "sources": member_bodies.count_sources(_OTHERS, source_field="source", size=20),
+    "of-sources": member_bodies.of_sources(
+        _OTHERS, names=["Morning Wire", None], source_field="source", fields=FIELDS
+    ),
     "spread": member_bodies.spread(
         "ROOT-1", interval_ms=3_600_000, offset_ms=0, source_field="source", fields=FIELDS
     ),

@@ -22,6 +22,7 @@ def carry_out(client: Elasticsearch, steps: Steps[_Result]) -> _Result:
     Raises:
         ServerError: Elasticsearch does not answer, or refuses.
     """
+    client = client.options(request_timeout=_TIMEOUT_S)
     answer: Any = None
     while True:
         try:
@@ -40,6 +41,7 @@ async def carry_out_async(client: AsyncElasticsearch, steps: Steps[_Result]) -> 
     Raises:
         ServerError: Elasticsearch does not answer, or refuses.
     """
+    client = client.options(request_timeout=_TIMEOUT_S)
     answer: Any = None
     while True:
         try:
@@ -54,15 +56,14 @@ async def carry_out_async(client: AsyncElasticsearch, steps: Steps[_Result]) -> 
 
 def _call(client: Elasticsearch | AsyncElasticsearch, step: Step) -> Any:
     """Send the request of a step; return the answer, or what is to be awaited for it."""
-    patient = client.options(request_timeout=_TIMEOUT_S)
     if isinstance(step, ReadMappings):
-        return patient.options(ignore_status=404).indices.get_mapping(index=step.index)
+        return client.options(ignore_status=404).indices.get_mapping(index=step.index)
     if isinstance(step, Refresh):
-        return patient.options(ignore_status=403).indices.refresh(index=step.index)
+        return client.options(ignore_status=403).indices.refresh(index=step.index)
     if len(step.bodies) == 1:
-        return patient.search(index=step.index, body=step.bodies[0], filter_path=_UNREAD, **_COMPLETE)
+        return client.search(index=step.index, body=step.bodies[0], filter_path=_UNREAD, **_COMPLETE)
     lines = [line for body in step.bodies for line in ({"index": step.index, **_COMPLETE}, body)]
-    return patient.msearch(searches=lines, filter_path=_UNREAD)
+    return client.msearch(searches=lines, filter_path=_UNREAD)
 
 
 def _checked(step: Step, answer: Any) -> Any:

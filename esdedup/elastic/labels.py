@@ -13,7 +13,7 @@ from esdedup.elastic.errors import UNAVAILABLE_STATUS, translated
 from esdedup.elastic.forest_index import state_aggregations, state_of
 from esdedup.elastic.pages import Hits, hit_pages
 from esdedup.errors import IndexNotReady, ServerError, SettingError
-from esdedup.fields import Fields
+from esdedup.fields import Fields, sample_of
 from esdedup.forest.model import NO_TIME, State
 
 # An article may have been written or deleted since it was read.
@@ -126,7 +126,7 @@ class Labels:
             routing = {} if label.routing is None else {"routing": label.routing}
             operations += (
                 {"update": {"_index": label.index, "_id": label.id, **routing, **label.version}},
-                {"doc": {self._fields.dedup: {"root": root}}},
+                {"doc": {self._fields.dedup: {"root": root, "sample": sample_of(root)}}},
             )
         return self._bulk(operations) + self._move(moving)
 
@@ -145,7 +145,7 @@ class Labels:
         for (label, root), document in zip(roots, found, strict=True):
             if document.get("found") and document["_seq_no"] == label.version["if_seq_no"]:
                 source = document["_source"]
-                dedup = source[self._fields.dedup] | {"root": root}
+                dedup = source[self._fields.dedup] | {"root": root, "sample": sample_of(root)}
                 written += (
                     {"index": {"_index": label.index, "_id": label.id, "routing": root}},
                     source | {self._fields.dedup: dedup},
@@ -162,8 +162,10 @@ class Labels:
                 )
         if not deleted:
             return 0
-        self._bulk(written)
-        return self._bulk(deleted)
+        moved = self._bulk(written)
+        # Where both shards are the same, writing has replaced it, and deleting is refused.
+        self._bulk(deleted)
+        return moved
 
     def _bulk(self, operations: Sequence[dict[str, Any]]) -> int:
         """Send operations, all of which may be sent again; return how many did something.

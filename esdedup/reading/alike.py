@@ -33,18 +33,29 @@ class Alike:
 
     def articles(self, hits: list[Hit], fields: Fields) -> list[SimilarArticle]:
         """Return what a list shows of hits, and how alike they are."""
-        return [SimilarArticle(**values_of(hit, fields), **self._values(hit, fields)) for hit in hits]
+        found: list[dict[str, Any]] = [{} for _ in hits]
+        comparable = [at for at, hit in enumerate(hits) if self._is_comparable(hit, fields)]
+        if self._profile is not None and comparable:
+            dtype, rules = self._profile.signature_dtype, self._profile.agreement
+            signatures = [signature_of(hits[at]["_source"], fields) for at in comparable]
+            one = np.frombuffer(self._signature * len(comparable), dtype)
+            other = np.frombuffer(b"".join(signatures), dtype)
+            if rules is None:
+                name, values = "distance_bits", np.bitwise_count(one ^ other).tolist()
+            else:
+                name, values = "resemblance", Comparison.of(one, other, rules).resemblance.round(4).tolist()
+            for at, value in zip(comparable, values, strict=True):
+                found[at] = {name: value}
+        return [
+            SimilarArticle(**values_of(hit, fields), **alike) for hit, alike in zip(hits, found, strict=True)
+        ]
 
-    def _values(self, hit: Hit, fields: Fields) -> dict[str, Any]:
+    def _is_comparable(self, hit: Hit, fields: Fields) -> bool:
         if self._profile is None:
-            return {}
+            return False
+        size = self._profile.signature_dtype.itemsize
         label = value_of(hit["_source"], f"{fields.dedup}.profile")
-        signature = signature_of(hit["_source"], fields)
-        dtype = self._profile.signature_dtype
-        if label != self._profile.label or not len(signature) == len(self._signature) == dtype.itemsize:
-            return {}
-        one, other = (np.frombuffer(each, dtype) for each in (self._signature, signature))
-        rules = self._profile.agreement
-        if rules is not None:
-            return {"resemblance": round(float(Comparison.of(one, other, rules).resemblance[0]), 4)}
-        return {"distance_bits": int(np.bitwise_count(one[0] ^ other[0]))}
+        return (
+            label == self._profile.label
+            and len(self._signature) == len(signature_of(hit["_source"], fields)) == size
+        )

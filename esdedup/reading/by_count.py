@@ -39,8 +39,8 @@ def rows_by_count(wanted: Wanted, begin: Cursor, ready: Ready) -> Steps[Found]:
     """Find the rows of a page."""
     fields = wanted.fields
     depth = begin.offset + wanted.size + 1
-    (totals,) = yield from search(wanted.index, bodies.count_articles(wanted.query, fields=fields))
-    articles = totals["hits"]["total"]["value"]
+    (answer,) = yield from search(wanted.index, bodies.count_articles(wanted.query, fields=fields))
+    articles = answer["hits"]["total"]["value"]
     ordered = yield from _ordered(wanted, depth, ready, matches=articles)
     on_page = ordered.roots[begin.offset : begin.offset + wanted.size]
     hits: dict[str, Any] = {}

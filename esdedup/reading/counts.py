@@ -4,16 +4,19 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from esdedup.fields import iso
+from esdedup.fields import SAMPLES, iso
 from esdedup.queries import Query
 from esdedup.reading import list_bodies as bodies
 from esdedup.reading.steps import Steps, search
 from esdedup.reading.wanted import Wanted
 
-# Roots that are looked at, of very many, to tell how many have similar articles.
-_SAMPLED_ROOTS = 8_000
 # Of so few articles the roots are counted one by one.
 _FEW_ARTICLES = 10_000
+# Of more than so many, so many of the 256 parts of all roots tell, within a few in a hundred.
+_MANY_ARTICLES = 300_000
+_SAMPLES = 8
+# Roots that are looked at, of very many, to tell how many have similar articles.
+_SAMPLED_ROOTS = 8_000
 # The estimate of rows is off by a few in a hundred at the most.
 _ESTIMATE_MARGIN = 1.1
 
@@ -53,9 +56,11 @@ def rows_body(wanted: Wanted, articles: int) -> list[Query]:
     """Return the search that tells how many rows there are, none where that is told otherwise."""
     if not wanted.dedup:
         return []
+    query, fields = wanted.query, wanted.fields
     if articles <= _FEW_ARTICLES:
-        return [bodies.count_rows(wanted.query, is_few=True, fields=wanted.fields)]
-    return [bodies.estimate_rows(wanted.query, fields=wanted.fields)]
+        return [bodies.count_rows(query, is_few=True, fields=fields)]
+    samples = _SAMPLES if articles > _MANY_ARTICLES else None
+    return [bodies.estimate_rows(query, fields=fields, samples=samples)]
 
 
 def count_all(wanted: Wanted, articles: int, answer: Any) -> Steps[Totals]:
@@ -68,38 +73,46 @@ def count_all(wanted: Wanted, articles: int, answer: Any) -> Steps[Totals]:
     """
     if answer is None:
         return Totals(articles=articles, rows=articles, rows_exact=True)
-    rows = answer["aggregations"]["rows"]
-    # What was counted has a count, what was estimated a value.
-    count, estimate = rows.get("count"), rows.get("value", 0)
+    if articles <= _FEW_ARTICLES:
+        rows, is_exact = int(answer["aggregations"]["rows"]["count"]), True
+    else:
+        rows, is_exact = yield from _estimated(wanted, articles, answer)
     if wanted.only is not None:
-        rows, exact = yield from _count_only(wanted, estimate if count is None else count)
-        return Totals(articles=articles, rows=rows, rows_exact=exact)
-    if count is None and estimate <= _ESTIMATE_MARGIN * bodies.EXACT_ROWS:
-        body = bodies.count_rows(wanted.query, is_few=False, fields=wanted.fields)
-        (answer,) = yield from search(wanted.index, body)
-        count = answer["aggregations"]["rows"]["count"]
-    if count is not None and count > bodies.EXACT_ROWS:
-        # More than are counted.
-        (answer,) = yield from search(wanted.index, bodies.estimate_rows(wanted.query, fields=wanted.fields))
-        count, estimate = None, answer["aggregations"]["rows"]["value"]
-    is_exact = count is not None
-    return Totals(articles=articles, rows=int(estimate if count is None else count), rows_exact=is_exact)
+        rows, is_exact = yield from _count_only(wanted, rows)
+    return Totals(articles=articles, rows=rows, rows_exact=is_exact)
 
 
-def _count_only(wanted: Wanted, estimate: int) -> Steps[tuple[int, bool]]:
-    """Count the rows with similar articles, or without: of all roots, or of a part of them by their hash."""
-    parts = 1 if estimate <= bodies.EXACT_ROWS else -(-estimate // _SAMPLED_ROOTS)
-    size = 2 * bodies.EXACT_ROWS
+def _estimated(wanted: Wanted, articles: int, answer: Any) -> Steps[tuple[int, bool]]:
+    """Return about how many rows there are; exactly, where that is not too many to be counted."""
+    query, fields = wanted.query, wanted.fields
+    rows = int(answer["aggregations"]["rows"]["value"])
+    if articles > _MANY_ARTICLES:
+        rows *= SAMPLES // _SAMPLES
+        if rows < 4 * bodies.EXACT_ROWS:
+            # Too few to be told from a sample; or articles that do not say which part they belong to.
+            (answer,) = yield from search(wanted.index, bodies.estimate_rows(query, fields=fields))
+            rows = int(answer["aggregations"]["rows"]["value"])
+    if rows > _ESTIMATE_MARGIN * bodies.EXACT_ROWS:
+        return rows, False
+    (answer,) = yield from search(wanted.index, bodies.count_rows(query, is_few=False, fields=fields))
+    counted = int(answer["aggregations"]["rows"]["count"])
+    return (counted, True) if counted <= bodies.EXACT_ROWS else (rows, False)
+
+
+def _count_only(wanted: Wanted, rows: int) -> Steps[tuple[int, bool]]:
+    """Count the rows with similar articles, or without: of all roots, or of some parts of them."""
+    fields = wanted.fields
+    samples = None if rows <= bodies.EXACT_ROWS else max(1, SAMPLES * _SAMPLED_ROOTS // rows)
     (answer,) = yield from search(
-        wanted.index, bodies.roots_of(wanted.query, size=size, fields=wanted.fields, parts=parts)
+        wanted.index, bodies.roots_of(wanted.query, size=bodies.MAX_ROOTS, fields=fields, samples=samples)
     )
     roots = [bucket["key"] for bucket in answer["aggregations"]["roots"]["buckets"]]
     if not roots:
-        return 0, True
-    (answer,) = yield from search(wanted.index, bodies.count_larger(roots, fields=wanted.fields))
+        return 0, samples is None
+    (answer,) = yield from search(wanted.index, bodies.count_larger(roots, fields=fields))
     larger = int(answer["aggregations"]["rows"]["count"])
     counted = larger if wanted.only == "similar" else len(roots) - larger
-    return counted * parts, parts == 1
+    return (counted, True) if samples is None else (counted * SAMPLES // samples, False)
 
 
 def _moment(value: Mapping[str, Any] | None) -> str | None:

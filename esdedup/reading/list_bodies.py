@@ -68,14 +68,28 @@ def count_articles(query: Query | None, *, fields: Fields) -> Query:
     return {"query": within(query, fields), "size": 0, "track_total_hits": True}
 
 
-def estimate_rows(query: Query | None, *, fields: Fields) -> Query:
-    """Estimate how many roots the articles that match have."""
+def estimate_rows(query: Query | None, *, fields: Fields, samples: int | None = None) -> Query:
+    """Estimate how many roots the articles that match have.
+
+    Args:
+        query: The user's.
+        fields: The articles'.
+        samples: Look at so many of the 256 parts of all roots; None: at all.
+    """
+    wanted = within(query, fields)
+    if samples is not None:
+        wanted["bool"]["filter"].append(in_samples(samples, fields))
     return {
-        "query": within(query, fields),
+        "query": wanted,
         "size": 0,
         "track_total_hits": False,
         "aggs": {"rows": {"cardinality": {"field": fields.root, "precision_threshold": 40_000}}},
     }
+
+
+def in_samples(count: int, fields: Fields) -> Query:
+    """Match articles whose root is in one of the first parts of all roots."""
+    return {"terms": {fields.sample: list(range(count))}}
 
 
 def count_rows(query: Query | None, *, is_few: bool, fields: Fields) -> Query:
@@ -121,16 +135,16 @@ def count_clusters(
     }
 
 
-def roots_of(query: Query | None, *, size: int, fields: Fields, part: int = 0, parts: int = 1) -> Query:
-    """Ask for the roots that have an article that matches; of those, one part in so many, by their hash."""
-    terms: Query = {"field": fields.root, "size": size}
-    if parts > 1:
-        terms["include"] = {"partition": part, "num_partitions": parts}
+def roots_of(query: Query | None, *, size: int, fields: Fields, samples: int | None = None) -> Query:
+    """Ask for the roots that have an article that matches; with `samples`, of so many of the 256 parts."""
+    wanted = within(query, fields)
+    if samples is not None:
+        wanted["bool"]["filter"].append(in_samples(samples, fields))
     return {
-        "query": within(query, fields),
+        "query": wanted,
         "size": 0,
         "track_total_hits": False,
-        "aggs": {"roots": {"terms": terms}},
+        "aggs": {"roots": {"terms": {"field": fields.root, "size": size}}},
     }
 
 

@@ -62,15 +62,10 @@ def members(query: Query, *, first: int, after: Sequence[Any] | None, size: int,
     }
 
 
-def sources(query: Query, *, source_field: str, size: int, fields: Fields) -> Query:
-    """Ask which sources published those articles, those with the most first."""
+def count_sources(query: Query, *, source_field: str, size: int) -> Query:
+    """Ask which sources published those articles, those with the most first, and how many there are."""
     by_count = [{"_count": "desc"}, {"_key": "asc"}]
-    earliest = {"top_hits": {"size": 1, "sort": order("oldest", fields), "_source": with_signature(fields)}}
-    each = {
-        "first": {"min": {"field": fields.time}},
-        "last": {"max": {"field": fields.time}},
-        "earliest": earliest,
-    }
+    terms = {"field": source_field, "size": size, "shard_size": MAX_SOURCES, "order": by_count}
     return {
         "query": query,
         "size": 0,
@@ -78,17 +73,38 @@ def sources(query: Query, *, source_field: str, size: int, fields: Fields) -> Qu
         "aggs": {
             UNREAD: {"terms": {"field": source_field, "size": MAX_SOURCES}},
             "total": {"stats_bucket": {"buckets_path": f"{UNREAD}._count"}},
-            "sources": {
-                "terms": {
-                    "field": source_field,
-                    "size": size,
-                    "shard_size": MAX_SOURCES,
-                    "order": by_count,
-                },
-                "aggs": each,
-            },
-            "nameless": {"missing": {"field": source_field}, "aggs": each},
+            "sources": {"terms": terms},
+            "nameless": {"missing": {"field": source_field}},
         },
+    }
+
+
+def of_sources(query: Query, *, names: Sequence[Any], source_field: str, fields: Fields) -> Query:
+    """Ask for the earliest article of each of those sources, and when the first and last was published.
+
+    Args:
+        query: Matches the articles.
+        names: Of sources; None for the articles without one.
+        source_field: The field by which sources are told apart.
+        fields: The articles'.
+    """
+    earliest = {"top_hits": {"size": 1, "sort": order("oldest", fields), "_source": with_signature(fields)}}
+    each = {
+        "first": {"min": {"field": fields.time}},
+        "last": {"max": {"field": fields.time}},
+        "earliest": earliest,
+    }
+    filters: list[Query] = [
+        {"bool": {"must_not": {"exists": {"field": source_field}}}}
+        if name is None
+        else {"term": {source_field: name}}
+        for name in names
+    ]
+    return {
+        "query": query,
+        "size": 0,
+        "track_total_hits": False,
+        "aggs": {"sources": {"filters": {"filters": filters}, "aggs": each}},
     }
 
 

@@ -82,20 +82,28 @@ def sources(
     itself = yield from find_article(scope, index, article_id)
     query = yield from _others(scope, index, itself, other_sources=other_sources)
     source_field = yield from _source_field(scope, index)
-    body = bodies.sources(query, source_field=source_field, size=page * size, fields=scope.fields)
+    body = bodies.count_sources(query, source_field=source_field, size=page * size)
     (answer,) = yield from search(index, body)
-    found = answer["aggregations"]
-    alike = Alike.to(itself, scope.fields)
-    groups = [_source(scope, alike, bucket["key"], bucket) for bucket in found["sources"]["buckets"]]
-    named, nameless = int(found["total"]["count"]), found["nameless"]
+    found, total = answer["aggregations"], answer["hits"]["total"]["value"]
+    names = [bucket["key"] for bucket in found["sources"]["buckets"]]
+    named, has_nameless = int(found["total"]["count"]), bool(found["nameless"]["doc_count"])
     # What has no source stands last, on the page after which nothing comes.
-    if nameless["doc_count"] and len(groups) == named < page * size:
-        groups.append(_source(scope, alike, None, nameless))
+    if has_nameless and len(names) == named < page * size:
+        names.append(None)
+    names = names[(page - 1) * size :]
+    groups: list[dict[str, Any]] = []
+    if names:
+        body = bodies.of_sources(query, names=names, source_field=source_field, fields=scope.fields)
+        (answer,) = yield from search(index, body)
+        groups = answer["aggregations"]["sources"]["buckets"]
+    alike = Alike.to(itself, scope.fields)
     return SourcesPage(
         root=_root(itself, scope),
-        total=answer["hits"]["total"]["value"],
-        total_sources=named + bool(nameless["doc_count"]),
-        sources=groups[(page - 1) * size :],
+        total=total,
+        total_sources=named + has_nameless,
+        sources=[
+            _source(scope, alike, *each) for each in zip(names, groups, strict=True) if each[1]["doc_count"]
+        ],
         page=page,
         size=size,
     )

@@ -9,8 +9,8 @@ import pytest
 from elasticsearch import Elasticsearch, helpers
 
 from esdedup import ArticleNotFound, Dedup, Page, Reader, SettingError
-from esdedup.fields import iso
-from esdedup.reading import list_bodies
+from esdedup.fields import iso, sample_of
+from esdedup.reading import counts, list_bodies
 from tests.brute_force import Document, RandomQuery, expected_list, newest_first, random_corpus, random_query
 from tests.forests import Read
 
@@ -304,3 +304,42 @@ def test_a_cluster_larger_than_any_page(
         sum(len(page.rows) for page in all_pages(read, index, size=1_000, by_number=False, dedup=False))
         == size + 32
     )
+
+
+def test_rows_that_are_estimated(
+    es: Elasticsearch, index_name: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there are too many to be counted, parts of them tell, and the answer says so."""
+    index, clusters = index_name("estimated"), 4_000
+    Dedup(es).setup(index)
+    arrivals = [f"root{cluster:04d}" for cluster in range(clusters) for _ in range(1 + cluster % 2)]
+    helpers.bulk(
+        es,
+        (
+            {
+                "_index": index,
+                "_id": f"a{seq}",
+                "_source": {"dedup": {"root": root, "seq": seq, "sample": sample_of(root)}},
+            }
+            for seq, root in enumerate(arrivals)
+        ),
+        refresh=True,
+    )
+    reader = Reader(es)
+    exact = [reader.list(index, only=only) for only in (None, "similar", "single")]
+    assert [(page.total_rows, page.total_rows_exact) for page in exact] == [
+        (clusters, True),
+        (clusters // 2, True),
+        (clusters // 2, True),
+    ]
+    monkeypatch.setattr(list_bodies, "EXACT_ROWS", 200)
+    monkeypatch.setattr(counts, "_FEW_ARTICLES", 100)
+    for many in (1_000, 1_000_000):
+        monkeypatch.setattr(counts, "_MANY_ARTICLES", many)
+        monkeypatch.setattr(counts, "_SAMPLES", 32)
+        monkeypatch.setattr(counts, "_SAMPLED_ROOTS", 500)
+        pages = [reader.list(index, only=only) for only in (None, "similar", "single")]
+        assert not any(page.total_rows_exact for page in pages)
+        for page, expected in zip(pages, exact, strict=True):
+            assert page.total_rows == pytest.approx(expected.total_rows, rel=0.25)
+            assert page.total_rows != expected.total_rows or page is pages[0]

@@ -1,9 +1,11 @@
+from collections import Counter
 from typing import Any
 
 import pytest
 
 from esdedup import ArticleRejected, Fields
 from esdedup.enrich import Candidate, enriched, lone_root, read_action
+from esdedup.fields import sample_of
 from esdedup.forest import NO_TIME, Assignment, Kind
 
 FIELDS = Fields()
@@ -36,6 +38,7 @@ DEDUP = {
     "profile": "classic-1",
     "seq": 7,
     "length": 5,
+    "sample": sample_of("r" * 16),
     "seen": 1_000,
 }
 
@@ -113,7 +116,9 @@ def test_what_is_rejected(action: Any, article: str, reason: str) -> None:
 def test_without_a_fingerprint() -> None:
     lone = Assignment(Kind.WITHOUT_FINGERPRINT, None, 9, NO_TIME, b"")
     dedup = enrich({"_index": "news", "_id": "1", "text": ""}, lone)["_source"]["dedup"]
-    assert dedup == {"root": lone_root("news", "1", seq=9), "profile": "classic-1", "seq": 9, "length": 0}
+    assert dedup == {"root": lone_root("news", "1", seq=9), "profile": "classic-1", "seq": 9, "length": 0} | {
+        "sample": sample_of(lone_root("news", "1", seq=9))
+    }
     assert dedup["root"].startswith("~")
     assert len(dedup["root"]) == 33
 
@@ -130,3 +135,11 @@ def test_other_field_names() -> None:
     read = candidate({"_id": "1", "body": {"plain": "hello"}, "meta": {"date": 1000}}, fields)
     assert (read.text, read.published_ms) == ("hello", 1000)
     assert "near" in enrich({"_id": "1", "body": {"plain": "hello"}}, fields=fields)["_source"]
+
+
+def test_samples_are_about_equal() -> None:
+    counts = Counter(sample_of(f"{number:032x}") for number in range(25_600))
+    assert len(counts) == 256
+    assert 50 < min(counts.values()) <= max(counts.values()) < 150
+    # Written into articles: another value would part the roots of old ones otherwise.
+    assert [sample_of(root) for root in ("r" * 16, "0" * 32, "~abc")] == [28, 31, 234]

@@ -94,8 +94,9 @@ class Dedup(Closing, Reader):
             route_by_root: Let each article lie on the shard that its root says, so that the order by
                 count is exact on any number of shards. The price: whoever gets, updates or deletes an
                 article by its id has to say its root as routing; an article that is indexed again with
-                another text leaves its old copy on the other shard; and very large clusters make shards
-                uneven. It suits indices that are only appended to. For a new index.
+                another text leaves its old copy on the other shard; bulk actions must name their index;
+                and very large clusters make shards uneven. It suits indices that are only appended to.
+                For a new index.
 
         Returns:
             Whether the index was made.

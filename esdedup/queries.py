@@ -1,6 +1,7 @@
 """Request bodies for Elasticsearch, as plain dicts. Pure: nothing is sent from here."""
 
 from collections.abc import Sequence
+from datetime import date
 from typing import Any, Literal
 
 from esdedup.errors import SettingError
@@ -14,12 +15,9 @@ Order = Literal["relevance", "newest", "oldest", "longest"]
 
 MAX_DEPTH = 10_000
 """Rows that Elasticsearch pages through: `from` and `size` together."""
-MAX_ROOTS = 65_535
-"""Roots that one answer holds, and one request names."""
 MAX_NAMESAKES = 10
 """Articles of one id, in several indices, that are told of."""
-EXACT_ROWS = 10_000
-"""Up to here rows are counted, beyond it they are estimated."""
+_DAY_MS = 86_400_000
 
 
 def check_index_name(name: str) -> None:
@@ -50,7 +48,18 @@ def words(text: str, fields: Fields) -> Query:
     names = [f"{fields.title}^2", fields.text]
     return {
         "bool": {
-            "must": [{"multi_match": {"query": chunk, "fields": names, "type": "phrase"}} for chunk in chunks]
+            "must": [
+                {
+                    "multi_match": {
+                        "query": chunk,
+                        "fields": names,
+                        "type": "phrase",
+                        # A dash between words is none of them.
+                        "zero_terms_query": "all",
+                    }
+                }
+                for chunk in chunks
+            ]
         }
     }
 
@@ -78,17 +87,29 @@ def narrowed(
         SettingError: A time is none.
     """
     filters: list[Query] = []
-    for what, moment in (("gte", since), ("lte", until)):
-        if moment:
-            if time_ms(moment) is None:
-                raise SettingError(f"{moment!r} is no time: write it as 2026-11-21 or 2026-11-21T08:00:00Z")
-            # Elasticsearch takes a day up to its end where it is an end.
-            day = f"{moment}||/d" if len(moment) == len("2026-11-21") else moment
-            filters.append({"range": {fields.time: {what: day}}})
+    bounds = {"gte": _moment(since, is_end=False), "lte": _moment(until, is_end=True)}
+    given = {what: moment for what, moment in bounds.items() if moment is not None}
+    if given:
+        # Whatever format the field has.
+        filters.append({"range": {fields.time: given | {"format": "epoch_millis"}}})
     if source:
         filters.append({"term": {source_field or fields.source: source}})
     matching = [words(text, fields)] if text and text.strip() else []
     return {"bool": {"must": matching, "filter": filters}} if matching or filters else None
+
+
+def _moment(text: str | None, *, is_end: bool) -> int | None:
+    """Return a moment in milliseconds since 1970; of a day without a time its beginning or its end."""
+    if not text or not text.strip():
+        return None
+    moment = time_ms(text)
+    if moment is None:
+        raise SettingError(f"{text!r} is no time: write it as 2026-11-21 or 2026-11-21T08:00:00Z")
+    try:
+        date.fromisoformat(text.strip())
+    except ValueError:
+        return moment
+    return moment + _DAY_MS - 1 if is_end else moment
 
 
 def by_id(article_id: str, *, fields: Fields) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Concatenate, ParamSpec, Protocol, TypeVar
 from elasticsearch import AsyncElasticsearch, Elasticsearch
 
 from esdedup.elastic import look_up
-from esdedup.elastic.carry_out import carry_out, carry_out_async
+from esdedup.elastic.carry_out import Mappings, carry_out, carry_out_async
 from esdedup.fields import Fields
 from esdedup.profile import DEFAULT, Profile
 from esdedup.reading import lists, members, story
@@ -25,11 +25,13 @@ _Result = TypeVar("_Result")
 class _Sync(Protocol):
     _client: Elasticsearch
     _scope: Scope
+    _known: Mappings
 
 
 class _Async(Protocol):
     _client: AsyncElasticsearch
     _scope: Scope
+    _known: Mappings
 
 
 def _waiting(
@@ -39,7 +41,7 @@ def _waiting(
 
     @functools.wraps(operation)
     def method(self: _Sync, /, *args: _Params.args, **options: _Params.kwargs) -> _Result:
-        return carry_out(self._client, operation(self._scope, *args, **options))
+        return carry_out(self._client, operation(self._scope, *args, **options), known=self._known)
 
     return method
 
@@ -51,7 +53,8 @@ def _awaited(
 
     @functools.wraps(operation)
     async def method(self: _Async, /, *args: _Params.args, **options: _Params.kwargs) -> _Result:
-        return await carry_out_async(self._client, operation(self._scope, *args, **options))
+        steps = operation(self._scope, *args, **options)
+        return await carry_out_async(self._client, steps, known=self._known)
 
     return method
 
@@ -77,6 +80,7 @@ class Reader:
         """
         self._client = client
         self._scope = Scope(fields=fields, forest=forest, profile=profile)
+        self._known = Mappings()
 
     list = _waiting(lists.list_rows)
     similar = _waiting(members.similar)
@@ -109,6 +113,7 @@ class AsyncReader:
         """
         self._client = client
         self._scope = Scope(fields=fields, forest=forest, profile=profile)
+        self._known = Mappings()
 
     list = _awaited(lists.list_rows)
     similar = _awaited(members.similar)

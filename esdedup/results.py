@@ -27,13 +27,19 @@ def _example(**values: Any) -> pydantic.ConfigDict:
     return pydantic.ConfigDict(json_schema_extra={"examples": [values]})
 
 
-class Article(pydantic.BaseModel, frozen=True):
+class Answer(pydantic.BaseModel, frozen=True):
+    """What is said of a field tells users of the API, too."""
+
+    model_config = pydantic.ConfigDict(use_attribute_docstrings=True)
+
+
+class Article(Answer, frozen=True):
     """An article as lists show it: without its text."""
 
     id: str
     index: str
-    # None where it was indexed without esdedup.
     root: str | None
+    """None where it was indexed without esdedup."""
     title: str | None
     published_at: Any = None
     source: Any = None
@@ -45,18 +51,19 @@ class Row(Article, frozen=True):
 
     model_config = _example(**_ROW)
 
-    # How many other articles have the same root, whether they match or not.
     similar: int
-    # How many articles of the cluster match the query, this one among them.
+    """How many other articles have the same root, whether they match or not."""
     matching: int
-    # How many sources the whole cluster has, 1,000 at the most; None where they cannot be counted.
+    """How many articles of the cluster match the query, this one among them."""
     sources: int | None = None
-    # When the first and the last article of the whole cluster were published, ISO 8601, UTC.
+    """How many sources the whole cluster has, 1,000 at the most; None where they cannot be counted."""
     first: str | None = None
+    """When the first article of the whole cluster was published, ISO 8601, UTC."""
     last: str | None = None
+    """When the last one was."""
 
 
-class Page(pydantic.BaseModel, frozen=True):
+class Page(Answer, frozen=True):
     """A page of the list with dedup."""
 
     model_config = _example(
@@ -72,32 +79,32 @@ class Page(pydantic.BaseModel, frozen=True):
     )
 
     rows: list[Row]
-    # Rows on all pages.
     total_rows: int
-    # Whether `total_rows` is exact, or an estimate.
+    """Rows on all pages."""
     total_rows_exact: bool
-    # Articles that match, whatever `only` leaves out.
+    """Whether `total_rows` is exact, or an estimate."""
     total_articles: int
-    # Whether rows stand in exactly the order asked for.
+    """Articles that match, whatever `only` leaves out."""
     order_exact: bool
-    # From 1.
+    """Whether rows stand in exactly the order asked for."""
     page: int
+    """From 1."""
     size: int
     sort: str
-    # The cursor of the next page; None on the last one.
     next: str | None = None
+    """The cursor of the next page; None on the last one."""
 
 
 class SimilarArticle(Article, frozen=True):
     """An article of the same cluster as another one."""
 
-    # How much of the wording both share, 0 to 1, as estimated when they were indexed (profile `verified`).
     resemblance: float | None = None
-    # In how many of 64 bits their simhashes differ (other profiles).
+    """How much of the wording both share, 0 to 1, as estimated (profile `verified`)."""
     distance_bits: int | None = None
+    """In how many of 64 bits their simhashes differ (other profiles)."""
 
 
-class SimilarPage(pydantic.BaseModel, frozen=True):
+class SimilarPage(Answer, frozen=True):
     """The other articles of a cluster, newest first."""
 
     model_config = _example(
@@ -109,32 +116,32 @@ class SimilarPage(pydantic.BaseModel, frozen=True):
         next="WyI5ZTJhZDM5ZDk2YzYiLCAyLCAxLCBbMTc4ODc1MzMwMDAwMCwgOTIsICJuZXdzIl1d",
     )
 
-    # None where a text belongs to no cluster yet.
     root: str | None
-    # How many there are, on this page or not.
+    """None where a text belongs to no cluster yet."""
     total: int
+    """How many there are, on this page or not."""
     articles: list[SimilarArticle]
-    # From 1.
     page: int
+    """From 1."""
     size: int
-    # The cursor of the next page; None on the last one.
     next: str | None = None
+    """The cursor of the next page; None on the last one."""
 
 
-class Source(pydantic.BaseModel, frozen=True):
+class Source(Answer, frozen=True):
     """What one source published of a cluster."""
 
-    # None: articles without a source.
     source: Any
+    """None: articles without a source."""
     articles: int
-    # When its first and last one were published, ISO 8601, UTC.
     first: str | None
+    """When its first and last one were published, ISO 8601, UTC."""
     last: str | None
-    # The earliest of them.
     earliest: SimilarArticle
+    """The earliest of them."""
 
 
-class SourcesPage(pydantic.BaseModel, frozen=True):
+class SourcesPage(Answer, frozen=True):
     """Which other sources published an article, those with the most articles first."""
 
     model_config = _example(
@@ -155,12 +162,12 @@ class SourcesPage(pydantic.BaseModel, frozen=True):
     )
 
     root: str | None
-    # Articles and sources on all pages.
     total: int
+    """Articles and sources on all pages."""
     total_sources: int
     sources: list[Source]
-    # From 1.
     page: int
+    """From 1."""
     size: int
 
 
@@ -170,17 +177,17 @@ class FullArticle(Article, frozen=True):
     text: str
 
 
-class Moment(pydantic.BaseModel, frozen=True):
+class Moment(Answer, frozen=True):
     """A step of time."""
 
-    # Its beginning, ISO 8601, UTC.
     start: str
-    # Articles published in it, and about how many sources they had; None where that cannot be counted.
+    """Its beginning, ISO 8601, UTC."""
     articles: int
+    """Articles published in it, and about how many sources they had; None where that cannot be counted."""
     sources: int | None
 
 
-class Spread(pydantic.BaseModel, frozen=True):
+class Spread(Answer, frozen=True):
     """How a story spread."""
 
     model_config = _example(
@@ -192,5 +199,5 @@ class Spread(pydantic.BaseModel, frozen=True):
     )
 
     interval_ms: int
-    # Without gaps, from the first article's on; none where no article has a time.
     moments: list[Moment]
+    """Without gaps, from the first article's on; none where no article has a time."""

@@ -165,7 +165,7 @@ def print_page(page: Page) -> None:
         table.add_row(f"+{row.similar}" if row.similar else "", *_article_cells(row))
     screen.print(table)
     about = "" if page.total_rows_exact else "about "
-    pages = -(-page.total_rows // page.size)
+    pages = max(1, -(-page.total_rows // page.size))
     screen.print(
         f"page {page.page} of {about}{pages:,}: {about}{page.total_rows:,} rows "
         f"for {page.total_articles:,} articles, by {page.sort}"

@@ -58,9 +58,17 @@ def list_rows(
     fields = Fields(text=text_field, title=title_field, time=time_field, source=source_field, link=link_field)
     if query is not None and not query.strip():
         raise SettingError("the query has no words")
-    wanted = queries.narrowed(query, fields=fields, since=since, until=until, source=source)
     with options.client(url, api_key, ca_certs) as client:
-        answer = Reader(client, fields=fields).list(
+        reader = Reader(client, fields=fields)
+        wanted = queries.narrowed(
+            query,
+            fields=fields,
+            since=since,
+            until=until,
+            source=source,
+            source_field=reader.source_field(index) if source else None,
+        )
+        answer = reader.list(
             index,
             query=wanted,
             sort=sort or ("newest" if query is None else "relevance"),

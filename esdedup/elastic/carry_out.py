@@ -1,23 +1,49 @@
 """Carries out the steps of reading with a client: one that waits, or one that is awaited."""
 
+import time
 from typing import Any, TypeVar
 
 from elasticsearch import AsyncElasticsearch, Elasticsearch
 
 from esdedup.elastic.errors import refused, translated
-from esdedup.reading.steps import UNREAD, ReadMappings, Refresh, Search, Step, Steps
+from esdedup.reading.steps import UNREAD, ReadClock, ReadMappings, Refresh, Search, Step, Steps
 
 _Result = TypeVar("_Result")
 
 _TIMEOUT_S = 60.0
+_KNOWN_S = 10.0
+_MOST_KNOWN = 1_000
 # Each part of a cluster must have answered, or counts would be wrong without a word.
 _COMPLETE: dict[str, Any] = {"allow_partial_search_results": False}
 # Aggregations whose buckets only others look at, in the server.
 _UNREAD = f"-**.{UNREAD}"
 
 
-def carry_out(client: Elasticsearch, steps: Steps[_Result]) -> _Result:
+class Mappings:
+    """The mappings of some seconds ago: they hardly ever change, and every answer needs them."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[float, dict[str, Any]]] = {}
+
+    def get(self, index: str) -> dict[str, Any] | None:
+        """Return those behind a name, None if they are not known, or too old."""
+        since_s, mappings = self._known.get(index, (0.0, {}))
+        return mappings if mappings and time.monotonic() - since_s < _KNOWN_S else None
+
+    def put(self, index: str, mappings: dict[str, Any]) -> None:
+        """Note those behind a name as they are now."""
+        if len(self._known) > _MOST_KNOWN:
+            self._known.clear()
+        self._known[index] = (time.monotonic(), mappings)
+
+
+def carry_out(client: Elasticsearch, steps: Steps[_Result], *, known: Mappings | None = None) -> _Result:
     """Carry out steps one after the other; return what they come to.
+
+    Args:
+        client: Stays the caller's.
+        steps: Of an operation.
+        known: Mappings that need not be read again.
 
     Raises:
         ServerError: Elasticsearch does not answer, or refuses.
@@ -30,12 +56,16 @@ def carry_out(client: Elasticsearch, steps: Steps[_Result]) -> _Result:
         except StopIteration as end:
             result: _Result = end.value
             return result
-        with translated(_task(step)):
-            answer = _call(client, step)
-        answer = _checked(step, answer)
+        answer = _known(step, known)
+        if answer is None and not isinstance(step, ReadClock):
+            with translated(_task(step)):
+                answer = _call(client, step)
+            answer = _checked(step, answer, known)
 
 
-async def carry_out_async(client: AsyncElasticsearch, steps: Steps[_Result]) -> _Result:
+async def carry_out_async(
+    client: AsyncElasticsearch, steps: Steps[_Result], *, known: Mappings | None = None
+) -> _Result:
     """Do as `carry_out` does, without waiting for the server.
 
     Raises:
@@ -49,12 +79,23 @@ async def carry_out_async(client: AsyncElasticsearch, steps: Steps[_Result]) -> 
         except StopIteration as end:
             result: _Result = end.value
             return result
-        with translated(_task(step)):
-            answer = await _call(client, step)
-        answer = _checked(step, answer)
+        answer = _known(step, known)
+        if answer is None and not isinstance(step, ReadClock):
+            with translated(_task(step)):
+                answer = await _call(client, step)
+            answer = _checked(step, answer, known)
 
 
-def _call(client: Elasticsearch | AsyncElasticsearch, step: Step) -> Any:
+def _known(step: Step, known: Mappings | None) -> Any:
+    """Return an answer that needs no server, None where there is none."""
+    if isinstance(step, ReadClock):
+        return int(time.time() * 1000)
+    if isinstance(step, ReadMappings) and not step.is_fresh and known is not None:
+        return known.get(step.index)
+    return None
+
+
+def _call(client: Elasticsearch | AsyncElasticsearch, step: Search | ReadMappings | Refresh) -> Any:
     """Send the request of a step; return the answer, or what is to be awaited for it."""
     if isinstance(step, ReadMappings):
         return client.options(ignore_status=404).indices.get_mapping(index=step.index)
@@ -66,11 +107,14 @@ def _call(client: Elasticsearch | AsyncElasticsearch, step: Step) -> Any:
     return client.msearch(searches=lines, filter_path=_UNREAD)
 
 
-def _checked(step: Step, answer: Any) -> Any:
+def _checked(step: Search | ReadMappings | Refresh, answer: Any, known: Mappings | None) -> Any:
     if isinstance(step, ReadMappings):
         if answer.meta.status == 404:
             return {}
-        return {name: each["mappings"] for name, each in answer.items()}
+        mappings = {name: each["mappings"] for name, each in answer.items()}
+        if known is not None:
+            known.put(step.index, mappings)
+        return mappings
     if isinstance(step, Refresh):
         return None
     if len(step.bodies) == 1:
@@ -81,6 +125,6 @@ def _checked(step: Step, answer: Any) -> Any:
     return answer["responses"]
 
 
-def _task(step: Step) -> str:
+def _task(step: Search | ReadMappings | Refresh) -> str:
     verbs = {Search: "search", ReadMappings: "read the mapping of", Refresh: "refresh"}
     return f"{verbs[type(step)]} the index {step.index!r}"

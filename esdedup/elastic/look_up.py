@@ -22,7 +22,7 @@ from esdedup.reading import member_bodies
 from esdedup.reading.alike import Alike
 from esdedup.reading.members import page_of
 from esdedup.reading.scope import Scope
-from esdedup.reading.steps import ReadMappings, Refresh, Steps, search
+from esdedup.reading.steps import ReadClock, ReadMappings, Refresh, Steps, search
 from esdedup.reading.wanted import check_paging
 from esdedup.results import SimilarPage
 
@@ -64,7 +64,7 @@ def similar_to_text(
 ) -> Steps[SimilarPage]:
     """Return the articles of the cluster that a text would join, newest first.
 
-    The forest decides as for an article that arrives now without a time of its own, and changes nothing.
+    The forest decides as for an article that is fed now, without `backfill`, and changes nothing.
 
     Args:
         scope: Whose articles, of which forest.
@@ -108,8 +108,10 @@ def look_up(text: str, *, forest: str, profile: Profile) -> Steps[Assignment]:
     # Its owner lets others see what it writes when it needs to see it itself.
     yield Refresh(index=forest)
     relation = relation_of(meta)
-    arrivals = Arrivals.of(Fingerprinter(profile).fingerprint([text]), times_ms=[None], relation=relation)
+    now_ms: int = yield ReadClock()
+    arrivals = Arrivals.of(Fingerprinter(profile).fingerprint([text]), times_ms=[now_ms], relation=relation)
     state, aging, dead_before_ms = yield from _state(forest)
+    # As they stand before it arrives; the laws look at what lives when it has.
     live_since_ms = max(dead_before_ms, state.live_since_ms(aging))
     layout = LAYOUTS[meta.layout]
     signatures = arrivals.signatures[arrivals.with_node]
@@ -130,7 +132,7 @@ def look_up(text: str, *, forest: str, profile: Profile) -> Steps[Assignment]:
         near=met.near(nodes, relation=relation, aging=aging),
         leaves=(yield from _count_leaves(forest, {node.root for node in nodes.values()}, live_since_ms)),
     )
-    (assignment,) = Forest(snapshot).assign(arrivals, now_ms=NO_TIME)
+    (assignment,) = Forest(snapshot).assign(arrivals, now_ms=now_ms)
     return assignment
 
 

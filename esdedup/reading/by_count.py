@@ -136,7 +136,7 @@ def _by_count(
             if len(buckets) == from_shard:
                 most_elsewhere += buckets[-1]["doc_count"]
             buckets = answer["aggregations"]["roots"]["buckets"]
-            is_exact = buckets[-1]["doc_count"] > most_elsewhere
+            is_exact = bool(buckets) and buckets[-1]["doc_count"] > most_elsewhere
         if is_exact or from_shard == bodies.MAX_ROOTS:
             kept = [
                 bucket["key"]

@@ -6,14 +6,11 @@ whole order, and one search over the clusters at hand tells that. So pages go on
 """
 
 import collections
-from typing import Any
 
 from esdedup.reading import list_bodies as bodies
-from esdedup.reading.counts import count_clusters, counts_of
 from esdedup.reading.cursor import Cursor
 from esdedup.reading.found import Found
 from esdedup.reading.hits import Hit, root_of
-from esdedup.reading.scope import Ready
 from esdedup.reading.steps import Steps, search
 from esdedup.reading.wanted import Wanted
 
@@ -22,7 +19,7 @@ _MOST_AT_ONCE = 5_000
 _MOST_LEFT_OUT = 1_000
 
 
-def rows_by_time(wanted: Wanted, begin: Cursor, ready: Ready) -> Steps[Found]:
+def rows_by_time(wanted: Wanted, begin: Cursor) -> Steps[Found]:
     """Find the rows of a page."""
     index, query, fields = wanted.index, wanted.query, wanted.fields
     # Rows from the beginning of the list up to the page are found along with it; and one more, which
@@ -31,7 +28,6 @@ def rows_by_time(wanted: Wanted, begin: Cursor, ready: Ready) -> Steps[Found]:
     needed = skipped + wanted.size + 1
     place, at_once = begin.place, min(2 * needed, _MOST_AT_ONCE)
     kept: list[Hit] = []
-    counts: dict[str, dict[str, Any]] = {}
     met: collections.Counter[str] = collections.Counter()
     articles: int | None = None
     while len(kept) < needed:
@@ -48,10 +44,7 @@ def rows_by_time(wanted: Wanted, begin: Cursor, ready: Ready) -> Steps[Found]:
         if begin.place is not None and wanted.dedup:
             new = yield from _those_that_come_first(new, wanted)
         if wanted.only is not None and new:
-            roots = [root_of(hit, fields) for hit in new]
-            (answer,) = yield from search(index, *count_clusters(wanted, roots, ready.source_field))
-            counts |= counts_of(answer)
-            new = [hit for hit in new if _is_wanted(counts[root_of(hit, fields)], wanted)]
+            new = yield from _those_wanted(new, wanted)
         kept += new
         if len(hits) < at_once:
             break
@@ -63,7 +56,6 @@ def rows_by_time(wanted: Wanted, begin: Cursor, ready: Ready) -> Steps[Found]:
         place=page[-1]["sort"] if has_more else None,
         has_more=has_more,
         articles=articles or 0,
-        counts=counts,
     )
 
 
@@ -90,5 +82,11 @@ def _those_that_come_first(hits: list[Hit], wanted: Wanted) -> Steps[list[Hit]]:
     return [hit for hit in hits if (hit["_index"], hit["_id"]) in firsts]
 
 
-def _is_wanted(counts: dict[str, Any], wanted: Wanted) -> bool:
-    return bool(counts["similar"]) is (wanted.only == "similar")
+def _those_wanted(hits: list[Hit], wanted: Wanted) -> Steps[list[Hit]]:
+    """Return the hits whose cluster has similar articles, or those whose cluster has none."""
+    roots = [root_of(hit, wanted.fields) for hit in hits]
+    (answer,) = yield from search(wanted.index, bodies.larger_roots(roots, fields=wanted.fields))
+    larger = {bucket["key"] for bucket in answer["aggregations"]["roots"]["buckets"]}
+    return [
+        hit for hit, root in zip(hits, roots, strict=True) if (root in larger) is (wanted.only == "similar")
+    ]

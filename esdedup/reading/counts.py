@@ -10,6 +10,8 @@ from esdedup.reading import list_bodies as bodies
 from esdedup.reading.steps import Steps, search
 from esdedup.reading.wanted import Wanted
 
+# With the most sources that each may have, no more buckets than one answer holds.
+_ROOTS_AT_ONCE = 60
 # Of so few articles the roots are counted one by one.
 _FEW_ARTICLES = 10_000
 # Of more than so many, so many of the 256 parts of all roots tell, within a few in a hundred.
@@ -45,11 +47,16 @@ def counts_of(answer: Any) -> dict[str, dict[str, Any]]:
 
 
 def count_clusters(wanted: Wanted, roots: Sequence[str], source_field: str | None) -> list[Query]:
-    """Return the search for the counts of roots, none where there are no roots."""
-    if not roots:
-        return []
-    body = bodies.count_clusters(roots, query=wanted.query, source_field=source_field, fields=wanted.fields)
-    return [body]
+    """Return the searches for the counts of roots, none where there are no roots."""
+    return [
+        bodies.count_clusters(
+            roots[first : first + _ROOTS_AT_ONCE],
+            query=wanted.query,
+            source_field=source_field,
+            fields=wanted.fields,
+        )
+        for first in range(0, len(roots), _ROOTS_AT_ONCE)
+    ]
 
 
 def rows_body(wanted: Wanted, articles: int) -> list[Query]:
@@ -109,8 +116,8 @@ def _count_only(wanted: Wanted, rows: int) -> Steps[tuple[int, bool]]:
     roots = [bucket["key"] for bucket in answer["aggregations"]["roots"]["buckets"]]
     if not roots:
         return 0, samples is None
-    (answer,) = yield from search(wanted.index, bodies.count_larger(roots, fields=fields))
-    larger = int(answer["aggregations"]["rows"]["count"])
+    (answer,) = yield from search(wanted.index, bodies.larger_roots(roots, fields=fields))
+    larger = len(answer["aggregations"]["roots"]["buckets"])
     counted = larger if wanted.only == "similar" else len(roots) - larger
     return (counted, True) if samples is None else (counted * SAMPLES // samples, False)
 

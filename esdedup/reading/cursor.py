@@ -48,9 +48,8 @@ class Cursor:
                 "that cursor belongs to another list: index, query, sort and options must be the same "
                 "as on the page before"
             )
-        is_place = place is None or (
-            isinstance(place, list) and all(isinstance(each, int | float | str) for each in place)
-        )
+        # Time, order of arrival, index.
+        is_place = place is None or (isinstance(place, list) and list(map(type, place)) == [int, int, str])
         if type(page) is not int or type(offset) is not int or page < 1 or offset < 0 or not is_place:
             raise SettingError("that cursor is none: take `next` of the page before, as it is")
         return cls(page=page, offset=offset, place=place)

@@ -17,8 +17,6 @@ class Found:
     has_more: bool
     # How many match, on whatever page.
     articles: int
-    # What is known already of the rows' roots.
-    counts: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
     order_exact: bool = True
     # Whether `rows` are the heads that were asked for.
     are_heads: bool = False

@@ -3,7 +3,6 @@
 from typing import Any
 
 from esdedup.fields import Fields, value_of
-from esdedup.results import Article
 
 Hit = dict[str, Any]
 
@@ -11,11 +10,6 @@ Hit = dict[str, Any]
 def root_of(hit: Hit, fields: Fields) -> str:
     """Return the root of a hit."""
     return str(value_of(hit["_source"], fields.root))
-
-
-def article_of(hit: Hit, fields: Fields) -> Article:
-    """Return what a list shows of a hit."""
-    return Article(**values_of(hit, fields))
 
 
 def values_of(hit: Hit, fields: Fields) -> dict[str, Any]:

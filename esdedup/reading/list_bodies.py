@@ -148,17 +148,14 @@ def roots_of(query: Query | None, *, size: int, fields: Fields, samples: int | N
     }
 
 
-def count_larger(roots: Sequence[str], *, fields: Fields) -> Query:
-    """Count those of `roots` that have several articles."""
+def larger_roots(roots: Sequence[str], *, fields: Fields) -> Query:
+    """Ask for those of `roots` that have several articles."""
     terms = {"field": fields.root, "size": len(roots), "min_doc_count": 2}
     return {
-        "query": {"terms": {fields.root: list(roots)}},
+        "query": with_roots(roots, fields),
         "size": 0,
         "track_total_hits": False,
-        "aggs": {
-            UNREAD: {"terms": terms},
-            "rows": {"stats_bucket": {"buckets_path": f"{UNREAD}._count"}},
-        },
+        "aggs": {"roots": {"terms": terms}},
     }
 
 

@@ -1,5 +1,7 @@
 """The list with dedup: a page of it, from what its sort finds to rows with their numbers."""
 
+from typing import Any
+
 from esdedup.queries import Query
 from esdedup.reading import list_bodies as bodies
 from esdedup.reading.by_count import rows_by_count
@@ -65,9 +67,10 @@ def list_rows(
         after=after,
     )
     begin = wanted.begin
-    ready = yield from scope.ready(index)
+    # Whether the order by count is exact must not rest on what an alias was some seconds ago.
+    ready = yield from scope.ready(index, is_fresh=wanted.is_by_count)
     if wanted.is_by_time:
-        found = yield from rows_by_time(wanted, begin, ready)
+        found = yield from rows_by_time(wanted, begin)
     elif wanted.is_by_count:
         found = yield from rows_by_count(wanted, begin, ready)
     else:
@@ -96,17 +99,16 @@ def _numbered(wanted: Wanted, found: Found, ready: Ready) -> Steps[tuple[list[Ro
         if needs_heads and roots
         else []
     )
-    unknown = [root for root in dict.fromkeys(roots) if root not in found.counts]
-    for_counts = count_clusters(wanted, unknown, ready.source_field)
+    for_counts = count_clusters(wanted, list(dict.fromkeys(roots)), ready.source_field)
     for_rows = rows_body(wanted, found.articles)
     asked = [*for_heads, *for_counts, *for_rows]
     answers = (yield from search(wanted.index, *asked)) if asked else []
     heads: dict[str, Hit] = {}
-    counts = dict(found.counts)
+    counts: dict[str, dict[str, Any]] = {}
     if for_heads:
         heads = {root_of(hit, fields): hit for hit in answers[0]["hits"]["hits"]}
-    if for_counts:
-        counts |= counts_of(answers[len(for_heads)])
+    for answer in answers[len(for_heads) : len(for_heads) + len(for_counts)]:
+        counts |= counts_of(answer)
     rows = [
         Row(**values_of(heads.get(root, hit), fields), **counts[root])
         for root, hit in zip(roots, found.rows, strict=True)

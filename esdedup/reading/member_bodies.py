@@ -4,21 +4,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from esdedup.fields import Fields
-from esdedup.queries import Query, order, shown, with_text
+from esdedup.queries import Query, by_id, order, shown, with_text
 from esdedup.reading.steps import UNREAD
 
 MAX_SOURCES = 10_000
 """Sources of one cluster that are told apart."""
 
 
-def one_article(article_id: str, *, fields: Fields) -> Query:
+def one_article(article_id: str, *, fields: Fields, in_index: str | None = None) -> Query:
     """Ask for one article, whatever its routing; of several indices that have it, the last to arrive."""
-    return {
-        "query": {"ids": {"values": [article_id]}},
-        "sort": [{fields.seq: {"order": "desc", "unmapped_type": "long", "missing": "_last"}}],
-        "size": 1,
-        "_source": [*shown(fields), *with_text(fields)],
-    }
+    body = by_id(article_id, fields=fields) | {"_source": [*shown(fields), *with_text(fields)]}
+    if in_index is not None:
+        body["query"] = {"bool": {"filter": [body["query"], {"term": {"_index": in_index}}]}}
+    return body
 
 
 def others(

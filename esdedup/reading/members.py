@@ -21,6 +21,7 @@ def similar(
     index: str,
     article_id: str,
     *,
+    in_index: str | None = None,
     other_sources: bool = False,
     page: int = 1,
     size: int = 20,
@@ -32,6 +33,7 @@ def similar(
         scope: Whose articles.
         index: An index, alias or pattern.
         article_id: Of several articles with that id the one that came last.
+        in_index: Its index, where several behind the name have one.
         other_sources: Leave out what the article's own source published.
         page: From 1; `page` times `size` is at most 10,000.
         size: Articles on a page, at most 1,000.
@@ -45,9 +47,9 @@ def similar(
         ServerError: Elasticsearch does not answer, or refuses.
     """
     check_paging(page, size, after=after)
-    itself = yield from find_article(scope, index, article_id)
+    itself = yield from find_article(scope, index, article_id, in_index=in_index)
     query = yield from _others(scope, index, itself, other_sources=other_sources)
-    of = [index, article_id, other_sources]
+    of = [index, article_id, in_index, other_sources]
     alike = Alike.to(itself, scope.fields)
     return (yield from page_of(scope, index, _root(itself, scope), query, alike, of, page, size, after))
 
@@ -57,6 +59,7 @@ def sources(
     index: str,
     article_id: str,
     *,
+    in_index: str | None = None,
     other_sources: bool = False,
     page: int = 1,
     size: int = 20,
@@ -67,6 +70,7 @@ def sources(
         scope: Whose articles.
         index: An index, alias or pattern.
         article_id: Of several articles with that id the one that came last; it is not counted itself.
+        in_index: Its index, where several behind the name have one.
         other_sources: Leave out the article's own source.
         page: From 1; `page` times `size` is at most 10,000.
         size: Sources on a page, at most 1,000.
@@ -79,7 +83,7 @@ def sources(
     """
     check_paging(page, size, after=None)
     check_depth(page * size, can_go_on=False)
-    itself = yield from find_article(scope, index, article_id)
+    itself = yield from find_article(scope, index, article_id, in_index=in_index)
     query = yield from _others(scope, index, itself, other_sources=other_sources)
     source_field = yield from _source_field(scope, index)
     body = bodies.count_sources(query, source_field=source_field, size=page * size)
@@ -109,7 +113,7 @@ def sources(
     )
 
 
-def find_article(scope: Scope, index: str, article_id: str) -> Steps[Hit]:
+def find_article(scope: Scope, index: str, article_id: str, *, in_index: str | None = None) -> Steps[Hit]:
     """Find an article that has a root, with its text and what esdedup wrote.
 
     Raises:
@@ -118,7 +122,9 @@ def find_article(scope: Scope, index: str, article_id: str) -> Steps[Hit]:
     if not article_id:
         raise SettingError("the id of the article is empty")
     yield from scope.ready(index)
-    (answer,) = yield from search(index, bodies.one_article(article_id, fields=scope.fields))
+    (answer,) = yield from search(
+        index, bodies.one_article(article_id, fields=scope.fields, in_index=in_index)
+    )
     hits = answer["hits"]["hits"]
     if not hits:
         raise ArticleNotFound(f"there is no article {article_id!r} in {index!r}")

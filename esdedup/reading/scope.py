@@ -23,7 +23,7 @@ class Ready:
     is_routed_by_root: bool
 
 
-@dataclasses.dataclass(kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Scope:
     """Whose articles are read, and by which names."""
 
@@ -31,27 +31,38 @@ class Scope:
     # Only of a text that is not indexed: the forest that is asked, and the profile that it was made with.
     forest: str = "esdedup-forest"
     profile: Profile = DEFAULT
-    _ready: dict[str, Ready] = dataclasses.field(default_factory=dict)
 
-    def ready(self, index: str) -> Steps[Ready]:
+    def ready(self, index: str, *, is_fresh: bool = False) -> Steps[Ready]:
         """Make sure that every index behind the name has the fields: an answer without it would be wrong.
 
+        Args:
+            index: An index, alias or pattern.
+            is_fresh: What was known some seconds ago will not do.
+
         Raises:
-            IndexNotReady: One lacks them, or there is none.
+            IndexNotReady: One lacks them, or there is none; or they tell time in two ways.
             SettingError: The name is empty.
         """
         if not index:
             raise SettingError("the name of the index is empty")
-        if index not in self._ready:
-            mappings: dict[str, dict[str, Any]] = yield ReadMappings(index=index)
-            if not mappings:
-                raise IndexNotReady(f"there is no index {index!r}")
-            check_mappings(mappings, self.fields)
-            self._ready[index] = Ready(
-                source_field=_source_field(mappings, self.fields),
-                is_routed_by_root=len(mappings) == 1 and all(map(is_routed_by_root, mappings.values())),
+        mappings: dict[str, dict[str, Any]] = yield ReadMappings(index=index, is_fresh=is_fresh)
+        if not mappings:
+            raise IndexNotReady(f"there is no index {index!r}")
+        check_mappings(mappings, self.fields)
+        self._check_times(mappings)
+        return Ready(
+            source_field=_source_field(mappings, self.fields),
+            is_routed_by_root=len(mappings) == 1 and all(map(is_routed_by_root, mappings.values())),
+        )
+
+    def _check_times(self, mappings: dict[str, dict[str, Any]]) -> None:
+        """Refuse what sorts wrongly: nanoseconds beside milliseconds."""
+        kinds = {str(_mapping_of(each, self.fields.time).get("type")) for each in mappings.values()}
+        if len(kinds & {"date", "date_nanos"}) > 1:
+            raise IndexNotReady(
+                f"the field {self.fields.time!r} is a date in some of {', '.join(sorted(mappings))}, and "
+                "date_nanos in others: their articles cannot be sorted together; read them one by one"
             )
-        return self._ready[index]
 
 
 def check_mappings(mappings: dict[str, dict[str, Any]], fields: Fields) -> None:

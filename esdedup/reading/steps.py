@@ -29,6 +29,8 @@ class ReadMappings:
     """The mappings behind a name; the answer is a dict from index to mapping, empty where there is none."""
 
     index: str
+    # Whether an answer of some seconds ago will not do.
+    is_fresh: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -38,7 +40,12 @@ class Refresh:
     index: str
 
 
-Step = Search | ReadMappings | Refresh
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ReadClock:
+    """The time; the answer is milliseconds since 1970."""
+
+
+Step = Search | ReadMappings | Refresh | ReadClock
 Steps = Generator[Step, Any, _Result]
 
 

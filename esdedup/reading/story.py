@@ -17,13 +17,14 @@ _INTERVALS_MS = [
 ]
 
 
-def article(scope: Scope, index: str, article_id: str) -> Steps[FullArticle]:
+def article(scope: Scope, index: str, article_id: str, *, in_index: str | None = None) -> Steps[FullArticle]:
     """Return one article with its text.
 
     Args:
         scope: Whose articles.
         index: An index, alias or pattern.
         article_id: Of several articles with that id the one that came last.
+        in_index: Its index, where several behind the name have one.
 
     Raises:
         ArticleNotFound: No article has that id, or it has no root.
@@ -31,7 +32,7 @@ def article(scope: Scope, index: str, article_id: str) -> Steps[FullArticle]:
         IndexNotReady: The index is missing, or lacks the fields.
         ServerError: Elasticsearch does not answer, or refuses.
     """
-    hit = yield from find_article(scope, index, article_id)
+    hit = yield from find_article(scope, index, article_id, in_index=in_index)
     text = value_of(hit["_source"], scope.fields.text)
     return FullArticle(**values_of(hit, scope.fields), text=text if isinstance(text, str) else "")
 

@@ -102,7 +102,7 @@ class Wanted:
             begin = Cursor.read(self.after, self._identity)
         else:
             begin = Cursor(page=self.page, offset=(self.page - 1) * self.size)
-        if begin.place is None:
+        if begin.place is None or not self.is_by_time:
             check_depth(begin.offset + self.size, can_go_on=self.is_by_time)
         return begin
 

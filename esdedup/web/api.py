@@ -30,6 +30,7 @@ router = APIRouter(
     prefix=PREFIX,
     responses={
         400: {"model": Failure, "description": "A parameter makes no sense."},
+        502: {"model": Failure, "description": "Elasticsearch refused."},
         503: {"model": Failure, "description": "Elasticsearch or the index is not available."},
     },
 )
@@ -39,6 +40,10 @@ _NOT_FOUND: dict[int | str, dict[str, object]] = {
 
 Id = Annotated[
     str, Query(min_length=1, description="The article's id in Elasticsearch.", examples=["en-17-3"])
+]
+InIndex = Annotated[
+    str | None,
+    Query(alias="index", description="Its index, where several behind the served name have that id."),
 ]
 PageNumber = Annotated[int, Query(ge=1, description="From 1.")]
 Size = Annotated[int, Query(ge=1, le=100, description="How many on a page.")]
@@ -54,15 +59,16 @@ async def list_rows(site: CurrentSite, form: Annotated[Form, Query()]) -> Page:
 
 
 @router.get("/article", summary="One article with its text", responses=_NOT_FOUND)
-async def article(site: CurrentSite, id: Id) -> FullArticle:  # noqa: A002
+async def article(site: CurrentSite, id: Id, index: InIndex = None) -> FullArticle:  # noqa: A002
     """The article, whatever index behind the name it is in; the last to arrive if there are several."""
-    return await site.reader.article(site.index, id)
+    return await site.reader.article(site.index, id, in_index=index)
 
 
 @router.get("/similar", summary="The similar articles of one", responses=_NOT_FOUND)
 async def similar(
     site: CurrentSite,
     id: Id,  # noqa: A002
+    index: InIndex = None,
     other_sources: OtherSources = False,
     page: PageNumber = 1,
     size: Size = 20,
@@ -70,7 +76,7 @@ async def similar(
 ) -> SimilarPage:
     """The others of its cluster, newest first, and how alike each is."""
     return await site.reader.similar(
-        site.index, id, other_sources=other_sources, page=page, size=size, after=after
+        site.index, id, in_index=index, other_sources=other_sources, page=page, size=size, after=after
     )
 
 
@@ -78,22 +84,29 @@ async def similar(
 async def sources(
     site: CurrentSite,
     id: Id,  # noqa: A002
+    index: InIndex = None,
     other_sources: OtherSources = False,
     page: PageNumber = 1,
     size: Size = 20,
 ) -> SourcesPage:
     """Grouped by source, those with the most articles first, with the earliest article of each."""
-    return await site.reader.sources(site.index, id, other_sources=other_sources, page=page, size=size)
+    return await site.reader.sources(
+        site.index, id, in_index=index, other_sources=other_sources, page=page, size=size
+    )
 
 
 @router.get("/spread", summary="How a story spread over time", responses=_NOT_FOUND)
-async def spread(site: CurrentSite, id: Id) -> Spread:  # noqa: A002
+async def spread(site: CurrentSite, id: Id, index: InIndex = None) -> Spread:  # noqa: A002
     """How many articles of its cluster were published when."""
-    found = await site.reader.article(site.index, id)
+    found = await site.reader.article(site.index, id, in_index=index)
     return await site.reader.spread(site.index, found.root or "")
 
 
-@router.post("/similar", summary="The similar articles of a text that is not indexed")
+@router.post(
+    "/similar",
+    summary="The similar articles of a text that is not indexed",
+    responses={409: {"model": Failure, "description": "There is no such forest, or of another profile."}},
+)
 async def similar_to_text(
     site: CurrentSite, body: Text, page: PageNumber = 1, size: Size = 20, after: After = None
 ) -> SimilarPage:

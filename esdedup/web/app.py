@@ -9,6 +9,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
 
 from esdedup.errors import (
     ArticleNotFound,
@@ -82,8 +83,14 @@ def create_app(
     app.mount("/static", StaticFiles(directory=str(static)), name="static")
     app.add_exception_handler(EsdedupError, _failed)
     app.add_exception_handler(RequestValidationError, _refused)
-    app.add_exception_handler(404, _nowhere)
+    app.add_exception_handler(HTTPException, _not_served)
+    app.add_exception_handler(Exception, _broken)
     app.middleware("http")(_with_headers)
+    described = app.openapi()
+    for path in described["paths"].values():
+        for operation in path.values():
+            # What makes no sense is answered with 400 here.
+            operation["responses"].pop("422", None)
     return app
 
 
@@ -104,8 +111,14 @@ async def _refused(request: Request, error: Exception) -> Response:
     return _say(request, 400, said)
 
 
-async def _nowhere(request: Request, _: Exception) -> Response:
-    return _say(request, 404, "there is no such page")
+async def _not_served(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    message = "there is no such page" if error.status_code == 404 else str(error.detail)
+    return _say(request, error.status_code, message)
+
+
+async def _broken(request: Request, _: Exception) -> Response:
+    return _say(request, 500, "something is wrong here; whoever runs this finds it in the log")
 
 
 def _say(request: Request, status: int, message: str) -> Response:

@@ -25,7 +25,7 @@ class Piece:
 def differences(before: str, after: str) -> list[Piece]:
     """Return the pieces of both texts in their order: what only `before` has is removed, else added.
 
-    Of each text the first 10,000 words are compared.
+    Of each text the first 10,000 words, spaces and Chinese characters are compared.
     """
     one, other = (_TOKEN.findall(text)[:MAX_TOKENS] for text in (before, after))
     pieces: list[Piece] = []
@@ -40,6 +40,11 @@ def differences(before: str, after: str) -> list[Piece]:
         pieces.append(Piece(kind="same", text=before))
         removed = added = ""
     return [*pieces, *_changed(removed, added)]
+
+
+def is_cut(before: str, after: str) -> bool:
+    """Tell whether one of the texts is too long to be compared to its end."""
+    return any(len(_TOKEN.findall(text)) > MAX_TOKENS for text in (before, after))
 
 
 def _of_step(one: list[str], other: list[str], step: Opcode) -> tuple[list[str], list[str]]:

@@ -40,7 +40,9 @@ class Form(BaseModel):
     @property
     def chosen_sort(self) -> Sort:
         """The sort, also where none was asked for."""
-        return self.sort or ("relevance" if self.q.strip() else "newest")
+        if self.sort is not None:
+            return self.sort
+        return "relevance" if self.q.strip() and self.only is None else "newest"
 
     def options(self, site: Site, source_field: str | None) -> dict[str, Any]:
         """Return what `AsyncReader.list` takes.
@@ -67,3 +69,19 @@ class Form(BaseModel):
             "size": self.size,
             "after": self.after,
         }
+
+
+class PageForm(Form):
+    """The same as a person fills it in: what does not go together gives way, what is unknown is ignored."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    @model_validator(mode="after")
+    def _give_way(self) -> "PageForm":
+        if not self.dedup:
+            self.head = self.only = None
+            if self.chosen_sort.startswith("similar-"):
+                self.sort = "newest"
+        elif self.only is not None and self.chosen_sort not in {"newest", "oldest"}:
+            self.sort = "newest"
+        return self

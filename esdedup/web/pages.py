@@ -1,6 +1,7 @@
 """The pages: the list, and an article with who else published it."""
 
 import asyncio
+import re
 from typing import Annotated
 from urllib.parse import urlencode, urlsplit
 
@@ -10,9 +11,10 @@ from fastapi.responses import HTMLResponse
 
 from esdedup.fields import iso, time_ms
 from esdedup.reading.wanted import SORTS
-from esdedup.web.differences import differences
-from esdedup.web.form import Form
-from esdedup.web.state import CurrentSite
+from esdedup.results import Article
+from esdedup.web.differences import differences, is_cut
+from esdedup.web.form import PageForm
+from esdedup.web.state import CurrentSite, Site
 from esdedup.web.timeline import HEIGHT, WIDTH, spoken, timeline
 
 SORT_NAMES = {
@@ -24,13 +26,14 @@ SORT_NAMES = {
 }
 _SIMILAR_ON_A_PAGE = 20
 _SOURCES_ON_A_PAGE = 12
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _CJK = ("\u3040", "\u9fff")
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
 
 @router.get("/")
-async def list_page(request: Request, site: CurrentSite, form: Annotated[Form, Query()]) -> HTMLResponse:
+async def list_page(request: Request, site: CurrentSite, form: Annotated[PageForm, Query()]) -> HTMLResponse:
     """Show the list."""
     names, source_field = await asyncio.gather(
         site.reader.source_names(site.index), site.reader.source_field(site.index)
@@ -44,19 +47,29 @@ async def article_page(
     request: Request,
     site: CurrentSite,
     id: Annotated[str, Query(min_length=1)],  # noqa: A002
+    index: str | None = None,
     compare: str = "",
+    compare_index: str | None = None,
     after: str | None = None,
+    other_sources: bool = False,
     sources_page: Annotated[int, Query(ge=1)] = 1,
 ) -> HTMLResponse:
     """Show an article; with `compare`, how its text differs from another one's."""
-    reader, index = site.reader, site.index
-    article = await reader.article(index, id)
+    reader, name = site.reader, site.index
+    article = await reader.article(name, id, in_index=index)
     similar, spread, sources = await asyncio.gather(
-        reader.similar(index, id, size=_SIMILAR_ON_A_PAGE, after=after or None),
-        reader.spread(index, article.root or ""),
-        _sources(site, id, sources_page),
+        reader.similar(
+            name,
+            id,
+            in_index=index,
+            other_sources=other_sources,
+            size=_SIMILAR_ON_A_PAGE,
+            after=after or None,
+        ),
+        reader.spread(name, article.root or ""),
+        _sources(site, id, index, sources_page),
     )
-    other = await reader.article(index, compare) if compare else None
+    other = await reader.article(name, compare, in_index=compare_index) if compare else None
     return _render(
         "article.html",
         request,
@@ -68,7 +81,9 @@ async def article_page(
         height=HEIGHT,
         other=other,
         pieces=None if other is None else differences(article.text, other.text),
+        is_cut=other is not None and is_cut(article.text, other.text),
         after=after,
+        other_sources=other_sources,
     )
 
 
@@ -77,14 +92,17 @@ def render_error(request: Request, status: int, message: str) -> HTMLResponse:
     return _render("error.html", request, status_code=status, message=message)
 
 
-async def _sources(site: CurrentSite, article_id: str, page: int) -> object:
+async def _sources(site: CurrentSite, article_id: str, index: str | None, page: int) -> object:
     if await site.reader.source_field(site.index) is None:
         return None
-    return await site.reader.sources(site.index, article_id, page=page, size=_SOURCES_ON_A_PAGE)
+    return await site.reader.sources(
+        site.index, article_id, in_index=index, page=page, size=_SOURCES_ON_A_PAGE
+    )
 
 
 def _render(name: str, request: Request, *, status_code: int = 200, **values: object) -> HTMLResponse:
-    html = _environment.get_template(name).render(path=request.url.path, **values)
+    site: Site = request.app.state.site
+    html = _environment.get_template(name).render(site=site, **values)
     # Half a character, of an article that did not come through esdedup, cannot be sent.
     return HTMLResponse(html.encode("utf-8", "replace"), status_code=status_code)
 
@@ -122,6 +140,17 @@ def _address(path: str, **parameters: object) -> str:
     return f"{path}?{urlencode(given)}" if given else path
 
 
+def _page_of(site: Site, article: Article, **parameters: object) -> str:
+    """Return the address of an article's page; it names its index where the served name is another one."""
+    index = None if article.index == site.index else article.index
+    return _address("/article", id=article.id, index=index, **parameters)
+
+
+def _is_day(text: str) -> bool:
+    """Tell whether a date field can show it."""
+    return not text or _DAY.fullmatch(text) is not None
+
+
 def _language(text: str | None) -> str:
     """Tell browsers how to break and read a text."""
     sample = (text or "")[:200]
@@ -145,5 +174,6 @@ _environment.filters |= {
     "spoken": lambda value: "" if value is None else spoken(value),
     "count": lambda value: f"{value:,}",
 }
-_environment.globals |= {"address": _address}
+_environment.globals |= {"address": _address, "page_of": _page_of}
+_environment.tests["day"] = _is_day
 assert SORT_NAMES.keys() == set(SORTS)

@@ -33,9 +33,9 @@ class Timeline:
 
 
 def timeline(spread: Spread) -> Timeline | None:
-    """Draw a story; None where there is nothing to see: fewer than two moments."""
+    """Draw a story; None where there is nothing to see: fewer than two moments, or times beyond all years."""
     moments = spread.moments
-    if len(moments) < 2:
+    if len(moments) < 2 or not all(map(_is_in_calendar, (moments[0].start, moments[-1].start))):
         return None
     most = max(each.articles for each in moments)
     step = WIDTH / len(moments)
@@ -53,15 +53,15 @@ def timeline(spread: Spread) -> Timeline | None:
                 label=f"{_articles(moment.articles)} from {spoken(moment.start)}",
             )
         )
-    end = datetime.fromisoformat(moments[-1].start) + timedelta(milliseconds=spread.interval_ms)
+    end = spoken(_after(moments[-1].start, spread.interval_ms))
     peak = max(moments, key=lambda each: each.articles)
     total = sum(each.articles for each in moments)
     return Timeline(
         bars=bars,
         begin=spoken(moments[0].start),
-        end=spoken(end.isoformat()),
+        end=end,
         summary=(
-            f"{_articles(total)} between {spoken(moments[0].start)} and {spoken(end.isoformat())}; "
+            f"{_articles(total)} between {spoken(moments[0].start)} and {end}; "
             f"most of them, {peak.articles:,}, in the {_length(spread.interval_ms)} from {spoken(peak.start)}"
         ),
     )
@@ -72,6 +72,22 @@ def spoken(moment: str) -> str:
     try:
         return datetime.fromisoformat(moment).strftime("%Y-%m-%d %H:%M")
     except ValueError:
+        return moment
+
+
+def _is_in_calendar(moment: str) -> bool:
+    try:
+        datetime.fromisoformat(moment)
+    except ValueError:
+        return False
+    return True
+
+
+def _after(moment: str, interval_ms: int) -> str:
+    try:
+        return (datetime.fromisoformat(moment) + timedelta(milliseconds=interval_ms)).isoformat()
+    except OverflowError:
+        # Where the calendar ends.
         return moment
 
 

@@ -52,7 +52,8 @@ def test_it_changes_nothing(es: Elasticsearch, fed: tuple[str, str], read: Read)
 
 def test_pages_of_it_end(es: Elasticsearch, fed: tuple[str, str], read: Read) -> None:
     index, forest = fed
-    text = str(ARTICLES[0]["text"])
+    largest = read("list", index, sort="similar-desc", size=1).rows[0]
+    text = read("article", index, largest.id).text
     found, after = [], None
     while True:
         page = read("similar_to_text", index, text, size=2, after=after, of={"forest": forest})

@@ -1,0 +1,153 @@
+"""Reading indices that are not as one would make them."""
+
+import itertools
+import random
+from typing import Any
+
+import pytest
+from elasticsearch import Elasticsearch, helpers
+
+from esdedup import Dedup, IndexNotReady
+from esdedup.fields import Fields
+from esdedup.queries import narrowed, words
+from esdedup.reading import by_count
+from tests.brute_force import expected_list, random_corpus, random_query
+from tests.forests import Names, Read
+
+
+def fill(es: Elasticsearch, index: str, articles: dict[str, dict[str, Any]], **mapping: Any) -> None:
+    """Index articles with ready roots, by a mapping of their own."""
+    if mapping:
+        es.indices.create(index=index, mappings={"properties": mapping})
+    Dedup(es).setup(index)
+    numbered = enumerate(articles.items(), 1)
+    actions = (
+        {
+            "_index": index,
+            "_id": each,
+            "_source": article | {"dedup": {"root": article.get("root", each), "seq": seq}},
+        }
+        for seq, (each, article) in numbered
+    )
+    helpers.bulk(es, actions, refresh=True)
+
+
+def ids(read: Read, index: str, **options: Any) -> list[str]:
+    return [row.id for row in read("list", index, **options).rows]
+
+
+def test_an_alias_that_takes_in_another_index(es: Elasticsearch, read: Read, index_name: Names) -> None:
+    routed, other = index_name("routed"), index_name("plain")
+    alias = f"{routed}-alias"
+    Dedup(es).setup(routed, shards=5, route_by_root=True)
+    es.indices.put_alias(index=routed, name=alias)
+    sizes = {f"root{number:02d}": 1 + number % 7 for number in range(60)}
+    actions = [
+        {"_index": routed, "routing": root, "_source": {"dedup": {"root": root, "seq": seq}}}
+        for seq, root in enumerate(root for root, size in sizes.items() for _ in range(size))
+    ]
+    helpers.bulk(es, actions, refresh=True)
+    assert read("list", alias, sort="similar-asc", size=60).order_exact
+    # A rollover: now a cluster lies on two indices.
+    Dedup(es).setup(other, shards=5)
+    es.indices.put_alias(index=other, name=alias)
+    copies = [{"_index": other, "_source": action["_source"]} for action in actions]
+    helpers.bulk(es, copies, refresh=True)
+    page = read("list", alias, sort="similar-asc", size=60)
+    assert [row.similar for row in page.rows] == sorted(2 * size - 1 for size in sizes.values())
+    assert page.order_exact
+    assert read("list", alias, sort="similar-desc", size=3).rows[0].similar == 13
+    # One that did not come through esdedup is told of, not left out.
+    es.indices.create(index=index_name("foreign"), aliases={alias: {}})
+    with pytest.raises(IndexNotReady, match="lacks fields of esdedup"):
+        read("list", alias, sort="similar-desc")
+
+
+def test_dates_of_two_kinds_behind_one_name(es: Elasticsearch, read: Read, index_name: Names) -> None:
+    one, other = index_name("kinds-a"), index_name("kinds-b")
+    fill(es, one, {"a": {"published_at": "2026-09-20"}})
+    fill(es, other, {"b": {"published_at": "2026-09-21"}}, published_at={"type": "date_nanos"})
+    assert ids(read, other) == ["b"]
+    with pytest.raises(IndexNotReady, match="date_nanos"):
+        read("list", f"{one},{other}")
+
+
+def test_one_id_in_two_indices(es: Elasticsearch, read: Read, index_name: Names) -> None:
+    one, other = index_name("twice-a"), index_name("twice-b")
+    fill(es, one, {"x": {"text": "one", "root": "r1"}, "y": {"root": "r1"}})
+    fill(es, other, {"z": {}, "x": {"text": "other", "root": "r2"}})
+    both = f"{one},{other}"
+    assert read("article", both, "x").text == "other"
+    assert read("article", both, "x", in_index=one).text == "one"
+    assert [each.id for each in read("similar", both, "x", in_index=one).articles] == ["y"]
+    assert read("sources", both, "x", in_index=other).total == 0
+
+
+def test_sources_under_a_text(es: Elasticsearch, read: Read, index_name: Names) -> None:
+    index = index_name("text")
+    kinds = {"type": "text", "fields": {"keyword": {"type": "keyword"}}}
+    fill(
+        es,
+        index,
+        {"a": {"source": "The Post", "root": "r"}, "b": {"source": "The Echo", "root": "r"}},
+        source=kinds,
+    )
+    assert read("source_field", index) == "source.keyword"
+    assert read("list", index).rows[0].sources == 2
+    assert [each.source for each in read("sources", index, "a").sources] == ["The Echo"]
+    plain = index_name("plain-text")
+    fill(es, plain, {"a": {"source": "The Post"}}, source={"type": "text"})
+    assert read("list", plain).rows[0].sources is None
+
+
+def test_more_sources_than_an_answer_holds(es: Elasticsearch, read: Read, index_name: Names) -> None:
+    index = index_name("sources")
+    articles = {
+        f"{root}-{source}": {"root": f"r{root}", "source": f"s{source}"}
+        for root, source in itertools.product(range(200), range(30))
+    }
+    fill(es, index, articles)
+    rows = read("list", index, size=200).rows
+    assert len(rows) == 200
+    assert {(row.similar, row.sources) for row in rows} == {(29, 30)}
+
+
+def test_words_and_times(es: Elasticsearch, read: Read, index_name: Names) -> None:
+    index = index_name("times")
+    times = {"type": "date", "format": "epoch_second"}
+    fill(es, index, {"a": {"title": "ferry harbour", "published_at": 1_790_000_000}}, published_at=times)
+    for text in ("ferry - harbour", "ferry & harbour", "… ferry"):
+        assert ids(read, index, query=words(text, Fields())) == ["a"]
+    # That second is 2026-09-21 14:13:20.
+    for since, until, found in [
+        ("2026-09-21", "2026-09-21", True),
+        ("20260921", None, True),
+        ("2026-09-21 14:13:20", None, True),
+        (" 2026-09-21T16:13:20+02:00 ", None, True),
+        ("2026-09-21T14:13:21Z", None, False),
+        (None, "2026-09-20", False),
+        ("1790000000000", "1790000000000", True),
+    ]:
+        query = narrowed(None, fields=Fields(), since=since, until=until)
+        assert ids(read, index, query=query) == (["a"] if found else []), (since, until)
+
+
+def test_many_matches_by_count(
+    es: Elasticsearch, read: Read, index_name: Names, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where very many articles match, the largest clusters of all are gone through."""
+    monkeypatch.setattr(by_count, "_FEW_ARTICLES", 20)
+    monkeypatch.setattr(by_count, "_AT_FIRST", 10)
+    index, chance = index_name("many"), random.Random(8)
+    documents = random_corpus(chance, clusters=80)
+    Dedup(es).setup(index)
+    helpers.bulk(
+        es,
+        ({"_index": index, "_id": each, "_source": source} for each, source in documents.items()),
+        refresh=True,
+    )
+    for sort in ("similar-desc", "similar-asc") * 6:
+        query = random_query(chance)
+        expected = expected_list(documents, query, sort=sort)  # type: ignore[arg-type]
+        found = ids(read, index, query=query.query, sort=sort, size=30)
+        assert found == [row[0] for row in expected.rows[:30]]

@@ -12,7 +12,9 @@ from esdedup.ingest.articles import STANDARD_INPUT
 # Nobody's prose begins like that.
 _JSON_OBJECT = re.compile(r'\s*\{\s*["}]')
 _JSON_ARRAY = re.compile(r'\s*\[\s*\{\s*["}]')
-_ONE_A_FILE = "only one article a file is taken: put each into its own, or index them and name ids"
+_ONE_A_FILE = (
+    "only one article a file is taken: put each into its own, or index them and name ids, with --index"
+)
 
 
 def read_text(path: Path, fields: Fields) -> str:

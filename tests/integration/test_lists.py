@@ -14,7 +14,7 @@ from esdedup.reading import counts, list_bodies
 from tests.brute_force import Document, RandomQuery, expected_list, newest_first, random_corpus, random_query
 from tests.forests import Read
 
-QUERIES = 14
+QUERIES = 9
 PAGE_SIZES = (7, 25)
 
 

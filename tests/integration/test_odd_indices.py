@@ -7,12 +7,18 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
-from esdedup import Dedup, IndexNotReady
+from esdedup import Dedup, IndexNotReady, Reader
 from esdedup.fields import Fields
 from esdedup.queries import narrowed, words
 from esdedup.reading import by_count
 from tests.brute_force import expected_list, random_corpus, random_query
 from tests.forests import Names, Read
+
+
+@pytest.fixture
+def read(es: Elasticsearch) -> Read:
+    """One kind of reader will do: what is odd here is decided before either asks."""
+    return lambda name, *args, **options: getattr(Reader(es), name)(*args, **options)
 
 
 def fill(es: Elasticsearch, index: str, articles: dict[str, dict[str, Any]], **mapping: Any) -> None:

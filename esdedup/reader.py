@@ -6,7 +6,7 @@ awaited; parameters and errors are told there.
 
 import functools
 from collections.abc import Awaitable, Callable
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Concatenate, Generic, ParamSpec, TypeVar
 
 from elasticsearch import AsyncElasticsearch, Elasticsearch
 
@@ -20,51 +20,15 @@ from esdedup.reading.steps import Steps
 
 _Params = ParamSpec("_Params")
 _Result = TypeVar("_Result")
+_Client = TypeVar("_Client", Elasticsearch, AsyncElasticsearch)
 
 
-class _Sync(Protocol):
-    _client: Elasticsearch
-    _scope: Scope
-    _known: Mappings
-
-
-class _Async(Protocol):
-    _client: AsyncElasticsearch
-    _scope: Scope
-    _known: Mappings
-
-
-def _waiting(
-    operation: Callable[Concatenate[Scope, _Params], Steps[_Result]],
-) -> Callable[Concatenate[_Sync, _Params], _Result]:
-    """Make a method of an operation."""
-
-    @functools.wraps(operation)
-    def method(self: _Sync, /, *args: _Params.args, **options: _Params.kwargs) -> _Result:
-        return carry_out(self._client, operation(self._scope, *args, **options), known=self._known)
-
-    return method
-
-
-def _awaited(
-    operation: Callable[Concatenate[Scope, _Params], Steps[_Result]],
-) -> Callable[Concatenate[_Async, _Params], Awaitable[_Result]]:
-    """Make a method of an operation, to be awaited."""
-
-    @functools.wraps(operation)
-    async def method(self: _Async, /, *args: _Params.args, **options: _Params.kwargs) -> _Result:
-        steps = operation(self._scope, *args, **options)
-        return await carry_out_async(self._client, steps, known=self._known)
-
-    return method
-
-
-class Reader:
-    """Answers from indices of articles. May be used by several threads at once, if its client may."""
+class _Reading(Generic[_Client]):
+    """What both kinds of reader are made of."""
 
     def __init__(
         self,
-        client: Elasticsearch,
+        client: _Client,
         *,
         fields: Fields = Fields(),  # noqa: B008 - frozen
         forest: str = "esdedup-forest",
@@ -78,9 +42,40 @@ class Reader:
             forest: Name of the forest's index; only `similar_to_text` asks it.
             profile: The forest's.
         """
-        self._client = client
+        self._client: _Client = client
         self._scope = Scope(fields=fields, forest=forest, profile=profile)
         self._known = Mappings()
+
+
+def _waiting(
+    operation: Callable[Concatenate[Scope, _Params], Steps[_Result]],
+) -> Callable[Concatenate[_Reading[Elasticsearch], _Params], _Result]:
+    """Make a method of an operation."""
+
+    @functools.wraps(operation)
+    def method(self: _Reading[Elasticsearch], /, *args: _Params.args, **options: _Params.kwargs) -> _Result:
+        return carry_out(self._client, operation(self._scope, *args, **options), known=self._known)
+
+    return method
+
+
+def _awaited(
+    operation: Callable[Concatenate[Scope, _Params], Steps[_Result]],
+) -> Callable[Concatenate[_Reading[AsyncElasticsearch], _Params], Awaitable[_Result]]:
+    """Make a method of an operation, to be awaited."""
+
+    @functools.wraps(operation)
+    async def method(
+        self: _Reading[AsyncElasticsearch], /, *args: _Params.args, **options: _Params.kwargs
+    ) -> _Result:
+        steps = operation(self._scope, *args, **options)
+        return await carry_out_async(self._client, steps, known=self._known)
+
+    return method
+
+
+class Reader(_Reading[Elasticsearch]):
+    """Answers from indices of articles. May be used by several threads at once, if its client may."""
 
     list = _waiting(lists.list_rows)
     similar = _waiting(members.similar)
@@ -92,28 +87,8 @@ class Reader:
     similar_to_text = _waiting(look_up.similar_to_text)
 
 
-class AsyncReader:
+class AsyncReader(_Reading[AsyncElasticsearch]):
     """The same, with a client that is awaited."""
-
-    def __init__(
-        self,
-        client: AsyncElasticsearch,
-        *,
-        fields: Fields = Fields(),  # noqa: B008 - frozen
-        forest: str = "esdedup-forest",
-        profile: Profile = DEFAULT,
-    ) -> None:
-        """Prepare; nothing is sent yet.
-
-        Args:
-            client: Stays the caller's, who closes it.
-            fields: The names of the articles' fields.
-            forest: Name of the forest's index; only `similar_to_text` asks it.
-            profile: The forest's.
-        """
-        self._client = client
-        self._scope = Scope(fields=fields, forest=forest, profile=profile)
-        self._known = Mappings()
 
     list = _awaited(lists.list_rows)
     similar = _awaited(members.similar)

@@ -1,14 +1,16 @@
 """Carries out the steps of reading with a client: one that waits, or one that is awaited."""
 
 import time
+from collections.abc import Generator
 from typing import Any, TypeVar
 
 from elasticsearch import AsyncElasticsearch, Elasticsearch
 
 from esdedup.elastic.errors import refused, translated
-from esdedup.reading.steps import UNREAD, ReadClock, ReadMappings, Refresh, Search, Step, Steps
+from esdedup.reading.steps import UNREAD, ReadClock, ReadMappings, Refresh, Search, Steps
 
 _Result = TypeVar("_Result")
+_Request = Search | ReadMappings | Refresh
 
 _TIMEOUT_S = 60.0
 _KNOWN_S = 10.0
@@ -49,18 +51,16 @@ def carry_out(client: Elasticsearch, steps: Steps[_Result], *, known: Mappings |
         ServerError: Elasticsearch does not answer, or refuses.
     """
     client = client.options(request_timeout=_TIMEOUT_S)
+    requests = _requests(steps, known)
     answer: Any = None
     while True:
         try:
-            step = steps.send(answer)
+            step = requests.send(answer)
         except StopIteration as end:
             result: _Result = end.value
             return result
-        answer = _known(step, known)
-        if answer is None and not isinstance(step, ReadClock):
-            with translated(_task(step)):
-                answer = _call(client, step)
-            answer = _checked(step, answer, known)
+        with translated(_task(step)):
+            answer = _call(client, step)
 
 
 async def carry_out_async(
@@ -72,6 +72,20 @@ async def carry_out_async(
         ServerError: Elasticsearch does not answer, or refuses.
     """
     client = client.options(request_timeout=_TIMEOUT_S)
+    requests = _requests(steps, known)
+    answer: Any = None
+    while True:
+        try:
+            step = requests.send(answer)
+        except StopIteration as end:
+            result: _Result = end.value
+            return result
+        with translated(_task(step)):
+            answer = await _call(client, step)
+
+
+def _requests(steps: Steps[_Result], known: Mappings | None) -> Generator[_Request, Any, _Result]:
+    """Yield those of the steps that need the server, and read what it answers; answer the others."""
     answer: Any = None
     while True:
         try:
@@ -79,23 +93,22 @@ async def carry_out_async(
         except StopIteration as end:
             result: _Result = end.value
             return result
+        if isinstance(step, ReadClock):
+            answer = int(time.time() * 1000)
+            continue
         answer = _known(step, known)
-        if answer is None and not isinstance(step, ReadClock):
-            with translated(_task(step)):
-                answer = await _call(client, step)
-            answer = _checked(step, answer, known)
+        if answer is None:
+            answer = _checked(step, (yield step), known)
 
 
-def _known(step: Step, known: Mappings | None) -> Any:
-    """Return an answer that needs no server, None where there is none."""
-    if isinstance(step, ReadClock):
-        return int(time.time() * 1000)
+def _known(step: _Request, known: Mappings | None) -> Any:
+    """Return an answer that is known already, None where there is none."""
     if isinstance(step, ReadMappings) and not step.is_fresh and known is not None:
         return known.get(step.index)
     return None
 
 
-def _call(client: Elasticsearch | AsyncElasticsearch, step: Search | ReadMappings | Refresh) -> Any:
+def _call(client: Elasticsearch | AsyncElasticsearch, step: _Request) -> Any:
     """Send the request of a step; return the answer, or what is to be awaited for it."""
     if isinstance(step, ReadMappings):
         return client.options(ignore_status=404).indices.get_mapping(index=step.index)
@@ -107,7 +120,7 @@ def _call(client: Elasticsearch | AsyncElasticsearch, step: Search | ReadMapping
     return client.msearch(searches=lines, filter_path=_UNREAD)
 
 
-def _checked(step: Search | ReadMappings | Refresh, answer: Any, known: Mappings | None) -> Any:
+def _checked(step: _Request, answer: Any, known: Mappings | None) -> Any:
     if isinstance(step, ReadMappings):
         if answer.meta.status == 404:
             return {}
@@ -125,6 +138,6 @@ def _checked(step: Search | ReadMappings | Refresh, answer: Any, known: Mappings
     return answer["responses"]
 
 
-def _task(step: Search | ReadMappings | Refresh) -> str:
+def _task(step: _Request) -> str:
     verbs = {Search: "search", ReadMappings: "read the mapping of", Refresh: "refresh"}
     return f"{verbs[type(step)]} the index {step.index!r}"

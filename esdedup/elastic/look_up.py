@@ -123,7 +123,7 @@ def look_up(text: str, *, forest: str, profile: Profile) -> Steps[Assignment]:
     candidates.put(nodes_of(found, relation))
     met = Neighbours.of(arrivals, (candidates,), live_since_ms=live_since_ms)
     missing = sorted(met.missing_roots)
-    roots = yield from _all_nodes(forest, {"ids": {"values": missing}}) if missing else _nothing()
+    roots = (yield from _all_nodes(forest, {"ids": {"values": missing}})) if missing else []
     nodes = met.with_roots({node.id: node for node in nodes_of(roots, relation)}, relation)
     snapshot = _Snapshot(
         relation=relation,
@@ -174,11 +174,6 @@ def _all_nodes(forest: str, query: dict[str, Any]) -> Steps[list[dict[str, Any]]
         if len(hits) < MAX_HITS:
             return found
         place = {"search_after": hits[-1]["sort"]}
-
-
-def _nothing() -> Steps[list[dict[str, Any]]]:
-    yield from ()
-    return []
 
 
 def _count_leaves(forest: str, roots: set[str], live_since_ms: int) -> Steps[dict[str, int]]:

@@ -1,12 +1,13 @@
 """The numbers beside rows, and below the list."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from esdedup.fields import SAMPLES, iso
+from esdedup.fields import SAMPLES
 from esdedup.queries import Query
 from esdedup.reading import list_bodies as bodies
+from esdedup.reading.hits import moment_of
 from esdedup.reading.steps import Steps, search
 from esdedup.reading.wanted import Wanted
 
@@ -39,10 +40,10 @@ def counts_of(answer: Any) -> dict[str, dict[str, Any]]:
             "similar": bucket["doc_count"] - 1,
             "matching": bucket["matching"]["doc_count"],
             "sources": bucket["sources"]["count"] if "sources" in bucket else None,
-            "first": _moment(bucket.get("first")),
-            "last": _moment(bucket.get("last")),
+            "first": moment_of(bucket["first"]),
+            "last": moment_of(bucket["last"]),
         }
-        for bucket in answer["aggregations"]["roots"].get("buckets", ())
+        for bucket in answer["aggregations"]["roots"]["buckets"]
     }
 
 
@@ -120,7 +121,3 @@ def _count_only(wanted: Wanted, rows: int) -> Steps[tuple[int, bool]]:
     larger = len(answer["aggregations"]["roots"]["buckets"])
     counted = larger if wanted.only == "similar" else len(roots) - larger
     return (counted, True) if samples is None else (counted * SAMPLES // samples, False)
-
-
-def _moment(value: Mapping[str, Any] | None) -> str | None:
-    return None if value is None or value.get("value") is None else iso(int(value["value"]))

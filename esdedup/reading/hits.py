@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from esdedup.fields import Fields, value_of
+from esdedup.fields import Fields, iso, value_of
 
 Hit = dict[str, Any]
 
@@ -25,3 +25,8 @@ def values_of(hit: Hit, fields: Fields) -> dict[str, Any]:
         "source": value_of(source, fields.source),
         "url": None if link is None else str(link),
     }
+
+
+def moment_of(found: dict[str, Any]) -> str | None:
+    """Write the answer to a minimum or maximum of times, None where there is no time."""
+    return None if found["value"] is None else iso(int(found["value"]))

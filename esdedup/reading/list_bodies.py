@@ -38,7 +38,7 @@ def articles(
     """
     wanted = within(query, fields)
     if without:
-        wanted["bool"]["must_not"] = [{"terms": {fields.root: list(without)}}]
+        wanted["bool"]["must_not"] = [with_roots(without, fields)]
     place = {"from": first} if after is None else {"search_after": list(after)}
     return {
         "query": wanted,
@@ -59,7 +59,7 @@ def first_of_each_root(query: Query | None, *, by: Order, first: int, size: int,
 def heads(roots: Sequence[str], *, query: Query | None, by: Order, fields: Fields) -> Query:
     """Ask for the first article of each of `roots` within the query."""
     body = first_of_each_root(query, by=by, first=0, size=len(roots), fields=fields)
-    body["query"]["bool"]["filter"].append({"terms": {fields.root: list(roots)}})
+    body["query"]["bool"]["filter"].append(with_roots(roots, fields))
     return body
 
 
@@ -76,20 +76,20 @@ def estimate_rows(query: Query | None, *, fields: Fields, samples: int | None = 
         fields: The articles'.
         samples: Look at so many of the 256 parts of all roots; None: at all.
     """
-    wanted = within(query, fields)
-    if samples is not None:
-        wanted["bool"]["filter"].append(in_samples(samples, fields))
     return {
-        "query": wanted,
+        "query": _within(query, samples, fields),
         "size": 0,
         "track_total_hits": False,
         "aggs": {"rows": {"cardinality": {"field": fields.root, "precision_threshold": 40_000}}},
     }
 
 
-def in_samples(count: int, fields: Fields) -> Query:
-    """Match articles whose root is in one of the first parts of all roots."""
-    return {"terms": {fields.sample: list(range(count))}}
+def _within(query: Query | None, samples: int | None, fields: Fields) -> Query:
+    """Restrict a query to articles that have a root; with `samples`, one in the first of the 256 parts."""
+    wanted = within(query, fields)
+    if samples is not None:
+        wanted["bool"]["filter"].append({"terms": {fields.sample: list(range(samples))}})
+    return wanted
 
 
 def count_rows(query: Query | None, *, is_few: bool, fields: Fields) -> Query:
@@ -128,7 +128,7 @@ def count_clusters(
         aggs[UNREAD] = {"terms": {"field": source_field, "size": MAX_SOURCES}}
         aggs["sources"] = {"stats_bucket": {"buckets_path": f"{UNREAD}._count"}}
     return {
-        "query": {"terms": {fields.root: list(roots)}},
+        "query": with_roots(roots, fields),
         "size": 0,
         "track_total_hits": False,
         "aggs": {"roots": {"terms": {"field": fields.root, "size": len(roots)}, "aggs": aggs}},
@@ -137,11 +137,8 @@ def count_clusters(
 
 def roots_of(query: Query | None, *, size: int, fields: Fields, samples: int | None = None) -> Query:
     """Ask for the roots that have an article that matches; with `samples`, of so many of the 256 parts."""
-    wanted = within(query, fields)
-    if samples is not None:
-        wanted["bool"]["filter"].append(in_samples(samples, fields))
     return {
-        "query": wanted,
+        "query": _within(query, samples, fields),
         "size": 0,
         "track_total_hits": False,
         "aggs": {"roots": {"terms": {"field": fields.root, "size": size}}},

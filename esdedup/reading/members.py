@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from esdedup.errors import ArticleNotFound, SettingError
-from esdedup.fields import iso, value_of
+from esdedup.fields import value_of
 from esdedup.queries import Query
 from esdedup.reading import member_bodies as bodies
 from esdedup.reading.alike import Alike
 from esdedup.reading.cursor import Cursor
-from esdedup.reading.hits import Hit
-from esdedup.reading.scope import Scope
+from esdedup.reading.hits import Hit, moment_of, root_of
+from esdedup.reading.scope import Ready, Scope
 from esdedup.reading.steps import Steps, search
 from esdedup.reading.wanted import check_depth, check_paging
 from esdedup.results import SimilarPage, Source, SourcesPage
@@ -47,11 +47,14 @@ def similar(
         ServerError: Elasticsearch does not answer, or refuses.
     """
     check_paging(page, size, after=after)
+    ready = yield from scope.ready(index)
     itself = yield from find_article(scope, index, article_id, in_index=in_index)
-    query = yield from _others(scope, index, itself, other_sources=other_sources)
+    query = _others(scope, index, ready, itself, other_sources=other_sources)
     of = [index, article_id, in_index, other_sources]
     alike = Alike.to(itself, scope.fields)
-    return (yield from page_of(scope, index, _root(itself, scope), query, alike, of, page, size, after))
+    return (
+        yield from page_of(scope, index, root_of(itself, scope.fields), query, alike, of, page, size, after)
+    )
 
 
 def sources(
@@ -83,9 +86,10 @@ def sources(
     """
     check_paging(page, size, after=None)
     check_depth(page * size, can_go_on=False)
+    ready = yield from scope.ready(index)
     itself = yield from find_article(scope, index, article_id, in_index=in_index)
-    query = yield from _others(scope, index, itself, other_sources=other_sources)
-    source_field = yield from _source_field(scope, index)
+    query = _others(scope, index, ready, itself, other_sources=other_sources)
+    source_field = _source_field(scope, index, ready)
     body = bodies.count_sources(query, source_field=source_field, size=page * size)
     (answer,) = yield from search(index, body)
     found, total = answer["aggregations"], answer["hits"]["total"]["value"]
@@ -102,7 +106,7 @@ def sources(
         groups = answer["aggregations"]["sources"]["buckets"]
     alike = Alike.to(itself, scope.fields)
     return SourcesPage(
-        root=_root(itself, scope),
+        root=root_of(itself, scope.fields),
         total=total,
         total_sources=named + has_nameless,
         sources=[
@@ -114,14 +118,13 @@ def sources(
 
 
 def find_article(scope: Scope, index: str, article_id: str, *, in_index: str | None = None) -> Steps[Hit]:
-    """Find an article that has a root, with its text and what esdedup wrote.
+    """Find an article that has a root, in an index that is ready, with its text and what esdedup wrote.
 
     Raises:
         ArticleNotFound: No article has that id, or it has no root.
     """
     if not article_id:
         raise SettingError("the id of the article is empty")
-    yield from scope.ready(index)
     (answer,) = yield from search(
         index, bodies.one_article(article_id, fields=scope.fields, in_index=in_index)
     )
@@ -182,24 +185,20 @@ def page_of(
     )
 
 
-def _others(scope: Scope, index: str, itself: Hit, *, other_sources: bool) -> Steps[Query]:
+def _others(scope: Scope, index: str, ready: Ready, itself: Hit, *, other_sources: bool) -> Query:
     """Return the query for the other articles of the cluster."""
-    ready = yield from scope.ready(index)
     source = value_of(itself["_source"], scope.fields.source) if other_sources else None
-    if source is not None and ready.source_field is None:
-        yield from _source_field(scope, index)
     own = source if isinstance(source, list) else [] if source is None else [source]
     return bodies.others(
-        _root(itself, scope),
+        root_of(itself, scope.fields),
         fields=scope.fields,
         without=(itself["_index"], itself["_id"]),
-        source_field=ready.source_field,
+        source_field=None if source is None else _source_field(scope, index, ready),
         not_from=own,
     )
 
 
-def _source_field(scope: Scope, index: str) -> Steps[str]:
-    ready = yield from scope.ready(index)
+def _source_field(scope: Scope, index: str, ready: Ready) -> str:
     if ready.source_field is None:
         raise SettingError(
             f"the sources in {index!r} cannot be told apart: {scope.fields.source!r} is a text; "
@@ -210,12 +209,10 @@ def _source_field(scope: Scope, index: str) -> Steps[str]:
 
 def _source(scope: Scope, alike: Alike, name: Any, bucket: dict[str, Any]) -> Source:
     (earliest,) = alike.articles(bucket["earliest"]["hits"]["hits"], scope.fields)
-    first, last = (
-        None if bucket[each]["value"] is None else iso(int(bucket[each]["value"]))
-        for each in ("first", "last")
+    return Source(
+        source=name,
+        articles=bucket["doc_count"],
+        first=moment_of(bucket["first"]),
+        last=moment_of(bucket["last"]),
+        earliest=earliest,
     )
-    return Source(source=name, articles=bucket["doc_count"], first=first, last=last, earliest=earliest)
-
-
-def _root(hit: Hit, scope: Scope) -> str:
-    return str(value_of(hit["_source"], scope.fields.root))

@@ -32,6 +32,7 @@ def article(scope: Scope, index: str, article_id: str, *, in_index: str | None =
         IndexNotReady: The index is missing, or lacks the fields.
         ServerError: Elasticsearch does not answer, or refuses.
     """
+    yield from scope.ready(index)
     hit = yield from find_article(scope, index, article_id, in_index=in_index)
     text = value_of(hit["_source"], scope.fields.text)
     return FullArticle(**values_of(hit, scope.fields), text=text if isinstance(text, str) else "")

@@ -28,6 +28,7 @@ _ORDER_OF_HEAD: dict[Head, Order] = {
     "earliest": "oldest",
     "longest": "longest",
 }
+_ORDER_OF_SORT: dict[Sort, Order] = {"relevance": "relevance", "oldest": "oldest"}
 _HEAD_OF_SORT: dict[Sort, Head] = {"relevance": "best", "oldest": "earliest"}
 MAX_SIZE = 1_000
 
@@ -82,9 +83,7 @@ class Wanted:
     @property
     def order(self) -> Order:
         """The order of articles that rows follow; of rows by count, that of their heads."""
-        if self.sort in {"relevance", "oldest"}:
-            return "relevance" if self.sort == "relevance" else "oldest"
-        return "newest"
+        return _ORDER_OF_SORT.get(self.sort, "newest")
 
     @property
     def order_of_heads(self) -> Order:

@@ -11,7 +11,7 @@ import typer
 
 _WORD = re.compile(r"\w+")
 
-Labels = Mapping[frozenset[str], str]
+Records = Mapping[frozenset[str], str]
 """What a pair of ids is labelled as, such as ``pos`` or ``grey``."""
 
 
@@ -49,7 +49,7 @@ def shingles_of(article: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(between.join(parts[at : at + length]) for at in range(max(1, len(parts) - length + 1)))
 
 
-def labels_of(name: str) -> Labels:
+def labels_of(name: str) -> Records:
     with (folder() / f"{name}.labels.tsv").open(encoding="utf-8") as lines:
         next(lines)
         rows = (line.rstrip("\n").split("\t") for line in lines)

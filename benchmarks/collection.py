@@ -11,9 +11,10 @@ from elasticsearch import Elasticsearch, helpers
 
 from benchmarks.signatures import Signatures, random_ones
 from esdedup import Dedup
-from esdedup.fields import iso, sample_of
-from esdedup.forest import relation_of
-from esdedup.profile import VERIFIED
+from esdedup.fields import partition_of
+from esdedup.fingerprint.profile import VERIFIED
+from esdedup.neighbours.relation import relation_of
+from esdedup.times import iso
 
 Numbers = npt.NDArray[np.int64]
 
@@ -133,7 +134,7 @@ class Collection:
                         "seq": article,
                         "seen": int(self.times_s[article]) * 1_000,
                         "length": len(body),
-                        "sample": sample_of(root),
+                        "partition": partition_of(root),
                     },
                 }
 

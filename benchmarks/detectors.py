@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from datasketch import MinHash, MinHashLSH
-from esdedup.ingest.articles import read_lines
-from esdedup.ingest.offline import cluster
+from esdedup.ingest.cluster import cluster
+from esdedup.ingest.files import read_lines
 from simhash import Simhash, SimhashIndex
 
 from benchmarks.score import Roots
 from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields
-from esdedup.profile import Profile
+from esdedup.fingerprint.profile import Profile
 
 PERMUTATIONS = 128
 SIMHASH_DISTANCE_BITS = 3

@@ -8,11 +8,12 @@ from elasticsearch import Elasticsearch, helpers
 from benchmarks import server
 from benchmarks.rows import Row, duration_s, more_is_better, rate
 from benchmarks.signatures import Signatures, arrivals_of, batch_of, random_ones
-from esdedup.elastic.nodes import Document, StoredNode, documents
-from esdedup.elastic.store import ElasticStore
-from esdedup.forest import Aging, Forest, relation_of
-from esdedup.profile import CLASSIC, VERIFIED, Profile
-from esdedup.templates import forest_index
+from esdedup.elastic.forest.documents import Document, StoredNode, documents
+from esdedup.elastic.forest.store import ElasticStore
+from esdedup.elastic.mappings import forest_index
+from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
+from esdedup.forest import Aging, Forest
+from esdedup.neighbours.relation import relation_of
 
 _BATCH = 1_000
 _FILLED_AT_ONCE = 5_000

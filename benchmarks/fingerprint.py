@@ -14,9 +14,9 @@ from simhash import Simhash
 from benchmarks import articles
 from benchmarks.rows import Row, more_is_better, processor_s
 from benchmarks.steps import microseconds_by_step
-from esdedup.fingerprint import Fingerprinter
-from esdedup.forest import relation_of
-from esdedup.profile import DEFAULT
+from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.fingerprint.profile import DEFAULT
+from esdedup.neighbours.relation import relation_of
 
 _SET = "zh_news"
 # As `esdedup cluster` and `index` take articles.

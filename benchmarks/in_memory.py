@@ -8,9 +8,10 @@ import numpy as np
 
 from benchmarks.rows import FAISS, Row, duration_s, less_is_better, more_is_better, rate
 from benchmarks.signatures import Signatures, arrivals_of, as_bytes, batch_of, biased, random_ones
-from esdedup.forest import Aging, Forest, relation_of
+from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
+from esdedup.forest import Aging, Forest
 from esdedup.forest.memory import MemoryStore
-from esdedup.profile import CLASSIC, VERIFIED, Profile
+from esdedup.neighbours.relation import relation_of
 
 _BATCH = 1_000
 _SMALL, _MILLION, _LARGE = 100_000, 1_000_000, 10_000_000
@@ -41,7 +42,7 @@ class Measured:
             batch = batch_of(profile, _BATCH, held, random)
             arrivals = arrivals_of(profile, batch)
             self.whole_s.append(duration_s(lambda arrivals=arrivals: forest.assign(arrivals, now_ms=0)))
-            self.index_s.append(duration_s(lambda batch=batch: (index.meet(batch), index.add(batch))))
+            self.index_s.append(duration_s(lambda batch=batch: (index.search(batch), index.add(batch))))
             if number < peer_batches:
                 view = as_bytes(profile, batch)
                 # faiss counts up to a distance, exclusive.

@@ -12,9 +12,10 @@ import psutil
 
 from benchmarks.rows import FAISS, Row, less_is_better
 from benchmarks.signatures import arrivals_of, as_bytes, random_ones
-from esdedup.forest import Aging, Forest, relation_of
+from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
+from esdedup.forest import Aging, Forest
 from esdedup.forest.memory import MemoryStore
-from esdedup.profile import CLASSIC, VERIFIED, Profile
+from esdedup.neighbours.relation import relation_of
 
 _MILLION, _LARGE = 1_000_000, 10_000_000
 _FILLED_AT_ONCE = 5_000

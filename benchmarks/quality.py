@@ -9,8 +9,8 @@ import numpy as np
 
 from benchmarks import articles, detectors
 from benchmarks.score import Roots, Score
-from esdedup.profile import PROFILES, VERIFIED, Profile
-from esdedup.text import normalise
+from esdedup.fingerprint.profile import PROFILES, VERIFIED, Profile
+from esdedup.text.normalise import normalise
 
 TABLE, CURVES = "quality", "quality-threshold"
 _SHIFTS = [round(float(each), 2) for each in np.arange(-0.25, 0.3, 0.05)]

@@ -17,10 +17,11 @@ from benchmarks.collection import Collection, Numbers
 from benchmarks.latency import OURS, Case, Latencies, measured
 from benchmarks.rows import Row
 from esdedup import Fields, Reader
-from esdedup.queries import Order, Query, order, shown
-from esdedup.reading import list_bodies, member_bodies
+from esdedup.elastic.requests import Query
+from esdedup.reading import cluster_bodies, list_bodies
 from esdedup.reading.cursor import Cursor
-from esdedup.reading.wanted import Counting, Sort, Wanted
+from esdedup.reading.list_request import Counting, ListRequest, Sort
+from esdedup.reading.queries import Order, order, shown
 
 _INDEX = "benchmark-reading"
 _COUNTS = (100_000, 1_000_000)
@@ -33,7 +34,7 @@ _PLAIN, _COLLAPSE = "the same search, plain", "collapse, and a cardinality"
 _TERM, _TWO = "term query on a root known before", "get by id, then a term query"
 
 # What `Reader.list` asks for when nothing else is said.
-_NEWEST = Wanted(
+_NEWEST = ListRequest(
     index=_INDEX,
     fields=_FIELDS,
     query=None,
@@ -264,5 +265,5 @@ def _of_root(root: str) -> Query:
         "sort": order("newest", _FIELDS),
         "size": _WIDGET_SIZE,
         "track_total_hits": True,
-        "_source": member_bodies.with_signature(_FIELDS),
+        "_source": cluster_bodies.with_signature(_FIELDS),
     }

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.articles import Labels
+from benchmarks.articles import Records
 
 _DRAWS = 2_000
 _LOW, _HIGH = 2.5, 97.5
@@ -51,7 +51,7 @@ class Score:
     largest_cluster: int
 
     @classmethod
-    def of(cls, roots: Roots, labels: Labels) -> "Score":
+    def of(cls, roots: Roots, labels: Records) -> "Score":
         """Score clusters; every labelled article must have its place in them."""
         numbers: dict[tuple[str, bool], int] = {}
         cluster_of = {

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.agreement import REPRESENTATIVES
-from esdedup.fingerprint import Fingerprints
-from esdedup.forest import Arrivals, relation_of
-from esdedup.profile import Profile
-from esdedup.simhash import pack64
-from esdedup.sketch import BINS, WORDS
+from esdedup.fingerprint.profile import Profile
+from esdedup.fingerprint.signature import REPRESENTATIVES, Fingerprints
+from esdedup.fingerprint.simhash import pack64
+from esdedup.fingerprint.sketch import BINS, WORDS
+from esdedup.forest import Arrivals
+from esdedup.neighbours.relation import relation_of
 
 Signatures = npt.NDArray[Any]
 
@@ -30,7 +30,7 @@ def random_ones(profile: Profile, count: int, random: np.random.Generator) -> Si
     signatures["sketch"] = _packed(random.integers(1, 16, (count, BINS), np.uint8))
     signatures["letters"] = signatures["runs"] = _LETTERS
     relation = relation_of(profile)
-    return relation.list_under(signatures, relation.are_distinct(signatures))
+    return relation.mark_indexed(signatures, relation.are_distinct(signatures))
 
 
 def biased(count: int, random: np.random.Generator) -> npt.NDArray[np.uint64]:

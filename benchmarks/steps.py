@@ -8,11 +8,11 @@ from typing import Any
 from unittest import mock
 
 from benchmarks.rows import processor_s
-from esdedup import fingerprint
-from esdedup.bands import Layout
-from esdedup.forest.relation import ByAgreement
-from esdedup.sentences import Sentences
-from esdedup.tokens import Tokens
+from esdedup.fingerprint import fingerprinter as fingerprint
+from esdedup.fingerprint.bands import Layout
+from esdedup.neighbours.relation import ByAgreement
+from esdedup.text.sentences import Sentences
+from esdedup.text.tokens import Tokens
 
 # None of them calls another one.
 _STEPS: dict[str, list[tuple[Any, str]]] = {

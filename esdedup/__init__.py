@@ -10,7 +10,6 @@ with Dedup(es) as dedup:
     page = dedup.list("news", sort="similar-desc")
 """
 
-from esdedup.dedup import Dedup
 from esdedup.errors import (
     ArticleNotFound,
     ArticleRejected,
@@ -25,13 +24,14 @@ from esdedup.errors import (
     ServerUnavailable,
     SettingError,
 )
-from esdedup.explanation import Explanation, explain
 from esdedup.fields import Fields
-from esdedup.profile import CLASSIC, KEYWORDS, PROFILES, VERIFIED, Profile, get_profile
-from esdedup.reader import AsyncReader, Reader
-from esdedup.results import Article, Page, Row, SimilarArticle, SimilarPage, Source, SourcesPage
-from esdedup.upkeep import Breach, BreachKind, Expired, IndexedExplanation, Stats, Upkeep
-from esdedup.words import Tf, TfIdf, WordTable
+from esdedup.fingerprint.profile import CLASSIC, KEYWORDS, PROFILES, VERIFIED, Profile, get_profile
+from esdedup.ingest.dedup import Dedup
+from esdedup.maintenance import Expired, IndexedExplanation, Maintenance, Stats, Violation, ViolationKind
+from esdedup.neighbours.explanation import Explanation, explain
+from esdedup.reading.reader import AsyncReader, Reader
+from esdedup.reading.results import Article, Page, Row, SimilarArticle, SimilarPage, Source, SourcesPage
+from esdedup.text.words import Tf, TfIdf, WordTable
 
 __all__ = [
     "CLASSIC",
@@ -42,8 +42,6 @@ __all__ = [
     "ArticleNotFound",
     "ArticleRejected",
     "AsyncReader",
-    "Breach",
-    "BreachKind",
     "Dedup",
     "EsdedupError",
     "Expired",
@@ -55,6 +53,7 @@ __all__ = [
     "ForestMismatch",
     "IndexNotReady",
     "IndexedExplanation",
+    "Maintenance",
     "NodeError",
     "Page",
     "Profile",
@@ -70,7 +69,8 @@ __all__ = [
     "Stats",
     "Tf",
     "TfIdf",
-    "Upkeep",
+    "Violation",
+    "ViolationKind",
     "WordTable",
     "explain",
     "get_profile",

@@ -4,15 +4,11 @@ import base64
 import binascii
 import dataclasses
 from collections.abc import Mapping
-from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import mmh3
 
 from esdedup.errors import ArticleRejected, SettingError
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MS = timedelta(milliseconds=1)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -65,18 +61,18 @@ class Fields:
         return f"{self.dedup}.length"
 
     @property
-    def sample(self) -> str:
+    def partition(self) -> str:
         """The full name of the field with the part of all roots that the root belongs to."""
-        return f"{self.dedup}.sample"
+        return f"{self.dedup}.partition"
 
 
-SAMPLES = 256
+PARTITIONS = 256
 """Parts of all roots, about equal."""
 
 
-def sample_of(root: str) -> int:
+def partition_of(root: str) -> int:
     """Return the part of all roots that a root belongs to, 0 to 255, by a hash of it."""
-    return mmh3.hash(root, signed=False) % SAMPLES
+    return mmh3.hash(root, signed=False) % PARTITIONS
 
 
 def value_of(article: Mapping[str, Any], name: str) -> Any:
@@ -138,44 +134,6 @@ def refuse_surrogates(value: object, *, name: str) -> None:
     elif isinstance(value, list | tuple):
         for each in value:
             refuse_surrogates(each, name=name)
-
-
-def time_ms(value: object) -> int | None:
-    """Read a time: ISO 8601 (UTC where no zone is given), milliseconds since 1970, or a datetime.
-
-    Returns:
-        Milliseconds since 1970; None for anything else.
-    """
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int | float):
-        return int(value) if abs(value) < 2**53 else None
-    if isinstance(value, str):
-        text = value.strip()
-        if text.removeprefix("-").isdecimal() and len(text) > len("20260101"):
-            return time_ms(int(text)) if len(text) < 20 else None
-        try:
-            value = datetime.fromisoformat(text)
-        except ValueError:
-            return None
-    if isinstance(value, date) and not isinstance(value, datetime):
-        value = datetime(value.year, value.month, value.day, tzinfo=UTC)
-    if isinstance(value, datetime):
-        return _since_epoch(value)
-    return None
-
-
-def iso(milliseconds: int) -> str:
-    """Write milliseconds since 1970 as ISO 8601, UTC; what no calendar has stays a number."""
-    try:
-        return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="seconds")
-    except (ValueError, OverflowError, OSError):
-        return str(milliseconds)
-
-
-def _since_epoch(moment: datetime) -> int:
-    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return (aware - _EPOCH) // _MS
 
 
 def _json_type(value: object) -> str:

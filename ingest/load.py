@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from elasticsearch import Elasticsearch, helpers
-from esdedup.ingest.articles import Line
+from esdedup.ingest.actions import Candidate
+from esdedup.ingest.dedup import Dedup
+from esdedup.ingest.files import Line
 
-from esdedup.dedup import Dedup
 from esdedup.elastic.client import patient
 from esdedup.elastic.errors import translated
-from esdedup.enrich import Candidate
+from esdedup.elastic.limits import BUSY_STATUSES
 from esdedup.errors import ArticleRejected
 from esdedup.forest import Assignment, Kind
 
 _CHUNK_ARTICLES = 500
 _CHUNK_BYTES = 20 << 20
-_BUSY_STATUS = (429, 502, 503, 504)
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -84,7 +84,7 @@ class Load:
                     max_retries=5,
                     initial_backoff=0.5,
                     max_backoff=10,
-                    retry_on_status=_BUSY_STATUS,
+                    retry_on_status=tuple(BUSY_STATUSES),
                     raise_on_error=False,
                     raise_on_exception=False,
                 ):

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from esdedup.fingerprint.simhash import from_hex
 from esdedup.forest import NO_TIME, Aging, Arrivals, Forest, Store
-from esdedup.simhash import from_hex
 from tests.model import Model
 
 # A day is far more than these tests last, so that times far ahead are told by it.

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from esdedup.queries import Query
-from esdedup.reading.wanted import Head, Sort
+from esdedup.elastic.requests import Query
+from esdedup.reading.list_request import Head, Sort
 
 Document = dict[str, Any]
 HOUR_MS = 3_600_000

@@ -21,8 +21,8 @@ from elasticsearch import helpers
 
 from esdedup import Dedup, EsdedupError
 from esdedup.elastic.client import connect
-from esdedup.fingerprint import Fingerprinter
-from esdedup.profile import CLASSIC, Profile
+from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.fingerprint.profile import CLASSIC, Profile
 from tests.stream import articles_for
 
 TIMEOUT_S = 60.0

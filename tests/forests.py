@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from elasticsearch import Elasticsearch, helpers
 
-from esdedup import BreachKind, Dedup, Profile, Upkeep, sample
-from esdedup.elastic.forest_index import ForestIndex
-from esdedup.elastic.lease import LEASE_ID
-from esdedup.elastic.nodes import StoredNode, documents
-from esdedup.fingerprint import Fingerprinter
-from esdedup.profile import CLASSIC
-from esdedup.simhash import from_hex
+from esdedup import Dedup, Maintenance, Profile, ViolationKind, sample
+from esdedup.elastic.forest.documents import StoredNode, documents
+from esdedup.elastic.forest.index import ForestIndex
+from esdedup.elastic.forest.lease import LEASE_ID
+from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.fingerprint.profile import CLASSIC
+from esdedup.fingerprint.simhash import from_hex
 
 Names = Callable[[str], str]
 Read = Callable[..., Any]
@@ -66,8 +66,8 @@ def expire_lease(es: Elasticsearch, forest: str) -> None:
     es.index(index=forest, id=LEASE_ID, document={"lease": lease | {"renewed_s": 0.0}})
 
 
-def kinds(upkeep: Upkeep, index: str) -> set[BreachKind]:
-    return {breach.kind for breach in upkeep.verify([index])}
+def kinds(maintenance: Maintenance, index: str) -> set[ViolationKind]:
+    return {violation.kind for violation in maintenance.verify([index])}
 
 
 def a_leaf(found: dict[str, StoredNode]) -> StoredNode:

@@ -12,10 +12,11 @@ from collections.abc import Iterator
 import numpy as np
 import typer
 
-from esdedup.forest import Aging, Arrivals, Assignment, Forest, Kind, Store, relation_of
+from esdedup.fingerprint.profile import CLASSIC
+from esdedup.fingerprint.simhash import from_hex, to_hex
+from esdedup.forest import Aging, Arrivals, Assignment, Forest, Kind, Store
 from esdedup.forest.memory import MemoryStore
-from esdedup.profile import CLASSIC
-from esdedup.simhash import from_hex, to_hex
+from esdedup.neighbours.relation import relation_of
 
 BATCH = 1_000
 # A third of the arrivals live at a time: the rest has expired.
@@ -115,7 +116,7 @@ def run(store: Store, total: int, *, samples_a_batch: float, seed: int = 11) -> 
 @contextlib.contextmanager
 def elastic_store() -> Iterator[Store]:
     from benchmarks import server
-    from esdedup.elastic.store import ElasticStore
+    from esdedup.elastic.forest.store import ElasticStore
 
     with contextlib.ExitStack() as stack:
         client = stack.enter_context(server.client(lifetime_s=7_200))

@@ -28,13 +28,13 @@ class Model:
         near: Pairwise = lambda one, other: distance(one, other) <= 3,
         may_join: Pairwise = lambda text, root: True,
         representatives: Callable[[str], list[int]] = lambda text: [int(text, 16)],
-        crowd_size: int = 2**31,
+        max_postings: int = 2**31,
     ) -> None:
         self.aging = aging
         self.near = near
         self.may_join = may_join
         self.representatives = representatives
-        self.crowd_size = crowd_size
+        self.max_postings = max_postings
         self.nodes: dict[str, ModelNode] = {}
         self.seq = 0
         self.time = NO_TIME
@@ -65,7 +65,7 @@ class Model:
                 kind = "joined"
                 root = min(roots, key=lambda each: (-self.live_leaves(each), self.nodes[each].seq))
             node = ModelNode(node_id, root, self.seq, NO_TIME, self.rounded())
-            self.list_under(node)
+            self.mark_indexed(node)
             self.nodes[node_id] = node
         for refreshed in (node, self.nodes[node.root]):
             refreshed.seen = max(refreshed.seen, self.rounded())
@@ -76,12 +76,12 @@ class Model:
             (one ^ other).bit_count() <= 3 for one in node.listed for other in self.representatives(text)
         )
 
-    def list_under(self, node: ModelNode) -> None:
+    def mark_indexed(self, node: ModelNode) -> None:
         for value in set(self.representatives(node.id)):
-            carriers = [
+            postings = [
                 other for other in self.nodes.values() if value in other.listed and self.lasts(other.made)
             ]
-            if len(carriers) < self.crowd_size:
+            if len(postings) < self.max_postings:
                 node.listed.add(value)
 
     def lives(self, node: ModelNode) -> bool:

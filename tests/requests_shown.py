@@ -1,14 +1,15 @@
 """The bare requests that `docs/queries.md` and `mappings/` show, as the product builds them."""
 
+from esdedup.elastic.requests import Query
 from esdedup.fields import Fields
-from esdedup.queries import Query, within
-from esdedup.reading import list_bodies, member_bodies
+from esdedup.reading import cluster_bodies, list_bodies
+from esdedup.reading.queries import within
 
 FIELDS = Fields()
 QUERY: Query = {"match": {"title": "ferry"}}
 ROOTS = ["ROOT-1", "ROOT-2"]
 PLACE = [1789935360000, 331, "news"]
-_OTHERS = member_bodies.others("ROOT-1", without=("news", "ID"), fields=FIELDS)
+_OTHERS = cluster_bodies.others("ROOT-1", without=("news", "ID"), fields=FIELDS)
 
 IN_DOCS: dict[str, Query] = {
     "articles": list_bodies.articles(QUERY, by="newest", size=42, fields=FIELDS),
@@ -20,19 +21,19 @@ IN_DOCS: dict[str, Query] = {
     "count": list_bodies.count_articles(QUERY, fields=FIELDS),
     "rows": list_bodies.count_rows(QUERY, is_few=True, fields=FIELDS),
     "about-rows": list_bodies.estimate_rows(QUERY, fields=FIELDS),
-    "sampled-rows": list_bodies.estimate_rows(QUERY, fields=FIELDS, samples=8),
+    "rows-of-partitions": list_bodies.estimate_rows(QUERY, fields=FIELDS, partitions=8),
     "relevance": list_bodies.first_of_each_root(QUERY, by="relevance", first=0, size=21, fields=FIELDS),
     "by-count": list_bodies.roots_by_count(within(None, FIELDS), descending=True, size=21, fields=FIELDS),
     "by-count-of-matches": list_bodies.roots_by_count(
         within(QUERY, FIELDS), descending=True, size=21, fields=FIELDS
     ),
-    "one": member_bodies.one_article("ID", fields=FIELDS),
-    "similar": member_bodies.members(_OTHERS, first=0, after=None, size=20, fields=FIELDS),
-    "sources": member_bodies.count_sources(_OTHERS, source_field="source", size=20),
-    "of-sources": member_bodies.of_sources(
+    "one": cluster_bodies.one_article("ID", fields=FIELDS),
+    "similar": cluster_bodies.members(_OTHERS, first=0, after=None, size=20, fields=FIELDS),
+    "sources": cluster_bodies.count_sources(_OTHERS, source_field="source", size=20),
+    "of-sources": cluster_bodies.of_sources(
         _OTHERS, names=["Morning Wire", None], source_field="source", fields=FIELDS
     ),
-    "spread": member_bodies.spread(
+    "timeline": cluster_bodies.timeline(
         "ROOT-1", interval_ms=3_600_000, offset_ms=0, source_field="source", fields=FIELDS
     ),
 }
@@ -42,8 +43,8 @@ IN_MAPPINGS: dict[str, Query] = {
     "list-most-similar": list_bodies.roots_by_count(
         within(None, FIELDS), descending=True, size=20, fields=FIELDS
     ),
-    "similar": member_bodies.members(
-        member_bodies.others("ROOT", without=("INDEX", "ID"), fields=FIELDS),
+    "similar": cluster_bodies.members(
+        cluster_bodies.others("ROOT", without=("INDEX", "ID"), fields=FIELDS),
         first=0,
         after=None,
         size=20,

@@ -9,10 +9,11 @@ from typing import Any
 from elasticsearch import Elasticsearch, helpers
 
 from esdedup import sample
-from esdedup.fingerprint import Fingerprinter
-from esdedup.forest import Aging, Arrivals, Forest, relation_of
+from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.fingerprint.profile import CLASSIC, Profile
+from esdedup.forest import Aging, Arrivals, Forest
 from esdedup.forest.memory import MemoryStore
-from esdedup.profile import CLASSIC, Profile
+from esdedup.neighbours.relation import relation_of
 
 _LIGHT = ("also", "then", "there", "very", "just", "now")
 _STORIES = 3

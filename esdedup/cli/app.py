@@ -8,7 +8,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from esdedup.cli import demo, explain, feed, node, offline, output, read, serve, upkeep
+from esdedup.cli import demo, explain, feed, maintenance, node, offline, output, read, serve
 from esdedup.errors import ArticleNotFound, ArticleRejected, EsdedupError, SettingError
 
 _SOME_FAILED, _USAGE, _UNAVAILABLE = 1, 2, 3
@@ -32,10 +32,10 @@ app.command(name="list")(read.list_rows)
 app.command()(read.similar)
 app.command()(serve.serve)
 app.command()(explain.explain)
-app.command()(upkeep.stats)
-app.command()(upkeep.expire)
-app.command()(upkeep.verify)
-app.command()(upkeep.rebuild)
+app.command()(maintenance.stats)
+app.command()(maintenance.expire)
+app.command()(maintenance.verify)
+app.command()(maintenance.rebuild)
 app.command()(offline.cluster)
 app.command()(offline.fingerprint)
 app.command()(demo.demo)

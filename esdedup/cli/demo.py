@@ -11,9 +11,9 @@ from elasticsearch import Elasticsearch
 from esdedup import sample
 from esdedup.cli import output
 from esdedup.cli.pages import start_pages, stop_pages
-from esdedup.dedup import Dedup
 from esdedup.elastic.client import connect
-from esdedup.ingest.articles import check_readable, read_lines, total_bytes
+from esdedup.ingest.dedup import Dedup
+from esdedup.ingest.files import check_readable, read_lines, total_bytes
 from esdedup.ingest.load import Load, Summary
 
 _INDEX = "demo"

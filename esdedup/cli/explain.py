@@ -6,14 +6,15 @@ from typing import Annotated
 import typer
 
 from esdedup.cli import options, output
-from esdedup.cli.explained import print_explanation
+from esdedup.cli.explanation_text import print_explanation
 from esdedup.cli.texts import read_text
-from esdedup.cli.verdict import print_verdict
+from esdedup.cli.verdict_text import print_verdict
+from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.errors import SettingError
-from esdedup.explanation import explain as explain_texts
 from esdedup.fields import Fields
-from esdedup.ingest.articles import check_readable
-from esdedup.upkeep import Upkeep
+from esdedup.ingest.files import check_readable
+from esdedup.maintenance import Maintenance
+from esdedup.neighbours.explanation import explain as explain_texts
 
 
 def explain(
@@ -45,7 +46,7 @@ def explain(
     ] = None,
     keywords: options.KeywordCount = None,
     weights: options.Weights = None,
-    forest: options.ForestName = "esdedup-forest",
+    forest: options.ForestName = DEFAULT_FOREST,
     text_field: options.TextField = "text",
     dedup_field: options.DedupField = "dedup",
     url: options.Url = options.DEFAULT_URL,
@@ -71,8 +72,8 @@ def explain(
         raise SettingError("with --index, --keywords and --weights go with --profile")
     wanted = None if profile is None else options.profile(profile, keywords, weights)
     with options.client(url, api_key, ca_certs) as client:
-        upkeep = Upkeep(client, forest=forest, fields=fields)
-        indexed = upkeep.explain(index, one, other, profile=wanted)
+        maintenance = Maintenance(client, forest=forest, fields=fields)
+        indexed = maintenance.explain(index, one, other, profile=wanted)
     if json:
         output.print_json(indexed.model_dump(mode="json"))
     else:

@@ -7,9 +7,10 @@ from typing import Annotated
 import typer
 
 from esdedup.cli import options, output
-from esdedup.dedup import Dedup
+from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.fields import Fields
-from esdedup.ingest.articles import check_readable, read_lines, total_bytes
+from esdedup.ingest.dedup import Dedup
+from esdedup.ingest.files import check_readable, read_lines, total_bytes
 from esdedup.ingest.load import Load
 
 Files = Annotated[
@@ -62,7 +63,7 @@ def index(
     keywords: options.KeywordCount = None,
     weights: options.Weights = None,
     retention_days: options.RetentionDays = None,
-    forest: options.ForestName = "esdedup-forest",
+    forest: options.ForestName = DEFAULT_FOREST,
     wait: options.Wait = 0.0,
     id_field: options.IdField = "id",
     text_field: options.TextField = "text",

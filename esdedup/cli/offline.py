@@ -17,12 +17,12 @@ from rich.table import Table
 from esdedup.cli import options, output
 from esdedup.cli.feed import Files
 from esdedup.errors import ArticleRejected, SettingError
-from esdedup.explanation import Explainer
 from esdedup.fields import Fields
-from esdedup.fingerprint import Fingerprinter
-from esdedup.ingest.articles import check_readable, read_lines, total_bytes
-from esdedup.ingest.offline import cluster as cluster_lines
-from esdedup.simhash import from_hex
+from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.fingerprint.simhash import from_hex
+from esdedup.ingest.cluster import cluster as cluster_lines
+from esdedup.ingest.files import check_readable, read_lines, total_bytes
+from esdedup.neighbours.explanation import Explainer
 
 
 def cluster(

@@ -10,8 +10,8 @@ from elasticsearch import Elasticsearch
 
 from esdedup.elastic.client import connect
 from esdedup.errors import SettingError
-from esdedup.profile import DEFAULT, Profile, get_profile
-from esdedup.words import Tf, TfIdf, Weighting, WordTable
+from esdedup.fingerprint.profile import DEFAULT, Profile, get_profile
+from esdedup.text.words import Tf, TfIdf, Weighting, WordTable
 
 _SERVER = "Server"
 _FIELDS = "Field names"
@@ -114,7 +114,7 @@ def client(url: str, api_key: str | None, ca_certs: Path | None) -> Elasticsearc
 def profile(name: str, keyword_count: int | None, weights: str | None) -> Profile:
     """Return the profile that the options describe."""
     chosen = get_profile(name)
-    if keyword_count is not None and chosen.source != "keywords":
+    if keyword_count is not None and chosen.representation != "keywords":
         raise SettingError(f"--keywords goes with the profile keywords, not with {name}")
     if weights is not None and chosen.agreement is not None:
         raise SettingError(f"--weights goes with the profiles classic and keywords, not with {name}")

@@ -27,8 +27,8 @@ from rich.progress import (
 from rich.table import Table
 
 from esdedup.errors import ArticleRejected
-from esdedup.fields import time_ms
-from esdedup.results import Article, Page, SimilarArticle, SimilarPage, SourcesPage
+from esdedup.reading.results import Article, Page, SimilarArticle, SimilarPage, SourcesPage
+from esdedup.times import time_ms
 
 _WIDTH_WITHOUT_TERMINAL = 120
 _SOURCE_WIDTH = 20

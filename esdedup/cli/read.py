@@ -7,13 +7,14 @@ from typing import Annotated, TypeVar
 import pydantic
 import typer
 
-from esdedup import queries
 from esdedup.cli import options, output
 from esdedup.cli.texts import read_text
+from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.errors import SettingError
 from esdedup.fields import Fields
-from esdedup.reader import Reader
-from esdedup.reading.wanted import Counting, Head, Only, Sort
+from esdedup.reading import queries
+from esdedup.reading.list_request import Counting, Head, Only, Sort
+from esdedup.reading.reader import Reader
 
 _Answer = TypeVar("_Answer", bound=pydantic.BaseModel)
 
@@ -107,7 +108,7 @@ def similar(
     keywords: options.KeywordCount = None,
     weights: options.Weights = None,
     text_field: options.TextField = "text",
-    forest: options.ForestName = "esdedup-forest",
+    forest: options.ForestName = DEFAULT_FOREST,
     title_field: options.TitleField = "title",
     time_field: options.TimeField = "published_at",
     source_field: options.SourceField = "source",

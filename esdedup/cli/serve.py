@@ -13,9 +13,10 @@ import typer
 
 from esdedup.cli import options
 from esdedup.elastic.client import connect_async
+from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.errors import SettingError
 from esdedup.fields import Fields
-from esdedup.reader import Reader
+from esdedup.reading.reader import Reader
 
 _WATCH_S = 2.0
 
@@ -27,7 +28,7 @@ def serve(
     profile: options.ProfileName = options.DEFAULT_PROFILE,
     keywords: options.KeywordCount = None,
     weights: options.Weights = None,
-    forest: options.ForestName = "esdedup-forest",
+    forest: options.ForestName = DEFAULT_FOREST,
     text_field: options.TextField = "text",
     title_field: options.TitleField = "title",
     time_field: options.TimeField = "published_at",

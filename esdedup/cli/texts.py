@@ -7,7 +7,7 @@ from pathlib import Path
 
 from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fields import Fields, text_of
-from esdedup.ingest.articles import STANDARD_INPUT
+from esdedup.ingest.files import STANDARD_INPUT
 
 # Nobody's prose begins like that.
 _JSON_OBJECT = re.compile(r'\s*\{\s*["}]')

@@ -10,13 +10,13 @@ import tenacity
 from elasticsearch import ApiError, AsyncElasticsearch, AuthorizationException, Elasticsearch
 
 from esdedup.elastic.errors import translated
+from esdedup.elastic.limits import BUSY_STATUSES
 from esdedup.errors import ServerUnavailable, SettingError
 
 _Client = TypeVar("_Client", Elasticsearch, AsyncElasticsearch)
 
 _COMPATIBLE = re.compile(r"compatible-with=\d+")
 _BETWEEN_ADDRESSES = re.compile(r"\s*,\s*(?=https?://)", re.IGNORECASE)
-_BUSY_STATUS = frozenset({429, 502, 503, 504})
 # A cluster that has lost a server goes on within seconds, and moves its shards within a minute.
 _PATIENCE_S = 60.0
 _TRANSIENT = (elastic_transport.ConnectionError, elastic_transport.ConnectionTimeout)
@@ -68,7 +68,7 @@ class _PatientTransport:
     def perform_request(self, *request: Any, **parameters: Any) -> elastic_transport.TransportApiResponse:
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception(_is_transient)
-            | tenacity.retry_if_result(lambda answer: answer.meta.status in _BUSY_STATUS),
+            | tenacity.retry_if_result(lambda answer: answer.meta.status in BUSY_STATUSES),
             stop=tenacity.stop_after_delay(_PATIENCE_S),
             wait=tenacity.wait_random_exponential(multiplier=0.1, max=2),
             retry_error_callback=_last_answer,

@@ -7,9 +7,9 @@ from typing import Any
 import elastic_transport
 from elasticsearch import ApiError, UnsupportedProductError
 
+from esdedup.elastic.limits import BUSY_STATUSES
 from esdedup.errors import IndexNotReady, ServerError, ServerUnavailable
 
-UNAVAILABLE_STATUS = frozenset({429, 502, 503, 504})
 _NOT_ALLOWED_STATUS = frozenset({401, 403})
 _NOT_FOUND_STATUS = 404
 
@@ -74,7 +74,7 @@ def _refused(task: str, why: str, status: int) -> ServerError:
         return ServerError(f"cannot {task}: {why}; check the API key and what it may do")
     if status == _NOT_FOUND_STATUS:
         return IndexNotReady(f"cannot {task}: {why}")
-    if status in UNAVAILABLE_STATUS:
+    if status in BUSY_STATUSES:
         return ServerUnavailable(f"cannot {task}: {why}")
     return ServerError(f"cannot {task}: {why} (status {status})")
 

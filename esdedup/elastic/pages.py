@@ -5,7 +5,7 @@ from typing import Any
 
 from elasticsearch import Elasticsearch
 
-from esdedup.elastic import nodes
+from esdedup.elastic import limits
 from esdedup.elastic.errors import translated
 
 _KEEP_ALIVE = "5m"
@@ -21,7 +21,7 @@ def hit_pages(
     Args:
         client: Stays the caller's.
         index: A name, or several.
-        search: Sends the search for one page, of at most `nodes.MAX_HITS`, given ``pit`` and
+        search: Sends the search for one page, of at most `limits.MAX_HITS`, given ``pit`` and
             ``search_after``; it must sort.
         task: What is being done, to follow "cannot".
     """
@@ -33,7 +33,7 @@ def hit_pages(
             hits = search(pit={"id": pit, "keep_alive": _KEEP_ALIVE}, search_after=after)
             if hits:
                 yield hits
-            if len(hits) < nodes.MAX_HITS:
+            if len(hits) < limits.MAX_HITS:
                 return
             after = hits[-1]["sort"]
     finally:

@@ -1,8 +1,7 @@
 """The forest of clusters: incremental, with roots that never change."""
 
 from esdedup.forest.forest import Forest
-from esdedup.forest.model import NO_TIME, Aging, Arrivals, Assignment, Kind, Near, Nodes, Plan, State
-from esdedup.forest.relation import NearIndex, Relation, relation_of
+from esdedup.forest.model import NO_TIME, Aging, Arrivals, Assignment, Kind, Neighbours, Nodes, Plan, State
 from esdedup.forest.store import Store
 
 __all__ = [
@@ -12,12 +11,9 @@ __all__ = [
     "Assignment",
     "Forest",
     "Kind",
-    "Near",
-    "NearIndex",
+    "Neighbours",
     "Nodes",
     "Plan",
-    "Relation",
     "State",
     "Store",
-    "relation_of",
 ]

@@ -1,8 +1,8 @@
 """The forest: arrivals in, roots out."""
 
-from esdedup.forest.crowds import Crowds
 from esdedup.forest.laws import Decision, times
 from esdedup.forest.model import Ages, Arrivals, Assignment, State, pairs_of
+from esdedup.forest.saturated_keys import SaturatedKeys
 from esdedup.forest.store import Store
 
 
@@ -26,16 +26,16 @@ class Forest:
         before = self._store.state()
         times_ms, origin_ms = times(arrivals, before, now_ms=now_ms)
         state = State(seq=before.seq, time_ms=before.time_ms, origin_ms=origin_ms)
-        near = self._store.find_near(arrivals, state)
+        near = self._store.find_neighbours(arrivals, state)
         relation, aging = self._store.relation, self._store.aging
         ages = Ages.of(times_ms, aging=aging, origin_ms=origin_ms)
-        crowds = Crowds(arrivals, near=near, relation=relation, ages=ages)
+        saturated_keys = SaturatedKeys(arrivals, near=near, relation=relation, ages=ages)
         decision = Decision(
             arrivals,
             ages,
             near=near,
-            near_within=self._near_within(arrivals, crowds),
-            crowds=crowds,
+            near_within=self._near_within(arrivals, saturated_keys),
+            saturated_keys=saturated_keys,
             relation=relation,
             state=state,
         )
@@ -46,14 +46,14 @@ class Forest:
         self._store.commit(plan)
         return list(plan.assignments)
 
-    def _near_within(self, arrivals: Arrivals, crowds: Crowds) -> dict[int, list[int]]:
+    def _near_within(self, arrivals: Arrivals, saturated_keys: SaturatedKeys) -> dict[int, list[int]]:
         """For each arrival, the earlier ones of the batch near it, but for what a crowd may carry."""
         positions = arrivals.with_node
         signatures = arrivals.signatures[positions]
         relation = self._store.relation
         index = relation.new_index()
-        index.add(relation.list_under(signatures, crowds.listed[positions]))
-        met = index.meet(signatures)
+        index.add(relation.mark_indexed(signatures, saturated_keys.indexed[positions]))
+        met = index.search(signatures)
         later, earlier = met.positions, met.rows
         before = earlier < later
         return pairs_of(positions[later[before]], positions[earlier[before]])

@@ -12,28 +12,27 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.forest.crowds import Crowds
 from esdedup.forest.model import (
     NO_TIME,
     Ages,
     Arrivals,
     Assignment,
     Kind,
-    Near,
+    Neighbours,
     Nodes,
     Plan,
     State,
     pairs_of,
 )
-from esdedup.forest.relation import Relation
-
-_DAY_MS = 86_400_000
+from esdedup.forest.saturated_keys import SaturatedKeys
+from esdedup.neighbours.relation import Relation
+from esdedup.times import DAY_MS
 
 LeafCounts = Mapping[int, Mapping[int, int]]
-"""For a root's row in `Near.nodes`: how many leaves it has for each value of `seen`, in milliseconds."""
+"""For a root's row in `Neighbours.nodes`: its leaves for each value of `seen`, in milliseconds."""
 
 CountLeaves = Callable[[list[int]], LeafCounts]
-"""Counts the leaves of rows of `Near.nodes`, as the store has them before the batch."""
+"""Counts the leaves of rows of `Neighbours.nodes`, as the store has them before the batch."""
 
 
 def times(arrivals: Arrivals, state: State, *, now_ms: int) -> tuple[npt.NDArray[np.int64], int]:
@@ -44,7 +43,7 @@ def times(arrivals: Arrivals, state: State, *, now_ms: int) -> tuple[npt.NDArray
     Returns:
         The forest's time at each arrival, int64 ``(n,)``, and its origin.
     """
-    believed = np.where(arrivals.times_ms <= now_ms + _DAY_MS, arrivals.times_ms, NO_TIME)
+    believed = np.where(arrivals.times_ms <= now_ms + DAY_MS, arrivals.times_ms, NO_TIME)
     moved = np.maximum.accumulate(np.concatenate(([state.time_ms], believed)))[1:]
     known = moved[moved != NO_TIME]
     origin = state.origin_ms if state.origin_ms != NO_TIME or not len(known) else int(known[0])
@@ -63,9 +62,9 @@ class Decision:
         arrivals: Arrivals,
         ages: Ages,
         *,
-        near: Near,
+        near: Neighbours,
         near_within: dict[int, list[int]],
-        crowds: Crowds,
+        saturated_keys: SaturatedKeys,
         relation: Relation,
         state: State,
     ) -> None:
@@ -75,8 +74,8 @@ class Decision:
             arrivals: The batch.
             ages: Of them.
             near: What the store found near them.
-            near_within: For an arrival, the earlier ones of the batch near it, but for what crowds carry.
-            crowds: Of the batch.
+            near_within: For an arrival, the earlier ones of the batch near it, saturated keys aside.
+            saturated_keys: Of the batch.
             relation: Tells which arrivals may join which roots.
             state: The forest before the batch, with its origin.
         """
@@ -87,9 +86,9 @@ class Decision:
         self._first = len(near.nodes)
         self._near = pairs_of(near.arrivals, near.rows)
         self._near_within = near_within
-        self._crowds = crowds
+        self._saturated_keys = saturated_keys
         # All others become roots, and need no look.
-        self._met = sorted(self._near.keys() | near_within.keys() | crowds.met)
+        self._met = sorted(self._near.keys() | near_within.keys() | saturated_keys.met)
         self._ids = [*near.nodes.ids, *arrivals.ids]
         self._signatures = np.concatenate((near.nodes.signatures, arrivals.signatures))
         self._relation = relation
@@ -128,7 +127,7 @@ class Decision:
             else:
                 node = newest[node_id] = self._first + at
                 root = self._choose(at, node_of)
-                self._crowds.enter(at)
+                self._saturated_keys.enter(at)
                 if root is not None:
                     kinds[at] = Kind.JOINED
                     self._roots[node] = root
@@ -165,11 +164,11 @@ class Decision:
     def _choose(self, at: int, node_of: list[int]) -> int | None:
         """Return the root that an arrival joins, None where it may join none of a live node near it."""
         live_since_ms = self._ages.live_since_ms[at]
-        # One that is known has a node that was there before: it is among those near, where it is listed.
+        # One that is known has a node that was there before: it is among those near, where it is indexed.
         others = [
             self._first + other for other in self._near_within.get(at, ()) if self._is_node(other, node_of)
         ]
-        others += [self._first + other for other in self._crowds.neighbours(at)]
+        others += [self._first + other for other in self._saturated_keys.neighbours(at)]
         near, within = (
             {self._roots[node] for node in nodes if self._seen_ms[node] >= live_since_ms}
             for nodes in (self._near.get(at, ()), others)
@@ -205,7 +204,7 @@ class Decision:
                 roots.add(root)
         return roots
 
-    def _refusals(self, near: Near) -> list[tuple[int, int]]:
+    def _refusals(self, near: Neighbours) -> list[tuple[int, int]]:
         """Return the arrivals, and the roots of nodes found near them, that they may not join."""
         arrivals, roots = near.arrivals, near.nodes.roots[near.rows]
         may = self._relation.may_join(self._arrivals.signatures[arrivals], near.nodes.signatures[roots])
@@ -234,8 +233,8 @@ class Decision:
         first_seq = self._state.seq + 1
         seqs = range(first_seq, first_seq + len(kinds))
         made = np.flatnonzero([kind is Kind.NEW_ROOT or kind is Kind.JOINED for kind in kinds])
-        self._signatures[self._first :] = self._relation.list_under(
-            self._arrivals.signatures, self._crowds.listed
+        self._signatures[self._first :] = self._relation.mark_indexed(
+            self._arrivals.signatures, self._saturated_keys.indexed
         )
         size, data = self._signatures.itemsize, self._signatures.tobytes()
         signatures = (data[node * size : (node + 1) * size] for node in node_of)

@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from esdedup.errors import SettingError
 from esdedup.forest.laws import LeafCounts
-from esdedup.forest.model import NO_TIME, Aging, Arrivals, Near, Nodes, Plan, State
-from esdedup.forest.relation import Relation
+from esdedup.forest.model import NO_TIME, Aging, Arrivals, Neighbours, Nodes, Plan, State
+from esdedup.neighbours.relation import Relation
 
 _NONE = np.uint32(0xFFFF_FFFF)
 # Arrays grow by this part of their size.
@@ -44,8 +44,8 @@ class MemoryStore:
         self._index = relation.new_index()
         self._columns = {name: np.zeros(0, _NODE[name]) for name in _NODE.names or ()}
         self._count = 0
-        # By id: the nodes that are listed under nothing, and are found by nothing else.
-        self._unlisted: dict[str, int] = {}
+        # By id: the nodes that are indexed under nothing, and are found by nothing else.
+        self._unindexed: dict[str, int] = {}
         # What `seen` nodes got when they were made: rows from which on it is another one, and which.
         self._made_from = np.zeros(1, np.int64)
         self._made_seen_ms = np.full(1, NO_TIME)
@@ -63,11 +63,11 @@ class MemoryStore:
         """Return the state of the last plan."""
         return self._state
 
-    def find_near(self, arrivals: Arrivals, state: State) -> Near:
+    def find_neighbours(self, arrivals: Arrivals, state: State) -> Neighbours:
         """Find the nodes near the arrivals, with their roots."""
         positions = arrivals.with_node
-        met = self._index.meet(arrivals.signatures[positions])
-        queries, rows = self._with_unlisted(arrivals, met.positions, met.rows)
+        met = self._index.search(arrivals.signatures[positions])
+        queries, rows = self._with_unindexed(arrivals, met.positions, met.rows)
         all_roots = self._columns["root"]
         kept = np.unique(np.concatenate((rows, all_roots[rows])))
         # Rows rise as seqs do, and cost nothing to keep.
@@ -79,18 +79,18 @@ class MemoryStore:
             seqs=kept,
             seen_ms=self._seen_ms(self._columns["seen"][kept], state.origin_ms),
         )
-        since = np.searchsorted(self._made_from, met.carriers, side="right") - 1
-        return Near(
+        since = np.searchsorted(self._made_from, met.postings, side="right") - 1
+        return Neighbours(
             arrivals=positions[queries],
             rows=np.searchsorted(kept, rows),
             nodes=nodes,
-            carried=met.carried,
-            carriers_seen_ms=self._made_seen_ms[since],
+            posting_keys=met.posting_keys,
+            postings_seen_ms=self._made_seen_ms[since],
         )
 
     def count_leaves(
         self,
-        near: Near,
+        near: Neighbours,
         roots: Sequence[int],
         state: State,
         *,
@@ -128,22 +128,22 @@ class MemoryStore:
         for leaf, root in zip(rows[leaves].tolist(), roots[leaves].tolist(), strict=True):
             newest_leaf[leaf], newest_leaf[root] = newest_leaf[root], leaf
         self._index.add(plan.nodes.signatures[plan.made_rows])
-        unlisted = np.flatnonzero(~self.relation.listed(plan.nodes.signatures[plan.made_rows]).any(axis=1))
-        self._unlisted |= {plan.nodes.ids[plan.made_rows[at]]: int(made[at]) for at in unlisted.tolist()}
+        unindexed = np.flatnonzero(~self.relation.indexed(plan.nodes.signatures[plan.made_rows]).any(axis=1))
+        self._unindexed |= {plan.nodes.ids[plan.made_rows[at]]: int(made[at]) for at in unindexed.tolist()}
         # The forest's time rarely moves by a step.
         changes = np.flatnonzero(np.diff(plan.made_seen_ms, prepend=self._made_seen_ms[-1:]))
         self._made_from = np.append(self._made_from, made[changes])
         self._made_seen_ms = np.append(self._made_seen_ms, plan.made_seen_ms[changes])
         self._state = plan.state
 
-    def _with_unlisted(
+    def _with_unindexed(
         self, arrivals: Arrivals, queries: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Add the nodes that have an arrival's id to the pairs that are near."""
-        if not self._unlisted:
+        if not self._unindexed:
             return queries, rows
         ids = (arrivals.ids[at] for at in arrivals.with_node.tolist())
-        same = [(at, self._unlisted[each]) for at, each in enumerate(ids) if each in self._unlisted]
+        same = [(at, self._unindexed[each]) for at, each in enumerate(ids) if each in self._unindexed]
         pairs = np.unique(
             np.concatenate((np.stack((queries, rows), axis=1), np.array(same).reshape(-1, 2))), axis=0
         )

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup.errors import SettingError
-from esdedup.fingerprint import Fingerprints
-from esdedup.forest.relation import Relation
+from esdedup.fingerprint.signature import Fingerprints
+from esdedup.neighbours.relation import Relation
 
 NO_TIME = -(2**63)
 """Stands for a time that is not known, where a number is needed; less than every time."""
@@ -67,7 +67,10 @@ class Arrivals:
     def of(
         cls, fingerprints: Fingerprints, *, times_ms: Sequence[int | None], relation: Relation
     ) -> "Arrivals":
-        """Make them of fingerprints, named by the profile's relation, and times, None where none is known."""
+        """Make a batch of fingerprints, in their order, and times, None where none is known.
+
+        `relation` gives equal signatures equal ids.
+        """
         ids = relation.ids(fingerprints.signatures)
         return cls(
             ids=[
@@ -185,7 +188,7 @@ class Ages:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Near:
+class Neighbours:
     """The nodes near a batch's arrivals, as a store found them."""
 
     # Pairs: which arrival, and the row in `nodes` of a node near it, both int64 (pairs,).
@@ -193,11 +196,11 @@ class Near:
     rows: npt.NDArray[np.int64]
     # Those nodes, and their roots.
     nodes: Nodes
-    # For each live node listed under a representative of the batch: the representative, uint64 (c,), and
+    # For each live node indexed under a representative of the batch: the representative, uint64 (c,), and
     # the `seen` that the node got when it was made, int64 (c,). What was made before the retention may be
     # missing.
-    carried: npt.NDArray[np.uint64]
-    carriers_seen_ms: npt.NDArray[np.int64]
+    posting_keys: npt.NDArray[np.uint64]
+    postings_seen_ms: npt.NDArray[np.int64]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -206,7 +209,7 @@ class Plan:
 
     assignments: Sequence[Assignment]
     arrivals: Arrivals
-    # The nodes of `Near` as they are after the batch, then a row for each arrival, whether it became
+    # The nodes of `Neighbours` as they are after the batch, then a row for each arrival, whether it became
     # a node or not.
     nodes: Nodes
     # The arrivals that became nodes, int64 positions.
@@ -227,8 +230,8 @@ def pairs_of(arrivals: npt.NDArray[np.int64], others: npt.NDArray[np.int64]) -> 
     """Group pairs by their arrival; `arrivals` never falls."""
     starts = np.flatnonzero(np.diff(arrivals, prepend=-1))
     ends = np.append(starts, len(arrivals))[1:].tolist()
-    listed = others.tolist()
+    indexed = others.tolist()
     return {
-        arrival: listed[start:end]
+        arrival: indexed[start:end]
         for arrival, start, end in zip(arrivals[starts].tolist(), starts.tolist(), ends, strict=True)
     }

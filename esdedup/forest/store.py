@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from esdedup.forest.laws import LeafCounts
-from esdedup.forest.model import Aging, Arrivals, Near, Plan, State
-from esdedup.forest.relation import Relation
+from esdedup.forest.model import Aging, Arrivals, Neighbours, Plan, State
+from esdedup.neighbours.relation import Relation
 
 
 class Store(Protocol):
@@ -22,14 +22,16 @@ class Store(Protocol):
     def state(self) -> State:
         """Return the state of the last plan that was committed."""
 
-    def find_near(self, arrivals: Arrivals, state: State) -> Near:
+    def find_neighbours(self, arrivals: Arrivals, state: State) -> Neighbours:
         """Find all nodes near the arrivals that live at ``state.time_ms``, with their roots.
 
         Every node of a committed plan is found, at once and after a restart. Expired nodes may come
         along: their `seen` tells. None are left out for being many.
         """
 
-    def count_leaves(self, near: Near, roots: Sequence[int], state: State, *, end_ms: int) -> LeafCounts:
+    def count_leaves(
+        self, near: Neighbours, roots: Sequence[int], state: State, *, end_ms: int
+    ) -> LeafCounts:
         """Count the leaves that live at ``state.time_ms``, by their `seen`, for those rows of ``near.nodes``.
 
         Those that live at `end_ms` too may be counted together, under any such `seen`: they count

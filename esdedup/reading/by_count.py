@@ -9,15 +9,15 @@ its first roots are asked for again, exactly, and what no shard sent is bounded 
 import dataclasses
 from typing import Any
 
+from esdedup.elastic.requests import Query, Requests, search
 from esdedup.errors import SettingError
-from esdedup.queries import Query, within
 from esdedup.reading import list_bodies as bodies
 from esdedup.reading.cursor import Cursor
-from esdedup.reading.found import Found
 from esdedup.reading.hits import root_of
+from esdedup.reading.list_request import ListRequest
+from esdedup.reading.queries import within
 from esdedup.reading.scope import Ready
-from esdedup.reading.steps import Steps, search
-from esdedup.reading.wanted import Wanted
+from esdedup.reading.sort_result import SortResult
 
 # Of so few articles the roots are named one by one.
 _FEW_ARTICLES = 10_000
@@ -35,7 +35,7 @@ class _Ordered:
     is_all: bool
 
 
-def rows_by_count(wanted: Wanted, begin: Cursor, ready: Ready) -> Steps[Found]:
+def rows_by_count(wanted: ListRequest, begin: Cursor, ready: Ready) -> Requests[SortResult]:
     """Find the rows of a page."""
     fields = wanted.fields
     depth = begin.offset + wanted.size + 1
@@ -50,7 +50,7 @@ def rows_by_count(wanted: Wanted, begin: Cursor, ready: Ready) -> Steps[Found]:
             bodies.heads(on_page, query=wanted.query, by=wanted.order_of_heads, fields=fields),
         )
         hits = {root_of(hit, fields): hit for hit in answer["hits"]["hits"]}
-    return Found(
+    return SortResult(
         # One that was deleted meanwhile has no head.
         rows=[hits[root] for root in on_page if root in hits],
         has_more=len(ordered.roots) > begin.offset + wanted.size,
@@ -60,7 +60,7 @@ def rows_by_count(wanted: Wanted, begin: Cursor, ready: Ready) -> Steps[Found]:
     )
 
 
-def _ordered(wanted: Wanted, depth: int, ready: Ready, *, matches: int) -> Steps[_Ordered]:
+def _ordered(wanted: ListRequest, depth: int, ready: Ready, *, matches: int) -> Requests[_Ordered]:
     """Return the first `depth` roots with a match, in order."""
     fields = wanted.fields
     matching = within(wanted.query, fields)
@@ -84,7 +84,9 @@ def _ordered(wanted: Wanted, depth: int, ready: Ready, *, matches: int) -> Steps
     return (yield from _by_count(wanted, named, depth, ready))
 
 
-def _those_that_match(wanted: Wanted, matching: Query, depth: int, ready: Ready) -> Steps[_Ordered | None]:
+def _those_that_match(
+    wanted: ListRequest, matching: Query, depth: int, ready: Ready
+) -> Requests[_Ordered | None]:
     """Go through all clusters by count, and keep those with a match; None if that leads nowhere."""
     everything = within(None, wanted.fields)
     for many in (max(_AT_FIRST, 2 * depth), bodies.MAX_ROOTS):
@@ -95,8 +97,8 @@ def _those_that_match(wanted: Wanted, matching: Query, depth: int, ready: Ready)
 
 
 def _by_count(
-    wanted: Wanted, query: Query, depth: int, ready: Ready, *, matching: Query | None = None
-) -> Steps[_Ordered]:
+    wanted: ListRequest, query: Query, depth: int, ready: Ready, *, matching: Query | None = None
+) -> Requests[_Ordered]:
     """Return the first `depth` roots by the number of their articles that match `query`.
 
     With `matching`, those of them that have an article that matches it, too.

@@ -7,19 +7,19 @@ whole order, and one search over the clusters at hand tells that. So pages go on
 
 import collections
 
+from esdedup.elastic.requests import Requests, search
 from esdedup.reading import list_bodies as bodies
 from esdedup.reading.cursor import Cursor
-from esdedup.reading.found import Found
 from esdedup.reading.hits import Hit, root_of
-from esdedup.reading.steps import Steps, search
-from esdedup.reading.wanted import Wanted
+from esdedup.reading.list_request import ListRequest
+from esdedup.reading.sort_result import SortResult
 
 _MOST_AT_ONCE = 5_000
 # Clusters that lie in the way are left out of what is read next, the largest of them.
 _MOST_LEFT_OUT = 1_000
 
 
-def rows_by_time(wanted: Wanted, begin: Cursor) -> Steps[Found]:
+def rows_by_time(wanted: ListRequest, begin: Cursor) -> Requests[SortResult]:
     """Find the rows of a page."""
     index, query, fields = wanted.index, wanted.query, wanted.fields
     # Rows from the beginning of the list up to the page are found along with it; and one more, which
@@ -51,7 +51,7 @@ def rows_by_time(wanted: Wanted, begin: Cursor) -> Steps[Found]:
         place, at_once = hits[-1]["sort"], min(2 * at_once, _MOST_AT_ONCE)
     page = kept[skipped : skipped + wanted.size]
     has_more = len(kept) > skipped + wanted.size
-    return Found(
+    return SortResult(
         rows=page,
         place=page[-1]["sort"] if has_more else None,
         has_more=has_more,
@@ -59,7 +59,7 @@ def rows_by_time(wanted: Wanted, begin: Cursor) -> Steps[Found]:
     )
 
 
-def _first_of_each_root(hits: list[Hit], met: collections.Counter[str], wanted: Wanted) -> list[Hit]:
+def _first_of_each_root(hits: list[Hit], met: collections.Counter[str], wanted: ListRequest) -> list[Hit]:
     """Return the hits whose root was not met before, and note what is met."""
     new: list[Hit] = []
     for hit in hits:
@@ -70,7 +70,7 @@ def _first_of_each_root(hits: list[Hit], met: collections.Counter[str], wanted: 
     return new
 
 
-def _those_that_come_first(hits: list[Hit], wanted: Wanted) -> Steps[list[Hit]]:
+def _those_that_come_first(hits: list[Hit], wanted: ListRequest) -> Requests[list[Hit]]:
     """Return the hits before which no article of their cluster stands, on whatever page."""
     if not hits:
         return []
@@ -82,7 +82,7 @@ def _those_that_come_first(hits: list[Hit], wanted: Wanted) -> Steps[list[Hit]]:
     return [hit for hit in hits if (hit["_index"], hit["_id"]) in firsts]
 
 
-def _those_wanted(hits: list[Hit], wanted: Wanted) -> Steps[list[Hit]]:
+def _those_wanted(hits: list[Hit], wanted: ListRequest) -> Requests[list[Hit]]:
     """Return the hits whose cluster has similar articles, or those whose cluster has none."""
     roots = [root_of(hit, wanted.fields) for hit in hits]
     (answer,) = yield from search(wanted.index, bodies.larger_roots(roots, fields=wanted.fields))

@@ -4,12 +4,11 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from esdedup.fields import SAMPLES
-from esdedup.queries import Query
+from esdedup.elastic.requests import Query, Requests, search
+from esdedup.fields import PARTITIONS
 from esdedup.reading import list_bodies as bodies
 from esdedup.reading.hits import moment_of
-from esdedup.reading.steps import Steps, search
-from esdedup.reading.wanted import Wanted
+from esdedup.reading.list_request import ListRequest
 
 # With the most sources that each may have, no more buckets than one answer holds.
 _ROOTS_AT_ONCE = 60
@@ -17,9 +16,9 @@ _ROOTS_AT_ONCE = 60
 _FEW_ARTICLES = 10_000
 # Of more than so many, so many of the 256 parts of all roots tell, within a few in a hundred.
 _MANY_ARTICLES = 300_000
-_SAMPLES = 8
+_COUNTED_PARTITIONS = 8
 # Roots that are looked at, of very many, to tell how many have similar articles.
-_SAMPLED_ROOTS = 8_000
+_COUNTED_ROOTS = 8_000
 # The estimate of rows is off by a few in a hundred at the most.
 _ESTIMATE_MARGIN = 1.1
 
@@ -47,7 +46,7 @@ def counts_of(answer: Any) -> dict[str, dict[str, Any]]:
     }
 
 
-def count_clusters(wanted: Wanted, roots: Sequence[str], source_field: str | None) -> list[Query]:
+def count_clusters(wanted: ListRequest, roots: Sequence[str], source_field: str | None) -> list[Query]:
     """Return the searches for the counts of roots, none where there are no roots."""
     return [
         bodies.count_clusters(
@@ -60,18 +59,18 @@ def count_clusters(wanted: Wanted, roots: Sequence[str], source_field: str | Non
     ]
 
 
-def rows_body(wanted: Wanted, articles: int) -> list[Query]:
+def rows_body(wanted: ListRequest, articles: int) -> list[Query]:
     """Return the search that tells how many rows there are, none where that is told otherwise."""
     if not wanted.dedup:
         return []
     query, fields = wanted.query, wanted.fields
     if articles <= _FEW_ARTICLES:
         return [bodies.count_rows(query, is_few=True, fields=fields)]
-    samples = _SAMPLES if articles > _MANY_ARTICLES else None
-    return [bodies.estimate_rows(query, fields=fields, samples=samples)]
+    partitions = _COUNTED_PARTITIONS if articles > _MANY_ARTICLES else None
+    return [bodies.estimate_rows(query, fields=fields, partitions=partitions)]
 
 
-def count_all(wanted: Wanted, articles: int, answer: Any) -> Steps[Totals]:
+def count_all(wanted: ListRequest, articles: int, answer: Any) -> Requests[Totals]:
     """Count the rows.
 
     Args:
@@ -90,14 +89,14 @@ def count_all(wanted: Wanted, articles: int, answer: Any) -> Steps[Totals]:
     return Totals(articles=articles, rows=rows, rows_exact=is_exact)
 
 
-def _estimated(wanted: Wanted, articles: int, answer: Any) -> Steps[tuple[int, bool]]:
+def _estimated(wanted: ListRequest, articles: int, answer: Any) -> Requests[tuple[int, bool]]:
     """Return about how many rows there are; exactly, where that is not too many to be counted."""
     query, fields = wanted.query, wanted.fields
     rows = int(answer["aggregations"]["rows"]["value"])
     if articles > _MANY_ARTICLES:
-        rows *= SAMPLES // _SAMPLES
+        rows *= PARTITIONS // _COUNTED_PARTITIONS
         if rows < 4 * bodies.EXACT_ROWS:
-            # Too few to be told from a sample; or articles that do not say which part they belong to.
+            # Too few to be told from some partitions; or articles that do not say which part they belong to.
             (answer,) = yield from search(wanted.index, bodies.estimate_rows(query, fields=fields))
             rows = int(answer["aggregations"]["rows"]["value"])
     if rows > _ESTIMATE_MARGIN * bodies.EXACT_ROWS:
@@ -107,17 +106,18 @@ def _estimated(wanted: Wanted, articles: int, answer: Any) -> Steps[tuple[int, b
     return (counted, True) if counted <= bodies.EXACT_ROWS else (rows, False)
 
 
-def _count_only(wanted: Wanted, rows: int) -> Steps[tuple[int, bool]]:
+def _count_only(wanted: ListRequest, rows: int) -> Requests[tuple[int, bool]]:
     """Count the rows with similar articles, or without: of all roots, or of some parts of them."""
     fields = wanted.fields
-    samples = None if rows <= bodies.EXACT_ROWS else max(1, SAMPLES * _SAMPLED_ROOTS // rows)
+    partitions = None if rows <= bodies.EXACT_ROWS else max(1, PARTITIONS * _COUNTED_ROOTS // rows)
     (answer,) = yield from search(
-        wanted.index, bodies.roots_of(wanted.query, size=bodies.MAX_ROOTS, fields=fields, samples=samples)
+        wanted.index,
+        bodies.roots_of(wanted.query, size=bodies.MAX_ROOTS, fields=fields, partitions=partitions),
     )
     roots = [bucket["key"] for bucket in answer["aggregations"]["roots"]["buckets"]]
     if not roots:
-        return 0, samples is None
+        return 0, partitions is None
     (answer,) = yield from search(wanted.index, bodies.larger_roots(roots, fields=fields))
     larger = len(answer["aggregations"]["roots"]["buckets"])
     counted = larger if wanted.only == "similar" else len(roots) - larger
-    return (counted, True) if samples is None else (counted * SAMPLES // samples, False)
+    return (counted, True) if partitions is None else (counted * PARTITIONS // partitions, False)

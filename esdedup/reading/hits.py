@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from esdedup.fields import Fields, iso, value_of
+from esdedup.fields import Fields, value_of
+from esdedup.times import iso
 
 Hit = dict[str, Any]
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+from esdedup.elastic.requests import UNREAD, Query
 from esdedup.fields import Fields
-from esdedup.queries import Order, Query, order, shown, within
-from esdedup.reading.steps import UNREAD
+from esdedup.reading.queries import Order, order, shown, within
 
 EXACT_ROWS = 10_000
 """Up to here rows are counted, beyond it they are estimated."""
@@ -68,27 +68,27 @@ def count_articles(query: Query | None, *, fields: Fields) -> Query:
     return {"query": within(query, fields), "size": 0, "track_total_hits": True}
 
 
-def estimate_rows(query: Query | None, *, fields: Fields, samples: int | None = None) -> Query:
+def estimate_rows(query: Query | None, *, fields: Fields, partitions: int | None = None) -> Query:
     """Estimate how many roots the articles that match have.
 
     Args:
         query: The user's.
         fields: The articles'.
-        samples: Look at so many of the 256 parts of all roots; None: at all.
+        partitions: Look at so many of the 256 parts of all roots; None: at all.
     """
     return {
-        "query": _within(query, samples, fields),
+        "query": _within(query, partitions, fields),
         "size": 0,
         "track_total_hits": False,
         "aggs": {"rows": {"cardinality": {"field": fields.root, "precision_threshold": 40_000}}},
     }
 
 
-def _within(query: Query | None, samples: int | None, fields: Fields) -> Query:
-    """Restrict a query to articles that have a root; with `samples`, one in the first of the 256 parts."""
+def _within(query: Query | None, partitions: int | None, fields: Fields) -> Query:
+    """Restrict a query to articles that have a root; with `partitions`, one in the first of the 256 parts."""
     wanted = within(query, fields)
-    if samples is not None:
-        wanted["bool"]["filter"].append({"terms": {fields.sample: list(range(samples))}})
+    if partitions is not None:
+        wanted["bool"]["filter"].append({"terms": {fields.partition: list(range(partitions))}})
     return wanted
 
 
@@ -135,10 +135,10 @@ def count_clusters(
     }
 
 
-def roots_of(query: Query | None, *, size: int, fields: Fields, samples: int | None = None) -> Query:
-    """Ask for the roots that have an article that matches; with `samples`, of so many of the 256 parts."""
+def roots_of(query: Query | None, *, size: int, fields: Fields, partitions: int | None = None) -> Query:
+    """Ask for the roots that have an article that matches; with `partitions`, of so many of the 256 parts."""
     return {
-        "query": _within(query, samples, fields),
+        "query": _within(query, partitions, fields),
         "size": 0,
         "track_total_hits": False,
         "aggs": {"roots": {"terms": {"field": fields.root, "size": size}}},

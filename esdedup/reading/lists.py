@@ -2,18 +2,17 @@
 
 from typing import Any
 
-from esdedup.queries import Query
+from esdedup.elastic.requests import Query, Requests, search
 from esdedup.reading import list_bodies as bodies
 from esdedup.reading.by_count import rows_by_count
 from esdedup.reading.by_relevance import rows_by_relevance
 from esdedup.reading.by_time import rows_by_time
 from esdedup.reading.counts import Totals, count_all, count_clusters, counts_of, rows_body
-from esdedup.reading.found import Found
 from esdedup.reading.hits import Hit, root_of, values_of
+from esdedup.reading.list_request import Counting, Head, ListRequest, Only, Sort
+from esdedup.reading.results import Page, Row
 from esdedup.reading.scope import Ready, Scope
-from esdedup.reading.steps import Steps, search
-from esdedup.reading.wanted import Counting, Head, Only, Sort, Wanted
-from esdedup.results import Page, Row
+from esdedup.reading.sort_result import SortResult
 
 
 def list_rows(
@@ -29,7 +28,7 @@ def list_rows(
     page: int = 1,
     size: int = 20,
     after: str | None = None,
-) -> Steps[Page]:
+) -> Requests[Page]:
     """Return a page of the list with dedup: one row for each cluster that has a match.
 
     Args:
@@ -53,7 +52,7 @@ def list_rows(
         IndexNotReady: The index is missing, or lacks the fields.
         ServerError: Elasticsearch does not answer, or refuses.
     """
-    wanted = Wanted(
+    wanted = ListRequest(
         index=index,
         fields=scope.fields,
         query=query,
@@ -89,7 +88,7 @@ def list_rows(
     )
 
 
-def _numbered(wanted: Wanted, found: Found, ready: Ready) -> Steps[tuple[list[Row], Totals]]:
+def _numbered(wanted: ListRequest, found: SortResult, ready: Ready) -> Requests[tuple[list[Row], Totals]]:
     """Give rows their heads and their numbers, and count what there is on all pages: in one go."""
     fields = wanted.fields
     roots = [root_of(hit, fields) for hit in found.rows]

@@ -3,11 +3,12 @@
 import dataclasses
 from typing import Any
 
+from esdedup.elastic.mappings import check_mappings, is_routed_by_root
+from esdedup.elastic.names import DEFAULT_FOREST
+from esdedup.elastic.requests import ReadMappings, Requests
 from esdedup.errors import IndexNotReady, SettingError
 from esdedup.fields import Fields
-from esdedup.profile import DEFAULT, Profile
-from esdedup.reading.steps import ReadMappings, Steps
-from esdedup.templates import dedup_properties, is_routed_by_root
+from esdedup.fingerprint.profile import DEFAULT, Profile
 
 # Keyword under a text field, as Elasticsearch makes it when nobody says anything.
 _SUBFIELD = "keyword"
@@ -29,10 +30,10 @@ class Scope:
 
     fields: Fields
     # Only of a text that is not indexed: the forest that is asked, and the profile that it was made with.
-    forest: str = "esdedup-forest"
+    forest: str = DEFAULT_FOREST
     profile: Profile = DEFAULT
 
-    def ready(self, index: str, *, is_fresh: bool = False) -> Steps[Ready]:
+    def ready(self, index: str, *, is_fresh: bool = False) -> Requests[Ready]:
         """Make sure that every index behind the name has the fields: an answer without it would be wrong.
 
         Args:
@@ -62,30 +63,6 @@ class Scope:
             raise IndexNotReady(
                 f"the field {self.fields.time!r} is a date in some of {', '.join(sorted(mappings))}, and "
                 "date_nanos in others: their articles cannot be sorted together; read them one by one"
-            )
-
-
-def check_mappings(mappings: dict[str, dict[str, Any]], fields: Fields) -> None:
-    """Make sure that indices have the fields that esdedup writes and reads.
-
-    Raises:
-        IndexNotReady: One lacks them.
-    """
-    name = fields.dedup
-    wanted = dedup_properties(name)[name]["properties"]
-    for index, mapping in mappings.items():
-        found = mapping.get("properties", {}).get(name, {}).get("properties", {})
-        wrong = [
-            f"{name}.{field}"
-            for field, how in wanted.items()
-            if found.get(field, {}).get("type") != how["type"]
-            or found[field].get("index") is False
-            or (found[field].get("doc_values") is False and how.get("doc_values") is not False)
-        ]
-        if wrong:
-            raise IndexNotReady(
-                f"the index {index!r} lacks fields of esdedup, or has them with another mapping: "
-                f"{', '.join(wrong)}. Run `esdedup setup {index}` before anything is indexed."
             )
 
 

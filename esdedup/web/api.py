@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
-from esdedup.results import FullArticle, Page, SimilarPage, SourcesPage, Spread
+from esdedup.reading.results import FullArticle, Page, SimilarPage, SourcesPage, Timeline
 from esdedup.web.form import Form
 from esdedup.web.state import CurrentSite
 
@@ -95,11 +95,11 @@ async def sources(
     )
 
 
-@router.get("/spread", summary="How a story spread over time", responses=_NOT_FOUND)
-async def spread(site: CurrentSite, id: Id, index: InIndex = None) -> Spread:  # noqa: A002
+@router.get("/timeline", summary="How a story spread over time", responses=_NOT_FOUND)
+async def timeline(site: CurrentSite, id: Id, index: InIndex = None) -> Timeline:  # noqa: A002
     """How many articles of its cluster were published when."""
     found = await site.reader.article(site.index, id, in_index=index)
-    return await site.reader.spread(site.index, found.root or "")
+    return await site.reader.timeline(site.index, found.root or "")
 
 
 @router.post(

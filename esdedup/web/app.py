@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
+from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.errors import (
     ArticleNotFound,
     ArticleRejected,
@@ -21,8 +22,8 @@ from esdedup.errors import (
     SettingError,
 )
 from esdedup.fields import Fields
-from esdedup.profile import DEFAULT, Profile
-from esdedup.reader import AsyncReader
+from esdedup.fingerprint.profile import DEFAULT, Profile
+from esdedup.reading.reader import AsyncReader
 from esdedup.web import api, pages
 from esdedup.web.state import Site
 
@@ -48,7 +49,7 @@ def create_app(
     index: str,
     *,
     fields: Fields = Fields(),  # noqa: B008 - frozen
-    forest: str = "esdedup-forest",
+    forest: str = DEFAULT_FOREST,
     profile: Profile = DEFAULT,
 ) -> FastAPI:
     """Return an application that shows one index.

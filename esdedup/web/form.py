@@ -4,8 +4,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from esdedup.queries import narrowed
-from esdedup.reading.wanted import Counting, Head, Only, Sort
+from esdedup.reading.list_request import Counting, Head, Only, Sort
+from esdedup.reading.queries import narrowed
 from esdedup.web.state import Site
 
 _MAX_SIZE = 100

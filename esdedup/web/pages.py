@@ -9,13 +9,13 @@ import jinja2
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 
-from esdedup.fields import iso, time_ms
-from esdedup.reading.wanted import SORTS
-from esdedup.results import Article
+from esdedup.reading.list_request import SORTS
+from esdedup.reading.results import Article
+from esdedup.times import iso, time_ms
 from esdedup.web.differences import differences, is_cut
 from esdedup.web.form import PageForm
 from esdedup.web.state import CurrentSite, Site
-from esdedup.web.timeline import HEIGHT, WIDTH, spoken, timeline
+from esdedup.web.timeline_drawing import HEIGHT, WIDTH, draw, spoken
 
 SORT_NAMES = {
     "relevance": "best match",
@@ -57,7 +57,7 @@ async def article_page(
     """Show an article; with `compare`, how its text differs from another one's."""
     reader, name = site.reader, site.index
     article = await reader.article(name, id, in_index=index)
-    similar, spread, sources = await asyncio.gather(
+    similar, timeline, sources = await asyncio.gather(
         reader.similar(
             name,
             id,
@@ -66,7 +66,7 @@ async def article_page(
             size=_SIMILAR_ON_A_PAGE,
             after=after or None,
         ),
-        reader.spread(name, article.root or ""),
+        reader.timeline(name, article.root or ""),
         _sources(site, id, index, sources_page),
     )
     other = await reader.article(name, compare, in_index=compare_index) if compare else None
@@ -76,7 +76,7 @@ async def article_page(
         article=article,
         similar=similar,
         sources=sources,
-        timeline=timeline(spread),
+        timeline=draw(timeline),
         width=WIDTH,
         height=HEIGHT,
         other=other,
@@ -153,9 +153,9 @@ def _is_day(text: str) -> bool:
 
 def _language(text: str | None) -> str:
     """Tell browsers how to break and read a text."""
-    sample = (text or "")[:200]
-    many = sum(_CJK[0] <= each <= _CJK[1] for each in sample)
-    return "zh" if 4 * many > len(sample) else "en"
+    beginning = (text or "")[:200]
+    many = sum(_CJK[0] <= each <= _CJK[1] for each in beginning)
+    return "zh" if 4 * many > len(beginning) else "en"
 
 
 _environment = jinja2.Environment(

@@ -6,7 +6,7 @@ from typing import Annotated, cast
 from fastapi import Depends, Request
 
 from esdedup.fields import Fields
-from esdedup.reader import AsyncReader
+from esdedup.reading.reader import AsyncReader
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -291,7 +291,7 @@ def test_json_is_what_the_reader_answers(site: str, es: Elasticsearch) -> None:
         assert get(f"{site}/api/{name}", id=largest) == expected
     article = get(f"{site}/api/article", id=largest)
     assert article == reader.article("test-pages", largest).model_dump(mode="json")
-    spread = get(f"{site}/api/spread", id=largest)
+    spread = get(f"{site}/api/timeline", id=largest)
     assert sum(each["articles"] for each in spread["moments"]) == page.rows[0].similar + 1
     request = urllib.request.Request(
         f"{site}/api/similar",

@@ -9,18 +9,20 @@ from elasticsearch import Elasticsearch
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from esdedup.elastic import forest_index, node_search, nodes
-from esdedup.elastic import store as elastic_store
-from esdedup.elastic.expiry import expire
-from esdedup.elastic.node_search import EVERY_NODE
-from esdedup.elastic.store import ElasticStore
-from esdedup.forest import NO_TIME, Plan, relation_of
+from esdedup.elastic import limits
+from esdedup.elastic.forest import index as forest_index
+from esdedup.elastic.forest import search as node_search
+from esdedup.elastic.forest import store as elastic_store
+from esdedup.elastic.forest.expiry import expire
+from esdedup.elastic.forest.search import EVERY_NODE
+from esdedup.elastic.forest.store import ElasticStore
+from esdedup.fingerprint.profile import CLASSIC
+from esdedup.forest import NO_TIME, Plan
 from esdedup.forest.laws import Decision
 from esdedup.forest.memory import MemoryStore
-from esdedup.forest.near import HammingIndex
-from esdedup.forest.relation import ByDistance
-from esdedup.profile import CLASSIC
-from esdedup.upkeep import Upkeep
+from esdedup.maintenance import Maintenance
+from esdedup.neighbours.hamming_index import HammingIndex
+from esdedup.neighbours.relation import ByDistance, relation_of
 from tests.arrivals import (
     AGING,
     Arrival,
@@ -132,7 +134,7 @@ def test_elasticsearch_follows_the_laws(
     live = {(node.id, node.root, node.seq, node.seen) for node in model.nodes.values() if model.lives(node)}
     found = store.owned.index.search.scan(EVERY_NODE)
     assert {(node.id, node.root, node.seq, node.seen_ms) for node in found} == live
-    assert not list(Upkeep(es, forest=name).verify())
+    assert not list(Maintenance(es, forest=name).verify())
     store.close()
 
 
@@ -146,8 +148,8 @@ def test_the_limits_of_elasticsearch_cut_nothing_off(
     """As if the limits were so low that every search, bulk and cache meets them."""
     with pytest.MonkeyPatch.context() as patch:
         for module, limit, low in (
-            (nodes, "MAX_TERMS", 7),
-            (nodes, "MAX_HITS", 3),
+            (limits, "MAX_TERMS", 7),
+            (limits, "MAX_HITS", 3),
             (forest_index, "_BULK_DOCUMENTS", 2),
             (node_search, "_WORTH", 0),
             (node_search, "_COMMON", 1),
@@ -186,8 +188,8 @@ class Bounded(ByDistance):
 class WithinWeight(HammingIndex):
     """Within 3 bits, and alike in something that no band key shows."""
 
-    def search(self, fingerprints: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        positions, rows = super().search(fingerprints)
+    def find_pairs(self, fingerprints: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        positions, rows = super().find_pairs(fingerprints)
         held = self.signatures(rows)
         alike = np.bitwise_count(fingerprints[positions]) // 3 == np.bitwise_count(held) // 3
         return positions[alike], rows[alike]

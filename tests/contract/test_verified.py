@@ -1,4 +1,4 @@
-"""What every store must do with the signatures of `verified`, crowds among them."""
+"""What every store must do with the signatures of `verified`, saturated_keys among them."""
 
 import dataclasses
 import secrets
@@ -9,12 +9,14 @@ from elasticsearch import Elasticsearch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from esdedup.agreement import SIGNATURE, Agreement
-from esdedup.elastic.store import ElasticStore
-from esdedup.forest import NO_TIME, Arrivals, Forest, Store, relation_of
+from esdedup.elastic.forest.store import ElasticStore
+from esdedup.fingerprint.agreement import Agreement
+from esdedup.fingerprint.profile import VERIFIED, Profile
+from esdedup.fingerprint.signature import SIGNATURE
+from esdedup.forest import NO_TIME, Arrivals, Forest, Store
 from esdedup.forest.memory import MemoryStore
-from esdedup.profile import VERIFIED, Profile
-from esdedup.upkeep import Upkeep
+from esdedup.maintenance import Maintenance
+from esdedup.neighbours.relation import relation_of
 from tests.arrivals import AGING, NOW_MS, batch_sizes, batches
 from tests.model import Model
 
@@ -42,9 +44,9 @@ def _assert_verified_follows(
     open_store: Callable[[Profile], Store],
     drawn: list[tuple[bytes, int]],
     sizes: list[int],
-    crowd_size: int,
+    max_postings: int,
 ) -> None:
-    rules = Agreement(crowd_size=crowd_size)
+    rules = Agreement(max_postings=max_postings)
     profile = dataclasses.replace(VERIFIED, agreement=rules)
     relation = relation_of(profile)
     signatures = np.frombuffer(b"".join(each for each, _ in drawn), SIGNATURE)
@@ -54,7 +56,7 @@ def _assert_verified_follows(
         lambda one, other: bool(rules.agree(by_id[one], by_id[other])[0]),
         lambda text, root: bool(rules.may_join(by_id[text], by_id[root])[0]),
         lambda text: by_id[text]["representatives"][0].tolist(),
-        crowd_size,
+        max_postings,
     )
     store = open_store(profile)
     numbered = list(zip(relation.ids(signatures), signatures, [time for _, time in drawn], strict=True))
@@ -75,17 +77,17 @@ crowd_sizes = st.sampled_from([1, 2, 3, 64])
 @settings(max_examples=400)
 @given(verified_arrivals, batch_sizes, crowd_sizes)
 def test_memory_follows_the_laws_of_verified(
-    drawn: list[tuple[bytes, int]], sizes: list[int], crowd_size: int
+    drawn: list[tuple[bytes, int]], sizes: list[int], max_postings: int
 ) -> None:
     _assert_verified_follows(
-        lambda profile: MemoryStore(aging=AGING, relation=relation_of(profile)), drawn, sizes, crowd_size
+        lambda profile: MemoryStore(aging=AGING, relation=relation_of(profile)), drawn, sizes, max_postings
     )
 
 
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(verified_arrivals, batch_sizes, crowd_sizes)
 def test_elasticsearch_follows_the_laws_of_verified(
-    es: Elasticsearch, drawn: list[tuple[bytes, int]], sizes: list[int], crowd_size: int
+    es: Elasticsearch, drawn: list[tuple[bytes, int]], sizes: list[int], max_postings: int
 ) -> None:
     name = f"test-forest-{secrets.token_hex(4)}"
     stores: list[ElasticStore] = []
@@ -95,8 +97,8 @@ def test_elasticsearch_follows_the_laws_of_verified(
         return stores[-1]
 
     try:
-        _assert_verified_follows(opened, drawn, sizes, crowd_size)
+        _assert_verified_follows(opened, drawn, sizes, max_postings)
         stores[-1].close()
-        assert not list(Upkeep(es, forest=name).verify())
+        assert not list(Maintenance(es, forest=name).verify())
     finally:
         es.options(ignore_status=404).indices.delete(index=name)

@@ -6,7 +6,7 @@ import pytest
 from elasticsearch import AsyncElasticsearch, Elasticsearch
 
 from esdedup import AsyncReader, Dedup, Profile, Reader
-from esdedup.profile import DEFAULT
+from esdedup.fingerprint.profile import DEFAULT
 from tests.forests import ARTICLES, Names, Read, feed
 
 

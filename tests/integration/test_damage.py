@@ -1,13 +1,13 @@
-"""Damage to a forest and its articles: it is found, and mended where that can be done."""
+"""Damage to a forest and its articles: it is found, and repaired where that can be done."""
 
 from collections.abc import Callable
 
 import pytest
 from elasticsearch import Elasticsearch
 
-from esdedup import CLASSIC, VERIFIED, BreachKind, Dedup, Profile, Upkeep
-from esdedup.elastic.forest_index import ForestIndex
-from esdedup.elastic.nodes import StoredNode
+from esdedup import CLASSIC, VERIFIED, Dedup, Maintenance, Profile, ViolationKind
+from esdedup.elastic.forest.documents import StoredNode
+from esdedup.elastic.forest.index import ForestIndex
 from tests.forests import (
     ARTICLES,
     DAY_MS,
@@ -98,22 +98,22 @@ def article_relabelled(es: Elasticsearch, index: str, forest: str, found: dict[s
 
 
 DAMAGES = {
-    root_gone: {BreachKind.ROOT_GONE, BreachKind.ARTICLE_ROOT_GONE, BreachKind.NODE_GONE},
-    leaf_gone: {BreachKind.NODE_GONE},
-    root_seen_too_low: {BreachKind.ROOT_SEEN_TOO_LOW, BreachKind.NODE_BEHIND},
-    leaf_before_root: {BreachKind.LEAF_BEFORE_ROOT, BreachKind.NODE_BEHIND},
-    wrong_keys: {BreachKind.NOT_TO_BE_FOUND},
-    wrong_mark: {BreachKind.NOT_TO_BE_FOUND},
-    no_number: {BreachKind.NO_NODE, BreachKind.NODE_GONE},
-    no_root: {BreachKind.NO_NODE, BreachKind.NODE_GONE},
-    no_signature: {BreachKind.NO_NODE, BreachKind.NODE_GONE},
-    no_hex: {BreachKind.NO_NODE},
-    root_hung_under_another: {BreachKind.ROOT_IS_LEAF, BreachKind.TWO_ROOTS},
+    root_gone: {ViolationKind.ROOT_GONE, ViolationKind.ARTICLE_ROOT_GONE, ViolationKind.NODE_GONE},
+    leaf_gone: {ViolationKind.NODE_GONE},
+    root_seen_too_low: {ViolationKind.ROOT_SEEN_TOO_LOW, ViolationKind.NODE_BEHIND},
+    leaf_before_root: {ViolationKind.LEAF_BEFORE_ROOT, ViolationKind.NODE_BEHIND},
+    wrong_keys: {ViolationKind.NOT_TO_BE_FOUND},
+    wrong_mark: {ViolationKind.NOT_TO_BE_FOUND},
+    no_number: {ViolationKind.NO_NODE, ViolationKind.NODE_GONE},
+    no_root: {ViolationKind.NO_NODE, ViolationKind.NODE_GONE},
+    no_signature: {ViolationKind.NO_NODE, ViolationKind.NODE_GONE},
+    no_hex: {ViolationKind.NO_NODE},
+    root_hung_under_another: {ViolationKind.ROOT_IS_LEAF, ViolationKind.TWO_ROOTS},
     two_things_at_once: {
-        *(BreachKind.ROOT_SEEN_TOO_LOW, BreachKind.LEAF_BEFORE_ROOT, BreachKind.NODE_BEHIND)
+        *(ViolationKind.ROOT_SEEN_TOO_LOW, ViolationKind.LEAF_BEFORE_ROOT, ViolationKind.NODE_BEHIND)
     },
-    tree_torn_apart: {BreachKind.NEAR_ROOTS, BreachKind.TWO_ROOTS},
-    article_relabelled: {BreachKind.TWO_ROOTS},
+    tree_torn_apart: {ViolationKind.NEAR_ROOTS, ViolationKind.TWO_ROOTS},
+    article_relabelled: {ViolationKind.TWO_ROOTS},
 }
 
 
@@ -131,18 +131,18 @@ def test_damage_is_found_and_mended(
     index, forest = fed
     before = roots(es, index)
     damage(es, index, forest, nodes(es, forest))
-    upkeep = Upkeep(es, forest=forest)
-    found = list(upkeep.verify([index]))
-    assert {breach.kind for breach in found} & DAMAGES[damage]
-    assert {breach.kind for breach in found} <= DAMAGES[damage] | {BreachKind.NOTHING_NEAR}
+    maintenance = Maintenance(es, forest=forest)
+    found = list(maintenance.verify([index]))
+    assert {violation.kind for violation in found} & DAMAGES[damage]
+    assert {violation.kind for violation in found} <= DAMAGES[damage] | {ViolationKind.NOTHING_NEAR}
     # Whoever feeds meanwhile is not thrown out.
     with Dedup(es, forest=forest, profile=profile) as dedup:
         list(dedup.enrich({"_index": index, **article} for article in ARTICLES[:5]))
-    assert upkeep.repair([index]).total()
+    assert maintenance.repair([index]).total()
     # What a damaged document was, its articles tell the next time.
-    if BreachKind.NO_NODE in DAMAGES[damage]:
-        upkeep.repair([index])
-    assert list(upkeep.verify([index])) == []
+    if ViolationKind.NO_NODE in DAMAGES[damage]:
+        maintenance.repair([index])
+    assert list(maintenance.verify([index])) == []
     assert roots(es, index) == before
     assert_rearrivals_are_known(es, index, forest, profile)
 
@@ -150,11 +150,11 @@ def test_damage_is_found_and_mended(
 def test_what_was_mended_once_is_looked_at_again(es: Elasticsearch, fed: tuple[str, str]) -> None:
     index, forest = fed
     before = roots(es, index)
-    upkeep = Upkeep(es, forest=forest)
+    maintenance = Maintenance(es, forest=forest)
     for damage in (leaf_gone, tree_torn_apart, leaf_gone, root_gone, tree_torn_apart):
         damage(es, index, forest, nodes(es, forest))
-        assert upkeep.repair([index]).total()
-        assert list(upkeep.verify([index])) == []
+        assert maintenance.repair([index]).total()
+        assert list(maintenance.verify([index])) == []
         assert roots(es, index) == before
 
 
@@ -166,9 +166,9 @@ def test_labels_that_make_no_sense_stop_nothing(es: Elasticsearch, fed: tuple[st
     ):
         es.update(index=index, id=article["_id"], doc={"dedup": change}, refresh=True)
     leaf_gone(es, index, forest, nodes(es, forest))
-    upkeep = Upkeep(es, forest=forest)
-    assert upkeep.repair([index])[BreachKind.NODE_GONE]
-    assert [breach.kind for breach in upkeep.verify([index])] == [BreachKind.NO_LABEL] * 2
+    maintenance = Maintenance(es, forest=forest)
+    assert maintenance.repair([index])[ViolationKind.NODE_GONE]
+    assert [violation.kind for violation in maintenance.verify([index])] == [ViolationKind.NO_LABEL] * 2
 
 
 def test_what_nobody_can_mend_is_said(es: Elasticsearch, fed: tuple[str, str]) -> None:
@@ -178,11 +178,11 @@ def test_what_nobody_can_mend_is_said(es: Elasticsearch, fed: tuple[str, str]) -
     es.update(index=index, id=article, doc={"dedup": {"profile": "keywords-1"}}, refresh=True)
     other = ARTICLES[5]["_id"]
     es.update(index=index, id=other, doc={"dedup": {"bands": ["000000000"]}}, refresh=True)
-    upkeep = Upkeep(es, forest=forest)
-    expected = {BreachKind.NO_ROOT, BreachKind.OTHER_PROFILE, BreachKind.WRONG_BANDS}
-    assert kinds(upkeep, index) == expected
-    assert upkeep.repair([index]).total() == 0
-    assert kinds(upkeep, index) == expected
+    maintenance = Maintenance(es, forest=forest)
+    expected = {ViolationKind.NO_ROOT, ViolationKind.OTHER_PROFILE, ViolationKind.WRONG_BANDS}
+    assert kinds(maintenance, index) == expected
+    assert maintenance.repair([index]).total() == 0
+    assert kinds(maintenance, index) == expected
 
 
 @pytest.mark.parametrize("profile", [CLASSIC])
@@ -191,7 +191,7 @@ def test_a_leaf_far_from_all_of_its_tree(es: Elasticsearch, fed: tuple[str, str]
     found = nodes(es, forest)
     root, other = [node for node in found.values() if node.is_root][:2]
     write(es, forest, classic_node("0123456789abcdef", root.id, seq=20_000, ms=root.seen_ms))
-    assert kinds(Upkeep(es, forest=forest), index) == {BreachKind.NOTHING_NEAR}
+    assert kinds(Maintenance(es, forest=forest), index) == {ViolationKind.NOTHING_NEAR}
     assert other.is_root
 
 
@@ -204,10 +204,10 @@ def test_a_root_made_again_of_a_leaf_is_not_taken_for_near_to_others(
     lost, other, leaf = (f"{simhash:016x}" for simhash in (0b111, 0b111 << 16, 0))
     tree = [(other, other, 2), (leaf, lost, 3)]
     write(es, forest, *(classic_node(node_id, root, seq=seq, ms=DAY_MS) for node_id, root, seq in tree))
-    upkeep = Upkeep(es, forest=forest)
-    assert upkeep.repair() == {BreachKind.ROOT_GONE: 1}
-    assert list(upkeep.verify()) == []
-    assert upkeep.repair().total() == 0
+    maintenance = Maintenance(es, forest=forest)
+    assert maintenance.repair() == {ViolationKind.ROOT_GONE: 1}
+    assert list(maintenance.verify()) == []
+    assert maintenance.repair().total() == 0
     assert {node.id: node.root for node in nodes(es, forest).values()} == {
         lost: lost,
         other: other,

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch
 
-from esdedup import Dedup, Upkeep
-from esdedup.elastic import expiry
-from esdedup.elastic.expiry import expire
-from esdedup.elastic.forest_index import STATE_ID, ForestIndex
-from esdedup.elastic.owned import OwnedForest
+from esdedup import Dedup, Maintenance
+from esdedup.elastic.forest import expiry
+from esdedup.elastic.forest.expiry import expire
+from esdedup.elastic.forest.index import STATE_ID, ForestIndex
+from esdedup.elastic.forest.writer import ForestWriter
+from esdedup.fingerprint.profile import CLASSIC
 from esdedup.forest import Aging
-from esdedup.profile import CLASSIC
 from tests.forests import ARTICLES, DAY_MS, Names, classic_node, feed, nodes, roots, stories, write
 
 
@@ -41,7 +41,7 @@ def ageing(es: Elasticsearch, index_name: Names) -> tuple[ForestIndex, Aging]:
 def test_only_what_has_expired_is_deleted(es: Elasticsearch, ageing: tuple[ForestIndex, Aging]) -> None:
     index, aging = ageing
     assert expiry.count_expired(index, aging) == expiry.Expired(leaves=2, roots=2)
-    with OwnedForest(index) as owned:
+    with ForestWriter(index) as owned:
         assert expire(owned, aging) == expiry.Expired(leaves=2, roots=2)
     assert {node[0] for node in nodes(es, index.name)} == {"c"}
 
@@ -50,17 +50,17 @@ def test_a_node_that_is_needed_again_meanwhile_stays(
     es: Elasticsearch, ageing: tuple[ForestIndex, Aging], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index, aging = ageing
-    delete = OwnedForest.delete
+    delete = ForestWriter.delete
     reborn = classic_node(f"a{1:015x}", f"a{1:015x}", seq=7, ms=1_000 * DAY_MS)
 
-    def late(self: OwnedForest, hits: Any) -> int:
+    def late(self: ForestWriter, hits: Any) -> int:
         found = list(hits)
         if any(hit["_id"] == reborn.id for hit in found):
             write(es, index.name, reborn)
         return delete(self, found)
 
-    monkeypatch.setattr(OwnedForest, "delete", late)
-    with OwnedForest(index) as owned:
+    monkeypatch.setattr(ForestWriter, "delete", late)
+    with ForestWriter(index) as owned:
         assert expire(owned, aging) == expiry.Expired(leaves=1, roots=2, kept=1)
     assert nodes(es, index.name)[reborn.id] == reborn
 
@@ -69,18 +69,18 @@ def test_no_root_goes_before_its_leaves(
     es: Elasticsearch, ageing: tuple[ForestIndex, Aging], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index, aging = ageing
-    delete = OwnedForest.delete
+    delete = ForestWriter.delete
     # As after a crash in the middle of the leaves: one of them stays.
     monkeypatch.setattr(
-        OwnedForest,
+        ForestWriter,
         "delete",
         lambda self, hits: delete(self, [hit for hit in hits if hit["_id"] != f"b{1:015x}"]),
     )
-    with OwnedForest(index) as owned:
+    with ForestWriter(index) as owned:
         assert expire(owned, aging) == expiry.Expired(leaves=1, roots=1, kept=2)
     assert Counter(node[0] for node in nodes(es, index.name)) == {"b": 2, "c": 2}
     monkeypatch.undo()
-    with OwnedForest(index) as owned:
+    with ForestWriter(index) as owned:
         assert expire(owned, aging) == expiry.Expired(leaves=1, roots=1)
 
 
@@ -91,8 +91,8 @@ def test_what_has_expired_is_excused(es: Elasticsearch, index_name: Names) -> No
         feed(es, dedup, index, ARTICLES, backfill=True)
         assert dedup.expire().leaves
         assert dedup.expire() == expiry.Expired()
-    assert list(Upkeep(es, forest=forest).verify([index])) == []
-    assert Upkeep(es, forest=forest).stats().expired == 0
+    assert list(Maintenance(es, forest=forest).verify([index])) == []
+    assert Maintenance(es, forest=forest).stats().expired == 0
 
 
 def test_a_text_that_came_back_after_it_had_expired(es: Elasticsearch, index_name: Names) -> None:
@@ -107,9 +107,9 @@ def test_a_text_that_came_back_after_it_had_expired(es: Elasticsearch, index_nam
             for number, (text, day) in enumerate(days)
         ]
         feed(es, dedup, index, articles, backfill=True)
-    upkeep = Upkeep(es, forest=forest)
-    assert list(upkeep.verify([index])) == []
-    assert upkeep.repair([index]).total() == 0
+    maintenance = Maintenance(es, forest=forest)
+    assert list(maintenance.verify([index])) == []
+    assert maintenance.repair([index]).total() == 0
 
 
 def test_what_has_expired_stays_so_when_nodes_live_longer_from_now_on(
@@ -128,17 +128,17 @@ def test_what_has_expired_stays_so_when_nodes_live_longer_from_now_on(
         feed(es, dedup, index, old, backfill=True)
     with Dedup(es, forest=forest, profile=CLASSIC, retention=timedelta(days=30)) as dedup:
         feed(es, dedup, index, [article(4, near, 5)], backfill=True)
-    upkeep = Upkeep(es, forest=forest)
-    assert upkeep.stats().retention_days == 30
-    assert list(upkeep.verify([index])) == []
+    maintenance = Maintenance(es, forest=forest)
+    assert maintenance.stats().retention_days == 30
+    assert list(maintenance.verify([index])) == []
     found = roots(es, index)
     assert found["4"] == found["3"] == found["2"] != found["1"]
     # Whoever says nothing leaves it as it is.
     with Dedup(es, forest=forest, profile=CLASSIC) as dedup:
         feed(es, dedup, index, [article(5, near, 6)], backfill=True)
-    assert upkeep.stats().retention_days == 30
-    assert upkeep.rebuild([index], replace=True)
-    assert upkeep.stats().retention_days == 30
+    assert maintenance.stats().retention_days == 30
+    assert maintenance.rebuild([index], replace=True)
+    assert maintenance.stats().retention_days == 30
 
 
 def test_what_has_expired_stays_so_when_a_forest_is_rebuilt_for_longer(
@@ -154,8 +154,8 @@ def test_what_has_expired_stays_so_when_a_forest_is_rebuilt_for_longer(
         ]
         feed(es, dedup, index, articles, backfill=True)
     before = roots(es, index)
-    upkeep = Upkeep(es, forest=forest)
-    assert upkeep.rebuild([index], replace=True, retention=timedelta(days=30)) == 1
-    assert list(upkeep.verify([index])) == []
-    assert upkeep.repair([index]).total() == upkeep.repair().total() == 0
+    maintenance = Maintenance(es, forest=forest)
+    assert maintenance.rebuild([index], replace=True, retention=timedelta(days=30)) == 1
+    assert list(maintenance.verify([index])) == []
+    assert maintenance.repair([index]).total() == maintenance.repair().total() == 0
     assert roots(es, index) == before

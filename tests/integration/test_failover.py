@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from elasticsearch import Elasticsearch
-from esdedup.ingest.articles import Line
+from esdedup.ingest.files import Line
 from esdedup.ingest.load import Load
 
 from esdedup import Dedup, node
 from esdedup.elastic.client import connect
+from esdedup.fingerprint.profile import CLASSIC
 from esdedup.node import Cluster, control, distribution
-from esdedup.profile import CLASSIC
 from tests import stream
 
 ARTICLES = 600

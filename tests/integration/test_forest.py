@@ -6,11 +6,12 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from esdedup import KEYWORDS, Dedup, ForestMismatch, ServerUnavailable
-from esdedup.elastic.forest_index import ForestIndex
-from esdedup.elastic.store import ElasticStore
-from esdedup.forest import Aging, Forest, Kind, relation_of
+from esdedup.elastic.forest.index import ForestIndex
+from esdedup.elastic.forest.store import ElasticStore
+from esdedup.fingerprint.profile import CLASSIC
+from esdedup.forest import Aging, Forest, Kind
 from esdedup.forest.memory import MemoryStore
-from esdedup.profile import CLASSIC
+from esdedup.neighbours.relation import relation_of
 from tests.arrivals import AGING, NOW_MS, Arrival, as_batch
 from tests.forests import TEXT, Names
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
-from esdedup import VERIFIED, Dedup, IndexNotReady, Profile, Upkeep
+from esdedup import VERIFIED, Dedup, IndexNotReady, Maintenance, Profile
 from esdedup.forest import growth
-from esdedup.upkeep import stats
+from esdedup.maintenance import stats
 
 Names = Callable[[str], str]
 FOOTER = "subscribe to the harbour letter and read about ferries and weather every morning"
@@ -50,7 +50,7 @@ def test_a_cluster_that_is_too_large(es: Elasticsearch, fed: Any, caplog: pytest
     texts = template(2 * LIMIT + 3)
     with caplog.at_level(logging.WARNING, logger="esdedup"):
         index, forest = fed(VERIFIED, texts)
-    found = Upkeep(es, forest=forest).stats()
+    found = Maintenance(es, forest=forest).stats()
     live = 2 * LIMIT + 2
     assert found.implausible_trees == 1
     (cluster,) = found.implausible
@@ -62,22 +62,22 @@ def test_a_cluster_that_is_too_large(es: Elasticsearch, fed: Any, caplog: pytest
         assert cluster.root in record.getMessage()
         assert f"more than {passed} distinct texts" in record.getMessage()
         assert not any(word in record.getMessage() for word in texts[0].split())
-    told = Upkeep(es, forest=forest).stats([index]).implausible[0].shared
+    told = Maintenance(es, forest=forest).stats([index]).implausible[0].shared
     assert told is not None
     assert told.kind == "sentence"
     assert told.sentence in texts[0]
     # Of an index that has none of its articles only the simhash is told.
     empty, _ = fed(VERIFIED, [])
-    assert Upkeep(es, forest=forest).stats([empty]).implausible[0].shared == cluster.shared
+    assert Maintenance(es, forest=forest).stats([empty]).implausible[0].shared == cluster.shared
     with pytest.raises(IndexNotReady):
-        Upkeep(es, forest=forest).stats([forest])
+        Maintenance(es, forest=forest).stats([forest])
 
 
 def test_a_plausible_cluster_is_not_told_of(
     es: Elasticsearch, fed: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     _, forest = fed(VERIFIED, template(LIMIT + 1))
-    found = Upkeep(es, forest=forest).stats()
+    found = Maintenance(es, forest=forest).stats()
     assert (found.largest[0].leaves, found.implausible, found.implausible_trees) == (LIMIT, [], 0)
     assert (found.boilerplate, caplog.records) == ([], [])
 
@@ -87,10 +87,10 @@ def test_boilerplate(es: Elasticsearch, fed: Any) -> None:
     # A sentence for each half.
     texts = [f"{words(draw, 40)}. {FOOTER}" for _ in range(12)]
     index, forest = fed(VERIFIED, texts)
-    (shared,) = Upkeep(es, forest=forest).stats([index]).boilerplate
+    (shared,) = Maintenance(es, forest=forest).stats([index]).boilerplate
     assert (shared.kind, shared.sentence) == ("sentence", FOOTER)
     assert (shared.nodes, shared.looked_at, shared.trees) == (12, 12, 12)
-    (unsaid,) = Upkeep(es, forest=forest).stats().boilerplate
+    (unsaid,) = Maintenance(es, forest=forest).stats().boilerplate
     assert unsaid == shared.model_copy(update={"kind": None, "sentence": None})
     own, other = fed(VERIFIED, texts[:9])
-    assert Upkeep(es, forest=other).stats([own]).boilerplate == []
+    assert Maintenance(es, forest=other).stats([own]).boilerplate == []

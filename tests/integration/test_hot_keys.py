@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
-from esdedup.elastic import node_search
-from esdedup.elastic.node_search import NodeSearch
-from esdedup.elastic.nodes import StoredNode, documents
-from esdedup.elastic.store import ElasticStore
-from esdedup.forest import NO_TIME, Forest, relation_of
-from esdedup.profile import CLASSIC
-from esdedup.simhash import to_hex
+from esdedup.elastic.forest import search as node_search
+from esdedup.elastic.forest.documents import StoredNode, documents
+from esdedup.elastic.forest.search import NodeSearch
+from esdedup.elastic.forest.store import ElasticStore
+from esdedup.fingerprint.profile import CLASSIC
+from esdedup.fingerprint.simhash import to_hex
+from esdedup.forest import NO_TIME, Forest
+from esdedup.neighbours.relation import relation_of
 from tests.arrivals import AGING, NOW_MS, Arrival, as_batch
 
 SHARED_NODES = 30_000
@@ -78,7 +79,7 @@ def test_real_neighbours_are_read_however_many(
     """All the nodes of a common key are near: narrowing it down must leave every one of them."""
     monkeypatch.setattr(node_search, "_WORTH", 0)
     monkeypatch.setattr(node_search, "_COMMON", 1)
-    monkeypatch.setattr("esdedup.elastic.nodes.MAX_HITS", 50)
+    monkeypatch.setattr("esdedup.elastic.limits.MAX_HITS", 50)
     store = ElasticStore(es, forest=index_name("forest"), profile=CLASSIC, aging=AGING)
     forest = Forest(store)
     centre = 0x0123456789ABCDEF
@@ -88,6 +89,6 @@ def test_real_neighbours_are_read_however_many(
     forest.assign(as_batch(ring[:300]), now_ms=NOW_MS)
     es.indices.refresh(index=store._index.name)
     batch = as_batch([Arrival(f"{centre:016x}", NO_TIME)])
-    near = store.find_near(batch, store.state())
+    near = store.find_neighbours(batch, store.state())
     assert len(near.rows) == 300
     store.close()

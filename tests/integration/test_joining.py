@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch
 
-from esdedup import CLASSIC, BreachKind, Dedup, ForestError, Upkeep
-from esdedup.elastic.nodes import StoredNode
-from esdedup.elastic.owned import OwnedForest
+from esdedup import CLASSIC, Dedup, ForestError, Maintenance, ViolationKind
+from esdedup.elastic.forest.documents import StoredNode
+from esdedup.elastic.forest.writer import ForestWriter
 from tests.forests import (
     Names,
     a_leaf,
@@ -37,11 +37,11 @@ def test_a_repair_killed_while_trees_are_joined_goes_on(
     # The tree of one root falls into two: the leaf is a root, and has all the other leaves.
     torn = [node._replace(root=leaf.id) for node in found.values() if node.root == leaf.root != node.id]
     write(es, forest, *torn)
-    whole = OwnedForest.write
+    whole = ForestWriter.write
     for allowed in itertools.count(1):
         left = allowed
 
-        def fail(self: OwnedForest, written: list[StoredNode], **how: Any) -> None:
+        def fail(self: ForestWriter, written: list[StoredNode], **how: Any) -> None:
             nonlocal left
             left -= len(written)
             if left < 0:
@@ -49,15 +49,15 @@ def test_a_repair_killed_while_trees_are_joined_goes_on(
             whole(self, written, **how)
 
         with monkeypatch.context() as patch:
-            patch.setattr(OwnedForest, "write", fail)
-            patch.setattr("esdedup.upkeep.repair._WRITTEN_AT_ONCE", 1)
+            patch.setattr(ForestWriter, "write", fail)
+            patch.setattr("esdedup.maintenance.repair._WRITTEN_AT_ONCE", 1)
             try:
-                Upkeep(es, forest=forest).repair([index])
+                Maintenance(es, forest=forest).repair([index])
             except ForestError:
                 continue
         break
     assert allowed > 2
-    assert list(Upkeep(es, forest=forest).verify([index])) == []
+    assert list(Maintenance(es, forest=forest).verify([index])) == []
     assert roots(es, index) == before
     assert {node.root for node in nodes(es, forest).values() if node.id in {each.id for each in torn}} == {
         leaf.root
@@ -76,8 +76,8 @@ def test_two_trees_join_a_third_in_one_repair(es: Elasticsearch, index_name: Nam
     ]
     for order in (torn, torn[::-1]):
         write(es, forest, *order)
-        assert Upkeep(es, forest=forest).repair()[BreachKind.NEAR_ROOTS] == 2
-        assert list(Upkeep(es, forest=forest).verify([index])) == []
+        assert Maintenance(es, forest=forest).repair()[ViolationKind.NEAR_ROOTS] == 2
+        assert list(Maintenance(es, forest=forest).verify([index])) == []
 
 
 @pytest.fixture
@@ -118,19 +118,19 @@ def test_a_snapshot_out_of_step(es: Elasticsearch, index_name: Names, repository
     )
     with Dedup(es, forest=forest, profile=CLASSIC) as dedup:
         feed(es, dedup, index, third)
-    upkeep = Upkeep(es, forest=forest)
+    maintenance = Maintenance(es, forest=forest)
     if older == "articles":
         # Nodes without articles harm nobody.
-        assert list(upkeep.verify([index])) == []
+        assert list(maintenance.verify([index])) == []
         return
     plain, plain_forest = index_name("articles"), index_name("forest")
     with Dedup(es, forest=plain_forest, profile=CLASSIC) as dedup:
         dedup.setup(plain)
         feed(es, dedup, plain, stream)
     assert roots(es, index) != roots(es, plain)
-    assert kinds(upkeep, index) == {BreachKind.NODE_GONE}
-    mended = upkeep.repair([index])
-    assert mended.keys() >= {BreachKind.NODE_GONE, BreachKind.NEAR_ROOTS, BreachKind.TWO_ROOTS}
-    assert list(upkeep.verify([index])) == []
+    assert kinds(maintenance, index) == {ViolationKind.NODE_GONE}
+    repaired = maintenance.repair([index])
+    assert repaired.keys() >= {ViolationKind.NODE_GONE, ViolationKind.NEAR_ROOTS, ViolationKind.TWO_ROOTS}
+    assert list(maintenance.verify([index])) == []
     # As if nothing had happened: the same clusters as without a failure.
     assert roots(es, index) == roots(es, plain)

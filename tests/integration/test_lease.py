@@ -11,10 +11,10 @@ import pytest
 from elasticsearch import AuthorizationException, Elasticsearch
 
 from esdedup import ForestBusy, ServerUnavailable
-from esdedup.elastic.fence import Fence
-from esdedup.elastic.lease import LEASE_ID, Lease
-from esdedup.elastic.store import ElasticStore
-from esdedup.profile import CLASSIC
+from esdedup.elastic.forest.fence import Fence
+from esdedup.elastic.forest.lease import LEASE_ID, Lease
+from esdedup.elastic.forest.store import ElasticStore
+from esdedup.fingerprint.profile import CLASSIC
 from tests.arrivals import AGING
 from tests.forests import Names, expire_lease
 
@@ -95,7 +95,7 @@ def test_a_claim_that_fails_half_way_is_given_up(
     if not server_is_told:
         # Any other process has to wait until its time is over: it cannot know.
         with monkeypatch.context() as patch:
-            patch.setattr("esdedup.elastic.lease._abandoned", set())
+            patch.setattr("esdedup.elastic.forest.lease._abandoned", set())
             with pytest.raises(ForestBusy):
                 Lease(es, forest=forest).acquire()
             other = Lease(es, forest=forest)

@@ -9,8 +9,9 @@ import pytest
 from elasticsearch import Elasticsearch, helpers
 
 from esdedup import ArticleNotFound, Dedup, Page, Reader, SettingError
-from esdedup.fields import iso, sample_of
+from esdedup.fields import partition_of
 from esdedup.reading import counts, list_bodies
+from esdedup.times import iso
 from tests.brute_force import Document, RandomQuery, expected_list, newest_first, random_corpus, random_query
 from tests.forests import Read
 
@@ -319,7 +320,7 @@ def test_rows_that_are_estimated(
             {
                 "_index": index,
                 "_id": f"a{seq}",
-                "_source": {"dedup": {"root": root, "seq": seq, "sample": sample_of(root)}},
+                "_source": {"dedup": {"root": root, "seq": seq, "partition": partition_of(root)}},
             }
             for seq, root in enumerate(arrivals)
         ),
@@ -336,8 +337,8 @@ def test_rows_that_are_estimated(
     monkeypatch.setattr(counts, "_FEW_ARTICLES", 100)
     for many in (1_000, 1_000_000):
         monkeypatch.setattr(counts, "_MANY_ARTICLES", many)
-        monkeypatch.setattr(counts, "_SAMPLES", 32)
-        monkeypatch.setattr(counts, "_SAMPLED_ROOTS", 500)
+        monkeypatch.setattr(counts, "_COUNTED_PARTITIONS", 32)
+        monkeypatch.setattr(counts, "_COUNTED_ROOTS", 500)
         pages = [reader.list(index, only=only) for only in (None, "similar", "single")]
         assert not any(page.total_rows_exact for page in pages)
         for page, expected in zip(pages, exact, strict=True):

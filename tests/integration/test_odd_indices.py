@@ -9,8 +9,8 @@ from elasticsearch import Elasticsearch, helpers
 
 from esdedup import Dedup, IndexNotReady, Reader
 from esdedup.fields import Fields
-from esdedup.queries import narrowed, words
 from esdedup.reading import by_count
+from esdedup.reading.queries import narrowed, words
 from tests.brute_force import expected_list, random_corpus, random_query
 from tests.forests import Names, Read
 

@@ -12,8 +12,8 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from esdedup import Dedup, ForestBusy, ForestLost
-from esdedup.elastic.lease import Lease
-from esdedup.profile import CLASSIC
+from esdedup.elastic.forest.lease import Lease
+from esdedup.fingerprint.profile import CLASSIC
 from tests import stream
 from tests.feeder import Feeder, Job, Point
 from tests.forests import Names, expire_lease

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch
 
-from esdedup import CLASSIC, VERIFIED, Dedup, ForestError, ForestMismatch, Profile, Upkeep, sample
-from esdedup.elastic.nodes import StoredNode
-from esdedup.elastic.owned import OwnedForest
+from esdedup import CLASSIC, VERIFIED, Dedup, ForestError, ForestMismatch, Maintenance, Profile, sample
+from esdedup.elastic.forest.documents import StoredNode
+from esdedup.elastic.forest.writer import ForestWriter
 from tests import stream
 from tests.forests import ARTICLES, Names, a_leaf, assert_rearrivals_are_known, feed, nodes, roots
 
@@ -17,10 +17,10 @@ def test_rebuilding_keeps_every_root(es: Elasticsearch, fed: tuple[str, str], pr
     index, forest = fed
     before, nodes_before = roots(es, index), nodes(es, forest)
     es.indices.delete(index=forest)
-    upkeep = Upkeep(es, forest=forest)
-    assert upkeep.rebuild([index]) == len(nodes_before)
+    maintenance = Maintenance(es, forest=forest)
+    assert maintenance.rebuild([index]) == len(nodes_before)
     assert nodes(es, forest) == nodes_before
-    assert list(upkeep.verify([index])) == []
+    assert list(maintenance.verify([index])) == []
     assert roots(es, index) == before
     assert_rearrivals_are_known(es, index, forest, profile)
 
@@ -36,10 +36,10 @@ def test_rebuilt_in_the_middle_of_a_stream_it_goes_on_as_if_nothing_had_been(
         with Dedup(es, forest=forest, profile=VERIFIED, batch_size=50) as dedup:
             feed(es, dedup, index, part)
         es.indices.delete(index=forest)
-        Upkeep(es, forest=forest).rebuild([index])
+        Maintenance(es, forest=forest).rebuild([index])
     found = stream.indexed(es, index), stream.nodes(es, forest)
     assert found == stream.expected(sample.articles(len(ARTICLES)), VERIFIED)
-    assert list(Upkeep(es, forest=forest).verify([index])) == []
+    assert list(Maintenance(es, forest=forest).verify([index])) == []
 
 
 @pytest.mark.parametrize("profile", [CLASSIC, VERIFIED], ids=lambda profile: profile.name)
@@ -51,12 +51,12 @@ def test_a_root_whose_article_was_deleted_is_made_again(es: Elasticsearch, fed: 
     ]:
         es.delete(index=index, id=hit["_id"], refresh=True)
     es.indices.delete(index=forest)
-    upkeep = Upkeep(es, forest=forest)
-    upkeep.rebuild([index])
+    maintenance = Maintenance(es, forest=forest)
+    maintenance.rebuild([index])
     found = nodes(es, forest)
     assert found[leaf.root].is_root
     assert found[leaf.id].root == leaf.root
-    assert list(upkeep.verify([index])) == []
+    assert list(maintenance.verify([index])) == []
 
 
 def test_a_rebuild_that_was_interrupted(
@@ -65,23 +65,23 @@ def test_a_rebuild_that_was_interrupted(
     index, forest = fed
     before = nodes(es, forest)
     with pytest.raises(ForestError, match="there is a forest"):
-        Upkeep(es, forest=forest).rebuild([index])
+        Maintenance(es, forest=forest).rebuild([index])
 
-    def fail(self: OwnedForest, found: list[StoredNode], **how: Any) -> None:
+    def fail(self: ForestWriter, found: list[StoredNode], **how: Any) -> None:
         if found:
             write_whole(self, found[: len(found) // 2])
             raise ForestError("interrupted on purpose")
         write_whole(self, found, **how)
 
-    write_whole = OwnedForest.write
+    write_whole = ForestWriter.write
     with monkeypatch.context() as patch:
-        patch.setattr(OwnedForest, "write", fail)
+        patch.setattr(ForestWriter, "write", fail)
         with pytest.raises(ForestError, match="interrupted on purpose"):
-            Upkeep(es, forest=forest).rebuild([index], replace=True)
+            Maintenance(es, forest=forest).rebuild([index], replace=True)
     assert 0 < es.count(index=forest, query={"exists": {"field": "root"}})["count"] < len(before)
     with Dedup(es, forest=forest) as dedup, pytest.raises(ForestMismatch, match="is being made anew"):
         list(dedup.enrich([{"_index": index, **ARTICLES[0]}]))
     with pytest.raises(ForestMismatch, match="is being made anew"):
-        list(Upkeep(es, forest=forest).verify([index]))
-    Upkeep(es, forest=forest).rebuild([index])
+        list(Maintenance(es, forest=forest).verify([index]))
+    Maintenance(es, forest=forest).rebuild([index])
     assert nodes(es, forest) == before

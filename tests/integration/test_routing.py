@@ -5,9 +5,9 @@ import collections
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
-from esdedup import Dedup, IndexNotReady, Reader, SettingError, Upkeep
-from esdedup.elastic.labels import Labels
+from esdedup import Dedup, IndexNotReady, Maintenance, Reader, SettingError
 from esdedup.fields import Fields
+from esdedup.maintenance.records import Records
 from tests.forests import ARTICLES, Names, feed, kinds
 
 
@@ -30,12 +30,12 @@ def test_each_cluster_lies_on_one_shard(es: Elasticsearch, routed: tuple[str, st
     assert page.order_exact
     sizes = collections.Counter(hit["_routing"] for hit in hits)
     assert [row.similar + 1 for row in page.rows] == [count for _, count in sizes.most_common(5)]
-    assert not kinds(Upkeep(es, forest=forest), index)
+    assert not kinds(Maintenance(es, forest=forest), index)
 
 
 def test_an_article_with_another_root_moves(es: Elasticsearch, routed: tuple[str, str]) -> None:
     index, _ = routed
-    labels = Labels(es, indices=[index], fields=Fields())
+    labels = Records(es, indices=[index], fields=Fields())
     page = [label for labels_of_page in labels.pages() for label in labels_of_page]
     label, other = page[0], next(each for each in page if each.root != page[0].root)
     assert labels.relabel([(label, other.root)]) == 1

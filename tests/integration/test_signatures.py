@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
-from esdedup import VERIFIED, BreachKind, Dedup, Upkeep
-from esdedup.elastic.nodes import StoredNode
+from esdedup import VERIFIED, Dedup, Maintenance, ViolationKind
+from esdedup.elastic.forest.documents import StoredNode
 from tests.forests import ARTICLES, a_leaf, document, kinds, nodes, roots, write
 
 pytestmark = pytest.mark.parametrize("profile", [VERIFIED], ids=lambda profile: profile.name)
@@ -37,9 +37,9 @@ def test_roots_made_again_have_a_leafs_signature_until_an_article_tells(
     index, forest = fed
     before = nodes(es, forest)
     lost = lose_roots(es, forest, before)
-    upkeep = Upkeep(es, forest=forest)
-    assert kinds(upkeep, index) >= {BreachKind.ROOT_GONE, BreachKind.NODE_GONE}
-    assert upkeep.repair() == {BreachKind.ROOT_GONE: len(lost)}
+    maintenance = Maintenance(es, forest=forest)
+    assert kinds(maintenance, index) >= {ViolationKind.ROOT_GONE, ViolationKind.NODE_GONE}
+    assert maintenance.repair() == {ViolationKind.ROOT_GONE: len(lost)}
     made = nodes(es, forest)
     assert {each: node.root for each, node in made.items()} == {
         each: node.root for each, node in before.items()
@@ -48,12 +48,12 @@ def test_roots_made_again_have_a_leafs_signature_until_an_article_tells(
         leaves = {node.signature for node in before.values() if node.root == root != node.id}
         assert made[root].signature in leaves - {before[root].signature}
     # Nobody can tell from these what they were near, and no tree is taken for another's.
-    assert list(upkeep.verify()) == []
-    assert upkeep.repair().total() == 0
-    assert kinds(upkeep, index) == {BreachKind.NODE_BEHIND}
-    assert upkeep.repair([index])
+    assert list(maintenance.verify()) == []
+    assert maintenance.repair().total() == 0
+    assert kinds(maintenance, index) == {ViolationKind.NODE_BEHIND}
+    assert maintenance.repair([index])
     assert nodes(es, forest) == before
-    assert list(upkeep.verify([index])) == []
+    assert list(maintenance.verify([index])) == []
 
 
 @pytest.mark.parametrize("page", [20, 10_000])
@@ -64,13 +64,13 @@ def test_roots_made_again_from_articles_that_are_read_latest_first(
     index, forest = fed
     before = nodes(es, forest)
     lost = lose_roots(es, forest, before)
-    upkeep = Upkeep(es, forest=forest)
+    maintenance = Maintenance(es, forest=forest)
     with monkeypatch.context() as patch:
-        patch.setattr("esdedup.elastic.nodes.MAX_HITS", page)
-        mended = upkeep.repair([index])
-    assert mended[BreachKind.NODE_GONE] + mended[BreachKind.ARTICLE_ROOT_GONE] >= len(lost)
+        patch.setattr("esdedup.elastic.limits.MAX_HITS", page)
+        repaired = maintenance.repair([index])
+    assert repaired[ViolationKind.NODE_GONE] + repaired[ViolationKind.ARTICLE_ROOT_GONE] >= len(lost)
     assert nodes(es, forest) == before
-    assert list(upkeep.verify([index])) == []
+    assert list(maintenance.verify([index])) == []
 
 
 def test_a_leaf_with_another_texts_signature(es: Elasticsearch, fed: tuple[str, str]) -> None:
@@ -78,16 +78,16 @@ def test_a_leaf_with_another_texts_signature(es: Elasticsearch, fed: tuple[str, 
     before = nodes(es, forest)
     leaf = a_leaf(before)
     write(es, forest, leaf._replace(signature=of_another_tree(before, leaf).signature))
-    upkeep = Upkeep(es, forest=forest)
-    found = {breach.kind: breach for breach in upkeep.verify()}
-    assert found.keys() == {BreachKind.UNLIKE_ROOT, BreachKind.NOTHING_NEAR}
-    assert found[BreachKind.UNLIKE_ROOT].subject == leaf.id
+    maintenance = Maintenance(es, forest=forest)
+    found = {violation.kind: violation for violation in maintenance.verify()}
+    assert found.keys() == {ViolationKind.UNLIKE_ROOT, ViolationKind.NOTHING_NEAR}
+    assert found[ViolationKind.UNLIKE_ROOT].subject == leaf.id
     # The forest alone does not know better; its articles do.
-    assert upkeep.repair().total() == 0
-    assert kinds(upkeep, index) == found.keys() | {BreachKind.NODE_BEHIND}
-    assert upkeep.repair([index]) == {BreachKind.NODE_BEHIND: 1}
+    assert maintenance.repair().total() == 0
+    assert kinds(maintenance, index) == found.keys() | {ViolationKind.NODE_BEHIND}
+    assert maintenance.repair([index]) == {ViolationKind.NODE_BEHIND: 1}
     assert nodes(es, forest) == before
-    assert list(upkeep.verify([index])) == []
+    assert list(maintenance.verify([index])) == []
 
 
 @pytest.mark.parametrize("length", [8, 105])
@@ -100,17 +100,17 @@ def test_a_node_whose_signature_has_another_length(
     leaf = a_leaf(before)
     body = document(es, forest, leaf) | {"signature": base64.b64encode(bytes(length)).decode()}
     es.index(index=forest, id=leaf.id, document=body, refresh=True)
-    upkeep = Upkeep(es, forest=forest)
-    assert kinds(upkeep, index) == {BreachKind.NO_NODE, BreachKind.NODE_GONE}
+    maintenance = Maintenance(es, forest=forest)
+    assert kinds(maintenance, index) == {ViolationKind.NO_NODE, ViolationKind.NODE_GONE}
     query = {"bool": {"filter": {"term": {"dedup.root": leaf.root}}, "must_not": text_of(leaf)}}
     others = {hit["_id"] for hit in helpers.scan(es, index=index, query={"query": query})}
     with Dedup(es, forest=forest) as dedup:
         again = dedup.enrich({"_index": index, **each} for each in ARTICLES if each["_id"] in others)
         assert {each["_source"]["dedup"]["root"] for each in again} == {leaf.root}
     assert leaf.id not in nodes(es, forest)
-    upkeep.repair([index])
+    maintenance.repair([index])
     assert nodes(es, forest)[leaf.id] == leaf
-    assert list(upkeep.verify([index])) == []
+    assert list(maintenance.verify([index])) == []
 
 
 def test_articles_whose_signature_is_not_their_fingerprints_stop_nothing(
@@ -127,14 +127,14 @@ def test_articles_whose_signature_is_not_their_fingerprints_stop_nothing(
     for article, signature in wrong.items():
         change = {"dedup": {"signature": base64.b64encode(signature).decode()}}
         es.update(index=index, id=article, doc=change, refresh=True)
-    upkeep = Upkeep(es, forest=forest)
-    found = list(upkeep.verify([index]))
-    assert {breach.subject for breach in found} == wrong.keys()
-    assert {breach.kind for breach in found} == {BreachKind.NO_LABEL}
-    assert upkeep.repair([index]).total() == 0
+    maintenance = Maintenance(es, forest=forest)
+    found = list(maintenance.verify([index]))
+    assert {violation.subject for violation in found} == wrong.keys()
+    assert {violation.kind for violation in found} == {ViolationKind.NO_LABEL}
+    assert maintenance.repair([index]).total() == 0
     es.indices.delete(index=forest)
-    upkeep.rebuild([index])
-    assert kinds(upkeep, index) == {BreachKind.NO_LABEL}
+    maintenance.rebuild([index])
+    assert kinds(maintenance, index) == {ViolationKind.NO_LABEL}
     # What other articles tell is there as it was.
     rebuilt = nodes(es, forest)
     told = {

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup import SettingError
-from esdedup.agreement import SIGNATURE, Agreement, Comparison
-from esdedup.sketch import BINS
+from esdedup.fingerprint.agreement import Agreement, Comparison
+from esdedup.fingerprint.signature import SIGNATURE
+from esdedup.fingerprint.sketch import BINS
 
 RULES = Agreement()
 

@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from esdedup import bands
-from esdedup.bands import FIVE_CHOOSE_TWO, FOUR_BLOCKS, TWO_LEVEL, Layout, choose, two_level
 from esdedup.errors import SettingError
+from esdedup.fingerprint import bands
+from esdedup.fingerprint.bands import FIVE_CHOOSE_TWO, FOUR_BLOCKS, TWO_LEVEL, Layout, choose, two_level
 
 LAYOUTS = list(bands.LAYOUTS.values())
 fingerprints = st.integers(0, 2**64 - 1)

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from esdedup.explanation import Explainer, Rule
-from esdedup.fingerprint import Fingerprinter
-from esdedup.forest import Aging, Arrivals, Forest, Kind, relation_of
+from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.fingerprint.profile import CLASSIC, KEYWORDS, PROFILES, VERIFIED, Profile
+from esdedup.forest import Aging, Arrivals, Forest, Kind
 from esdedup.forest.memory import MemoryStore
-from esdedup.profile import CLASSIC, KEYWORDS, PROFILES, VERIFIED, Profile
+from esdedup.neighbours.explanation import Explainer, Rule
+from esdedup.neighbours.relation import relation_of
 from esdedup.sample import articles
 
 SAMPLE = [article["text"] for article in articles(300)]
@@ -121,7 +122,7 @@ def test_numbers_weigh() -> None:
 def test_what_represents_a_text() -> None:
     text = "A short one. The ferry line has ordered four electric ships for its crossing."
     verified = EXPLAINERS[VERIFIED].representatives(text)
-    assert [each.kind for each in verified] == ["sentence", "sentence", "sample", "sample"]
+    assert [each.kind for each in verified] == ["sentence", "sentence", "minhash", "minhash"]
     assert [each.passage for each in verified][1:] == [
         "the ferry line has ordered four electric ships for its crossing",
         None,

@@ -3,7 +3,8 @@ from datetime import UTC, date, datetime, timedelta, timezone
 import pytest
 
 from esdedup import Fields, SettingError
-from esdedup.fields import time_ms, value_of
+from esdedup.fields import value_of
+from esdedup.times import time_ms
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ import types
 
 import esdedup
 from esdedup import errors
+from esdedup.elastic.mappings import article_index, dedup_properties, forest_index
 from esdedup.fields import Fields
-from esdedup.templates import article_index, dedup_properties, forest_index
 
 
 def test_all_names_what_there_is() -> None:

@@ -10,10 +10,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from esdedup.fingerprint import Fingerprinter
-from esdedup.forest import Aging, Arrivals, Forest, relation_of
+from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.fingerprint.profile import VERIFIED
+from esdedup.forest import Aging, Arrivals, Forest
 from esdedup.forest.memory import MemoryStore
-from esdedup.profile import VERIFIED
+from esdedup.neighbours.relation import relation_of
 from esdedup.sample import COUNT, END, Sample, articles, samples
 from esdedup.sample.facts import Facts
 from esdedup.sample.grammar import choose, fill, fill_title, gaps

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup.characters import SEPARATOR, classes, code_points
-from esdedup.sentences import Sentences
+from esdedup.text.characters import SEPARATOR, classes, code_points
+from esdedup.text.sentences import Sentences
 
 texts = st.lists(st.text(st.sampled_from("ab1。. \n中!"), max_size=30), max_size=6)
 

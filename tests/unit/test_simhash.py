@@ -4,7 +4,16 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup.simhash import components, distance_bits, from_hex, hash_bits, murmur64, pack64, simhash, to_hex
+from esdedup.fingerprint.simhash import (
+    components,
+    distance_bits,
+    from_hex,
+    hash_bits,
+    pack64,
+    simhash,
+    to_hex,
+)
+from esdedup.text.hashing import murmur64
 
 fingerprints = st.integers(0, 2**64 - 1)
 

@@ -2,8 +2,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup.sketch import BINS, Sketched, resemblance, sketch
-from esdedup.tokens import Runs
+from esdedup.fingerprint.sketch import BINS, Sketched, resemblance, sketch
+from esdedup.text.tokens import Runs
 
 
 def sketched(*texts: list[int], numbers: set[int] = frozenset(), weight: int = 5) -> Sketched:  # type: ignore[assignment]
@@ -63,7 +63,7 @@ def test_neither_order_nor_repetition_counts(run: list[int], chance: object) -> 
     chance.shuffle(mixed)  # type: ignore[attr-defined]
     both = sketched(run, mixed)
     assert both.sketches[0].tolist() == both.sketches[1].tolist()
-    assert both.samples[0].tolist() == both.samples[1].tolist()
+    assert both.minhashes[0].tolist() == both.minhashes[1].tolist()
 
 
 def test_samples_are_shared_as_often_as_two_runs_are() -> None:
@@ -71,12 +71,12 @@ def test_samples_are_shared_as_often_as_two_runs_are() -> None:
     for seed in range(300):
         run = hashes(140, seed)
         # A resemblance of 100 / 140: two runs are the same in both about half of the time.
-        samples = sketched(run[:120], run[20:]).samples
-        shared += int((samples[0] == samples[1]).sum())
-        trials += samples.shape[1]
+        minhashes = sketched(run[:120], run[20:]).minhashes
+        shared += int((minhashes[0] == minhashes[1]).sum())
+        trials += minhashes.shape[1]
     assert 0.4 < shared / trials < 0.6
 
 
 def test_too_few_runs_have_no_samples() -> None:
-    assert sketched([1]).samples.tolist() == [[0, 0, 0]]
+    assert sketched([1]).minhashes.tolist() == [[0, 0, 0]]
     assert sketched([1]).sketches.shape == (1, BINS // 16)

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup.characters import normal_form
-from esdedup.text import normalise
+from esdedup.text.characters import normal_form
+from esdedup.text.normalise import normalise
 
 # Characters whose normal form depends on neighbours, or is no single character, beside plain ones.
 TRICKY = "e\u0301ﬁ㎏…각ᄀ\u1161\u11a8ｶﾞ가\u200b\ud800\x00\x1e\r\n臺后乾ß İ\u0130\u00adＡ，。!\u2028\u0323"

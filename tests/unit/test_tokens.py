@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup.characters import SEPARATOR, classes, code_points
-from esdedup.tokens import LONGEST_RUN_UNITS, Tokens
+from esdedup.text.characters import SEPARATOR, classes, code_points
+from esdedup.text.tokens import LONGEST_RUN_UNITS, Tokens
 
 TOKEN = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_\u2e80-\U0010ffff]+|[\u2e80-\u9fff]")
 texts = st.lists(st.text(st.sampled_from("ab1 2.,:中文。\n"), max_size=25), min_size=1, max_size=5)

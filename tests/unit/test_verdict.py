@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from esdedup.explanation import explain
-from esdedup.profile import VERIFIED
-from esdedup.upkeep.verdict import Outcome, Standing, ToRoot, outcome
+from esdedup.fingerprint.profile import VERIFIED
+from esdedup.maintenance.verdict import Outcome, Standing, ToRoot, outcome
+from esdedup.neighbours.explanation import explain
 
 NEAR = explain("the ferry line has ordered four ships", "The ferry line has ordered four ships!", VERIFIED)
 FAR = explain("the ferry line has ordered four ships", "rain is expected in the hills on monday", VERIFIED)
@@ -52,10 +52,10 @@ def judge(comparison: Any, one: Standing, other: Standing, gap_ms: int | None = 
         # The order of texts counts, not that of articles which may have come again.
         (NEAR, {"seq": 3, "node_seq": 1}, {"seq": 2, "root": "c"}, Outcome.OTHER_ROOT),
         (NEAR, {"seq": 1}, {"seq": 2}, Outcome.UNEXPLAINED),
-        (NEAR, {"seq": 1, "listed": ["0" * 16]}, {"seq": 2}, Outcome.CROWDED),
-        (NEAR, {"seq": 1, "listed": COMMON}, {"seq": 2}, Outcome.UNEXPLAINED),
+        (NEAR, {"seq": 1, "indexed": ["0" * 16]}, {"seq": 2}, Outcome.SATURATED),
+        (NEAR, {"seq": 1, "indexed": COMMON}, {"seq": 2}, Outcome.UNEXPLAINED),
         # It is the earlier one that must be found.
-        (NEAR, {"seq": 2, "listed": ["0" * 16]}, {"seq": 1, "listed": COMMON}, Outcome.UNEXPLAINED),
+        (NEAR, {"seq": 2, "indexed": ["0" * 16]}, {"seq": 1, "indexed": COMMON}, Outcome.UNEXPLAINED),
     ],
 )
 def test_outcomes(comparison: Any, one: dict[str, Any], other: dict[str, Any], expected: Outcome) -> None:

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup.results import Moment, Spread
+from esdedup.reading.results import Timeline, TimelineStep
 from esdedup.web.differences import Piece, differences
 from esdedup.web.pages import _address, _language, _link, _moment, _source
-from esdedup.web.timeline import HEIGHT, WIDTH, timeline
+from esdedup.web.timeline_drawing import HEIGHT, WIDTH, draw
 
 texts = st.text(st.sampled_from("ab 你好,\n"), max_size=40)
 
@@ -36,12 +36,12 @@ def test_a_changed_phrase_reads_as_one() -> None:
     ]
 
 
-def spread(*articles: int, interval_ms: int = 3_600_000) -> Spread:
+def timeline(*articles: int, interval_ms: int = 3_600_000) -> Timeline:
     start = datetime(2026, 11, 21, tzinfo=UTC)
-    return Spread(
+    return Timeline(
         interval_ms=interval_ms,
-        moments=[
-            Moment(
+        steps=[
+            TimelineStep(
                 start=(start + at * timedelta(milliseconds=interval_ms)).isoformat(),
                 articles=count,
                 sources=None,
@@ -53,7 +53,7 @@ def spread(*articles: int, interval_ms: int = 3_600_000) -> Spread:
 
 @given(st.lists(st.integers(0, 1_000), min_size=2, max_size=48))
 def test_bars_stand_within_the_drawing(articles: list[int]) -> None:
-    drawn = timeline(spread(*articles))
+    drawn = draw(timeline(*articles))
     assert drawn is not None
     assert len(drawn.bars) == sum(map(bool, articles))
     for bar in drawn.bars:
@@ -64,15 +64,15 @@ def test_bars_stand_within_the_drawing(articles: list[int]) -> None:
 
 
 def test_a_story_in_words() -> None:
-    drawn = timeline(spread(1, 0, 5))
+    drawn = draw(timeline(1, 0, 5))
     assert drawn is not None
     assert drawn.summary == (
         "6 articles between 2026-11-21 00:00 and 2026-11-21 03:00; "
         "most of them, 5, in the hour from 2026-11-21 02:00"
     )
     assert drawn.bars[0].label == "1 article from 2026-11-21 00:00"
-    assert timeline(spread(7)) is None
-    assert timeline(spread()) is None
+    assert draw(timeline(7)) is None
+    assert draw(timeline()) is None
 
 
 def test_what_templates_show() -> None:

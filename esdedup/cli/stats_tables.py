@@ -1,0 +1,64 @@
+"""A forest in figures, as people read it."""
+
+import rich.box
+from rich.table import Table
+
+from esdedup.cli import output
+from esdedup.cli.output import passage, print_stage
+from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
+from esdedup.maintenance import Stats
+from esdedup.maintenance.shared_representatives import Shared
+
+
+def print_stats(forest: str, stats: Stats) -> None:
+    """Print a forest in figures as tables."""
+    screen = output.console()
+    screen.print(
+        f"{forest}, profile {stats.profile}: {stats.nodes:,} nodes in {stats.trees:,} trees after "
+        f"{stats.seq:,} arrivals"
+    )
+    screen.print(
+        f"{stats.size_bytes / 1e6:,.1f} MB on disk, {stats.bytes_a_node:,} bytes a node; "
+        f"{stats.expired:,} have expired and can be deleted"
+    )
+    growth = "" if stats.growth_7_days is None else f", {stats.growth_7_days:+.1%} in its last 7 days"
+    screen.print(f"its time is {stats.time or 'not known'}, nodes live {stats.retention_days:g} days{growth}")
+    days = [(each.day, each.made, each.last_needed) for each in stats.days]
+    screen.print(f"a key that an article looks up has {stats.nodes_a_key:,} nodes on average\n")
+    for title, names, rows in (
+        ("trees by leaves", ("leaves", "trees"), stats.trees_by_leaves.items()),
+        ("largest clusters", ("root", "leaves"), [(each.root, each.leaves) for each in stats.largest]),
+        ("fullest keys", ("key", "nodes"), [(each.key, each.nodes) for each in stats.fullest_keys]),
+        (
+            "nodes by day",
+            ("day", "made", "last needed"),
+            days,
+        ),
+    ):
+        table = Table(title=title, title_justify="left", box=rich.box.SIMPLE_HEAD, pad_edge=False)
+        for at, name in enumerate(names):
+            table.add_column(name, justify="right" if at else "left")
+        for row in rows:
+            table.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
+        screen.print(table)
+    if stats.implausible_trees:
+        print_stage(
+            screen,
+            f"clusters with more than {MOST_PLAUSIBLE_LEAVES:,} live leaves, more distinct texts than one "
+            f"story has: {stats.implausible_trees:,}",
+            [(each.root, f"{each.leaves:,}", *_held(each.shared)) for each in stats.implausible],
+        )
+    if stats.boilerplate:
+        print_stage(screen, "what unrelated clusters share", [_held(each) for each in stats.boilerplate])
+
+
+def _held(shared: Shared | None) -> tuple[str, str, str]:
+    """Say what nodes share, how many do, and in words what it is."""
+    if shared is None:
+        return "gone meanwhile", "", ""
+    trees = "1 tree" if shared.trees == 1 else f"{shared.trees:,} trees"
+    count = f"{shared.nodes:,} of {shared.looked_at:,}, {trees}"
+    if shared.sentence is None:
+        return shared.simhash, count, ""
+    kinds = {"minhash": "a minhash of: ", "words": "the heaviest words: "}
+    return shared.simhash, count, kinds.get(shared.kind or "", "") + passage(shared.sentence)

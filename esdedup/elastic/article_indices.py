@@ -1,0 +1,100 @@
+"""The user's article indices: how they are made ready for articles."""
+
+from typing import Any
+
+from elasticsearch import ApiError, Elasticsearch, NotFoundError
+
+from esdedup.elastic.errors import reason, translated
+from esdedup.elastic.limits import MAX_SHARDS
+from esdedup.elastic.mappings import article_index, check_mappings, dedup_properties, is_routed_by_root
+from esdedup.elastic.names import check_index_name
+from esdedup.errors import IndexNotReady, SettingError
+from esdedup.fields import Fields
+
+
+class Articles:
+    """Prepares article indices. Needs no forest."""
+
+    def __init__(self, client: Elasticsearch, *, fields: Fields) -> None:
+        self._client = client
+        self._fields = fields
+
+    def setup(self, index: str, *, shards: int | None = None, route_by_root: bool = False) -> bool:
+        """Give `index` the fields that esdedup writes; make it if there is none.
+
+        Args:
+            index: Its name.
+            shards: Of a new index; None: as the server has it.
+            route_by_root: Let each article lie on the shard that its root says; for a new index.
+
+        Returns:
+            Whether the index was made.
+
+        Raises:
+            IndexNotReady: It has a field of that name with another mapping; or it is there, and not
+                routed by root.
+            SettingError: No index can have that name, or so many shards.
+        """
+        check_index_name(index)
+        if shards is not None and not 1 <= shards <= MAX_SHARDS:
+            raise SettingError(f"{shards} shards: an index may have 1 to {MAX_SHARDS:,}")
+        with translated(f"set up the index {index!r}"):
+            if not self._client.indices.exists(index=index):
+                self._client.indices.create(
+                    index=index, **article_index(self._fields, shards=shards, route_by_root=route_by_root)
+                )
+                return True
+            if route_by_root and not all(map(is_routed_by_root, self._mappings(index).values())):
+                raise IndexNotReady(
+                    f"the index {index!r} is there already, and its articles do not lie where their roots "
+                    "say: that is settled when an index is made. Make a new one, and index them anew."
+                )
+            try:
+                self._client.indices.put_mapping(index=index, properties=dedup_properties(self._fields.dedup))
+            except ApiError as error:
+                if error.meta.status != 400:
+                    raise
+                raise IndexNotReady(
+                    f"cannot add the field {self._fields.dedup!r} to the index {index!r}: {reason(error)}. "
+                    "If articles were indexed before the set-up, index them anew into a new index."
+                ) from error
+        return False
+
+    def check(self, index: str) -> bool:
+        """Make sure that what is written to `index` will have the right mapping.
+
+        An index that does not exist yet is judged by the templates that will make it.
+
+        Returns:
+            Whether articles are routed by their roots there.
+
+        Raises:
+            IndexNotReady: The fields are missing, or of another type; or it is an alias of several
+                indices and none of them is the one to write to.
+            SettingError: No index can have that name.
+        """
+        check_index_name(index)
+        with translated(f"read the mapping of the index {index!r}"):
+            mappings = self._mappings(index)
+            if not mappings:
+                template = self._client.indices.simulate_index_template(name=index).get("template")
+                if template is None:
+                    raise IndexNotReady(f"there is no index {index!r}: make it with `esdedup setup {index}`")
+                mappings = {index: template["mappings"]}
+            if len(mappings) > 1:
+                aliases = self._client.indices.get_alias(name=index)
+                if not any(each["aliases"][index].get("is_write_index") for each in aliases.values()):
+                    raise IndexNotReady(
+                        f"{index!r} is an alias of {', '.join(sorted(mappings))}, "
+                        "and none of them is the one to write to"
+                    )
+        check_mappings(mappings, self._fields)
+        return any(map(is_routed_by_root, mappings.values()))
+
+    def _mappings(self, index: str) -> dict[str, dict[str, Any]]:
+        """Return the mapping of each index behind a name; none where there is none."""
+        try:
+            answer = self._client.indices.get_mapping(index=index)
+        except NotFoundError:
+            return {}
+        return {name: each["mappings"] for name, each in answer.items()}

@@ -1,0 +1,165 @@
+"""A node as a document of its forest's index."""
+
+import base64
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from esdedup.fingerprint.bands import Layout
+from esdedup.forest.model import NO_TIME
+from esdedup.neighbours.relation import Relation
+
+_Item = TypeVar("_Item")
+
+Document = tuple[str, dict[str, Any]]
+"""A document's id, and what it holds."""
+
+_LEAST_GROUPS = 10
+# A simhash, or a hash of all that is compared.
+_NODE_ID = re.compile("[0-9a-f]{16}|[0-9a-f]{32}")
+
+# What `node_of` reads of a hit.
+FIELDS: list[Any] = [
+    "root",
+    "seq",
+    "signature",
+    *({"field": name, "format": "epoch_millis"} for name in ("made", "seen")),
+]
+
+
+class Signed(Protocol):
+    """What has a signature."""
+
+    @property
+    def signature(self) -> bytes:
+        """What the profile's relation compares."""
+
+
+class StoredNode(NamedTuple):
+    """A node as its document has it."""
+
+    id: str
+    # The id of its root; its own for a root.
+    root: str
+    # What the profile's relation compares, as bytes. A root that was made again without its text has that
+    # of a leaf.
+    signature: bytes
+    # The arrival that made it.
+    seq: int
+    # The forest's time when it was made, milliseconds since 1970; NO_TIME where none was known.
+    made_ms: int
+    # Until when it was last needed, rounded up; NO_TIME where no time was known.
+    seen_ms: int
+
+    @property
+    def is_root(self) -> bool:
+        """Whether the node is the root of its tree."""
+        return self.id == self.root
+
+
+def is_node_id(name: object) -> bool:
+    """Tell whether that can be the id of a node: 16 or 32 hex digits."""
+    return isinstance(name, str) and _NODE_ID.fullmatch(name) is not None
+
+
+def node_of(hit: dict[str, Any], relation: Relation) -> StoredNode | None:
+    """Read a node from a hit of a search for `FIELDS`; None if it is none, or damaged."""
+    fields = hit.get("fields", {})
+    roots = fields.get("root", [])
+    if not {"seq", "signature"} <= fields.keys() or len(roots) != 1:
+        return None
+    if not is_node_id(roots[0]) or not is_node_id(hit["_id"]):
+        return None
+    signature = base64.b64decode(fields["signature"][0])
+    if len(signature) != relation.dtype.itemsize:
+        return None
+    return StoredNode(
+        hit["_id"],
+        roots[0],
+        signature,
+        int(fields["seq"][0]),
+        _time(fields, "made"),
+        _time(fields, "seen"),
+    )
+
+
+def nodes_of(hits: Iterable[dict[str, Any]], relation: Relation) -> list[StoredNode]:
+    """Read nodes from hits; damaged ones are left out."""
+    return [node for hit in hits if (node := node_of(hit, relation)) is not None]
+
+
+def signatures_of(signed: Iterable[Signed], relation: Relation) -> npt.NDArray[Any]:
+    """Return signatures in the relation's dtype."""
+    return np.frombuffer(b"".join([each.signature for each in signed]), relation.dtype)
+
+
+def root_again(root_id: str, leaf: StoredNode, relation: Relation) -> StoredNode:
+    """Return a root that is gone, made again with what is known of it: a leaf's numbers.
+
+    Its signature is its own where its id tells it, else the leaf's, until an article brings it back.
+    """
+    signature = relation.signature_of(root_id) or leaf.signature
+    return leaf._replace(id=root_id, root=root_id, signature=signature)
+
+
+def keys_of(signed: Sequence[Signed], relation: Relation, layout: Layout) -> list[list[str]]:
+    """Return the keys under which each must be found: those of each representative it is indexed under."""
+    signatures = signatures_of(signed, relation)
+    return layout.terms_of_rows(relation.simhashes(signatures), relation.indexed(signatures))
+
+
+def columns_of(keys: Sequence[list[str]]) -> list[list[str]]:
+    """Return columns of keys, in each of which everyone has one; who has fewer has them again."""
+    most = max(map(len, keys))
+    return [sorted(set(column)) for column in zip(*((own * most)[:most] for own in keys), strict=True)]
+
+
+def documents(nodes: Sequence[StoredNode], relation: Relation, layout: Layout) -> list[Document]:
+    """Write nodes as documents; a time that is not known is left out."""
+    return [
+        (
+            node.id,
+            {
+                "root": node.root,
+                "leaf": not node.is_root,
+                "seq": node.seq,
+                "signature": base64.b64encode(node.signature).decode(),
+                "keys": terms,
+            }
+            | ({} if node.made_ms == NO_TIME else {"made": node.made_ms})
+            | ({} if node.seen_ms == NO_TIME else {"seen": node.seen_ms}),
+        )
+        for node, terms in zip(nodes, keys_of(nodes, relation, layout), strict=True)
+    ]
+
+
+def live_filter(live_since_ms: int) -> list[dict[str, Any]]:
+    """Return the filters that leave the nodes whose `seen` is that or later; NO_TIME: all of them."""
+    return [] if live_since_ms == NO_TIME else [{"range": {"seen": {"gte": live_since_ms}}}]
+
+
+def live_leaves(roots: Sequence[str], live_since_ms: int) -> dict[str, Any]:
+    """Return the query for the leaves of `roots` whose `seen` is that or later."""
+    return {
+        "bool": {
+            "filter": [{"terms": {"root": roots}}, {"term": {"leaf": True}}, *live_filter(live_since_ms)]
+        }
+    }
+
+
+def chunks(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
+    """Cut a sequence into pieces of at most `size`."""
+    return (items[at : at + size] for at in range(0, len(items), size))
+
+
+def apart(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
+    """Part a sequence into at least ten groups of at most `size`, so that no neighbours share one."""
+    groups = max(_LEAST_GROUPS, -(-len(items) // size))
+    return (items[first::groups] for first in range(min(groups, len(items))))
+
+
+def _time(fields: dict[str, Any], name: str) -> int:
+    return int(fields[name][0]) if name in fields else NO_TIME

@@ -1,0 +1,107 @@
+"""Simhash: weighted tokens in, one fingerprint out, of any width.
+
+Every token is hashed; a token adds its weight to component *i* where bit *i* of its hash is 1, and
+subtracts it where the bit is 0. The signs of the sums are the fingerprint: 1 for a positive
+component, 0 for a negative one and for one that is exactly zero (Charikar, STOC 2002).
+"""
+
+import sys
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from esdedup.text.hashing import murmur64
+
+_LANE_SHIFTS = np.arange(16, dtype=np.uint64)[:, None]
+_LANES = np.uint64(0x0001_0001_0001_0001)
+_LITTLE = sys.byteorder == "little"
+
+TokenHash = Callable[[bytes], int]
+"""Hashes the UTF-8 bytes of a token to an unsigned integer; simhash takes its low `width` bits."""
+
+
+def simhash(tokens: Iterable[tuple[str, int]], *, width: int = 64, token_hash: TokenHash = murmur64) -> int:
+    """Return the simhash of weighted `tokens`; a token that occurs twice counts twice.
+
+    No tokens give 0.
+    """
+    pairs = list(tokens)
+    hashes = hash_bits((token_hash(token.encode()) for token, _ in pairs), width=width)
+    weights = np.array([weight for _, weight in pairs], np.int64)
+    signs = components(hashes, weights, np.zeros(1, np.int64)) > 0 if pairs else np.zeros((1, width), bool)
+    return int.from_bytes(np.packbits(signs[0], bitorder="big"), "big") >> (-width % 8)
+
+
+def hash_bits(hashes: Iterable[int], *, width: int) -> npt.NDArray[np.uint8]:
+    """Spread the low `width` bits of each hash into a row, highest bit first: uint8 ``(n, width)``."""
+    size = (width + 7) // 8
+    mask = (1 << width) - 1
+    packed = b"".join((value & mask).to_bytes(size, "big") for value in hashes)
+    rows = np.frombuffer(packed, np.uint8).reshape(-1, size)
+    bits: npt.NDArray[np.uint8] = np.unpackbits(rows, axis=1)[:, size * 8 - width :]
+    return bits
+
+
+def components(
+    bits: npt.NDArray[np.uint8], weights: npt.NDArray[np.int64], starts: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """Add up signed weights, for each group of tokens.
+
+    Weights are whole numbers, so that sums are exact: the same on every machine and in every order
+    of the tokens.
+
+    Args:
+        bits: The tokens' hashes, one bit a cell, ``(tokens, width)``.
+        weights: ``(tokens,)``.
+        starts: Where each group begins, ``(groups,)``, strictly rising; every group has a token.
+
+    Returns:
+        int64 ``(groups, width)``.
+    """
+    positive = np.add.reduceat(bits * weights[:, None], starts, axis=0)
+    return 2 * positive - np.add.reduceat(weights, starts)[:, None]
+
+
+def pack64(signs: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint64]:
+    """Turn rows of 64 signs into fingerprints, first column highest: uint64 ``(n,)``."""
+    packed: npt.NDArray[np.uint64] = np.packbits(signs, axis=1).view(">u8")[:, 0].astype(np.uint64)
+    return packed
+
+
+def majority(hashes: npt.NDArray[np.uint64], counts: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+    """Return the simhash of each group of hashes that all weigh the same.
+
+    Args:
+        hashes: ``(n,)``, one group after the other.
+        counts: How many each group has, ``(groups,)``, 1 to 65,535.
+
+    Returns:
+        uint64 ``(groups,)``.
+    """
+    if not len(counts):
+        return np.zeros(0, np.uint64)
+    # Four bits of a hash are added up in one number, 16 bits of it for each.
+    spread = (hashes >> _LANE_SHIFTS) & _LANES
+    ones = np.add.reduceat(spread, counts.cumsum() - counts, axis=1).view(np.uint16)
+    signs = 2 * ones.reshape(16, len(counts), 4).astype(np.int64) > counts[:, None]
+    # The column of bit `16 lane + shift`, counted from the lowest, among those from the highest.
+    lanes = signs if _LITTLE else signs[:, :, ::-1]
+    return pack64(lanes.transpose(1, 2, 0).reshape(len(counts), 64)[:, ::-1])
+
+
+def to_hex(fingerprints: npt.NDArray[np.uint64]) -> list[str]:
+    """Write fingerprints as 16 hex digits each, block 0 first."""
+    digits = fingerprints.astype(">u8").tobytes().hex()
+    return [digits[at : at + 16] for at in range(0, len(digits), 16)]
+
+
+def from_hex(fingerprints: Iterable[str]) -> npt.NDArray[np.uint64]:
+    """Read what `to_hex` wrote."""
+    return np.frombuffer(bytes.fromhex("".join(fingerprints)), ">u8").astype(np.uint64)
+
+
+def distance_bits(one: npt.NDArray[np.uint64], other: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
+    """Count the bits in which fingerprints differ (Hamming distance), elementwise."""
+    distances: npt.NDArray[np.uint8] = np.bitwise_count(one ^ other)
+    return distances

@@ -1,0 +1,60 @@
+"""The words met so far, as rows of arrays."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from esdedup.fingerprint.simhash import hash_bits
+from esdedup.text.hashing import murmur64
+from esdedup.text.words import WEIGHT_SCALE, Weighting
+
+_VOCABULARY_LIMIT = 500_000
+
+
+class Vocabulary:
+    """The words met so far, as rows of arrays: their hash bits and their weights.
+
+    Grows as words come, and starts again when it has become very large, which changes nothing but
+    the rows.
+    """
+
+    def __init__(self, weighting: Weighting) -> None:
+        self._weighting = weighting
+        self._clear()
+
+    def _clear(self) -> None:
+        self._rows: dict[str, int] = {}
+        self._words: list[str] = []
+        self.bits = np.zeros((1024, 64), np.uint8)
+        self.weights = np.zeros(1024, np.int64)
+
+    def rows(self, words: Iterable[str]) -> npt.NDArray[np.int64]:
+        """Return the row of each of `words`, int64 ``(n,)``; rows are good until the next call."""
+        if len(self._rows) > _VOCABULARY_LIMIT:
+            self._clear()
+        words = list(words)
+        known = self._rows
+        new = [word for word in dict.fromkeys(words) if word not in known]
+        if new:
+            self._learn(new)
+        return np.fromiter(map(known.__getitem__, words), np.int64, len(words))
+
+    def word(self, row: int) -> str:
+        """Return the word of a row."""
+        return self._words[row]
+
+    def _learn(self, words: list[str]) -> None:
+        first = len(self._words)
+        self._rows.update(zip(words, range(first, first + len(words)), strict=True))
+        self._words += words
+        if len(self._words) > len(self.weights):
+            size = 2 * len(self._words)
+            self.bits = np.concatenate((self.bits[:first], np.zeros((size - first, 64), np.uint8)))
+            self.weights = np.concatenate((self.weights[:first], np.zeros(size - first, np.int64)))
+        hashes = (murmur64(word.encode()) for word in words)
+        self.bits[first : len(self._words)] = hash_bits(hashes, width=64)
+        self.weights[first : len(self._words)] = [
+            round(self._weighting.weight(word) * WEIGHT_SCALE) if any(map(str.isalnum, word)) else 0
+            for word in words
+        ]

@@ -1,0 +1,190 @@
+"""Reading what an index and its forest made of two articles."""
+
+import functools
+from collections.abc import Sequence
+
+from esdedup.elastic.forest.documents import StoredNode, live_leaves, signatures_of
+from esdedup.elastic.forest.index import DEFAULT_AGING, ForestIndex
+from esdedup.elastic.forest.node_cache import NodeCache
+from esdedup.errors import ArticleRejected, SettingError
+from esdedup.fingerprint.profile import DEFAULT, Profile, profile_labelled
+from esdedup.fingerprint.simhash import distance_bits, to_hex
+from esdedup.forest.model import NO_TIME
+from esdedup.maintenance.stored_texts import StoredText, StoredTexts
+from esdedup.maintenance.verdict import IndexedExplanation, Life, Neighbour, Standing, ToRoot, outcome
+from esdedup.neighbours.explanation import Explainer, Wholes
+from esdedup.neighbours.relation import relation_of
+from esdedup.times import DAY_MS, iso
+
+
+def profile_of(articles: Sequence[StoredText]) -> Profile:
+    """Return the profile that articles were fingerprinted with; the first one's if they differ.
+
+    Raises:
+        SettingError: It is none of the standard ones.
+    """
+    labels = [(article.id, article.profile) for article in articles if article.profile is not None]
+    if not labels:
+        return DEFAULT
+    article_id, label = labels[0]
+    profile = profile_labelled(label)
+    if profile is None:
+        raise SettingError(
+            f"the article {article_id!r} was fingerprinted with {label!r}, which is no profile of this "
+            "version as it stands: say --profile, with --keywords and --weights as it was indexed"
+        )
+    return profile
+
+
+class IndexExplainer:
+    """Explains articles of one profile by their indices, and the forest that assigned them."""
+
+    def __init__(self, texts: StoredTexts, forest: ForestIndex | None, explainer: Explainer) -> None:
+        """Prepare.
+
+        Args:
+            texts: The articles.
+            forest: None: only the indices are told of.
+            explainer: For the profile that articles are compared with.
+        """
+        self._texts = texts
+        self._explainer = explainer
+        self._label = explainer.profile.label
+        self._relation = relation_of(explainer.profile)
+        # Nodes of another profile say nothing about these articles.
+        self._forest = forest if forest is not None and forest.meta.profile == self._label else None
+        aging = None if forest is None else forest.aging() or DEFAULT_AGING
+        self._retention_ms = None if aging is None else aging.retention_ms
+        self._live_since_ms = (
+            NO_TIME if self._forest is None or aging is None else self._forest.live_since_ms(aging)
+        )
+        self._with_fingerprint = functools.cache(self._find_text)
+
+    def explain(
+        self, one: StoredText, other: StoredText, *, forest: str, forest_missing: str | None
+    ) -> IndexedExplanation:
+        """Compare two articles, and tell where they stand.
+
+        Args:
+            one: An article.
+            other: Another one, or the same.
+            forest: The name of the forest.
+            forest_missing: Why there is nothing to tell of it.
+        """
+        comparison = self._explainer.explain(one.text, other.text)
+        standings = self._standing(one, other), self._standing(other, one)
+        times = one.seen_ms, other.seen_ms
+        return IndexedExplanation(
+            comparison=comparison,
+            one=standings[0],
+            other=standings[1],
+            forest=forest,
+            forest_missing=forest_missing,
+            retention_days=None if self._retention_ms is None else round(self._retention_ms / DAY_MS, 3),
+            same_cluster=one.root is not None and one.root == other.root,
+            outcome=outcome(
+                comparison,
+                *standings,
+                gap_ms=None if times[0] is None or times[1] is None else abs(times[0] - times[1]),
+                retention_ms=self._retention_ms,
+            ),
+        )
+
+    def _standing(self, article: StoredText, other: StoredText) -> Standing:
+        is_ours = article.profile == self._label
+        has_node = is_ours and self._forest is not None and article.fingerprint is not None
+        wanted = {name for name in (article.fingerprint, article.root) if name is not None}
+        nodes = {node.id: node for node in self._forest.search.by_id(wanted)} if self._forest else {}
+        node = nodes.get(article.fingerprint or "")
+        return Standing(
+            id=article.id,
+            index=article.index,
+            also_in=list(article.also_in),
+            root=article.root,
+            profile=article.profile,
+            fingerprint=article.fingerprint,
+            seq=article.seq,
+            seen=None if article.seen_ms is None else iso(article.seen_ms),
+            text_is_same=self._explainer.fingerprint(article.text) == article.fingerprint
+            if is_ours
+            else None,
+            node=self._life(node) if has_node else None,
+            indexed=None if node is None else self._listed(node),
+            node_root=node and node.root,
+            node_seq=node and node.seq,
+            root_node=self._life(nodes.get(article.root or "")) if has_node else None,
+            live_leaves=self._count_live_leaves(article.root) if has_node else None,
+            to_root=self._to_root(article, article.root),
+            to_other_root=self._to_root(article, other.root if other.root != article.root else None),
+            near_it=self._near(node),
+        )
+
+    def _life(self, node: StoredNode | None) -> Life:
+        if node is None:
+            return "gone"
+        return "live" if node.seen_ms >= self._live_since_ms else "expired"
+
+    def _listed(self, node: StoredNode) -> list[str]:
+        signature = signatures_of([node], self._relation)
+        return to_hex(self._relation.simhashes(signature)[self._relation.indexed(signature)])
+
+    def _count_live_leaves(self, root: str | None) -> int | None:
+        if self._forest is None or root is None:
+            return None
+        return self._forest.search.count(live_leaves([root], self._live_since_ms))
+
+    def _to_root(self, article: StoredText, root: str | None) -> ToRoot | None:
+        """Compare an article with a root: by both texts if the root's is still in an article."""
+        if root is None or article.fingerprint is None or root == article.fingerprint:
+            return None
+        if article.profile != self._label or len(article.signature) != self._relation.dtype.itemsize:
+            return None
+        holder = self._with_fingerprint(root)
+        if holder is not None and self._explainer.fingerprint(holder.text) == root:
+            found = self._explainer.explain(holder.text, article.text)
+            if found.other.fingerprint == article.fingerprint and found.nearest is not None:
+                return ToRoot(
+                    root=root,
+                    article=holder.id,
+                    nearest_bits=found.nearest.distance_bits,
+                    wholes=found.wholes,
+                    may_join=found.may_join,
+                )
+        node = next(iter(self._forest.search.by_id([root])), None) if self._forest else None
+        # A root that was made again without its text has the signature of a leaf.
+        if node is None or self._relation.ids(signatures_of([node], self._relation)) != [root]:
+            return None
+        return self._by_signatures(article, node)
+
+    def _by_signatures(self, article: StoredText, root: StoredNode) -> ToRoot:
+        one, other = (signatures_of([each], self._relation) for each in (article, root))
+        mine, theirs = (self._relation.simhashes(each)[0] for each in (one, other))
+        rules = self._explainer.profile.agreement
+        return ToRoot(
+            root=root.id,
+            article=None,
+            nearest_bits=int(distance_bits(mine[:, None], theirs[None, :]).min()),
+            wholes=None if rules is None else Wholes.of(other, one, rules),
+            may_join=bool(self._relation.may_join(one, other)[0]),
+        )
+
+    def _near(self, node: StoredNode | None) -> Neighbour | None:
+        """Find the earliest node of a leaf's tree that is near it, made before it if possible."""
+        if self._forest is None or node is None or node.is_root:
+            return None
+        signature = signatures_of([node], self._relation)
+        found = self._forest.search.candidates(signature, live_since_ms=NO_TIME)
+        tree = NodeCache(self._relation)
+        tree.put(each for each in found if each.root == node.root and each.id != node.id)
+        near = tree.near(signature)[1]
+        if not near:
+            return None
+        first = min(near, key=lambda each: (each.seq > node.seq, each.seq))
+        holder = self._with_fingerprint(first.id)
+        return Neighbour(fingerprint=first.id, article=None if holder is None else holder.id)
+
+    def _find_text(self, fingerprint: str) -> StoredText | None:
+        try:
+            return self._texts.by_fingerprint([fingerprint])
+        except ArticleRejected:
+            return None

@@ -1,0 +1,254 @@
+"""The laws of the forest, checked afterwards on its nodes, tree by tree."""
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from esdedup.elastic.forest.documents import StoredNode, chunks, node_of, root_again, signatures_of
+from esdedup.elastic.forest.index import ForestIndex
+from esdedup.elastic.forest.node_cache import NodeCache
+from esdedup.elastic.forest.search import EVERY_NODE, ROOTLESS
+from esdedup.forest.model import NO_TIME, Aging
+from esdedup.maintenance.violations import Violation, ViolationKind
+
+# Whose neighbours are looked for at once.
+_NODES_AT_ONCE = 5_000
+# In one tree, where each may be near very many.
+_LEAVES_AT_ONCE = 500
+
+
+@dataclasses.dataclass(kw_only=True)
+class Tree:
+    """Nodes of one root."""
+
+    root: str
+    # By seq.
+    nodes: list[StoredNode]
+
+    @property
+    def root_node(self) -> StoredNode | None:
+        """The root itself, None if it is gone."""
+        return next((node for node in self.nodes if node.is_root), None)
+
+    @property
+    def seen_ms(self) -> int:
+        """Until when one of its nodes was last needed."""
+        return max(node.seen_ms for node in self.nodes)
+
+    def living(self, live_since_ms: int) -> "Tree":
+        """Return what lives of it."""
+        return Tree(root=self.root, nodes=[node for node in self.nodes if node.seen_ms >= live_since_ms])
+
+
+class ForestAudit:
+    """Goes through all nodes of a forest."""
+
+    def __init__(
+        self, index: ForestIndex, aging: Aging, *, on_nodes: Callable[[int], None] = lambda _: None
+    ) -> None:
+        """Prepare.
+
+        Args:
+            index: The forest's; read only.
+            aging: How long nodes live: what has expired is excused.
+            on_nodes: Told how many nodes more have been looked at.
+        """
+        self._index = index
+        self._aging = aging
+        self._on_nodes = on_nodes
+
+    def violations(self) -> Iterator[Violation]:
+        """Yield every violation that the nodes show. A forest that is being written to may be looked at."""
+        self._index.refresh()
+        self._damaged = list(itertools.chain.from_iterable(self._index.search.pages(ROOTLESS, versions=True)))
+        nodes = self._nodes()
+        first = list(itertools.islice(nodes, 1))
+        # Read after the nodes are fixed: whatever lives at this time lived when they were made.
+        self._live_since_ms = self._index.live_since_ms(self._aging)
+        self._ordered_since = self._index.ordered_since()
+        for trees in _batches(_trees(itertools.chain(first, nodes)), _NODES_AT_ONCE):
+            members = [node for tree in trees for node in tree.nodes]
+            yield from self._not_to_be_found(members)
+            live = [each for tree in trees if (each := tree.living(self._live_since_ms)).nodes]
+            yield from self._without_root([tree for tree in live if tree.root_node is None])
+            for tree in live:
+                yield from self._of_tree(tree)
+            yield from self._near_roots(live)
+            self._on_nodes(len(members))
+        for hit in self._damaged:
+            yield Violation(
+                kind=ViolationKind.NO_NODE,
+                subject=hit["_id"],
+                detail="its root, number or signature is missing, or is none; articles tell what it was",
+                damaged=hit,
+            )
+
+    def _nodes(self) -> Iterator[StoredNode]:
+        for hits in self._index.search.pages(EVERY_NODE, sort=["root", "seq"], versions=True):
+            for hit in hits:
+                node = node_of(hit, self._index.relation)
+                if node is not None:
+                    yield node
+                else:
+                    self._damaged.append(hit)
+
+    def _without_root(self, trees: list[Tree]) -> Iterator[Violation]:
+        # It may be another's leaf.
+        found = {node.id: node for node in self._index.search.by_id(tree.root for tree in trees)}
+        for tree in trees:
+            first = tree.nodes[0]
+            root = found.get(tree.root)
+            if root is not None and not root.is_root:
+                yield Violation(
+                    kind=ViolationKind.ROOT_IS_LEAF,
+                    subject=root.id,
+                    detail=f"it is a leaf of {root.root}, and has {len(tree.nodes)} live leaves",
+                    nodes=(root._replace(root=root.id, seen_ms=max(root.seen_ms, tree.seen_ms)),),
+                )
+            elif root is None:
+                yield Violation(
+                    kind=ViolationKind.ROOT_GONE,
+                    subject=first.id,
+                    detail=f"there is no root {tree.root}, and it has {len(tree.nodes)} live leaves",
+                    nodes=(
+                        root_again(tree.root, first, self._index.relation)._replace(seen_ms=tree.seen_ms),
+                    ),
+                )
+
+    def _of_tree(self, tree: Tree) -> Iterator[Violation]:
+        root = tree.root_node
+        if root is None:
+            return
+        first, repaired = tree.nodes[0], root
+        if root.seen_ms < tree.seen_ms:
+            repaired = repaired._replace(seen_ms=tree.seen_ms)
+            yield Violation(
+                kind=ViolationKind.ROOT_SEEN_TOO_LOW,
+                subject=root.id,
+                detail=f"it is seen until {root.seen_ms}, a leaf until {tree.seen_ms}",
+                nodes=(repaired,),
+            )
+        if first.seq < root.seq:
+            repaired = repaired._replace(seq=first.seq, made_ms=min(first.made_ms, root.made_ms))
+            yield Violation(
+                kind=ViolationKind.LEAF_BEFORE_ROOT,
+                subject=first.id,
+                detail=f"it is arrival {first.seq}, its root {root.id} arrival {root.seq}",
+                nodes=(repaired,),
+            )
+        # Where something may have expired, what a leaf was near may be gone.
+        if self._live_since_ms == NO_TIME:
+            yield from self._nothing_near(tree)
+
+    def _nothing_near(self, tree: Tree) -> Iterator[Violation]:
+        leaves = [node for node in tree.nodes if not node.is_root and node.seq > self._ordered_since]
+        # What was near a root that has been made again without its text nobody can tell.
+        root = self._genuine([node for node in tree.nodes if node.is_root])
+        if not leaves or not root:
+            return
+        roots = signatures_of(root * len(leaves), self._index.relation)
+        may_join = self._index.relation.may_join(signatures_of(leaves, self._index.relation), roots)
+        for leaf, may in zip(leaves, may_join.tolist(), strict=True):
+            if not may:
+                yield Violation(
+                    kind=ViolationKind.UNLIKE_ROOT,
+                    subject=leaf.id,
+                    detail=f"it resembles its root {tree.root} too little",
+                )
+        cache = self._cache(tree.nodes)
+        for chunk in chunks(leaves, _LEAVES_AT_ONCE):
+            positions, near = cache.near(signatures_of(chunk, self._index.relation))
+            fine = {
+                at for at, node in zip(positions.tolist(), near, strict=True) if _was_there(node, chunk[at])
+            }
+            for at in sorted(set(range(len(chunk))) - fine):
+                yield Violation(
+                    kind=ViolationKind.NOTHING_NEAR,
+                    subject=chunk[at].id,
+                    detail=f"no earlier node of the tree of {tree.root} is near it",
+                )
+
+    def _near_roots(self, trees: list[Tree]) -> Iterator[Violation]:
+        roots = self._genuine([root for tree in trees if (root := tree.root_node)])
+        if not roots:
+            return
+        signatures = signatures_of(roots, self._index.relation)
+        candidates = self._index.search.candidates(signatures, live_since_ms=self._live_since_ms)
+        cache = self._cache(self._genuine(candidates))
+        positions, near = cache.near(signatures)
+        earlier: dict[str, StoredNode] = {}
+        for root, node in self._that_may_join([roots[at] for at in positions.tolist()], near):
+            # Two roots are never near each other, whichever was made first. A leaf may have been made
+            # near a root that it did not choose, and of what was rebuilt nobody knows the order.
+            is_ordered = root.seq > self._ordered_since or node.is_root
+            if node.root != root.id and node.seq < root.seq and is_ordered:
+                found = earlier.setdefault(root.id, node)
+                if node.seq < found.seq:
+                    earlier[root.id] = node
+        for later, node in earlier.items():
+            yield Violation(
+                kind=ViolationKind.NEAR_ROOTS,
+                subject=later,
+                detail=f"{node.id}, of the tree of {node.root}, is near it and was there before",
+                joins=node.root,
+            )
+
+    def _that_may_join(
+        self, texts: list[StoredNode], near: list[StoredNode]
+    ) -> Iterator[tuple[StoredNode, StoredNode]]:
+        """Yield those pairs of a text and a node near it in which the text may join the node's tree."""
+        roots = {node.id: node for node in near if node.is_root}
+        missing = {node.root for node in near} - roots.keys()
+        roots |= {node.id: node for node in self._genuine(list(self._index.search.by_id(missing)))}
+        pairs = [(text, node) for text, node in zip(texts, near, strict=True) if node.root in roots]
+        relation = self._index.relation
+        may_join = relation.may_join(
+            signatures_of((text for text, _ in pairs), relation),
+            signatures_of((roots[node.root] for _, node in pairs), relation),
+        )
+        return itertools.compress(pairs, may_join.tolist())
+
+    def _not_to_be_found(self, nodes: list[StoredNode]) -> Iterator[Violation]:
+        for node in self._index.search.not_to_be_found(nodes):
+            yield Violation(
+                kind=ViolationKind.NOT_TO_BE_FOUND,
+                subject=node.id,
+                detail="an arrival near it would miss it, or its leaves would be counted wrongly",
+                nodes=(node,),
+            )
+
+    def _genuine(self, nodes: Sequence[StoredNode]) -> list[StoredNode]:
+        """Return those that have their own text's signature, not a leaf's."""
+        relation = self._index.relation
+        names = relation.ids(signatures_of(nodes, relation))
+        return [node for node, name in zip(nodes, names, strict=True) if name == node.id]
+
+    def _cache(self, nodes: Iterable[StoredNode]) -> NodeCache:
+        cache = NodeCache(self._index.relation)
+        cache.put(nodes)
+        return cache
+
+
+def _was_there(node: StoredNode, leaf: StoredNode) -> bool:
+    """Tell whether a node was made before a leaf; a root that was made again has its first leaf's number."""
+    return node.seq <= leaf.seq if node.is_root else node.seq < leaf.seq
+
+
+def _trees(nodes: Iterable[StoredNode]) -> Iterator[Tree]:
+    """Group nodes that come sorted by root, then by seq."""
+    for root, members in itertools.groupby(nodes, key=lambda node: node.root):
+        yield Tree(root=root, nodes=list(members))
+
+
+def _batches(trees: Iterable[Tree], size: int) -> Iterator[list[Tree]]:
+    """Put trees together until they have `size` nodes at least."""
+    batch: list[Tree] = []
+    count = 0
+    for tree in trees:
+        batch.append(tree)
+        count += len(tree.nodes)
+        if count >= size:
+            yield batch
+            batch, count = [], 0
+    if batch:
+        yield batch

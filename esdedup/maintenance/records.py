@@ -1,0 +1,258 @@
+"""What esdedup wrote into articles, read and repaired in bulk; the texts stay unread."""
+
+import base64
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from elasticsearch import Elasticsearch
+
+from esdedup.elastic import limits
+from esdedup.elastic.client import PartlyRefused, patient, until_all_is_taken
+from esdedup.elastic.errors import translated
+from esdedup.elastic.forest.documents import columns_of
+from esdedup.elastic.forest.index import state_aggregations, state_of
+from esdedup.elastic.limits import BUSY_STATUSES
+from esdedup.elastic.pages import Hits, hit_pages
+from esdedup.errors import IndexNotReady, ServerError, SettingError
+from esdedup.fields import Fields, partition_of
+from esdedup.forest.model import NO_TIME, State
+
+# An article may have been written or deleted since it was read.
+_EXPECTED_STATUS = frozenset({200, 201, 404, 409})
+LONE = "~"
+"""How the root of an article without a fingerprint begins."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Record:
+    """The dedup object of one article."""
+
+    id: str
+    index: str
+    routing: str | None
+    # What tells whether it has been written since.
+    version: dict[str, int]
+    root: str
+    # None for an article without one.
+    fingerprint: str | None
+    # What `near` compares, as bytes; empty for an article without a fingerprint.
+    signature: bytes
+    profile: str | None
+    seq: int
+    # The forest's time at the assignment; NO_TIME where none was known.
+    seen_ms: int
+
+
+class Records:
+    """The labels of the articles in some indices."""
+
+    def __init__(self, client: Elasticsearch, *, indices: Sequence[str], fields: Fields) -> None:
+        """Name the indices.
+
+        Args:
+            client: Stays the caller's.
+            indices: Names, aliases or patterns.
+            fields: The articles'.
+        """
+        if isinstance(indices, str) or not indices:
+            raise SettingError("name the indices of the articles, as a list")
+        self._client = patient(client)
+        self._indices = list(indices)
+        self._fields = fields
+
+    def count(self) -> int:
+        """Count the articles that have a root."""
+        return self._count({"exists": {"field": self._fields.root}})
+
+    def count_without(self) -> int:
+        """Count the articles that have none."""
+        return self._count({"bool": {"must_not": {"exists": {"field": self._fields.root}}}})
+
+    def state(self) -> State:
+        """Return the state of the forest as far as the articles tell."""
+        aggregations = state_aggregations(seq=self._fields.seq, time=f"{self._fields.dedup}.seen")
+        return state_of(self._aggregate(aggregations))
+
+    def profiles(self) -> list[str]:
+        """Return the labels of the profiles that the articles were fingerprinted with."""
+        field = f"{self._fields.dedup}.profile"
+        answer = self._aggregate({"labels": {"terms": {"field": field, "size": 100}}})
+        return [bucket["key"] for bucket in answer["labels"]["buckets"]]
+
+    def pages(self) -> Iterator[list[Record]]:
+        """Yield all labels as they are when this begins, page by page, the latest arrivals first."""
+        pages = hit_pages(
+            self._client, self._indices, self._search, task=f"read the articles in {self._names}"
+        )
+        return ([self._label(hit) for hit in hits] for hits in pages)
+
+    def with_bands(self, bands: Sequence[tuple[Record, list[str]]]) -> set[tuple[str, str]]:
+        """Return the indices and ids of the articles that have such terms among their bands.
+
+        Args:
+            bands: Articles, and the terms that each should have, some at least.
+        """
+        clauses: list[dict[str, Any]] = [
+            {"terms": {f"{self._fields.dedup}.bands": column}}
+            for column in columns_of([terms for _, terms in bands])
+        ]
+        ids = [label.id for label, _ in bands]
+        with translated(f"read the articles in {self._names}"):
+            answer = self._client.search(
+                index=self._indices,
+                query={"bool": {"filter": [{"ids": {"values": ids}}, *clauses]}},
+                size=limits.MAX_HITS,
+                source=False,
+                allow_partial_search_results=False,
+            )
+        return {(hit["_index"], hit["_id"]) for hit in answer["hits"]["hits"]}
+
+    @until_all_is_taken
+    def relabel(self, roots: Sequence[tuple[Record, str]]) -> int:
+        """Write another root into articles; one that has been written since it was read keeps its own.
+
+        Args:
+            roots: Articles, and the root that each is to get.
+
+        Returns:
+            How many were written.
+        """
+        # An article that lies where its root says moves with it.
+        moving = [(label, root) for label, root in roots if label.routing == label.root]
+        staying = [(label, root) for label, root in roots if label.routing != label.root]
+        if not staying:
+            return self._move(moving)
+        operations: list[dict[str, Any]] = []
+        for label, root in staying:
+            routing = {} if label.routing is None else {"routing": label.routing}
+            operations += (
+                {"update": {"_index": label.index, "_id": label.id, **routing, **label.version}},
+                {"doc": {self._fields.dedup: {"root": root, "partition": partition_of(root)}}},
+            )
+        return self._bulk(operations) + self._move(moving)
+
+    def _move(self, roots: Sequence[tuple[Record, str]]) -> int:
+        """Give articles another root where they are routed by it: written there first, then deleted here.
+
+        If it is interrupted in between, an article is there twice until it is done again.
+        """
+        if not roots:
+            return 0
+        wanted = [{"_index": label.index, "_id": label.id, "routing": label.routing} for label, _ in roots]
+        with translated(f"relabel articles in {self._names}"):
+            found = self._client.mget(docs=wanted)["docs"]
+        written: list[dict[str, Any]] = []
+        deleted: list[dict[str, Any]] = []
+        for (label, root), document in zip(roots, found, strict=True):
+            if document.get("found") and document["_seq_no"] == label.version["if_seq_no"]:
+                source = document["_source"]
+                dedup = source[self._fields.dedup] | {"root": root, "partition": partition_of(root)}
+                written += (
+                    {"index": {"_index": label.index, "_id": label.id, "routing": root}},
+                    source | {self._fields.dedup: dedup},
+                )
+                deleted.append(
+                    {
+                        "delete": {
+                            "_index": label.index,
+                            "_id": label.id,
+                            "routing": label.routing,
+                            **label.version,
+                        }
+                    }
+                )
+        if not deleted:
+            return 0
+        moved = self._bulk(written)
+        # Where both shards are the same, writing has replaced it, and deleting is refused.
+        self._bulk(deleted)
+        return moved
+
+    def _bulk(self, operations: Sequence[dict[str, Any]]) -> int:
+        """Send operations, all of which may be sent again; return how many did something.
+
+        Raises:
+            PartlyRefused: The server was too busy for some.
+            ServerError: It refused one.
+        """
+        with translated(f"relabel articles in {self._names}"):
+            items = self._client.bulk(operations=operations)["items"]
+        results = [result for item in items for result in item.values()]
+        if any(each["status"] in BUSY_STATUSES for each in results):
+            raise PartlyRefused(f"cannot relabel articles in {self._names}: the server is too busy")
+        refused = [each for each in results if each["status"] not in _EXPECTED_STATUS]
+        if refused:
+            raise ServerError(
+                f"cannot relabel the article {refused[0]['_id']} in {refused[0]['_index']!r}: "
+                f"{refused[0]['error'].get('reason', refused[0]['error'])}"
+            )
+        return sum(each["status"] in {200, 201} for each in results)
+
+    def refresh(self) -> None:
+        """Make visible what was written."""
+        with translated(f"refresh {self._names}"):
+            self._client.indices.refresh(index=self._indices)
+
+    @property
+    def _names(self) -> str:
+        return ", ".join(self._indices)
+
+    def _count(self, query: dict[str, Any]) -> int:
+        with translated(f"count the articles in {self._names}"):
+            answer = self._client.count(index=self._indices, query=query, allow_no_indices=False)
+            return int(answer["count"])
+
+    def _aggregate(self, aggregations: dict[str, Any]) -> dict[str, Any]:
+        with translated(f"read the articles in {self._names}"):
+            answer = self._client.search(
+                index=self._indices,
+                size=0,
+                aggs=aggregations,
+                allow_no_indices=False,
+                allow_partial_search_results=False,
+            )
+        result: dict[str, Any] = answer["aggregations"]
+        return result
+
+    def _search(self, **at: Any) -> Hits:
+        dedup = self._fields.dedup
+        fields: list[Any] = [
+            f"{dedup}.{name}" for name in ("root", "fingerprint", "signature", "profile", "seq")
+        ]
+        fields.append({"field": f"{dedup}.seen", "format": "epoch_millis"})
+        with translated(f"read the articles in {self._names}"):
+            answer = self._client.search(
+                **at,
+                query={"exists": {"field": self._fields.root}},
+                size=limits.MAX_HITS,
+                sort=[{self._fields.seq: {"order": "desc", "missing": "_last", "unmapped_type": "long"}}],
+                source=False,
+                docvalue_fields=fields,
+                seq_no_primary_term=True,
+                track_total_hits=False,
+                allow_partial_search_results=False,
+            )
+        hits: Hits = answer["hits"]["hits"]
+        return hits
+
+    def _label(self, hit: dict[str, Any]) -> Record:
+        fields = hit.get("fields", {})
+        values = {
+            name: fields[full][0] if (full := f"{self._fields.dedup}.{name}") in fields else None
+            for name in ("root", "fingerprint", "signature", "profile", "seq", "seen")
+        }
+        if values["root"] is None:
+            raise IndexNotReady(f"the field {self._fields.root!r} of {hit['_index']!r} has no doc values")
+        return Record(
+            id=hit["_id"],
+            index=hit["_index"],
+            routing=hit.get("_routing"),
+            version={"if_seq_no": hit["_seq_no"], "if_primary_term": hit["_primary_term"]},
+            root=values["root"],
+            fingerprint=values["fingerprint"],
+            signature=base64.b64decode(values["signature"] or ""),
+            profile=values["profile"],
+            seq=0 if values["seq"] is None else int(values["seq"]),
+            seen_ms=NO_TIME if values["seen"] is None else int(values["seen"]),
+        )

@@ -1,0 +1,107 @@
+"""Single articles with their texts, and what esdedup wrote into them."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from elasticsearch import Elasticsearch
+
+from esdedup.elastic.errors import translated
+from esdedup.elastic.execute import execute
+from esdedup.errors import ArticleNotFound, SettingError
+from esdedup.fields import Fields, refuse_surrogates, signature_of, text_of, value_of
+from esdedup.reading import queries
+from esdedup.reading.scope import Scope
+from esdedup.times import time_ms
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class StoredText:
+    """An article as far as it can be compared; None for what esdedup did not write into it."""
+
+    id: str
+    index: str
+    text: str
+    root: str | None
+    fingerprint: str | None
+    # What `near` compares, as bytes; empty if it is not there.
+    signature: bytes
+    profile: str | None
+    seq: int | None
+    # The forest's time at its arrival, milliseconds since 1970.
+    seen_ms: int | None
+    # Other indices behind the same name that have an article of that id, which came before.
+    also_in: tuple[str, ...] = ()
+
+
+class StoredTexts:
+    """Reads single articles from some indices."""
+
+    def __init__(self, client: Elasticsearch, *, indices: Sequence[str], fields: Fields) -> None:
+        """Make sure that all of them came through esdedup.
+
+        Args:
+            client: Stays the caller's.
+            indices: Names, aliases or patterns.
+            fields: The articles'.
+
+        Raises:
+            IndexNotReady: One is missing, or lacks the fields.
+        """
+        scope = Scope(fields=fields)
+        for index in indices:
+            execute(client, scope.ready(index))
+        self._client = client
+        self._indices = list(indices)
+        self._fields = fields
+
+    def by_id(self, article_id: str) -> StoredText:
+        """Return the article of that id; of several indices that have it, the last to arrive.
+
+        Raises:
+            ArticleNotFound: There is none.
+            ArticleRejected: It has no text.
+        """
+        if not article_id:
+            raise SettingError("the id of the article is empty")
+        refuse_surrogates(article_id, name=article_id)
+        hits = self._search(queries.texts_by_id(article_id, fields=self._fields))
+        if not hits:
+            raise ArticleNotFound(f"there is no article {article_id!r} in {', '.join(self._indices)!r}")
+        found = self._labelled(hits[0])
+        return dataclasses.replace(found, also_in=tuple(hit["_index"] for hit in hits[1:]))
+
+    def by_fingerprint(self, fingerprints: Sequence[str]) -> StoredText | None:
+        """Return the first article to arrive with one of those fingerprints, None if there is none.
+
+        Raises:
+            ArticleRejected: It has no text.
+        """
+        hits = self._search(queries.text_by_fingerprint(fingerprints, fields=self._fields))
+        return self._labelled(hits[0]) if hits else None
+
+    def _labelled(self, hit: dict[str, Any]) -> StoredText:
+        source = hit["_source"]
+        label = {name: value_of(source, f"{self._fields.dedup}.{name}") for name in _LABEL}
+        return StoredText(
+            id=hit["_id"],
+            index=hit["_index"],
+            text=text_of(source, self._fields, name=hit["_id"]),
+            root=label["root"],
+            fingerprint=label["fingerprint"],
+            signature=signature_of(source, self._fields),
+            profile=label["profile"],
+            seq=label["seq"],
+            seen_ms=time_ms(label["seen"]),
+        )
+
+    def _search(self, body: dict[str, Any]) -> list[dict[str, Any]]:
+        with translated(f"read an article in {', '.join(self._indices)!r}"):
+            answer = self._client.options(request_timeout=60).search(
+                index=self._indices, body=body, allow_partial_search_results=False
+            )
+        hits: list[dict[str, Any]] = answer["hits"]["hits"]
+        return hits
+
+
+_LABEL = ("root", "fingerprint", "profile", "seq", "seen")

@@ -1,0 +1,90 @@
+"""From an article's raw text to normalised text, a batch at a time.
+
+What makes texts comparable: markup removed, Unicode NFKC (which also folds full and half width), case
+folded, traditional Chinese characters as simplified ones.
+"""
+
+import html
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from esdedup.text.characters import CONTEXTUAL, DROPPED, SEPARATOR, code_points, normal_form, normal_forms
+
+# What opens a part that no reader sees, and what closes it.
+_HIDDEN = (
+    (re.compile(r"<!--"), re.compile(r"-->")),
+    (re.compile(r"<script\b", re.IGNORECASE), re.compile(r"</script[^<>]{0,99}>", re.IGNORECASE)),
+    (re.compile(r"<style\b", re.IGNORECASE), re.compile(r"</style[^<>]{0,99}>", re.IGNORECASE)),
+)
+# Longer numbers are no characters, and Python refuses to read very long ones.
+_LONG_REFERENCE = re.compile(r"&#\d{9,};?")
+# What follows a tag's name: nothing or one word, or attributes, the first or second of which has a value or
+# a hyphen. Anything else is a comparison (`a<b and c>d`), a name or an address (`<me@example.com>`): text.
+_REST = r"(?:\s+\w+)?(?:\s+[\w:.@]+(?:-|\s*=)[^<>]*|\s*(?:/\s*)?)>"
+_BLOCK_TAG = re.compile(
+    r"</?(?:p|div|br|li|ul|ol|h[1-6]|tr|table|blockquote|section|article|hr|dd|dt)" + _REST,
+    re.IGNORECASE | re.ASCII,
+)
+_TAG = re.compile(rf"</?[a-z][\w:.-]*{_REST}|<![a-z][^<>]*>", re.IGNORECASE | re.ASCII)
+
+
+def normalise(texts: Sequence[str]) -> list[str]:
+    """Return the raw `texts` without markup, in NFKC, case folded, without invisible characters.
+
+    Null bytes, lone surrogates and other control characters become spaces. Line breaks stay.
+    """
+    return strings(normal_points(texts))
+
+
+def strings(points: npt.NDArray[np.uint32]) -> list[str]:
+    """Return the texts in what `normal_points` returns."""
+    return points.astype("<u4").tobytes().decode("utf-32-le").split(SEPARATOR)[:-1]
+
+
+def normal_points(texts: Sequence[str]) -> npt.NDArray[np.uint32]:
+    """Return the code points of the normalised `texts`, each followed by a `SEPARATOR`: uint32 ``(n,)``."""
+    plain = [_strip_markup(text) for text in texts]
+    forms = normal_forms()[code_points("".join([text + SEPARATOR for text in plain]))]
+    ends = np.cumsum([len(text) + 1 for text in plain], dtype=np.int64) - 1
+    # To itself the separator is a control character, which becomes a space.
+    forms[ends] = ord(SEPARATOR)
+    if not (forms >= CONTEXTUAL).any():
+        return forms
+    contextual = np.flatnonzero(forms == CONTEXTUAL)
+    pieces: list[npt.NDArray[np.uint32]] = []
+    done = 0
+    for at in np.unique(np.searchsorted(ends, contextual)).tolist():
+        start = int(ends[at - 1]) + 1 if at else 0
+        pieces += (forms[done:start], code_points(normal_form(plain[at])))
+        done = int(ends[at])
+    joined = np.concatenate((*pieces, forms[done:]))
+    kept: npt.NDArray[np.uint32] = joined[joined != DROPPED]
+    return kept
+
+
+def _strip_markup(text: str) -> str:
+    if "<" in text:
+        for opening, closing in _HIDDEN:
+            text = _without(text, opening, closing)
+        text = _BLOCK_TAG.sub("\n", text)
+        text = _TAG.sub("", text)
+    if "&" in text:
+        text = html.unescape(_LONG_REFERENCE.sub(" ", text))
+    # The ellipsis is the one common character whose normal form is longer than itself.
+    return text.replace("\r\n", "\n").replace("\r", "\n").replace("\u2026", "...")
+
+
+def _without(text: str, opening: re.Pattern[str], closing: re.Pattern[str]) -> str:
+    """Put a space for every part from `opening` to `closing`; one that is never closed stays.
+
+    One pass over the text, however often something is opened.
+    """
+    kept: list[str] = []
+    at = 0
+    while (start := opening.search(text, at)) and (end := closing.search(text, start.end())):
+        kept += (text[at : start.start()], " ")
+        at = end.end()
+    return "".join((*kept, text[at:]))

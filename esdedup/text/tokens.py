@@ -1,0 +1,180 @@
+"""The words of a batch of normalised texts without a dictionary, and hashes of runs of them.
+
+A token is one character of East Asia, a run of other letters, or a number with the signs within it. All
+of it is work on arrays of code points: no word becomes an object.
+"""
+
+import dataclasses
+import functools
+
+import numpy as np
+import numpy.typing as npt
+
+from esdedup.text.characters import ASSIGNED, JOINER, NUMBER, TOKEN_END, TOKEN_SHIFT, WIDE, WORD
+from esdedup.text.hashing import mixed
+
+# A word tells about as much as two characters of Chinese.
+_WORD_UNITS = 2
+LONGEST_RUN_UNITS = 6
+"""Of a run, in characters of East Asia; a word or number counts as two."""
+_MULTIPLIERS = 64
+# Odd, so that it has an inverse modulo 2^64.
+_BASE = 0x9E3779B97F4A7C15
+_LEAST_POWERS = 17
+
+Hashes = npt.NDArray[np.uint64]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Runs:
+    """Runs of neighbouring tokens, group by group."""
+
+    # uint64 (n,): equal for equal tokens in equal order.
+    hashes: Hashes
+    # int64 (n,): the first token of each, and the one after its last.
+    starts: npt.NDArray[np.int64]
+    stops: npt.NDArray[np.int64]
+    # int64 (g,): how many runs each group has.
+    counts: npt.NDArray[np.int64]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Tokens:
+    """All tokens of a batch, in their order; each text is followed by one that stands for its end."""
+
+    # int64 (n,): where each begins in the code points.
+    starts: npt.NDArray[np.int64]
+    # bool (n,).
+    are_numbers: npt.NDArray[np.bool_]
+    # int64 (t,): the tokens that end the texts.
+    ends: npt.NDArray[np.int64]
+    # int64 (n,): how many units come before each.
+    _units_before: npt.NDArray[np.int64]
+    # int64 (units,): the token of each unit.
+    _token_of_unit: npt.NDArray[np.int64]
+    # uint64 (n + 1,): sums of the hashes before each, times powers of the base.
+    _sums: Hashes
+
+    @classmethod
+    def of(cls, points: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8]) -> "Tokens":
+        """Find the tokens in what `normal_points` returns, whose `classes` are `kinds`."""
+        parts = kinds >> TOKEN_SHIFT
+        joiners = (parts == JOINER).nonzero()[0]
+        if len(joiners):
+            # The last point ends a text: there is always a next one.
+            joined = (parts[joiners - 1] == NUMBER) & (parts[joiners + 1] == NUMBER)
+            parts[joiners] = joined * NUMBER
+        is_start = parts >= WIDE
+        is_rest = (parts > 0) & ~is_start
+        # A word or number begins where the one before it is of another kind.
+        goes_on = is_rest[1:] & (parts[1:] == parts[:-1])
+        is_start |= is_rest
+        is_start[1:] ^= goes_on
+        starts = is_start.nonzero()[0]
+        parts = parts[starts]
+        units = _units().take(parts)
+        hashes = _hashes(points, starts, goes_on.nonzero()[0] + 1)
+        hashes *= _powers(len(starts))[0][: len(starts)]
+        sums = np.zeros(len(starts) + 1, np.uint64)
+        hashes.cumsum(out=sums[1:])
+        return cls(
+            starts=starts,
+            are_numbers=parts == NUMBER,
+            ends=(parts == TOKEN_END).nonzero()[0],
+            _units_before=units.cumsum() - units,
+            _token_of_unit=np.arange(len(units)).repeat(units),
+            _sums=sums,
+        )
+
+    @property
+    def starts_of_texts(self) -> npt.NDArray[np.int64]:
+        """The first token of each text, or the one that ends it: int64 ``(t,)``."""
+        return np.concatenate(([0], self.ends[:-1] + 1))[: len(self.ends)]
+
+    def runs(self, *, units: int, starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64]) -> Runs:
+        """Return runs of so many units at least, one from each token on; one for a group that has no more.
+
+        Args:
+            units: 1 to `LONGEST_RUN_UNITS`.
+            starts: The first token of each group, int64 ``(g,)``.
+            stops: The one after its last; a group has a token at least, and lies within one text.
+        """
+        counts = stops - starts
+        if not len(counts):
+            return Runs(hashes=self._sums[:0], starts=starts, stops=stops, counts=counts)
+        group_ends = counts.cumsum()
+        group_starts = group_ends - counts
+        tokens = np.arange(counts.sum()) + (starts - group_starts).repeat(counts)
+        run_stops = self._token_of_unit.take(self._units_before.take(tokens) + (units - 1)) + 1
+        # Only the last few of a group can lead out of it: those are dropped, but for its first.
+        tails = (group_ends[:, None] - np.arange(1, units)).ravel()
+        groups = np.arange(len(counts)).repeat(units - 1)
+        outside = (tails > group_starts[groups]) & (run_stops.take(tails, mode="clip") > stops[groups])
+        run_stops[group_starts] = np.minimum(run_stops[group_starts], stops)
+        if outside.any():
+            kept = np.ones(len(tokens), bool)
+            kept[tails[outside]] = False
+            tokens, run_stops = tokens[kept], run_stops[kept]
+            counts = counts - np.bincount(groups[outside], minlength=len(counts))
+        hashes = self._sums.take(run_stops)
+        hashes -= self._sums.take(tokens)
+        hashes *= _powers(len(self.starts))[1].take(tokens)
+        return Runs(hashes=hashes, starts=tokens, stops=run_stops, counts=counts)
+
+    def have_number(self, runs: Runs) -> npt.NDArray[np.bool_]:
+        """Tell which runs have a number in them, bool ``(n,)``."""
+        before = np.zeros(len(self.are_numbers) + 1, np.int64)
+        np.cumsum(self.are_numbers, out=before[1:])
+        found: npt.NDArray[np.bool_] = before.take(runs.stops) != before.take(runs.starts)
+        return found
+
+
+def _hashes(
+    points: npt.NDArray[np.uint32], starts: npt.NDArray[np.int64], rest: npt.NDArray[np.int64]
+) -> Hashes:
+    """Hash the tokens that begin at `starts`; at `rest` they go on."""
+    hashes = _character_hashes().take(points[starts], mode="clip")
+    if len(rest):
+        tokens = starts.searchsorted(rest) - 1
+        terms = _character_hashes().take(points[rest], mode="clip")
+        terms *= _multipliers().take((rest - starts[tokens]) % _MULTIPLIERS)
+        is_first = np.ones(len(rest), bool)
+        is_first[1:] = tokens[1:] != tokens[:-1]
+        first = is_first.nonzero()[0]
+        hashes[tokens[first]] += np.add.reduceat(terms, first)
+    return hashes
+
+
+@functools.cache
+def _units() -> npt.NDArray[np.int64]:
+    units = np.ones(TOKEN_END + 1, np.int64)
+    units[[NUMBER, WORD]] = _WORD_UNITS
+    # So that no run leads from one text into the next but one.
+    units[TOKEN_END] = LONGEST_RUN_UNITS
+    return units
+
+
+@functools.cache
+def _character_hashes() -> Hashes:
+    return mixed(np.arange(1, ASSIGNED + 1, dtype=np.uint64) * np.uint64(_BASE))
+
+
+@functools.cache
+def _multipliers() -> Hashes:
+    """Odd factors, by the place in a token; the longest tokens use them again."""
+    return mixed(np.arange(1, _MULTIPLIERS + 1, dtype=np.uint64)) | np.uint64(1)
+
+
+@functools.lru_cache(maxsize=2)
+def _table_of_powers(size: int) -> tuple[Hashes, Hashes]:
+    tables = []
+    for base in (_BASE, pow(_BASE, -1, 2**64)):
+        factors = np.full(size, base, np.uint64)
+        factors[0] = 1
+        tables.append(np.cumprod(factors))
+    return tables[0], tables[1]
+
+
+def _powers(count: int) -> tuple[Hashes, Hashes]:
+    """Return the powers of the base modulo 2^64, and of its inverse, `count` of them or more."""
+    return _table_of_powers(1 << max(_LEAST_POWERS, count.bit_length()))

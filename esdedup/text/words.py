@@ -1,0 +1,122 @@
+"""Words and their weights: jieba's cut, jieba's IDF table, or a table of the user's."""
+
+import dataclasses
+import functools
+import importlib.util
+import re
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import rjieba
+
+from esdedup.errors import SettingError
+from esdedup.text.characters import normal_form
+from esdedup.text.hashing import murmur64
+
+# Weights are kept as whole millionths, so that sums of them are exact.
+WEIGHT_SCALE = 1_000_000
+# rjieba keeps compounds such as `long-term` and `m.weibo.cn` whole; jieba cuts them like this, but
+# for two that its dictionary has.
+_WHOLE = frozenset({"c#", "c++"})
+_COMPOUND = re.compile(r"[a-zA-Z0-9][+#&._%-]|[+#&._%-][a-zA-Z0-9]")
+_PARTS = re.compile(r"([a-zA-Z0-9]+(?:\.\d+)?%?)")
+
+
+def cut(text: str) -> list[str]:
+    """Cut normalised text into words, as jieba does with its own dictionary.
+
+    White space and punctuation come back too; `Vocabulary` knows them by their weight of 0.
+    """
+    words = rjieba.cut(text)
+    if not _COMPOUND.search(text):
+        return words
+    return [part for word in words for part in _parts(word) if part]
+
+
+def _parts(word: str) -> Sequence[str]:
+    if word in _WHOLE or not _COMPOUND.search(word):
+        return (word,)
+    return _PARTS.split(word)
+
+
+class Weighting(Protocol):
+    """How much one occurrence of a word counts."""
+
+    @property
+    def name(self) -> str:
+        """Names the weighting in a profile's description: two that differ have different names."""
+
+    def weight(self, word: str) -> float:
+        """Return the weight of `word`, which has at least one letter or digit."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TfIdf:
+    """Inverse document frequencies from jieba's table; words that it lacks get its median."""
+
+    name: str = "tf-idf"
+
+    def weight(self, word: str) -> float:
+        """Return the word's IDF."""
+        frequencies, median = _jieba_idf()
+        return frequencies.get(word, median)
+
+
+@dataclasses.dataclass(frozen=True)
+class Tf:
+    """Every occurrence counts 1."""
+
+    name: str = "tf"
+
+    def weight(self, word: str) -> float:  # noqa: ARG002
+        """Return 1."""
+        return 1.0
+
+
+TF_IDF = TfIdf()
+
+
+class WordTable:
+    """Weights given by the user; words that the table lacks get `default`."""
+
+    def __init__(self, weights: Mapping[str, float], *, default: float = 0.0) -> None:
+        """Keep a copy of `weights`.
+
+        Raises:
+            SettingError: A weight is negative, not finite, or too small or large to add up exactly.
+        """
+        for word, weight in [*weights.items(), ("default", default)]:
+            if type(weight) not in {int, float} or not (weight == 0 or 1 / WEIGHT_SCALE <= weight <= 1e6):
+                raise SettingError(
+                    f"the weight of {word!r} must be 0, or a number from 0.000001 to 1,000,000"
+                )
+        # As the words of a text are met: whatever its case and width.
+        self._weights = {normal_form(word): weight for word, weight in weights.items()}
+        self._default = default
+
+    @property
+    def name(self) -> str:
+        """Name the table by its contents."""
+        lines = (f"{word}\t{weight!r}\n" for word, weight in sorted(self._weights.items()))
+        return f"table-{murmur64(''.join([*lines, repr(self._default)]).encode()):016x}"
+
+    def weight(self, word: str) -> float:
+        """Return the word's weight."""
+        return self._weights.get(word, self._default)
+
+
+@functools.cache
+def _jieba_idf() -> tuple[dict[str, float], float]:
+    # The package is found, not imported: only its table is wanted, and its code warns when imported.
+    package = importlib.util.find_spec("jieba")
+    if package is None or package.origin is None:
+        raise SettingError("the package jieba is not installed: its IDF table is needed")
+    lines = (Path(package.origin).parent / "analyse" / "idf.txt").read_text("utf-8").split("\n")
+    frequencies: dict[str, float] = {}
+    for line in lines:
+        word, _, frequency = line.strip().rpartition(" ")
+        if word:
+            frequencies.setdefault(word.casefold(), float(frequency))
+    return frequencies, statistics.median_high(frequencies.values())

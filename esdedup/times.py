@@ -1,0 +1,46 @@
+"""Times as numbers: milliseconds since 1970, UTC."""
+
+from datetime import UTC, date, datetime, timedelta
+
+DAY_MS = 86_400_000
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MS = timedelta(milliseconds=1)
+
+
+def time_ms(value: object) -> int | None:
+    """Read a time: ISO 8601 (UTC where no zone is given), milliseconds since 1970, or a datetime.
+
+    Returns:
+        Milliseconds since 1970; None for anything else.
+    """
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return int(value) if abs(value) < 2**53 else None
+    if isinstance(value, str):
+        text = value.strip()
+        if text.removeprefix("-").isdecimal() and len(text) > len("20260101"):
+            return time_ms(int(text)) if len(text) < 20 else None
+        try:
+            value = datetime.fromisoformat(text)
+        except ValueError:
+            return None
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime(value.year, value.month, value.day, tzinfo=UTC)
+    if isinstance(value, datetime):
+        return _since_epoch(value)
+    return None
+
+
+def iso(milliseconds: int) -> str:
+    """Write milliseconds since 1970 as ISO 8601, UTC; what no calendar has stays a number."""
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="seconds")
+    except (ValueError, OverflowError, OSError):
+        return str(milliseconds)
+
+
+def _since_epoch(moment: datetime) -> int:
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return (aware - _EPOCH) // _MS

@@ -1,0 +1,161 @@
+"""Bulk actions in, bulk actions with the dedup fields out. Pure: what the forest says comes in as values."""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from esdedup.elastic.limits import MAX_ID_BYTES
+from esdedup.errors import ArticleRejected
+from esdedup.fields import Fields, partition_of, refuse_surrogates, text_of, value_of
+from esdedup.forest.model import NO_TIME, Assignment, Kind
+from esdedup.times import time_ms
+
+BulkAction = dict[str, Any] | str | bytes
+"""What ``elasticsearch.helpers.bulk`` takes: an action as a dict, or a document as JSON."""
+
+# What of an action, beside its document, Elasticsearch's helpers understand.
+_META = {"_op_type"} | {
+    *("_id", "_index", "_if_seq_no", "_if_primary_term", "_parent", "_percolate", "_retry_on_conflict"),
+    *("_routing", "_timestamp", "_type", "_version", "_version_type", "if_seq_no", "if_primary_term"),
+    *("parent", "pipeline", "retry_on_conflict", "routing", "version", "version_type"),
+}
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """An action with an article that is to be assigned to a cluster."""
+
+    # As given, with the document under `_source`.
+    action: dict[str, Any]
+    # Names it in messages.
+    name: str
+    text: str
+    # From the article's time field, None where that tells nothing.
+    published_ms: int | None
+
+
+def read_action(action: BulkAction, fields: Fields, *, position: int) -> Candidate | dict[str, Any]:
+    """Find the article in a bulk action.
+
+    Args:
+        action: Stays as it is.
+        fields: The article's.
+        position: Of the action in the run, from 1; names an article that has no id.
+
+    Returns:
+        The candidate; or the action itself where there is nothing to assign: deletions, and updates
+        that do not carry the text.
+
+    Raises:
+        ArticleRejected: It is no action, or the text is missing, or cannot be stored.
+    """
+    nameless = f"action {position}"
+    if isinstance(action, str | bytes):
+        try:
+            action = {"_source": json.loads(action)}
+        except (ValueError, RecursionError) as error:
+            raise ArticleRejected(nameless, f"is not JSON: {error}") from error
+    if not isinstance(action, dict):
+        raise ArticleRejected(nameless, f"is a {type(action).__name__}, not a bulk action")
+    name = _name(action.get("_id"), nameless)
+    operation = action.get("_op_type", "index")
+    if operation == "delete":
+        return action
+    if not isinstance(operation, str) or operation not in {"index", "create", "update"}:
+        raise ArticleRejected(name, f"has the unknown operation {operation!r}")
+    meta = {key: value for key, value in action.items() if key in _META}
+    body = action.get("_source")
+    if not isinstance(body, Mapping):
+        body = {key: value for key, value in action.items() if key not in _META}
+    article: Any = body
+    if operation == "update":
+        parts = (body.get(part) for part in ("doc", "upsert"))
+        article = next((part for part in parts if _carries_text(part, fields)), None)
+        if article is None:
+            return action
+    refuse_surrogates(body, name=name)
+    return Candidate(
+        action={**meta, "_source": dict(body)},
+        name=name,
+        text=text_of(article, fields, name=name),
+        published_ms=time_ms(value_of(article, fields.time)),
+    )
+
+
+def enriched(
+    candidate: Candidate,
+    assignment: Assignment,
+    label: Mapping[str, Any],
+    *,
+    fields: Fields,
+    profile: str,
+    route_by_root: bool = False,
+) -> dict[str, Any]:
+    """Return the action with the dedup object in its document; the user's own objects stay untouched.
+
+    Args:
+        candidate: The action.
+        assignment: The forest's answer.
+        label: What the article keeps of its fingerprint, if it has one.
+        fields: The article's.
+        profile: The label of the profile.
+        route_by_root: Send the article to the shard that its root says, whatever routing it has.
+    """
+    action = dict(candidate.action)
+    if assignment.kind is Kind.WITHOUT_FINGERPRINT:
+        root = lone_root(action.get("_index"), action.get("_id"), seq=assignment.seq)
+        values: dict[str, Any] = {"root": root}
+    else:
+        values = {**label, "root": assignment.root}
+    values |= {"profile": profile, "seq": assignment.seq, "length": len(candidate.text)}
+    values["partition"] = partition_of(str(values["root"]))
+    if assignment.time_ms != NO_TIME:
+        values["seen"] = assignment.time_ms
+    if route_by_root:
+        action["routing"] = values["root"]
+        action.pop("_routing", None)
+    source = action["_source"]
+    if action.get("_op_type") == "update":
+        parts = {
+            part: _with_object(source[part], fields.dedup, values)
+            for part in ("doc", "upsert")
+            if _carries_text(source.get(part), fields)
+        }
+        action["_source"] = source | parts
+    else:
+        action["_source"] = _with_object(source, fields.dedup, values)
+    return action
+
+
+def lone_root(index: str | None, article_id: object, *, seq: int) -> str:
+    """Return the root of an article that has no fingerprint: a cluster of its own.
+
+    The same article gets the same root again. One without an id is told apart by its seq.
+    """
+    name = ["seq", seq] if article_id is None else ["id", str(article_id)]
+    digest = hashlib.blake2b(json.dumps([index, name]).encode(), digest_size=16)
+    return f"~{digest.hexdigest()}"
+
+
+def _name(article_id: object, nameless: str) -> str:
+    """Return the id as a string, if it is one that Elasticsearch takes."""
+    if article_id is None:
+        return nameless
+    if isinstance(article_id, bool) or not isinstance(article_id, str | int) or article_id == "":
+        raise ArticleRejected(nameless, "its _id must be a string that is not empty, or a whole number")
+    name = str(article_id)
+    refuse_surrogates(name, name=name)
+    if len(name.encode()) > MAX_ID_BYTES:
+        raise ArticleRejected(nameless, f"its _id is longer than {MAX_ID_BYTES} bytes")
+    return name
+
+
+def _carries_text(part: object, fields: Fields) -> bool:
+    return isinstance(part, Mapping) and value_of(part, fields.text) is not None
+
+
+def _with_object(document: Mapping[str, Any], name: str, values: dict[str, Any]) -> dict[str, Any]:
+    """Return the document with the object; a key that means a field within it, as `dedup.root`, goes."""
+    return {key: value for key, value in document.items() if not key.startswith(f"{name}.")} | {name: values}

@@ -1,0 +1,126 @@
+"""Looking after a forest, as an operator does it on the command line."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from elasticsearch import Elasticsearch, helpers
+
+from esdedup import sample
+from tests.acceptance.conftest import Run
+
+Names = Callable[[str], str]
+
+
+def roots(es: Elasticsearch, index: str) -> dict[str, str]:
+    es.indices.refresh(index=index)
+    hits = helpers.scan(es, index=index, query={"_source": ["dedup.root"]})
+    return {hit["_id"]: hit["_source"]["dedup"]["root"] for hit in hits}
+
+
+@pytest.fixture
+def fed(run: Run, elasticsearch_url: str, index_name: Names) -> tuple[str, str]:
+    """An index of the sample's articles and its forest, by their own times, kept for two days."""
+    index, forest = index_name("news"), index_name("forest")
+    lines = "".join(json.dumps(article) + "\n" for article in sample.articles(300)).encode()
+    run("setup", index, url=elasticsearch_url)
+    options = ["--index", index, "--forest", forest, "--backfill", "--retention-days", 2]
+    assert run("index", "-", *options, stdin=lines, url=elasticsearch_url).code == 0
+    return index, forest
+
+
+@pytest.mark.parametrize("backfill", [False, True])
+def test_rebuilt_from_real_news_every_root_is_the_same(
+    run: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names, shared: Path, backfill: bool
+) -> None:
+    index, forest = index_name("news"), index_name("forest")
+    how = ["--index", index, "--forest", forest, *(["--backfill", "--retention-days", 36_500] * backfill)]
+    run("setup", index, url=elasticsearch_url)
+    file = shared / "data/zh_news.jsonl"
+    first = run("index", file, *how, "--json", url=elasticsearch_url).json
+    before = roots(es, index)
+    es.indices.delete(index=forest)
+    rebuilt = run("rebuild", "--index", index, "--forest", forest, "--json", *how[5:], url=elasticsearch_url)
+    assert rebuilt.json == {"forest": forest, "nodes": first["new_roots"] + first["joined"]}
+    verified = run("verify", "--index", index, "--forest", forest, url=elasticsearch_url)
+    assert (verified.code, verified.err) == (0, "")
+    again = run("index", file, *how, "--json", url=elasticsearch_url).json
+    assert (again["known"], again["indexed"]) == (2268, 2268)
+    assert roots(es, index) == before
+
+
+def test_verify_and_repair(run: Run, es: Elasticsearch, elasticsearch_url: str, fed: tuple[str, str]) -> None:
+    index, forest = fed
+    verify = ["verify", "--index", index, "--forest", forest]
+    sound = run(*verify, url=elasticsearch_url)
+    assert (sound.code, sound.err) == (0, "")
+    assert sound.out.endswith("nodes and articles looked at, 0 violations\n")
+    before = roots(es, index)
+    last = es.search(index=index, sort=["dedup.seq:desc"], size=1)["hits"]["hits"][0]
+    es.delete(index=forest, id=last["_source"]["dedup"]["fingerprint"], refresh=True)
+    broken = run(*verify, "--json", url=elasticsearch_url)
+    assert broken.code == 1
+    assert broken.json["breaches"]
+    assert f"{last['_id']}: an article whose node is gone" in broken.err
+    assert "(can be repaired)" in broken.err
+    assert "Traceback" not in broken.err
+    dry = run(*verify, "--repair", "--dry-run", url=elasticsearch_url)
+    assert (dry.code, dry.err) == (1, broken.err)
+    repaired = run(*verify, "--repair", "--json", url=elasticsearch_url)
+    assert (repaired.code, repaired.err) == (0, "")
+    assert repaired.json["mended"]
+    assert repaired.json["breaches"] == {}
+    assert run(*verify, "--repair", "--json", url=elasticsearch_url).json["mended"] == {}
+    assert roots(es, index) == before
+
+
+def test_expire(run: Run, es: Elasticsearch, elasticsearch_url: str, fed: tuple[str, str]) -> None:
+    index, forest = fed
+    expire = ["expire", "--forest", forest, "--json"]
+    would = run(*expire, "--dry-run", url=elasticsearch_url).json
+    assert list(would) == ["forest", "dry_run", "leaves", "roots", "kept"]
+    assert (would["dry_run"], would["kept"]) == (True, 0)
+    assert would["roots"]
+    stats = run("stats", "--forest", forest, "--json", url=elasticsearch_url).json
+    assert stats["expired"] == would["leaves"] + would["roots"]
+    assert stats["retention_days"] == 2
+    assert run(*expire, url=elasticsearch_url).json == would | {"dry_run": False}
+    assert run(*expire, url=elasticsearch_url).json["roots"] == 0
+    after = run("stats", "--forest", forest, "--json", url=elasticsearch_url).json
+    assert after["nodes"] == stats["nodes"] - stats["expired"]
+    assert run("verify", "--index", index, "--forest", forest, url=elasticsearch_url).code == 0
+    shown = run("stats", "--forest", forest, url=elasticsearch_url)
+    assert f"{after['nodes']:,} nodes in {after['trees']:,} trees" in shown.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["stats", "--forest", "nothing-there"], 3, "there is no forest 'nothing-there'"),
+        (["expire", "--forest", "nothing-there"], 3, "there is no forest 'nothing-there'"),
+        (["verify", "--forest", "nothing-there"], 3, "there is no forest 'nothing-there'"),
+        (["rebuild", "--index", "nothing-there"], 3, "no such index [nothing-there]"),
+        (["rebuild"], 2, "Missing option '--index'"),
+        (["verify", "--dry-run"], 2, "--dry-run goes with --repair"),
+        (["rebuild", "--index", "x", "--retention-days", "0"], 2, "should be greater than or equal to 0.001"),
+    ],
+)
+def test_what_cannot_be_done(
+    run: Run, elasticsearch_url: str, arguments: list[str], code: int, message: str
+) -> None:
+    result = run(*arguments, url=elasticsearch_url)
+    assert result.code == code
+    assert message in " ".join(result.err.replace("│", " ").split())
+
+
+def test_no_forest_is_made_from_a_forest_or_replaced_unasked(
+    run: Run, elasticsearch_url: str, fed: tuple[str, str]
+) -> None:
+    index, forest = fed
+    refused = run("rebuild", "--index", index, "--forest", forest, url=elasticsearch_url)
+    assert (refused.code, "--replace" in refused.err) == (3, True)
+    assert run("rebuild", "--index", forest, url=elasticsearch_url).code == 3
+    assert run("stats", "--forest", index, url=elasticsearch_url).code == 3
+    replaced = run("rebuild", "--index", index, "--forest", forest, "--replace", url=elasticsearch_url)
+    assert replaced.code == 0

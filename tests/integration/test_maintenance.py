@@ -1,0 +1,151 @@
+"""Looking after a forest on a real server: verifying, figures, and who may."""
+
+import itertools
+import time
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+from elasticsearch import Elasticsearch
+
+from esdedup import (
+    Dedup,
+    Fields,
+    ForestBusy,
+    ForestError,
+    ForestLost,
+    ForestMismatch,
+    Maintenance,
+    ViolationKind,
+)
+from esdedup.elastic.forest import expiry
+from esdedup.elastic.forest.documents import documents
+from esdedup.elastic.forest.index import STATE_ID, ForestIndex
+from esdedup.fingerprint.profile import CLASSIC
+from tests.forests import (
+    ARTICLES,
+    Names,
+    feed,
+    nodes,
+    stories,
+)
+
+
+def test_a_sound_forest_has_no_breaches(es: Elasticsearch, fed: tuple[str, str]) -> None:
+    index, forest = fed
+    seen: list[int] = []
+    maintenance = Maintenance(es, forest=forest)
+    assert list(maintenance.verify([index], on_progress=seen.append)) == []
+    assert sum(seen) == maintenance.count([index]) == len(ARTICLES) + len(nodes(es, forest))
+    assert maintenance.repair([index]).total() == 0
+
+
+def test_a_state_that_is_gone_is_read_from_the_nodes(es: Elasticsearch, fed: tuple[str, str]) -> None:
+    index, forest = fed
+    before = ForestIndex.find(es, forest).state()
+    es.delete(index=forest, id=STATE_ID, refresh=True)
+    after = ForestIndex.find(es, forest).state()
+    made = [node.made_ms for node in nodes(es, forest).values()]
+    assert after.time_ms == max(made) <= before.time_ms
+    assert after.origin_ms == min(made) == before.origin_ms
+    Maintenance(es, forest=forest).repair([index])
+    assert ForestIndex.find(es, forest).state().seq == before.seq
+
+
+def test_equal_ids_in_two_indices(es: Elasticsearch, index_name: Names) -> None:
+    one, other, forest = index_name("articles"), index_name("articles"), index_name("forest")
+    with Dedup(es, forest=forest, profile=CLASSIC) as dedup:
+        for index, text in zip((one, other), stories(2), strict=True):
+            dedup.setup(index)
+            feed(es, dedup, index, [{"_id": "1", "text": text[0]}])
+    maintenance = Maintenance(es, forest=forest)
+    assert list(maintenance.verify([one, other])) == []
+    bands = es.get(index=other, id="1")["_source"]["dedup"]["bands"]
+    es.update(index=one, id="1", doc={"dedup": {"bands": bands}}, refresh=True)
+    assert {violation.kind for violation in maintenance.verify([one, other])} == {ViolationKind.WRONG_BANDS}
+
+
+def test_verifying_while_articles_arrive_and_expire(es: Elasticsearch, index_name: Names) -> None:
+    index, forest = index_name("articles"), index_name("forest")
+    with Dedup(es, forest=forest, retention=timedelta(days=1), batch_size=20) as dedup:
+        dedup.setup(index)
+        feed(es, dedup, index, ARTICLES[:100], backfill=True)
+        rest = iter(ARTICLES[100:])
+
+        def feed_on(_: int) -> None:
+            feed(es, dedup, index, list(itertools.islice(rest, 40)), backfill=True)
+            dedup.expire()
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("esdedup.elastic.limits.MAX_HITS", 20)
+            patch.setattr("esdedup.maintenance.forest_audit._NODES_AT_ONCE", 10)
+            assert list(Maintenance(es, forest=forest).verify([index], on_progress=feed_on)) == []
+
+
+def test_a_forest_that_is_deleted_while_it_is_fed_does_not_come_back(
+    es: Elasticsearch, index_name: Names
+) -> None:
+    index, forest = index_name("articles"), index_name("forest")
+    with Dedup(es, forest=forest, lease_ttl_s=1) as dedup:
+        dedup.setup(index)
+        feed(es, dedup, index, ARTICLES[:50])
+        es.indices.delete(index=forest)
+        time.sleep(1.5)
+        with pytest.raises(ForestLost):
+            feed(es, dedup, index, ARTICLES[50:60])
+        assert not es.indices.exists(index=forest)
+        Maintenance(es, forest=forest).rebuild([index])
+    assert list(Maintenance(es, forest=forest).verify([index])) == []
+
+
+def test_a_forest_in_use_is_not_replaced(es: Elasticsearch, fed: tuple[str, str]) -> None:
+    index, forest = fed
+    with Dedup(es, forest=forest) as dedup:
+        list(dedup.enrich([{"_index": index, **ARTICLES[0]}]))
+        for change in (
+            lambda: Maintenance(es, forest=forest).rebuild([index], replace=True),
+            lambda: Maintenance(es, forest=forest).repair([index]),
+            lambda: Maintenance(es, forest=forest).expire(),
+        ):
+            with pytest.raises(ForestBusy, match=r"process \d+ on .* owns it since"):
+                change()
+        # What only reads does not mind.
+        assert list(Maintenance(es, forest=forest).verify([index])) == []
+        assert Maintenance(es, forest=forest).expire(dry_run=True) == expiry.Expired()
+
+
+def test_figures(es: Elasticsearch, fed: tuple[str, str]) -> None:
+    _, forest = fed
+    found = nodes(es, forest)
+    stats = Maintenance(es, forest=forest).stats()
+    trees = Counter(node.root for node in found.values())
+    assert (stats.nodes, stats.trees, stats.seq) == (len(found), len(trees), len(ARTICLES))
+    assert sum(stats.trees_by_leaves.values()) == len(trees)
+    assert stats.trees_by_leaves["0"] == sum(size == 1 for size in trees.values())
+    assert [each.leaves for each in stats.largest] == sorted(
+        (size - 1 for size in trees.values() if size > 1), reverse=True
+    )[:10]
+    index = ForestIndex.find(es, forest)
+    written = documents(list(found.values()), index.relation, index.layout)
+    terms = Counter(term for _, body in written for term in body["keys"])
+    assert stats.fullest_keys[0].nodes == max(terms.values())
+    assert all(terms[each.key] == each.nodes for each in stats.fullest_keys)
+    assert sum(day.made for day in stats.days) == len(found)
+    assert stats.expired == 0
+    assert stats.growth_7_days is None
+
+
+def test_indices_without_a_forest(es: Elasticsearch, index_name: Names) -> None:
+    for call in (
+        Maintenance.stats,
+        Maintenance.expire,
+        lambda each: list(each.verify()),
+        lambda each: each.repair(),
+    ):
+        with pytest.raises(ForestError, match="there is no forest"):
+            call(Maintenance(es, forest=index_name("none")))
+    empty = index_name("articles")
+    with Dedup(es, fields=Fields()) as dedup:
+        dedup.setup(empty)
+    with pytest.raises(ForestMismatch, match="none of the articles was fingerprinted"):
+        Maintenance(es, forest=index_name("forest")).rebuild([empty])

@@ -1,0 +1,68 @@
+"""A sentence that a crowd of articles carries: not all of their nodes are indexed under it."""
+
+from random import Random
+from typing import Any
+
+from elasticsearch import Elasticsearch
+
+from esdedup import VERIFIED, Dedup, Maintenance, ViolationKind
+from esdedup.elastic.forest.documents import signatures_of
+from esdedup.neighbours.relation import relation_of
+from tests import stream
+from tests.forests import Names, feed, kinds, nodes
+
+CROWD_SIZE = relation_of(VERIFIED).max_postings
+_WORDS = [
+    "市场",
+    "经济",
+    "政府",
+    "研究",
+    "技术",
+    "企业",
+    "合作",
+    "学校",
+    "医院",
+    "天气",
+    "足球",
+    "音乐",
+    "河流",
+]
+
+
+def sentence(chance: Random, length: int) -> str:
+    return "".join(chance.choice(_WORDS) + str(chance.randrange(1_000)) for _ in range(length)) + "。"
+
+
+def articles() -> list[dict[str, Any]]:
+    """Return more stories than a crowd, each beginning with the same sentence, then edited reprints."""
+    common = sentence(Random(1), 30)
+    stories = [
+        common + "".join(sentence(Random(each), 15) for _ in range(4)) for each in range(CROWD_SIZE + 20)
+    ]
+    texts = [*stories, *(story + sentence(Random(2), 3) for story in stories[10::10])]
+    return [{"id": str(number), "text": text} for number, text in enumerate(texts)]
+
+
+def test_a_crowd_is_rebuilt_and_looked_after_like_others(es: Elasticsearch, index_name: Names) -> None:
+    index, forest = index_name("articles"), index_name("forest")
+    given = [{"_id": each["id"], "text": each["text"]} for each in articles()]
+    maintenance = Maintenance(es, forest=forest)
+    for part in (given[: CROWD_SIZE + 10], given[CROWD_SIZE + 10 :]):
+        with Dedup(es, forest=forest, profile=VERIFIED, batch_size=30) as dedup:
+            dedup.setup(index)
+            feed(es, dedup, index, part)
+        assert list(maintenance.verify([index])) == []
+        before = nodes(es, forest)
+        es.indices.delete(index=forest)
+        maintenance.rebuild([index])
+        assert nodes(es, forest) == before
+    roots, by_id = stream.expected(articles(), VERIFIED)
+    assert (stream.indexed(es, index), stream.nodes(es, forest)) == (roots, by_id)
+    assert len(set(roots.values())) < len(by_id)
+    relation = relation_of(VERIFIED)
+    indexed = relation.indexed(signatures_of(before.values(), relation)).sum(axis=1)
+    assert indexed.min() < indexed.max()
+    # Whoever has fewer keys than others is not overlooked for that.
+    last = given[-1]["_id"]
+    es.update(index=index, id=last, doc={"dedup": {"bands": ["000000000"]}}, refresh=True)
+    assert kinds(maintenance, index) == {ViolationKind.WRONG_BANDS}

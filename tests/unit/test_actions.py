@@ -1,0 +1,145 @@
+from collections import Counter
+from typing import Any
+
+import pytest
+from esdedup.ingest.actions import Candidate, enriched, lone_root, read_action
+
+from esdedup import ArticleRejected, Fields
+from esdedup.fields import partition_of
+from esdedup.forest import NO_TIME, Assignment, Kind
+
+FIELDS = Fields()
+JOINED = Assignment(Kind.JOINED, "r" * 16, 7, 1_000, b"")
+
+
+def candidate(action: Any, fields: Fields = FIELDS) -> Candidate:
+    read = read_action(action, fields, position=1)
+    assert isinstance(read, Candidate)
+    return read
+
+
+def enrich(
+    action: Any, assignment: Assignment = JOINED, fields: Fields = FIELDS, *, route_by_root: bool = False
+) -> dict[str, Any]:
+    return enriched(
+        candidate(action, fields),
+        assignment,
+        {"fingerprint": "f" * 16, "bands": ["0aa"]},
+        fields=fields,
+        profile="classic-1",
+        route_by_root=route_by_root,
+    )
+
+
+DEDUP = {
+    "fingerprint": "f" * 16,
+    "bands": ["0aa"],
+    "root": "r" * 16,
+    "profile": "classic-1",
+    "seq": 7,
+    "length": 5,
+    "partition": partition_of("r" * 16),
+    "seen": 1_000,
+}
+
+
+def test_an_action_with_a_source() -> None:
+    action = {"_index": "news", "_id": "1", "_source": {"text": "hello", "n": 1}, "routing": "x"}
+    assert enrich(action) == {
+        "_index": "news",
+        "_id": "1",
+        "routing": "x",
+        "_source": {"text": "hello", "n": 1, "dedup": DEDUP},
+    }
+    assert action["_source"] == {"text": "hello", "n": 1}
+
+
+def test_a_flat_action_and_a_json_document() -> None:
+    assert enrich({"_id": "1", "text": "hello"})["_source"] == {"text": "hello", "dedup": DEDUP}
+    assert enrich('{"text": "hello"}') == {"_source": {"text": "hello", "dedup": DEDUP}}
+    assert enrich(b'{"text": "hello"}') == {"_source": {"text": "hello", "dedup": DEDUP}}
+
+
+def test_an_action_that_is_routed_by_its_root() -> None:
+    for routing in ({}, {"routing": "x"}, {"_routing": "x"}):
+        routed = enrich({"_id": "1", "text": "hello", **routing}, route_by_root=True)
+        assert routed == {"_id": "1", "routing": "r" * 16, "_source": {"text": "hello", "dedup": DEDUP}}
+
+
+@pytest.mark.parametrize("flat", [True, False])
+def test_an_update_that_carries_the_text(flat: bool) -> None:
+    body = {"doc": {"text": "hello"}, "upsert": {"text": "hello", "new": True}}
+    action = {"_op_type": "update", "_id": "1", **(body if flat else {"_source": body})}
+    assert enrich(action)["_source"] == {
+        "doc": {"text": "hello", "dedup": DEDUP},
+        "upsert": {"text": "hello", "new": True, "dedup": DEDUP},
+    }
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        {"_op_type": "delete", "_id": "1"},
+        {"_op_type": "update", "_id": "1", "doc": {"clicks": 3}},
+        {"_op_type": "update", "_id": "1", "script": {"source": "x"}},
+    ],
+)
+def test_what_passes_through(action: dict[str, Any]) -> None:
+    assert read_action(action, FIELDS, position=1) is action
+
+
+@pytest.mark.parametrize(
+    ("action", "article", "reason"),
+    [
+        ({"_id": "a"}, "a", "has no field 'text'"),
+        ({"_id": "a", "text": None}, "a", "has no field 'text'"),
+        ({"_id": "a", "text": 5}, "a", "is a number"),
+        ({"_id": "a", "text": ["x"]}, "a", "is a list"),
+        ({"_id": "a", "text": "x\ud800"}, "a", "lone surrogate"),
+        ({"_id": "a\ud800", "text": "x"}, "a\\ud800", "lone surrogate"),
+        ({"_id": "a", "text": "x", "tags": [{"deep": "\udc00"}]}, "a", "lone surrogate"),
+        ({"_op_type": ["x"], "_id": "a", "text": "x"}, "a", "unknown operation"),
+        ("[" * 100_000, "action 1", "is not JSON"),
+        ({"text": 5}, "action 1", "is a number"),
+        ({"_op_type": "upsert", "_id": "a"}, "a", "unknown operation"),
+        ("{", "action 1", "is not JSON"),
+        ("[]", "action 1", "has no field"),
+        (17, "action 1", "is a int"),
+    ],
+)
+def test_what_is_rejected(action: Any, article: str, reason: str) -> None:
+    with pytest.raises(ArticleRejected, match=reason) as caught:
+        read_action(action, FIELDS, position=1)
+    assert caught.value.article == article
+
+
+def test_without_a_fingerprint() -> None:
+    lone = Assignment(Kind.WITHOUT_FINGERPRINT, None, 9, NO_TIME, b"")
+    dedup = enrich({"_index": "news", "_id": "1", "text": ""}, lone)["_source"]["dedup"]
+    assert dedup == {"root": lone_root("news", "1", seq=9), "profile": "classic-1", "seq": 9, "length": 0} | {
+        "partition": partition_of(lone_root("news", "1", seq=9))
+    }
+    assert dedup["root"].startswith("~")
+    assert len(dedup["root"]) == 33
+
+
+def test_lone_roots_are_stable_and_distinct() -> None:
+    assert lone_root("news", "1", seq=1) == lone_root("news", "1", seq=2)
+    roots = [lone_root("news", "1", seq=1), lone_root("news", "2", seq=1), lone_root("other", "1", seq=1)]
+    roots += [lone_root("news", None, seq=1), lone_root("news", None, seq=2), lone_root(None, "1", seq=1)]
+    assert len(set(roots)) == len(roots)
+
+
+def test_other_field_names() -> None:
+    fields = Fields(text="body.plain", time="meta.date", dedup="near")
+    read = candidate({"_id": "1", "body": {"plain": "hello"}, "meta": {"date": 1000}}, fields)
+    assert (read.text, read.published_ms) == ("hello", 1000)
+    assert "near" in enrich({"_id": "1", "body": {"plain": "hello"}}, fields=fields)["_source"]
+
+
+def test_samples_are_about_equal() -> None:
+    counts = Counter(partition_of(f"{number:032x}") for number in range(25_600))
+    assert len(counts) == 256
+    assert 50 < min(counts.values()) <= max(counts.values()) < 150
+    # Written into articles: another value would part the roots of old ones otherwise.
+    assert [partition_of(root) for root in ("r" * 16, "0" * 32, "~abc")] == [28, 31, 234]

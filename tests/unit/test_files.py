@@ -1,0 +1,108 @@
+"""Reading JSON Lines: every line is an article or a rejection that says where."""
+
+import gzip
+import io
+from pathlib import Path
+
+import pytest
+from esdedup.ingest.files import STANDARD_INPUT, Line, check_readable, read_lines, total_bytes
+
+from esdedup import ArticleRejected, SettingError
+
+
+def read(path: Path) -> list[Line | ArticleRejected]:
+    return list(read_lines([path]))
+
+
+def test_lines_and_places(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'\xef\xbb\xbf{"id": "1", "text": "x"}\n\n  \n{"id": 2, "text": "y"}')
+    assert read(path) == [
+        Line(place=f"{path}:1", id="1", article={"text": "x"}),
+        Line(place=f"{path}:4", id="2", article={"text": "y"}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (b"{not json", "is not JSON"),
+        (b"[1]", "not an object"),
+        (b"{}", "has no id"),
+        (b'{"id": ""}', "must be a string"),
+        (b'{"id": true}', "must be a string"),
+        (b'{"id": 1.5}', "must be a string"),
+        (b'{"id": "' + b"x" * 513 + b'"}', "longer than 512"),
+        (b'{"id": "a", "text": "\xff"}', "not UTF-8"),
+        (b'{"id": "a", "x": NaN}', "NaN is no number"),
+        (b'{"id": "a", "text": "\\ud83d x"}', "lone surrogate"),
+        (b'{"id": "\\uDC00"}', "lone surrogate"),
+        (b'{"id": "a", "x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nested too deeply"),
+    ],
+)
+def test_bad_lines_do_not_stop_the_rest(tmp_path: Path, line: bytes, reason: str) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(line + b'\n{"id": "good", "text": "\\ud83d\\ude00"}\n')
+    bad, good = read(path)
+    assert isinstance(bad, ArticleRejected)
+    assert bad.article.startswith(f"{path}:1")
+    assert reason in bad.reason
+    assert isinstance(good, Line)
+    assert good.article["text"] == "😀"
+
+
+def test_an_id_that_comes_again(tmp_path: Path) -> None:
+    one, two = tmp_path / "1.jsonl", tmp_path / "2.jsonl"
+    one.write_text('{"id": "a"}\n{"id": "b"}\n')
+    two.write_text('{"id": "c"}\n{"id": "a"}\n')
+    lines = list(read_lines([one, two]))
+    assert [getattr(line, "id", None) for line in lines] == ["a", "b", "c", None]
+    assert str(lines[3]) == f"{two}:2: the id 'a' was there before, on {one}:1"
+    assert sum(isinstance(line, ArticleRejected) for line in read_lines([one, one])) == 2
+
+
+def test_gzip_and_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = b'{"id": "a"}\n{"id": "b"}\n'
+    path = tmp_path / "without-an-ending"
+    path.write_bytes(gzip.compress(content))
+    assert [line.id for line in read(path) if isinstance(line, Line)] == ["a", "b"]
+    for stream in (content, gzip.compress(content)):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stream)))
+        assert [line.id for line in read(STANDARD_INPUT) if isinstance(line, Line)] == ["a", "b"]
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped"])
+def test_damaged_gzip_keeps_what_came_before(tmp_path: Path, damage: str) -> None:
+    import random
+
+    noise = random.Random(1)
+    content = b"".join(b'{"id": "%d", "x": "%x"}\n' % (n, noise.getrandbits(256)) for n in range(5_000))
+    packed = bytearray(gzip.compress(content))
+    if damage == "cut":
+        del packed[len(packed) // 2 :]
+    else:
+        packed[len(packed) // 2] ^= 0xFF
+    path = tmp_path / "a.gz"
+    path.write_bytes(packed)
+    *good, bad = read(path)
+    assert isinstance(bad, ArticleRejected)
+    assert "cannot be read from here on" in bad.reason or "is not JSON" in bad.reason
+    assert sum(isinstance(line, Line) for line in good) > 1_000
+
+
+def test_bytes_are_reported(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"id": "a"}\n' * 10_000))
+    counts: list[int] = []
+    assert len(list(read_lines([path], on_bytes=counts.append))) == 10_000
+    assert sum(counts) == path.stat().st_size == total_bytes([path])
+    assert total_bytes([path, STANDARD_INPUT]) is None
+
+
+def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match="No such file"):
+        check_readable([tmp_path / "none"])
+    with pytest.raises(SettingError, match="directory"):
+        check_readable([tmp_path])
+    with pytest.raises(SettingError, match="once only"):
+        check_readable([STANDARD_INPUT, STANDARD_INPUT])

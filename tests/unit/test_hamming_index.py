@@ -1,0 +1,164 @@
+import tracemalloc
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from esdedup import SettingError
+from esdedup.neighbours import buckets
+from esdedup.neighbours import half_key_tables as halves
+from esdedup.neighbours.hamming_index import HammingIndex
+
+flipped = st.sets(st.integers(0, 63), max_size=4).map(lambda bits: sum(1 << bit for bit in bits))
+values = st.lists(st.one_of(st.integers(0, 2**64 - 1), flipped), max_size=40)
+
+
+def pairs(index: HammingIndex, asked: np.ndarray) -> list[tuple[int, int]]:
+    queries, rows = index.find_pairs(asked)
+    return list(zip(queries.tolist(), rows.tolist(), strict=True))
+
+
+@given(added=st.lists(values, max_size=6), asked=values, max_distance_bits=st.integers(0, 3))
+def test_finds_what_exhaustive_search_finds(
+    added: list[list[int]], asked: list[int], max_distance_bits: int
+) -> None:
+    index = HammingIndex(max_distance_bits=max_distance_bits)
+    for batch in added:
+        index.add(np.array(batch, np.uint64))
+    everything = [value for batch in added for value in batch]
+    assert pairs(index, np.array(asked, np.uint64)) == [
+        (query, row)
+        for query, one in enumerate(asked)
+        for row, other in enumerate(everything)
+        if (one ^ other).bit_count() <= max_distance_bits
+    ]
+    assert len(index) == len(everything)
+
+
+# Everything in one bucket of one table, or of both; few bits that vary; and nothing of the kind.
+CROWDS = {
+    "evenly": (0, 2**64 - 1),
+    "one high half": (7 << 32, 2**32 - 1),
+    "one low half": (7, 2**64 - 2**32),
+    "few bits": (0, 0x0F0F_0000_00FF_0003),
+    "high bits only": (0, 0xFFFF_0000_FFFF_0000),
+    "one quarter": (7 << 32, 0xFFFF_0000),
+}
+
+
+@pytest.mark.parametrize(("fixed", "varying"), CROWDS.values(), ids=CROWDS)
+@pytest.mark.parametrize("batch_size", [1, 97, 1_000])
+def test_crowded_buckets_lose_nothing(fixed: int, varying: int, batch_size: int) -> None:
+    random = np.random.default_rng(batch_size)
+    index, everything = HammingIndex(), np.zeros(0, np.uint64)
+    for _ in range(min(4_000 // batch_size, 400)):
+        batch = random.integers(0, 2**64, batch_size, np.uint64) & np.uint64(varying) | np.uint64(fixed)
+        near = np.flatnonzero(random.random(batch_size) < 0.3) if len(everything) else []
+        for position in near:
+            flips = random.choice(64, random.integers(0, 5), replace=False)
+            mask = np.bitwise_or.reduce(np.uint64(1) << flips.astype(np.uint64), initial=np.uint64(0))
+            batch[position] = random.choice(everything) ^ mask
+        distances = np.bitwise_count(batch[:, None] ^ everything[None, :])
+        assert pairs(index, batch) == [tuple(pair) for pair in np.argwhere(distances <= 3).tolist()]
+        index.add(batch)
+        everything = np.concatenate((everything, batch))
+
+
+quarters = st.one_of(st.sampled_from([0, 0, 0, 1, 3, 0x0100, 0x8000, 0xFFFF]), st.integers(0, 2**16 - 1))
+sharing = st.lists(
+    st.tuples(quarters, quarters, quarters, quarters).map(
+        lambda four: four[0] << 48 | four[1] << 32 | four[2] << 16 | four[3]
+    ),
+    max_size=120,
+)
+
+
+@given(added=st.lists(sharing, max_size=6), asked=sharing, max_distance_bits=st.integers(0, 3))
+def test_halves_that_many_share(added: list[list[int]], asked: list[int], max_distance_bits: int) -> None:
+    # Everything gets hot, through all levels, as soon as a bucket is full.
+    with (
+        mock.patch.object(buckets, "LONG_CHAIN", 1),
+        mock.patch.object(halves, "_HOT", 2),
+        mock.patch.object(halves, "_CROWDED", 6),
+    ):
+        index = HammingIndex(max_distance_bits=max_distance_bits)
+        for batch in added:
+            index.add(np.array(batch, np.uint64))
+    everything = np.array([value for batch in added for value in batch], np.uint64)
+    queries = np.array(asked, np.uint64)
+    distances = np.bitwise_count(queries[:, None] ^ everything)
+    expected = [tuple(pair) for pair in np.argwhere(distances <= max_distance_bits).tolist()]
+    assert pairs(index, queries) == expected
+
+
+def steps(index: HammingIndex, asked: np.ndarray) -> int:
+    """Return how many times a search compares, a call in Python each."""
+    compare = buckets._Slots.near
+    with mock.patch.object(buckets._Slots, "near", autospec=True, side_effect=compare) as calls:
+        index.find_pairs(asked)
+    return calls.call_count
+
+
+SHARED = ["one high half", "one low half", "one quarter"]
+
+
+@pytest.mark.parametrize(("fixed", "varying"), [CROWDS[name] for name in SHARED], ids=SHARED)
+def test_a_shared_half_does_not_stall(fixed: int, varying: int) -> None:
+    random = np.random.default_rng(4)
+    index = HammingIndex()
+    for size in (100_000, *[100] * 20):
+        index.add(random.integers(0, 2**64, size, np.uint64) & np.uint64(varying) | np.uint64(fixed))
+    asked = random.integers(0, 2**64, 1_000, np.uint64) & np.uint64(varying) | np.uint64(fixed)
+    assert steps(index, asked) < 400
+
+
+def test_many_halves_that_some_share_cost_no_step_each() -> None:
+    random = np.random.default_rng(5)
+    shared = random.integers(0, 2**32, 1_000, np.uint64) << np.uint64(32)
+    everything = np.repeat(shared, 100) | random.integers(0, 2**32, 100_000, np.uint64)
+    index = HammingIndex()
+    index.add(everything)
+    assert steps(index, everything[::100]) < 150
+    assert index.size_bytes / len(index) < 70
+    found = pairs(index, everything[::1_000])
+    assert found == [(position, position * 1_000) for position in range(100)]
+
+
+def test_equal_fingerprints() -> None:
+    index = HammingIndex()
+    for size in (*[1] * 1_011, 30_000):
+        index.add(np.full(size, 5, np.uint64))
+    index.add(np.array([4, 2**64 - 1, 5], np.uint64))
+    queries, rows = index.find_pairs(np.array([7, 2**63, 2**64 - 1], np.uint64))
+    alike = 31_011
+    near = [*range(alike), alike, alike + 2]
+    assert rows.tolist() == [*near, *near, alike + 1]
+    assert queries.tolist() == [0] * len(near) + [1] * len(near) + [2]
+    assert steps(index, np.full(1_000, 5, np.uint64)) < 100
+
+
+def test_a_large_answer_takes_little_more_than_itself() -> None:
+    index = HammingIndex()
+    index.add(np.full(5_000, 5, np.uint64))
+    tracemalloc.start()
+    queries, rows = index.find_pairs(np.full(1_000, 4, np.uint64))
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(rows) == 5_000_000
+    assert peak_bytes < 2 * (queries.nbytes + rows.nbytes)
+
+
+def test_memory_stays_small() -> None:
+    random = np.random.default_rng(3)
+    index = HammingIndex()
+    for _ in range(200):
+        index.add(random.integers(0, 2**64, 1_000, np.uint64))
+    # 20 bytes of attributes come to it: the forest's aim is 64.
+    assert index.size_bytes / len(index) < 43.5
+
+
+def test_a_distance_that_it_does_not_find() -> None:
+    with pytest.raises(SettingError, match="0 to 3"):
+        HammingIndex(max_distance_bits=4)

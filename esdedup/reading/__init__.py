@@ -1,4 +1,5 @@
 """The list with dedup and the similar articles: operations that yield requests, and what they return.
 
-None of it but `reader` knows a client. May import `elastic`'s requests, names and mappings, and what lies below.
+None of it but `reader` knows a client. May import `elastic`'s requests, names and mappings, and what
+lies below.
 """

@@ -41,7 +41,7 @@ test: env
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 soak: env
-	$(BIN)/python -m tests.soak $(if $(MINUTES),--minutes '$(MINUTES)') $(if $(SEED),--seed '$(SEED)')
+	$(BIN)/python -m tests.nightly.soak $(if $(MINUTES),--minutes '$(MINUTES)') $(if $(SEED),--seed '$(SEED)')
 
 check: static
 	$(BIN)/python -m pytest -q tests/unit tests/contract -m "not node" $(PYTEST_ARGS)

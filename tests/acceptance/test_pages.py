@@ -20,7 +20,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 import esdedup
 from esdedup import Dedup, Reader
-from tests.forests import ARTICLES
+from tests.support.forests import ARTICLES
 
 SCRIPT = "<script>document.title='caught'</script>"
 ODD = [

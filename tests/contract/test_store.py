@@ -23,7 +23,7 @@ from esdedup.forest.memory import MemoryStore
 from esdedup.maintenance import Maintenance
 from esdedup.neighbours.hamming_index import HammingIndex
 from esdedup.neighbours.relation import ByDistance, relation_of
-from tests.arrivals import (
+from tests.support.arrivals import (
     AGING,
     Arrival,
     arrivals,
@@ -32,7 +32,7 @@ from tests.arrivals import (
     batches,
     ordered_arrivals,
 )
-from tests.model import Model, distance
+from tests.support.model import Model, distance
 
 any_arrivals = st.one_of(arrivals, ordered_arrivals)
 

@@ -17,8 +17,8 @@ from esdedup.forest import NO_TIME, Arrivals, Forest, Store
 from esdedup.forest.memory import MemoryStore
 from esdedup.maintenance import Maintenance
 from esdedup.neighbours.relation import relation_of
-from tests.arrivals import AGING, NOW_MS, batch_sizes, batches
-from tests.model import Model
+from tests.support.arrivals import AGING, NOW_MS, batch_sizes, batches
+from tests.support.model import Model
 
 # Few representatives, a few bits apart; sketches that resemble each other more or less; both lengths.
 _REPRESENTATIVES = [0, 0b11, 0xFFFF_0000_FFFF_0000, 0xFFFF_0000_FFFF_0000 ^ 1 << 40, 0x0F0F_0F0F_0F0F_0F0F]

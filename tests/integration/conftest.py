@@ -7,7 +7,7 @@ from elasticsearch import AsyncElasticsearch, Elasticsearch
 
 from esdedup import AsyncReader, Dedup, Profile, Reader
 from esdedup.fingerprint.profile import DEFAULT
-from tests.forests import ARTICLES, Names, Read, feed
+from tests.support.forests import ARTICLES, Names, Read, feed
 
 
 @pytest.fixture

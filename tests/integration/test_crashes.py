@@ -8,8 +8,8 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from esdedup import CLASSIC, VERIFIED, Dedup, Profile
-from tests import stream
-from tests.feeder import Job, Point, feed
+from tests.support import stream
+from tests.support.feeder import Job, Point, feed
 
 Names = Callable[[str], str]
 

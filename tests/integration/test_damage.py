@@ -8,7 +8,7 @@ from elasticsearch import Elasticsearch
 from esdedup import CLASSIC, VERIFIED, Dedup, Maintenance, Profile, ViolationKind
 from esdedup.elastic.forest.documents import StoredNode
 from esdedup.elastic.forest.index import ForestIndex
-from tests.forests import (
+from tests.support.forests import (
     ARTICLES,
     DAY_MS,
     Names,

@@ -10,7 +10,7 @@ from elasticsearch import Elasticsearch, helpers
 
 from esdedup import ArticleRejected, Dedup, ServerUnavailable, SettingError, sample
 from esdedup.elastic.client import connect
-from tests.forests import TEXT, Names
+from tests.support.forests import TEXT, Names
 
 ARTICLES = list(sample.articles(300))
 

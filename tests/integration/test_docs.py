@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch
 
-from tests.requests_shown import IN_DOCS, IN_MAPPINGS
+from tests.support.requests_shown import IN_DOCS, IN_MAPPINGS
 
 ROOT = Path(__file__).parents[2]
 SHOWN = dict(

@@ -14,7 +14,7 @@ from esdedup.elastic.forest.index import STATE_ID, ForestIndex
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.forest import Aging
-from tests.forests import ARTICLES, DAY_MS, Names, classic_node, feed, nodes, roots, stories, write
+from tests.support.forests import ARTICLES, DAY_MS, Names, classic_node, feed, nodes, roots, stories, write
 
 
 @pytest.fixture

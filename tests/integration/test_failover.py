@@ -16,7 +16,7 @@ from esdedup import Dedup, node
 from esdedup.elastic.client import connect
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.node import Cluster, control, distribution
-from tests import stream
+from tests.support import stream
 
 ARTICLES = 600
 HEAP = "256m"

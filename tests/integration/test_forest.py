@@ -12,8 +12,8 @@ from esdedup.fingerprint.profile import CLASSIC
 from esdedup.forest import Aging, Forest, Kind
 from esdedup.forest.memory import MemoryStore
 from esdedup.neighbours.relation import relation_of
-from tests.arrivals import AGING, NOW_MS, Arrival, as_batch
-from tests.forests import TEXT, Names
+from tests.support.arrivals import AGING, NOW_MS, Arrival, as_batch
+from tests.support.forests import TEXT, Names
 
 
 def test_another_profile_is_refused(es: Elasticsearch, index_name: Names) -> None:

@@ -15,7 +15,7 @@ from esdedup.fingerprint.profile import CLASSIC
 from esdedup.fingerprint.simhash import to_hex
 from esdedup.forest import NO_TIME, Forest
 from esdedup.neighbours.relation import relation_of
-from tests.arrivals import AGING, NOW_MS, Arrival, as_batch
+from tests.support.arrivals import AGING, NOW_MS, Arrival, as_batch
 
 SHARED_NODES = 30_000
 # The first two of five blocks, which are one key.

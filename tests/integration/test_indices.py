@@ -4,7 +4,7 @@ import pytest
 from elasticsearch import Elasticsearch, helpers
 
 from esdedup import Dedup, Fields, IndexNotReady, SettingError
-from tests.forests import TEXT, Names
+from tests.support.forests import TEXT, Names
 
 
 def test_an_index_that_is_not_ready(es: Elasticsearch, index_name: Names) -> None:

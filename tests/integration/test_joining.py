@@ -11,7 +11,7 @@ from elasticsearch import Elasticsearch
 from esdedup import CLASSIC, Dedup, ForestError, Maintenance, ViolationKind
 from esdedup.elastic.forest.documents import StoredNode
 from esdedup.elastic.forest.writer import ForestWriter
-from tests.forests import (
+from tests.support.forests import (
     Names,
     a_leaf,
     feed,

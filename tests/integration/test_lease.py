@@ -15,8 +15,8 @@ from esdedup.elastic.forest.fence import Fence
 from esdedup.elastic.forest.lease import LEASE_ID, Lease
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.fingerprint.profile import CLASSIC
-from tests.arrivals import AGING
-from tests.forests import Names, expire_lease
+from tests.support.arrivals import AGING
+from tests.support.forests import Names, expire_lease
 
 TTL_S = 1.5
 

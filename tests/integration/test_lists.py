@@ -12,8 +12,15 @@ from esdedup import ArticleNotFound, Dedup, Page, Reader, SettingError
 from esdedup.fields import partition_of
 from esdedup.reading import counts, list_bodies
 from esdedup.times import iso
-from tests.brute_force import Document, RandomQuery, expected_list, newest_first, random_corpus, random_query
-from tests.forests import Read
+from tests.support.brute_force import (
+    Document,
+    RandomQuery,
+    expected_list,
+    newest_first,
+    random_corpus,
+    random_query,
+)
+from tests.support.forests import Read
 
 QUERIES = 9
 PAGE_SIZES = (7, 25)

@@ -5,7 +5,7 @@ from elasticsearch import Elasticsearch
 
 from esdedup import ArticleRejected, Dedup, ForestError, ForestMismatch, Profile, SettingError
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED
-from tests.forests import ARTICLES, Names, Read, feed, nodes, roots
+from tests.support.forests import ARTICLES, Names, Read, feed, nodes, roots
 
 
 @pytest.mark.parametrize("profile", [VERIFIED, CLASSIC], ids=["verified", "classic"])

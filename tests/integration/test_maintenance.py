@@ -22,7 +22,7 @@ from esdedup.elastic.forest import expiry
 from esdedup.elastic.forest.documents import documents
 from esdedup.elastic.forest.index import STATE_ID, ForestIndex
 from esdedup.fingerprint.profile import CLASSIC
-from tests.forests import (
+from tests.support.forests import (
     ARTICLES,
     Names,
     feed,

@@ -11,8 +11,8 @@ from esdedup import Dedup, IndexNotReady, Reader
 from esdedup.fields import Fields
 from esdedup.reading import by_count
 from esdedup.reading.queries import narrowed, words
-from tests.brute_force import expected_list, random_corpus, random_query
-from tests.forests import Names, Read
+from tests.support.brute_force import expected_list, random_corpus, random_query
+from tests.support.forests import Names, Read
 
 
 @pytest.fixture

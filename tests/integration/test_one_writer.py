@@ -14,9 +14,9 @@ from elasticsearch import Elasticsearch
 from esdedup import Dedup, ForestBusy, ForestLost
 from esdedup.elastic.forest.lease import Lease
 from esdedup.fingerprint.profile import CLASSIC
-from tests import stream
-from tests.feeder import Feeder, Job, Point
-from tests.forests import Names, expire_lease
+from tests.support import stream
+from tests.support.feeder import Feeder, Job, Point
+from tests.support.forests import Names, expire_lease
 
 TTL_S = 1.5
 TEXT = {"text": "Somebody else's article about a ferry that left the harbour"}

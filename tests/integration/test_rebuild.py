@@ -8,8 +8,8 @@ from elasticsearch import Elasticsearch
 from esdedup import CLASSIC, VERIFIED, Dedup, ForestError, ForestMismatch, Maintenance, Profile, sample
 from esdedup.elastic.forest.documents import StoredNode
 from esdedup.elastic.forest.writer import ForestWriter
-from tests import stream
-from tests.forests import ARTICLES, Names, a_leaf, assert_rearrivals_are_known, feed, nodes, roots
+from tests.support import stream
+from tests.support.forests import ARTICLES, Names, a_leaf, assert_rearrivals_are_known, feed, nodes, roots
 
 
 @pytest.mark.parametrize("profile", [CLASSIC, VERIFIED], ids=lambda profile: profile.name)

@@ -8,7 +8,7 @@ from elasticsearch import Elasticsearch, helpers
 from esdedup import Dedup, IndexNotReady, Maintenance, Reader, SettingError
 from esdedup.fields import Fields
 from esdedup.maintenance.records import Records
-from tests.forests import ARTICLES, Names, feed, kinds
+from tests.support.forests import ARTICLES, Names, feed, kinds
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from elasticsearch import Elasticsearch
 from esdedup import VERIFIED, Dedup, Maintenance, ViolationKind
 from esdedup.elastic.forest.documents import signatures_of
 from esdedup.neighbours.relation import relation_of
-from tests import stream
-from tests.forests import Names, feed, kinds, nodes
+from tests.support import stream
+from tests.support.forests import Names, feed, kinds, nodes
 
 CROWD_SIZE = relation_of(VERIFIED).max_postings
 _WORDS = [

@@ -8,7 +8,7 @@ from elasticsearch import Elasticsearch, helpers
 
 from esdedup import VERIFIED, Dedup, Maintenance, ViolationKind
 from esdedup.elastic.forest.documents import StoredNode
-from tests.forests import ARTICLES, a_leaf, document, kinds, nodes, roots, write
+from tests.support.forests import ARTICLES, a_leaf, document, kinds, nodes, roots, write
 
 pytestmark = pytest.mark.parametrize("profile", [VERIFIED], ids=lambda profile: profile.name)
 

@@ -12,8 +12,8 @@ from esdedup.elastic.forest.lease import LEASE_ID
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.forest import Forest
-from tests.arrivals import AGING, NOW_MS, Arrival, as_batch
-from tests.forests import TEXT, Names
+from tests.support.arrivals import AGING, NOW_MS, Arrival, as_batch
+from tests.support.forests import TEXT, Names
 
 
 def test_a_second_writer_is_told_who_is_first(es: Elasticsearch, index_name: Names) -> None:

@@ -1,7 +1,7 @@
 """Very many arrivals through a forest, compared with the laws, exhaustively, at sample points.
 
-python -m tests.large memory 10_000_000
-python -m tests.large elastic 1_000_000     (the server at ES_URL, else an embedded one)
+python -m tests.nightly.large memory 10_000_000
+python -m tests.nightly.large elastic 1_000_000     (the server at ES_URL, else an embedded one)
 """
 
 import contextlib

@@ -23,7 +23,7 @@ from esdedup import Dedup, EsdedupError
 from esdedup.elastic.client import connect
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import CLASSIC, Profile
-from tests.stream import articles_for
+from tests.support.stream import articles_for
 
 TIMEOUT_S = 60.0
 # What costs time at first is done once, in the process that all others are forked from.
@@ -68,7 +68,7 @@ class Feeder:
     """A process at its job. Killed at the end, if it has not ended by then."""
 
     def __init__(self, job: Job) -> None:
-        _processes.set_forkserver_preload(["tests.feeder"])
+        _processes.set_forkserver_preload(["tests.support.feeder"])
         self._heard, its_end = _processes.Pipe(duplex=False)
         self._process = _processes.Process(target=_work, args=(job, its_end))
         self._process.start()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from esdedup.fingerprint.simhash import from_hex
 from esdedup.forest import NO_TIME, Aging, Arrivals, Forest, Store
-from tests.model import Model
+from tests.support.model import Model
 
 # A day is far more than these tests last, so that times far ahead are told by it.
 NOW_MS = 10_000

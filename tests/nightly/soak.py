@@ -20,8 +20,8 @@ import psutil
 
 from esdedup import Dedup, node
 from esdedup.elastic.client import connect, patient
-from tests import stream
-from tests.feeder import TIMEOUT_S, Feeder, Job, Point
+from tests.support import stream
+from tests.support.feeder import TIMEOUT_S, Feeder, Job, Point
 
 INDEX, FOREST = "soak", "soak-forest"
 TTL_S = 5.0

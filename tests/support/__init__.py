@@ -1,0 +1,1 @@
+"""Helpers that several test files share: generators, models, and processes that can be killed."""

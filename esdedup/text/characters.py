@@ -10,7 +10,6 @@ import unicodedata
 
 import numpy as np
 import numpy.typing as npt
-import opencc
 
 ALNUM, HARD_END, FULL_STOP, SPACE, LATIN = (np.uint8(1 << bit) for bit in range(5))
 """Bits of `classes`: a letter or digit; ends a sentence wherever it stands; the full stop, which does
@@ -118,6 +117,9 @@ def _simplified() -> dict[int, str]:
     A phrase may ask for another character than this gives. That does not matter here: both
     spellings of one text meet in the same form.
     """
+    # Imported here, since most commands normalise no text.
+    import opencc
+
     ranges = (range(0x2E80, 0xA000), range(0xF900, 0xFB00), range(0x20000, 0x32000))
     characters = [chr(code_point) for code_point in itertools.chain(*ranges)]
     convert = opencc.OpenCC("t2s").convert

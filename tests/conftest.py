@@ -6,7 +6,7 @@ import secrets
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -26,7 +26,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     if IN_CI and report.skipped:
         report.outcome = "failed"
@@ -88,15 +90,13 @@ def _docker_answers() -> bool:
 
 
 def _container() -> Iterator[str]:
-    from testcontainers.elasticsearch import ElasticSearchContainer
+    from testcontainers.community.elasticsearch import ElasticSearchContainer
 
     from esdedup.node import DEFAULT_VERSION
 
     image = f"elasticsearch:{DEFAULT_VERSION}"
-    with ElasticSearchContainer(image, mem_limit="2g").with_env(
-        "xpack.security.enabled", "false"
-    ) as container:
-        yield container.get_url()
+    with ElasticSearchContainer(image, mem_limit="2g") as container:
+        yield f"http://{container.get_container_host_ip()}:{container.get_exposed_port(container.port)}"
 
 
 def _embedded() -> Iterator[str]:

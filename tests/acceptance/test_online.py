@@ -94,7 +94,7 @@ def test_real_news(
         assert result.code == 0
         assert summary["read"] == summary["indexed"] == 2268
         assert (summary["new_roots"], summary["joined"]) == (0, 0) if again else summary["new_roots"] > 1_000
-        hits = es.search(index=index, size=10_000, source=["dedup.root"])["hits"]["hits"]
+        hits = es.search(index=index, size=10_000, source_includes="dedup.root")["hits"]["hits"]
         documents.append({hit["_id"]: hit["_source"]["dedup"]["root"] for hit in hits})
     assert documents[0] == documents[1]
     sizes = Counter(documents[0].values())
@@ -205,7 +205,7 @@ def test_interrupted_and_run_again(
     assert (again.code, again.json["indexed"]) == (0, 4_000)
     found = []
     for index in (whole, broken):
-        hits = es.search(index=index, size=10_000, source=["dedup.root"])["hits"]["hits"]
+        hits = es.search(index=index, size=10_000, source_includes="dedup.root")["hits"]["hits"]
         found.append({hit["_id"]: hit["_source"]["dedup"]["root"] for hit in hits})
     assert found[0] == found[1]
     assert len(found[0]) == 4_000

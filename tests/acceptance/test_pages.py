@@ -23,7 +23,7 @@ from esdedup import Dedup, Reader
 from tests.support.forests import ARTICLES
 
 SCRIPT = "<script>document.title='caught'</script>"
-ODD = [
+ODD: list[dict[str, Any]] = [
     {
         "_id": "odd/1?&#",
         "title": f"Ferry {SCRIPT} & \"quotes\" 'here'",
@@ -310,4 +310,4 @@ def test_openapi_describes_it(site: str) -> None:
     # Its examples are such answers.
     for model in (esdedup.Page, esdedup.SimilarPage, esdedup.SourcesPage):
         (example,) = described["components"]["schemas"][model.__name__]["examples"]
-        assert model.model_validate(example)
+        model.model_validate(example)

@@ -19,7 +19,12 @@ def test_duplicates_are_found_and_look_alikes_kept_apart(
 ) -> None:
     data = shared / "data"
     assert run("cluster", str(data / f"{name}.jsonl"), "--output", "roots.jsonl").code == 0
-    command = [sys.executable, shared / "eval" / "score.py", data / f"{name}.labels.tsv", "roots.jsonl"]
+    command: list[str | Path] = [
+        sys.executable,
+        shared / "eval" / "score.py",
+        data / f"{name}.labels.tsv",
+        "roots.jsonl",
+    ]
     scores = json.loads(subprocess.run(command, cwd=tmp_path, check=True, capture_output=True).stdout)
     assert scores["precision"] >= precision
     assert scores["recall"] >= recall

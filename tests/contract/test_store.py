@@ -174,7 +174,8 @@ class Bounded(ByDistance):
         return WithinWeight(max_distance_bits=3)
 
     def may_join(self, signatures: np.ndarray, roots: np.ndarray) -> np.ndarray:
-        return np.bitwise_count(signatures ^ roots) <= 4
+        may: np.ndarray = np.bitwise_count(signatures ^ roots) <= 4
+        return may
 
     @staticmethod
     def model() -> Model:

@@ -10,6 +10,7 @@ from elasticsearch import Elasticsearch, helpers
 
 from esdedup import ArticleRejected, Dedup, ServerUnavailable, SettingError, sample
 from esdedup.elastic.client import connect
+from esdedup.forest import Assignment
 from tests.support.forests import TEXT, Names
 
 ARTICLES = list(sample.articles(300))
@@ -23,7 +24,7 @@ def actions(index: str) -> Iterator[dict[str, Any]]:
 
 def roots(es: Elasticsearch, index: str) -> dict[str, str]:
     es.indices.refresh(index=index)
-    hits = es.search(index=index, size=10_000, source=["dedup"])["hits"]["hits"]
+    hits = es.search(index=index, size=10_000, source_includes="dedup")["hits"]["hits"]
     return {hit["_id"]: hit["_source"]["dedup"]["root"] for hit in hits}
 
 
@@ -46,12 +47,13 @@ def test_indexed_again_nothing_changes(es: Elasticsearch, index_name: Names) -> 
     found = []
     for batch_size in (1_000, 7, 100):
         kinds: Counter[str] = Counter()
+
+        def count(_: object, said: Assignment, kinds: Counter[str] = kinds) -> None:
+            kinds.update([said.kind.value])
+
         with Dedup(es, forest=forest, batch_size=batch_size) as dedup:
             dedup.setup(index)
-            told = dedup.enrich(
-                actions(index), on_assigned=lambda _, said, kinds=kinds: kinds.update([said.kind.value])
-            )
-            helpers.bulk(es, told)
+            helpers.bulk(es, dedup.enrich(actions(index), on_assigned=count))
         found.append((roots(es, index), kinds))
     assert found[0][0] == found[1][0] == found[2][0]
     assert found[0][1]["new_root"] > 0
@@ -74,7 +76,7 @@ def test_every_kind_of_action(es: Elasticsearch, index_name: Names) -> None:
     seen: list[ArticleRejected] = []
     with Dedup(es, forest=index_name("forest")) as dedup:
         dedup.setup(index)
-        run = [
+        run: list[dict[str, Any] | str | bytes] = [
             {"_index": index, "_id": "flat", "text": TEXT},
             {"_index": index, "_id": "doomed", "text": TEXT + " today"},
             {"_op_type": "create", "_index": index, "_id": "made", "_source": {"text": TEXT + "!"}},
@@ -194,7 +196,8 @@ def test_bad_parameters(parameters: dict[str, Any]) -> None:
 def test_an_id_that_elasticsearch_refuses_costs_its_article_only(
     es: Elasticsearch, index_name: Names, bad: Any
 ) -> None:
-    index, seen = index_name("news"), []
+    index = index_name("news")
+    seen: list[ArticleRejected] = []
     with Dedup(es, forest=index_name("forest")) as dedup:
         dedup.setup(index)
         run = [{"_index": index, "_id": each, "text": TEXT} for each in ("good", bad, 7)]

@@ -1,7 +1,7 @@
 """Clusters that are larger than one story can be, and sentences that unrelated articles share."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -24,7 +24,7 @@ def words(draw: Random, count: int) -> str:
 @pytest.fixture
 def fed(
     es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[[Profile, list[str]], tuple[str, str]]]:
+) -> Callable[[Profile, list[str]], tuple[str, str]]:
     """Feeds texts to a new index and forest, where few leaves are plausible."""
     for module in (growth, stats):
         monkeypatch.setattr(module, "MOST_PLAUSIBLE_LEAVES", LIMIT)
@@ -65,6 +65,7 @@ def test_a_cluster_that_is_too_large(es: Elasticsearch, fed: Any, caplog: pytest
     told = Maintenance(es, forest=forest).stats([index]).implausible[0].shared
     assert told is not None
     assert told.kind == "sentence"
+    assert told.sentence is not None
     assert told.sentence in texts[0]
     # Of an index that has none of its articles only the simhash is told.
     empty, _ = fed(VERIFIED, [])

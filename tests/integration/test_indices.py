@@ -94,7 +94,7 @@ def test_several_indices_at_once(es: Elasticsearch, index_name: Names) -> None:
         es.indices.create(index=plain)
         for sort in ("newest", "similar-desc"):
             with pytest.raises(IndexNotReady, match="lacks fields"):
-                dedup.list(f"{one},{plain}", sort=sort)  # type: ignore[arg-type]
+                dedup.list(f"{one},{plain}", sort=sort)
         with pytest.raises(IndexNotReady, match="there is no index"):
             dedup.list("test-no-such-*")
         with pytest.raises(SettingError, match="empty"):

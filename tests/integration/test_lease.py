@@ -41,7 +41,7 @@ def test_a_write_that_was_let_in_before_has_ended_when_the_forest_is_taken(
     taken = threading.Event()
 
     def write() -> None:
-        operations = [{"index": {"_id": "f" * 16}}, node]
+        operations: list[dict[str, Any]] = [{"index": {"_id": "f" * 16}}, node]
         bulk = es.options(request_timeout=60).bulk
         written.append(
             bulk(

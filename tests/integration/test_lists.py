@@ -210,7 +210,7 @@ def test_what_is_refused(corpus: Corpus, read: Read) -> None:
     for sort in ("relevance", "similar-desc", "newest"):
         with pytest.raises(SettingError, match="numbered pages end at row 10,000"):
             read("list", index, sort=sort, page=501, size=20)
-    for options, message in [
+    refused: list[tuple[dict[str, Any], str]] = [
         ({"page": 0}, "at least 1"),
         ({"size": 1_001}, "may have 1,000"),
         ({"sort": "random"}, "no sort"),
@@ -219,7 +219,8 @@ def test_what_is_refused(corpus: Corpus, read: Read) -> None:
         ({"dedup": False, "sort": "similar-desc"}, "dedup off"),
         ({"after": "nonsense"}, "that cursor is none"),
         ({"after": "!"}, "that cursor is none"),
-    ]:
+    ]
+    for options, message in refused:
         with pytest.raises(SettingError, match=message):
             read("list", index, **options)
     cursor = read("list", index, size=5).next

@@ -24,8 +24,9 @@ def test_data_outlive_a_node(tmp_path: Path) -> None:
         with pytest.raises(NodeError, match=r"runs on .* already"):
             node.start(tmp_path, port=0)
         found = node.find(tmp_path)
+        assert found is not None
         assert found == cluster
-        assert cluster.is_running
+        assert found.is_running
         assert all(psutil.Process(each.pid).is_running() for each in cluster.nodes)
         listening = {each.laddr.ip for each in psutil.Process(cluster.nodes[0].pid).net_connections("tcp")}
         assert {address.removeprefix("::ffff:") for address in listening} == {"127.0.0.1"}

@@ -154,6 +154,6 @@ def test_many_matches_by_count(
     )
     for sort in ("similar-desc", "similar-asc") * 6:
         query = random_query(chance)
-        expected = expected_list(documents, query, sort=sort)  # type: ignore[arg-type]
+        expected = expected_list(documents, query, sort=sort)
         found = ids(read, index, query=query.query, sort=sort, size=30)
         assert found == [row[0] for row in expected.rows[:30]]

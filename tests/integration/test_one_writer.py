@@ -73,7 +73,7 @@ def test_whoever_stops_too_long_writes_nothing_any_more(es: Elasticsearch, job: 
 def test_a_second_process_is_told_who_owns_the_forest_and_can_wait_for_it(
     job: Job, tmp_path: Path, es: Elasticsearch
 ) -> None:
-    command = [Path(sys.executable).parent / "esdedup", "index", "-", "--index", job.index]
+    command: list[str | Path] = [Path(sys.executable).parent / "esdedup", "index", "-", "--index", job.index]
     command += ["--forest", job.forest, "--profile", "classic", "--url", job.url]
     line = '{"id": "waited", "text": "Somebody else\'s article about a ferry that left the harbour"}\n'
     job = dataclasses.replace(job, lease_ttl_s=60, point=STOPS["between batches"])

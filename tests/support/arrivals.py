@@ -50,7 +50,8 @@ batch_sizes = st.lists(st.integers(1, 20), min_size=1, max_size=10)
 
 def batches(all_arrivals: list[Any], sizes: list[int]) -> list[list[Any]]:
     """Cut arrivals into batches of those sizes, again and again."""
-    cut, at = [], 0
+    cut: list[list[Any]] = []
+    at = 0
     while at < len(all_arrivals):
         size = sizes[len(cut) % len(sizes)]
         cut.append(all_arrivals[at : at + size])

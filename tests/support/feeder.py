@@ -10,13 +10,14 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, Literal, Self
 
 import elastic_transport
 import psutil
+from elastic_transport.client_utils import DEFAULT, DefaultType
 from elasticsearch import helpers
 
 from esdedup import Dedup, EsdedupError
@@ -198,12 +199,12 @@ def _reach(point: Point | None, tell: Connection, reached: threading.Event) -> N
     seen = 0
 
     def perform_request(
-        node: elastic_transport.Urllib3HttpNode,
+        self: elastic_transport.Urllib3HttpNode,
         method: str,
         target: str,
         body: bytes | None = None,
-        headers: Mapping[str, str] | None = None,
-        **rest: Any,
+        headers: elastic_transport.HttpHeaders | None = None,
+        request_timeout: DefaultType | float | None = DEFAULT,
     ) -> Any:
         nonlocal seen
         request = f"{method} {target} {(body or b'')[:400].decode(errors='replace')}"
@@ -212,11 +213,11 @@ def _reach(point: Point | None, tell: Connection, reached: threading.Event) -> N
             seen += 1
             if seen == point.number:
                 if point.when == "unanswered":
-                    connection = http.client.HTTPConnection(node.host, node.port, timeout=TIMEOUT_S)
+                    connection = http.client.HTTPConnection(self.host, self.port, timeout=TIMEOUT_S)
                     connection.request(method, target, body, dict(headers or {}))
                 tell.send(("at the point",))
                 reached.set()
                 os.kill(os.getpid(), point.signal)
-        return plain(node, method, target, body, headers, **rest)
+        return plain(self, method, target, body, headers, request_timeout)
 
     elastic_transport.Urllib3HttpNode.perform_request = perform_request  # type: ignore[method-assign]

@@ -12,7 +12,8 @@ fingerprints = st.integers(0, 2**64 - 1)
 
 
 def keys(layout: Layout, *values: int) -> list[list[int]]:
-    return layout.keys(np.array(values, np.uint64)).tolist()
+    found: list[list[int]] = layout.keys(np.array(values, np.uint64)).tolist()
+    return found
 
 
 @pytest.mark.parametrize(

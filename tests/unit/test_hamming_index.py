@@ -1,4 +1,5 @@
 import tracemalloc
+from collections.abc import Iterable
 from unittest import mock
 
 import numpy as np
@@ -55,7 +56,7 @@ def test_crowded_buckets_lose_nothing(fixed: int, varying: int, batch_size: int)
     index, everything = HammingIndex(), np.zeros(0, np.uint64)
     for _ in range(min(4_000 // batch_size, 400)):
         batch = random.integers(0, 2**64, batch_size, np.uint64) & np.uint64(varying) | np.uint64(fixed)
-        near = np.flatnonzero(random.random(batch_size) < 0.3) if len(everything) else []
+        near: Iterable[int] = np.flatnonzero(random.random(batch_size) < 0.3) if len(everything) else ()
         for position in near:
             flips = random.choice(64, random.integers(0, 5), replace=False)
             mask = np.bitwise_or.reduce(np.uint64(1) << flips.astype(np.uint64), initial=np.uint64(0))

@@ -86,7 +86,12 @@ def theirs(shared: Path, name: str, roots: Roots, path: Path) -> dict[str, float
     path.write_text(
         "".join(json.dumps({"id": article, "root": root}) + "\n" for article, root in roots.items())
     )
-    script = [sys.executable, shared / "eval/score.py", shared / f"data/{name}.labels.tsv", path]
+    script: list[str | Path] = [
+        sys.executable,
+        shared / "eval/score.py",
+        shared / f"data/{name}.labels.tsv",
+        path,
+    ]
     answer = subprocess.run(script, check=True, capture_output=True)
     found: dict[str, float] = json.loads(answer.stdout)
     return found

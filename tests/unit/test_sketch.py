@@ -20,7 +20,8 @@ def sketched(*texts: list[int], numbers: set[int] = frozenset(), weight: int = 5
 
 
 def hashes(count: int, seed: int) -> list[int]:
-    return np.random.default_rng(seed).integers(0, 2**64, count, np.uint64).tolist()
+    found: list[int] = np.random.default_rng(seed).integers(0, 2**64, count, np.uint64).tolist()
+    return found
 
 
 def test_the_estimate_is_near_the_truth() -> None:

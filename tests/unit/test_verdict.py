@@ -15,8 +15,8 @@ FROM_ROOT = ToRoot(root="aa", article=None, nearest_bits=0, wholes=None, may_joi
 
 
 def standing(name: str, **known: Any) -> Standing:
-    nothing = dict.fromkeys(Standing.model_fields)
-    usual = {
+    nothing: dict[str, Any] = dict.fromkeys(Standing.model_fields)
+    usual: dict[str, Any] = {
         "id": name,
         "index": "news",
         "also_in": [],

@@ -8,11 +8,10 @@ import numpy.typing as npt
 from esdedup.errors import SettingError
 from esdedup.forest.laws import LeafCounts
 from esdedup.forest.model import NO_TIME, Aging, Arrivals, Neighbours, Nodes, Plan, State
+from esdedup.neighbours.columns import grow
 from esdedup.neighbours.relation import Relation
 
 _NONE = np.uint32(0xFFFF_FFFF)
-# Arrays grow by this part of their size.
-_GROWTH = 32
 _NODE = np.dtype(
     [
         # The row of its root.
@@ -118,7 +117,9 @@ class MemoryStore:
         rows[plan.made_rows] = made
         roots = rows[plan.nodes.roots]
         seen = self._seen_steps(plan.nodes.seen_ms, plan.state.origin_ms)
-        self._grow(len(made))
+        self._count += len(made)
+        for column in self._columns.values():
+            grow(column, self._count)
         self._columns["root"][made] = roots[plan.made_rows]
         self._columns["seen"][made] = seen[plan.made_rows]
         self._columns["seen"][rows[plan.refreshed]] = seen[plan.refreshed]
@@ -169,11 +170,3 @@ class MemoryStore:
                 "make it coarser"
             )
         return steps
-
-    def _grow(self, count: int) -> None:
-        self._count += count
-        size = len(self._columns["root"])
-        if self._count > size:
-            for column in self._columns.values():
-                # In place: where the memory can be extended, nothing is copied.
-                column.resize(max(self._count, size + size // _GROWTH), refcheck=False)

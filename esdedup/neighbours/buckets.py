@@ -9,6 +9,8 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
+from esdedup.neighbours.columns import grow
+
 Ints = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.uint32]
 Tags = npt.NDArray[np.uint32]
@@ -26,15 +28,6 @@ _SPILLED = np.uint8(SLOTS + 1)
 _EMPTY = np.uint32(0xFFFF_FFFF)
 # So many slots compared at once keep what is looked at in the cache.
 _SLOTS_AT_ONCE = 1 << 16
-# Arrays grow by this part of their size: large steps would show as pauses, and as memory.
-_GROWTH = 32
-
-
-def grow(array: npt.NDArray[np.generic], count: int) -> None:
-    """Make room for `count` items at least, zeros. In place: where memory can be extended, nothing moves."""
-    before = len(array)
-    if count > before:
-        array.resize((max(count, before + before // _GROWTH), *array.shape[1:]), refcheck=False)
 
 
 class _Slots:

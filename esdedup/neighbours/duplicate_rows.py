@@ -1,43 +1,48 @@
-"""Rows with the fingerprint of an earlier row."""
+"""Rows whose fingerprint equals that of an earlier row."""
 
 import numpy as np
-import numpy.typing as npt
 
-from esdedup.neighbours.buckets import Rows
-
-_ROW_BITS = np.uint64(32)
-_ROW = np.uint64(0xFFFF_FFFF)
-
-Pairs = npt.NDArray[np.uint64]
+from esdedup.neighbours.buckets import Ints, Rows
+from esdedup.neighbours.pairs import Pairs, firsts_of, pack, seconds_of
 
 
 class DuplicateRows:
-    """Which rows are copies of which: no table has to hold a fingerprint twice."""
+    """Which rows duplicate which earlier row, so that tables need to hold each fingerprint only once."""
 
     def __init__(self) -> None:
-        # The earlier row, then the copy, 32 bits each; sorted.
-        self._pairs = np.zeros(0, np.uint64)
+        # uint32 (duplicates,) each, sorted by original; an original is never a duplicate itself.
+        self._originals: Rows = np.zeros(0, np.uint32)
+        self._duplicates: Rows = np.zeros(0, np.uint32)
 
     @property
     def size_bytes(self) -> int:
-        """The memory that the copies take."""
-        return self._pairs.nbytes
+        """The memory of both columns."""
+        return self._originals.nbytes + self._duplicates.nbytes
 
-    def add(self, originals: Rows, rows: Rows) -> None:
-        """Add rows that are copies of other rows, ``(n,)`` each."""
-        if len(rows):
-            pairs = np.sort(originals.astype(np.uint64) << _ROW_BITS | rows)
-            self._pairs = np.insert(self._pairs, np.searchsorted(self._pairs, pairs), pairs)
+    def add(self, originals: Rows, duplicates: Rows) -> None:
+        """Add rows and the earlier rows they duplicate, uint32 ``(n,)`` each."""
+        if not len(duplicates):
+            return
+        order = np.argsort(originals, kind="stable")
+        originals, duplicates = originals[order], duplicates[order]
+        places = self._originals.searchsorted(originals, side="right")
+        self._originals = np.insert(self._originals, places, originals)
+        self._duplicates = np.insert(self._duplicates, places, duplicates)
 
-    def with_copies(self, pairs: Pairs) -> Pairs:
-        """Add to pairs of a query's position and a row, 32 bits each, those with the row's copies."""
-        if not len(self._pairs):
+    def with_duplicates(self, pairs: Pairs) -> Pairs:
+        """Return pairs of a query's position and a row, ``(n,)``, then those with its duplicates."""
+        if not len(self._originals):
             return pairs
-        originals = pairs << _ROW_BITS
-        first = np.searchsorted(self._pairs, originals)
-        counts = np.searchsorted(self._pairs, originals | _ROW, side="right") - first
-        # Each range of `_pairs`, one after the other.
-        at = np.arange(counts.sum()) + np.repeat(first - np.cumsum(counts) + counts, counts)
-        more = np.repeat(pairs & ~_ROW, counts)
-        more |= self._pairs[at] & _ROW
-        return np.concatenate((pairs, more))
+        # In the dtype of the column, which would otherwise be converted as a whole.
+        rows = seconds_of(pairs).astype(np.uint32)
+        starts = self._originals.searchsorted(rows)
+        counts = self._originals.searchsorted(rows, side="right") - starts
+        added = pack(firsts_of(pairs).repeat(counts), self._duplicates[_ranges(starts, counts)])
+        return np.concatenate((pairs, added))
+
+
+def _ranges(starts: Ints, counts: Ints) -> Ints:
+    """Return the numbers of ranges, one range after the other; each has `counts` numbers from `starts` on."""
+    numbers = np.arange(counts.sum())
+    numbers += np.repeat(starts - counts.cumsum() + counts, counts)
+    return numbers

@@ -19,12 +19,12 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup.neighbours.buckets import Buckets, Ints, Rows
+from esdedup.neighbours.pairs import Pairs, pack
 
 Fingerprints = npt.NDArray[np.uint64]
 
 _FINGERPRINT_BITS = 64
 _TAG_BITS = 32
-_ROW_BITS = np.uint64(32)
 # Slots taken of a bucket's eight, on average over all buckets.
 _MEAN_LOAD = 5
 _FIRST_LEVEL_BITS = 4
@@ -43,8 +43,8 @@ class Queries:
 
     # uint64 (n,); where a hot half one bit away is searched, with that half.
     fingerprints: Fingerprints
-    # Whose query it is, uint64 (n,).
-    positions: npt.NDArray[np.uint64]
+    # Whose query it is, int64 (n,).
+    positions: npt.NDArray[np.int64]
     # How many bits have to differ yet, and how many may, inclusive, int8 (n,).
     least_bits: npt.NDArray[np.int8]
     most_bits: npt.NDArray[np.int8]
@@ -102,7 +102,7 @@ class HalfKeyTables:
         """Tell of each fingerprint whether a half of it is hot, bool ``(n,)``."""
         return np.logical_or(*(table.are_hot(fingerprints) for table in self._tables))
 
-    def search(self, queries: Queries, *, max_distance_bits: int) -> Iterator[Fingerprints]:
+    def search(self, queries: Queries, *, max_distance_bits: int) -> Iterator[Pairs]:
         """Find all pairs within the distance; none of the queries' distances may be more.
 
         Yields:
@@ -177,7 +177,7 @@ class _Table:
         )
         return found
 
-    def search(self, queries: Queries, *, max_distance_bits: int) -> Iterator[Fingerprints]:
+    def search(self, queries: Queries, *, max_distance_bits: int) -> Iterator[Pairs]:
         """Find the pairs whose own halves differ in one bit at most.
 
         The second table leaves out what the first finds.
@@ -200,7 +200,7 @@ class _Table:
                 near &= np.bitwise_count(differences & self._other) > 1
             # The last bit of an address leads back where the bucket has not been split yet.
             near &= (probes % len(flips) == 0) | (buckets.reshape(-1)[probes] != buckets[numbers, 0])
-            yield queries.positions[numbers[near]] << _ROW_BITS | rows[near]
+            yield pack(queries.positions[numbers[near]], rows[near])
         if self._hot_halves is not None:
             yield from self._hot_halves.search(
                 self._among_hot(queries, max_distance_bits), max_distance_bits=max_distance_bits

@@ -6,15 +6,14 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup.errors import SettingError
-from esdedup.neighbours.buckets import grow
+from esdedup.neighbours.columns import grow
 from esdedup.neighbours.duplicate_rows import DuplicateRows
 from esdedup.neighbours.half_key_tables import HalfKeyTables, Queries
+from esdedup.neighbours.pairs import firsts_of, seconds_of
 
 MAX_DISTANCE_BITS = 3
 """What two halves can promise: 3 bits in two halves leave one with 1 at most."""
 
-_ROW_BITS = np.uint64(32)
-_ROW = np.uint64(0xFFFF_FFFF)
 # Tables are repaired after so many: what one addition can do to a bucket is bounded by it.
 _ADDED_AT_ONCE = 8_192
 
@@ -50,7 +49,7 @@ class HammingIndex:
         self._held = np.zeros(0, np.uint64)
         self._count = 0
         self._halves = HalfKeyTables(self._held)
-        self._copies = DuplicateRows()
+        self._duplicates = DuplicateRows()
 
     def __len__(self) -> int:
         return self._count
@@ -58,7 +57,7 @@ class HammingIndex:
     @property
     def size_bytes(self) -> int:
         """The memory that the index takes."""
-        return self._held.nbytes + self._halves.size_bytes + self._copies.size_bytes
+        return self._held.nbytes + self._halves.size_bytes + self._duplicates.size_bytes
 
     def add(self, fingerprints: npt.NDArray[np.uint64]) -> None:
         """Add uint64 ``(n,)``; they get the next rows, in their order."""
@@ -76,12 +75,9 @@ class HammingIndex:
         """
         queries = _queries(fingerprints, self._max_distance_bits)
         found = self._halves.search(queries, max_distance_bits=self._max_distance_bits)
-        pairs = np.concatenate([np.zeros(0, np.uint64), *map(self._copies.with_copies, found)])
+        pairs = np.concatenate([np.zeros(0, np.uint64), *map(self._duplicates.with_duplicates, found)])
         pairs.sort()
-        positions = (pairs >> _ROW_BITS).view(np.int64)
-        # In place: there may be very many.
-        pairs &= _ROW
-        return positions, pairs.view(np.int64)
+        return firsts_of(pairs), seconds_of(pairs)
 
     def search(self, signatures: npt.NDArray[np.uint64]) -> Matches:
         """Find all pairs within the distance. Nobody carries anything: equal texts are one node."""
@@ -99,7 +95,7 @@ class HammingIndex:
         originals = self._originals(fingerprints, rows)
         new = originals == rows
         if not new.all():
-            self._copies.add(originals[~new], rows[~new])
+            self._duplicates.add(originals[~new], rows[~new])
             fingerprints, rows = fingerprints[new], rows[new]
         self._halves.add(fingerprints, rows)
 
@@ -112,12 +108,12 @@ class HammingIndex:
         if (ordered[1:] == ordered[:-1]).any():
             _, first, numbers = np.unique(fingerprints, return_index=True, return_inverse=True)
             originals = rows[first[numbers]]
-        # DuplicateRows of what is not hot are few: they may stand in the tables.
+        # Duplicates of a fingerprint that is not hot are few, and may stand in the tables.
         hot = np.flatnonzero(self._halves.are_hot(fingerprints))
         if len(hot):
             queries = _queries(fingerprints[hot], 0)
             for pairs in self._halves.search(queries, max_distance_bits=0):
-                originals[hot[(pairs >> _ROW_BITS).astype(np.int64)]] = (pairs & _ROW).astype(np.uint32)
+                originals[hot[firsts_of(pairs)]] = seconds_of(pairs)
         return originals
 
 
@@ -125,7 +121,7 @@ def _queries(fingerprints: npt.NDArray[np.uint64], max_distance_bits: int) -> Qu
     count = len(fingerprints)
     return Queries(
         fingerprints,
-        np.arange(count, dtype=np.uint64),
+        np.arange(count),
         np.zeros(count, np.int8),
         np.full(count, max_distance_bits, np.int8),
     )

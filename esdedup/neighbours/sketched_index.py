@@ -5,13 +5,12 @@ import numpy.typing as npt
 
 from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.signature import SIGNATURE, Signatures, are_first, are_indexed
-from esdedup.neighbours.buckets import grow
+from esdedup.neighbours.columns import grow
 from esdedup.neighbours.hamming_index import HammingIndex, Matches
+from esdedup.neighbours.pairs import distinct, firsts_of, pack, seconds_of
 
 # Pairs compared at once: their sketches should stay in the processor's cache.
 _COMPARED_AT_ONCE = 8_192
-_ROW_BITS = 32
-_ROW = 0xFFFF_FFFF
 
 
 class SketchedIndex:
@@ -57,11 +56,8 @@ class SketchedIndex:
         simhashes = signatures["representatives"][own, places].astype(np.uint64, copy=False)
         queries, found = self._representatives.find_pairs(simhashes)
         rows_found = self._first[: self._count].searchsorted(found.astype(np.uint32), side="right") - 1
-        pairs = own[queries] << _ROW_BITS | rows_found
-        # np.unique would hash them, slowly, since they are alike.
-        pairs.sort()
-        pairs = pairs[np.diff(pairs, prepend=-1) != 0]
-        positions, rows = pairs >> _ROW_BITS, pairs & _ROW
+        pairs = distinct(pack(own[queries], rows_found))
+        positions, rows = firsts_of(pairs), seconds_of(pairs)
         agree = np.zeros(len(pairs), bool)
         for first in range(0, len(pairs), _COMPARED_AT_ONCE):
             some = slice(first, first + _COMPARED_AT_ONCE)

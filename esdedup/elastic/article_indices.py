@@ -38,7 +38,7 @@ class Articles:
         check_index_name(index)
         if shards is not None and not 1 <= shards <= MAX_SHARDS:
             raise SettingError(f"{shards} shards: an index may have 1 to {MAX_SHARDS:,}")
-        with translated(f"set up the index {index!r}"):
+        with translated(f"set up the index {index!r}", index=index):
             if not self._client.indices.exists(index=index):
                 self._client.indices.create(
                     index=index, **article_index(self._fields, shards=shards, route_by_root=route_by_root)
@@ -47,7 +47,8 @@ class Articles:
             if route_by_root and not all(map(is_routed_by_root, self._mappings(index).values())):
                 raise IndexNotReady(
                     f"the index {index!r} is there already, and its articles do not lie where their roots "
-                    "say: that is settled when an index is made. Make a new one, and index them anew."
+                    "say: that is settled when an index is made. Make a new one, and index them anew.",
+                    index=index,
                 )
             try:
                 self._client.indices.put_mapping(index=index, properties=dedup_properties(self._fields.dedup))
@@ -56,7 +57,9 @@ class Articles:
                     raise
                 raise IndexNotReady(
                     f"cannot add the field {self._fields.dedup!r} to the index {index!r}: {reason(error)}. "
-                    "If articles were indexed before the set-up, index them anew into a new index."
+                    "If articles were indexed before the set-up, index them anew into a new index.",
+                    index=index,
+                    status=400,
                 ) from error
         return False
 
@@ -74,19 +77,22 @@ class Articles:
             SettingError: No index can have that name.
         """
         check_index_name(index)
-        with translated(f"read the mapping of the index {index!r}"):
+        with translated(f"read the mapping of the index {index!r}", index=index):
             mappings = self._mappings(index)
             if not mappings:
                 template = self._client.indices.simulate_index_template(name=index).get("template")
                 if template is None:
-                    raise IndexNotReady(f"there is no index {index!r}: make it with `esdedup setup {index}`")
+                    raise IndexNotReady(
+                        f"there is no index {index!r}: set it up first", index=index, status=404
+                    )
                 mappings = {index: template["mappings"]}
             if len(mappings) > 1:
                 aliases = self._client.indices.get_alias(name=index)
                 if not any(each["aliases"][index].get("is_write_index") for each in aliases.values()):
                     raise IndexNotReady(
                         f"{index!r} is an alias of {', '.join(sorted(mappings))}, "
-                        "and none of them is the one to write to"
+                        "and none of them is the one to write to",
+                        index=index,
                     )
         check_mappings(mappings, self._fields)
         return any(map(is_routed_by_root, mappings.values()))

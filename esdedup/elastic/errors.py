@@ -15,11 +15,12 @@ _NOT_FOUND_STATUS = 404
 
 
 @contextlib.contextmanager
-def translated(task: str) -> Iterator[None]:
-    """Raise our errors for the client's.
+def translated(task: str, *, index: str | None = None) -> Iterator[None]:
+    """Raise our errors in place of the client's.
 
     Args:
         task: What is being done, to follow "cannot".
+        index: The index, alias or pattern that is asked for, if there is one.
 
     Raises:
         ServerUnavailable: Nothing answers, or no Elasticsearch.
@@ -29,54 +30,59 @@ def translated(task: str) -> Iterator[None]:
     try:
         yield
     except UnsupportedProductError as error:
-        raise ServerUnavailable(f"cannot {task}: the server that answers is not Elasticsearch") from error
+        raise ServerUnavailable(
+            f"cannot {task}: the server that answers is not Elasticsearch", index=index
+        ) from error
     except ApiError as error:
-        raise _refused(task, reason(error), error.meta.status) from error
+        raise _refused(task, reason(error), error.meta.status, index) from error
     except elastic_transport.TlsError as error:
         raise ServerUnavailable(
             f"cannot {task}: no secure connection ({_first_line(error.message)}); "
-            "check the address and the certificates"
+            "check the address and the certificates",
+            index=index,
         ) from error
     except elastic_transport.ConnectionTimeout as error:
-        raise ServerUnavailable(f"cannot {task}: the server did not answer in time") from error
+        raise ServerUnavailable(f"cannot {task}: the server did not answer in time", index=index) from error
     except elastic_transport.ConnectionError as error:
         raise ServerUnavailable(
-            f"cannot {task}: no server answers there ({_first_line(error.message)})"
+            f"cannot {task}: no server answers there ({_first_line(error.message)})", index=index
         ) from error
     except elastic_transport.SerializationError as error:
         raise ServerUnavailable(
-            f"cannot {task}: the server's answer is no JSON, so it is not Elasticsearch"
+            f"cannot {task}: the server's answer is not JSON, so it is not Elasticsearch", index=index
         ) from error
     except elastic_transport.TransportError as error:
-        raise ServerUnavailable(f"cannot {task}: {_first_line(error.message)}") from error
+        raise ServerUnavailable(f"cannot {task}: {_first_line(error.message)}", index=index) from error
 
 
-def refused(task: str, body: dict[str, Any], *, status: int) -> ServerError:
-    """Return our error for one of several answers that came in one.
+def refused(task: str, body: dict[str, Any], *, status: int, index: str | None = None) -> ServerError:
+    """Return our error for one item of an answer to several requests.
 
     Args:
         task: What was being done, to follow "cannot".
-        body: The answer.
+        body: The item.
         status: Its status.
+        index: The index, alias or pattern that was asked for, if there is one.
     """
-    return _refused(task, _reason(body) or "the server gives no reason", status)
+    return _refused(task, _reason(body) or "the server gives no reason", status, index)
 
 
 def reason(error: ApiError) -> str:
     """Return why Elasticsearch refused, in its own words, in one line."""
-    # A HEAD request is refused without a word.
+    # The answer to a HEAD request has no body.
     said = _first_line(error.message) if error.message not in {"", "None"} else "the server gives no reason"
     return _reason(error.body) or said
 
 
-def _refused(task: str, why: str, status: int) -> ServerError:
+def _refused(task: str, why: str, status: int, index: str | None) -> ServerError:
+    message = f"cannot {task}: {why}"
     if status in _NOT_ALLOWED_STATUS:
-        return ServerError(f"cannot {task}: {why}; check the API key and what it may do")
+        return ServerError(f"{message}; check the API key and what it may do", status=status, index=index)
     if status == _NOT_FOUND_STATUS:
-        return IndexNotReady(f"cannot {task}: {why}")
+        return IndexNotReady(message, status=status, index=index)
     if status in BUSY_STATUSES:
-        return ServerUnavailable(f"cannot {task}: {why}")
-    return ServerError(f"cannot {task}: {why} (status {status})")
+        return ServerUnavailable(message, status=status, index=index)
+    return ServerError(f"{message} (status {status})", status=status, index=index)
 
 
 def _reason(body: object) -> str | None:

@@ -59,7 +59,7 @@ def execute(client: Elasticsearch, steps: Requests[_Result], *, known: Mappings 
         except StopIteration as end:
             result: _Result = end.value
             return result
-        with translated(_task(step)):
+        with translated(_task(step), index=step.index):
             answer = _call(client, step)
 
 
@@ -80,7 +80,7 @@ async def execute_async(
         except StopIteration as end:
             result: _Result = end.value
             return result
-        with translated(_task(step)):
+        with translated(_task(step), index=step.index):
             answer = await _call(client, step)
 
 
@@ -134,7 +134,7 @@ def _checked(step: _Request, answer: Any, known: Mappings | None) -> Any:
         return [answer]
     for each in answer["responses"]:
         if "error" in each:
-            raise refused(_task(step), each, status=each["status"])
+            raise refused(_task(step), each, status=each["status"], index=step.index)
     return answer["responses"]
 
 

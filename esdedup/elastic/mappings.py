@@ -79,5 +79,7 @@ def check_mappings(mappings: dict[str, dict[str, Any]], fields: Fields) -> None:
         if wrong:
             raise IndexNotReady(
                 f"the index {index!r} lacks fields of esdedup, or has them with another mapping: "
-                f"{', '.join(wrong)}. Run `esdedup setup {index}` before anything is indexed."
+                f"{', '.join(wrong)}. Set the index up before anything is indexed into it.",
+                index=index,
+                missing_fields=wrong,
             )

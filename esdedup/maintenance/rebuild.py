@@ -7,7 +7,7 @@ from elasticsearch import Elasticsearch
 from esdedup.elastic.forest.index import DEFAULT_AGING, ForestIndex
 from esdedup.elastic.forest.meta import Meta
 from esdedup.elastic.forest.writer import ForestWriter
-from esdedup.errors import ForestError, ForestMismatch, SettingError
+from esdedup.errors import ForestExists, ForestMismatch, SettingError
 from esdedup.fingerprint.profile import get_profile
 from esdedup.forest.model import NO_TIME, Aging, State
 from esdedup.maintenance.article_audit import ArticleAudit
@@ -21,16 +21,17 @@ def begin(
     """Make an empty forest that nobody else can use, or find the one that was begun before.
 
     Raises:
-        ForestError: There is a complete one, and it is not to be replaced; or it is in use.
+        ForestExists: There is a complete one, and it is not to be replaced.
+        ForestBusy: Another process owns it.
         ForestMismatch: The articles are of several profiles, or of an unknown one.
     """
-    meta = _meta(labels)
+    meta = _meta(name, labels)
     index = ForestIndex.make(client, name, meta=meta)
     state, dead_before_ms = State(), NO_TIME
     if index.meta != meta:
         if not replace:
-            raise ForestError(
-                f"there is a forest {name!r} already; replace it (--replace), or name another one"
+            raise ForestExists(
+                f"there is a forest {name!r} already: replace it, or name another one", forest=name
             )
         # Whoever owns it must not write into the new one with an alias of the old.
         before = ForestWriter(index, wait_s=wait_s)
@@ -61,17 +62,20 @@ def rebuild(owned: ForestWriter, articles: ArticleAudit) -> int:
     return owned.index.search.count_nodes()
 
 
-def _meta(labels: Records) -> Meta:
+def _meta(name: str, labels: Records) -> Meta:
     found = labels.profiles()
     if len(found) != 1:
         raise ForestMismatch(
             f"the articles were fingerprinted with {' and '.join(found)}: name indices of one profile"
             if found
-            else "none of the articles was fingerprinted by esdedup"
+            else "none of the articles was fingerprinted by esdedup",
+            forest=name,
         )
     (label,) = found
     try:
         profile = get_profile(label.split("-")[0])
     except SettingError as error:
-        raise ForestMismatch(f"the articles were fingerprinted with {label!r}: {error}") from error
+        raise ForestMismatch(
+            f"the articles were fingerprinted with {label!r}: {error}", forest=name, found=label
+        ) from error
     return dataclasses.replace(Meta.of(profile), profile=label, rebuilding=True)

@@ -185,7 +185,9 @@ class Records:
         if refused:
             raise ServerError(
                 f"cannot relabel the article {refused[0]['_id']} in {refused[0]['_index']!r}: "
-                f"{refused[0]['error'].get('reason', refused[0]['error'])}"
+                f"{refused[0]['error'].get('reason', refused[0]['error'])}",
+                status=refused[0]["status"],
+                index=refused[0]["_index"],
             )
         return sum(each["status"] in {200, 201} for each in results)
 
@@ -243,7 +245,11 @@ class Records:
             for name in ("root", "fingerprint", "signature", "profile", "seq", "seen")
         }
         if values["root"] is None:
-            raise IndexNotReady(f"the field {self._fields.root!r} of {hit['_index']!r} has no doc values")
+            raise IndexNotReady(
+                f"the field {self._fields.root!r} of {hit['_index']!r} has no doc values",
+                index=hit["_index"],
+                missing_fields=[self._fields.root],
+            )
         return Record(
             id=hit["_id"],
             index=hit["_index"],

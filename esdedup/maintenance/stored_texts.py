@@ -67,7 +67,10 @@ class StoredTexts:
         refuse_surrogates(article_id, name=article_id)
         hits = self._search(queries.texts_by_id(article_id, fields=self._fields))
         if not hits:
-            raise ArticleNotFound(f"there is no article {article_id!r} in {', '.join(self._indices)!r}")
+            names = ",".join(self._indices)
+            raise ArticleNotFound(
+                f"there is no article {article_id!r} in {names!r}", article=article_id, index=names
+            )
         found = self._labelled(hits[0])
         return dataclasses.replace(found, also_in=tuple(hit["_index"] for hit in hits[1:]))
 

@@ -129,11 +129,15 @@ def find_article(scope: Scope, index: str, article_id: str, *, in_index: str | N
     )
     hits = answer["hits"]["hits"]
     if not hits:
-        raise ArticleNotFound(f"there is no article {article_id!r} in {index!r}")
+        raise ArticleNotFound(
+            f"there is no article {article_id!r} in {index!r}", article=article_id, index=index
+        )
     if value_of(hits[0]["_source"], scope.fields.root) is None:
         raise ArticleNotFound(
             f"the article {article_id!r} in {index!r} has no root: it was indexed without esdedup; "
-            "index it anew"
+            "index it anew",
+            article=article_id,
+            index=index,
         )
     itself: Hit = hits[0]
     return itself

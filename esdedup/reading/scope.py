@@ -48,7 +48,7 @@ class Scope:
             raise SettingError("the name of the index is empty")
         mappings: dict[str, dict[str, Any]] = yield ReadMappings(index=index, is_fresh=is_fresh)
         if not mappings:
-            raise IndexNotReady(f"there is no index {index!r}")
+            raise IndexNotReady(f"there is no index {index!r}", index=index, status=404)
         check_mappings(mappings, self.fields)
         self._check_times(mappings)
         return Ready(
@@ -62,7 +62,8 @@ class Scope:
         if len(kinds & {"date", "date_nanos"}) > 1:
             raise IndexNotReady(
                 f"the field {self.fields.time!r} is a date in some of {', '.join(sorted(mappings))}, and "
-                "date_nanos in others: their articles cannot be sorted together; read them one by one"
+                "date_nanos in others: their articles cannot be sorted together; read them one by one",
+                index=",".join(sorted(mappings)),
             )
 
 

@@ -10,7 +10,7 @@ from tests.support.forests import TEXT, Names
 def test_an_index_that_is_not_ready(es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("plain"), index_name("forest")
     dedup = Dedup(es, forest=forest)
-    with pytest.raises(IndexNotReady, match="setup"):
+    with pytest.raises(IndexNotReady, match="set it up"):
         list(dedup.enrich([{"_index": index, "_id": "1", "text": TEXT}]))
     es.indices.create(index=index)
     with pytest.raises(IndexNotReady, match="lacks fields"):

@@ -45,7 +45,7 @@ def test_a_repair_killed_while_trees_are_joined_goes_on(
             nonlocal left
             left -= len(written)
             if left < 0:
-                raise ForestError("killed on purpose")
+                raise ForestError("killed on purpose", forest=forest)
             whole(self, written, **how)
 
         with monkeypatch.context() as patch:

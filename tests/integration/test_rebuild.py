@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch
 
-from esdedup import CLASSIC, VERIFIED, Dedup, ForestError, ForestMismatch, Maintenance, Profile, sample
+from esdedup import CLASSIC, VERIFIED, Dedup, ForestError, ForestIncomplete, Maintenance, Profile, sample
 from esdedup.elastic.forest.documents import StoredNode
 from esdedup.elastic.forest.writer import ForestWriter
 from tests.support import stream
@@ -70,7 +70,7 @@ def test_a_rebuild_that_was_interrupted(
     def fail(self: ForestWriter, found: list[StoredNode], **how: Any) -> None:
         if found:
             write_whole(self, found[: len(found) // 2])
-            raise ForestError("interrupted on purpose")
+            raise ForestError("interrupted on purpose", forest=forest)
         write_whole(self, found, **how)
 
     write_whole = ForestWriter.write
@@ -79,9 +79,9 @@ def test_a_rebuild_that_was_interrupted(
         with pytest.raises(ForestError, match="interrupted on purpose"):
             Maintenance(es, forest=forest).rebuild([index], replace=True)
     assert 0 < es.count(index=forest, query={"exists": {"field": "root"}})["count"] < len(before)
-    with Dedup(es, forest=forest) as dedup, pytest.raises(ForestMismatch, match="is being made anew"):
+    with Dedup(es, forest=forest) as dedup, pytest.raises(ForestIncomplete, match="is being rebuilt"):
         list(dedup.enrich([{"_index": index, **ARTICLES[0]}]))
-    with pytest.raises(ForestMismatch, match="is being made anew"):
+    with pytest.raises(ForestIncomplete, match="is being rebuilt"):
         list(Maintenance(es, forest=forest).verify([index]))
     Maintenance(es, forest=forest).rebuild([index])
     assert nodes(es, forest) == before

@@ -2,6 +2,9 @@
 
 import pickle
 import types
+from datetime import UTC, datetime
+
+import pytest
 
 import esdedup
 from esdedup import errors
@@ -27,9 +30,32 @@ def test_every_error_is_ours_and_says_what_it_is() -> None:
         assert name in (errors.__doc__ or "") or kind is errors.EsdedupError
 
 
-def test_a_rejection_survives_pickling() -> None:
-    error = pickle.loads(pickle.dumps(errors.ArticleRejected("id", "is bad")))
-    assert (str(error), error.article, error.reason) == ("id: is bad", "id", "is bad")
+OWNER = errors.ForestOwner(host="a", pid=7, since=datetime(2026, 1, 2, tzinfo=UTC), released=False)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        errors.SettingError("no"),
+        errors.ArticleRejected("id", "is bad"),
+        errors.ArticleNotFound("no", article="id", index="news"),
+        errors.ServerUnavailable("no", status=503, index="news"),
+        errors.IndexNotReady("no", index="news", missing_fields=["dedup.root"]),
+        errors.ForestMissing("no", forest="f"),
+        errors.ForestBusy("no", forest="f", owner=OWNER),
+        errors.ForestLost("no", forest="f"),
+        errors.ForestMismatch("no", forest="f", found=2, supported=3),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error_survives_pickling_with_its_facts(error: errors.EsdedupError) -> None:
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error)
+    assert (str(again), again.args, vars(again)) == (str(error), error.args, vars(error))
+
+
+def test_an_owner_is_described_in_a_line() -> None:
+    assert str(OWNER) == "process 7 on a owns it since 2026-01-02 00:00:00 UTC"
 
 
 def test_mappings() -> None:

@@ -14,7 +14,7 @@ from esdedup.elastic.forest.meta import Meta, read_meta, refuse_incomplete, refu
 from esdedup.elastic.forest.search import NodeSearch
 from esdedup.elastic.limits import BUSY_STATUSES
 from esdedup.elastic.mappings import forest_index
-from esdedup.errors import ForestError, ForestLost, ServerError
+from esdedup.errors import ForestLost, ForestMissing, ServerError
 from esdedup.fingerprint.bands import LAYOUTS, Layout
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest.model import NO_TIME, Aging, State
@@ -51,12 +51,15 @@ class ForestIndex:
 
         Raises:
             ForestMismatch: That index is no forest, or of an unknown format.
-            ForestError: There is none.
+            ForestMissing: There is none.
+            ForestIncomplete: A rebuild of it has not ended.
         """
         client = patient(client)
         found = read_meta(client, name)
         if found is None:
-            raise ForestError(f"there is no forest {name!r}; the first article that is indexed makes it")
+            raise ForestMissing(
+                f"there is no forest {name!r}; the first article that is indexed makes it", forest=name
+            )
         refuse_incomplete(name, found)
         return cls(client, name=name, meta=found)
 
@@ -209,7 +212,7 @@ class ForestIndex:
         for result in results:
             # A node that is gone has no error; one that was written since has, and so has a busy server.
             if result["status"] == 404 and "error" in result:
-                raise ForestLost(f"the forest {self.name!r} has another owner")
+                raise ForestLost(f"the forest {self.name!r} has another owner", forest=self.name)
             if result["status"] in BUSY_STATUSES:
                 raise PartlyRefused(f"cannot remove nodes of {self.name!r}: the server is too busy")
         return sum(result["status"] == 200 for result in results)
@@ -255,13 +258,15 @@ class ForestIndex:
         for item, document_id in zip(answer["items"], list(documents), strict=True):
             result = item["index"]
             if result["status"] == 404:
-                raise ForestLost(f"the forest {self.name!r} has another owner")
+                raise ForestLost(f"the forest {self.name!r} has another owner", forest=self.name)
             if result["status"] < 300:
                 del documents[document_id]
             elif result["status"] not in BUSY_STATUSES:
                 raise ServerError(
                     f"cannot write node {document_id} to the forest {self.name!r}: "
-                    f"{result['error'].get('reason', result['error'])}"
+                    f"{result['error'].get('reason', result['error'])}",
+                    status=result["status"],
+                    index=self.name,
                 )
         raise PartlyRefused(f"cannot write to the forest {self.name!r}: the server is too busy")
 

@@ -13,6 +13,7 @@ import socket
 import threading
 import time
 import weakref
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from elasticsearch import ApiError, ConflictError, Elasticsearch, NotFoundError
 
 from esdedup.elastic.errors import translated
 from esdedup.elastic.forest.fence import Fence
-from esdedup.errors import EsdedupError, ForestBusy, ForestLost, ServerUnavailable
+from esdedup.errors import EsdedupError, ForestBusy, ForestLost, ForestOwner, ServerUnavailable
 
 LEASE_ID = "~lease"
 _POLL_S = 0.5
@@ -32,8 +33,8 @@ _abandoned: set[str] = set()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Owner:
-    """Who holds a lease, as the lease document says."""
+class Claim:
+    """What the lease document says: which process took the forest, and until when its claim holds."""
 
     token: str
     host: str
@@ -44,23 +45,22 @@ class Owner:
     epoch: int
     released: bool
 
-    # Tells apart machines, and containers of one machine that share its name; empty if unknown.
+    # Distinguishes machines, and containers of one machine, that share a host name; empty if unknown.
     machine: str = ""
 
     @property
-    def is_gone(self) -> bool:
-        """Whether the owner gave it back, let it run out, or was a process of this machine that ended."""
+    def is_over(self) -> bool:
+        """Whether it was released or has run out, or its process was on this machine and has ended."""
         if self.released or self.token in _abandoned or time.time() > self.renewed_s + self.ttl_s:
             return True
         is_here = (self.host, self.machine) == (socket.gethostname(), _machine())
         return is_here and not _process_exists(self.pid)
 
-    def describe(self) -> str:
-        """Say who it is, and since when."""
-        since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(self.since_s))
-        if self.released:
-            return f"process {self.pid} on {self.host} took it at {since}, and has given it back"
-        return f"process {self.pid} on {self.host} owns it since {since}"
+    @property
+    def owner(self) -> ForestOwner:
+        """The process that made it."""
+        since = datetime.fromtimestamp(self.since_s, UTC)
+        return ForestOwner(host=self.host, pid=self.pid, since=since, released=self.released)
 
 
 class Lease:
@@ -122,13 +122,15 @@ class Lease:
                     watched, watched_since = version, time.monotonic()
                 # Its clock may be far ahead of ours; a lease that nobody renews is over all the same.
                 is_silent = before is not None and time.monotonic() > watched_since + before.ttl_s
-                if before is None or before.is_gone or is_silent:
+                if before is None or before.is_over or is_silent:
                     if (is_drained := self._take(before, version)) is not None:
                         return is_drained
                 elif time.monotonic() >= deadline:
                     raise ForestBusy(
-                        f"the forest {self._forest!r} is in use: {before.describe()}. "
-                        "Wait for it (--wait), or name another forest (--forest)."
+                        f"the forest {self._forest!r} is in use: {before.owner}. "
+                        "Wait until it is released, or name another forest.",
+                        forest=self._forest,
+                        owner=before.owner,
                     )
                 else:
                     time.sleep(min(_POLL_S, max(0.0, deadline - time.monotonic())))
@@ -158,11 +160,16 @@ class Lease:
     def lost(self) -> ForestLost:
         """Take note that the forest is another's; return the error that says whose."""
         self.is_lost = True
-        now = "who owns it now cannot be told"
+        owner: ForestOwner | None = None
         with contextlib.suppress(ApiError, elastic_transport.TransportError):
-            owner, _ = self._read()
-            now = owner.describe() if owner else "nobody owns it now"
-        return ForestLost(f"this process has lost the forest {self._forest!r} to another: {now}")
+            found, _ = self._read()
+            owner = None if found is None else found.owner
+        now = owner or "its present owner is not known"
+        return ForestLost(
+            f"this process has lost the forest {self._forest!r} to another: {now}",
+            forest=self._forest,
+            owner=owner,
+        )
 
     def _renew(self) -> bool:
         """Renew the lease if that is due; return whether it is still ours."""
@@ -187,7 +194,7 @@ class Lease:
     def _age_s(self) -> float:
         return time.monotonic() - self._renewed_at
 
-    def _take(self, before: Owner | None, version: dict[str, int]) -> bool | None:
+    def _take(self, before: Claim | None, version: dict[str, int]) -> bool | None:
         """Write the lease, and keep out whoever was the owner; None if somebody else was faster."""
         self._is_fenced = False
         self.epoch = 1 + max([before.epoch if before else 0, *self._fence.epochs()])
@@ -216,18 +223,18 @@ class Lease:
         arguments = (weakref.ref(self), self._stopped, self._ttl_s / 9)
         threading.Thread(target=_beat, args=arguments, name="esdedup-lease", daemon=True).start()
 
-    def _read(self) -> tuple[Owner | None, dict[str, int]]:
+    def _read(self) -> tuple[Claim | None, dict[str, int]]:
         try:
             answer = self._client.get(index=self._forest, id=LEASE_ID)
         except NotFoundError:
             return None, {}
         version = {"if_seq_no": answer["_seq_no"], "if_primary_term": answer["_primary_term"]}
-        return Owner(**answer["_source"]["lease"]), version
+        return Claim(**answer["_source"]["lease"]), version
 
     def _write(self, client: Elasticsearch, version: dict[str, int], *, released: bool) -> bool:
         """Write the lease if it still has that version; return whether it is ours now."""
         started_at = time.monotonic()
-        owner = Owner(
+        claim = Claim(
             token=self._token,
             host=socket.gethostname(),
             pid=os.getpid(),
@@ -238,7 +245,7 @@ class Lease:
             released=released,
             machine=_machine(),
         )
-        document = {"lease": dataclasses.asdict(owner)}
+        document = {"lease": dataclasses.asdict(claim)}
         condition: dict[str, Any] = dict(version) if version else {"op_type": "create"}
         # Through the alias as soon as there is one: an index that has been deleted must not come back so.
         where = {"index": self.alias, "require_alias": True} if self._is_fenced else {"index": self._forest}

@@ -11,7 +11,7 @@ from esdedup.elastic.forest.matching import MatchedNodes
 from esdedup.elastic.forest.meta import meta_of, refuse_others
 from esdedup.elastic.forest.node_cache import NodeCache
 from esdedup.elastic.requests import ReadClock, ReadMappings, Refresh, Requests, search
-from esdedup.errors import ForestError
+from esdedup.errors import ForestMissing
 from esdedup.fingerprint.bands import LAYOUTS
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
@@ -58,7 +58,9 @@ def look_up(text: str, *, forest: str, profile: Profile) -> Requests[Assignment]
     """Decide about a text as about an arrival, by what a forest holds."""
     mappings: dict[str, dict[str, Any]] = yield ReadMappings(index=forest)
     if not mappings:
-        raise ForestError(f"there is no forest {forest!r}; the first article that is indexed makes it")
+        raise ForestMissing(
+            f"there is no forest {forest!r}; the first article that is indexed makes it", forest=forest
+        )
     meta = meta_of(mappings, name=forest)
     refuse_others(forest, meta, profile)
     # Its owner lets others see what it writes when it needs to see it itself.

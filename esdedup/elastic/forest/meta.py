@@ -6,7 +6,7 @@ from typing import Any
 from elasticsearch import Elasticsearch, NotFoundError
 
 from esdedup.elastic.errors import translated
-from esdedup.errors import ForestMismatch
+from esdedup.errors import ForestIncomplete, ForestMismatch
 from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.profile import Profile
 
@@ -68,40 +68,51 @@ def meta_of(mappings: dict[str, dict[str, Any]], *, name: str) -> Meta:
         ForestMismatch: That index is no forest, or of an unknown format.
     """
     if name not in mappings:
-        raise ForestMismatch(f"{name!r} is an alias of {', '.join(mappings)}: name the index itself")
+        raise ForestMismatch(
+            f"{name!r} is an alias of {', '.join(mappings)}: name the index itself", forest=name
+        )
     found = mappings[name].get("_meta", {}).get("esdedup", {})
     if "format" not in found:
-        raise ForestMismatch(f"the index {name!r} is no forest of esdedup; name another one")
+        raise ForestMismatch(
+            f"the index {name!r} is no forest of esdedup; name another one", forest=name, supported=FORMAT
+        )
     if found["format"] != FORMAT:
         raise ForestMismatch(
             f"the forest {name!r} has format {found['format']}; this version of esdedup reads "
-            f"format {FORMAT}: use the version that made it, or name another forest"
+            f"format {FORMAT}: use the version that made it, or name another forest",
+            forest=name,
+            found=found["format"],
+            supported=FORMAT,
         )
     return Meta.read(found)
 
 
 def refuse_incomplete(name: str, meta: Meta) -> None:
-    """Make sure that the forest of that name is whole.
+    """Make sure that no rebuild of the forest has begun and not ended.
 
     Raises:
-        ForestMismatch: It is being rebuilt.
+        ForestIncomplete: One has.
     """
     if meta.rebuilding:
-        raise ForestMismatch(
-            f"the forest {name!r} is being made anew from articles, and is not complete; if nobody is at "
-            "it any more, run `esdedup rebuild` again"
+        raise ForestIncomplete(
+            f"the forest {name!r} is being rebuilt from articles; if that was interrupted, run it again",
+            forest=name,
         )
 
 
 def refuse_others(name: str, meta: Meta, profile: Profile) -> None:
-    """Make sure that the forest of that name is whole, and of that profile.
+    """Make sure that the forest is complete, and was made with that profile.
 
     Raises:
-        ForestMismatch: It is not.
+        ForestIncomplete: A rebuild has not ended.
+        ForestMismatch: It was made with another profile.
     """
     refuse_incomplete(name, meta)
     if meta != Meta.of(profile):
         raise ForestMismatch(
             f"the forest {name!r} was made with profile {meta.profile!r}, and this is "
-            f"{profile.label!r}: fingerprints of two profiles do not compare; name another forest"
+            f"{profile.label!r}: fingerprints of two profiles do not compare; name another forest",
+            forest=name,
+            found=meta.profile,
+            supported=profile.label,
         )

@@ -138,7 +138,8 @@ class NodeSearch:
                 if bucket["expiring"]["seen"]["sum_other_doc_count"]:
                     raise ForestError(
                         f"cannot count the leaves of {bucket['key']}: they expire at more than {steps:,} "
-                        "different times within one batch; use smaller batches"
+                        "different times within one batch; use smaller batches",
+                        forest=self._forest,
                     )
                 counted[NO_TIME] = bucket["timeless"]["doc_count"]
                 counted[_SHARED_SEEN] = bucket["doc_count"] - sum(counted.values())

@@ -32,7 +32,8 @@ from esdedup.fields import Fields
 from esdedup.fingerprint.profile import CLASSIC, KEYWORDS, PROFILES, VERIFIED, Profile, get_profile
 from esdedup.ingest.dedup import Dedup
 from esdedup.maintenance import Expired, IndexedExplanation, Maintenance, Stats, Violation, ViolationKind
-from esdedup.neighbours.explanation import Explanation, explain
+from esdedup.neighbours.explainer import explain
+from esdedup.neighbours.explanation import Explanation
 from esdedup.reading.reader import AsyncReader, Reader
 from esdedup.reading.results import Article, Page, Row, SimilarArticle, SimilarPage, Source, SourcesPage
 from esdedup.text.words import Tf, TfIdf, WordTable

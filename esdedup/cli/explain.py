@@ -14,7 +14,7 @@ from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.ingest.files import check_readable
 from esdedup.maintenance import Maintenance
-from esdedup.neighbours.explanation import explain as explain_texts
+from esdedup.neighbours.explainer import explain as explain_texts
 
 
 def explain(

@@ -3,7 +3,7 @@
 from rich.console import Console
 
 from esdedup.cli.output import passage, print_stage
-from esdedup.neighbours.explanation import Explanation, Pair, Representative, Rule, Text, Wholes
+from esdedup.neighbours.explanation import Explanation, Pair, Representative, Rule, Text, WholeTextComparison
 
 _MOST_PAIRS = 6
 
@@ -61,14 +61,15 @@ def print_explanation(screen: Console, found: Explanation) -> None:
         f"3 Pairs of those that differ in {found.max_distance_bits} bits at most, of 64",
         _pairs(found),
     )
-    print_stage(screen, "4 The wholes", _wholes(found))
+    print_stage(screen, "4 The whole texts", _whole_texts(found))
     print_stage(screen, "5 What decides", [("", RULES[found.rule])])
 
 
-def measured(wholes: Wholes) -> str:
+def measured(whole_texts: WholeTextComparison) -> str:
     """Say how much two texts resemble each other."""
-    counted = "" if wholes.exact_resemblance is None else f", {wholes.exact_resemblance:.2f} when counted"
-    return f"{wholes.resemblance:.2f} as estimated{counted}"
+    exact = whole_texts.exact_resemblance
+    counted = "" if exact is None else f", {exact:.2f} when counted"
+    return f"{whole_texts.resemblance:.2f} as estimated{counted}"
 
 
 def _length(text: Text, min_letters: int) -> str:
@@ -101,26 +102,26 @@ def _name(pair: Pair) -> str:
     return f"A{pair.one + 1} and B{pair.other + 1}"
 
 
-def _wholes(found: Explanation) -> list[tuple[str, str]]:
-    wholes = found.wholes
-    if wholes is None:
+def _whole_texts(found: Explanation) -> list[tuple[str, str]]:
+    whole_texts = found.whole_texts
+    if whole_texts is None:
         asked = "not compared" if found.nearest is None else "this profile does not look at them"
         return [("", asked)]
-    if wholes.contained_counts:
+    if whole_texts.contained_counts:
         contained = (
-            f"{wholes.contained:.2f} of the smaller one is in the other as estimated "
-            f"({_share(wholes.exact_contained)} when counted); "
-            f"{wholes.contained_needed:.2f} counts as contained"
+            f"{whole_texts.contained:.2f} of the smaller one is in the other as estimated "
+            f"({_share(whole_texts.exact_contained)} when counted); "
+            f"{whole_texts.contained_needed:.2f} counts as contained"
         )
     else:
         contained = "not considered: one of them is too long for that"
     lines = [
-        ("resemblance", measured(wholes)),
-        ("needed", f"{wholes.needed:.2f} at this length"),
+        ("resemblance", measured(whole_texts)),
+        ("needed", f"{whole_texts.needed:.2f} at this length"),
         (
             "numbers",
             f"{_share(found.one.number_share)} of A and {_share(found.other.number_share)} of B; without "
-            f"them the resemblance is {_share(wholes.exact_resemblance_of_words)}",
+            f"them the resemblance is {_share(whole_texts.exact_resemblance_of_words)}",
         ),
         ("contained", contained),
     ]

@@ -22,7 +22,7 @@ from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.simhash import from_hex
 from esdedup.ingest.cluster import cluster as cluster_lines
 from esdedup.ingest.files import check_readable, read_lines, total_bytes
-from esdedup.neighbours.explanation import Explainer
+from esdedup.neighbours.explainer import Explainer
 
 
 def cluster(

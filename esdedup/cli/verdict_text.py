@@ -149,8 +149,8 @@ def _node_root(article: Standing) -> str:
 def _to_root(compared: ToRoot) -> str:
     by = "the root's signature; its text is gone" if compared.article is None else printable(compared.article)
     line = f"nearest representatives {compared.nearest_bits} bits apart"
-    if compared.wholes is not None:
-        line += f"; resemblance {measured(compared.wholes)}, "
-        line += f"{compared.wholes.needed_for_root:.2f} is needed towards a root: "
+    if compared.whole_texts is not None:
+        line += f"; resemblance {measured(compared.whole_texts)}, "
+        line += f"{compared.whole_texts.needed_for_root:.2f} is needed towards a root: "
         line += "it may join" if compared.may_join else "it may not join"
     return f"{line} (by {by})"

@@ -12,7 +12,8 @@ from esdedup.fingerprint.simhash import distance_bits, to_hex
 from esdedup.forest.model import NO_TIME
 from esdedup.maintenance.stored_texts import StoredText, StoredTexts
 from esdedup.maintenance.verdict import IndexedExplanation, Life, Neighbour, Standing, ToRoot, outcome
-from esdedup.neighbours.explanation import Explainer, Wholes
+from esdedup.neighbours.explainer import Explainer
+from esdedup.neighbours.explanation import WholeTextComparison
 from esdedup.neighbours.relation import relation_of
 from esdedup.times import DAY_MS, iso
 
@@ -147,7 +148,7 @@ class IndexExplainer:
                     root=root,
                     article=holder.id,
                     nearest_bits=found.nearest.distance_bits,
-                    wholes=found.wholes,
+                    whole_texts=found.whole_texts,
                     may_join=found.may_join,
                 )
         node = next(iter(self._forest.search.by_id([root])), None) if self._forest else None
@@ -164,7 +165,7 @@ class IndexExplainer:
             root=root.id,
             article=None,
             nearest_bits=int(distance_bits(mine[:, None], theirs[None, :]).min()),
-            wholes=None if rules is None else Wholes.of(other, one, rules),
+            whole_texts=None if rules is None else WholeTextComparison.of(other, one, rules),
             may_join=bool(self._relation.may_join(one, other)[0]),
         )
 

@@ -25,7 +25,7 @@ from esdedup.maintenance.stats import Stats, stats
 from esdedup.maintenance.stored_texts import StoredTexts
 from esdedup.maintenance.verdict import IndexedExplanation
 from esdedup.maintenance.violations import Violation, ViolationKind
-from esdedup.neighbours.explanation import Explainer
+from esdedup.neighbours.explainer import Explainer
 
 OnProgress = Callable[[int], None]
 

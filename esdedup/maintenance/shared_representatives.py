@@ -12,7 +12,7 @@ from esdedup.elastic.forest.documents import StoredNode
 from esdedup.errors import ArticleRejected
 from esdedup.fingerprint.simhash import distance_bits
 from esdedup.maintenance.stored_texts import StoredTexts
-from esdedup.neighbours.explanation import Explainer
+from esdedup.neighbours.explainer import Explainer
 
 Simhashes = npt.NDArray[np.uint64]
 

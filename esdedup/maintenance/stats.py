@@ -15,7 +15,7 @@ from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
 from esdedup.forest.model import NO_TIME, Aging
 from esdedup.maintenance.shared_representatives import Shared, SharedFinder
 from esdedup.maintenance.stored_texts import StoredTexts
-from esdedup.neighbours.explanation import Explainer
+from esdedup.neighbours.explainer import Explainer
 from esdedup.times import DAY_MS, iso
 
 _DAYS_SHOWN = 14

@@ -5,7 +5,7 @@ from typing import Literal
 
 import pydantic
 
-from esdedup.neighbours.explanation import Explanation, Wholes
+from esdedup.neighbours.explanation import Explanation, WholeTextComparison
 
 Life = Literal["live", "expired", "gone"]
 """Of a node, as the forest has it now."""
@@ -54,7 +54,7 @@ class ToRoot(pydantic.BaseModel, frozen=True):
     # Between the nearest two representatives.
     nearest_bits: int
     # None where the profile does not ask.
-    wholes: Wholes | None
+    whole_texts: WholeTextComparison | None
     may_join: bool
 
 

@@ -1,108 +1,106 @@
-"""Why two texts are near each other or not, stage by stage, as a value that can be read."""
+"""An explanation of why two texts are neighbours or not, stage by stage."""
 
 import enum
 from typing import Any, Literal
 
-import numpy as np
 import numpy.typing as npt
 import pydantic
 
 from esdedup.fingerprint.agreement import Agreement, Comparison
-from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.overlap import Overlap
-from esdedup.fingerprint.profile import Profile
-from esdedup.fingerprint.simhash import distance_bits, to_hex
-from esdedup.neighbours.relation import relation_of
-from esdedup.text.characters import classes
-from esdedup.text.normalise import normal_points
-from esdedup.text.sentences import Sentences
 
 Signatures = npt.NDArray[Any]
 
 
 class Rule(enum.StrEnum):
-    """What decided whether two texts are near."""
+    """The rule that decided whether two texts are near each other."""
 
-    # One has no fingerprint: it stands alone.
+    # A text has no fingerprint, so it has a cluster of its own.
     NO_FINGERPRINT = "no_fingerprint"
-    # All that is compared of them is equal: they have one node.
+    # Everything that is compared is equal: the texts share a node.
     EQUAL = "equal"
-    # Nothing that represents one is within the distance of anything that represents the other.
+    # No representative of one is within the distance of a representative of the other.
     NOTHING_IN_COMMON = "nothing_in_common"
-    # Their simhashes are within the distance, and the profile asks for no more.
+    # Their simhashes are within the distance, and the profile compares nothing else.
     WITHIN_DISTANCE = "within_distance"
-    # Beside a representative in common, the wholes resemble each other enough.
+    # A representative in common, and enough resemblance between the whole texts.
     RESEMBLE = "resemble"
-    # The same, but both are short, and one is contained in the other.
+    # A representative in common, and one of two short texts is contained in the other.
     CONTAINED = "contained"
-    # The same, but the one that comes first contains the other: as a root it takes in nothing that it
-    # only contains.
+    # The first of two short texts contains the second. As a root it would not accept it: texts that a
+    # root contains may have nothing in common with each other.
     IN_THE_FIRST = "in_the_first"
-    # A representative in common, and wholes that resemble each other too little.
+    # A representative in common, but too little resemblance between the whole texts.
     UNLIKE = "unlike"
 
 
 NEAR = frozenset({Rule.EQUAL, Rule.WITHIN_DISTANCE, Rule.RESEMBLE, Rule.CONTAINED})
+"""The rules by which the second text joins the first."""
 
 
 class Representative(pydantic.BaseModel, frozen=True):
     """One of the simhashes by which a text is found."""
 
+    # 16 hex digits.
     simhash: str
-    # What it is of: a sentence, a minhash of the wording, or the heaviest words.
+    # What was hashed: a sentence, a minhash of the wording, or the heaviest words.
     kind: Literal["sentence", "minhash", "words"]
-    # Normalised; of words the heaviest first. None for a minhash, which has no place in the text.
+    # The normalised passage; words are listed by falling weight. None for a minhash, which stands for
+    # no single place in the text.
     passage: str | None
 
 
 class Text(pydantic.BaseModel, frozen=True):
     """One of the two texts."""
 
-    # Letters and digits.
+    # How many letters and digits it has.
     letters: int
-    # None where it has too few letters, or no words.
+    # None if the text has too few letters, or no words.
     fingerprint: str | None
+    # Each simhash once; empty if the text has no fingerprint.
     representatives: list[Representative]
-    # How much of what its sketch is of has a number, 0 to 1; None where nobody asks.
+    # The share of its sketch that runs with a number account for, 0 to 1. None if the profile has no
+    # sketches, or one of the texts has no fingerprint.
     number_share: float | None
 
 
 class Pair(pydantic.BaseModel, frozen=True):
-    """A representative of each text, by their places from 0, and in how many bits they differ."""
+    """A representative of each text, by their positions from 0, and the bits in which they differ."""
 
     one: int
     other: int
     distance_bits: int
 
 
-class Wholes(pydantic.BaseModel, frozen=True):
-    """The second look, at two whole texts; shares, 0 to 1."""
+class WholeTextComparison(pydantic.BaseModel, frozen=True):
+    """How two whole texts compare. Shares are from 0 to 1."""
 
-    # From the sketches; this is what decides.
+    # Estimated from the sketches; the decision rests on this.
     resemblance: float
-    # Counted in the texts; None where one of them is not at hand.
+    # Counted in the texts; None if one of them is not available.
     exact_resemblance: float | None
-    # The same without runs that have a number; None also where there are no others.
+    # Counted over runs without a number; None also if neither text has such runs.
     exact_resemblance_of_words: float | None
-    # The estimate that two texts so long need, inclusive; and towards the root of a cluster.
+    # The resemblance (inclusive) that texts of this length need to agree, and to join a root.
     needed: float
     needed_for_root: float
-    # The part of the smaller text that is in the other.
+    # The part of the smaller text that is in the other, estimated and counted.
     contained: float
     exact_contained: float | None
-    # What counts as contained, inclusive, and whether both are short enough for that.
+    # The part (inclusive) from which the smaller text counts as contained, and whether both texts are
+    # short enough for containment to count.
     contained_needed: float
     contained_counts: bool
     agree: bool
-    # Whether the second may stand in a cluster whose root is the first.
+    # Whether the second may join a cluster whose root is the first.
     may_join: bool
 
     @classmethod
     def of(
         cls, one: Signatures, other: Signatures, rules: Agreement, *, overlap: Overlap | None = None
-    ) -> "Wholes":
-        """Compare two signatures, each ``(1,)``, and say beside it what was counted."""
-        # Only whether one may join depends on the direction: the other one joins `one`.
+    ) -> "WholeTextComparison":
+        """Compare two signatures, each ``(1,)``; `overlap` adds what was counted in the texts."""
+        # Only `may_join` has a direction: the other text joins `one`.
         compared = Comparison.of(other, one, rules)
         needed = float(compared.needed[0])
         return cls(
@@ -121,141 +119,25 @@ class Wholes(pydantic.BaseModel, frozen=True):
 
 
 class Explanation(pydantic.BaseModel, frozen=True):
-    """Why two texts, met by nobody else, would be in one cluster or not."""
+    """Why two texts, with no third one present, would share a cluster or not."""
 
     # The label of the profile.
     profile: str
     one: Text
     other: Text
-    # Two representatives have something in common up to this distance, inclusive.
+    # The largest distance at which two representatives count as in common, inclusive.
     max_distance_bits: int
-    # A text with fewer has no fingerprint.
+    # A text with fewer letters and digits has no fingerprint.
     min_letters: int
-    # Within that distance, the nearest first.
+    # The pairs of representatives within that distance, the nearest first.
     pairs: list[Pair]
-    # None where a text has no fingerprint.
+    # The nearest pair at any distance; None if a text has no fingerprint.
     nearest: Pair | None
-    # None where a text has no fingerprint, or the profile does not ask.
-    wholes: Wholes | None
+    # None if a text has no fingerprint, or the profile does not compare whole texts.
+    whole_texts: WholeTextComparison | None
     rule: Rule
-    # Whether the one that comes second joins the first, or has its node.
+    # Whether the second text joins the first, or shares its node.
     near: bool
-    # Whether the second may stand in a cluster whose root is the first; if they are not near themselves,
-    # that needs a third text that both are near.
+    # Whether the second may join a cluster whose root is the first. Unless the two are near each other,
+    # that takes a third text near the second.
     may_join: bool
-
-
-class Explainer:
-    """Compares texts as a forest of one profile does. Not safe for use by several threads at once."""
-
-    def __init__(self, profile: Profile) -> None:
-        self.profile = profile
-        self._fingerprinter = Fingerprinter(profile)
-        self._relation = relation_of(profile)
-
-    def fingerprint(self, text: str) -> str | None:
-        """Return the fingerprint of a raw text, None where it has none."""
-        found = self._fingerprinter.fingerprint([text])
-        return self._relation.ids(found.signatures)[0] if found.exists[0] else None
-
-    def explain(self, one: str, other: str) -> Explanation:
-        """Compare two raw texts; every stage is worked out, also where an earlier one has decided."""
-        found = self._fingerprinter.fingerprint([one, other])
-        names = self._relation.ids(found.signatures)
-        points = normal_points([one, other])
-        kinds = classes()[points]
-        letters = Sentences.of(points, kinds).letters_of_texts.tolist()
-        rules, both = self.profile.agreement, bool(found.exists.all())
-        overlap = (
-            Overlap.of(points, kinds, number_weight=rules.number_weight)
-            if rules is not None and both
-            else None
-        )
-        shares = (None, None) if overlap is None else overlap.number_shares
-        texts = [
-            Text(
-                letters=letters[at],
-                fingerprint=names[at] if found.exists[at] else None,
-                representatives=self._representatives(text, found.signatures[[at]])
-                if found.exists[at]
-                else [],
-                number_share=shares[at],
-            )
-            for at, text in enumerate((one, other))
-        ]
-        pairs = _pairs(*texts)
-        within = [pair for pair in pairs if pair.distance_bits <= self.profile.max_distance_bits]
-        wholes = (
-            Wholes.of(found.signatures[[0]], found.signatures[[1]], rules, overlap=overlap)
-            if rules is not None and both
-            else None
-        )
-        rule = _rule(texts[0].fingerprint, texts[1].fingerprint, within, wholes)
-        return Explanation(
-            profile=self.profile.label,
-            one=texts[0],
-            other=texts[1],
-            max_distance_bits=self.profile.max_distance_bits,
-            min_letters=self.profile.min_letters,
-            pairs=within,
-            nearest=pairs[0] if pairs else None,
-            wholes=wholes,
-            rule=rule,
-            near=rule in NEAR,
-            may_join=both and (wholes is None or wholes.may_join),
-        )
-
-    def representatives(self, text: str) -> list[Representative]:
-        """Return what represents a raw text, each simhash once; nothing where it has no fingerprint."""
-        found = self._fingerprinter.fingerprint([text])
-        return self._representatives(text, found.signatures) if found.exists[0] else []
-
-    def _representatives(self, text: str, signatures: Signatures) -> list[Representative]:
-        kind: Literal["sentence", "words"] = (
-            "words" if self.profile.representation == "keywords" else "sentence"
-        )
-        passages = (
-            [" ".join(feature.word for feature in self._fingerprinter.features(text))]
-            if kind == "words"
-            else self._fingerprinter.passages(text)
-        )
-        simhashes = to_hex(self._relation.simhashes(signatures)[0])
-        return [
-            Representative(simhash=simhash, kind=kind, passage=passages[place])
-            if place < len(passages)
-            else Representative(simhash=simhash, kind="minhash", passage=None)
-            for place, simhash in enumerate(simhashes)
-            # Where sentences are fewer, some stand there twice.
-            if simhash not in simhashes[:place]
-        ]
-
-
-def explain(one: str, other: str, profile: Profile) -> Explanation:
-    """Tell why two raw texts are near each other under a profile, or why they are not."""
-    return Explainer(profile).explain(one, other)
-
-
-def _pairs(one: Text, other: Text) -> list[Pair]:
-    """Return all pairs of representatives, the nearest first."""
-    mine, theirs = (
-        np.array([int(each.simhash, 16) for each in text.representatives], np.uint64) for text in (one, other)
-    )
-    distances = distance_bits(mine[:, None], theirs[None, :])
-    pairs = [Pair(one=a, other=b, distance_bits=int(bits)) for (a, b), bits in np.ndenumerate(distances)]
-    return sorted(pairs, key=lambda pair: pair.distance_bits)
-
-
-def _rule(one: str | None, other: str | None, within: list[Pair], wholes: Wholes | None) -> Rule:
-    if one is None or other is None:
-        return Rule.NO_FINGERPRINT
-    if one == other:
-        return Rule.EQUAL
-    if not within:
-        return Rule.NOTHING_IN_COMMON
-    if wholes is None:
-        return Rule.WITHIN_DISTANCE
-    if not wholes.agree:
-        return Rule.UNLIKE
-    if not wholes.may_join:
-        return Rule.IN_THE_FIRST
-    return Rule.RESEMBLE if wholes.resemblance >= wholes.needed else Rule.CONTAINED

@@ -69,11 +69,11 @@ def explain(run: Run, elasticsearch_url: str) -> Callable[..., Any]:
 def test_two_files(run: Run, files: tuple[Path, Path], profile: str) -> None:
     found = run("explain", *files, "--profile", profile, "--json").json
     assert found["profile"] == PROFILES[profile].label
-    assert {"one", "other", "pairs", "nearest", "wholes", "rule", "near", "may_join"} <= set(found)
-    assert (found["wholes"] is None) is (profile != "verified")
+    assert {"one", "other", "pairs", "nearest", "whole_texts", "rule", "near", "may_join"} <= set(found)
+    assert (found["whole_texts"] is None) is (profile != "verified")
     people = run("explain", *files, "--profile", profile)
     assert people.code == 0
-    for stage in ("1 The texts", "2 What represents them", "3 Pairs", "4 The wholes", "5 What decides"):
+    for stage in ("1 The texts", "2 What represents them", "3 Pairs", "4 The whole texts", "5 What decides"):
         assert stage in people.out
     assert found["one"]["representatives"][0]["simhash"] in people.out
 
@@ -160,7 +160,7 @@ def test_together_and_apart(run: Run, elasticsearch_url: str, feed: Any, explain
     # The first article with that text to arrive.
     assert (leaf["to_root"]["article"], leaf["near_it"]["article"]) == ("a", "a")
     assert leaf["to_root"]["may_join"]
-    assert leaf["to_root"]["wholes"]["exact_resemblance"] is not None
+    assert leaf["to_root"]["whole_texts"]["exact_resemblance"] is not None
     outcomes = {"a": "same_article", "copy": "one_node", "other": "apart", "empty": "no_fingerprint"}
     assert {other: explain("a", other, index, forest)["outcome"] for other in outcomes} == outcomes
     people = run("explain", "a", "b", "--index", index, "--forest", forest, url=elasticsearch_url)
@@ -222,7 +222,7 @@ def test_a_root_whose_text_is_gone(es: Elasticsearch, feed: Any, explain: Any) -
     assert found["outcome"] == "together"
     for each in (found["one"], found["other"]):
         assert (each["to_root"]["article"], each["to_root"]["may_join"]) == (None, True)
-        assert each["to_root"]["wholes"]["exact_resemblance"] is None
+        assert each["to_root"]["whole_texts"]["exact_resemblance"] is None
     assert found["one"]["near_it"]["article"] is None
 
 

@@ -6,12 +6,12 @@ import pytest
 
 from esdedup.fingerprint.profile import VERIFIED
 from esdedup.maintenance.verdict import Outcome, Standing, ToRoot, outcome
-from esdedup.neighbours.explanation import explain
+from esdedup.neighbours.explainer import explain
 
 NEAR = explain("the ferry line has ordered four ships", "The ferry line has ordered four ships!", VERIFIED)
 FAR = explain("the ferry line has ordered four ships", "rain is expected in the hills on monday", VERIFIED)
 COMMON = [each.simhash for each in NEAR.one.representatives]
-FROM_ROOT = ToRoot(root="aa", article=None, nearest_bits=0, wholes=None, may_join=False)
+FROM_ROOT = ToRoot(root="aa", article=None, nearest_bits=0, whole_texts=None, may_join=False)
 
 
 def standing(name: str, **known: Any) -> Standing:

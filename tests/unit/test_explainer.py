@@ -11,7 +11,8 @@ from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import CLASSIC, KEYWORDS, PROFILES, VERIFIED, Profile
 from esdedup.forest import Aging, Arrivals, Forest, Kind
 from esdedup.forest.memory import MemoryStore
-from esdedup.neighbours.explanation import Explainer, Rule
+from esdedup.neighbours.explainer import Explainer
+from esdedup.neighbours.explanation import Rule
 from esdedup.neighbours.relation import relation_of
 from esdedup.sample import articles
 
@@ -69,13 +70,15 @@ def test_laws(profile: Profile, one: str, other: str) -> None:
     assert (there.one, there.other) == (back.other, back.one)
     assert {there.rule, back.rule} == {there.rule} or Rule.IN_THE_FIRST in {there.rule, back.rule}
     # Who may join whom is the one thing that has a direction.
-    assert (there.wholes is None) == (back.wholes is None)
-    if there.wholes is not None and back.wholes is not None:
-        assert there.wholes.model_copy(update={"may_join": back.wholes.may_join}) == back.wholes
+    assert (there.whole_texts is None) == (back.whole_texts is None)
+    if there.whole_texts is not None and back.whole_texts is not None:
+        assert (
+            there.whole_texts.model_copy(update={"may_join": back.whole_texts.may_join}) == back.whole_texts
+        )
     assert all(pair.distance_bits <= there.max_distance_bits for pair in there.pairs)
     assert there.pairs[:1] == ([there.nearest] if there.nearest in there.pairs else [])
-    if there.wholes is not None:
-        exact = there.wholes.exact_resemblance, there.wholes.exact_contained
+    if there.whole_texts is not None:
+        exact = there.whole_texts.exact_resemblance, there.whole_texts.exact_contained
         assert all(share is not None and 0 <= share <= 1 for share in exact)
     for text in (there.one, there.other):
         assert bool(text.representatives) is (text.fingerprint is not None)
@@ -84,19 +87,19 @@ def test_laws(profile: Profile, one: str, other: str) -> None:
 
 @given(TEXTS.filter(lambda text: EXPLAINERS[VERIFIED].fingerprint(text) is not None))
 def test_a_text_is_all_that_it_is(text: str) -> None:
-    wholes = EXPLAINERS[VERIFIED].explain(text, text).wholes
-    assert wholes is not None
-    assert wholes.resemblance == pytest.approx(1)
-    assert (wholes.exact_resemblance, wholes.exact_contained) == (1, 1)
+    whole_texts = EXPLAINERS[VERIFIED].explain(text, text).whole_texts
+    assert whole_texts is not None
+    assert whole_texts.resemblance == pytest.approx(1)
+    assert (whole_texts.exact_resemblance, whole_texts.exact_contained) == (1, 1)
 
 
 def test_the_estimate_is_of_what_is_counted() -> None:
     errors = []
     for one, other in itertools.pairwise(SAMPLE):
-        wholes = EXPLAINERS[VERIFIED].explain(one, other).wholes
-        assert wholes is not None
-        assert wholes.exact_resemblance is not None
-        errors.append(wholes.resemblance - wholes.exact_resemblance)
+        whole_texts = EXPLAINERS[VERIFIED].explain(one, other).whole_texts
+        assert whole_texts is not None
+        assert whole_texts.exact_resemblance is not None
+        errors.append(whole_texts.resemblance - whole_texts.exact_resemblance)
     assert (sum(error**2 for error in errors) / len(errors)) ** 0.5 < 0.05
 
 
@@ -104,19 +107,19 @@ def test_numbers_weigh() -> None:
     template = "the shipping forecast says {} knots and {} metres in the northern bay until {} o'clock"
     found = EXPLAINERS[VERIFIED].explain(template.format(11, 2, 6), template.format(27, 5, 9))
     assert found.rule in {Rule.UNLIKE, Rule.NOTHING_IN_COMMON}
-    wholes = found.wholes
-    assert wholes is not None
-    assert wholes.exact_resemblance_of_words == 1
-    assert wholes.exact_resemblance is not None
-    assert wholes.exact_resemblance < wholes.needed
+    whole_texts = found.whole_texts
+    assert whole_texts is not None
+    assert whole_texts.exact_resemblance_of_words == 1
+    assert whole_texts.exact_resemblance is not None
+    assert whole_texts.exact_resemblance < whole_texts.needed
     assert found.one.number_share == pytest.approx(found.other.number_share)
     # Without the weight of numbers they would count as one.
     assert VERIFIED.agreement is not None
     light = dataclasses.replace(VERIFIED, agreement=dataclasses.replace(VERIFIED.agreement, number_weight=1))
-    unweighted = Explainer(light).explain(template.format(11, 2, 6), template.format(27, 5, 9)).wholes
+    unweighted = Explainer(light).explain(template.format(11, 2, 6), template.format(27, 5, 9)).whole_texts
     assert unweighted is not None
     assert unweighted.exact_resemblance is not None
-    assert unweighted.exact_resemblance > wholes.exact_resemblance
+    assert unweighted.exact_resemblance > whole_texts.exact_resemblance
 
 
 def test_what_represents_a_text() -> None:
@@ -141,5 +144,5 @@ def test_a_text_that_tells_nothing(nothing: str) -> None:
     for explainer in EXPLAINERS.values():
         found = explainer.explain(nothing, SAMPLE[0])
         assert (found.rule, found.near, found.may_join) == (Rule.NO_FINGERPRINT, False, False)
-        assert (found.one.fingerprint, found.nearest, found.wholes) == (None, None, None)
+        assert (found.one.fingerprint, found.nearest, found.whole_texts) == (None, None, None)
         assert found.other.fingerprint == explainer.fingerprint(SAMPLE[0])

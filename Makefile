@@ -1,6 +1,6 @@
 # `make demo` and `make test` do all the set-up; see README.md.
 .DEFAULT_GOAL := help
-.PHONY: help env demo test soak check static format clean
+.PHONY: help env demo test nightly soak check static format clean
 
 # The first Python that is new enough; `make PYTHON=... env` takes another.
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -17,6 +17,7 @@ help:
 	@echo "make demo ONCE=1       the same, and stop it again"
 	@echo "make demo INPUT=FILE   the same with your own articles (JSON Lines)"
 	@echo "make test              the whole test suite, on a real node"
+	@echo "make nightly           the same with 20 times as many random examples, then the large comparisons and the soak"
 	@echo "make soak MINUTES=3    articles stream in while processes and servers are killed; every root is checked"
 	@echo "make check             formatter, linter, types, imports, fast tests"
 	@echo "make static            the same without the tests"
@@ -37,8 +38,17 @@ $(STAMP): pyproject.toml
 demo: env
 	@$(BIN)/esdedup demo --data $(DEMO_DATA) --port $(DEMO_PORT) $(if $(INPUT),--input '$(INPUT)') $(if $(ONCE),--once)
 
+# Processes that share the tests; each file goes to one of them.
+JOBS ?= 2
+
 test: env
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile --durations 20 $(PYTEST_ARGS)
+
+nightly: env
+	ESDEDUP_TEST_EFFORT=20 $(MAKE) test PYTEST_ARGS="--timeout 3600 $(PYTEST_ARGS)"
+	$(BIN)/python -m tests.nightly.large memory 10_000_000
+	$(BIN)/python -m tests.nightly.large elastic 1_000_000
+	$(MAKE) soak MINUTES=$(or $(MINUTES),30) SEED=$(or $(SEED),$(shell date +%s))
 
 soak: env
 	$(BIN)/python -m tests.nightly.soak $(if $(MINUTES),--minutes '$(MINUTES)') $(if $(SEED),--seed '$(SEED)')

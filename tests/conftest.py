@@ -1,22 +1,50 @@
-"""Fixtures for every test: a real Elasticsearch, real articles, and no silent skips in CI."""
+"""Fixtures for every test: a real Elasticsearch, real articles, and no silent skips in CI.
+
+Tests may run in several processes (``-n 2``), which share one server.
+"""
 
 import contextlib
 import os
 import secrets
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
-import hypothesis
 import pytest
 from elasticsearch import Elasticsearch
 
+from tests.support import exploring, server
+
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 
-hypothesis.settings.register_profile("esdedup", deadline=None, print_blob=True, derandomize=IN_CI)
-hypothesis.settings.load_profile("esdedup")
+exploring.load_profile()
+
+# What the process that others are started from holds until all of them have ended.
+_held = pytest.StashKey[contextlib.ExitStack]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    # Before Hypothesis reads its option.
+    if config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = str(exploring.SEED)
+
+
+def pytest_report_header() -> str:
+    return exploring.HEADER
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Before the processes that share the work start, start the server that they share."""
+    shares_work = session.config.getoption("numprocesses", None) and not hasattr(
+        session.config, "workerinput"
+    )
+    if shares_work and not session.config.option.collectonly:
+        held = session.config.stash[_held] = contextlib.ExitStack()
+        os.environ[server.URL_VARIABLE] = held.enter_context(server.running())
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    config.stash.get(_held, contextlib.ExitStack()).close()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -47,14 +75,8 @@ def shared() -> Path:
 
 @pytest.fixture(scope="session")
 def elasticsearch_url() -> Iterator[str]:
-    """The first that can be had: a given server, one in a container, the embedded node."""
-    given = os.environ.get("ESDEDUP_TEST_ES_URL")
-    if given:
-        yield given
-    elif _docker_answers():
-        yield from _container()
-    else:
-        yield from _embedded()
+    with server.running() as url:
+        yield url
 
 
 @pytest.fixture(scope="session")
@@ -77,35 +99,3 @@ def index_name(es: Elasticsearch) -> Iterator[Callable[[str], str]]:
     yield name
     for each in names:
         es.options(ignore_status=404).indices.delete(index=each)
-
-
-def _docker_answers() -> bool:
-    if shutil.which("docker") is None:
-        return False
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        return (
-            subprocess.run(["docker", "info"], check=False, capture_output=True, timeout=20).returncode == 0
-        )
-    return False
-
-
-def _container() -> Iterator[str]:
-    from testcontainers.community.elasticsearch import ElasticSearchContainer
-
-    from esdedup.node import DEFAULT_VERSION
-
-    image = f"elasticsearch:{DEFAULT_VERSION}"
-    with ElasticSearchContainer(image, mem_limit="2g") as container:
-        yield f"http://{container.get_container_host_ip()}:{container.get_exposed_port(container.port)}"
-
-
-def _embedded() -> Iterator[str]:
-    from esdedup import node
-
-    # Not the user's directory: a test must not meet data that are not its own.
-    with tempfile.TemporaryDirectory(prefix="esdedup-test-", ignore_cleanup_errors=True) as data:
-        cluster = node.start(Path(data), port=0, lifetime_s=3600, with_parent=True)
-        try:
-            yield cluster.url
-        finally:
-            node.stop(Path(data))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 from elasticsearch import Elasticsearch
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
 from esdedup.elastic import limits
@@ -32,12 +32,13 @@ from tests.support.arrivals import (
     batches,
     ordered_arrivals,
 )
+from tests.support.exploring import examples
 from tests.support.model import Model, distance
 
 any_arrivals = st.one_of(arrivals, ordered_arrivals)
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(any_arrivals, batch_sizes)
 def test_memory_follows_the_laws(all_arrivals: list[Arrival], sizes: list[int]) -> None:
     store, model = MemoryStore(aging=AGING, relation=relation_of(CLASSIC)), Model(AGING)
@@ -72,7 +73,7 @@ LEAF_THEN_ROOT = _run((A, 0), (NEAR_A, 0), (FAR, 200), (NEAR_A, 200), (NEAR_A | 
 ROOT_THEN_LEAF = _run((A, 0), (A | 7, 0), (A | 0b11 << 20, 200), (A, 200), (A | 7, 200))
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(any_arrivals, batch_sizes)
 @example(_run((A, 0), (B, 0), (B | 1 << 50, 0), (BETWEEN, 0)), [2])
 @example(_run((A, 0), (B, 0), (B | 1 << 50, 0), (B | 1 << 50, 90), (A, 90), (BETWEEN, 105)), [3])
@@ -99,7 +100,7 @@ def elastic_stores(es: Elasticsearch) -> Iterator[Callable[[], tuple[str, Callab
         es.options(ignore_status=404).indices.delete(index=name)
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(any_arrivals, batch_sizes, *[st.sets(st.integers(0, 20))] * 3)
 @example(LEAVES_WITHOUT_TIME, [6, 5], set(), set(), set())
 @example(REFRESHED_THEN_REBORN, [1, 3, 1], set(), {0, 1, 2}, set())
@@ -138,7 +139,7 @@ def test_elasticsearch_follows_the_laws(
     store.close()
 
 
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ordered_arrivals, batch_sizes)
 def test_the_limits_of_elasticsearch_cut_nothing_off(
     elastic_stores: Callable[[], tuple[str, Callable[[], ElasticStore]]],
@@ -200,7 +201,7 @@ def _weight_class(node_id: str) -> int:
     return int(node_id, 16).bit_count() // 3
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(any_arrivals, batch_sizes)
 def test_what_is_near_is_not_the_forests_business(all_arrivals: list[Arrival], sizes: list[int]) -> None:
     store, model = MemoryStore(aging=AGING, relation=Bounded()), Bounded.model()
@@ -208,7 +209,7 @@ def test_what_is_near_is_not_the_forests_business(all_arrivals: list[Arrival], s
         assert_follows_model(store, model, batch)
 
 
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(any_arrivals, batch_sizes)
 def test_what_is_near_is_not_elasticsearchs_business(
     elastic_stores: Callable[[], tuple[str, Callable[[], ElasticStore]]],

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 from elasticsearch import Elasticsearch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from esdedup.elastic.forest.store import ElasticStore
@@ -18,6 +18,7 @@ from esdedup.forest.memory import MemoryStore
 from esdedup.maintenance import Maintenance
 from esdedup.neighbours.relation import relation_of
 from tests.support.arrivals import AGING, NOW_MS, batch_sizes, batches
+from tests.support.exploring import examples
 from tests.support.model import Model
 
 # Few representatives, a few bits apart; sketches that resemble each other more or less; both lengths.
@@ -74,7 +75,7 @@ def _assert_verified_follows(
 crowd_sizes = st.sampled_from([1, 2, 3, 64])
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(verified_arrivals, batch_sizes, crowd_sizes)
 def test_memory_follows_the_laws_of_verified(
     drawn: list[tuple[bytes, int]], sizes: list[int], max_postings: int
@@ -84,7 +85,7 @@ def test_memory_follows_the_laws_of_verified(
     )
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(verified_arrivals, batch_sizes, crowd_sizes)
 def test_elasticsearch_follows_the_laws_of_verified(
     es: Elasticsearch, drawn: list[tuple[bytes, int]], sizes: list[int], max_postings: int

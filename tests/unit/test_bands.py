@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup.errors import SettingError
 from esdedup.fingerprint import bands
 from esdedup.fingerprint.bands import FIVE_CHOOSE_TWO, FOUR_BLOCKS, TWO_LEVEL, Layout, choose, two_level
+from tests.support.exploring import examples
 
 LAYOUTS = list(bands.LAYOUTS.values())
 fingerprints = st.integers(0, 2**64 - 1)
@@ -27,7 +28,7 @@ def test_shape(layout: Layout, count: int, key_bits: set[int]) -> None:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)
-@settings(max_examples=300)
+@examples(300)
 @given(value=fingerprints, flips=st.sets(st.integers(0, 63), max_size=3))
 def test_within_three_bits_a_key_is_shared(layout: Layout, value: int, flips: set[int]) -> None:
     other = value ^ sum(1 << bit for bit in flips)

@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from esdedup.fingerprint.fingerprinter import Fingerprinter
@@ -15,6 +15,7 @@ from esdedup.neighbours.explainer import Explainer
 from esdedup.neighbours.explanation import Rule
 from esdedup.neighbours.relation import relation_of
 from esdedup.sample import articles
+from tests.support.exploring import examples
 
 SAMPLE = [article["text"] for article in articles(300)]
 EXPLAINERS = {profile: Explainer(profile) for profile in PROFILES.values()}
@@ -49,7 +50,7 @@ def alone(one: str, other: str, profile: Profile) -> tuple[Kind, bool]:
     return second.kind, first.root is not None and first.root == second.root
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.sampled_from(list(PROFILES.values())), TEXTS, TEXTS, st.booleans())
 @example(VERIFIED, SAMPLE[0], SAMPLE[0] + " And one sentence more.", False)
 @example(VERIFIED, LINES[0], " ".join(LINES), False)
@@ -63,7 +64,7 @@ def test_it_says_what_the_forest_does(profile: Profile, one: str, other: str, is
     assert found.may_join >= found.near
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.sampled_from(list(PROFILES.values())), TEXTS, TEXTS)
 def test_laws(profile: Profile, one: str, other: str) -> None:
     there, back = (EXPLAINERS[profile].explain(*texts) for texts in ((one, other), (other, one)))

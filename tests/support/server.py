@@ -1,0 +1,57 @@
+"""The Elasticsearch that tests run on."""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+URL_VARIABLE = "ESDEDUP_TEST_ES_URL"
+# The embedded node stops by itself after this, whatever becomes of the tests.
+LIFETIME_S = 5_400
+
+
+@contextlib.contextmanager
+def running() -> Iterator[str]:
+    """Yield the address of a given server, else of one in a container, else of the embedded node."""
+    given = os.environ.get(URL_VARIABLE)
+    if given:
+        yield given
+    elif _docker_answers():
+        yield from _container()
+    else:
+        yield from _embedded()
+
+
+def _docker_answers() -> bool:
+    if shutil.which("docker") is None:
+        return False
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        return (
+            subprocess.run(["docker", "info"], check=False, capture_output=True, timeout=20).returncode == 0
+        )
+    return False
+
+
+def _container() -> Iterator[str]:
+    from testcontainers.community.elasticsearch import ElasticSearchContainer
+
+    from esdedup.node import DEFAULT_VERSION
+
+    image = f"elasticsearch:{DEFAULT_VERSION}"
+    with ElasticSearchContainer(image, mem_limit="2g") as container:
+        yield f"http://{container.get_container_host_ip()}:{container.get_exposed_port(container.port)}"
+
+
+def _embedded() -> Iterator[str]:
+    from esdedup import node
+
+    # Not the user's directory: a test must not meet data that are not its own.
+    with tempfile.TemporaryDirectory(prefix="esdedup-test-", ignore_cleanup_errors=True) as data:
+        cluster = node.start(Path(data), port=0, lifetime_s=LIFETIME_S, with_parent=True)
+        try:
+            yield cluster.url
+        finally:
+            node.stop(Path(data))

@@ -1,4 +1,4 @@
-"""A whole forest in memory, for files and tests: twelve bytes a node beside its signature."""
+"""A store in memory, for files and tests: twelve bytes a node beside its signature."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,8 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup.errors import SettingError
-from esdedup.forest.laws import LeafCounts
-from esdedup.forest.model import NO_TIME, Aging, Arrivals, Neighbours, Nodes, Plan, State
+from esdedup.forest.model import NO_TIME, Aging, Arrivals, LeafCounts, Neighbours, Nodes, Plan, State
 from esdedup.neighbours.columns import grow
 from esdedup.neighbours.relation import Relation
 
@@ -26,9 +25,9 @@ _NODE = np.dtype(
 
 
 class MemoryStore:
-    """Keeps a forest in the process, and nothing of it after it. At most 4,294,967,294 nodes.
+    """A forest that lives as long as the process. At most 4,294,967,294 nodes.
 
-    A node whose id comes again after it has expired keeps its row, and the id gets another one.
+    When the id of an expired node arrives again, it gets a new row; the old one stays.
     """
 
     def __init__(self, *, aging: Aging, relation: Relation) -> None:
@@ -36,16 +35,16 @@ class MemoryStore:
 
         Args:
             aging: How long nodes live.
-            relation: Of the profile.
+            relation: The profile's.
         """
         self.aging = aging
         self.relation = relation
         self._index = relation.new_index()
         self._columns = {name: np.zeros(0, _NODE[name]) for name in _NODE.names or ()}
         self._count = 0
-        # By id: the nodes that are indexed under nothing, and are found by nothing else.
+        # The rows of the nodes that are indexed under nothing, and are found by their id alone.
         self._unindexed: dict[str, int] = {}
-        # What `seen` nodes got when they were made: rows from which on it is another one, and which.
+        # The `seen` that nodes got when they were made: the rows at which it changes, and its values there.
         self._made_from = np.zeros(1, np.int64)
         self._made_seen_ms = np.full(1, NO_TIME)
         self._state = State()
@@ -55,36 +54,36 @@ class MemoryStore:
 
     @property
     def size_bytes(self) -> int:
-        """The memory that the nodes take, all in all."""
+        """The memory that all nodes take."""
         return self._index.size_bytes + sum(column.nbytes for column in self._columns.values())
 
     def state(self) -> State:
-        """Return the state of the last plan."""
+        """Return the state of the last plan that was committed."""
         return self._state
 
     def find_neighbours(self, arrivals: Arrivals, state: State) -> Neighbours:
         """Find the nodes near the arrivals, with their roots."""
         positions = arrivals.with_node
-        met = self._index.search(arrivals.signatures[positions])
-        queries, rows = self._with_unindexed(arrivals, met.positions, met.rows)
+        matches = self._index.search(arrivals.signatures[positions])
+        queries, rows = self._with_unindexed(arrivals, matches.positions, matches.rows)
         all_roots = self._columns["root"]
         kept = np.unique(np.concatenate((rows, all_roots[rows])))
-        # Rows rise as seqs do, and cost nothing to keep.
+        # Rows stand in for seqs: they rise in the same order and cost no memory.
         signatures = self._index.signatures(kept)
         nodes = Nodes(
             ids=self.relation.ids(signatures),
             signatures=signatures,
             roots=np.searchsorted(kept, all_roots[kept]),
             seqs=kept,
+            made_ms=self._made_seen(kept),
             seen_ms=self._seen_ms(self._columns["seen"][kept], state.origin_ms),
         )
-        since = np.searchsorted(self._made_from, met.postings, side="right") - 1
         return Neighbours(
             arrivals=positions[queries],
             rows=np.searchsorted(kept, rows),
             nodes=nodes,
-            posting_keys=met.posting_keys,
-            postings_seen_ms=self._made_seen_ms[since],
+            posting_keys=matches.posting_keys,
+            postings_seen_ms=self._made_seen(matches.postings),
         )
 
     def count_leaves(
@@ -108,7 +107,7 @@ class MemoryStore:
         return counts
 
     def commit(self, plan: Plan) -> None:
-        """Keep the plan."""
+        """Apply the plan; the plan that was committed last is ignored."""
         if plan.state == self._state:
             return
         before = plan.nodes.seqs[: len(plan.nodes) - len(plan.arrivals)]
@@ -132,15 +131,16 @@ class MemoryStore:
         unindexed = np.flatnonzero(~self.relation.indexed(plan.nodes.signatures[plan.made_rows]).any(axis=1))
         self._unindexed |= {plan.nodes.ids[plan.made_rows[at]]: int(made[at]) for at in unindexed.tolist()}
         # The forest's time rarely moves by a step.
-        changes = np.flatnonzero(np.diff(plan.made_seen_ms, prepend=self._made_seen_ms[-1:]))
+        made_seen_ms = self.aging.round_up(plan.nodes.made_ms[plan.made_rows])
+        changes = np.flatnonzero(np.diff(made_seen_ms, prepend=self._made_seen_ms[-1:]))
         self._made_from = np.append(self._made_from, made[changes])
-        self._made_seen_ms = np.append(self._made_seen_ms, plan.made_seen_ms[changes])
+        self._made_seen_ms = np.append(self._made_seen_ms, made_seen_ms[changes])
         self._state = plan.state
 
     def _with_unindexed(
         self, arrivals: Arrivals, queries: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Add the nodes that have an arrival's id to the pairs that are near."""
+        """Add pairs of an arrival and the unindexed node of its id."""
         if not self._unindexed:
             return queries, rows
         ids = (arrivals.ids[at] for at in arrivals.with_node.tolist())
@@ -149,6 +149,10 @@ class MemoryStore:
             np.concatenate((np.stack((queries, rows), axis=1), np.array(same).reshape(-1, 2))), axis=0
         )
         return pairs[:, 0].astype(np.int64), pairs[:, 1].astype(np.int64)
+
+    def _made_seen(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Return the `seen` that nodes got when they were made."""
+        return self._made_seen_ms[np.searchsorted(self._made_from, rows, side="right") - 1]
 
     def _leaves(self, root: int) -> Iterator[int]:
         leaf_of = self._columns["leaf"]

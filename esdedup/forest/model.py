@@ -1,8 +1,8 @@
-"""The values that the forest speaks in: arrivals, nodes, assignments."""
+"""The values that a forest and its store exchange: arrivals, nodes, assignments, plans. Pure."""
 
 import dataclasses
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -14,7 +14,10 @@ from esdedup.fingerprint.signature import Fingerprints
 from esdedup.neighbours.relation import Relation
 
 NO_TIME = -(2**63)
-"""Stands for a time that is not known, where a number is needed; less than every time."""
+"""Stands for an unknown time where a number is needed; less than every time."""
+
+LeafCounts = Mapping[int, Mapping[int, int]]
+"""For a row of `Neighbours.nodes` that is a root: how many leaves it has for each value of `seen`."""
 
 _MS = timedelta(milliseconds=1)
 
@@ -24,7 +27,7 @@ class Kind(enum.Enum):
 
     NEW_ROOT = "new_root"
     JOINED = "joined"
-    # Its node was there already.
+    # Its node existed already.
     KNOWN = "known"
     # It has no fingerprint, hence no node.
     WITHOUT_FINGERPRINT = "without_fingerprint"
@@ -32,20 +35,22 @@ class Kind(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Nodes:
-    """What the forest keeps of distinct texts, a row a node, in the order of their making."""
+    """Columns of nodes: what the forest keeps of distinct texts, one row a node."""
 
-    # Those of equal signature are equal. A store that keeps what has expired may give one id several
-    # rows: only the last can live.
+    # The names of their signatures: equal ids are equal signatures. Where a store keeps expired nodes, one
+    # id may have several rows; only the last of them can live.
     ids: Sequence[str]
     # (n,): in the profile's dtype.
     signatures: npt.NDArray[Any]
     # int64 (n,): the row of its root; its own for a root.
     roots: npt.NDArray[np.int64]
-    # int64 (n,): the arrival that made it, or a number that a store keeps in its place and that rises
-    # with it.
+    # int64 (n,): the number of the arrival that made it, or any number that rises with that.
     seqs: npt.NDArray[np.int64]
-    # int64 (n,): until when it was last needed, milliseconds since 1970, rounded up; NO_TIME where no
-    # time was known.
+    # int64 (n,): the forest's time when it was made, milliseconds since 1970; NO_TIME where none was
+    # known. A store may keep it rounded up, as `seen` is.
+    made_ms: npt.NDArray[np.int64]
+    # int64 (n,): until when it was last needed, rounded up to the granularity; NO_TIME where no time was
+    # known.
     seen_ms: npt.NDArray[np.int64]
 
     def __len__(self) -> int:
@@ -56,7 +61,7 @@ class Nodes:
 class Arrivals:
     """A batch of articles on their way into the forest."""
 
-    # One an arrival; None for an article without a fingerprint: it takes a seq, but no node.
+    # One an arrival; None for an article without a fingerprint: it takes a seq but has no node.
     ids: Sequence[str | None]
     # What the profile's relation compares, a row an arrival, in the profile's dtype.
     signatures: npt.NDArray[Any]
@@ -67,9 +72,12 @@ class Arrivals:
     def of(
         cls, fingerprints: Fingerprints, *, times_ms: Sequence[int | None], relation: Relation
     ) -> "Arrivals":
-        """Make a batch of fingerprints, in their order, and times, None where none is known.
+        """Make a batch.
 
-        `relation` gives equal signatures equal ids.
+        Args:
+            fingerprints: In the order of arrival.
+            times_ms: One a fingerprint, milliseconds since 1970; None where none is known.
+            relation: The profile's; it names signatures.
         """
         ids = relation.ids(fingerprints.signatures)
         return cls(
@@ -99,7 +107,7 @@ class Assignment(NamedTuple):
     seq: int
     # The forest's time at the assignment, not rounded; NO_TIME where none is known.
     time_ms: int
-    # Of its node, as the forest keeps it; without a fingerprint it means nothing.
+    # Its node's, as the forest keeps it. Meaningless without a fingerprint.
     signature: bytes
 
 
@@ -115,7 +123,7 @@ class State:
     origin_ms: int = NO_TIME
 
     def after(self, other: "State") -> "State":
-        """Return the state of a forest that has been through both, in whatever order."""
+        """Return the state of a forest that has been through both states, in either order."""
         origins = {self.origin_ms, other.origin_ms} - {NO_TIME}
         return State(
             seq=max(self.seq, other.seq),
@@ -124,7 +132,7 @@ class State:
         )
 
     def live_since_ms(self, aging: "Aging") -> int:
-        """Return the `seen` from which on (inclusive) a node lives now; NO_TIME: all of them live."""
+        """Return the `seen` from which on (inclusive) a node lives now; NO_TIME: every node lives."""
         return int(aging.live_since_ms(np.array(self.time_ms), origin_ms=self.origin_ms))
 
 
@@ -137,7 +145,7 @@ class Aging:
     """
 
     retention_ms: int
-    # `seen` is rounded up to a multiple of this, so that a hot cluster does not cost a write an article.
+    # `seen` is rounded up to a multiple of this, so that an active cluster is not written for each article.
     granularity_ms: int
 
     def __post_init__(self) -> None:
@@ -146,7 +154,7 @@ class Aging:
 
     @classmethod
     def of(cls, *, retention: timedelta, granularity: timedelta = timedelta(hours=1)) -> "Aging":
-        """Make it from durations, in whole milliseconds."""
+        """Convert durations to whole milliseconds."""
         return cls(retention_ms=retention // _MS, granularity_ms=granularity // _MS)
 
     def round_up(self, times_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -157,8 +165,8 @@ class Aging:
     def live_since_ms(self, at_ms: npt.NDArray[np.int64], *, origin_ms: int) -> npt.NDArray[np.int64]:
         """Return, for times of the forest, the `seen` from which on (inclusive) a node lives then.
 
-        NO_TIME stands for "all of them": before the first known time, and as long as the nodes live
-        that were made before it.
+        NO_TIME means that every node lives: before the first known time, and until the nodes expire that
+        were made before it.
         """
         known = np.where(at_ms == NO_TIME, 0, at_ms)
         since = known - self.retention_ms + 1
@@ -172,14 +180,14 @@ class Ages:
 
     # The time itself; NO_TIME where none is known.
     times_ms: list[int]
-    # The `seen` of a node that it needs.
+    # The `seen` that it gives to its node.
     seen_ms: list[int]
     # The `seen` from which on (inclusive) a node lives then.
     live_since_ms: list[int]
 
     @classmethod
     def of(cls, times_ms: npt.NDArray[np.int64], *, aging: Aging, origin_ms: int) -> "Ages":
-        """Work them out of the forest's time at each arrival, int64 ``(n,)``."""
+        """Compute them from the forest's time at each arrival, int64 ``(n,)``."""
         return cls(
             times_ms=times_ms.tolist(),
             seen_ms=aging.round_up(times_ms).tolist(),
@@ -189,49 +197,50 @@ class Ages:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Neighbours:
-    """The nodes near a batch's arrivals, as a store found them."""
+    """The nodes near a batch's arrivals, as a store found them: all that deciding and committing need."""
 
-    # Pairs: which arrival, and the row in `nodes` of a node near it, both int64 (pairs,).
+    # Pairs of a position in the batch and the row in `nodes` of a node near that arrival: both int64
+    # (pairs,), ordered by position.
     arrivals: npt.NDArray[np.int64]
     rows: npt.NDArray[np.int64]
-    # Those nodes, and their roots.
+    # Those nodes and all their roots, each node once.
     nodes: Nodes
-    # For each live node indexed under a representative of the batch: the representative, uint64 (c,), and
-    # the `seen` that the node got when it was made, int64 (c,). What was made before the retention may be
-    # missing.
+    # For each live node and each representative of the batch under which the node is indexed: the
+    # representative, uint64 (p,), and the `seen` that the node got when it was made, int64 (p,). Nodes
+    # made before the retention may be left out.
     posting_keys: npt.NDArray[np.uint64]
     postings_seen_ms: npt.NDArray[np.int64]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What a batch comes to: the answers, and what the store has to write before they are given."""
+    """The outcome of a batch: its answers, and what the store writes before they are given."""
 
+    # One an arrival, in order.
     assignments: Sequence[Assignment]
     arrivals: Arrivals
-    # The nodes of `Neighbours` as they are after the batch, then a row for each arrival, whether it became
-    # a node or not.
+    # First the rows of `Neighbours.nodes`, in their order, as they are after the batch; then a row for each
+    # arrival, whether it became a node or not.
     nodes: Nodes
-    # The arrivals that became nodes, int64 positions.
+    # The positions of the arrivals that became nodes, int64, ascending.
     made: npt.NDArray[np.int64]
-    # int64, as many: the `seen` that they got by that, though they may be needed for longer since.
-    made_seen_ms: npt.NDArray[np.int64]
-    # The rows of `nodes` that were there before and are needed for longer now, int64.
+    # The rows of `nodes` that existed before the batch and got a later `seen`, int64, ascending.
     refreshed: npt.NDArray[np.int64]
+    # The forest's state after the batch.
     state: State
 
     @property
     def made_rows(self) -> npt.NDArray[np.int64]:
-        """The rows of `nodes` that are new, int64."""
+        """The rows of `nodes` that are new, int64, ascending."""
         return self.made + (len(self.nodes) - len(self.arrivals))
 
 
 def pairs_of(arrivals: npt.NDArray[np.int64], others: npt.NDArray[np.int64]) -> dict[int, list[int]]:
-    """Group pairs by their arrival; `arrivals` never falls."""
+    """Group pairs by their arrival; `arrivals` must be sorted."""
     starts = np.flatnonzero(np.diff(arrivals, prepend=-1))
     ends = np.append(starts, len(arrivals))[1:].tolist()
-    indexed = others.tolist()
+    all_others = others.tolist()
     return {
-        arrival: indexed[start:end]
+        arrival: all_others[start:end]
         for arrival, start, end in zip(arrivals[starts].tolist(), starts.tolist(), ends, strict=True)
     }

@@ -1,10 +1,13 @@
-"""What too many texts carry is not what they are found by: footers, disclaimers, agency lines.
+"""Boilerplate representatives stop being indexed once too many nodes share them. Pure.
 
-A node is indexed under each of its representatives, and found by it, unless the nodes indexed under the same
-one that were made within the retention are a crowd already. Whoever comes later still finds the crowd by
-it, and is found by the rest of its own representatives. So no sentence, however common, makes a look-up
-dear. Only when a node was made counts, which never changes; how arrivals are cut into batches does not.
+A representative is a key of the nodes that are indexed under it. A node is indexed under each of its keys
+under which fewer than `max_postings` nodes were made within the retention. Later nodes still find those
+postings by the key, and are themselves found by the rest of their own keys. So no footer, disclaimer or
+agency line, however common, makes a search expensive. What counts is when postings were made, which never
+changes; so it does not matter how arrivals are cut into batches.
 """
+
+import dataclasses
 
 import numpy as np
 import numpy.typing as npt
@@ -13,87 +16,97 @@ from esdedup.forest.model import Ages, Arrivals, Neighbours
 from esdedup.neighbours.relation import Relation
 
 
-class SaturatedKeys:
-    """The representatives of one batch that a crowd carries, or may carry before the batch ends."""
+@dataclasses.dataclass(kw_only=True)
+class _Postings:
+    """The nodes indexed under one key."""
 
-    def __init__(
-        self,
-        arrivals: Arrivals,
-        *,
-        near: Neighbours,
-        relation: Relation,
-        ages: Ages,
-    ) -> None:
-        """Prepare.
+    # The `seen` that each of them got when it was made.
+    made_seen_ms: list[int]
+    # The positions of those that the batch made.
+    arrivals: list[int] = dataclasses.field(default_factory=list)
+
+
+class SaturatedKeys:
+    """The keys of one batch that are saturated, or may be before the batch ends."""
+
+    def __init__(self, arrivals: Arrivals, *, neighbours: Neighbours, relation: Relation, ages: Ages) -> None:
+        """Find those keys, and the arrivals that they concern.
 
         Args:
             arrivals: The batch.
-            near: What the store found; its postings are looked at.
+            neighbours: What the store found near it, with the postings of its keys.
             relation: The profile's.
-            ages: Of the arrivals.
+            ages: The batch's.
         """
         self._signatures = arrivals.signatures
         self._relation = relation
         self._ages = ages
-        simhashes = relation.simhashes(arrivals.signatures)
+        keys = relation.simhashes(arrivals.signatures)
         is_own = relation.are_distinct(arrivals.signatures)
         is_own[[node_id is None for node_id in arrivals.ids]] = False
-        saturated, postings = _saturated(simhashes[is_own], near, relation.max_postings)
-        # The `seen` of those indexed under each, when they were made; and the arrivals among them.
-        self._carriers = postings
-        self._listed: dict[int, list[int]] = {value: [] for value in postings}
-        is_saturated = is_own & np.isin(simhashes, saturated)
-        # bool (n, s): under which representatives each arrival is indexed if it makes a node.
+        self._postings = _possibly_saturated(keys[is_own], neighbours, relation.max_postings)
+        saturated = np.array(list(self._postings), np.uint64)
+        is_saturated = is_own & np.isin(keys, saturated)
+        # bool (n, s): the keys under which each arrival is indexed if it makes a node.
         self.indexed = is_own & ~is_saturated
-        self._saturated_places = {
-            at: [(place, int(simhashes[at, place])) for place in np.flatnonzero(is_saturated[at]).tolist()]
+        # For a position in the batch: the places of its saturated keys, and those keys.
+        self._own = {
+            at: [(place, keys.item(at, place)) for place in np.flatnonzero(is_saturated[at]).tolist()]
             for at in np.flatnonzero(is_saturated.any(axis=1)).tolist()
         }
-        self._near_saturated: dict[int, list[int]] = {}
-        if len(saturated):
-            apart = np.bitwise_count(simhashes[:, :, None] ^ saturated)
-            is_near = ((apart <= relation.max_distance_bits) & is_own[:, :, None]).any(axis=1)
-            self._near_saturated = {
-                at: saturated[is_near[at]].tolist() for at in np.flatnonzero(is_near.any(axis=1)).tolist()
-            }
+        # For a position in the batch: the saturated keys near one of its own.
+        self._near = _near_keys(keys, is_own, saturated, relation.max_distance_bits)
 
     @property
-    def met(self) -> set[int]:
-        """The arrivals that have a representative near a crowd's."""
-        return set(self._near_saturated)
+    def near_arrivals(self) -> set[int]:
+        """The positions of arrivals that have a key near a saturated one."""
+        return set(self._near)
 
     def neighbours(self, at: int) -> list[int]:
-        """Return the arrivals before it, nodes indexed under a representative of a crowd, that agree."""
-        others = sorted(
-            {other for value in self._near_saturated.get(at, ()) for other in self._listed[value]}
-        )
+        """Return the earlier positions near `at` that became nodes indexed under a saturated key."""
+        others = sorted({other for key in self._near.get(at, ()) for other in self._postings[key].arrivals})
         if not others:
             return []
         agree = self._relation.agree(self._signatures[[at] * len(others)], self._signatures[others])
         return [other for other, does in zip(others, agree.tolist(), strict=True) if does]
 
     def enter(self, at: int) -> None:
-        """Note that an arrival makes a node: list it wherever there is no crowd yet."""
+        """Index an arrival that makes a node under those of its keys that still have room."""
         since_ms = self._ages.live_since_ms[at]
-        for place, value in self._saturated_places.get(at, ()):
-            if sum(seen_ms >= since_ms for seen_ms in self._carriers[value]) < self._relation.max_postings:
-                self._carriers[value].append(self._ages.seen_ms[at])
-                self._listed[value].append(at)
+        for place, key in self._own.get(at, ()):
+            postings = self._postings[key]
+            count = sum(seen_ms >= since_ms for seen_ms in postings.made_seen_ms)
+            if count < self._relation.max_postings:
+                postings.made_seen_ms.append(self._ages.seen_ms[at])
+                postings.arrivals.append(at)
                 self.indexed[at, place] = True
 
 
-def _saturated(
-    simhashes: npt.NDArray[np.uint64], near: Neighbours, max_postings: int
-) -> tuple[npt.NDArray[np.uint64], dict[int, list[int]]]:
-    """Return the representatives whose postings may come to be so many, and the postings' `seen`."""
-    if len(simhashes) + len(near.posting_keys) < max_postings:
-        return simhashes[:0], {}
-    values, counts = np.unique(np.concatenate((simhashes, near.posting_keys)), return_counts=True)
+def _possibly_saturated(
+    keys: npt.NDArray[np.uint64], neighbours: Neighbours, max_postings: int
+) -> dict[int, _Postings]:
+    """Return the keys that may come to have too many postings, with those that they have."""
+    if len(keys) + len(neighbours.posting_keys) < max_postings:
+        return {}
+    values, counts = np.unique(np.concatenate((keys, neighbours.posting_keys)), return_counts=True)
     saturated = values[counts >= max_postings]
-    postings: dict[int, list[int]] = {value: [] for value in saturated.tolist()}
-    of_crowds = np.isin(near.posting_keys, saturated)
-    for value, seen_ms in zip(
-        near.posting_keys[of_crowds].tolist(), near.postings_seen_ms[of_crowds].tolist(), strict=True
-    ):
-        postings[value].append(seen_ms)
-    return saturated, postings
+    is_among = np.isin(neighbours.posting_keys, saturated)
+    found = {key: _Postings(made_seen_ms=[]) for key in saturated.tolist()}
+    stored = neighbours.posting_keys[is_among].tolist(), neighbours.postings_seen_ms[is_among].tolist()
+    for key, seen_ms in zip(*stored, strict=True):
+        found[key].made_seen_ms.append(seen_ms)
+    return found
+
+
+def _near_keys(
+    keys: npt.NDArray[np.uint64],
+    is_own: npt.NDArray[np.bool_],
+    saturated: npt.NDArray[np.uint64],
+    max_distance_bits: int,
+) -> dict[int, list[int]]:
+    """Return, for each row of `keys` that has one near a saturated key, those saturated keys."""
+    if not len(saturated):
+        return {}
+    distances = np.bitwise_count(keys[:, :, None] ^ saturated)
+    is_near = ((distances <= max_distance_bits) & is_own[:, :, None]).any(axis=1)
+    return {at: saturated[is_near[at]].tolist() for at in np.flatnonzero(is_near.any(axis=1)).tolist()}

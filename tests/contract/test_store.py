@@ -80,7 +80,7 @@ ROOT_THEN_LEAF = _run((A, 0), (A | 7, 0), (A | 0b11 << 20, 200), (A, 200), (A | 
 def test_leaves_may_be_counted_at_any_moment(all_arrivals: list[Arrival], sizes: list[int]) -> None:
     """As where two trees meet through a crowd only: nothing was counted before the batch was decided."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Decision, "_roots_in_conflict", lambda _: [])
+        patch.setattr(Decision, "_roots_in_conflict", lambda _: set())
         store, model = MemoryStore(aging=AGING, relation=relation_of(CLASSIC)), Model(AGING)
         for batch in batches(all_arrivals, sizes):
             assert_follows_model(store, model, batch)

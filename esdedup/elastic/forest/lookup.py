@@ -16,8 +16,7 @@ from esdedup.fingerprint.bands import LAYOUTS
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Aging, Arrivals, Assignment, Forest
-from esdedup.forest.laws import LeafCounts
-from esdedup.forest.model import NO_TIME, Neighbours, Plan, State
+from esdedup.forest.model import NO_TIME, LeafCounts, Neighbours, Plan, State
 from esdedup.neighbours.relation import Relation, relation_of
 
 # Leaves that live, whenever they were seen: one arrival comes at one time.

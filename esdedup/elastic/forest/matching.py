@@ -70,6 +70,7 @@ class MatchedNodes:
                 signatures=signatures_of(nodes.values(), relation),
                 roots=np.array([rows[node.root] for node in nodes.values()], np.int64),
                 seqs=np.array([node.seq for node in nodes.values()], np.int64),
+                made_ms=np.array([node.made_ms for node in nodes.values()], np.int64),
                 seen_ms=np.array([node.seen_ms for node in nodes.values()], np.int64),
             ),
             posting_keys=np.array([value for value, _ in self.posting_keys], np.uint64),

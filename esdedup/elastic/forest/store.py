@@ -12,8 +12,7 @@ from esdedup.elastic.forest.matching import MatchedNodes
 from esdedup.elastic.forest.node_cache import NodeCache
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.fingerprint.profile import Profile
-from esdedup.forest.laws import LeafCounts
-from esdedup.forest.model import NO_TIME, Aging, Arrivals, Neighbours, Plan, State
+from esdedup.forest.model import NO_TIME, Aging, Arrivals, LeafCounts, Neighbours, Plan, State
 
 # Nodes kept in memory because no refresh has made them visible yet.
 _MAX_RECENT = 20_000
@@ -55,8 +54,6 @@ class ElasticStore:
             self.aging = self._settle(aging)
             self._state = self._index.state()
         self._recent = NodeCache(self.relation)
-        # Those of the last question, as they stand in the index.
-        self._found: dict[str, StoredNode] = {}
 
     def close(self) -> None:
         """Make the nodes visible to others, and give the lease back."""
@@ -89,8 +86,8 @@ class ElasticStore:
         missing = met.missing_roots
         roots = {root: node for root in missing if (node := self._recent.get(root))}
         roots |= {node.id: node for node in self._index.search.by_id(missing - roots.keys())}
-        self._found = met.with_roots(roots, self.relation)
-        return met.near(self._found, relation=self.relation, aging=self.aging)
+        nodes = met.with_roots(roots, self.relation)
+        return met.near(nodes, relation=self.relation, aging=self.aging)
 
     def count_leaves(
         self, near: Neighbours, roots: Sequence[int], state: State, *, end_ms: int
@@ -136,8 +133,6 @@ class ElasticStore:
     def _nodes(self, plan: Plan) -> list[StoredNode]:
         """Return the nodes that the plan makes or refreshes, one an id, in the order of their making."""
         ids = plan.nodes.ids
-        made_ms = [self._found[ids[row]].made_ms for row in plan.refreshed.tolist()]
-        made_ms += [plan.assignments[at].time_ms for at in plan.made.tolist()]
         rows = np.concatenate((plan.refreshed, plan.made_rows))
         # An id that expires within the batch and starts anew has several rows: the last one lives.
         newest = {
@@ -147,7 +142,7 @@ class ElasticStore:
                 plan.nodes.roots[rows].tolist(),
                 plan.nodes.signatures[rows],
                 plan.nodes.seqs[rows].tolist(),
-                made_ms,
+                plan.nodes.made_ms[rows].tolist(),
                 plan.nodes.seen_ms[rows].tolist(),
                 strict=True,
             )

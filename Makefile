@@ -1,12 +1,16 @@
 # `make demo` and `make test` do all the set-up; see README.md.
 .DEFAULT_GOAL := help
-.PHONY: help env demo test nightly soak check static format clean
+.PHONY: help env lock demo test nightly soak check static format clean
 
 # The first Python that is new enough; `make PYTHON=... env` takes another.
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 BIN := .venv/bin
-STAMP := .venv/.installed
+# A stamp for each set of packages in .venv: what `make demo` runs with, and what all other targets need.
+DEMO_SET := .venv/.installed-demo
+DEV_SET := .venv/.installed
+# LOCKED=no installs from the ranges in pyproject.toml instead of the lock files.
+LOCKED ?= yes
 # The package as it installs: ingest/ and mappings/ inside esdedup/, for tools that read files.
 TREE := build/tree
 DEMO_DATA := .esdedup/node
@@ -14,28 +18,55 @@ DEMO_PORT ?= 9200
 
 help:
 	@echo "make demo              an Elasticsearch with the sample corpus, and what esdedup makes of it"
-	@echo "make demo ONCE=1       the same, and stop it again"
+	@echo "make demo ONCE=1       the same, then stop Elasticsearch"
 	@echo "make demo INPUT=FILE   the same with your own articles (JSON Lines)"
 	@echo "make test              the whole test suite, on a real node"
 	@echo "make nightly           the same with 20 times as many random examples, then the large comparisons and the soak"
 	@echo "make soak MINUTES=3    articles stream in while processes and servers are killed; every root is checked"
 	@echo "make check             formatter, linter, types, imports, fast tests"
 	@echo "make static            the same without the tests"
-	@echo "make env               only .venv, with everything installed"
-	@echo "make format            let the formatter and the linter mend what they can"
+	@echo "make env               only .venv, with everything installed as locked"
+	@echo "make lock              resolve the dependencies anew into locks/"
+	@echo "make format            apply the formatter and the linter's safe fixes"
 
-env: $(STAMP)
+env: $(DEV_SET)
 
-$(STAMP): pyproject.toml
+$(DEMO_SET): NAME := demo
+$(DEMO_SET): EXTRAS := node,serve
+$(DEV_SET): NAME := dev
+$(DEV_SET): EXTRAS := node,serve,bench,dev
+PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
+
+$(DEMO_SET) $(DEV_SET): pyproject.toml locks/build.txt locks/demo.txt locks/dev.txt
 	@test -n "$(PYTHON)" || { echo "esdedup needs Python 3.11 or later: none found on the PATH."; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 		echo "$(PYTHON) cannot make virtual environments (on Debian: apt install python3-venv)."; exit 1; }
 	@test -d .venv || { echo "Making .venv with $$($(PYTHON) --version)"; $(PYTHON) -m venv .venv; }
-	@echo "Installing esdedup and what it needs into .venv; the first time takes a minute or two"
-	@PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --editable '.[node,serve,bench,dev]'
+ifeq ($(LOCKED),no)
+	@echo "Installing esdedup into .venv with the versions that pyproject.toml allows, not the locked ones"
+	@$(PIP) --editable '.[$(EXTRAS)]'
+else
+	@echo "Installing esdedup into .venv as locks/$(NAME).txt has it; the first time takes a minute or two"
+	@{ $(PIP) --require-hashes -r locks/build.txt && \
+		$(PIP) --require-hashes --no-build-isolation -r locks/$(NAME).txt && \
+		$(PIP) --no-deps --no-build-isolation --editable . ; } || { \
+		echo "Could not install the locked versions on $$($(BIN)/python --version). If this platform has no files for"; \
+		echo "them, add LOCKED=no to take the versions that pyproject.toml allows."; exit 1; }
+endif
 	@touch $@
 
-demo: env
+# The locks hold for all platforms and for Python 3.11 and later, and name no package index.
+UV := .venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-annotate --no-emit-index-url --custom-compile-command 'make lock' --upgrade
+
+lock:
+	@test -d .venv-lock || $(PYTHON) -m venv .venv-lock
+	@PIP_DISABLE_PIP_VERSION_CHECK=1 .venv-lock/bin/python -m pip install --quiet 'uv>=0.13'
+	$(UV) --all-extras pyproject.toml -o locks/dev.txt
+	$(UV) --extra node --extra serve --constraints locks/dev.txt pyproject.toml -o locks/demo.txt
+	echo 'setuptools>=77' | $(UV) --constraints locks/dev.txt - -o locks/build.txt
+
+demo: $(DEMO_SET)
 	@$(BIN)/esdedup demo --data $(DEMO_DATA) --port $(DEMO_PORT) $(if $(INPUT),--input '$(INPUT)') $(if $(ONCE),--once)
 
 # Processes that share the tests; each file goes to one of them.
@@ -72,4 +103,4 @@ $(TREE): $(wildcard esdedup/*) ingest mappings
 	@touch $@
 
 clean:
-	rm -rf .venv build .esdedup .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-lock build .esdedup .mypy_cache .ruff_cache .pytest_cache .hypothesis

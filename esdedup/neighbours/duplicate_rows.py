@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from esdedup.neighbours.buckets import Ints, Rows
 from esdedup.neighbours.pairs import Pairs, firsts_of, pack, seconds_of
+from esdedup.neighbours.slots import Ints, Rows
 
 
 class DuplicateRows:

@@ -1,15 +1,13 @@
-"""Tables over the two halves of some bits of the fingerprint, and what becomes of halves that many share.
+"""Hash tables of fingerprints by half keys, with nested tables for keys that very many share.
 
-Within 3 bits, one of two halves differs in at most 1. So every fingerprint stands in two hash tables,
-one for each half, whose address is the half's low bits. A search looks into the bucket of its own
-address and of each address one bit away; bits above the address change no bucket. Tables grow a few
-buckets at a time (linear hashing; Litwin, VLDB 1980), so that no addition is much slower than the
-others.
+Two fingerprints within 3 bits differ in at most 1 bit in one of their halves. So every fingerprint is in
+two hash tables, one for each half, and a search looks into the bucket of its own half and of each half
+one bit away.
 
-A half that very many fingerprints share would make one bucket endless. Such a half is hot: what has it
-moves into tables of the same kind over the two halves of the other bits, to which all that is hot in a
-table goes. 32 bits become 16, and 8: of distinct fingerprints no more than 256 agree in all but 8 bits,
-which a chain can hold.
+A half that very many fingerprints share would make one bucket endless. Such a half is hot. Fingerprints
+with a hot half move to nested tables of the same kind, over the halves of the other bits: 32 bits become
+16, and 8. At most 256 distinct fingerprints agree in all but 8 bits, and a chain of buckets can hold
+those.
 """
 
 import dataclasses
@@ -18,74 +16,61 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.neighbours.buckets import Buckets, Ints, Rows
+from esdedup.neighbours.buckets import Buckets
+from esdedup.neighbours.half_key import Fingerprints, HalfKey
+from esdedup.neighbours.linear_hashing import LinearHashing
 from esdedup.neighbours.pairs import Pairs, pack
-
-Fingerprints = npt.NDArray[np.uint64]
+from esdedup.neighbours.queries import Queries
+from esdedup.neighbours.slots import Ints, Rows, Tags
 
 _FINGERPRINT_BITS = 64
-_TAG_BITS = 32
+_TAG = np.uint64((1 << 32) - 1)
 # Slots taken of a bucket's eight, on average over all buckets.
 _MEAN_LOAD = 5
-_FIRST_LEVEL_BITS = 4
+# Halves of so many bits are never hot.
 _LEAST_BITS = 8
-# In a long chain: what more fingerprints share is hot; where more are left in all, everything is.
-_HOT = 32
-_CROWDED = 512
 _QUERIES_AT_ONCE = 1_024
-# Spreads the bits that fingerprints share over the addresses (Knuth's multiplicative hashing).
-_SPREAD = np.uint64(0x9E37_79B9_7F4A_7C15)
 
 
-@dataclasses.dataclass(frozen=True)
-class Queries:
-    """What is searched."""
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class HotLimits:
+    """When a key is hot."""
 
-    # uint64 (n,); where a hot half one bit away is searched, with that half.
-    fingerprints: Fingerprints
-    # Whose query it is, int64 (n,).
-    positions: npt.NDArray[np.int64]
-    # How many bits have to differ yet, and how many may, inclusive, int8 (n,).
-    least_bits: npt.NDArray[np.int8]
-    most_bits: npt.NDArray[np.int8]
-
-    def __len__(self) -> int:
-        return len(self.fingerprints)
-
-    def part(self, first: int, last: int) -> "Queries":
-        """Return the queries from `first` to before `last`."""
-        return Queries(
-            self.fingerprints[first:last],
-            self.positions[first:last],
-            self.least_bits[first:last],
-            self.most_bits[first:last],
-        )
+    # A bucket is checked when its chain reaches so many overflow buckets, and each time it has doubled.
+    chain_length: int = 8
+    # A key in a checked bucket is hot if more fingerprints than this share it, ...
+    sharing: int = 32
+    # ... and all keys of a checked bucket are hot if more fingerprints than this would be left.
+    crowded: int = 512
 
 
 class HalfKeyTables:
-    """Rows of fingerprints, few of them equal, by the halves of those bits in which not all of them agree."""
+    """Rows by their fingerprints, of which few are equal, searched by distance."""
 
     def __init__(
         self,
-        held: Fingerprints,
+        fingerprints: Fingerprints,
         *,
         shift: int = 0,
         bits: int = _FINGERPRINT_BITS,
         tag_shift: int | None = None,
+        limits: HotLimits,
     ) -> None:
-        """Make it empty.
+        """Make empty tables.
 
         Args:
-            held: All fingerprints by row, uint64; grows in place.
-            shift: Where the bits begin whose halves are taken.
-            bits: How many; what lies outside of them is searched as it is.
-            tag_shift: Where the tags begin; the other half where it is None.
+            fingerprints: All fingerprints by row, uint64; the owner grows it in place.
+            shift: The lowest of the bits that are halved.
+            bits: How many bits are halved; the others must be equal in two fingerprints that are near.
+            tag_shift: The lowest bit of the tags; None for tags of the half that is not in the key.
+            limits: When a key is hot.
         """
         half = bits // 2
-        upper, lower = shift + half, shift
+        upper = HalfKey(shift=shift + half, other_shift=shift, bits=half)
+        lower = HalfKey(shift=shift, other_shift=shift + half, bits=half)
         self._tables = (
-            _Table(held, shift=upper, bits=half, other_shift=lower, tag_shift=tag_shift, is_first=True),
-            _Table(held, shift=lower, bits=half, other_shift=upper, tag_shift=tag_shift, is_first=False),
+            _Table(fingerprints, upper, tag_shift=tag_shift, is_first=True, limits=limits),
+            _Table(fingerprints, lower, tag_shift=tag_shift, is_first=False, limits=limits),
         )
 
     @property
@@ -94,21 +79,25 @@ class HalfKeyTables:
         return sum(table.size_bytes for table in self._tables)
 
     def add(self, fingerprints: Fingerprints, rows: Rows) -> None:
-        """Add fingerprints, ``(n,)``, that have these rows; `held` has them already."""
+        """Add rows, uint32 ``(n,)``, and their fingerprints, uint64 ``(n,)``."""
         for table in self._tables:
             table.add(fingerprints, rows)
 
     def are_hot(self, fingerprints: Fingerprints) -> npt.NDArray[np.bool_]:
-        """Tell of each fingerprint whether a half of it is hot, bool ``(n,)``."""
+        """Return which fingerprints have a hot half: bool ``(n,)``."""
         return np.logical_or(*(table.are_hot(fingerprints) for table in self._tables))
 
     def search(self, queries: Queries, *, max_distance_bits: int) -> Iterator[Pairs]:
-        """Find all pairs within the distance; none of the queries' distances may be more.
+        """Find the rows within the distances of queries.
+
+        Args:
+            queries: What to search for.
+            max_distance_bits: No query's greatest distance exceeds it; 0 to 3.
 
         Yields:
-            Pairs without repeats, in any order, as uint64: the query's position, then the row, 32 bits each.
+            Packed pairs of a query's position and a row, ``(m,)``, without repeats, in any order.
         """
-        # HalfKeyTables that are equal are found by the first table.
+        # The first table finds whatever is equal.
         tables = self._tables if max_distance_bits else self._tables[:1]
         for first in range(0, len(queries), _QUERIES_AT_ONCE):
             part = queries.part(first, first + _QUERIES_AT_ONCE)
@@ -117,179 +106,165 @@ class HalfKeyTables:
 
 
 class _Table:
-    """Rows by one half of their fingerprint."""
+    """Rows by one half key of their fingerprints.
+
+    The first table finds the pairs whose keys differ in one bit at most; the second one finds those that
+    the first does not.
+    """
 
     def __init__(
         self,
-        held: Fingerprints,
+        fingerprints: Fingerprints,
+        key: HalfKey,
         *,
-        shift: int,
-        bits: int,
-        other_shift: int,
         tag_shift: int | None,
         is_first: bool,
+        limits: HotLimits,
     ) -> None:
-        self._held = held
-        self._bits, self._other_shift = bits, other_shift
-        self._shift = np.uint64(shift)
-        self._tag_shift = np.uint64(other_shift if tag_shift is None else tag_shift)
-        own, other = ((1 << bits) - 1) << shift, ((1 << bits) - 1) << other_shift
-        self._own, self._other = np.uint64(own), np.uint64(other)
-        self._shared = np.uint64((1 << _FINGERPRINT_BITS) - 1 - own - other)
+        self._fingerprints = fingerprints
+        self._key = key
+        self._tag_shift = key.other_shift if tag_shift is None else tag_shift
         self._is_first = is_first
-        # Buckets below `_split` have been split at this level already.
-        self._level_bits = _FIRST_LEVEL_BITS
-        self._split = 0
+        self._limits = limits
+        self._hashing = LinearHashing()
+        self._buckets = Buckets(long_chain=limits.chain_length)
+        self._buckets.grow(self._hashing.bucket_count)
+        # How many rows the buckets hold.
         self._count = 0
-        self._buckets = Buckets()
-        self._buckets.grow(1 << _FIRST_LEVEL_BITS)
-        # Fingerprints without the other half, sorted.
-        self._hot = np.zeros(0, np.uint64)
-        self._hot_halves: HalfKeyTables | None = None
+        # Sorted.
+        self._hot_keys = np.zeros(0, np.uint64)
+        self._hot_tables: HalfKeyTables | None = None
 
     @property
     def size_bytes(self) -> int:
-        """The memory of the buckets, and of all that is nested for hot halves."""
-        nested = 0 if self._hot_halves is None else self._hot_halves.size_bytes
-        return self._buckets.size_bytes + self._hot.nbytes + nested
+        """The memory of the buckets and of the nested tables."""
+        nested = 0 if self._hot_tables is None else self._hot_tables.size_bytes
+        return self._buckets.size_bytes + self._hot_keys.nbytes + nested
 
     def add(self, fingerprints: Fingerprints, rows: Rows) -> None:
-        """Add fingerprints, ``(n,)``, that have these rows; what has a hot half goes to the nested tables."""
-        if self._hot_halves is not None:
-            hot = self.are_hot(fingerprints)
-            self._hot_halves.add(fingerprints[hot], rows[hot])
-            fingerprints, rows = fingerprints[~hot], rows[~hot]
-        split = self._split_for(len(rows))
-        if len(split):
-            fingerprints = np.concatenate((fingerprints, self._held[split]))
-            rows = np.concatenate((rows, split))
-        long = self._put(fingerprints, rows)
-        if len(long) and self._bits > _LEAST_BITS:
-            self._relieve(long)
+        """Add rows, uint32 ``(n,)``, and their fingerprints, uint64 ``(n,)``."""
+        if self._hot_tables is not None:
+            is_hot = self.are_hot(fingerprints)
+            self._hot_tables.add(fingerprints[is_hot], rows[is_hot])
+            fingerprints, rows = fingerprints[~is_hot], rows[~is_hot]
+        displaced = self._make_room(len(rows))
+        if len(displaced):
+            fingerprints = np.concatenate((fingerprints, self._fingerprints[displaced]))
+            rows = np.concatenate((rows, displaced))
+        long_chains = self._put(fingerprints, rows)
+        if len(long_chains) and self._key.bits > _LEAST_BITS:
+            self._relieve(long_chains)
 
     def are_hot(self, fingerprints: Fingerprints) -> npt.NDArray[np.bool_]:
-        """Tell of fingerprints of any shape, bool of the same, whether this table's half of them is hot."""
-        if not len(self._hot):
+        """Return which fingerprints, of any shape, have a hot key in this table: bool of that shape."""
+        if not len(self._hot_keys):
             return np.zeros(fingerprints.shape, np.bool_)
-        halves = fingerprints & ~self._other
-        found: npt.NDArray[np.bool_] = (
-            self._hot.take(np.searchsorted(self._hot, halves), mode="clip") == halves
+        keys = self._key.of(fingerprints)
+        is_hot: npt.NDArray[np.bool_] = (
+            self._hot_keys.take(np.searchsorted(self._hot_keys, keys), mode="clip") == keys
         )
-        return found
+        return is_hot
 
     def search(self, queries: Queries, *, max_distance_bits: int) -> Iterator[Pairs]:
-        """Find the pairs whose own halves differ in one bit at most.
-
-        The second table leaves out what the first finds.
-
-        Yields:
-            Pairs as `HalfKeyTables.search` has them, uint64 ``(m,)``.
-        """
-        flips = self._flips(min(self._level_bits + 1, self._bits) if max_distance_bits else 0)
-        buckets = self._addresses(queries.fingerprints, flips)
+        """Find pairs, as `HalfKeyTables.search` does, that are this table's to find."""
+        buckets = self._buckets_near(queries.fingerprints, max_distance_bits)
         tags = self._tags(queries.fingerprints)
-        for probes, rows in self._buckets.near(buckets, tags, max_distance_bits):
-            numbers = probes // len(flips)
-            differences = queries.fingerprints[numbers] ^ self._held[rows]
-            distances = np.bitwise_count(differences)
-            near = (distances >= queries.least_bits[numbers]) & (distances <= queries.most_bits[numbers])
-            near &= differences & self._shared == 0
-            near &= np.bitwise_count(differences & self._own) <= 1
-            if not self._is_first:
-                # The others are found by the first table.
-                near &= np.bitwise_count(differences & self._other) > 1
-            # The last bit of an address leads back where the bucket has not been split yet.
-            near &= (probes % len(flips) == 0) | (buckets.reshape(-1)[probes] != buckets[numbers, 0])
-            yield pack(queries.positions[numbers[near]], rows[near])
-        if self._hot_halves is not None:
-            yield from self._hot_halves.search(
-                self._among_hot(queries, max_distance_bits), max_distance_bits=max_distance_bits
-            )
+        probe_count = buckets.shape[1]
+        for probes, rows in self._buckets.search(buckets, tags, max_distance_bits):
+            numbers = probes // probe_count
+            # The flip of the highest address bit leads to the same bucket if that has not been split.
+            is_new = (probes % probe_count == 0) | (buckets.reshape(-1)[probes] != buckets[numbers, 0])
+            is_found = is_new & self._are_matches(queries, numbers, rows)
+            yield pack(queries.positions[numbers[is_found]], rows[is_found])
+        if self._hot_tables is not None:
+            hot_queries = self._hot_queries(queries, max_distance_bits)
+            yield from self._hot_tables.search(hot_queries, max_distance_bits=max_distance_bits)
 
-    def _among_hot(self, queries: Queries, max_distance_bits: int) -> Queries:
-        """Return the queries that remain for the hot halves at most one bit away."""
-        flips = self._flips(self._bits if max_distance_bits else 0) << self._shift
-        halves = queries.fingerprints[:, None] ^ flips
-        numbers, ways = np.nonzero(self.are_hot(halves))
-        flipped = (ways > 0).astype(np.int8)
-        most = queries.most_bits[numbers] - flipped
-        # What differs less in the other half is found by the first table.
-        least = np.maximum(queries.least_bits[numbers] - flipped, np.int8(0 if self._is_first else 2))
-        possible = least <= most
-        numbers, ways = numbers[possible], ways[possible]
+    def _buckets_near(self, fingerprints: Fingerprints, max_distance_bits: int) -> Ints:
+        """Return the bucket of each key, then those of all keys one bit away: int64 ``(n, probes)``."""
+        bits = min(self._hashing.address_bits, self._key.bits) if max_distance_bits else 0
+        return self._hashing.buckets_of(self._key.hashes_of(fingerprints), self._key.flips(bits))
+
+    def _are_matches(self, queries: Queries, numbers: Ints, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Return which rows match the queries of these numbers, and are this table's to find: ``(n,)``."""
+        differences = queries.fingerprints[numbers] ^ self._fingerprints[rows]
+        distances = np.bitwise_count(differences)
+        matches = self._key.are_near(differences)
+        matches &= (distances >= queries.least_bits[numbers]) & (distances <= queries.most_bits[numbers])
+        if not self._is_first:
+            matches &= ~self._key.others_are_near(differences)
+        return matches
+
+    def _hot_queries(self, queries: Queries, max_distance_bits: int) -> Queries:
+        """Return queries of the nested tables: one for each hot key at most one bit from a query's key."""
+        flips = self._key.flips(self._key.bits if max_distance_bits else 0) << np.uint64(self._key.shift)
+        numbers, chosen = np.nonzero(self.are_hot(queries.fingerprints[:, None] ^ flips))
+        # The flipped bit is one of those in which the two may differ.
+        spent = (chosen > 0).astype(np.int8)
+        most_bits = queries.most_bits[numbers] - spent
+        # The first table finds what differs less in the other half.
+        least_bits = np.maximum(queries.least_bits[numbers] - spent, np.int8(0 if self._is_first else 2))
+        possible = least_bits <= most_bits
+        numbers, chosen = numbers[possible], chosen[possible]
         return Queries(
-            queries.fingerprints[numbers] ^ flips[ways],
+            queries.fingerprints[numbers] ^ flips[chosen],
             queries.positions[numbers],
-            least[possible],
-            most[possible],
+            least_bits[possible],
+            most_bits[possible],
         )
 
-    def _flips(self, bits: int) -> Fingerprints:
-        """Return no flip, then one of each of the half's low bits, uint64 ``(1 + bits,)``."""
-        return np.concatenate(([0], 1 << np.arange(bits))).astype(np.uint64)
-
-    def _tags(self, fingerprints: Fingerprints) -> Rows:
-        return (fingerprints >> self._tag_shift & np.uint64((1 << _TAG_BITS) - 1)).astype(np.uint32)
-
-    def _addresses(self, fingerprints: Fingerprints, flips: Fingerprints) -> Ints:
-        """Return buckets, ``(n, flips)``: by one more bit where the bucket has been split."""
-        halves = fingerprints >> self._shift & np.uint64((1 << self._bits) - 1)
-        if self._shared:
-            spread = (fingerprints & self._shared) * _SPREAD
-            spread ^= spread >> np.uint64(32)
-            halves ^= spread * _SPREAD >> np.uint64(32)
-        halves &= np.uint64((2 << self._level_bits) - 1)
-        addresses = halves.astype(np.int64)[:, None] ^ flips.astype(np.int64)
-        addresses -= (addresses >= self._bucket_count).astype(np.int64) << self._level_bits
-        return addresses
-
-    @property
-    def _bucket_count(self) -> int:
-        return (1 << self._level_bits) + self._split
+    def _tags(self, fingerprints: Fingerprints) -> Tags:
+        return (fingerprints >> np.uint64(self._tag_shift) & _TAG).astype(np.uint32)
 
     def _put(self, fingerprints: Fingerprints, rows: Rows) -> Ints:
-        buckets = self._addresses(fingerprints, self._flips(0)).reshape(-1)
+        """Put rows into their buckets; return the buckets whose chains have become long, ``(m,)``."""
+        buckets = self._buckets_near(fingerprints, 0)[:, 0]
         order = np.argsort(buckets)
-        return self._buckets.put(buckets[order], self._tags(fingerprints)[order], rows[order])
+        return self._buckets.add(buckets[order], self._tags(fingerprints)[order], rows[order])
 
-    def _split_for(self, count: int) -> Rows:
-        """Make buckets for so many more rows; return those that lose their place by that."""
-        taken_out = [np.zeros(0, np.uint32)]
-        bucket_count = int((self._count + count) / _MEAN_LOAD)
-        if not self._count and bucket_count > self._bucket_count:
-            self._level_bits = bucket_count.bit_length() - 1
-            self._split = bucket_count - (1 << self._level_bits)
-            self._buckets.grow(bucket_count)
-        while self._bucket_count < bucket_count:
-            more = min(bucket_count - self._bucket_count, (1 << self._level_bits) - self._split)
-            self._buckets.grow(self._bucket_count + more)
-            taken_out.append(self._buckets.take_out(slice(self._split, self._split + more)))
-            self._split += more
-            if self._split == 1 << self._level_bits:
-                self._level_bits += 1
-                self._split = 0
+    def _make_room(self, count: int) -> Rows:
+        """Add buckets for so many more rows; return the rows displaced by that, uint32 ``(m,)``."""
+        was_empty = not self._count
         self._count += count
-        return np.concatenate(taken_out)
+        bucket_count = self._count // _MEAN_LOAD
+        if was_empty:
+            self._hashing.start_with(bucket_count)
+        split = self._hashing.grow_to(bucket_count)
+        self._buckets.grow(self._hashing.bucket_count)
+        return np.concatenate([np.zeros(0, np.uint32), *map(self._buckets.remove, split)])
 
     def _relieve(self, buckets: Ints) -> None:
-        """Move what fills these buckets to the hot halves."""
-        rows = self._buckets.take_out(buckets)
-        fingerprints = self._held[rows]
-        halves, numbers, counts = np.unique(
-            fingerprints & ~self._other, return_inverse=True, return_counts=True
-        )
-        hot = counts > _HOT
-        # Different halves crowd a bucket where the low bits of many are the same.
-        _, places = np.unique(self._addresses(halves, self._flips(0))[:, 0], return_inverse=True)
-        hot |= np.bincount(places, np.where(hot, 0, counts))[places] > _CROWDED
-        if hot.any():
-            if self._hot_halves is None:
-                self._hot_halves = HalfKeyTables(
-                    self._held, shift=self._other_shift, bits=self._bits, tag_shift=int(self._tag_shift)
-                )
-            self._hot = np.insert(self._hot, np.searchsorted(self._hot, halves[hot]), halves[hot])
-            moved = hot[numbers]
-            self._hot_halves.add(fingerprints[moved], rows[moved])
-            self._count -= int(np.count_nonzero(moved))
-            fingerprints, rows = fingerprints[~moved], rows[~moved]
-        self._put(fingerprints, rows)
+        """Look for hot keys in these buckets, and move their rows to the nested tables."""
+        rows = self._buckets.remove(buckets)
+        fingerprints = self._fingerprints[rows]
+        keys, numbers, counts = np.unique(self._key.of(fingerprints), return_inverse=True, return_counts=True)
+        is_hot = self._too_frequent(keys, counts)
+        moves = is_hot[numbers]
+        if moves.any():
+            self._hot_keys = np.insert(
+                self._hot_keys, np.searchsorted(self._hot_keys, keys[is_hot]), keys[is_hot]
+            )
+            self._nested().add(fingerprints[moves], rows[moves])
+            self._count -= int(np.count_nonzero(moves))
+        self._put(fingerprints[~moves], rows[~moves])
+
+    def _too_frequent(self, keys: Fingerprints, counts: Ints) -> npt.NDArray[np.bool_]:
+        """Return which distinct keys, with the number of rows that have each, are hot: bool ``(n,)``."""
+        is_hot: npt.NDArray[np.bool_] = counts > self._limits.sharing
+        # Many keys with few rows each crowd one bucket if their lowest bits are equal.
+        _, places = np.unique(self._buckets_near(keys, 0)[:, 0], return_inverse=True)
+        left = np.bincount(places, np.where(is_hot, 0, counts))
+        is_hot |= left[places] > self._limits.crowded
+        return is_hot
+
+    def _nested(self) -> HalfKeyTables:
+        """Return the nested tables, made when they are first needed."""
+        if self._hot_tables is None:
+            self._hot_tables = HalfKeyTables(
+                self._fingerprints,
+                shift=self._key.other_shift,
+                bits=self._key.bits,
+                tag_shift=self._tag_shift,
+                limits=self._limits,
+            )
+        return self._hot_tables

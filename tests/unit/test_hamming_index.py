@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup import SettingError
-from esdedup.neighbours import buckets
-from esdedup.neighbours import half_key_tables as halves
+from esdedup.neighbours.half_key_tables import HotLimits
 from esdedup.neighbours.hamming_index import HammingIndex
+from esdedup.neighbours.slots import Slots
 
 flipped = st.sets(st.integers(0, 63), max_size=4).map(lambda bits: sum(1 << bit for bit in bits))
 values = st.lists(st.one_of(st.integers(0, 2**64 - 1), flipped), max_size=40)
@@ -79,14 +79,10 @@ sharing = st.lists(
 @given(added=st.lists(sharing, max_size=6), asked=sharing, max_distance_bits=st.integers(0, 3))
 def test_halves_that_many_share(added: list[list[int]], asked: list[int], max_distance_bits: int) -> None:
     # Everything gets hot, through all levels, as soon as a bucket is full.
-    with (
-        mock.patch.object(buckets, "LONG_CHAIN", 1),
-        mock.patch.object(halves, "_HOT", 2),
-        mock.patch.object(halves, "_CROWDED", 6),
-    ):
-        index = HammingIndex(max_distance_bits=max_distance_bits)
-        for batch in added:
-            index.add(np.array(batch, np.uint64))
+    limits = HotLimits(chain_length=1, sharing=2, crowded=6)
+    index = HammingIndex(max_distance_bits=max_distance_bits, hot_limits=limits)
+    for batch in added:
+        index.add(np.array(batch, np.uint64))
     everything = np.array([value for batch in added for value in batch], np.uint64)
     queries = np.array(asked, np.uint64)
     distances = np.bitwise_count(queries[:, None] ^ everything)
@@ -96,8 +92,8 @@ def test_halves_that_many_share(added: list[list[int]], asked: list[int], max_di
 
 def steps(index: HammingIndex, asked: np.ndarray) -> int:
     """Return how many times a search compares, a call in Python each."""
-    compare = buckets._Slots.near
-    with mock.patch.object(buckets._Slots, "near", autospec=True, side_effect=compare) as calls:
+    compare = Slots.compare
+    with mock.patch.object(Slots, "compare", autospec=True, side_effect=compare) as calls:
         index.find_pairs(asked)
     return calls.call_count
 

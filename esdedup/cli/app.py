@@ -1,4 +1,4 @@
-"""The command `esdedup` as a whole, and what its errors and exit codes are."""
+"""The command `esdedup` as a whole: its commands, its errors and its exit codes."""
 
 import logging
 import os
@@ -8,41 +8,50 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from esdedup.cli import demo, explain, feed, maintenance, node, offline, output, read, serve
+from esdedup.cli.advice import advice
+from esdedup.cli.command import LazyGroup
+from esdedup.cli.messages import say
 from esdedup.errors import ArticleNotFound, ArticleRejected, EsdedupError, SettingError
 
 _SOME_FAILED, _USAGE, _UNAVAILABLE = 1, 2, 3
 
+
+class _Commands(LazyGroup):
+    places = {  # noqa: RUF012 - declared by LazyGroup
+        "node": ("node", "app"),
+        "setup": ("feed", "setup"),
+        "index": ("feed", "index"),
+        "list": ("read", "list_rows"),
+        "similar": ("read", "similar"),
+        "serve": ("serve", "serve"),
+        "explain": ("explain", "explain"),
+        "stats": ("maintenance", "stats"),
+        "expire": ("maintenance", "expire"),
+        "verify": ("maintenance", "verify"),
+        "rebuild": ("maintenance", "rebuild"),
+        "cluster": ("offline", "cluster"),
+        "fingerprint": ("offline", "fingerprint"),
+        "demo": ("demo", "demo"),
+    }
+
+
 app = typer.Typer(
     name="esdedup",
+    cls=_Commands,
     help="The near-duplicate layer for Elasticsearch: one row a cluster, and who else published it.",
     epilog=(
-        "Exit codes: 0 all well, 1 some articles failed or were not found, or laws are broken, 2 usage, "
-        "3 server or forest not available."
+        "Exit codes: 0 success; 1 some articles failed or were not found, or a forest violates its laws; "
+        "2 usage error; 3 server or forest not available."
     ),
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-app.add_typer(node.app, name="node")
-app.command()(feed.setup)
-app.command()(feed.index)
-app.command(name="list")(read.list_rows)
-app.command()(read.similar)
-app.command()(serve.serve)
-app.command()(explain.explain)
-app.command()(maintenance.stats)
-app.command()(maintenance.expire)
-app.command()(maintenance.verify)
-app.command()(maintenance.rebuild)
-app.command()(offline.cluster)
-app.command()(offline.fingerprint)
-app.command()(demo.demo)
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(asked: bool) -> None:
+    if asked:
         typer.echo(f"esdedup {metadata.version('esdedup')}")
         raise typer.Exit
 
@@ -57,32 +66,34 @@ def _root(
 
 
 def main() -> NoReturn:
-    """Run the command line; never ends with a traceback for what the user can mend."""
+    """Run the command line, and end the process; errors of esdedup are printed without a traceback."""
     logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s")
-    # The client tells every failed attempt; what matters of it comes as our own error.
+    # The client logs every failed attempt; the final failure is raised as an error of ours.
     logging.getLogger("elastic_transport").setLevel(logging.CRITICAL)
     code = 0
     try:
         try:
-            app()
+            app(prog_name="esdedup")
         except SystemExit as finished:
             code = finished.code if isinstance(finished.code, int) else 0
         sys.stdout.flush()
     except EsdedupError as error:
-        output.say(f"esdedup: {error}")
+        say(f"esdedup: {error}")
+        for line in advice(error):
+            say(line)
         code = _exit_code(error)
     except BrokenPipeError:
-        # Whoever read the output has enough of it.
-        _forget_output()
+        # The reader of the output has gone, as `head` does.
+        _discard_output()
     except OSError as error:
-        _forget_output()
-        output.say(f"esdedup: cannot write: {error.strerror}")
+        _discard_output()
+        say(f"esdedup: cannot write: {error.strerror}")
         code = _UNAVAILABLE
     sys.exit(code)
 
 
-def _forget_output() -> None:
-    """Keep Python from complaining when it flushes at its end what nobody takes."""
+def _discard_output() -> None:
+    """Let Python flush into nothing at its end: standard output cannot be written to."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -1,4 +1,4 @@
-"""`esdedup demo`: from nothing to the list with dedup, in one command."""
+"""`esdedup demo`: an Elasticsearch, articles and pages, in one command."""
 
 import json
 import tempfile
@@ -8,8 +8,10 @@ from typing import Annotated
 import typer
 from elasticsearch import Elasticsearch
 
-from esdedup import sample
+from esdedup import node, sample
 from esdedup.cli import output
+from esdedup.cli.command import command
+from esdedup.cli.messages import say, say_rejected
 from esdedup.cli.pages import start_pages, stop_pages
 from esdedup.elastic.client import connect
 from esdedup.ingest.dedup import Dedup
@@ -22,7 +24,9 @@ _ROWS = 10
 _PAGES_PORT = 8000
 
 
+@command("demo", example="esdedup demo --input articles.jsonl")
 def demo(
+    *,
     data: Annotated[Path, typer.Option("--data", help="Directory of the embedded Elasticsearch.")] = Path(
         ".esdedup/node"
     ),
@@ -33,20 +37,18 @@ def demo(
     ] = None,
     once: Annotated[bool, typer.Option("--once", help="Stop Elasticsearch at the end.")] = False,
 ) -> None:
-    """Start an embedded Elasticsearch, load articles, show what esdedup makes of them, and serve pages."""
-    from esdedup import node
-
+    """Start an embedded Elasticsearch, load articles, show their clusters, and serve pages."""
     if input_file is not None:
         check_readable([input_file])
     running = node.find(data)
     if running is not None and running.is_running:
         cluster = running
-        output.say(f"Elasticsearch {cluster.version} runs already, at {cluster.url}")
+        say(f"Elasticsearch {cluster.version} is already running at {cluster.url}")
     else:
-        output.say("starting an embedded Elasticsearch (the first time it is downloaded, some 40 MB)")
+        say("starting an embedded Elasticsearch (the first time it is downloaded, some 40 MB)")
         with output.download_progress() as progress:
             cluster = node.start(data, port=port, progress=progress)
-        output.say(f"Elasticsearch {cluster.version} is up at {cluster.url}")
+        say(f"Elasticsearch {cluster.version} is up at {cluster.url}")
     try:
         with connect(cluster.url) as client:
             summary = _load(client, input_file)
@@ -55,7 +57,7 @@ def demo(
         if once:
             stop_pages(data)
             node.stop(data)
-            output.say("Elasticsearch is stopped")
+            say("Elasticsearch is stopped")
     if not once:
         pages = start_pages(
             data,
@@ -71,10 +73,10 @@ def demo(
 
 
 def _load(client: Elasticsearch, input_file: Path | None) -> Summary:
-    # Anew every time, so that the demo shows the same whenever it runs.
+    # Emptied first, so that every run of the demo shows the same.
     for index in (_INDEX, _FOREST):
         client.options(ignore_status=404).indices.delete(index=index)
-    load = Load(on_rejected=output.say_rejected)
+    load = Load(on_rejected=say_rejected)
     with tempfile.TemporaryDirectory() as scratch:
         if input_file is None:
             input_file = Path(scratch) / "sample.jsonl"
@@ -82,7 +84,7 @@ def _load(client: Elasticsearch, input_file: Path | None) -> Summary:
                 target.writelines(
                     json.dumps(article, ensure_ascii=False) + "\n" for article in sample.articles()
                 )
-        output.say(f"loading {'the sample corpus' if input_file.name == 'sample.jsonl' else input_file}")
+        say(f"loading {'the sample corpus' if input_file.name == 'sample.jsonl' else input_file}")
         with (
             Dedup(client, forest=_FOREST) as dedup,
             output.file_progress("indexing", total_bytes([input_file])) as on_bytes,
@@ -91,7 +93,7 @@ def _load(client: Elasticsearch, input_file: Path | None) -> Summary:
             load.run(client, dedup, read_lines([input_file], on_bytes=on_bytes), index=_INDEX)
     client.indices.refresh(index=_INDEX)
     summary = load.summary
-    output.say(
+    say(
         f"{summary.read:,} articles read, {summary.indexed:,} indexed, {summary.failed:,} failed: "
         f"{summary.new_roots:,} new clusters, {summary.joined + summary.known:,} near-duplicates, "
         f"in {summary.seconds:.1f} s"
@@ -115,9 +117,9 @@ def _say_how_to_go_on(url: str, data: Path, pages: str) -> None:
     server = "" if url.endswith(":9200") else f" --url {url}"
     typer.echo(
         f"""
-Look at it in a browser: {pages}
+Open it in a browser: {pages}
 
-Elasticsearch goes on running at {url}, and the pages with it. Go on with:
+Elasticsearch and the pages keep running, at {url}. Go on with:
   .venv/bin/esdedup list --index {_INDEX} --sort newest --size 20{server}
   .venv/bin/esdedup list --index {_INDEX} --query 'electric ferries'{server}
   .venv/bin/esdedup similar --index {_INDEX} --id ID{server}

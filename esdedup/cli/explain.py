@@ -6,17 +6,16 @@ from typing import Annotated
 import typer
 
 from esdedup.cli import options, output
+from esdedup.cli.command import command
 from esdedup.cli.explanation_text import print_explanation
 from esdedup.cli.texts import read_text
 from esdedup.cli.verdict_text import print_verdict
-from esdedup.elastic.names import DEFAULT_FOREST
-from esdedup.errors import SettingError
-from esdedup.fields import Fields
 from esdedup.ingest.files import check_readable
 from esdedup.maintenance import Maintenance
 from esdedup.neighbours.explainer import explain as explain_texts
 
 
+@command("explain", example="esdedup explain one.txt other.txt, or: esdedup explain 4711 4712 --index news")
 def explain(
     one: Annotated[
         str,
@@ -27,7 +26,8 @@ def explain(
             show_default=False,
         ),
     ],
-    other: Annotated[str, typer.Argument(metavar="B", help="Another one.", show_default=False)],
+    other: Annotated[str, typer.Argument(metavar="B", help="The other article.", show_default=False)],
+    *,
     index: Annotated[
         str | None,
         typer.Option(
@@ -35,45 +35,31 @@ def explain(
         ),
     ] = None,
     json: options.Json = False,
-    profile: Annotated[
-        str | None,
-        typer.Option(
-            "--profile",
-            help=f"How texts are fingerprinted: {options.DEFAULT_PROFILE}, or as the index's were.",
-            rich_help_panel="Fingerprint",
-            show_default=False,
-        ),
-    ] = None,
-    keywords: options.KeywordCount = None,
-    weights: options.Weights = None,
-    forest: options.ForestName = DEFAULT_FOREST,
-    text_field: options.TextField = "text",
-    dedup_field: options.DedupField = "dedup",
-    url: options.Url = options.DEFAULT_URL,
-    api_key: options.ApiKey = None,
-    ca_certs: options.CaCerts = None,
+    fingerprinting: options.Fingerprinting,
+    forest: options.Forest,
+    field_names: options.FieldNames,
+    server: options.Server,
 ) -> None:
-    """Tell why two articles are in one cluster, or are not: every stage of the decision, in words.
+    """Explain why two articles are in one cluster, or are not: every stage of the decision, in words.
 
-    Whether they are makes no difference to the exit code.
+    With --index, articles are compared by the profile they were indexed with, unless --profile names
+    another one. The exit code is the same for both answers.
     """
-    fields = Fields(text=text_field, dedup=dedup_field)
+    fields = field_names.fields()
     if index is None:
-        chosen = options.profile(profile or options.DEFAULT_PROFILE, keywords, weights)
         paths = [Path(one), Path(other)]
+        profile = fingerprinting.profile()
         check_readable(paths)
-        found = explain_texts(read_text(paths[0], fields), read_text(paths[1], fields), chosen)
+        compared = explain_texts(read_text(paths[0], fields), read_text(paths[1], fields), profile)
         if json:
-            output.print_json(found.model_dump(mode="json"))
+            output.print_json(compared.model_dump(mode="json"))
         else:
-            print_explanation(output.console(), found)
+            print_explanation(output.console(), compared)
         return
-    if profile is None and (keywords is not None or weights is not None):
-        raise SettingError("with --index, --keywords and --weights go with --profile")
-    wanted = None if profile is None else options.profile(profile, keywords, weights)
-    with options.client(url, api_key, ca_certs) as client:
-        maintenance = Maintenance(client, forest=forest, fields=fields)
-        indexed = maintenance.explain(index, one, other, profile=wanted)
+    given = fingerprinting.given_profile()
+    with server.connect() as client:
+        maintenance = Maintenance(client, forest=forest.name, fields=fields)
+        indexed = maintenance.explain(index, one, other, profile=given)
     if json:
         output.print_json(indexed.model_dump(mode="json"))
     else:

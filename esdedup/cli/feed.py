@@ -1,50 +1,42 @@
-"""`esdedup setup` and `esdedup index`: the way in."""
+"""`esdedup setup` and `esdedup index`: preparing an index, and filling it."""
 
 import dataclasses
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from esdedup.cli import options, output
-from esdedup.elastic.names import DEFAULT_FOREST
-from esdedup.fields import Fields
+from esdedup.cli.command import command
+from esdedup.cli.messages import say, say_rejected
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.files import check_readable, read_lines, total_bytes
 from esdedup.ingest.load import Load
 
-Files = Annotated[
-    list[Path],
-    typer.Argument(
-        metavar="FILE...", help="JSON Lines, plain or gzip; - is standard input.", show_default=False
-    ),
-]
 
-
+@command("setup", example="esdedup setup news --shards 3 --route-by-root")
 def setup(
-    index: Annotated[str, typer.Argument(metavar="INDEX", help="Made if there is none.", show_default=False)],
-    shards: Annotated[int | None, typer.Option("--shards", min=1, max=1_024, help="Of a new index.")] = None,
+    index: Annotated[
+        str, typer.Argument(metavar="INDEX", help="Made if it does not exist.", show_default=False)
+    ],
+    *,
+    shards: Annotated[
+        int | None, typer.Option("--shards", min=1, max=1_024, help="Number of shards of a new index.")
+    ] = None,
     route_by_root: Annotated[
         bool,
         typer.Option(
             "--route-by-root",
-            help="Let each cluster of a new index lie on one shard: sorts by count are exact on any number "
-            "of them. An article can then be got or deleted by its id only with its root as routing.",
+            help="Keep each cluster of a new index on one shard, so that sorting by count is exact on any "
+            "number of shards. An article can then be read or deleted by its id only with its root as "
+            "routing.",
         ),
     ] = False,
     json: options.Json = False,
-    text_field: options.TextField = "text",
-    title_field: options.TitleField = "title",
-    time_field: options.TimeField = "published_at",
-    source_field: options.SourceField = "source",
-    link_field: options.LinkField = "url",
-    url: options.Url = options.DEFAULT_URL,
-    api_key: options.ApiKey = None,
-    ca_certs: options.CaCerts = None,
+    field_names: options.FieldNames,
+    server: options.Server,
 ) -> None:
     """Give an index the fields that esdedup writes, before articles are indexed."""
-    fields = Fields(text=text_field, title=title_field, time=time_field, source=source_field, link=link_field)
-    with options.client(url, api_key, ca_certs) as client, Dedup(client, fields=fields) as dedup:
+    with server.connect() as client, Dedup(client, fields=field_names.fields()) as dedup:
         made = dedup.setup(index, shards=shards, route_by_root=route_by_root)
     if json:
         output.print_json({"index": index, "made": made})
@@ -52,42 +44,35 @@ def setup(
         typer.echo(f"made the index {index}" if made else f"the index {index} has the fields")
 
 
+@command("index", example="esdedup index news.jsonl.gz --index news")
 def index(
-    files: Files,
+    files: options.Files,
+    *,
     index: options.Index,
     backfill: Annotated[
-        bool, typer.Option("--backfill", help="Take the forest's time from the articles, not from the clock.")
+        bool,
+        typer.Option("--backfill", help="Take the forest's time from the articles instead of the clock."),
     ] = False,
-    json: options.Json = False,
-    profile: options.ProfileName = options.DEFAULT_PROFILE,
-    keywords: options.KeywordCount = None,
-    weights: options.Weights = None,
     retention_days: options.RetentionDays = None,
-    forest: options.ForestName = DEFAULT_FOREST,
-    wait: options.Wait = 0.0,
+    json: options.Json = False,
+    forest: options.OwnedForest,
+    fingerprinting: options.Fingerprinting,
     id_field: options.IdField = "id",
-    text_field: options.TextField = "text",
-    title_field: options.TitleField = "title",
-    time_field: options.TimeField = "published_at",
-    source_field: options.SourceField = "source",
-    link_field: options.LinkField = "url",
-    url: options.Url = options.DEFAULT_URL,
-    api_key: options.ApiKey = None,
-    ca_certs: options.CaCerts = None,
+    field_names: options.FieldNames,
+    server: options.Server,
 ) -> None:
     """Index articles, each with its fingerprint and the root of its cluster."""
-    fields = Fields(text=text_field, title=title_field, time=time_field, source=source_field, link=link_field)
-    chosen = options.profile(profile, keywords, weights)
+    profile, fields = fingerprinting.profile(), field_names.fields()
     check_readable(files)
-    load = Load(on_rejected=output.say_rejected)
-    with options.client(url, api_key, ca_certs) as client:
+    load = Load(on_rejected=say_rejected)
+    with server.connect() as client:
         dedup = Dedup(
             client,
-            profile=chosen,
+            profile=profile,
             fields=fields,
-            forest=forest,
+            forest=forest.name,
             retention=options.retention(retention_days),
-            wait_s=wait,
+            wait_s=forest.wait_s,
         )
         dedup.check(index)
         try:
@@ -96,7 +81,10 @@ def index(
                 load.run(client, dedup, lines, index=index, backfill=backfill)
             client.indices.refresh(index=index)
         except KeyboardInterrupt:
-            output.say("interrupted: what was under way counts as failed; run it again, nothing is doubled")
+            say(
+                "interrupted: articles under way count as failed; run the command again, nothing is indexed "
+                "twice"
+            )
             raise
         finally:
             summary = dataclasses.asdict(load.summary)

@@ -1,17 +1,16 @@
 """`esdedup stats`, `expire`, `verify` and `rebuild`: looking after a forest."""
 
 import collections
-import dataclasses
 from typing import Annotated
 
 import typer
 
 from esdedup.cli import options, output
+from esdedup.cli.command import command
+from esdedup.cli.messages import say
 from esdedup.cli.stats_tables import print_stats
-from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.errors import SettingError
-from esdedup.fields import Fields
-from esdedup.maintenance import Maintenance, ViolationKind
+from esdedup.maintenance import Maintenance, Violation, ViolationKind
 
 _MAX_SHOWN = 1_000
 
@@ -21,136 +20,132 @@ Indices = Annotated[
 ]
 
 
+@command("stats", example="esdedup stats --index news")
 def stats(
+    *,
     index: Annotated[
         list[str],
         typer.Option(
             "--index",
-            help="Index of its articles: shows the sentences that many of them share; may be repeated.",
+            help="Index of the forest's articles, to show the sentences that many of them share; may be "
+            "repeated.",
             show_default=False,
         ),
     ] = [],  # noqa: B006 - typer's way
-    forest: options.ForestName = DEFAULT_FOREST,
     json: options.Json = False,
-    text_field: options.TextField = "text",
-    dedup_field: options.DedupField = "dedup",
-    url: options.Url = options.DEFAULT_URL,
-    api_key: options.ApiKey = None,
-    ca_certs: options.CaCerts = None,
+    forest: options.Forest,
+    field_names: options.FieldNames,
+    server: options.Server,
 ) -> None:
-    """Show a forest in figures: nodes, trees, the largest clusters, how full its keys are, growth.
+    """Show a forest in figures: nodes, clusters, the largest clusters, the fullest keys, growth.
 
-    Tells which clusters are larger than one story can be, and what holds them together.
+    Also shows clusters that are larger than one story can plausibly be, and what their texts share.
     """
-    fields = Fields(text=text_field, dedup=dedup_field)
-    with options.client(url, api_key, ca_certs) as client:
-        found = Maintenance(client, forest=forest, fields=fields).stats(index)
+    with server.connect() as client:
+        found = Maintenance(client, forest=forest.name, fields=field_names.fields()).stats(index)
     if json:
         output.print_json(found.model_dump())
     else:
-        print_stats(forest, found)
+        print_stats(forest.name, found)
 
 
+@command("expire", example="esdedup expire --dry-run")
 def expire(
-    forest: options.ForestName = DEFAULT_FOREST,
+    *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would be deleted.")] = False,
     json: options.Json = False,
-    wait: options.Wait = 0.0,
-    url: options.Url = options.DEFAULT_URL,
-    api_key: options.ApiKey = None,
-    ca_certs: options.CaCerts = None,
+    forest: options.OwnedForest,
+    server: options.Server,
 ) -> None:
-    """Delete the nodes of a forest that have expired; articles stay. Run it as often as you like."""
-    with options.client(url, api_key, ca_certs) as client:
-        maintenance = Maintenance(client, forest=forest, wait_s=wait)
+    """Delete the expired nodes of a forest; articles stay. Can be run at any time."""
+    with server.connect() as client:
+        maintenance = Maintenance(client, forest=forest.name, wait_s=forest.wait_s)
         total = maintenance.expire(dry_run=True)
         expired = total
         if not dry_run:
             with output.count_progress("expiring", total.leaves + total.roots) as on_progress:
                 expired = maintenance.expire(on_progress=on_progress)
-    counts = dataclasses.asdict(expired)
+    counts = expired.model_dump()
     if json:
-        output.print_json({"forest": forest, "dry_run": dry_run, **counts})
+        output.print_json({"forest": forest.name, "dry_run": dry_run, **counts})
     else:
-        output.print_counts(f"{'would be deleted' if dry_run else 'deleted'} from {forest}", counts)
+        output.print_counts(f"{'would be deleted' if dry_run else 'deleted'} from {forest.name}", counts)
 
 
+@command("verify", example="esdedup verify --index news --repair")
 def verify(
+    *,
     index: Indices = [],  # noqa: B006 - typer's way
-    forest: options.ForestName = DEFAULT_FOREST,
-    repair: Annotated[bool, typer.Option("--repair", help="Mend what can be repaired.")] = False,
+    repair: Annotated[bool, typer.Option("--repair", help="Repair what can be repaired.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="With --repair: only say what it would mend.")
+        bool, typer.Option("--dry-run", help="With --repair: only show what can be repaired.")
     ] = False,
     json: options.Json = False,
-    wait: options.Wait = 0.0,
-    dedup_field: options.DedupField = "dedup",
-    url: options.Url = options.DEFAULT_URL,
-    api_key: options.ApiKey = None,
-    ca_certs: options.CaCerts = None,
+    forest: options.OwnedForest,
+    field_names: options.FieldNames,
+    server: options.Server,
 ) -> None:
-    """Check every law of a forest that can be checked afterwards, and the articles against it.
+    """Check a forest against its laws, and articles against the forest.
 
-    Prints each violation. Exit code 1 if there are any left.
+    Prints each violation. Exit code 1 if any are left.
     """
     if dry_run and not repair:
-        raise SettingError("--dry-run goes with --repair: without it nothing is changed anyway")
-    with options.client(url, api_key, ca_certs) as client:
-        maintenance = Maintenance(client, forest=forest, fields=Fields(dedup=dedup_field), wait_s=wait)
+        raise SettingError("--dry-run goes with --repair: without --repair nothing is changed")
+    with server.connect() as client:
+        maintenance = Maintenance(
+            client, forest=forest.name, fields=field_names.fields(), wait_s=forest.wait_s
+        )
         repaired: collections.Counter[ViolationKind] = collections.Counter()
         total = maintenance.count(index)
         if repair and not dry_run:
-            with output.count_progress("mending", 2 * total) as on_progress:
+            with output.count_progress("repairing", 2 * total) as on_progress:
                 repaired = maintenance.repair(index, on_progress=on_progress)
         found: collections.Counter[ViolationKind] = collections.Counter()
         with output.count_progress("verifying", total) as on_progress:
             for violation in maintenance.verify(index, on_progress=on_progress):
                 found[violation.kind] += 1
                 if found.total() <= _MAX_SHOWN:
-                    remedy = " (can be repaired)" if violation.can_be_repaired else ""
-                    output.say(f"{violation}{remedy}")
+                    _say_violation(violation)
     if found.total() > _MAX_SHOWN:
-        output.say(f"and {found.total() - _MAX_SHOWN:,} more")
-    counts = {
-        name: {kind.name.lower(): count for kind, count in kinds.items() if count}
-        for name, kinds in (("mended", repaired), ("breaches", found))
-    }
+        say(f"and {found.total() - _MAX_SHOWN:,} more")
+    counts = {"repaired": +repaired, "violations": +found}
     if json:
-        output.print_json({"forest": forest, "looked_at": total, **counts})
+        by_name = {
+            name: {kind.name.lower(): count for kind, count in kinds.items()}
+            for name, kinds in counts.items()
+        }
+        output.print_json({"forest": forest.name, "checked": total, **by_name})
     else:
-        for name, kinds in (("mended", repaired), ("breaches", found)):
-            if kinds.total():
-                output.print_counts(name, {kind.value: count for kind, count in kinds.items() if count})
-        typer.echo(f"{total:,} nodes and articles looked at, {found.total():,} violations")
-    if found.total():
+        for name, kinds in counts.items():
+            if kinds:
+                output.print_counts(name, {kind.value: count for kind, count in kinds.items()})
+        typer.echo(f"{total:,} nodes and articles checked, {found.total():,} violations")
+    if found:
         raise typer.Exit(1)
 
 
+def _say_violation(violation: Violation) -> None:
+    say(f"{violation} (can be repaired)" if violation.can_be_repaired else str(violation))
+
+
+@command("rebuild", example="esdedup rebuild --index news-2026-01 --index news-2026-02 --replace")
 def rebuild(
+    *,
     index: Indices,
-    forest: options.ForestName = DEFAULT_FOREST,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Delete the forest first, if there is one.")
+        bool, typer.Option("--replace", help="Delete an existing forest of that name first.")
     ] = False,
+    retention_days: options.RetentionDays = None,
     json: options.Json = False,
-    retention_days: Annotated[
-        float | None,
-        typer.Option(
-            "--retention-days",
-            min=0.001,
-            help="How long nodes live; as long as in the forest that is replaced if not given, else 30.",
-            show_default=False,
-        ),
-    ] = None,
-    wait: options.Wait = 0.0,
-    dedup_field: options.DedupField = "dedup",
-    url: options.Url = options.DEFAULT_URL,
-    api_key: options.ApiKey = None,
-    ca_certs: options.CaCerts = None,
+    forest: options.OwnedForest,
+    field_names: options.FieldNames,
+    server: options.Server,
 ) -> None:
-    """Make a forest anew from its articles alone: each keeps its root. Name all of their indices."""
-    with options.client(url, api_key, ca_certs) as client:
-        maintenance = Maintenance(client, forest=forest, fields=Fields(dedup=dedup_field), wait_s=wait)
+    """Rebuild a forest from its articles alone; each keeps its root. Name all indices of the forest."""
+    with server.connect() as client:
+        maintenance = Maintenance(
+            client, forest=forest.name, fields=field_names.fields(), wait_s=forest.wait_s
+        )
         with output.count_progress("rebuilding", maintenance.count_articles(index)) as on_progress:
             nodes = maintenance.rebuild(
                 index,
@@ -159,6 +154,6 @@ def rebuild(
                 on_progress=on_progress,
             )
     if json:
-        output.print_json({"forest": forest, "nodes": nodes})
+        output.print_json({"forest": forest.name, "nodes": nodes})
     else:
-        typer.echo(f"the forest {forest} has {nodes:,} nodes")
+        typer.echo(f"the forest {forest.name} has {nodes:,} nodes")

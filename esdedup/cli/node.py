@@ -2,44 +2,53 @@
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from esdedup import node
 from esdedup.cli import options, output
+from esdedup.cli.command import command
+from esdedup.cli.messages import say
 from esdedup.errors import NodeError
 
-if TYPE_CHECKING:
-    from esdedup.node import Cluster
-
 app = typer.Typer(
-    help="Run an embedded Elasticsearch in the background, for trying out and tests.", no_args_is_help=True
+    name="node",
+    help="Run an embedded Elasticsearch in the background, for trials and tests.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
 )
 
 Data = Annotated[
     Path | None,
-    typer.Option("--data", help="Its directory. Default: a directory of the user's.", show_default=False),
+    typer.Option(
+        "--data", help="Its directory. Default: one in the user's data directory.", show_default=False
+    ),
 ]
 
 
-@app.command()
+@command("start", example="esdedup node start --nodes 3 --hours 2", app=app)
 def start(
+    *,
     data: Data = None,
-    port: Annotated[int, typer.Option("--port", min=0, max=65_535, help="0 takes a free one.")] = 9200,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65_535, help="Port to listen on; 0 takes a free one.")
+    ] = 9200,
     nodes: Annotated[
         int, typer.Option("--nodes", min=1, max=9, help="How many processes form the cluster.")
     ] = 1,
-    version: Annotated[str, typer.Option("--version", help="8.19, 9, or a full version.")] = "9",
-    heap: Annotated[str, typer.Option("--heap", help="Memory of each node, as Java writes it.")] = "512m",
-    hours: Annotated[float, typer.Option("--hours", min=0.001, help="Stops by itself after so long.")] = 12.0,
+    version: Annotated[
+        str, typer.Option("--version", help="Version of Elasticsearch: 8.19, 9, or a full version.")
+    ] = "9",
+    heap: Annotated[str, typer.Option("--heap", help="Memory of each node, in Java's notation.")] = "512m",
+    hours: Annotated[float, typer.Option("--hours", min=0.001, help="Stop after so many hours.")] = 12.0,
     json: options.Json = False,
 ) -> None:
-    """Start Elasticsearch, and wait until it answers. The first time it is downloaded (some 40 MB)."""
-    from esdedup import node
-
+    """Start Elasticsearch and wait until it answers. The first start downloads it (about 40 MB)."""
     directory = data or node.default_data()
     if not json:
-        output.say(f"starting Elasticsearch in {directory}")
+        say(f"starting Elasticsearch in {directory}")
     with output.download_progress() as progress:
         cluster = node.start(
             directory,
@@ -53,11 +62,9 @@ def start(
     _show(cluster, json)
 
 
-@app.command()
-def stop(data: Data = None, json: options.Json = False) -> None:
-    """Stop it; its data stay."""
-    from esdedup import node
-
+@command("stop", example="esdedup node stop", app=app)
+def stop(*, data: Data = None, json: options.Json = False) -> None:
+    """Stop Elasticsearch; its data are kept."""
     stopped = node.stop(data or node.default_data())
     if json:
         output.print_json({"stopped": stopped})
@@ -65,19 +72,17 @@ def stop(data: Data = None, json: options.Json = False) -> None:
         typer.echo("stopped" if stopped else "no node was running")
 
 
-@app.command()
-def status(data: Data = None, json: options.Json = False) -> None:
-    """Tell whether it runs, and where."""
-    from esdedup import node
-
+@command("status", example="esdedup node status --json", app=app)
+def status(*, data: Data = None, json: options.Json = False) -> None:
+    """Show whether Elasticsearch is running, and at which address."""
     directory = data or node.default_data()
     cluster = node.find(directory)
     if cluster is None or not cluster.is_running:
-        raise NodeError(f"no node runs on {directory}; `esdedup node start` starts one")
+        raise NodeError(f"no node is running in {directory}; `esdedup node start` starts one")
     _show(cluster, json)
 
 
-def _show(cluster: "Cluster", json: bool) -> None:
+def _show(cluster: node.Cluster, json: bool) -> None:
     nodes = [
         {"name": each.name, "pid": each.pid, "url": each.url, "alive": each.is_alive}
         for each in cluster.nodes

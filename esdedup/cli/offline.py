@@ -1,4 +1,4 @@
-"""`esdedup cluster` and `esdedup fingerprint`: no Elasticsearch at all."""
+"""`esdedup cluster` and `esdedup fingerprint`, which need no Elasticsearch."""
 
 import contextlib
 import itertools
@@ -15,7 +15,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from esdedup.cli import options, output
-from esdedup.cli.feed import Files
+from esdedup.cli.command import command
+from esdedup.cli.messages import say, say_rejected
 from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.fingerprinter import Fingerprinter
@@ -25,35 +26,41 @@ from esdedup.ingest.files import check_readable, read_lines, total_bytes
 from esdedup.neighbours.explainer import Explainer
 
 
+@command("cluster", example="esdedup cluster news.jsonl --output roots.jsonl")
 def cluster(
-    files: Files,
+    files: options.Files,
+    *,
     output_file: Annotated[
-        Path | None, typer.Option("--output", help="Where to write; standard output if not given.")
+        Path | None, typer.Option("--output", help="File to write to. Default: standard output.")
     ] = None,
-    profile: options.ProfileName = options.DEFAULT_PROFILE,
-    keywords: options.KeywordCount = None,
-    weights: options.Weights = None,
     time_field: Annotated[
         str | None,
-        typer.Option("--time-field", help="Take time from this field; without it nothing expires."),
+        typer.Option(
+            "--time-field",
+            help="When it was published. Default: articles have no time, and nothing expires.",
+            rich_help_panel="Field names",
+        ),
     ] = None,
     retention_days: Annotated[
         float | None,
         typer.Option(
             "--retention-days",
             min=0.001,
-            help="With --time-field: how long a cluster stays open after its last article; 30 if not given.",
+            help="With --time-field: how long a cluster stays open after its last article, in days; "
+            "30 if not given.",
             show_default=False,
         ),
     ] = None,
+    fingerprinting: options.Fingerprinting,
     id_field: options.IdField = "id",
     text_field: options.TextField = "text",
 ) -> None:
     """Cluster the articles of files in memory, in the order of their lines.
 
-    Writes a line {"id", "root", "fingerprint"} for each; nulls for a text that has no fingerprint.
+    Writes a line {"id", "root", "fingerprint"} for each; root and fingerprint are null for a text that
+    has no fingerprint.
     """
-    chosen = options.profile(profile, keywords, weights)
+    profile = fingerprinting.profile()
     fields = Fields(text=text_field, time=time_field or Fields.time)
     check_readable(files)
     written = failed = 0
@@ -61,7 +68,7 @@ def cluster(
     def reject(rejected: ArticleRejected) -> None:
         nonlocal failed
         failed += 1
-        output.say_rejected(rejected)
+        say_rejected(rejected)
 
     roots: set[str] = set()
     with (
@@ -70,7 +77,7 @@ def cluster(
     ):
         for row in cluster_lines(
             read_lines(files, id_field=id_field, on_bytes=on_bytes),
-            profile=chosen,
+            profile=profile,
             fields=fields,
             use_time=time_field is not None,
             retention=options.retention(retention_days) or timedelta(days=30),
@@ -80,26 +87,26 @@ def cluster(
             written += 1
             if row["root"] is not None:
                 roots.add(row["root"])
-    output.say(f"{written + failed:,} read, {written:,} clustered, {failed:,} failed, {len(roots):,} roots")
+    say(f"{written + failed:,} read, {written:,} clustered, {failed:,} failed, {len(roots):,} roots")
     if failed:
         raise typer.Exit(1)
 
 
+@command("fingerprint", example="echo 'A text of some length.' | esdedup fingerprint")
 def fingerprint(
+    *,
     json: options.Json = False,
-    profile: options.ProfileName = options.DEFAULT_PROFILE,
-    keywords: options.KeywordCount = None,
-    weights: options.Weights = None,
+    fingerprinting: options.Fingerprinting,
 ) -> None:
-    """Show the fingerprint of a text on standard input, and what represents it.
+    """Show the fingerprint of a text on standard input, and its representatives.
 
-    Two texts can meet when a simhash of each lies within three bits of one of the other's; then they share
-    a band.
+    Two texts are compared when a simhash of one is within three bits of a simhash of the other; such
+    simhashes share a band.
     """
     if sys.stdin is None:
         raise SettingError("standard input is closed")
     text = sys.stdin.buffer.read().decode(errors="replace")
-    fingerprinter = Fingerprinter(options.profile(profile, keywords, weights))
+    fingerprinter = Fingerprinter(fingerprinting.profile())
     chosen = fingerprinter.profile
     explainer = Explainer(chosen)
     name = explainer.fingerprint(text)
@@ -146,12 +153,12 @@ def fingerprint(
 
 @contextlib.contextmanager
 def _opened(path: Path | None, inputs: list[Path]) -> Iterator[IO[str]]:
-    """Open what is written to; a file is put in its place when it is complete, and not before."""
+    """Open the output; a file appears under its name only when it is complete."""
     if path is None:
         yield sys.stdout
         return
     if any(each.exists() and path.exists() and path.samefile(each) for each in inputs):
-        raise SettingError(f"{path} is read from: write to another file")
+        raise SettingError(f"{path} is an input file: write to another file")
     scratch = path if path.exists() and not path.is_file() else path.with_name(f".{path.name}.{os.getpid()}")
     try:
         target = scratch.open("w", encoding="utf-8")

@@ -1,125 +1,218 @@
-"""The options that several commands share, and what becomes of them."""
+"""The options that several commands share, written once."""
 
+import dataclasses
 import json
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from elasticsearch import Elasticsearch
 
-from esdedup.elastic.client import connect
+from esdedup.cli.command import OptionGroup
+from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.errors import SettingError
+from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile, get_profile
 from esdedup.text.words import Tf, TfIdf, Weighting, WordTable
+
+if TYPE_CHECKING:
+    from elasticsearch import AsyncElasticsearch, Elasticsearch
 
 _SERVER = "Server"
 _FIELDS = "Field names"
 _FINGERPRINT = "Fingerprint"
+_FOREST = "Forest"
 
-Url = Annotated[
-    str,
-    typer.Option(
-        "--url",
-        envvar=["ELASTICSEARCH_URL", "ES_URL"],
-        help="Address of Elasticsearch; may hold user and password. Several: separated by commas.",
-        rich_help_panel=_SERVER,
-        show_default=True,
+Files = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="FILE...", help="JSON Lines, plain or gzip; - is standard input.", show_default=False
     ),
 ]
-ApiKey = Annotated[
-    str | None,
-    typer.Option(
-        "--api-key",
-        envvar=["ES_API_KEY", "ELASTICSEARCH_API_KEY"],
-        help="API key, as Elasticsearch gave it (base64).",
-        rich_help_panel=_SERVER,
-    ),
-]
-CaCerts = Annotated[
-    Path | None,
-    typer.Option(
-        "--ca-certs",
-        envvar=["ES_CA_CERTS", "ELASTICSEARCH_CA_CERTS"],
-        help="Certificate of the authority that signed the server's.",
-        rich_help_panel=_SERVER,
-    ),
-]
-DEFAULT_URL = "http://localhost:9200"
-
 Index = Annotated[str, typer.Option("--index", help="Index of the articles, or an alias.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
-PageNumber = Annotated[int, typer.Option("--page", min=1, help="Which page.")]
-PageSize = Annotated[int, typer.Option("--size", min=1, max=1_000, help="How many on a page.")]
-After = Annotated[
-    str | None, typer.Option("--after", help="The cursor of the page before, which knows no limit of depth.")
-]
-
 TextField = Annotated[
-    str, typer.Option("--text-field", help="What is fingerprinted.", rich_help_panel=_FIELDS)
+    str, typer.Option("--text-field", help="The text, which is fingerprinted.", rich_help_panel=_FIELDS)
 ]
-TitleField = Annotated[str, typer.Option("--title-field", rich_help_panel=_FIELDS)]
-TimeField = Annotated[
-    str, typer.Option("--time-field", help="When it was published.", rich_help_panel=_FIELDS)
-]
-SourceField = Annotated[
-    str, typer.Option("--source-field", help="Who published it.", rich_help_panel=_FIELDS)
-]
-LinkField = Annotated[
-    str, typer.Option("--link-field", help="Its address on the web.", rich_help_panel=_FIELDS)
-]
-IdField = Annotated[str, typer.Option("--id-field", rich_help_panel=_FIELDS)]
-
-ProfileName = Annotated[
-    str, typer.Option("--profile", help="How texts are fingerprinted.", rich_help_panel=_FINGERPRINT)
-]
-KeywordCount = Annotated[
-    int | None,
-    typer.Option(
-        "--keywords", help="How many words the profile keywords takes.", rich_help_panel=_FINGERPRINT
-    ),
-]
-Weights = Annotated[
-    str | None,
-    typer.Option(
-        "--weights",
-        help="Of classic and keywords: tf-idf (if not given), tf, or a JSON file with an object of words "
-        "and their weights.",
-        rich_help_panel=_FINGERPRINT,
-    ),
-]
+IdField = Annotated[str, typer.Option("--id-field", help="The article's id.", rich_help_panel=_FIELDS)]
 RetentionDays = Annotated[
     float | None,
     typer.Option(
         "--retention-days",
         min=0.001,
-        help="How long a cluster stays open after its last article; as before if not given, first 30.",
+        help="How many days a cluster stays open after its last article. Default: what the forest has, 30 "
+        "for a new one.",
         show_default=False,
     ),
 ]
-DedupField = Annotated[str, typer.Option("--dedup-field", help="The object that esdedup wrote.")]
-ForestName = Annotated[str, typer.Option("--forest", help="Name of the forest's index.")]
-Wait = Annotated[
-    float, typer.Option("--wait", min=0, help="Seconds to wait for another process that owns the forest.")
-]
-
-DEFAULT_PROFILE = DEFAULT.name
 
 
-def client(url: str, api_key: str | None, ca_certs: Path | None) -> Elasticsearch:
-    """Connect as the options say."""
-    return connect(url, api_key=api_key, ca_certs=ca_certs)
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Server(OptionGroup):
+    """How to reach Elasticsearch."""
+
+    url: Annotated[
+        str,
+        typer.Option(
+            "--url",
+            envvar=["ELASTICSEARCH_URL", "ES_URL"],
+            help="Address of Elasticsearch; may hold user and password. Several: separated by commas.",
+            rich_help_panel=_SERVER,
+        ),
+    ] = "http://localhost:9200"
+    api_key: Annotated[
+        str | None,
+        typer.Option(
+            "--api-key",
+            envvar=["ES_API_KEY", "ELASTICSEARCH_API_KEY"],
+            help="API key, as Elasticsearch gave it (base64).",
+            rich_help_panel=_SERVER,
+        ),
+    ] = None
+    ca_certs: Annotated[
+        Path | None,
+        typer.Option(
+            "--ca-certs",
+            envvar=["ES_CA_CERTS", "ELASTICSEARCH_CA_CERTS"],
+            help="Certificate of the authority that signed the server's.",
+            rich_help_panel=_SERVER,
+        ),
+    ] = None
+
+    # The client is imported here, since commands that need no server share this file.
+
+    def connect(self) -> "Elasticsearch":
+        """Return a client, which the caller closes."""
+        from esdedup.elastic.client import connect
+
+        return connect(self.url, api_key=self.api_key, ca_certs=self.ca_certs)
+
+    def connect_async(self) -> "AsyncElasticsearch":
+        """Return an awaited client, which the caller closes."""
+        from esdedup.elastic.client import connect_async
+
+        return connect_async(self.url, api_key=self.api_key, ca_certs=self.ca_certs)
 
 
-def profile(name: str, keyword_count: int | None, weights: str | None) -> Profile:
-    """Return the profile that the options describe."""
-    chosen = get_profile(name)
-    if keyword_count is not None and chosen.representation != "keywords":
-        raise SettingError(f"--keywords goes with the profile keywords, not with {name}")
-    if weights is not None and chosen.agreement is not None:
-        raise SettingError(f"--weights goes with the profiles classic and keywords, not with {name}")
-    weighting = None if weights is None else _weighting(weights)
-    return chosen.with_changes(keyword_count=keyword_count, weighting=weighting)
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FieldNames(OptionGroup):
+    """Where an article in an index has its text, title and so on."""
+
+    text: TextField = Fields.text
+    title: Annotated[str, typer.Option("--title-field", help="The title.", rich_help_panel=_FIELDS)] = (
+        Fields.title
+    )
+    time: Annotated[
+        str, typer.Option("--time-field", help="When it was published.", rich_help_panel=_FIELDS)
+    ] = Fields.time
+    source: Annotated[
+        str, typer.Option("--source-field", help="Who published it.", rich_help_panel=_FIELDS)
+    ] = Fields.source
+    link: Annotated[
+        str, typer.Option("--link-field", help="Its address on the web.", rich_help_panel=_FIELDS)
+    ] = Fields.link
+    dedup: Annotated[
+        str, typer.Option("--dedup-field", help="The object that esdedup writes.", rich_help_panel=_FIELDS)
+    ] = Fields.dedup
+
+    def fields(self) -> Fields:
+        """Return the names as the library takes them."""
+        return Fields(**{field.name: getattr(self, field.name) for field in dataclasses.fields(self)})
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Fingerprinting(OptionGroup):
+    """The profile that texts are fingerprinted with."""
+
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--profile",
+            help="How texts are fingerprinted.",
+            rich_help_panel=_FINGERPRINT,
+            show_default=DEFAULT.name,
+        ),
+    ] = None
+    keywords: Annotated[
+        int | None,
+        typer.Option(
+            "--keywords", help="How many words the profile keywords takes.", rich_help_panel=_FINGERPRINT
+        ),
+    ] = None
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            "--weights",
+            help="Word weights of the profiles classic and keywords: tf-idf, tf, or a JSON file with an "
+            "object of words and their weights.",
+            rich_help_panel=_FINGERPRINT,
+            show_default="tf-idf",
+        ),
+    ] = None
+
+    def profile(self) -> Profile:
+        """Return the profile that the options describe.
+
+        Raises:
+            SettingError: There is none of that name, or an option does not go with it.
+        """
+        chosen = get_profile(self.name or DEFAULT.name)
+        if self.keywords is not None and chosen.representation != "keywords":
+            raise SettingError(f"--keywords goes with the profile keywords, not with {chosen.name}")
+        if self.weights is not None and chosen.agreement is not None:
+            raise SettingError(
+                f"--weights goes with the profiles classic and keywords, not with {chosen.name}"
+            )
+        weighting = None if self.weights is None else _weighting(self.weights)
+        return chosen.with_changes(keyword_count=self.keywords, weighting=weighting)
+
+    def given_profile(self) -> Profile | None:
+        """Return the profile that the options describe, None if none is given.
+
+        Raises:
+            SettingError: As `profile`; or only changes to a profile are given.
+        """
+        if self.name is not None:
+            return self.profile()
+        if self.keywords is not None or self.weights is not None:
+            raise SettingError("with --index, --keywords and --weights go with --profile")
+        return None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Forest(OptionGroup):
+    """The forest that is read."""
+
+    name: Annotated[
+        str, typer.Option("--forest", help="Name of the forest's index.", rich_help_panel=_FOREST)
+    ] = DEFAULT_FOREST
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class OwnedForest(Forest):
+    """The forest that is written to, by one process at a time."""
+
+    wait_s: Annotated[
+        float,
+        typer.Option(
+            "--wait",
+            min=0,
+            help="Seconds to wait for another process that owns the forest.",
+            rich_help_panel=_FOREST,
+        ),
+    ] = 0.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Paging(OptionGroup):
+    """Which part of a long answer."""
+
+    page: Annotated[int, typer.Option("--page", min=1, help="Number of the page.")] = 1
+    size: Annotated[int, typer.Option("--size", min=1, max=1_000, help="Entries on a page.")] = 20
+    after: Annotated[
+        str | None,
+        typer.Option("--after", help="The cursor that the previous page ended with; reaches any depth."),
+    ] = None
 
 
 def retention(days: float | None) -> timedelta | None:
@@ -143,5 +236,5 @@ def _weighting(weights: str) -> Weighting:
     except (OSError, ValueError) as error:
         raise SettingError(f"cannot read the weights in {weights}: {error}") from error
     if not isinstance(table, dict):
-        raise SettingError(f"the weights in {weights} are no JSON object of words and numbers")
+        raise SettingError(f"the weights in {weights} are not a JSON object of words and numbers")
     return WordTable(table)

@@ -26,7 +26,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from esdedup.errors import ArticleRejected
+from esdedup.cli.messages import say
 from esdedup.reading.results import Article, Page, SimilarArticle, SimilarPage, SourcesPage
 from esdedup.times import time_ms
 
@@ -41,16 +41,6 @@ def console(*, stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else _WIDTH_WITHOUT_TERMINAL
     return Console(stderr=stderr, width=width, highlight=False, soft_wrap=False)
-
-
-def say(message: str) -> None:
-    """Print a line for people to standard error."""
-    typer.echo(message.encode(errors="backslashreplace").decode(), err=True)
-
-
-def say_rejected(rejected: ArticleRejected) -> None:
-    """Print why an article was left out."""
-    say(f"{rejected.article}: {rejected.reason}")
 
 
 def file_progress(

@@ -1,4 +1,4 @@
-"""Pages that stay when the command that started them has ended, as long as their server runs."""
+"""Pages in a process of their own, which ends with the Elasticsearch server they read."""
 
 import contextlib
 import json
@@ -14,24 +14,24 @@ _ANNOUNCED = "pages.json"
 
 
 def start_pages(data: Path, *, server_url: str, server_pid: int, index: str, forest: str, port: int) -> str:
-    """Serve an index in a process of its own, in place of the one before; return the address.
+    """Serve an index in a process of its own, after stopping an earlier one; return the address.
 
     Args:
-        data: The embedded server's directory; what the pages' process says is kept there.
+        data: The embedded server's directory; the address and the log of the pages are kept there.
         server_url: The server's address.
         server_pid: The pages end when this process ends.
-        index: What they show.
+        index: The index that they show.
         forest: Its forest.
-        port: Any free one is taken if this one is not.
+        port: Preferred port; if it is taken, any free one.
 
     Raises:
         NodeError: They did not come up.
     """
     stop_pages(data)
-    for wanted in (port, 0):
+    for wanted_port in (port, 0):
         process = _start(
             data,
-            wanted,
+            wanted_port,
             "--index",
             index,
             "--forest",
@@ -50,7 +50,7 @@ def start_pages(data: Path, *, server_url: str, server_pid: int, index: str, for
             time.sleep(0.1)
         process.kill()
     said = (data / "pages.log").read_text(errors="replace").strip().splitlines()
-    raise NodeError(f"the pages did not come up: {said[-1] if said else 'nobody knows why'}")
+    raise NodeError(f"the pages did not come up: {said[-1] if said else 'pages.log is empty'}")
 
 
 def stop_pages(data: Path) -> None:
@@ -60,7 +60,7 @@ def stop_pages(data: Path) -> None:
     announced = data / _ANNOUNCED
     with contextlib.suppress(OSError, ValueError, KeyError, psutil.Error):
         process = psutil.Process(json.loads(announced.read_text())["pid"])
-        # Not a stranger's that has got the same number since.
+        # The process id may belong to another program by now.
         if abs(process.create_time() - announced.stat().st_mtime) < _START_S and "serve" in process.cmdline():
             process.terminate()
             process.wait(timeout=10)

@@ -1,4 +1,4 @@
-"""`esdedup list` and `esdedup similar`: the answers."""
+"""`esdedup list` and `esdedup similar`: reading an index."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,10 +8,9 @@ import pydantic
 import typer
 
 from esdedup.cli import options, output
+from esdedup.cli.command import command
 from esdedup.cli.texts import read_text
-from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.errors import SettingError
-from esdedup.fields import Fields
 from esdedup.reading import queries
 from esdedup.reading.list_request import Counting, Head, Only, Sort
 from esdedup.reading.reader import Reader
@@ -19,47 +18,54 @@ from esdedup.reading.reader import Reader
 _Answer = TypeVar("_Answer", bound=pydantic.BaseModel)
 
 
+@command("list", example="esdedup list --index news --query 'electric ferries' --sort similar-desc")
 def list_rows(
+    *,
     index: options.Index,
-    query: Annotated[str | None, typer.Option("--query", help="Words that title or text must have.")] = None,
+    query: Annotated[
+        str | None, typer.Option("--query", help="Words that the title or the text must contain.")
+    ] = None,
     sort: Annotated[
-        Sort | None, typer.Option("--sort", help="Default: relevance with a query, else newest.")
+        Sort | None, typer.Option("--sort", help="Default: relevance with a query, otherwise newest.")
     ] = None,
     since: Annotated[
-        str | None, typer.Option("--since", help="Only articles from that day or moment on.")
+        str | None, typer.Option("--since", help="Only articles from this day or moment on.")
     ] = None,
-    until: Annotated[str | None, typer.Option("--until", help="Only articles up to it.")] = None,
-    source: Annotated[str | None, typer.Option("--source", help="Only articles of that source.")] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", help="Only articles up to this day or moment.")
+    ] = None,
+    source: Annotated[str | None, typer.Option("--source", help="Only articles of this source.")] = None,
     head: Annotated[
         Head | None,
-        typer.Option("--head", help="Which article stands for a row. Default: as the sort has it."),
+        typer.Option(
+            "--head",
+            help="Which article of a cluster its row shows. Default: the one that the sort puts first.",
+        ),
     ] = None,
     counting: Annotated[
         Counting,
-        typer.Option("--counting", help="What sorts by count count: whole clusters, or what matches."),
+        typer.Option(
+            "--counting",
+            help="What to count when sorting by count: all articles of a cluster, or those that match.",
+        ),
     ] = "similar",
     only: Annotated[
-        Only | None, typer.Option("--only", help="Only rows with similar articles, or only single ones.")
+        Only | None,
+        typer.Option("--only", help="Only articles that have similar ones, or only those that have none."),
     ] = None,
-    no_dedup: Annotated[bool, typer.Option("--no-dedup", help="A row for each article.")] = False,
-    page: options.PageNumber = 1,
-    size: options.PageSize = 20,
-    after: options.After = None,
+    no_dedup: Annotated[
+        bool, typer.Option("--no-dedup", help="Show every article in a row of its own.")
+    ] = False,
+    paging: options.Paging,
     json: options.Json = False,
-    text_field: options.TextField = "text",
-    title_field: options.TitleField = "title",
-    time_field: options.TimeField = "published_at",
-    source_field: options.SourceField = "source",
-    link_field: options.LinkField = "url",
-    url: options.Url = options.DEFAULT_URL,
-    api_key: options.ApiKey = None,
-    ca_certs: options.CaCerts = None,
+    field_names: options.FieldNames,
+    server: options.Server,
 ) -> None:
     """List articles, one row for each group of near-duplicates, with the number of similar ones."""
-    fields = Fields(text=text_field, title=title_field, time=time_field, source=source_field, link=link_field)
+    fields = field_names.fields()
     if query is not None and not query.strip():
         raise SettingError("the query has no words")
-    with options.client(url, api_key, ca_certs) as client:
+    with server.connect() as client:
         reader = Reader(client, fields=fields)
         wanted = queries.narrowed(
             query,
@@ -77,70 +83,67 @@ def list_rows(
             counting=counting,
             only=only,
             dedup=not no_dedup,
-            page=page,
-            size=size,
-            after=after,
+            page=paging.page,
+            size=paging.size,
+            after=paging.after,
         )
     _print(answer, json, output.print_page)
 
 
+@command("similar", example="esdedup similar --index news --id 4711 --by-source")
 def similar(
+    *,
     index: options.Index,
     article_id: Annotated[str | None, typer.Option("--id", help="Id of the article.")] = None,
     text: Annotated[
         Path | None,
         typer.Option(
             "--text",
-            help="In place of an id, a file with a text that need not be indexed; - is standard input.",
+            help="Instead of an id, a file with a text, which need not be indexed; - is standard input.",
         ),
     ] = None,
     by_source: Annotated[
-        bool, typer.Option("--by-source", help="Which other media published it, with how many articles.")
+        bool, typer.Option("--by-source", help="Show which sources published it, and how many articles each.")
     ] = False,
     other_sources: Annotated[
         bool, typer.Option("--other-sources", help="Leave out the article's own source.")
     ] = False,
-    page: options.PageNumber = 1,
-    size: options.PageSize = 20,
-    after: options.After = None,
+    paging: options.Paging,
     json: options.Json = False,
-    profile: options.ProfileName = options.DEFAULT_PROFILE,
-    keywords: options.KeywordCount = None,
-    weights: options.Weights = None,
-    text_field: options.TextField = "text",
-    forest: options.ForestName = DEFAULT_FOREST,
-    title_field: options.TitleField = "title",
-    time_field: options.TimeField = "published_at",
-    source_field: options.SourceField = "source",
-    link_field: options.LinkField = "url",
-    url: options.Url = options.DEFAULT_URL,
-    api_key: options.ApiKey = None,
-    ca_certs: options.CaCerts = None,
+    fingerprinting: options.Fingerprinting,
+    forest: options.Forest,
+    field_names: options.FieldNames,
+    server: options.Server,
 ) -> None:
     """Show who else published an article: the others of its cluster, newest first."""
-    fields = Fields(text=text_field, title=title_field, time=time_field, source=source_field, link=link_field)
     if (article_id is None) is (text is None):
         raise SettingError("name an article with --id, or a file with --text")
-    if by_source and after is not None:
+    if by_source and paging.after is not None:
         raise SettingError("pages of sources have numbers: use --page")
     if text is not None and (by_source or other_sources):
         raise SettingError("a text has no source: --by-source and --other-sources go with --id")
+    profile, fields = fingerprinting.profile(), field_names.fields()
     content = None if text is None else read_text(text, fields)
-    with options.client(url, api_key, ca_certs) as client:
-        reader = Reader(
-            client, fields=fields, forest=forest, profile=options.profile(profile, keywords, weights)
-        )
+    with server.connect() as client:
+        reader = Reader(client, fields=fields, forest=forest.name, profile=profile)
         if content is not None:
-            articles = reader.similar_to_text(index, content, page=page, size=size, after=after)
+            articles = reader.similar_to_text(
+                index, content, page=paging.page, size=paging.size, after=paging.after
+            )
         elif by_source:
             sources = reader.sources(
-                index, article_id or "", other_sources=other_sources, page=page, size=size
+                index, article_id or "", other_sources=other_sources, page=paging.page, size=paging.size
             )
             _print(sources, json, output.print_sources)
             return
         else:
             articles = reader.similar(
-                index, article_id or "", other_sources=other_sources, page=page, size=size, after=after
+                index,
+                article_id or "",
+                other_sources=other_sources,
+                page=paging.page,
+                size=paging.size,
+                after=paging.after,
             )
     _print(articles, json, output.print_similar)
 

@@ -1,4 +1,4 @@
-"""`esdedup serve`: the pages, and the answers as JSON."""
+"""`esdedup serve`: pages for people, JSON for programs."""
 
 import contextlib
 import json
@@ -7,48 +7,48 @@ import socket
 import threading
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from esdedup.cli import options
-from esdedup.elastic.client import connect_async
-from esdedup.elastic.names import DEFAULT_FOREST
+from esdedup.cli.command import command
 from esdedup.errors import SettingError
-from esdedup.fields import Fields
 from esdedup.reading.reader import Reader
+
+if TYPE_CHECKING:
+    import uvicorn
 
 _WATCH_S = 2.0
 
 
+@command("serve", example="esdedup serve --index news --port 8000")
 def serve(
+    *,
     index: options.Index,
-    host: Annotated[str, typer.Option("--host", help="Where to listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65_535, help="0 takes a free one.")] = 8000,
-    profile: options.ProfileName = options.DEFAULT_PROFILE,
-    keywords: options.KeywordCount = None,
-    weights: options.Weights = None,
-    forest: options.ForestName = DEFAULT_FOREST,
-    text_field: options.TextField = "text",
-    title_field: options.TitleField = "title",
-    time_field: options.TimeField = "published_at",
-    source_field: options.SourceField = "source",
-    link_field: options.LinkField = "url",
-    url: options.Url = options.DEFAULT_URL,
-    api_key: options.ApiKey = None,
-    ca_certs: options.CaCerts = None,
+    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65_535, help="Port to listen on; 0 takes a free one.")
+    ] = 8000,
+    fingerprinting: options.Fingerprinting,
+    forest: options.Forest,
+    field_names: options.FieldNames,
+    server: options.Server,
     announce: Annotated[
-        Path | None, typer.Option("--announce", hidden=True, help="Write address and process id there.")
+        Path | None,
+        typer.Option("--announce", hidden=True, help="Write the address and the process id to this file."),
     ] = None,
     with_pid: Annotated[
-        int | None, typer.Option("--with-pid", hidden=True, help="End when that process has ended.")
+        int | None, typer.Option("--with-pid", hidden=True, help="End when this process has ended.")
     ] = None,
 ) -> None:
     """Serve the list with dedup and the similar articles as pages, and as JSON under /api.
 
-    Ends with Ctrl-C. There is no log-in: whoever reaches the address reads the articles.
+    Ends with Ctrl-C. There is no log-in: everybody who can reach the address can read the articles.
     """
+    profile, fields = fingerprinting.profile(), field_names.fields()
     try:
+        # The pages are an optional part of the installation.
         import uvicorn
 
         from esdedup.web import create_app
@@ -56,17 +56,15 @@ def serve(
         raise SettingError(
             f"pages need {error.name}, which is not installed: pip install 'esdedup[serve]'"
         ) from error
-    fields = Fields(text=text_field, title=title_field, time=time_field, source=source_field, link=link_field)
-    chosen = options.profile(profile, keywords, weights)
-    # Says what is wrong with the server or the index before anybody waits for a page.
-    with options.client(url, api_key, ca_certs) as client:
+    # A wrong server or index is reported here instead of on the first page.
+    with server.connect() as client:
         Reader(client, fields=fields).list(index, size=1)
     app = create_app(
-        connect_async(url, api_key=api_key, ca_certs=ca_certs),
+        server.connect_async(),
         index,
         fields=fields,
-        forest=forest,
-        profile=chosen,
+        forest=forest.name,
+        profile=profile,
     )
     listening = _listen(host, port)
     address = _address(listening)
@@ -75,11 +73,11 @@ def serve(
     )
     if announce is not None:
         announce.write_text(json.dumps({"url": address, "pid": os.getpid()}))
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
+    pages = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
     if with_pid is not None:
-        threading.Thread(target=_end_with, args=(with_pid, server), daemon=True).start()
+        threading.Thread(target=_end_with, args=(with_pid, pages), daemon=True).start()
     with contextlib.suppress(KeyboardInterrupt):
-        server.run(sockets=[listening])
+        pages.run(sockets=[listening])
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -97,10 +95,10 @@ def _address(listening: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def _end_with(pid: int, server: object) -> None:
-    """Let the server end when a process has ended."""
+def _end_with(pid: int, pages: "uvicorn.Server") -> None:
+    """Stop the pages when a process has ended."""
     with contextlib.suppress(ProcessLookupError):
         while True:
             os.kill(pid, 0)
             time.sleep(_WATCH_S)
-    server.should_exit = True  # type: ignore[attr-defined]
+    pages.should_exit = True

@@ -32,7 +32,7 @@ def profile_of(articles: Sequence[StoredText]) -> Profile:
     if profile is None:
         raise SettingError(
             f"the article {article_id!r} was fingerprinted with {label!r}, which is no profile of this "
-            "version as it stands: say --profile, with --keywords and --weights as it was indexed"
+            "version: pass the profile that it was indexed with"
         )
     return profile
 

@@ -202,7 +202,7 @@ def _http_ports(port: int, count: int) -> list[int]:
             try:
                 probe.bind((_HOST, one))
             except OSError:
-                raise NodeError(f"port {one} is in use by another program; choose one with --port") from None
+                raise NodeError(f"port {one} is in use by another program; choose another port") from None
     return ports
 
 

@@ -1,3 +1,4 @@
+import io
 import json
 import os
 import subprocess
@@ -8,12 +9,16 @@ from typing import Any
 
 import pytest
 
+from esdedup.cli import main
+
 LONG = "and a text that is long enough to be told from others"
 
 
 class Result:
-    def __init__(self, done: "subprocess.CompletedProcess[str]") -> None:
-        self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
+    """How a run of the command ended, and what it wrote."""
+
+    def __init__(self, code: int, out: bytes, err: bytes) -> None:
+        self.code, self.out, self.err = code, out.decode(), err.decode()
         assert "Traceback" not in self.err, self.err
 
     @property
@@ -28,18 +33,41 @@ def lines(*articles: Any) -> bytes:
     return b"".join(json.dumps(article).encode() + b"\n" for article in articles)
 
 
+def environment_of(url: str | None, changes: dict[str, str]) -> dict[str, str]:
+    """Return the environment without what would name another server."""
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith(("ES_", "ELASTIC"))}
+    return inherited | changes | ({} if url is None else {"ELASTICSEARCH_URL": url})
+
+
 @pytest.fixture
-def run(tmp_path: Path) -> Run:
-    """Run the command as a user would."""
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run the command in this process, in a directory of the test's own: starting Python takes longer."""
 
     def run(
         *arguments: object, stdin: bytes | None = None, url: str | None = None, **environment: str
     ) -> Result:
-        inherited = {
-            key: value for key, value in os.environ.items() if not key.startswith(("ES_", "ELASTIC"))
-        }
-        if url is not None:
-            environment["ELASTICSEARCH_URL"] = url
+        with monkeypatch.context() as patch:
+            patch.chdir(tmp_path)
+            patch.setattr(os, "environ", environment_of(url, environment))
+            patch.setattr(sys, "argv", ["esdedup", *map(str, arguments)])
+            out, err = io.BytesIO(), io.BytesIO()
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin or b"")))
+            patch.setattr(sys, "stdout", io.TextIOWrapper(out, "utf-8", write_through=True))
+            patch.setattr(sys, "stderr", io.TextIOWrapper(err, "utf-8", write_through=True))
+            with pytest.raises(SystemExit) as ended:
+                main()
+            return Result(int(ended.value.code or 0), out.getvalue(), err.getvalue())
+
+    return run
+
+
+@pytest.fixture
+def run_process(tmp_path: Path) -> Run:
+    """Run the command as a user does, in a process of its own."""
+
+    def run_process(
+        *arguments: object, stdin: bytes | None = None, url: str | None = None, **environment: str
+    ) -> Result:
         done = subprocess.run(
             [Path(sys.executable).parent / "esdedup", *map(str, arguments)],
             check=False,
@@ -48,12 +76,8 @@ def run(tmp_path: Path) -> Run:
             capture_output=True,
             cwd=tmp_path,
             timeout=300,
-            env=inherited | environment,
+            env=environment_of(url, environment),
         )
-        return Result(
-            subprocess.CompletedProcess(
-                done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
-            )
-        )
+        return Result(done.returncode, done.stdout, done.stderr)
 
-    return run
+    return run_process

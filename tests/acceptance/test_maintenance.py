@@ -55,13 +55,13 @@ def test_verify_and_repair(run: Run, es: Elasticsearch, elasticsearch_url: str, 
     verify = ["verify", "--index", index, "--forest", forest]
     sound = run(*verify, url=elasticsearch_url)
     assert (sound.code, sound.err) == (0, "")
-    assert sound.out.endswith("nodes and articles looked at, 0 violations\n")
+    assert sound.out.endswith("nodes and articles checked, 0 violations\n")
     before = roots(es, index)
     last = es.search(index=index, sort=["dedup.seq:desc"], size=1)["hits"]["hits"][0]
     es.delete(index=forest, id=last["_source"]["dedup"]["fingerprint"], refresh=True)
     broken = run(*verify, "--json", url=elasticsearch_url)
     assert broken.code == 1
-    assert broken.json["breaches"]
+    assert broken.json["violations"]
     assert f"{last['_id']}: an article whose node is gone" in broken.err
     assert "(can be repaired)" in broken.err
     assert "Traceback" not in broken.err
@@ -69,9 +69,9 @@ def test_verify_and_repair(run: Run, es: Elasticsearch, elasticsearch_url: str, 
     assert (dry.code, dry.err) == (1, broken.err)
     repaired = run(*verify, "--repair", "--json", url=elasticsearch_url)
     assert (repaired.code, repaired.err) == (0, "")
-    assert repaired.json["mended"]
-    assert repaired.json["breaches"] == {}
-    assert run(*verify, "--repair", "--json", url=elasticsearch_url).json["mended"] == {}
+    assert repaired.json["repaired"]
+    assert repaired.json["violations"] == {}
+    assert run(*verify, "--repair", "--json", url=elasticsearch_url).json["repaired"] == {}
     assert roots(es, index) == before
 
 

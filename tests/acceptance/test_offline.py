@@ -1,7 +1,9 @@
-"""`esdedup cluster` and `esdedup fingerprint`, as a user runs them."""
+"""`esdedup cluster` and `esdedup fingerprint`, and the help of every command."""
 
+import dataclasses
 import gzip
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -9,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from esdedup import sample
+from esdedup import Fields, sample
 from tests.acceptance.conftest import Run
 
 
@@ -61,7 +63,7 @@ def test_time_and_retention(run: Run) -> None:
     assert "3 clustered, 0 failed, 1 roots" in nodes()
     assert "3 clustered, 0 failed, 1 roots" in nodes("--time-field", "at")
     said = " ".join(run("cluster", "--help").out.replace("│", " ").split())
-    assert "With --time-field: how long a cluster stays open after its last article; 30 if" in said
+    assert "With --time-field: how long a cluster stays open after its last article, in days; 30 if" in said
     assert "as before" not in said
 
 
@@ -155,26 +157,43 @@ def test_usage_errors(run: Run, arguments: list[str], message: str) -> None:
     assert message in result.err
 
 
-def test_every_command_has_help(run: Run) -> None:
+COMMANDS = [
+    *("setup", "index", "list", "similar", "serve", "explain", "stats", "expire", "verify", "rebuild"),
+    *("cluster", "fingerprint", "demo", "node"),
+]
+
+
+def test_help_lists_every_command(run: Run) -> None:
     top = run("--help")
     assert top.code == 0
-    for command in (
-        "setup",
-        "index",
-        "list",
-        "similar",
-        "explain",
-        "stats",
-        "cluster",
-        "fingerprint",
-        "demo",
-        "node",
-    ):
-        assert command in top.out
-        assert run(command, "--help").code == 0
-    for command in ("start", "stop", "status"):
-        assert run("node", command, "--help").code == 0
-    assert run("--version").out.startswith("esdedup ")
+    described = re.findall(r"^│ (\w+) ", top.out, re.MULTILINE)
+    assert sorted(described) == sorted(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    "command", [*((name,) for name in COMMANDS), *(("node", name) for name in ("start", "stop", "status"))]
+)
+def test_every_command_explains_itself_with_an_example(run: Run, command: tuple[str, ...]) -> None:
+    shown = run(*command, "--help")
+    assert shown.code == 0
+    text = " ".join(shown.out.split())
+    assert f"Usage: esdedup {' '.join(command)}" in text
+    if command != ("node",):
+        assert re.search(rf"Example: .*\besdedup {' '.join(command)}\b", text)
+    # No option without a description.
+    for option in re.findall(r"^│ \*? +(--[a-z-]+) +<.*?> *(.*?) *│$", shown.out, re.MULTILINE):
+        assert option[1], option[0]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_starts_in_a_process_of_its_own(run_process: Run, command: str) -> None:
+    assert f"Usage: esdedup {command}" in run_process(command, "--help").out
+
+
+def test_the_fields_options_exist_wherever_articles_of_an_index_are_read_or_written(run: Run) -> None:
+    names = {f"--{name.name}-field" for name in dataclasses.fields(Fields)}
+    for command in ("setup", "index", "list", "similar", "serve", "explain", "stats", "verify", "rebuild"):
+        assert names <= set(run(command, "--help").out.split())
 
 
 def test_a_reader_that_goes_away(corpus: Path) -> None:
@@ -189,7 +208,7 @@ def test_a_reader_that_goes_away(corpus: Path) -> None:
 def test_the_input_is_never_written_to(run: Run, corpus: Path, tmp_path: Path) -> None:
     before = corpus.read_bytes()
     result = run("cluster", corpus, "--output", corpus)
-    assert (result.code, "is read from" in result.err) == (2, True)
+    assert (result.code, "is an input file" in result.err) == (2, True)
     assert corpus.read_bytes() == before
     assert run("cluster", corpus, corpus, "--output", "roots.jsonl").code == 1
     rows = (tmp_path / "roots.jsonl").read_text().splitlines()
@@ -197,8 +216,8 @@ def test_the_input_is_never_written_to(run: Run, corpus: Path, tmp_path: Path) -
     assert {each.name for each in tmp_path.iterdir()} == {"sample.jsonl", "roots.jsonl"}
 
 
-def test_a_full_disk(run: Run, corpus: Path) -> None:
-    result = run("cluster", corpus, "--output", "/dev/full")
+def test_a_full_disk(run_process: Run, corpus: Path) -> None:
+    result = run_process("cluster", corpus, "--output", "/dev/full")
     assert (result.code, "No space left" in result.err) == (3, True)
     esdedup = Path(sys.executable).parent / "esdedup"
     shell = f"'{esdedup}' cluster '{corpus}' > /dev/full"

@@ -1,8 +1,11 @@
 """The package as others see it: its names, its errors, its JSON files."""
 
 import pickle
+import subprocess
+import sys
 import types
 from datetime import UTC, datetime
+from importlib import metadata
 
 import pytest
 
@@ -15,11 +18,29 @@ from esdedup.fields import Fields
 def test_all_names_what_there_is() -> None:
     public = {
         name
-        for name, value in vars(esdedup).items()
-        if not name.startswith("_") and not isinstance(value, types.ModuleType)
+        for name in dir(esdedup)
+        if not name.startswith("_") and not isinstance(getattr(esdedup, name), types.ModuleType)
     }
-    assert public == set(esdedup.__all__)
+    assert public - {"TYPE_CHECKING", "Any"} == set(esdedup.__all__)
     assert list(esdedup.__all__) == sorted(esdedup.__all__, key=lambda name: (not name.isupper(), name))
+    assert not hasattr(esdedup, "no_such_name")
+
+
+HEAVY = ("aiohttp", "elasticsearch", "fastapi", "jieba", "numpy", "opencc", "pydantic", "rich", "rjieba")
+
+
+@pytest.mark.parametrize(
+    "program",
+    ["import esdedup", "import sys; sys.argv = ['', '--version']; from esdedup.cli import app; app.app()"],
+)
+def test_starting_imports_nothing_heavy(program: str) -> None:
+    show = f"import atexit, sys; atexit.register(lambda: print(*sys.modules.keys() & {set(HEAVY)}))"
+    shown = subprocess.run(
+        [sys.executable, "-c", f"{show}\n{program}"], check=True, capture_output=True, text=True, timeout=60
+    )
+    *said, imported = shown.stdout.splitlines()
+    assert imported == ""
+    assert said == ([f"esdedup {metadata.version('esdedup')}"] if "--version" in program else [])
 
 
 def test_every_error_is_ours_and_says_what_it_is() -> None:

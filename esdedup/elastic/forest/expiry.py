@@ -1,8 +1,9 @@
 """Taking out of a forest what has expired: its nodes take no part in anything any more."""
 
-import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
+
+import pydantic
 
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.search import EVERY_NODE, Query
@@ -12,13 +13,12 @@ from esdedup.forest.model import NO_TIME, Aging
 _DELETED_AT_ONCE = 2_000
 
 
-@dataclasses.dataclass(kw_only=True)
-class Expired:
-    """What was deleted, or would be."""
+class Expired(pydantic.BaseModel, frozen=True):
+    """How many nodes were deleted, or would be."""
 
     leaves: int = 0
     roots: int = 0
-    # Needed again after they were found, or roots that still have a leaf.
+    # Not deleted: needed again after they were found, or roots that still have a leaf.
     kept: int = 0
 
 
@@ -46,26 +46,26 @@ def expire(
     Raises:
         ForestLost: Another process has taken the forest.
     """
-    result = Expired()
+    leaves = roots = kept = 0
     owned.index.refresh()
     expired = _expired(owned.index, aging)
     if expired is None:
-        return result
+        return Expired()
     for hits in _hits(owned.index, _leaves(expired)):
         deleted = owned.delete(hits)
-        result.leaves += deleted
-        result.kept += len(hits) - deleted
+        leaves += deleted
+        kept += len(hits) - deleted
         on_deleted(len(hits))
     owned.index.refresh()
     for hits in _hits(owned.index, _roots(expired)):
         # A leaf refreshes its root, so none should be left; but no root goes before its leaves.
         with_leaves = owned.index.search.roots_with_leaves(hit["_id"] for hit in hits)
         deleted = owned.delete(hit for hit in hits if hit["_id"] not in with_leaves)
-        result.roots += deleted
-        result.kept += len(hits) - deleted
+        roots += deleted
+        kept += len(hits) - deleted
         on_deleted(len(hits))
     owned.index.refresh()
-    return result
+    return Expired(leaves=leaves, roots=roots, kept=kept)
 
 
 def _expired(index: ForestIndex, aging: Aging) -> Query | None:

@@ -1,0 +1,36 @@
+"""What a user of the command line can do about an error; the library's messages know no options."""
+
+from collections.abc import Iterator
+
+from esdedup.errors import (
+    EsdedupError,
+    ForestBusy,
+    ForestExists,
+    ForestIncomplete,
+    ForestMismatch,
+    ForestMissing,
+    IndexNotReady,
+    ServerUnavailable,
+)
+
+_ADVICE: dict[type[EsdedupError], str] = {
+    ForestBusy: "--wait SECONDS waits until the forest is released; --forest NAME uses another one",
+    ForestExists: "--replace deletes the forest first; --forest NAME makes another one",
+    ForestIncomplete: "`esdedup rebuild`, with all indices of the forest, completes it",
+    ForestMismatch: "--profile names the profile of a forest; --forest NAME uses another forest",
+    ForestMissing: "--forest NAME uses another forest; `esdedup rebuild` makes one from articles",
+    ServerUnavailable: "--url names another server; `esdedup node start` starts one on this machine",
+}
+
+
+def advice(error: EsdedupError) -> Iterator[str]:
+    """Yield lines that name the options and commands that help with an error."""
+    if type(error) in _ADVICE:
+        yield _ADVICE[type(error)]
+    elif isinstance(error, IndexNotReady) and _can_be_set_up(error):
+        yield f"`esdedup setup {error.index}` gives an index the fields, and makes one that does not exist"
+
+
+def _can_be_set_up(error: IndexNotReady) -> bool:
+    is_one_index = error.index is not None and not set(error.index) & set("*,")
+    return is_one_index and (error.status == 404 or bool(error.missing_fields))

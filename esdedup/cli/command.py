@@ -1,0 +1,96 @@
+"""Commands whose options come in groups, and a group that imports a command when it is called."""
+
+import dataclasses
+import importlib
+import inspect
+import typing
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import typer
+from typer.core import TyperGroup
+
+
+class OptionGroup:
+    """Options that several commands share: a frozen dataclass whose fields are annotated as typer's are.
+
+    A command takes a group as one keyword parameter; each field becomes an option of the command.
+    """
+
+
+def command(
+    name: str, *, example: str, app: typer.Typer | None = None
+) -> Callable[[Callable[..., None]], typer.Typer]:
+    """Make a function a command.
+
+    Args:
+        name: The command's name.
+        example: One line that shows its use.
+        app: What it is added to. None: an application of its own, for a `LazyGroup`.
+    """
+    if app is None:
+        app = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
+
+    def register(function: Callable[..., None]) -> typer.Typer:
+        app.command(name, epilog=f"Example: [bold]{example}[/bold]")(_spread(function))
+        return app
+
+    return register
+
+
+class LazyGroup(TyperGroup):
+    """A group of commands, each imported when it is called or described."""
+
+    # By the command's name: a module of this package and a name in it.
+    places: ClassVar[Mapping[str, tuple[str, str]]] = {}
+
+    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]  # noqa: ARG002
+        """Return the names of all commands, in the order of `places`."""
+        return list(self.places)
+
+    def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override]  # noqa: ARG002
+        """Import a command; None if there is none of that name."""
+        if cmd_name not in self.places:
+            return None
+        module, name = self.places[cmd_name]
+        return typer.main.get_command(getattr(importlib.import_module(f"esdedup.cli.{module}"), name))
+
+
+def _spread(function: Callable[..., None]) -> Callable[..., None]:
+    """Return a function that takes the options of each group one by one, as typer reads signatures."""
+    hints = typing.get_type_hints(function, include_extras=True)
+    groups = {
+        name: hint for name, hint in hints.items() if isinstance(hint, type) and issubclass(hint, OptionGroup)
+    }
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.name in groups:
+            parameters += _options_of(groups[parameter.name], parameter.name)
+        else:
+            parameters.append(parameter)
+
+    def call(**values: Any) -> None:
+        for name, group in groups.items():
+            fields = {option.name: values.pop(option.name) for option in _options_of(group, name)}
+            values[name] = group(**{full.removeprefix(f"{name}_"): each for full, each in fields.items()})
+        function(**values)
+
+    # Not functools.wraps: typer would follow `__wrapped__` back to the groups.
+    call.__doc__ = function.__doc__
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {each.name: each.annotation for each in parameters}
+    return call
+
+
+def _options_of(group: type[OptionGroup], name: str) -> list[inspect.Parameter]:
+    """Return one parameter for each field of a group; the group's name keeps them apart from others."""
+    hints = typing.get_type_hints(group, include_extras=True)
+    return [
+        inspect.Parameter(
+            f"{name}_{field.name}",
+            inspect.Parameter.KEYWORD_ONLY,
+            default=field.default,
+            annotation=hints[field.name],
+        )
+        for field in dataclasses.fields(group)  # type: ignore[arg-type]
+    ]

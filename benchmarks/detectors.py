@@ -30,7 +30,7 @@ def ours(path: Path, profile: Profile) -> Roots:
         retention=timedelta(days=30),
         on_rejected=_fail,
     )
-    return {str(article["id"]): article["root"] for article in clustered}
+    return {article.id: article.root for article in clustered}
 
 
 def simhash(texts: Mapping[str, str]) -> Roots:

@@ -21,6 +21,7 @@ from esdedup.elastic.requests import Query
 from esdedup.reading import cluster_bodies, list_bodies
 from esdedup.reading.cursor import Cursor
 from esdedup.reading.list_request import Counting, ListRequest, Sort
+from esdedup.reading.paging import Paging
 from esdedup.reading.queries import Order, order, shown
 
 _INDEX = "benchmark-reading"
@@ -33,7 +34,7 @@ _LIST, _COUNT, _WIDGET, _GROWTH = "reading-list", "reading-count", "reading-widg
 _PLAIN, _COLLAPSE = "the same search, plain", "collapse, and a cardinality"
 _TERM, _TWO = "term query on a root known before", "get by id, then a term query"
 
-# What `Reader.list` asks for when nothing else is said.
+# The request that `Reader.list` makes without options.
 _NEWEST = ListRequest(
     index=_INDEX,
     fields=_FIELDS,
@@ -43,9 +44,7 @@ _NEWEST = ListRequest(
     counting="similar",
     only=None,
     dedup=True,
-    page=1,
-    size=_SIZE,
-    after=None,
+    paging=Paging(page=1, size=_SIZE),
 )
 
 Asked = dict[str, Callable[[], Any]]
@@ -178,7 +177,7 @@ class _Lists(_Asking):
         flood = self._flood()
         article = int(self.random.choice(flood[len(flood) // 4 : -len(flood) // 4]))
         place = self.articles.place(article, _INDEX)
-        cursor = _NEWEST.cursor_after(Cursor(), rows=_SIZE, place=place)
+        cursor = _NEWEST.write(Cursor().next(rows=_SIZE, place=place))
         older = {"bool": {"filter": [_published(lte=int(self.articles.times_s[article]))]}}
 
         def collapse() -> None:

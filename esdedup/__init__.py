@@ -8,50 +8,87 @@ with Dedup(es) as dedup:
     dedup.setup("news")
     helpers.bulk(es, dedup.enrich(actions))
     page = dedup.list("news", sort="similar-desc")
+
+Everything that the signatures of these names need is here too. The parts of two large results have
+modules of their own: `esdedup.maintenance` (what `Stats`, `Violation` and `IndexedExplanation` consist of)
+and `esdedup.neighbours.explanation` (what an `Explanation` consists of). `esdedup.web` has `create_app`.
+Everything else is internal.
+
+A name is imported when it is first used, so `import esdedup` alone costs nothing.
 """
 
 import importlib
-from typing import TYPE_CHECKING, Any
-
-from esdedup.errors import (
-    ArticleNotFound,
-    ArticleRejected,
-    EsdedupError,
-    ForestBusy,
-    ForestError,
-    ForestExists,
-    ForestIncomplete,
-    ForestLost,
-    ForestMismatch,
-    ForestMissing,
-    ForestOwner,
-    IndexNotReady,
-    NodeError,
-    ServerError,
-    ServerUnavailable,
-    SettingError,
-)
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from esdedup.elastic.requests import Query
+    from esdedup.errors import (
+        ArticleNotFound,
+        ArticleRejected,
+        EsdedupError,
+        ForestBusy,
+        ForestError,
+        ForestExists,
+        ForestIncomplete,
+        ForestLost,
+        ForestMismatch,
+        ForestMissing,
+        ForestOwner,
+        IndexNotReady,
+        NodeError,
+        ServerError,
+        ServerUnavailable,
+        SettingError,
+    )
     from esdedup.fields import Fields
+    from esdedup.fingerprint.agreement import Agreement
+    from esdedup.fingerprint.bands import Layout
     from esdedup.fingerprint.profile import CLASSIC, KEYWORDS, PROFILES, VERIFIED, Profile, get_profile
+    from esdedup.forest.model import Assignment, Kind
+    from esdedup.ingest.actions import ArticleAction, BulkAction
     from esdedup.ingest.dedup import Dedup
-    from esdedup.maintenance import Expired, IndexedExplanation, Maintenance, Stats, Violation, ViolationKind
+    from esdedup.maintenance import (
+        Expired,
+        IndexedExplanation,
+        Maintenance,
+        Stats,
+        Violation,
+        ViolationKind,
+    )
     from esdedup.neighbours.explainer import explain
     from esdedup.neighbours.explanation import Explanation
+    from esdedup.reading.list_request import Counting, Head, Only, Sort
     from esdedup.reading.reader import AsyncReader, Reader
-    from esdedup.reading.results import Article, Page, Row, SimilarArticle, SimilarPage, Source, SourcesPage
-    from esdedup.text.words import Tf, TfIdf, WordTable
+    from esdedup.reading.results import (
+        Article,
+        FullArticle,
+        Page,
+        Row,
+        SimilarArticle,
+        SimilarPage,
+        Source,
+        SourcesPage,
+        Timeline,
+        TimelineStep,
+    )
+    from esdedup.text.words import Tf, TfIdf, Weighting, WordTable
+
+    __version__: str
 
 __all__ = [
     "CLASSIC",
     "KEYWORDS",
     "PROFILES",
     "VERIFIED",
+    "Agreement",
     "Article",
+    "ArticleAction",
     "ArticleNotFound",
     "ArticleRejected",
+    "Assignment",
     "AsyncReader",
+    "BulkAction",
+    "Counting",
     "Dedup",
     "EsdedupError",
     "Expired",
@@ -65,12 +102,18 @@ __all__ = [
     "ForestMismatch",
     "ForestMissing",
     "ForestOwner",
+    "FullArticle",
+    "Head",
     "IndexNotReady",
     "IndexedExplanation",
+    "Kind",
+    "Layout",
     "Maintenance",
     "NodeError",
+    "Only",
     "Page",
     "Profile",
+    "Query",
     "Reader",
     "Row",
     "ServerError",
@@ -78,58 +121,55 @@ __all__ = [
     "SettingError",
     "SimilarArticle",
     "SimilarPage",
+    "Sort",
     "Source",
     "SourcesPage",
     "Stats",
     "Tf",
     "TfIdf",
+    "Timeline",
+    "TimelineStep",
     "Violation",
     "ViolationKind",
+    "Weighting",
     "WordTable",
     "explain",
     "get_profile",
 ]
 
-# Imported when first used: the client of Elasticsearch alone takes a second of a slow machine.
-_MODULES = {
-    "CLASSIC": "esdedup.fingerprint.profile",
-    "KEYWORDS": "esdedup.fingerprint.profile",
-    "PROFILES": "esdedup.fingerprint.profile",
-    "VERIFIED": "esdedup.fingerprint.profile",
-    "Article": "esdedup.reading.results",
-    "AsyncReader": "esdedup.reading.reader",
-    "Dedup": "esdedup.ingest.dedup",
-    "Expired": "esdedup.maintenance",
-    "Explanation": "esdedup.neighbours.explanation",
-    "Fields": "esdedup.fields",
-    "IndexedExplanation": "esdedup.maintenance",
-    "Maintenance": "esdedup.maintenance",
-    "Page": "esdedup.reading.results",
-    "Profile": "esdedup.fingerprint.profile",
-    "Reader": "esdedup.reading.reader",
-    "Row": "esdedup.reading.results",
-    "SimilarArticle": "esdedup.reading.results",
-    "SimilarPage": "esdedup.reading.results",
-    "Source": "esdedup.reading.results",
-    "SourcesPage": "esdedup.reading.results",
-    "Stats": "esdedup.maintenance",
-    "Tf": "esdedup.text.words",
-    "TfIdf": "esdedup.text.words",
-    "Violation": "esdedup.maintenance",
-    "ViolationKind": "esdedup.maintenance",
-    "WordTable": "esdedup.text.words",
-    "explain": "esdedup.neighbours.explainer",
-    "get_profile": "esdedup.fingerprint.profile",
-}
+# Where the names are defined. The first modules need neither numpy nor a client.
+_MODULES = (
+    "esdedup.errors",
+    "esdedup.fields",
+    "esdedup.elastic.requests",
+    "esdedup.text.words",
+    "esdedup.fingerprint.profile",
+    "esdedup.fingerprint.agreement",
+    "esdedup.fingerprint.bands",
+    "esdedup.forest.model",
+    "esdedup.neighbours.explanation",
+    "esdedup.neighbours.explainer",
+    "esdedup.reading.results",
+    "esdedup.reading.list_request",
+    "esdedup.ingest.actions",
+    "esdedup.reading.reader",
+    "esdedup.ingest.dedup",
+    "esdedup.maintenance",
+)
 
+if not TYPE_CHECKING:
 
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
+    def __getattr__(name: str) -> object:
+        if name == "__version__":
+            from importlib.metadata import version
+
+            return version("esdedup")
+        if name in __all__:
+            for module in map(importlib.import_module, _MODULES):
+                if hasattr(module, name):
+                    globals()[name] = getattr(module, name)
+                    return globals()[name]
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(_MODULES[name]), name)
-    globals()[name] = value
-    return value
 
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    def __dir__() -> list[str]:
+        return sorted([*globals(), *__all__, "__version__"])

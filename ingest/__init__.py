@@ -1,4 +1,7 @@
-"""All that attaches fields to articles before they are indexed: `Dedup`, bulk actions, batches, files.
+"""Everything that happens to articles before they are indexed: read, fingerprinted, assigned, enriched.
 
-May import everything but the shells (`cli`, `web`, `node`) and `maintenance`.
+`Dedup` is for programs; `files`, `load` and `cluster` serve the command line. Every article that comes in
+comes out as an enriched action or as a rejection that says why.
+
+May import everything except the shells (`cli`, `web`, `node`) and `maintenance`.
 """

@@ -1,4 +1,4 @@
-"""Bulk actions in, bulk actions with the dedup fields out. Pure: what the forest says comes in as values."""
+"""Bulk actions in, bulk actions with the dedup object out. Pure: assignments come in as values."""
 
 import dataclasses
 import hashlib
@@ -15,7 +15,7 @@ from esdedup.times import time_ms
 BulkAction = dict[str, Any] | str | bytes
 """What ``elasticsearch.helpers.bulk`` takes: an action as a dict, or a document as JSON."""
 
-# What of an action, beside its document, Elasticsearch's helpers understand.
+# The keys of an action, besides its document, that Elasticsearch's helpers understand.
 _META = {"_op_type"} | {
     *("_id", "_index", "_if_seq_no", "_if_primary_term", "_parent", "_percolate", "_retry_on_conflict"),
     *("_routing", "_timestamp", "_type", "_version", "_version_type", "if_seq_no", "if_primary_term"),
@@ -24,29 +24,29 @@ _META = {"_op_type"} | {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Candidate:
-    """An action with an article that is to be assigned to a cluster."""
+class ArticleAction:
+    """A bulk action that contains an article's text, so the article is assigned to a cluster."""
 
     # As given, with the document under `_source`.
     action: dict[str, Any]
-    # Names it in messages.
+    # Its id, or its position among the actions; for messages.
     name: str
     text: str
-    # From the article's time field, None where that tells nothing.
+    # From the article's time field; None if it has no valid time.
     published_ms: int | None
 
 
-def read_action(action: BulkAction, fields: Fields, *, position: int) -> Candidate | dict[str, Any]:
+def read_action(action: BulkAction, fields: Fields, *, position: int) -> ArticleAction | dict[str, Any]:
     """Find the article in a bulk action.
 
     Args:
-        action: Stays as it is.
-        fields: The article's.
-        position: Of the action in the run, from 1; names an article that has no id.
+        action: Is not changed.
+        fields: The names of the article's fields.
+        position: The action's number in the run, from 1; names an article that has no id.
 
     Returns:
-        The candidate; or the action itself where there is nothing to assign: deletions, and updates
-        that do not carry the text.
+        The action with its article; or the action unchanged if there is nothing to assign: a deletion,
+        or an update without the text.
 
     Raises:
         ArticleRejected: It is no action, or the text is missing, or cannot be stored.
@@ -72,11 +72,11 @@ def read_action(action: BulkAction, fields: Fields, *, position: int) -> Candida
     article: Any = body
     if operation == "update":
         parts = (body.get(part) for part in ("doc", "upsert"))
-        article = next((part for part in parts if _carries_text(part, fields)), None)
+        article = next((part for part in parts if _has_text(part, fields)), None)
         if article is None:
             return action
     refuse_surrogates(body, name=name)
-    return Candidate(
+    return ArticleAction(
         action={**meta, "_source": dict(body)},
         name=name,
         text=text_of(article, fields, name=name),
@@ -85,31 +85,31 @@ def read_action(action: BulkAction, fields: Fields, *, position: int) -> Candida
 
 
 def enriched(
-    candidate: Candidate,
+    article: ArticleAction,
     assignment: Assignment,
-    label: Mapping[str, Any],
+    record: Mapping[str, Any],
     *,
     fields: Fields,
     profile: str,
     route_by_root: bool = False,
 ) -> dict[str, Any]:
-    """Return the action with the dedup object in its document; the user's own objects stay untouched.
+    """Return the action with the dedup object in its document; the user's own objects are not changed.
 
     Args:
-        candidate: The action.
+        article: The action.
         assignment: The forest's answer.
-        label: What the article keeps of its fingerprint, if it has one.
-        fields: The article's.
+        record: The part of the dedup object that comes from the fingerprint; unused if there is none.
+        fields: The names of the article's fields.
         profile: The label of the profile.
-        route_by_root: Send the article to the shard that its root says, whatever routing it has.
+        route_by_root: Make the root the routing, in place of any other.
     """
-    action = dict(candidate.action)
+    action = dict(article.action)
     if assignment.kind is Kind.WITHOUT_FINGERPRINT:
         root = lone_root(action.get("_index"), action.get("_id"), seq=assignment.seq)
         values: dict[str, Any] = {"root": root}
     else:
-        values = {**label, "root": assignment.root}
-    values |= {"profile": profile, "seq": assignment.seq, "length": len(candidate.text)}
+        values = {**record, "root": assignment.root}
+    values |= {"profile": profile, "seq": assignment.seq, "length": len(article.text)}
     values["partition"] = partition_of(str(values["root"]))
     if assignment.time_ms != NO_TIME:
         values["seen"] = assignment.time_ms
@@ -121,7 +121,7 @@ def enriched(
         parts = {
             part: _with_object(source[part], fields.dedup, values)
             for part in ("doc", "upsert")
-            if _carries_text(source.get(part), fields)
+            if _has_text(source.get(part), fields)
         }
         action["_source"] = source | parts
     else:
@@ -130,17 +130,21 @@ def enriched(
 
 
 def lone_root(index: str | None, article_id: object, *, seq: int) -> str:
-    """Return the root of an article that has no fingerprint: a cluster of its own.
+    """Return the root of an article without a fingerprint, which is a cluster of its own.
 
-    The same article gets the same root again. One without an id is told apart by its seq.
+    It follows from index and id, so the same article always gets the same root; without an id, from the seq.
     """
-    name = ["seq", seq] if article_id is None else ["id", str(article_id)]
-    digest = hashlib.blake2b(json.dumps([index, name]).encode(), digest_size=16)
+    identity = ["seq", seq] if article_id is None else ["id", str(article_id)]
+    digest = hashlib.blake2b(json.dumps([index, identity]).encode(), digest_size=16)
     return f"~{digest.hexdigest()}"
 
 
 def _name(article_id: object, nameless: str) -> str:
-    """Return the id as a string, if it is one that Elasticsearch takes."""
+    """Return the id as a string, or `nameless` if there is none.
+
+    Raises:
+        ArticleRejected: Elasticsearch would refuse it.
+    """
     if article_id is None:
         return nameless
     if isinstance(article_id, bool) or not isinstance(article_id, str | int) or article_id == "":
@@ -152,10 +156,10 @@ def _name(article_id: object, nameless: str) -> str:
     return name
 
 
-def _carries_text(part: object, fields: Fields) -> bool:
+def _has_text(part: object, fields: Fields) -> bool:
     return isinstance(part, Mapping) and value_of(part, fields.text) is not None
 
 
 def _with_object(document: Mapping[str, Any], name: str, values: dict[str, Any]) -> dict[str, Any]:
-    """Return the document with the object; a key that means a field within it, as `dedup.root`, goes."""
+    """Return the document with the object, without dotted keys such as `dedup.root` that mean its fields."""
     return {key: value for key, value in document.items() if not key.startswith(f"{name}.")} | {name: values}

@@ -1,10 +1,11 @@
-"""Clusters of the articles in files, without any Elasticsearch."""
+"""Clusters of the articles in files, in memory, without Elasticsearch."""
 
 import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 
+import pydantic
 from esdedup.ingest.files import Line
 
 from esdedup.errors import ArticleRejected
@@ -18,8 +19,14 @@ from esdedup.times import time_ms
 
 _BATCH = 1_000
 
-Clustered = dict[str, str | None]
-"""An article's ``id``, ``root`` and ``fingerprint``; both None for a text that has none."""
+
+class ClusteredArticle(pydantic.BaseModel, frozen=True):
+    """An article and its cluster."""
+
+    id: str
+    # Both None if the text is too short to have a fingerprint.
+    root: str | None
+    fingerprint: str | None
 
 
 def cluster(
@@ -30,16 +37,16 @@ def cluster(
     use_time: bool,
     retention: timedelta,
     on_rejected: Callable[[ArticleRejected], None],
-) -> Iterator[Clustered]:
-    """Assign articles in their order to clusters in memory.
+) -> Iterator[ClusteredArticle]:
+    """Assign articles to clusters, in order.
 
     Args:
-        lines: The articles.
-        profile: Decides fingerprints.
-        fields: The articles'.
-        use_time: Take the forest's time from the articles; else it has none, and nothing expires.
-        retention: How long after an article its cluster stays open, with `use_time`.
-        on_rejected: Told of each article that cannot be taken, and has no place in the result.
+        lines: Articles, and rejections of what could not be read.
+        profile: How texts are fingerprinted.
+        fields: The names of the articles' fields.
+        use_time: Take the forest's time from the articles; without it nothing expires.
+        retention: How long a cluster takes in further articles after its last one, with `use_time`.
+        on_rejected: Called for each article that cannot be clustered; it is not yielded.
     """
     fingerprinter = Fingerprinter(profile)
     relation = relation_of(profile)
@@ -63,4 +70,4 @@ def cluster(
         )
         assignments = forest.assign(arrivals, now_ms=int(time.time() * 1000))
         for (line, _), name, assignment in zip(taken, arrivals.ids, assignments, strict=True):
-            yield {"id": line.id, "root": assignment.root, "fingerprint": name}
+            yield ClusteredArticle(id=line.id, root=assignment.root, fingerprint=name)

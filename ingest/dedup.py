@@ -1,8 +1,9 @@
-"""`Dedup`: what a program uses to feed an index, and to read it."""
+"""`Dedup`: what a program feeds an index with."""
 
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from elasticsearch import Elasticsearch
 from esdedup.ingest.actions import BulkAction
@@ -19,14 +20,34 @@ from esdedup.fingerprint.profile import DEFAULT, Profile
 from esdedup.forest import Aging, Forest
 from esdedup.reading.reader import Reader
 
+_Params = ParamSpec("_Params")
+_Result = TypeVar("_Result")
 
-class Dedup(Closing, Reader):
-    """Gives articles their cluster before they are indexed, and reads as a `Reader` does.
 
-    The forest of clusters lives in the same Elasticsearch. It is opened, and its lease taken, by the
-    first article that needs it, and given back by `close`; reading never needs it. Not safe for use
-    by several threads at once.
+def _shortcut(
+    method: Callable[Concatenate[Reader, _Params], _Result],
+) -> Callable[Concatenate["Dedup", _Params], _Result]:
+    """Turn a method of a reader into the same method of whoever holds the reader."""
+
+    @functools.wraps(method)
+    def shortcut(self: "Dedup", /, *args: _Params.args, **options: _Params.kwargs) -> _Result:
+        return method(self.reader, *args, **options)
+
+    return shortcut
+
+
+class Dedup(Closing):
+    """Adds its cluster to each article before it is indexed.
+
+    The forest of clusters lives in the same Elasticsearch. The first article opens it and takes its
+    lease; `close` gives it back. Not safe for use by several threads at once.
+
+    Attributes:
+        reader: Reads the same Elasticsearch; it never takes the lease.
     """
+
+    list = _shortcut(Reader.list)
+    similar = _shortcut(Reader.similar)
 
     def __init__(
         self,
@@ -40,19 +61,19 @@ class Dedup(Closing, Reader):
         wait_s: float = 0.0,
         lease_ttl_s: float = 30.0,
     ) -> None:
-        """Prepare; nothing is sent yet.
+        """Feed with a client. Nothing is sent yet.
 
         Args:
             client: Stays the caller's, who closes it.
-            profile: Decides fingerprints; must be the one that the forest was made with.
+            profile: How texts are fingerprinted; must be the profile that the forest was made with.
             fields: The names of the articles' fields.
-            forest: Name of the forest's index. Several article indices may share one.
-            retention: How long after an article its cluster stays open to further ones; None: as long
-                as before, 30 days in a new forest. What has expired stays so when this grows.
-            batch_size: Articles that are assigned together, 1 to 5,000.
-            wait_s: How long to wait for another process that owns the forest.
-            lease_ttl_s: How long others wait for this process when it neither goes on nor gives the
-                forest back; at least 1.
+            forest: The forest's index. Several article indices may share one.
+            retention: How long a cluster takes in further articles after its last one. None keeps the
+                forest's retention, 30 days in a new forest. A longer retention does not revive expired nodes.
+            batch_size: How many articles are assigned together, 1 to 5,000.
+            wait_s: How long to wait while another process owns the forest.
+            lease_ttl_s: After how long other processes may take the forest over if this one stops
+                without giving it back; at least 1.
 
         Raises:
             SettingError: A value is out of its range.
@@ -62,7 +83,8 @@ class Dedup(Closing, Reader):
         if not 1 <= batch_size <= 5_000:
             raise SettingError(f"batch_size is {batch_size}; it must be from 1 to 5,000")
         check_index_name(forest)
-        super().__init__(client, fields=fields, forest=forest, profile=profile)
+        self.reader = Reader(client, fields=fields, forest=forest, profile=profile)
+        self._client = client
         self._profile = profile
         self._forest_name = forest
         self._aging = None if retention is None else Aging.of(retention=retention)
@@ -80,39 +102,40 @@ class Dedup(Closing, Reader):
         self._forest: Forest | None = None
 
     def close(self) -> None:
-        """Give the forest back, if it was opened. It is opened again when needed."""
+        """Give the forest back if it was opened. A further article opens it again."""
         store, self._store, self._forest = self._store, None, None
         if store is not None:
             store.close()
 
     def setup(self, index: str, *, shards: int | None = None, route_by_root: bool = False) -> bool:
-        """Give `index` the fields that esdedup writes; make it if there is none.
+        """Add the fields that esdedup writes to an index, which is created if it does not exist.
 
         Args:
             index: Its name.
-            shards: Of a new index; None: as the server has it.
-            route_by_root: Let each article lie on the shard that its root says, so that the order by
-                count is exact on any number of shards. The price: whoever gets, updates or deletes an
-                article by its id has to say its root as routing; an article that is indexed again with
-                another text leaves its old copy on the other shard; bulk actions must name their index;
-                and very large clusters make shards uneven. It suits indices that are only appended to.
-                For a new index.
+            shards: How many shards a new index has; None leaves that to the server.
+            route_by_root: Put all articles of a cluster on one shard, so that the order by count is exact
+                on any number of shards; only for a new index. It suits indices that are only appended
+                to, because it has a price: getting, updating or deleting an article by its id needs
+                its root as routing; an article indexed again with another text leaves its old copy on
+                another shard; bulk actions must name their index; and very large clusters make shards
+                uneven.
 
         Returns:
-            Whether the index was made.
+            Whether the index was created.
 
         Raises:
-            IndexNotReady: It has such fields with another mapping; or it is there, and not routed so.
-            SettingError: No index can have that name, or so many shards.
+            IndexNotReady: It has these fields with another mapping, or exists and is not routed by root.
+            SettingError: The name or the number of shards is invalid.
             ServerError: Elasticsearch does not answer, or refuses.
         """
         return self._articles.setup(index, shards=shards, route_by_root=route_by_root)
 
-    def check(self, index: str) -> None:
-        """Make sure that `index` is ready for articles.
+    def require_ready(self, index: str) -> None:
+        """Raise unless articles can be written to an index. `enrich` does this by itself for each index.
 
         Raises:
-            IndexNotReady: It is missing, or lacks the fields.
+            IndexNotReady: The index is missing, or lacks the fields that `setup` adds.
+            SettingError: The name is invalid.
             ServerError: Elasticsearch does not answer, or refuses.
         """
         self._articles.check(index)
@@ -125,22 +148,22 @@ class Dedup(Closing, Reader):
         on_rejected: OnRejected | None = None,
         on_assigned: OnAssigned | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """Yield the bulk `actions` with the dedup object in their articles, lazily, batch by batch.
+        """Yield bulk actions with the dedup object added to their articles, lazily, batch by batch.
 
-        When an action is yielded, its cluster has been written. Deletions, and updates without the
-        text, pass through in their place.
+        An action's cluster has been stored by the time the action is yielded. Deletions, and updates
+        that do not contain the text, are yielded unchanged and in their order.
 
         Args:
             actions: What ``elasticsearch.helpers.bulk`` takes.
-            backfill: Take the forest's time from the articles instead of the clock. It never goes back:
-                articles older than the retention, run through again, start anew.
-            on_rejected: Told of each article that cannot be taken, which is left out; logs a warning
-                if not given.
-            on_assigned: Told what became of each article, just before it is yielded.
+            backfill: Take the forest's time from the articles instead of the clock. Time never goes
+                back: articles older than the retention start new clusters when they are fed again.
+            on_rejected: Called for each article that cannot be indexed and is left out; by default a
+                warning is logged.
+            on_assigned: Called with each article and its assignment, just before it is yielded.
 
         Raises:
-            IndexNotReady: An action's index lacks the fields.
-            ForestError: The forest belongs to another process, or to another profile.
+            IndexNotReady: The index of an action is missing, or lacks the fields.
+            ForestError: Another process owns the forest, or it has another profile.
             ServerError: Elasticsearch does not answer, or refuses.
         """
         return self._enricher.enrich(
@@ -148,12 +171,12 @@ class Dedup(Closing, Reader):
         )
 
     def expire(self) -> Expired:
-        """Delete from the forest what has expired; for whoever feeds it without end, from time to time.
+        """Delete expired nodes from the forest, for a process that feeds it continuously.
 
-        `Maintenance.expire` does the same for a forest that nobody feeds at the moment.
+        `Maintenance.expire` does the same for a forest that no process is feeding.
 
         Raises:
-            ForestError: The forest belongs to another process, or to another profile.
+            ForestError: Another process owns the forest, or it has another profile.
             ServerError: Elasticsearch does not answer, or refuses.
         """
         self._open_forest()

@@ -1,4 +1,4 @@
-"""The way of a batch: actions, fingerprints, forest, actions with the dedup object."""
+"""A batch on its way: bulk actions are fingerprinted, assigned by the forest, and enriched."""
 
 import base64
 import itertools
@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from esdedup.ingest.actions import BulkAction, Candidate, enriched, read_action
+from esdedup.ingest.actions import ArticleAction, BulkAction, enriched, read_action
 
 from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields
@@ -20,11 +20,13 @@ from esdedup.neighbours.relation import relation_of
 log = logging.getLogger("esdedup")
 
 OnRejected = Callable[[ArticleRejected], None]
-OnAssigned = Callable[[Candidate, Assignment], None]
+"""Called for each article that cannot be indexed."""
+OnAssigned = Callable[[ArticleAction, Assignment], None]
+"""Called with each article and what the forest decided for it."""
 
 
 class Enricher:
-    """Assigns the articles in bulk actions, a batch at a time."""
+    """Adds the dedup object to the articles in bulk actions, a batch at a time."""
 
     def __init__(
         self,
@@ -35,15 +37,15 @@ class Enricher:
         check_index: Callable[[str], bool],
         batch_size: int,
     ) -> None:
-        """Prepare.
+        """Enrich with a profile and a forest.
 
         Args:
-            profile: Decides fingerprints.
-            fields: The articles'.
-            open_forest: Called for each batch with an article; returns the forest to ask.
-            check_index: Called once for each index that articles go to, before the first one; tells
-                whether they are routed by their roots there, and raises if they must not go there.
-            batch_size: Articles that are assigned together.
+            profile: How texts are fingerprinted.
+            fields: The names of the articles' fields.
+            open_forest: Called for each batch with an article; returns the forest that assigns it.
+            check_index: Called once for each index, before its first article. Returns whether articles are
+                routed by root there; raises if articles cannot be written to it.
+            batch_size: How many actions are read, and their articles assigned, together.
         """
         self._profile = profile
         self._fields = fields
@@ -52,9 +54,9 @@ class Enricher:
         self._batch_size = batch_size
         self._fingerprinter = Fingerprinter(profile)
         self._relation = relation_of(profile)
-        # Of each index that was checked: whether articles are routed by their roots.
+        # For each index that was checked: whether articles are routed by root.
         self._is_routed: dict[str, bool] = {}
-        # Counting what this process adds costs no request.
+        # Counts only what this process adds, so it needs no request.
         self._growth = Growth()
 
     def enrich(
@@ -77,52 +79,55 @@ class Enricher:
         on_rejected: OnRejected,
         on_assigned: OnAssigned | None,
     ) -> Iterator[dict[str, Any]]:
-        actions: list[Candidate | dict[str, Any]] = []
-        for position, action in batch:
+        actions: list[ArticleAction | dict[str, Any]] = []
+        for position, given in batch:
             try:
-                actions.append(read_action(action, self._fields, position=position))
+                actions.append(read_action(given, self._fields, position=position))
             except ArticleRejected as rejected:
                 on_rejected(rejected)
-        candidates = [action for action in actions if isinstance(action, Candidate)]
-        answers = iter(self._assign(candidates, backfill)) if candidates else iter(())
-        for ready in actions:
-            if not isinstance(ready, Candidate):
-                yield ready
+        articles = [action for action in actions if isinstance(action, ArticleAction)]
+        assigned = iter(self._assign(articles, backfill)) if articles else iter(())
+        for action in actions:
+            if not isinstance(action, ArticleAction):
+                yield action
                 continue
-            assignment, label = next(answers)
+            assignment, record = next(assigned)
             if on_assigned is not None:
-                on_assigned(ready, assignment)
+                on_assigned(action, assignment)
             yield enriched(
-                ready,
+                action,
                 assignment,
-                label,
+                record,
                 fields=self._fields,
                 profile=self._profile.label,
-                route_by_root=self._is_routed.get(str(ready.action.get("_index")), False),
+                route_by_root=self._is_routed.get(str(action.action.get("_index")), False),
             )
 
-    def _assign(self, candidates: list[Candidate], backfill: bool) -> list[tuple[Assignment, dict[str, Any]]]:
-        indices = {str(index) for each in candidates if (index := each.action.get("_index")) is not None}
+    def _assign(
+        self, articles: list[ArticleAction], backfill: bool
+    ) -> list[tuple[Assignment, dict[str, Any]]]:
+        """Return each article's assignment, and what is stored of its fingerprint."""
+        indices = {str(index) for each in articles if (index := each.action.get("_index")) is not None}
         for index in indices - self._is_routed.keys():
             self._is_routed[index] = self._check_index(index)
         now_ms = int(time.time() * 1000)
         arrivals = Arrivals.of(
-            self._fingerprinter.fingerprint([candidate.text for candidate in candidates]),
-            times_ms=[candidate.published_ms if backfill else now_ms for candidate in candidates],
+            self._fingerprinter.fingerprint([article.text for article in articles]),
+            times_ms=[article.published_ms if backfill else now_ms for article in articles],
             relation=self._relation,
         )
         assignments = self._open_forest().assign(arrivals, now_ms=now_ms)
         for root, leaves in self._growth.add(assignments):
             log.warning(
-                "the cluster %s has grown by more than %s distinct texts since this process began: it may be "
-                "a template, or boilerplate that many share; `esdedup stats` tells what holds it together",
+                "the cluster %s has grown by more than %s distinct texts since this process started: it "
+                "may be a template, or boilerplate in many articles; `esdedup stats` shows what they share",
                 root,
                 f"{leaves:,}",
             )
-        return list(zip(assignments, self._labels(arrivals, assignments), strict=True))
+        return list(zip(assignments, self._records(arrivals, assignments), strict=True))
 
-    def _labels(self, arrivals: Arrivals, assignments: Iterable[Assignment]) -> Iterator[dict[str, Any]]:
-        """Yield of each arrival what its article keeps of its fingerprint."""
+    def _records(self, arrivals: Arrivals, assignments: Iterable[Assignment]) -> Iterator[dict[str, Any]]:
+        """Yield what is stored of each arrival's fingerprint in its article."""
         bands = self._profile.layout.terms_of_rows(
             self._relation.simhashes(arrivals.signatures), self._relation.are_distinct(arrivals.signatures)
         )

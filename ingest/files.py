@@ -1,4 +1,4 @@
-"""Articles from JSON Lines: plain or gzip, files or standard input."""
+"""Articles read from JSON Lines: plain or gzip, files or standard input."""
 
 import dataclasses
 import gzip
@@ -22,7 +22,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Line:
-    """An article and where it was found."""
+    """An article and where it was read."""
 
     # As ``FILE:LINE``.
     place: str
@@ -32,7 +32,7 @@ class Line:
 
     @property
     def name(self) -> str:
-        """Names the article in messages."""
+        """The article's name in messages."""
         return f"{self.place} (id {self.id!r})"
 
 
@@ -42,17 +42,17 @@ def read_lines(
     id_field: str = "id",
     on_bytes: Callable[[int], None] = lambda _: None,
 ) -> Iterator[Line | ArticleRejected]:
-    """Yield the articles of JSON Lines files, one after the other; what cannot be read as a rejection.
+    """Yield the articles of JSON Lines files in order, and a rejection for each line that cannot be read.
 
-    An id that comes again is rejected: one of the two would vanish. Empty lines are no articles. A
-    file that ends amid its compressed data, or fails, counts as one article that cannot be read.
+    A repeated id is rejected, because one of its two articles would overwrite the other. Empty lines are
+    skipped. If a file fails, or its compressed data is cut off, the rest of it is one rejection.
 
     Args:
         paths: ``-`` is standard input. Gzip is recognised by its first bytes.
-        id_field: Where an article has its id: a string or a whole number.
-        on_bytes: Told how many bytes of the file (as it is on disk) were read since the last time.
+        id_field: The field with an article's id, a string or a whole number.
+        on_bytes: Called with the number of bytes read from disk since the last call.
     """
-    # The place of each id, by the hash of the id: long ids cost no more memory than short ones.
+    # The place of each id, by its hash: long ids take no more memory than short ones.
     places: dict[int, str] = {}
     for path in paths:
         name = "standard input" if path == STANDARD_INPUT else str(path)
@@ -66,33 +66,33 @@ def read_lines(
                 continue
             key = hash(read.id)
             if key in places:
-                yield ArticleRejected(read.place, f"the id {read.id!r} was there before, on {places[key]}")
+                yield ArticleRejected(read.place, f"repeats the id {read.id!r} of {places[key]}")
                 continue
             places[key] = read.place
             yield read
 
 
 def total_bytes(paths: Iterable[Path]) -> int | None:
-    """Return how many bytes the files have together; None where one has no size, as standard input."""
+    """Return the total size of the files; None if one has no size, such as standard input."""
     sizes = [path.stat().st_size if path.is_file() else None for path in paths]
     known = [size for size in sizes if size is not None]
     return sum(known) if len(known) == len(sizes) else None
 
 
 def check_readable(paths: Iterable[Path]) -> None:
-    """Make sure that all files can be opened, before anything is read.
+    """Check that all files can be opened, before any is read.
 
     Raises:
-        SettingError: One cannot.
+        SettingError: One cannot be opened.
     """
-    listed = list(paths)
-    if listed.count(STANDARD_INPUT) > 1:
-        raise SettingError("standard input can be read once only")
-    for path in listed:
+    files = list(paths)
+    if files.count(STANDARD_INPUT) > 1:
+        raise SettingError("standard input can be read only once")
+    for path in files:
         if path == STANDARD_INPUT:
             if sys.stdin is None:
                 raise SettingError("standard input is closed")
-        elif not path.is_fifo():  # a pipe that is opened and closed is lost to its writer
+        elif not path.is_fifo():  # opening and closing a pipe would end its writer
             try:
                 path.open("rb").close()
             except OSError as error:
@@ -113,7 +113,7 @@ def _numbered_lines(
                 if content.strip():
                     yield number, content
     except (OSError, EOFError, zlib.error) as error:
-        # What was read before is good; what follows is lost, and the run must say so.
+        # The lines before are good. The rest is lost, and must be counted as failed.
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         place = f"{name}:{number + 1}"
         yield number + 1, ArticleRejected(place, f"cannot be read from here on: {reason}")
@@ -127,11 +127,11 @@ def _read_line(line: bytes, place: str, id_field: str) -> Line:
     except json.JSONDecodeError as error:
         raise ArticleRejected(place, f"is not JSON: {error.msg} at character {error.pos + 1}") from error
     except _ConstantError as error:
-        raise ArticleRejected(place, f"is not JSON: {error} is no number") from error
+        raise ArticleRejected(place, f"is not JSON: {error} is not a number") from error
     except RecursionError as error:
         raise ArticleRejected(place, "is nested too deeply") from error
     except ValueError as error:
-        raise ArticleRejected(place, f"is not JSON that can be read: {error}") from error
+        raise ArticleRejected(place, f"is not valid JSON: {error}") from error
     if not isinstance(article, dict):
         raise ArticleRejected(place, "is JSON, but not an object")
     article_id = article.pop(id_field, None)
@@ -155,11 +155,11 @@ def _refuse_constant(name: str) -> float:
 
 
 class _ConstantError(ValueError):
-    """JSON has neither NaN nor Infinity."""
+    """JSON does not allow NaN and Infinity."""
 
 
 class _Counted(io.RawIOBase):
-    """Tells how much was read."""
+    """Reports how many bytes are read."""
 
     def __init__(self, raw: BinaryIO | Any, on_bytes: Callable[[int], None]) -> None:
         self._raw = raw

@@ -1,12 +1,13 @@
-"""From lines to an index: enrich, bulk, and account for every article."""
+"""Lines are enriched and indexed in bulk; every article is accounted for."""
 
-import dataclasses
+import collections
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import pydantic
 from elasticsearch import Elasticsearch, helpers
-from esdedup.ingest.actions import Candidate
+from esdedup.ingest.actions import ArticleAction
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.files import Line
 
@@ -20,38 +21,45 @@ _CHUNK_ARTICLES = 500
 _CHUNK_BYTES = 20 << 20
 
 
-@dataclasses.dataclass(kw_only=True)
-class Summary:
-    """What became of the articles of a run. Every one that was read is in exactly one of the others."""
+class Summary(pydantic.BaseModel, frozen=True):
+    """What became of the articles of a run; each one that was read was either indexed or failed."""
 
-    read: int = 0
-    indexed: int = 0
-    failed: int = 0
-    # Of those indexed:
-    new_roots: int = 0
-    joined: int = 0
-    known: int = 0
-    without_fingerprint: int = 0
-    seconds: float = 0.0
-
-
-_COUNTER = {
-    Kind.NEW_ROOT: "new_roots",
-    Kind.JOINED: "joined",
-    Kind.KNOWN: "known",
-    Kind.WITHOUT_FINGERPRINT: "without_fingerprint",
-}
+    read: int
+    indexed: int
+    failed: int
+    # The indexed ones, by what the forest decided.
+    new_roots: int
+    joined: int
+    known: int
+    without_fingerprint: int
+    seconds: float
 
 
 class Load:
     """One run of articles into an index."""
 
     def __init__(self, *, on_rejected: Callable[[ArticleRejected], None]) -> None:
-        self.summary = Summary()
         self._on_rejected = on_rejected
-        # The articles under way, by id, and what the forest said of them.
+        self._read = self._failed = 0
+        self._indexed: collections.Counter[Kind] = collections.Counter()
+        self._seconds = 0.0
+        # Articles that Elasticsearch has not answered for, by id, and what the forest decided for them.
         self._lines: dict[str, Line] = {}
         self._kinds: dict[str, Kind] = {}
+
+    @property
+    def summary(self) -> Summary:
+        """The run so far; after an error, articles that were under way count as failed."""
+        return Summary(
+            read=self._read,
+            indexed=self._indexed.total(),
+            failed=self._failed,
+            new_roots=self._indexed[Kind.NEW_ROOT],
+            joined=self._indexed[Kind.JOINED],
+            known=self._indexed[Kind.KNOWN],
+            without_fingerprint=self._indexed[Kind.WITHOUT_FINGERPRINT],
+            seconds=self._seconds,
+        )
 
     def run(
         self,
@@ -62,10 +70,17 @@ class Load:
         index: str,
         backfill: bool = False,
     ) -> None:
-        """Index the articles; `summary` is right at every moment, also after an error.
+        """Index articles.
+
+        Args:
+            client: Stays the caller's, who closes it.
+            dedup: Enriches the articles.
+            lines: Articles, and rejections of what could not be read.
+            index: Where the articles go.
+            backfill: Take the forest's time from the articles instead of the clock.
 
         Raises:
-            EsdedupError: The run cannot go on; what was under way counts as failed.
+            EsdedupError: The run cannot continue.
         """
         started = time.monotonic()
         actions = dedup.enrich(
@@ -90,29 +105,27 @@ class Load:
                 ):
                     self._acknowledge(ok, result["index"])
         finally:
-            self.summary.failed = self.summary.read - self.summary.indexed
-            self.summary.seconds = round(time.monotonic() - started, 3)
+            self._failed = self._read - self._indexed.total()
+            self._seconds = round(time.monotonic() - started, 3)
 
     def _actions(self, lines: Iterable[Line | ArticleRejected], index: str) -> Iterator[dict[str, Any]]:
         for line in lines:
-            self.summary.read += 1
+            self._read += 1
             if isinstance(line, ArticleRejected):
                 self._reject(line)
                 continue
             self._lines[line.id] = line
             yield {"_index": index, "_id": line.id, "_source": line.article}
 
-    def _assigned(self, candidate: Candidate, assignment: Assignment) -> None:
-        self._kinds[candidate.name] = assignment.kind
+    def _assigned(self, article: ArticleAction, assignment: Assignment) -> None:
+        self._kinds[article.name] = assignment.kind
 
     def _acknowledge(self, ok: bool, result: dict[str, Any]) -> None:
         article_id = result["_id"]
         kind = self._kinds.pop(article_id)
         if ok:
             del self._lines[article_id]
-            self.summary.indexed += 1
-            counter = _COUNTER[kind]
-            setattr(self.summary, counter, getattr(self.summary, counter) + 1)
+            self._indexed[kind] += 1
         else:
             self._reject_by_id(ArticleRejected(article_id, f"Elasticsearch refuses it: {_reason(result)}"))
 
@@ -120,7 +133,7 @@ class Load:
         self._reject(ArticleRejected(self._lines.pop(rejected.article).name, rejected.reason))
 
     def _reject(self, rejected: ArticleRejected) -> None:
-        self.summary.failed += 1
+        self._failed += 1
         self._on_rejected(rejected)
 
 
@@ -128,7 +141,7 @@ def _reason(result: dict[str, Any]) -> str:
     error = result.get("error")
     if isinstance(error, dict):
         cause = error.get("caused_by") or {}
-        # The reason names the field; what follows may quote the article's own words.
+        # The reason names the field; a preview after it would quote the article.
         reason = str(error.get("reason", "")).split(" Preview of", 1)[0]
         return f"{reason} [{cause.get('type', error.get('type'))}]"
     return str(error)[:200]

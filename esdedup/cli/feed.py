@@ -1,6 +1,5 @@
 """`esdedup setup` and `esdedup index`: preparing an index, and filling it."""
 
-import dataclasses
 from typing import Annotated
 
 import typer
@@ -74,7 +73,7 @@ def index(
             retention=options.retention(retention_days),
             wait_s=forest.wait_s,
         )
-        dedup.check(index)
+        dedup.require_ready(index)
         try:
             with dedup, output.file_progress("indexing", total_bytes(files)) as on_bytes:
                 lines = read_lines(files, id_field=id_field, on_bytes=on_bytes)
@@ -87,7 +86,7 @@ def index(
             )
             raise
         finally:
-            summary = dataclasses.asdict(load.summary)
+            summary = load.summary.model_dump()
             if json:
                 output.print_json(summary)
             else:

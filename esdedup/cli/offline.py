@@ -83,10 +83,10 @@ def cluster(
             retention=options.retention(retention_days) or timedelta(days=30),
             on_rejected=reject,
         ):
-            target.write(jsonlib.dumps(row) + "\n")
+            target.write(jsonlib.dumps(row.model_dump()) + "\n")
             written += 1
-            if row["root"] is not None:
-                roots.add(row["root"])
+            if row.root is not None:
+                roots.add(row.root)
     say(f"{written + failed:,} read, {written:,} clustered, {failed:,} failed, {len(roots):,} roots")
     if failed:
         raise typer.Exit(1)

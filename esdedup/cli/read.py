@@ -26,7 +26,8 @@ def list_rows(
         str | None, typer.Option("--query", help="Words that the title or the text must contain.")
     ] = None,
     sort: Annotated[
-        Sort | None, typer.Option("--sort", help="Default: relevance with a query, otherwise newest.")
+        Sort | None,
+        typer.Option("--sort", help="Default: relevance with --query and without --only, otherwise newest."),
     ] = None,
     since: Annotated[
         str | None, typer.Option("--since", help="Only articles from this day or moment on.")
@@ -78,7 +79,7 @@ def list_rows(
         answer = reader.list(
             index,
             query=wanted,
-            sort=sort or ("newest" if query is None else "relevance"),
+            sort=sort,
             head=head,
             counting=counting,
             only=only,

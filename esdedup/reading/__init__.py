@@ -1,5 +1,8 @@
-"""The list with dedup and the similar articles: operations that yield requests, and what they return.
+"""The list with dedup and the similar articles: what is searched, and the values that are returned.
 
-None of it but `reader` knows a client. May import `elastic`'s requests, names and mappings, and what
-lies below.
+`operations` holds every operation once, as a generator of requests; `reader` runs them with a client.
+Public: `Reader`, `AsyncReader`, and the results in `esdedup.reading.results`.
+
+Only `reader` may import `elasticsearch`. The rest may import `elastic`'s requests, names, limits and
+mappings, and the rooms below it.
 """

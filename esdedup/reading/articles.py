@@ -1,18 +1,17 @@
-"""One article with its text, and how its story spread over time."""
+"""One article with its text, and when the articles of its cluster were published."""
 
 from esdedup.elastic.requests import Requests, search
+from esdedup.errors import ArticleNotFound, SettingError
 from esdedup.fields import value_of
 from esdedup.reading import cluster_bodies as bodies
-from esdedup.reading.cluster_members import find_article
-from esdedup.reading.hits import values_of
+from esdedup.reading.hits import Hit, values_of
 from esdedup.reading.results import FullArticle, Timeline, TimelineStep
 from esdedup.reading.scope import Scope
 from esdedup.times import iso
 
-# Requests of a timeline at the most.
-_STEPS = 48
+_MAX_STEPS = 48
 _MINUTE_MS = 60_000
-# Lengths that people think in.
+# From a minute to four weeks.
 _INTERVALS_MS = [
     minutes * _MINUTE_MS for minutes in (1, 5, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10080, 40320)
 ]
@@ -21,50 +20,52 @@ _INTERVALS_MS = [
 def article(
     scope: Scope, index: str, article_id: str, *, in_index: str | None = None
 ) -> Requests[FullArticle]:
-    """Return one article with its text.
-
-    Args:
-        scope: Whose articles.
-        index: An index, alias or pattern.
-        article_id: Of several articles with that id the one that came last.
-        in_index: Its index, where several behind the name have one.
-
-    Raises:
-        ArticleNotFound: No article has that id, or it has no root.
-        SettingError: A value makes no sense.
-        IndexNotReady: The index is missing, or lacks the fields.
-        ServerError: Elasticsearch does not answer, or refuses.
-    """
+    """Return one article with its text; see `Operations.article`."""
     yield from scope.ready(index)
     hit = yield from find_article(scope, index, article_id, in_index=in_index)
     text = value_of(hit["_source"], scope.fields.text)
     return FullArticle(**values_of(hit, scope.fields), text=text if isinstance(text, str) else "")
 
 
-def timeline(scope: Scope, index: str, root: str) -> Requests[Timeline]:
-    """Return how many articles of a cluster were published when, in at most 48 steps of equal length.
-
-    Args:
-        scope: Whose articles.
-        index: An index, alias or pattern.
-        root: Of the cluster.
+def find_article(scope: Scope, index: str, article_id: str, *, in_index: str | None = None) -> Requests[Hit]:
+    """Find an article with a root, in an index that is ready, with its text and its dedup object.
 
     Raises:
-        IndexNotReady: The index is missing, or lacks the fields.
-        ServerError: Elasticsearch does not answer, or refuses.
+        ArticleNotFound: No article has that id, or it has no root.
+        SettingError: The id is empty.
     """
+    if not article_id:
+        raise SettingError("the id of the article is empty")
+    (answer,) = yield from search(
+        index, bodies.one_article(article_id, fields=scope.fields, in_index=in_index)
+    )
+    hits: list[Hit] = answer["hits"]["hits"]
+    if not hits:
+        raise ArticleNotFound(
+            f"there is no article {article_id!r} in {index!r}", article=article_id, index=index
+        )
+    if value_of(hits[0]["_source"], scope.fields.root) is None:
+        raise ArticleNotFound(
+            f"the article {article_id!r} in {index!r} has no root: it was not indexed through esdedup; "
+            "index it again",
+            article=article_id,
+            index=index,
+        )
+    return hits[0]
+
+
+def timeline(scope: Scope, index: str, root: str) -> Requests[Timeline]:
+    """Return when the articles of a cluster were published; see `Operations.timeline`."""
     ready = yield from scope.ready(index)
     (answer,) = yield from search(index, bodies.time_range(root, fields=scope.fields))
     first, last = (answer["aggregations"][name]["value"] for name in ("first", "last"))
     if first is None or last is None:
         return Timeline(interval_ms=_INTERVALS_MS[0], steps=[])
-    first_ms, span_ms = int(first), int(last - first)
-    fitting = (each for each in _INTERVALS_MS if span_ms // each < _STEPS)
-    interval_ms = next(fitting, -(-(span_ms + 1) // (_STEPS * _MINUTE_MS)) * _MINUTE_MS)
+    interval_ms = _interval_ms(int(last - first))
     body = bodies.timeline(
         root,
         interval_ms=interval_ms,
-        offset_ms=first_ms,
+        offset_ms=int(first),
         source_field=ready.source_field,
         fields=scope.fields,
     )
@@ -82,26 +83,8 @@ def timeline(scope: Scope, index: str, root: str) -> Requests[Timeline]:
     )
 
 
-def source_names(scope: Scope, index: str, *, size: int = 200) -> Requests[list[str]]:
-    """Return the names of the sources with the most articles, in the order of their names.
-
-    Args:
-        scope: Whose articles.
-        index: An index, alias or pattern.
-        size: How many names at the most.
-
-    Raises:
-        IndexNotReady: The index is missing, or lacks the fields.
-        ServerError: Elasticsearch does not answer, or refuses.
-    """
-    ready = yield from scope.ready(index)
-    if ready.source_field is None:
-        return []
-    body = {"size": 0, "aggs": {"sources": {"terms": {"field": ready.source_field, "size": size}}}}
-    (answer,) = yield from search(index, body)
-    return sorted(str(bucket["key"]) for bucket in answer["aggregations"]["sources"]["buckets"])
-
-
-def source_field(scope: Scope, index: str) -> Requests[str | None]:
-    """Return the field by which sources are told apart, None where they cannot be."""
-    return (yield from scope.ready(index)).source_field
+def _interval_ms(span_ms: int) -> int:
+    """Return the shortest usual interval that divides a span into few enough steps; beyond those, minutes."""
+    fitting = (each for each in _INTERVALS_MS if span_ms // each < _MAX_STEPS)
+    minutes = -(-(span_ms + 1) // (_MAX_STEPS * _MINUTE_MS))
+    return next(fitting, minutes * _MINUTE_MS)

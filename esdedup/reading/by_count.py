@@ -1,9 +1,10 @@
 """Rows by how many articles their clusters have.
 
-The order is that of a terms aggregation, which one shard always has right, and so have several where
-articles lie where their root says. Otherwise each shard knows a part of every count: then the counts of
-its first roots are asked for again, exactly, and what no shard sent is bounded by what it sent last
-(Fagin's threshold algorithm). Where even that does not suffice, the answer says so.
+A terms aggregation gives the exact order on one shard, and on several if each cluster lies on one of them
+(articles routed by root). Elsewhere each shard knows only a part of each count. Then the roots that the
+shards sent are counted once more, exactly, and the shards' smallest counts bound every root that was not
+sent (Fagin's threshold algorithm). Where the bound does not settle the order, each shard sends more; if
+its limit does not suffice either, the result says that the order is not exact.
 """
 
 import dataclasses
@@ -16,134 +17,180 @@ from esdedup.reading.cursor import Cursor
 from esdedup.reading.hits import root_of
 from esdedup.reading.list_request import ListRequest
 from esdedup.reading.queries import within
-from esdedup.reading.scope import Ready
+from esdedup.reading.scope import ReadyIndex
 from esdedup.reading.sort_result import SortResult
+from esdedup.reading.tuning import Tuning
 
-# Of so few articles the roots are named one by one.
-_FEW_ARTICLES = 10_000
-# How many roots are asked for at first, and from each shard.
-_AT_FIRST = 1_000
+_Bucket = dict[str, Any]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Ordered:
-    """Roots by count."""
-
-    roots: list[str]
-    is_exact: bool
-    # Whether there are no others.
-    is_all: bool
-
-
-def rows_by_count(wanted: ListRequest, begin: Cursor, ready: Ready) -> Requests[SortResult]:
-    """Find the rows of a page."""
-    fields = wanted.fields
-    depth = begin.offset + wanted.size + 1
-    (answer,) = yield from search(wanted.index, bodies.count_articles(wanted.query, fields=fields))
-    articles = answer["hits"]["total"]["value"]
-    ordered = yield from _ordered(wanted, depth, ready, matches=articles)
-    on_page = ordered.roots[begin.offset : begin.offset + wanted.size]
-    hits: dict[str, Any] = {}
-    if on_page:
-        (answer,) = yield from search(
-            wanted.index,
-            bodies.heads(on_page, query=wanted.query, by=wanted.order_of_heads, fields=fields),
-        )
-        hits = {root_of(hit, fields): hit for hit in answer["hits"]["hits"]}
+def rows_by_count(
+    request: ListRequest, start: Cursor, ready: ReadyIndex, tuning: Tuning
+) -> Requests[SortResult]:
+    """Find the articles on a page."""
+    end = start.offset + request.size
+    (answer,) = yield from search(request.index, bodies.count_articles(request.query, fields=request.fields))
+    total_articles = answer["hits"]["total"]["value"]
+    ranking = _Ranking(
+        request=request,
+        tuning=tuning,
+        is_routed_by_root=ready.is_routed_by_root,
+        counted=within(request.query, request.fields),
+    )
+    # One more than the page needs shows whether there is a next page.
+    if request.query is None or request.counting == "matching":
+        ranked = yield from ranking.first(end + 1)
+    else:
+        ranked = yield from _whole_clusters(ranking, end + 1, total_articles=total_articles)
     return SortResult(
-        # One that was deleted meanwhile has no head.
-        rows=[hits[root] for root in on_page if root in hits],
-        has_more=len(ordered.roots) > begin.offset + wanted.size,
-        articles=articles,
-        order_exact=ordered.is_exact,
+        hits=(yield from _heads(request, ranked.roots[start.offset : end])),
+        has_more=len(ranked.roots) > end,
+        total_articles=total_articles,
+        order_exact=ranked.is_exact,
         are_heads=True,
     )
 
 
-def _ordered(wanted: ListRequest, depth: int, ready: Ready, *, matches: int) -> Requests[_Ordered]:
-    """Return the first `depth` roots with a match, in order."""
-    fields = wanted.fields
-    matching = within(wanted.query, fields)
-    if wanted.query is None or wanted.counting == "matching":
-        return (yield from _by_count(wanted, matching, depth, ready))
-    if matches > _FEW_ARTICLES:
-        # The largest clusters of all: with so many matches, most of them match.
-        found = yield from _those_that_match(wanted, matching, depth, ready)
-        if found is not None:
-            return found
+def _heads(request: ListRequest, roots: list[str]) -> Requests[list[dict[str, Any]]]:
+    """Find the articles that the rows of some roots show."""
+    if not roots:
+        return []
     (answer,) = yield from search(
-        wanted.index, bodies.roots_of(wanted.query, size=bodies.MAX_ROOTS, fields=fields)
+        request.index,
+        bodies.heads(roots, query=request.query, by=request.order_of_heads, fields=request.fields),
     )
-    roots = answer["aggregations"]["roots"]
-    if roots["sum_other_doc_count"]:
-        raise SettingError(
-            f"the query matches more than {bodies.MAX_ROOTS:,} clusters, too many to find the page among "
-            'them: sort by counting="matching", narrow the query, or sort by time or relevance'
+    heads = {root_of(hit, request.fields): hit for hit in answer["hits"]["hits"]}
+    # A cluster that was deleted meanwhile has no head.
+    return [heads[root] for root in roots if root in heads]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Ranked:
+    """Roots in the order of their counts."""
+
+    roots: list[str]
+    is_exact: bool
+    # Whether there are no more roots.
+    is_complete: bool
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Ranking:
+    """Clusters ranked by how many of their articles match a query."""
+
+    request: ListRequest
+    tuning: Tuning
+    is_routed_by_root: bool
+    # Matches the articles that are counted.
+    counted: Query
+    # Clusters of which no article matches this are skipped; None skips none.
+    required: Query | None = None
+
+    def first(self, depth: int) -> Requests[_Ranked]:
+        """Rank the first `depth` clusters, from as few roots of each shard as suffice."""
+        from_shard = depth
+        while True:
+            ranked = yield from self._from_shards(depth, from_shard)
+            if ranked.is_exact or from_shard >= self.tuning.max_roots:
+                return ranked
+            from_shard = min(self.tuning.max_roots, max(8 * from_shard, self.tuning.first_roots))
+
+    def _from_shards(self, depth: int, from_shard: int) -> Requests[_Ranked]:
+        """Rank clusters from the first `from_shard` roots of each shard."""
+        answer = yield from self._search(self.counted, size=from_shard, from_shard=from_shard)
+        sent = answer["aggregations"]["roots"]
+        buckets: list[_Bucket] = sent["buckets"]
+        is_on_one_shard = answer["_shards"]["total"] == 1 or self.is_routed_by_root
+        # Where no shard left anything out, the sums are exact.
+        is_exact = is_on_one_shard or sent["doc_count_error_upper_bound"] == 0
+        is_complete = is_exact and not sent["sum_other_doc_count"] and len(buckets) <= depth
+        if not is_exact and self._is_descending and buckets:
+            buckets, is_exact = yield from self._recounted(sent, depth, is_cut=len(buckets) == from_shard)
+        roots = [
+            bucket["key"]
+            for bucket in buckets[:depth]
+            if self.required is None or bucket["required"]["doc_count"]
+        ]
+        return _Ranked(roots=roots, is_exact=is_exact, is_complete=is_complete)
+
+    def _recounted(
+        self, sent: dict[str, Any], depth: int, *, is_cut: bool
+    ) -> Requests[tuple[list[_Bucket], bool]]:
+        """Count the roots that shards sent, exactly; return them with whether no other root can precede them.
+
+        Args:
+            sent: The aggregation's answer.
+            depth: How many roots are needed.
+            is_cut: Whether shards sent more roots than the answer holds.
+        """
+        names = [bucket["key"] for bucket in sent["buckets"]]
+        named = {"bool": {"must": [self.counted], "filter": [bodies.with_roots(names, self.request.fields)]}}
+        answer = yield from self._search(named, size=min(depth, len(names)), from_shard=len(names))
+        buckets = answer["aggregations"]["roots"]["buckets"]
+        # A root that no shard sent has at most `doc_count_error_upper_bound` articles. One that was sent, and
+        # cut off, has at most the last bucket's count on the shards that sent it, besides.
+        most_elsewhere = sent["doc_count_error_upper_bound"]
+        if is_cut:
+            most_elsewhere += sent["buckets"][-1]["doc_count"]
+        return buckets, bool(buckets) and buckets[-1]["doc_count"] > most_elsewhere
+
+    @property
+    def _is_descending(self) -> bool:
+        return self.request.sort == "similar-desc"
+
+    def _search(self, counted: Query, *, size: int, from_shard: int) -> Requests[Any]:
+        body = bodies.roots_by_count(
+            counted,
+            descending=self._is_descending,
+            size=size,
+            from_shard=from_shard,
+            fields=self.request.fields,
+            required=self.required,
         )
-    named = bodies.with_roots([bucket["key"] for bucket in roots["buckets"]], fields)
-    return (yield from _by_count(wanted, named, depth, ready))
+        (answer,) = yield from search(self.request.index, body)
+        return answer
 
 
-def _those_that_match(
-    wanted: ListRequest, matching: Query, depth: int, ready: Ready
-) -> Requests[_Ordered | None]:
-    """Go through all clusters by count, and keep those with a match; None if that leads nowhere."""
-    everything = within(None, wanted.fields)
-    for many in (max(_AT_FIRST, 2 * depth), bodies.MAX_ROOTS):
-        ordered = yield from _by_count(wanted, everything, many, ready, matching=matching)
-        if len(ordered.roots) >= depth or ordered.is_all:
-            return dataclasses.replace(ordered, roots=ordered.roots[:depth])
+def _whole_clusters(ranking: _Ranking, depth: int, *, total_articles: int) -> Requests[_Ranked]:
+    """Rank the clusters with a match by all their articles, matching or not."""
+    if total_articles > ranking.tuning.few_articles:
+        ranked = yield from _sifted(ranking, depth)
+        if ranked is not None:
+            return ranked
+    roots = yield from _roots_with_a_match(ranking)
+    named = bodies.with_roots(roots, ranking.request.fields)
+    return (yield from dataclasses.replace(ranking, counted=named).first(depth))
+
+
+def _sifted(ranking: _Ranking, depth: int) -> Requests[_Ranked | None]:
+    """Rank all clusters, and skip those without a match; None if too few remain.
+
+    Quick where very many articles match, since then most of the largest clusters match.
+    """
+    every_cluster = dataclasses.replace(
+        ranking, counted=within(None, ranking.request.fields), required=ranking.counted
+    )
+    tuning = ranking.tuning
+    for wide in (max(tuning.first_roots, 2 * depth), tuning.max_roots):
+        ranked = yield from every_cluster.first(wide)
+        if len(ranked.roots) >= depth or ranked.is_complete:
+            return dataclasses.replace(ranked, roots=ranked.roots[:depth])
     return None
 
 
-def _by_count(
-    wanted: ListRequest, query: Query, depth: int, ready: Ready, *, matching: Query | None = None
-) -> Requests[_Ordered]:
-    """Return the first `depth` roots by the number of their articles that match `query`.
+def _roots_with_a_match(ranking: _Ranking) -> Requests[list[str]]:
+    """Return the roots of all matching articles.
 
-    With `matching`, those of them that have an article that matches it, too.
+    Raises:
+        SettingError: There are more than one request can name.
     """
-    fields, descending = wanted.fields, wanted.sort == "similar-desc"
-    from_shard = depth
-    while True:
-        body = bodies.roots_by_count(
-            query,
-            descending=descending,
-            size=from_shard,
-            from_shard=from_shard,
-            fields=fields,
-            matching=matching,
+    request, most = ranking.request, ranking.tuning.max_roots
+    body = bodies.roots_of(request.query, size=most, fields=request.fields)
+    (answer,) = yield from search(request.index, body)
+    roots = answer["aggregations"]["roots"]
+    if roots["sum_other_doc_count"]:
+        raise SettingError(
+            f"the query matches more than {most:,} clusters, too many to sort by the size of whole clusters: "
+            'use counting="matching", narrow the query, or sort by time or relevance'
         )
-        (answer,) = yield from search(wanted.index, body)
-        found = answer["aggregations"]["roots"]
-        buckets = found["buckets"]
-        is_one = answer["_shards"]["total"] == 1 or ready.is_routed_by_root
-        # Where no shard left anything out, sums are right.
-        is_exact = is_one or found["doc_count_error_upper_bound"] == 0
-        is_all = is_exact and not found["sum_other_doc_count"]
-        if not is_exact and descending and buckets:
-            names = [bucket["key"] for bucket in buckets]
-            again = bodies.roots_by_count(
-                {"bool": {"must": [query], "filter": [bodies.with_roots(names, fields)]}},
-                descending=True,
-                size=min(depth, len(names)),
-                from_shard=len(names),
-                fields=fields,
-                matching=matching,
-            )
-            (answer,) = yield from search(wanted.index, again)
-            # What no shard sent has so many articles at the most; what was sent and then cut off has so
-            # many where it was sent, beside them.
-            most_elsewhere = found["doc_count_error_upper_bound"]
-            if len(buckets) == from_shard:
-                most_elsewhere += buckets[-1]["doc_count"]
-            buckets = answer["aggregations"]["roots"]["buckets"]
-            is_exact = bool(buckets) and buckets[-1]["doc_count"] > most_elsewhere
-        if is_exact or from_shard == bodies.MAX_ROOTS:
-            kept = [
-                bucket["key"]
-                for bucket in buckets[:depth]
-                if matching is None or bucket["matching"]["doc_count"]
-            ]
-            return _Ordered(roots=kept, is_exact=is_exact, is_all=is_all and len(buckets) <= depth)
-        from_shard = min(bodies.MAX_ROOTS, max(8 * from_shard, _AT_FIRST))
+    return [bucket["key"] for bucket in roots["buckets"]]

@@ -1,4 +1,4 @@
-"""Rows by relevance: the engine collapses, and knows the best match of each cluster by itself."""
+"""Rows by relevance: the engine collapses, and finds the best match of each cluster by itself."""
 
 from esdedup.elastic import limits
 from esdedup.elastic.requests import Requests, search
@@ -8,18 +8,23 @@ from esdedup.reading.list_request import ListRequest
 from esdedup.reading.sort_result import SortResult
 
 
-def rows_by_relevance(wanted: ListRequest, begin: Cursor) -> Requests[SortResult]:
-    """Find the rows of a page."""
-    fields, size = wanted.fields, wanted.size + 1
-    find = bodies.first_of_each_root if wanted.dedup else bodies.articles
-    # Where the engine's depth ends, there is no room for one more that tells of a next page.
-    size = min(size, limits.MAX_HITS - begin.offset)
-    answer, totals = yield from search(
-        wanted.index,
-        find(wanted.query, by=wanted.order, first=begin.offset, size=size, fields=fields),
-        bodies.count_articles(wanted.query, fields=fields),
+def rows_by_relevance(request: ListRequest, start: Cursor) -> Requests[SortResult]:
+    """Find the articles on a page."""
+    fields = request.fields
+    body_of = bodies.first_of_each_root if request.dedup else bodies.articles
+    # One more than the page holds shows whether there is a next page; at the engine's limit there is no
+    # room for it.
+    size = min(request.size + 1, limits.MAX_HITS - start.offset)
+    answer, count = yield from search(
+        request.index,
+        body_of(request.query, by=request.order, first=start.offset, size=size, fields=fields),
+        bodies.count_articles(request.query, fields=fields),
     )
     hits = answer["hits"]["hits"]
-    # At the engine's limit a full page may have a next one, and asking for it tells what to do instead.
-    has_more = len(hits) > wanted.size or size == wanted.size == len(hits)
-    return SortResult(rows=hits[: wanted.size], has_more=has_more, articles=totals["hits"]["total"]["value"])
+    # At the limit a full page counts as having a next one, whose error says what to do instead.
+    is_cut_at_limit = size == request.size == len(hits)
+    return SortResult(
+        hits=hits[: request.size],
+        has_more=len(hits) > request.size or is_cut_at_limit,
+        total_articles=count["hits"]["total"]["value"],
+    )

@@ -1,11 +1,12 @@
-"""Rows by time: reading on in the plain order of articles, and keeping the first of each cluster.
+"""Rows by time: articles are read in plain order, and the first of each cluster is kept.
 
 Collapse would visit every match for one page; this visits about as many articles as the page has rows.
-It needs no memory of earlier pages: an article is a row where it is the first of its cluster in the
-whole order, and one search over the clusters at hand tells that. So pages go on for ever.
+It needs no record of earlier pages: an article is a row if it is the first match of its cluster, and one
+search over the clusters at hand shows that. So pages reach any depth.
 """
 
 import collections
+from typing import Any
 
 from esdedup.elastic.requests import Requests, search
 from esdedup.reading import list_bodies as bodies
@@ -14,79 +15,91 @@ from esdedup.reading.hits import Hit, root_of
 from esdedup.reading.list_request import ListRequest
 from esdedup.reading.sort_result import SortResult
 
-_MOST_AT_ONCE = 5_000
-# Clusters that lie in the way are left out of what is read next, the largest of them.
-_MOST_LEFT_OUT = 1_000
+_MAX_CHUNK = 5_000
+# The largest clusters met so far are excluded from the next chunk, at most so many.
+_MAX_EXCLUDED = 1_000
 
 
-def rows_by_time(wanted: ListRequest, begin: Cursor) -> Requests[SortResult]:
-    """Find the rows of a page."""
-    index, query, fields = wanted.index, wanted.query, wanted.fields
-    # Rows from the beginning of the list up to the page are found along with it; and one more, which
-    # tells whether there is a next page.
-    skipped = 0 if begin.place is not None else begin.offset
-    needed = skipped + wanted.size + 1
-    place, at_once = begin.place, min(2 * needed, _MOST_AT_ONCE)
-    kept: list[Hit] = []
-    met: collections.Counter[str] = collections.Counter()
-    articles: int | None = None
-    while len(kept) < needed:
-        left_out = [root for root, times in met.most_common(_MOST_LEFT_OUT) if times > 1]
-        body = bodies.articles(
-            query, by=wanted.order, size=at_once, fields=fields, after=place, without=left_out
-        )
-        first = [bodies.count_articles(query, fields=fields)] if articles is None else []
-        answer, *others = yield from search(index, body, *first)
-        if articles is None:
-            articles = others[0]["hits"]["total"]["value"]
-        hits = answer["hits"]["hits"]
-        new = _first_of_each_root(hits, met, wanted) if wanted.dedup else hits
-        if begin.place is not None and wanted.dedup:
-            new = yield from _those_that_come_first(new, wanted)
-        if wanted.only is not None and new:
-            new = yield from _those_wanted(new, wanted)
-        kept += new
-        if len(hits) < at_once:
-            break
-        place, at_once = hits[-1]["sort"], min(2 * at_once, _MOST_AT_ONCE)
-    page = kept[skipped : skipped + wanted.size]
-    has_more = len(kept) > skipped + wanted.size
+def rows_by_time(request: ListRequest, start: Cursor) -> Requests[SortResult]:
+    """Find the articles on a page."""
+    # A numbered page is found by reading the pages before it too. One row more than the page holds
+    # shows whether there is a next page.
+    skipped = 0 if start.place is not None else start.offset
+    needed = skipped + request.size + 1
+    # How many articles of each root have been read.
+    read: collections.Counter[str] = collections.Counter()
+    rows: list[Hit] = []
+    place, chunk, is_last = start.place, min(2 * needed, _MAX_CHUNK), False
+    total_articles: int | None = None
+    while len(rows) < needed and not is_last:
+        hits, counted = yield from _read(request, read, place, chunk, counts=total_articles is None)
+        total_articles = counted if total_articles is None else total_articles
+        if request.dedup:
+            candidates = _first_of_each_root(hits, read, request)
+            if start.place is not None:
+                candidates = yield from _without_rows_of_earlier_pages(candidates, request)
+        else:
+            candidates = hits
+        rows += yield from _of_wanted_size(candidates, request)
+        is_last = len(hits) < chunk
+        if not is_last:
+            place, chunk = hits[-1]["sort"], min(2 * chunk, _MAX_CHUNK)
+    page = rows[skipped : skipped + request.size]
+    has_more = len(rows) > skipped + request.size
     return SortResult(
-        rows=page,
+        hits=page,
         place=page[-1]["sort"] if has_more else None,
         has_more=has_more,
-        articles=articles or 0,
+        total_articles=total_articles or 0,
     )
 
 
-def _first_of_each_root(hits: list[Hit], met: collections.Counter[str], wanted: ListRequest) -> list[Hit]:
-    """Return the hits whose root was not met before, and note what is met."""
-    new: list[Hit] = []
+def _read(
+    request: ListRequest, read: collections.Counter[str], place: list[Any] | None, size: int, *, counts: bool
+) -> Requests[tuple[list[Hit], int | None]]:
+    """Read the articles after `place`, without the clusters of which most have been read.
+
+    With `counts` also count all matching articles.
+    """
+    query, fields = request.query, request.fields
+    excluded = [root for root, times in read.most_common(_MAX_EXCLUDED) if times > 1]
+    body = bodies.articles(query, by=request.order, size=size, fields=fields, after=place, without=excluded)
+    if not counts:
+        (answer,) = yield from search(request.index, body)
+        return answer["hits"]["hits"], None
+    answer, count = yield from search(request.index, body, bodies.count_articles(query, fields=fields))
+    return answer["hits"]["hits"], count["hits"]["total"]["value"]
+
+
+def _first_of_each_root(hits: list[Hit], read: collections.Counter[str], request: ListRequest) -> list[Hit]:
+    """Return the hits whose root comes for the first time, and add all hits to `read`."""
+    firsts: list[Hit] = []
     for hit in hits:
-        root = root_of(hit, wanted.fields)
-        if root not in met:
-            new.append(hit)
-        met[root] += 1
-    return new
+        root = root_of(hit, request.fields)
+        if root not in read:
+            firsts.append(hit)
+        read[root] += 1
+    return firsts
 
 
-def _those_that_come_first(hits: list[Hit], wanted: ListRequest) -> Requests[list[Hit]]:
-    """Return the hits before which no article of their cluster stands, on whatever page."""
+def _without_rows_of_earlier_pages(hits: list[Hit], request: ListRequest) -> Requests[list[Hit]]:
+    """Return the hits that are the first match of their cluster in the whole list."""
     if not hits:
         return []
-    roots = [root_of(hit, wanted.fields) for hit in hits]
+    roots = [root_of(hit, request.fields) for hit in hits]
     (answer,) = yield from search(
-        wanted.index, bodies.heads(roots, query=wanted.query, by=wanted.order, fields=wanted.fields)
+        request.index, bodies.heads(roots, query=request.query, by=request.order, fields=request.fields)
     )
     firsts = {(hit["_index"], hit["_id"]) for hit in answer["hits"]["hits"]}
     return [hit for hit in hits if (hit["_index"], hit["_id"]) in firsts]
 
 
-def _those_wanted(hits: list[Hit], wanted: ListRequest) -> Requests[list[Hit]]:
-    """Return the hits whose cluster has similar articles, or those whose cluster has none."""
-    roots = [root_of(hit, wanted.fields) for hit in hits]
-    (answer,) = yield from search(wanted.index, bodies.larger_roots(roots, fields=wanted.fields))
+def _of_wanted_size(hits: list[Hit], request: ListRequest) -> Requests[list[Hit]]:
+    """Return the hits whose cluster has similar articles, or none, as `only` says."""
+    if request.only is None or not hits:
+        return hits
+    roots = [root_of(hit, request.fields) for hit in hits]
+    (answer,) = yield from search(request.index, bodies.larger_roots(roots, fields=request.fields))
     larger = {bucket["key"] for bucket in answer["aggregations"]["roots"]["buckets"]}
-    return [
-        hit for hit, root in zip(hits, roots, strict=True) if (root in larger) is (wanted.only == "similar")
-    ]
+    has_similar = request.only == "similar"
+    return [hit for hit, root in zip(hits, roots, strict=True) if (root in larger) is has_similar]

@@ -1,4 +1,4 @@
-"""Bodies of the searches behind the similar articles of one. Pure."""
+"""Bodies of the searches for one article, its cluster, sources and timeline. Pure."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,11 +8,11 @@ from esdedup.fields import Fields
 from esdedup.reading.queries import by_id, order, shown, with_text
 
 MAX_SOURCES = 10_000
-"""Sources of one cluster that are told apart."""
+"""Up to how many sources of one cluster are grouped."""
 
 
 def one_article(article_id: str, *, fields: Fields, in_index: str | None = None) -> Query:
-    """Ask for one article, whatever its routing; of several indices that have it, the last to arrive."""
+    """Return the search for one article with its text; the last to arrive if several have the id."""
     body = by_id(article_id, fields=fields) | {"_source": [*shown(fields), *with_text(fields)]}
     if in_index is not None:
         body["query"] = {"bool": {"filter": [body["query"], {"term": {"_index": in_index}}]}}
@@ -27,28 +27,28 @@ def others(
     source_field: str | None = None,
     not_from: Sequence[Any] = (),
 ) -> Query:
-    """Match the articles of a root.
+    """Return the query for the articles of a root.
 
     Args:
         root: The root.
-        fields: The articles'.
-        without: Index and id of an article that is left out.
-        source_field: The field by which sources are told apart.
-        not_from: Sources whose articles are left out.
+        fields: The names of the articles' fields.
+        without: Index and id of an article to exclude.
+        source_field: The field that `not_from` is matched in.
+        not_from: Sources to exclude.
     """
-    left_out: list[Query] = []
+    excluded: list[Query] = []
     if without is not None:
         index, article_id = without
-        left_out.append(
+        excluded.append(
             {"bool": {"filter": [{"term": {"_index": index}}, {"ids": {"values": [article_id]}}]}}
         )
     if not_from and source_field is not None:
-        left_out.append({"terms": {source_field: list(not_from)}})
-    return {"bool": {"filter": [{"term": {fields.root: root}}], "must_not": left_out}}
+        excluded.append({"terms": {source_field: list(not_from)}})
+    return {"bool": {"filter": [{"term": {fields.root: root}}], "must_not": excluded}}
 
 
 def members(query: Query, *, first: int, after: Sequence[Any] | None, size: int, fields: Fields) -> Query:
-    """Ask for a page of those articles, newest first."""
+    """Return the search for a page of the articles that match, newest first."""
     place = {"from": first} if after is None else {"search_after": list(after)}
     return {
         "query": query,
@@ -61,7 +61,7 @@ def members(query: Query, *, first: int, after: Sequence[Any] | None, size: int,
 
 
 def count_sources(query: Query, *, source_field: str, size: int) -> Query:
-    """Ask which sources published those articles, those with the most first, and how many there are."""
+    """Return the search for the sources of matching articles, the largest first, and their number."""
     by_count = [{"_count": "desc"}, {"_key": "asc"}]
     terms = {"field": source_field, "size": size, "shard_size": MAX_SOURCES, "order": by_count}
     return {
@@ -72,19 +72,19 @@ def count_sources(query: Query, *, source_field: str, size: int) -> Query:
             UNREAD: {"terms": {"field": source_field, "size": MAX_SOURCES}},
             "total": {"stats_bucket": {"buckets_path": f"{UNREAD}._count"}},
             "sources": {"terms": terms},
-            "nameless": {"missing": {"field": source_field}},
+            "without_source": {"missing": {"field": source_field}},
         },
     }
 
 
 def of_sources(query: Query, *, names: Sequence[Any], source_field: str, fields: Fields) -> Query:
-    """Ask for the earliest article of each of those sources, and when the first and last was published.
+    """Return the search for each source's earliest article, and the times of its first and last.
 
     Args:
         query: Matches the articles.
-        names: Of sources; None for the articles without one.
-        source_field: The field by which sources are told apart.
-        fields: The articles'.
+        names: The sources; None stands for articles without one.
+        source_field: The field that sources are matched in.
+        fields: The names of the articles' fields.
     """
     earliest = {"top_hits": {"size": 1, "sort": order("oldest", fields), "_source": with_signature(fields)}}
     each = {
@@ -107,7 +107,7 @@ def of_sources(query: Query, *, names: Sequence[Any], source_field: str, fields:
 
 
 def time_range(root: str, *, fields: Fields) -> Query:
-    """Ask when the first and the last article of a root were published."""
+    """Return the search for the times of a root's first and last article."""
     return {
         "query": {"term": {fields.root: root}},
         "size": 0,
@@ -119,7 +119,7 @@ def time_range(root: str, *, fields: Fields) -> Query:
 def timeline(
     root: str, *, interval_ms: int, offset_ms: int, source_field: str | None, fields: Fields
 ) -> Query:
-    """Count the articles of a root in steps of time, and the sources among them."""
+    """Return the search that counts a root's articles, and their sources, in steps of time."""
     histogram: Query = {
         "field": fields.time,
         "fixed_interval": f"{interval_ms}ms",
@@ -137,5 +137,5 @@ def timeline(
 
 
 def with_signature(fields: Fields) -> list[str]:
-    """Return the fields of an article that lists show, and those that tell how alike two are."""
+    """Return the fields that lists show, and those that similarity is computed from."""
     return [*shown(fields), *(f"{fields.dedup}.{name}" for name in ("fingerprint", "signature", "profile"))]

@@ -1,7 +1,7 @@
-"""The numbers beside rows, and below the list."""
+"""The counts of rows, and the totals of the list."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from esdedup.elastic.requests import Query, Requests, search
@@ -9,17 +9,11 @@ from esdedup.fields import PARTITIONS
 from esdedup.reading import list_bodies as bodies
 from esdedup.reading.hits import moment_of
 from esdedup.reading.list_request import ListRequest
+from esdedup.reading.tuning import Tuning
 
-# With the most sources that each may have, no more buckets than one answer holds.
-_ROOTS_AT_ONCE = 60
-# Of so few articles the roots are counted one by one.
-_FEW_ARTICLES = 10_000
-# Of more than so many, so many of the 256 parts of all roots tell, within a few in a hundred.
-_MANY_ARTICLES = 300_000
-_COUNTED_PARTITIONS = 8
-# Roots that are looked at, of very many, to tell how many have similar articles.
-_COUNTED_ROOTS = 8_000
-# The estimate of rows is off by a few in a hundred at the most.
+# Times the sources that each may have, this stays below the number of buckets in one answer.
+_ROOTS_IN_A_SEARCH = 60
+# An estimate of rows that lies this far above the limit of exact counting is believed.
 _ESTIMATE_MARGIN = 1.1
 
 
@@ -32,92 +26,120 @@ class Totals:
     rows_exact: bool
 
 
-def counts_of(answer: Any) -> dict[str, dict[str, Any]]:
-    """Read the counts of each root, as a row has them."""
-    return {
-        bucket["key"]: {
-            "similar": bucket["doc_count"] - 1,
-            "matching": bucket["matching"]["doc_count"],
-            "sources": bucket["sources"]["count"] if "sources" in bucket else None,
-            "first": moment_of(bucket["first"]),
-            "last": moment_of(bucket["last"]),
+class ListCounter:
+    """Counts the clusters on a page, and the rows on all pages."""
+
+    def __init__(self, request: ListRequest, tuning: Tuning, *, total_articles: int) -> None:
+        """Count for one list.
+
+        Args:
+            request: The list.
+            tuning: When estimates replace counts.
+            total_articles: How many articles match; it decides how rows are counted.
+        """
+        self._request = request
+        self._tuning = tuning
+        self._articles = total_articles
+
+    def bodies_for_clusters(self, roots: Sequence[str], source_field: str | None) -> list[Query]:
+        """Return the searches for the counts of roots; none if there are no roots."""
+        return [
+            bodies.count_clusters(
+                roots[first : first + _ROOTS_IN_A_SEARCH],
+                query=self._request.query,
+                source_field=source_field,
+                fields=self._request.fields,
+            )
+            for first in range(0, len(roots), _ROOTS_IN_A_SEARCH)
+        ]
+
+    def counts_of(self, answers: Iterable[Any]) -> dict[str, dict[str, Any]]:
+        """Read the counts of each root from the answers, as a row has them."""
+        return {
+            bucket["key"]: {
+                "similar": bucket["doc_count"] - 1,
+                "matching": bucket["matching"]["doc_count"],
+                "sources": bucket["sources"]["count"] if "sources" in bucket else None,
+                "first": moment_of(bucket["first"]),
+                "last": moment_of(bucket["last"]),
+            }
+            for answer in answers
+            for bucket in answer["aggregations"]["roots"]["buckets"]
         }
-        for bucket in answer["aggregations"]["roots"]["buckets"]
-    }
 
+    def bodies_for_rows(self) -> list[Query]:
+        """Return the search that counts or estimates rows; none without dedup, where rows are articles."""
+        if not self._request.dedup:
+            return []
+        if self._articles <= self._tuning.few_articles:
+            return [self._count_body(is_few=True)]
+        if self._articles <= self._tuning.many_articles:
+            return [self._estimate_body()]
+        return [self._estimate_body(partitions=self._tuning.estimate_partitions)]
 
-def count_clusters(wanted: ListRequest, roots: Sequence[str], source_field: str | None) -> list[Query]:
-    """Return the searches for the counts of roots, none where there are no roots."""
-    return [
-        bodies.count_clusters(
-            roots[first : first + _ROOTS_AT_ONCE],
-            query=wanted.query,
-            source_field=source_field,
-            fields=wanted.fields,
+    def totals(self, answer: Any) -> Requests[Totals]:
+        """Return the totals.
+
+        Args:
+            answer: To the search of `bodies_for_rows`; None if there was none.
+        """
+        if answer is None:
+            return Totals(articles=self._articles, rows=self._articles, rows_exact=True)
+        if self._articles <= self._tuning.few_articles:
+            rows, is_exact = int(answer["aggregations"]["rows"]["count"]), True
+        else:
+            rows, is_exact = yield from self._counted_or_estimated(answer)
+        if self._request.only is not None:
+            rows, is_exact = yield from self._only(rows)
+        return Totals(articles=self._articles, rows=rows, rows_exact=is_exact)
+
+    def _counted_or_estimated(self, answer: Any) -> Requests[tuple[int, bool]]:
+        """Return the rows and whether that is exact: counted if an estimate says that they are few enough."""
+        tuning = self._tuning
+        rows = int(answer["aggregations"]["rows"]["value"])
+        if self._articles > tuning.many_articles:
+            rows *= PARTITIONS // tuning.estimate_partitions
+            if rows < 4 * tuning.exact_rows:
+                # Too few for an estimate from some partitions; or the articles lack the field.
+                (answer,) = yield from self._search(self._estimate_body())
+                rows = int(answer["aggregations"]["rows"]["value"])
+        if rows > _ESTIMATE_MARGIN * tuning.exact_rows:
+            return rows, False
+        (answer,) = yield from self._search(self._count_body(is_few=False))
+        counted = int(answer["aggregations"]["rows"]["count"])
+        return (counted, True) if counted <= tuning.exact_rows else (rows, False)
+
+    def _only(self, rows: int) -> Requests[tuple[int, bool]]:
+        """Return how many of so many rows `only` leaves, and whether that is exact.
+
+        Counted from all roots if they are few enough, else estimated from some partitions of them.
+        """
+        request, tuning = self._request, self._tuning
+        is_exact = rows <= tuning.exact_rows
+        partitions = None if is_exact else max(1, PARTITIONS * tuning.inspected_roots // rows)
+        (answer,) = yield from self._search(
+            bodies.roots_of(
+                request.query, size=tuning.max_roots, fields=request.fields, partitions=partitions
+            )
         )
-        for first in range(0, len(roots), _ROOTS_AT_ONCE)
-    ]
+        roots = [bucket["key"] for bucket in answer["aggregations"]["roots"]["buckets"]]
+        if not roots:
+            return 0, is_exact
+        (answer,) = yield from self._search(bodies.larger_roots(roots, fields=request.fields))
+        with_similar = len(answer["aggregations"]["roots"]["buckets"])
+        left = with_similar if request.only == "similar" else len(roots) - with_similar
+        return (left, True) if partitions is None else (left * PARTITIONS // partitions, False)
 
+    def _count_body(self, *, is_few: bool) -> Query:
+        return bodies.count_rows(
+            self._request.query,
+            up_to=self._tuning.exact_rows,
+            is_few=is_few,
+            fields=self._request.fields,
+        )
 
-def rows_body(wanted: ListRequest, articles: int) -> list[Query]:
-    """Return the search that tells how many rows there are, none where that is told otherwise."""
-    if not wanted.dedup:
-        return []
-    query, fields = wanted.query, wanted.fields
-    if articles <= _FEW_ARTICLES:
-        return [bodies.count_rows(query, is_few=True, fields=fields)]
-    partitions = _COUNTED_PARTITIONS if articles > _MANY_ARTICLES else None
-    return [bodies.estimate_rows(query, fields=fields, partitions=partitions)]
+    def _estimate_body(self, *, partitions: int | None = None) -> Query:
+        return bodies.estimate_rows(self._request.query, fields=self._request.fields, partitions=partitions)
 
-
-def count_all(wanted: ListRequest, articles: int, answer: Any) -> Requests[Totals]:
-    """Count the rows.
-
-    Args:
-        wanted: The list.
-        articles: How many match.
-        answer: To `rows_body`, None if there was nothing to ask.
-    """
-    if answer is None:
-        return Totals(articles=articles, rows=articles, rows_exact=True)
-    if articles <= _FEW_ARTICLES:
-        rows, is_exact = int(answer["aggregations"]["rows"]["count"]), True
-    else:
-        rows, is_exact = yield from _estimated(wanted, articles, answer)
-    if wanted.only is not None:
-        rows, is_exact = yield from _count_only(wanted, rows)
-    return Totals(articles=articles, rows=rows, rows_exact=is_exact)
-
-
-def _estimated(wanted: ListRequest, articles: int, answer: Any) -> Requests[tuple[int, bool]]:
-    """Return about how many rows there are; exactly, where that is not too many to be counted."""
-    query, fields = wanted.query, wanted.fields
-    rows = int(answer["aggregations"]["rows"]["value"])
-    if articles > _MANY_ARTICLES:
-        rows *= PARTITIONS // _COUNTED_PARTITIONS
-        if rows < 4 * bodies.EXACT_ROWS:
-            # Too few to be told from some partitions; or articles that do not say which part they belong to.
-            (answer,) = yield from search(wanted.index, bodies.estimate_rows(query, fields=fields))
-            rows = int(answer["aggregations"]["rows"]["value"])
-    if rows > _ESTIMATE_MARGIN * bodies.EXACT_ROWS:
-        return rows, False
-    (answer,) = yield from search(wanted.index, bodies.count_rows(query, is_few=False, fields=fields))
-    counted = int(answer["aggregations"]["rows"]["count"])
-    return (counted, True) if counted <= bodies.EXACT_ROWS else (rows, False)
-
-
-def _count_only(wanted: ListRequest, rows: int) -> Requests[tuple[int, bool]]:
-    """Count the rows with similar articles, or without: of all roots, or of some parts of them."""
-    fields = wanted.fields
-    partitions = None if rows <= bodies.EXACT_ROWS else max(1, PARTITIONS * _COUNTED_ROOTS // rows)
-    (answer,) = yield from search(
-        wanted.index,
-        bodies.roots_of(wanted.query, size=bodies.MAX_ROOTS, fields=fields, partitions=partitions),
-    )
-    roots = [bucket["key"] for bucket in answer["aggregations"]["roots"]["buckets"]]
-    if not roots:
-        return 0, partitions is None
-    (answer,) = yield from search(wanted.index, bodies.larger_roots(roots, fields=fields))
-    larger = len(answer["aggregations"]["roots"]["buckets"])
-    counted = larger if wanted.only == "similar" else len(roots) - larger
-    return (counted, True) if partitions is None else (counted * PARTITIONS // partitions, False)
+    def _search(self, body: Query) -> Requests[list[Any]]:
+        return search(self._request.index, body)

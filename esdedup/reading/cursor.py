@@ -1,4 +1,4 @@
-"""Where a page ended, as text that a client hands back for the next one. No server remembers anything."""
+"""Where a page ended, as text that the client returns to get the next one. The server keeps no state."""
 
 import base64
 import binascii
@@ -10,23 +10,29 @@ from typing import Any
 
 from esdedup.errors import SettingError
 
+_INVALID = "that is not a valid cursor: pass `next` of the previous page unchanged"
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Cursor:
-    """The place after which a page begins."""
+    """The position at which a page begins."""
 
-    # The page's number, from 1.
+    # The number of the page, from 1.
     page: int = 1
     # How many rows come before it.
     offset: int = 0
-    # The sort values of the last of them; None where the order is counted through from its beginning.
+    # The sort values of the last row before it; None if the page is found by its offset.
     place: list[Any] | None = None
 
+    def next(self, *, rows: int, place: list[Any] | None) -> "Cursor":
+        """Return where the following page begins, after a page of so many rows that ends at `place`."""
+        return Cursor(page=self.page + 1, offset=self.offset + rows, place=place)
+
     def write(self, of: Sequence[Any]) -> str:
-        """Return it as text.
+        """Return the cursor as text.
 
         Args:
-            of: JSON that tells what the pages are of; it must be the same when the text is read.
+            of: Identifies what is paged through, as JSON; `read` demands the same.
         """
         values = [_digest(of), self.page, self.offset, self.place]
         return base64.urlsafe_b64encode(json.dumps(values).encode()).decode().rstrip("=")
@@ -36,22 +42,22 @@ class Cursor:
         """Read what `write` returned.
 
         Raises:
-            SettingError: It is none, or belongs to other pages.
+            SettingError: It is not a cursor, or belongs to another list.
         """
         try:
             padded = text.encode("ascii") + b"=" * (-len(text) % 4)
             digest, page, offset, place = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
         except (UnicodeError, binascii.Error, ValueError, TypeError, RecursionError) as error:
-            raise SettingError("that cursor is none: take `next` of the page before, as it is") from error
+            raise SettingError(_INVALID) from error
         if digest != _digest(of):
             raise SettingError(
                 "that cursor belongs to another list: index, query, sort and options must be the same "
-                "as on the page before"
+                "as for the previous page"
             )
         # Time, order of arrival, index.
         is_place = place is None or (isinstance(place, list) and list(map(type, place)) == [int, int, str])
         if type(page) is not int or type(offset) is not int or page < 1 or offset < 0 or not is_place:
-            raise SettingError("that cursor is none: take `next` of the page before, as it is")
+            raise SettingError(_INVALID)
         return cls(page=page, offset=offset, place=place)
 
 

@@ -14,7 +14,7 @@ def root_of(hit: Hit, fields: Fields) -> str:
 
 
 def values_of(hit: Hit, fields: Fields) -> dict[str, Any]:
-    """Return the values of an article, for whatever adds to them."""
+    """Return the values of the fields of `results.Article`."""
     source = hit["_source"]
     title, link = value_of(source, fields.title), value_of(source, fields.link)
     return {
@@ -28,6 +28,6 @@ def values_of(hit: Hit, fields: Fields) -> dict[str, Any]:
     }
 
 
-def moment_of(found: dict[str, Any]) -> str | None:
-    """Write the answer to a minimum or maximum of times, None where there is no time."""
-    return None if found["value"] is None else iso(int(found["value"]))
+def moment_of(aggregation: dict[str, Any]) -> str | None:
+    """Return a minimum or maximum of times as ISO 8601, None if no article has a time."""
+    return None if aggregation["value"] is None else iso(int(aggregation["value"]))

@@ -1,4 +1,4 @@
-"""Bodies of the searches behind the list. Pure; `docs/queries.md` shows them as they are sent."""
+"""Bodies of the searches for the list. Pure; `docs/queries.md` shows them as they are sent."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,12 +7,8 @@ from esdedup.elastic.requests import UNREAD, Query
 from esdedup.fields import Fields
 from esdedup.reading.queries import Order, order, shown, within
 
-EXACT_ROWS = 10_000
-"""Up to here rows are counted, beyond it they are estimated."""
-MAX_ROOTS = 65_535
-"""Roots that one answer holds, and one request names."""
 MAX_SOURCES = 1_000
-"""Sources of a cluster that are counted."""
+"""Up to how many sources of a cluster are counted for its row."""
 
 
 def articles(
@@ -25,23 +21,23 @@ def articles(
     without: Sequence[str] = (),
     first: int = 0,
 ) -> Query:
-    """Ask for articles in their order, whatever their roots.
+    """Return the search for articles in order, whatever their roots.
 
     Args:
         query: The user's.
         by: The order.
-        size: How many.
-        fields: The articles'.
-        after: The sort values of the article before the first; None for the beginning.
-        without: Roots whose articles are left out.
-        first: How many are skipped; only without `after`.
+        size: How many articles.
+        fields: The names of the articles' fields.
+        after: The sort values of the last article read; None to begin with the first.
+        without: Roots whose articles are excluded.
+        first: How many articles to skip; only without `after`.
     """
-    wanted = within(query, fields)
+    matching = within(query, fields)
     if without:
-        wanted["bool"]["must_not"] = [with_roots(without, fields)]
+        matching["bool"]["must_not"] = [with_roots(without, fields)]
     place = {"from": first} if after is None else {"search_after": list(after)}
     return {
-        "query": wanted,
+        "query": matching,
         "sort": order(by, fields),
         "size": size,
         "track_total_hits": False,
@@ -51,30 +47,30 @@ def articles(
 
 
 def first_of_each_root(query: Query | None, *, by: Order, first: int, size: int, fields: Fields) -> Query:
-    """Ask for the first article of each root, in their order, from row `first` on."""
+    """Return the search for the first article of each root, in order, from row `first` on."""
     body = articles(query, by=by, size=size, fields=fields, first=first)
     return body | {"collapse": {"field": fields.root}}
 
 
 def heads(roots: Sequence[str], *, query: Query | None, by: Order, fields: Fields) -> Query:
-    """Ask for the first article of each of `roots` within the query."""
+    """Return the search for the first matching article of each of `roots`."""
     body = first_of_each_root(query, by=by, first=0, size=len(roots), fields=fields)
     body["query"]["bool"]["filter"].append(with_roots(roots, fields))
     return body
 
 
 def count_articles(query: Query | None, *, fields: Fields) -> Query:
-    """Count the articles that match."""
+    """Return the search that counts the matching articles."""
     return {"query": within(query, fields), "size": 0, "track_total_hits": True}
 
 
 def estimate_rows(query: Query | None, *, fields: Fields, partitions: int | None = None) -> Query:
-    """Estimate how many roots the articles that match have.
+    """Return the search that estimates how many roots the matching articles have.
 
     Args:
         query: The user's.
-        fields: The articles'.
-        partitions: Look at so many of the 256 parts of all roots; None: at all.
+        fields: The names of the articles' fields.
+        partitions: Look only at roots in so many of the 256 partitions; None looks at all.
     """
     return {
         "query": _within(query, partitions, fields),
@@ -85,22 +81,23 @@ def estimate_rows(query: Query | None, *, fields: Fields, partitions: int | None
 
 
 def _within(query: Query | None, partitions: int | None, fields: Fields) -> Query:
-    """Restrict a query to articles that have a root; with `partitions`, one in the first of the 256 parts."""
-    wanted = within(query, fields)
+    """Restrict a query to articles with a root; with `partitions`, one in the first of the 256 partitions."""
+    matching = within(query, fields)
     if partitions is not None:
-        wanted["bool"]["filter"].append({"terms": {fields.partition: list(range(partitions))}})
-    return wanted
+        matching["bool"]["filter"].append({"terms": {fields.partition: list(range(partitions))}})
+    return matching
 
 
-def count_rows(query: Query | None, *, is_few: bool, fields: Fields) -> Query:
-    """Count the roots exactly while they are at most `EXACT_ROWS`, which shows as one more at the most.
+def count_rows(query: Query | None, *, up_to: int, is_few: bool, fields: Fields) -> Query:
+    """Return the search that counts roots exactly; a count above `up_to` only says that there are more.
 
     Args:
         query: The user's.
-        is_few: Whether few articles match: then only their roots are looked at, not all that there are.
-        fields: The articles'.
+        up_to: The largest exact count.
+        is_few: Whether few articles match: then only their roots are visited, not all of the index.
+        fields: The names of the articles' fields.
     """
-    terms: Query = {"field": fields.root, "size": EXACT_ROWS + 1}
+    terms: Query = {"field": fields.root, "size": up_to + 1}
     if is_few:
         terms["execution_hint"] = "map"
     return {
@@ -117,14 +114,14 @@ def count_rows(query: Query | None, *, is_few: bool, fields: Fields) -> Query:
 def count_clusters(
     roots: Sequence[str], *, query: Query | None, source_field: str | None, fields: Fields
 ) -> Query:
-    """Count the articles of each of `roots`, all of them and those that match. Exact on any shards."""
+    """Return the search that counts the articles of each root, all and matching, exactly on any shards."""
     aggs: Query = {
         "matching": {"filter": within(query, fields)},
         "first": {"min": {"field": fields.time}},
         "last": {"max": {"field": fields.time}},
     }
     if source_field is not None:
-        # Counted as buckets, which stay in the server: a cardinality would be an estimate.
+        # Counted as buckets, which stay on the server: a cardinality would be an estimate.
         aggs[UNREAD] = {"terms": {"field": source_field, "size": MAX_SOURCES}}
         aggs["sources"] = {"stats_bucket": {"buckets_path": f"{UNREAD}._count"}}
     return {
@@ -136,7 +133,7 @@ def count_clusters(
 
 
 def roots_of(query: Query | None, *, size: int, fields: Fields, partitions: int | None = None) -> Query:
-    """Ask for the roots that have an article that matches; with `partitions`, of so many of the 256 parts."""
+    """Return the search for the roots of matching articles; with `partitions`, of so many of the 256."""
     return {
         "query": _within(query, partitions, fields),
         "size": 0,
@@ -146,7 +143,7 @@ def roots_of(query: Query | None, *, size: int, fields: Fields, partitions: int 
 
 
 def larger_roots(roots: Sequence[str], *, fields: Fields) -> Query:
-    """Ask for those of `roots` that have several articles."""
+    """Return the search for those of `roots` that have several articles."""
     terms = {"field": fields.root, "size": len(roots), "min_doc_count": 2}
     return {
         "query": with_roots(roots, fields),
@@ -163,26 +160,26 @@ def roots_by_count(
     size: int,
     fields: Fields,
     from_shard: int | None = None,
-    matching: Query | None = None,
+    required: Query | None = None,
 ) -> Query:
-    """Ask for roots by the number of their articles that match, equals by their names.
+    """Return the search for roots by how many of their articles match, ties by name.
 
     Args:
-        query: Whose matches are counted.
-        descending: The most first, else the fewest.
+        query: Matches the articles that are counted.
+        descending: The largest counts first, else the smallest.
         size: How many roots.
-        fields: The articles'.
-        from_shard: How many each shard sends; None: as many.
-        matching: Another query; of each root's articles those that match it are counted too.
+        fields: The names of the articles' fields.
+        from_shard: How many roots each shard sends; None: `size`.
+        required: Another query; each root's articles that match it are counted separately.
     """
     by_count = [{"_count": "desc" if descending else "asc"}, {"_key": "asc"}]
     terms: Query = {"field": fields.root, "size": size, "order": by_count, "shard_size": from_shard or size}
     roots: Query = {"terms": terms}
-    if matching is not None:
-        roots["aggs"] = {"matching": {"filter": matching}}
+    if required is not None:
+        roots["aggs"] = {"required": {"filter": required}}
     return {"query": query, "size": 0, "track_total_hits": False, "aggs": {"roots": roots}}
 
 
 def with_roots(roots: Sequence[str], fields: Fields) -> Query:
-    """Match the articles of `roots`."""
+    """Return the query for the articles of `roots`."""
     return {"terms": {fields.root: list(roots)}}

@@ -1,23 +1,23 @@
-"""What a reader of the list may ask for, and which of it goes together."""
+"""What can be asked of the list, what goes together, and which sort is the default."""
 
 import dataclasses
 from typing import Any, Literal, get_args
 
-from esdedup.elastic import limits
 from esdedup.elastic.requests import Query
 from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.reading.cursor import Cursor
-from esdedup.reading.queries import Order
+from esdedup.reading.paging import Paging
+from esdedup.reading.queries import Order, ranks_articles
 
 Sort = Literal["relevance", "newest", "oldest", "similar-desc", "similar-asc"]
-"""What a row's place follows from: its best match, its newest or oldest article, its count."""
+"""What rows are sorted by: their best match, their newest or oldest match, or a count."""
 Head = Literal["best", "newest", "earliest", "longest"]
-"""Which article stands for a row."""
+"""Which matching article a row shows."""
 Counting = Literal["similar", "matching"]
-"""Which count rows are sorted by: of the whole cluster, or of what matches the query."""
+"""Which count rows are sorted by: all articles of the cluster, or those that match the query."""
 Only = Literal["similar", "single"]
-"""Only rows with similar articles, or only those without."""
+"""Only rows with similar articles, or only rows without."""
 
 SORTS: tuple[Sort, ...] = get_args(Sort)
 HEADS: tuple[Head, ...] = get_args(Head)
@@ -32,29 +32,35 @@ _ORDER_OF_HEAD: dict[Head, Order] = {
 }
 _ORDER_OF_SORT: dict[Sort, Order] = {"relevance": "relevance", "oldest": "oldest"}
 _HEAD_OF_SORT: dict[Sort, Head] = {"relevance": "best", "oldest": "earliest"}
-MAX_SIZE = 1_000
+
+
+def default_sort(query: Query | None, *, only: Only | None) -> Sort:
+    """Return the sort of a list for which none was chosen.
+
+    That is relevance if the query ranks articles, else newest; with `only`, which needs a sort by time,
+    always newest.
+    """
+    return "relevance" if only is None and ranks_articles(query) else "newest"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ListRequest:
-    """A page of the list, as asked for.
+    """One page of a list.
 
     Raises:
-        SettingError: A value is none of those there are, or two do not go together.
+        SettingError: A value is unknown, or two contradict each other.
     """
 
     index: str
     fields: Fields
     query: Query | None
     sort: Sort
-    # None: the article that the row's place comes from, or the newest.
+    # None: the article that the sort follows; for sorts by count the newest.
     head: Head | None
     counting: Counting
     only: Only | None
     dedup: bool
-    page: int
-    size: int
-    after: str | None
+    paging: Paging
 
     def __post_init__(self) -> None:
         _check("sort", self.sort, SORTS)
@@ -62,15 +68,23 @@ class ListRequest:
         _check("counting", self.counting, COUNTINGS)
         _check("only", self.only, (None, *ONLY))
         if self.query is not None and not isinstance(self.query, dict):
-            raise SettingError("the query must be a dict, as Elasticsearch takes it as JSON")
-        check_paging(self.page, self.size, after=self.after)
+            raise SettingError(
+                f"the query is a {type(self.query).__name__}; it must be a dict, as Elasticsearch takes it"
+            )
         if self.only is not None and not self.is_by_time:
             raise SettingError(
-                f"only={self.only!r} goes with the sorts newest and oldest; "
+                f"only={self.only!r} needs the sort newest or oldest; "
                 "sort by similar-desc to see the rows with similar articles first"
             )
         if not self.dedup and (self.is_by_count or self.only or self.head):
-            raise SettingError("with dedup off there are no clusters to sort by, to choose or to pick from")
+            raise SettingError(
+                "with dedup=False there are no clusters: sorts by count, only and head do not apply"
+            )
+
+    @property
+    def size(self) -> int:
+        """Rows on a page."""
+        return self.paging.size
 
     @property
     def is_by_time(self) -> bool:
@@ -84,71 +98,32 @@ class ListRequest:
 
     @property
     def order(self) -> Order:
-        """The order of articles that rows follow; of rows by count, that of their heads."""
+        """The order of articles that rows follow; for sorts by count, that of the articles shown."""
         return _ORDER_OF_SORT.get(self.sort, "newest")
 
     @property
     def order_of_heads(self) -> Order:
-        """The order in which the head of a row comes first."""
+        """The order of articles whose first match in a cluster is shown."""
         return _ORDER_OF_HEAD[self.head or _HEAD_OF_SORT.get(self.sort, "newest")]
 
-    @property
-    def begin(self) -> Cursor:
-        """Where the page begins.
+    def start(self) -> Cursor:
+        """Return where the page begins.
 
         Raises:
-            SettingError: The cursor is none, or of another list; or the engine does not reach so far.
+            SettingError: The cursor is invalid or belongs to another list, or the page lies too deep.
         """
-        if self.after is not None:
-            begin = Cursor.read(self.after, self._identity)
-        else:
-            begin = Cursor(page=self.page, offset=(self.page - 1) * self.size)
-        if begin.place is None or not self.is_by_time:
-            check_depth(begin.offset + self.size, can_go_on=self.is_by_time)
-        return begin
+        return self.paging.start(self._identity, is_endless=self.is_by_time)
 
-    def cursor_after(self, begin: Cursor, *, rows: int, place: list[Any] | None) -> str:
-        """Return the cursor of the page after one of so many rows."""
-        following = Cursor(page=begin.page + 1, offset=begin.offset + rows, place=place)
-        return following.write(self._identity)
+    def write(self, cursor: Cursor) -> str:
+        """Return a cursor of this list as text."""
+        return cursor.write(self._identity)
 
     @property
     def _identity(self) -> list[Any]:
         return [self.index, self.query, self.sort, self.head, self.counting, self.only, self.dedup]
 
 
-def check_paging(page: int, size: int, *, after: str | None) -> None:
-    """Refuse pages that make no sense.
-
-    Raises:
-        SettingError: A number is out of its range, or page and cursor are both given.
-    """
-    if page < 1 or size < 1:
-        raise SettingError(f"page {page} of size {size}: both must be at least 1")
-    if size > MAX_SIZE:
-        raise SettingError(f"a page of {size:,} rows: it may have {MAX_SIZE:,}")
-    if after is not None and page != 1:
-        raise SettingError("give a page's number or a cursor, not both: the cursor knows its page")
-
-
-def check_depth(rows: int, *, can_go_on: bool) -> None:
-    """Refuse what lies deeper than Elasticsearch goes.
-
-    Raises:
-        SettingError: It is not within the first 10,000 rows.
-    """
-    if rows > limits.MAX_HITS:
-        instead = (
-            "go on with the cursor `next` of a page, which knows no limit"
-            if can_go_on
-            else "narrow the query, or sort by newest or oldest, whose cursors know no limit"
-        )
-        raise SettingError(
-            f"the page ends at row {rows:,}, and numbered pages end at row {limits.MAX_HITS:,}: {instead}"
-        )
-
-
 def _check(what: str, value: object, known: tuple[object, ...]) -> None:
     if value not in known:
         names = ", ".join(str(each) for each in known if each is not None)
-        raise SettingError(f"there is no {what} {value!r}; there are {names}")
+        raise SettingError(f"there is no {what} {value!r}; choose from {names}")

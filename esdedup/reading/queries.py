@@ -1,4 +1,4 @@
-"""Request bodies for Elasticsearch, as plain dicts. Pure: nothing is sent from here."""
+"""Queries and parts of searches that several operations share. Pure: plain dicts, nothing is sent."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -13,17 +13,39 @@ Order = Literal["relevance", "newest", "oldest", "longest"]
 """An order of articles."""
 
 MAX_NAMESAKES = 10
-"""Articles of one id, in several indices, that are told of."""
+"""How many articles with one id, each in another index, are found."""
+
+# Queries that give every match the same score, or a score that means nothing.
+_UNRANKED = frozenset(
+    {
+        *("constant_score", "exists", "ids", "match_all", "match_none", "prefix", "range", "regexp"),
+        *("term", "terms", "wildcard"),
+    }
+)
 
 
 def within(query: Query | None, fields: Fields) -> Query:
-    """Restrict a query to articles that have a root: those that came through esdedup."""
+    """Restrict a query to articles that have a root: those that were indexed through esdedup."""
     with_root = {"exists": {"field": fields.root}}
     return {"bool": {"must": [query] if query else [], "filter": [with_root]}}
 
 
+def ranks_articles(query: Query | None) -> bool:
+    """Return whether a query scores articles by how well they match: it has words, not only filters.
+
+    Of a `bool`, `must` and `should` count. Queries for exact values, such as `term` and `range`, do not.
+    """
+    for kind, body in (query or {}).items():
+        if kind != "bool" or not isinstance(body, dict):
+            return kind not in _UNRANKED
+        scored = (body.get(part) or [] for part in ("must", "should"))
+        clauses = [each for part in scored for each in (part if isinstance(part, list) else [part])]
+        return any(ranks_articles(each) for each in clauses)
+    return False
+
+
 def words(text: str, fields: Fields) -> Query:
-    """Ask for all words of `text` in title or text, each run of Chinese as a phrase."""
+    """Return the query for all words of `text`, in title or text; a run of Chinese is one phrase."""
     chunks = text.split()
     if not chunks:
         raise SettingError("the query has no words")
@@ -36,7 +58,7 @@ def words(text: str, fields: Fields) -> Query:
                         "query": chunk,
                         "fields": names,
                         "type": "phrase",
-                        # A dash between words is none of them.
+                        # A lone dash has no words to match, and must not exclude everything.
                         "zero_terms_query": "all",
                     }
                 }
@@ -55,24 +77,24 @@ def narrowed(
     source: str | None = None,
     source_field: str | None = None,
 ) -> Query | None:
-    """Ask for what a search form asks for; None for everything.
+    """Return the query that a search form describes; None if the form is empty.
 
     Args:
-        text: Words, as `words` takes them.
-        fields: The articles'.
-        since: The first moment, inclusive: ISO 8601.
-        until: The last moment, inclusive; of a day without a time, its end.
-        source: The source's name, exactly.
-        source_field: The field by which sources are told apart, if it is another one than theirs.
+        text: Words, as for `words`.
+        fields: The names of the articles' fields.
+        since: The first moment, inclusive, ISO 8601.
+        until: The last moment, inclusive, ISO 8601; a day without a time lasts to its end.
+        source: The exact name of a source.
+        source_field: The field to match it in, if not `fields.source`; see `Reader.source_field`.
 
     Raises:
-        SettingError: A time is none.
+        SettingError: `since` or `until` is not a time.
     """
     filters: list[Query] = []
     bounds = {"gte": _moment(since, is_end=False), "lte": _moment(until, is_end=True)}
-    given = {what: moment for what, moment in bounds.items() if moment is not None}
+    given = {bound: moment for bound, moment in bounds.items() if moment is not None}
     if given:
-        # Whatever format the field has.
+        # Independent of the field's own format.
         filters.append({"range": {fields.time: given | {"format": "epoch_millis"}}})
     if source:
         filters.append({"term": {source_field or fields.source: source}})
@@ -81,12 +103,12 @@ def narrowed(
 
 
 def _moment(text: str | None, *, is_end: bool) -> int | None:
-    """Return a moment in milliseconds since 1970; of a day without a time its beginning or its end."""
+    """Return milliseconds since 1970; for a day without a time its first or its last one."""
     if not text or not text.strip():
         return None
     moment = time_ms(text)
     if moment is None:
-        raise SettingError(f"{text!r} is no time: write it as 2026-11-21 or 2026-11-21T08:00:00Z")
+        raise SettingError(f"{text!r} is not a time: write it as 2026-11-21 or 2026-11-21T08:00:00Z")
     try:
         date.fromisoformat(text.strip())
     except ValueError:
@@ -95,7 +117,7 @@ def _moment(text: str | None, *, is_end: bool) -> int | None:
 
 
 def by_id(article_id: str, *, fields: Fields) -> dict[str, Any]:
-    """Ask for one article, whatever its routing; of several indices that have it, the last to arrive."""
+    """Return the search for one article, whatever its routing; the last to arrive if several have the id."""
     return {
         "query": {"ids": {"values": [article_id]}},
         "sort": [{fields.seq: {"order": "desc", "unmapped_type": "long", "missing": "_last"}}],
@@ -105,12 +127,12 @@ def by_id(article_id: str, *, fields: Fields) -> dict[str, Any]:
 
 
 def texts_by_id(article_id: str, *, fields: Fields) -> dict[str, Any]:
-    """Ask for the articles of that id, one of each index, with their texts; the last to arrive first."""
+    """Return the search for the articles with an id, in any index, with their texts; last to arrive first."""
     return by_id(article_id, fields=fields) | {"size": MAX_NAMESAKES, "_source": with_text(fields)}
 
 
 def text_by_fingerprint(fingerprints: Sequence[str], *, fields: Fields) -> dict[str, Any]:
-    """Ask for an article with one of those fingerprints, and its text: the first to arrive."""
+    """Return the search for the first article to arrive with one of the fingerprints, and its text."""
     return {
         "query": {"terms": {f"{fields.dedup}.fingerprint": list(fingerprints)}},
         "sort": [{fields.seq: {"order": "asc", "unmapped_type": "long"}}],
@@ -120,15 +142,15 @@ def text_by_fingerprint(fingerprints: Sequence[str], *, fields: Fields) -> dict[
 
 
 def with_text(fields: Fields) -> list[str]:
-    """Return the fields of an article that are needed to compare it anew."""
+    """Return the fields of an article that a new comparison needs."""
     return [fields.text, fields.dedup]
 
 
 def order(by: Order, fields: Fields) -> list[dict[str, Any]]:
-    """Return the sort of articles, in which no two are equal, so pages never overlap.
+    """Return a sort in which no two articles tie, so that pages never overlap.
 
-    Equals by time or score stand in the order of their arrival. A number of arrival is another one in
-    another forest: articles of several are told apart by their index.
+    Ties in time or score are broken by the order of arrival. That is a number of one forest; articles of
+    several forests are told apart by their index.
     """
     direction = "asc" if by == "oldest" else "desc"
     by_time = {fields.time: {"order": direction, "missing": "_last", "unmapped_type": "date"}}

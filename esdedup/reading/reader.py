@@ -1,12 +1,13 @@
-"""`Reader` and `AsyncReader`: what a program uses to read an index. Neither needs the forest's lease.
+"""`Reader` and `AsyncReader`: what a program reads an index with. Neither takes the forest's lease.
 
-Every method is one operation of `esdedup.reading`, carried out by a client that waits or by one that is
-awaited; parameters and errors are told there.
+Both have the methods of `Operations`, run by a client that blocks or by one that is awaited. Parameters
+and errors are described there, once; signature and docstring of each method are made from them.
 """
 
-import functools
-from collections.abc import Awaitable, Callable
-from typing import Concatenate, Generic, ParamSpec, TypeVar
+import inspect
+import typing
+from collections.abc import Callable, Coroutine
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from elasticsearch import AsyncElasticsearch, Elasticsearch
 
@@ -15,16 +16,17 @@ from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.elastic.requests import Requests
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile
-from esdedup.reading import articles, cluster_members, lists, text_lookup
+from esdedup.reading.operations import Operations
 from esdedup.reading.scope import Scope
 
 _Params = ParamSpec("_Params")
 _Result = TypeVar("_Result")
 _Client = TypeVar("_Client", Elasticsearch, AsyncElasticsearch)
+_Operation = Callable[Concatenate[Operations, _Params], Requests[_Result]]
 
 
 class _Reading(Generic[_Client]):
-    """What both kinds of reader are made of."""
+    """A client, and the operations that it runs."""
 
     def __init__(
         self,
@@ -34,67 +36,77 @@ class _Reading(Generic[_Client]):
         forest: str = DEFAULT_FOREST,
         profile: Profile = DEFAULT,
     ) -> None:
-        """Prepare; nothing is sent yet.
+        """Read with a client. Nothing is sent yet.
 
         Args:
             client: Stays the caller's, who closes it.
             fields: The names of the articles' fields.
-            forest: Name of the forest's index; only `similar_to_text` asks it.
-            profile: The forest's.
+            forest: The forest's index; only `similar_to_text` needs it.
+            profile: The profile that the forest was made with; only `similar_to_text` needs it.
         """
         self._client: _Client = client
-        self._scope = Scope(fields=fields, forest=forest, profile=profile)
+        self._operations = Operations(Scope(fields=fields, forest=forest, profile=profile))
         self._known = Mappings()
 
 
-def _waiting(
-    operation: Callable[Concatenate[Scope, _Params], Requests[_Result]],
+def _described_by(method: Callable[..., Any], operation: Callable[..., Requests[Any]]) -> None:
+    """Give a method the name, docstring and parameters of an operation, and the type of its result."""
+    signature = inspect.signature(operation)
+    result = typing.get_args(signature.return_annotation)[-1]
+    method.__name__, method.__doc__ = operation.__name__, operation.__doc__
+    method.__annotations__ = operation.__annotations__ | {"return": result}
+    method.__signature__ = signature.replace(return_annotation=result)  # type: ignore[attr-defined]
+
+
+def _blocking(
+    operation: _Operation[_Params, _Result],
 ) -> Callable[Concatenate[_Reading[Elasticsearch], _Params], _Result]:
-    """Make a method of an operation."""
+    """Turn an operation into a method that returns its result."""
 
-    @functools.wraps(operation)
     def method(self: _Reading[Elasticsearch], /, *args: _Params.args, **options: _Params.kwargs) -> _Result:
-        return execute(self._client, operation(self._scope, *args, **options), known=self._known)
+        requests = operation(self._operations, *args, **options)
+        return execute(self._client, requests, known=self._known)
 
+    _described_by(method, operation)
     return method
 
 
 def _awaited(
-    operation: Callable[Concatenate[Scope, _Params], Requests[_Result]],
-) -> Callable[Concatenate[_Reading[AsyncElasticsearch], _Params], Awaitable[_Result]]:
-    """Make a method of an operation, to be awaited."""
+    operation: _Operation[_Params, _Result],
+) -> Callable[Concatenate[_Reading[AsyncElasticsearch], _Params], Coroutine[Any, Any, _Result]]:
+    """Turn an operation into a method that is awaited for its result."""
 
-    @functools.wraps(operation)
     async def method(
         self: _Reading[AsyncElasticsearch], /, *args: _Params.args, **options: _Params.kwargs
     ) -> _Result:
-        steps = operation(self._scope, *args, **options)
-        return await execute_async(self._client, steps, known=self._known)
+        requests = operation(self._operations, *args, **options)
+        return await execute_async(self._client, requests, known=self._known)
 
+    _described_by(method, operation)
     return method
 
 
 class Reader(_Reading[Elasticsearch]):
-    """Answers from indices of articles. May be used by several threads at once, if its client may."""
+    """Reads indices of articles. May be shared between threads if its client may."""
 
-    list = _waiting(lists.list_rows)
-    similar = _waiting(cluster_members.similar)
-    sources = _waiting(cluster_members.sources)
-    article = _waiting(articles.article)
-    timeline = _waiting(articles.timeline)
-    source_names = _waiting(articles.source_names)
-    source_field = _waiting(articles.source_field)
-    similar_to_text = _waiting(text_lookup.similar_to_text)
+    article = _blocking(Operations.article)
+    list = _blocking(Operations.list)
+    similar = _blocking(Operations.similar)
+    similar_to_text = _blocking(Operations.similar_to_text)
+    source_field = _blocking(Operations.source_field)
+    source_names = _blocking(Operations.source_names)
+    sources = _blocking(Operations.sources)
+    timeline = _blocking(Operations.timeline)
 
 
 class AsyncReader(_Reading[AsyncElasticsearch]):
-    """The same, with a client that is awaited."""
+    """Reads indices of articles with a client that is awaited."""
 
-    list = _awaited(lists.list_rows)
-    similar = _awaited(cluster_members.similar)
-    sources = _awaited(cluster_members.sources)
-    article = _awaited(articles.article)
-    timeline = _awaited(articles.timeline)
-    source_names = _awaited(articles.source_names)
-    source_field = _awaited(articles.source_field)
-    similar_to_text = _awaited(text_lookup.similar_to_text)
+    article = _awaited(Operations.article)
+    list = _awaited(Operations.list)
+    similar = _awaited(Operations.similar)
+    similar_to_text = _awaited(Operations.similar_to_text)
+    source_field = _awaited(Operations.source_field)
+    source_names = _awaited(Operations.source_names)
+    sources = _awaited(Operations.sources)
+    timeline = _awaited(Operations.timeline)

@@ -1,4 +1,4 @@
-"""What queries answer."""
+"""What a reader returns: frozen pydantic models, which also describe the JSON API."""
 
 from typing import Any
 
@@ -23,47 +23,49 @@ _ROW = _ARTICLE | {
 
 
 def _example(**values: Any) -> pydantic.ConfigDict:
-    """Show an answer in the description of the API."""
+    """Add an example to the description of the API."""
     return pydantic.ConfigDict(json_schema_extra={"examples": [values]})
 
 
-class Answer(pydantic.BaseModel, frozen=True):
-    """What is said of a field tells users of the API, too."""
+class Result(pydantic.BaseModel, frozen=True):
+    """Base of all results. The docstrings of fields appear in the description of the API."""
 
     model_config = pydantic.ConfigDict(use_attribute_docstrings=True)
 
 
-class Article(Answer, frozen=True):
-    """An article as lists show it: without its text."""
+class Article(Result, frozen=True):
+    """An article without its text."""
 
     id: str
     index: str
     root: str | None
-    """None where it was indexed without esdedup."""
+    """The cluster; None if the article was not indexed through esdedup."""
     title: str | None
     published_at: Any = None
+    """As stored in the article, in whatever form."""
     source: Any = None
+    """As stored in the article; a list if it has several."""
     url: str | None = None
 
 
 class Row(Article, frozen=True):
-    """A row of the list: the article that stands for its cluster."""
+    """A row of the list: a cluster, shown by one of its matching articles."""
 
     model_config = _example(**_ROW)
 
     similar: int
-    """How many other articles have the same root, whether they match or not."""
+    """How many other articles the cluster has, matching or not."""
     matching: int
-    """How many articles of the cluster match the query, this one among them."""
+    """How many articles of the cluster match the query, including this one."""
     sources: int | None = None
-    """How many sources the whole cluster has, 1,000 at the most; None where they cannot be counted."""
+    """How many sources the cluster has, at most 1,000; None if the source field cannot be counted."""
     first: str | None = None
-    """When the first article of the whole cluster was published, ISO 8601, UTC."""
+    """When the first article of the cluster was published, ISO 8601, UTC."""
     last: str | None = None
-    """When the last one was."""
+    """When the last article of the cluster was published."""
 
 
-class Page(Answer, frozen=True):
+class Page(Result, frozen=True):
     """A page of the list with dedup."""
 
     model_config = _example(
@@ -82,29 +84,30 @@ class Page(Answer, frozen=True):
     total_rows: int
     """Rows on all pages."""
     total_rows_exact: bool
-    """Whether `total_rows` is exact, or an estimate."""
+    """True if `total_rows` is a count, false if it is an estimate."""
     total_articles: int
-    """Articles that match, whatever `only` leaves out."""
+    """All matching articles, including those in rows that `only` excludes."""
     order_exact: bool
-    """Whether rows stand in exactly the order asked for."""
+    """False if the order by count is approximate, which can happen on several shards."""
     page: int
     """From 1."""
     size: int
     sort: str
+    """The sort that was used, chosen or by default."""
     next: str | None = None
-    """The cursor of the next page; None on the last one."""
+    """The cursor of the next page; None on the last page."""
 
 
 class SimilarArticle(Article, frozen=True):
     """An article of the same cluster as another one."""
 
     resemblance: float | None = None
-    """How much of the wording both share, 0 to 1, as estimated (profile `verified`)."""
+    """Estimated share of common wording, 0 to 1 (profile `verified`)."""
     distance_bits: int | None = None
-    """In how many of 64 bits their simhashes differ (other profiles)."""
+    """Differing bits between the 64-bit simhashes (other profiles)."""
 
 
-class SimilarPage(Answer, frozen=True):
+class SimilarPage(Result, frozen=True):
     """The other articles of a cluster, newest first."""
 
     model_config = _example(
@@ -117,32 +120,33 @@ class SimilarPage(Answer, frozen=True):
     )
 
     root: str | None
-    """None where a text belongs to no cluster yet."""
+    """The cluster; None for a text that belongs to none."""
     total: int
-    """How many there are, on this page or not."""
+    """Similar articles on all pages."""
     articles: list[SimilarArticle]
     page: int
     """From 1."""
     size: int
     next: str | None = None
-    """The cursor of the next page; None on the last one."""
+    """The cursor of the next page; None on the last page."""
 
 
-class Source(Answer, frozen=True):
-    """What one source published of a cluster."""
+class Source(Result, frozen=True):
+    """What one source published in a cluster."""
 
     source: Any
-    """None: articles without a source."""
+    """The name; None stands for articles without a source."""
     articles: int
     first: str | None
-    """When its first and last one were published, ISO 8601, UTC."""
+    """When its first article was published, ISO 8601, UTC."""
     last: str | None
+    """When its last article was published."""
     earliest: SimilarArticle
-    """The earliest of them."""
+    """Its earliest article."""
 
 
-class SourcesPage(Answer, frozen=True):
-    """Which other sources published an article, those with the most articles first."""
+class SourcesPage(Result, frozen=True):
+    """The sources of an article's cluster, those with the most articles first."""
 
     model_config = _example(
         root=_ARTICLE["root"],
@@ -163,8 +167,9 @@ class SourcesPage(Answer, frozen=True):
 
     root: str | None
     total: int
-    """Articles and sources on all pages."""
+    """Articles on all pages."""
     total_sources: int
+    """Sources on all pages."""
     sources: list[Source]
     page: int
     """From 1."""
@@ -177,18 +182,19 @@ class FullArticle(Article, frozen=True):
     text: str
 
 
-class TimelineStep(Answer, frozen=True):
-    """A step of time."""
+class TimelineStep(Result, frozen=True):
+    """One interval of a timeline."""
 
     start: str
-    """Its beginning, ISO 8601, UTC."""
+    """When it starts, ISO 8601, UTC."""
     articles: int
-    """Articles published in it, and about how many sources they had; None where that cannot be counted."""
+    """Articles published in it."""
     sources: int | None
+    """About how many sources published them; None if the source field cannot be counted."""
 
 
-class Timeline(Answer, frozen=True):
-    """How a story spread."""
+class Timeline(Result, frozen=True):
+    """How many articles of a cluster were published when."""
 
     model_config = _example(
         interval_ms=7_200_000,
@@ -199,5 +205,6 @@ class Timeline(Answer, frozen=True):
     )
 
     interval_ms: int
+    """The length of each step, milliseconds."""
     steps: list[TimelineStep]
-    """Without gaps, from the first article's on; none where no article has a time."""
+    """From the first article to the last, without gaps; empty if no article has a time."""

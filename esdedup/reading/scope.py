@@ -1,4 +1,4 @@
-"""What a reader knows before it asks: names of fields, and which indices are ready."""
+"""What a reader is told when it is made, and what it learns from the mappings before it searches."""
 
 import dataclasses
 from typing import Any
@@ -9,39 +9,41 @@ from esdedup.elastic.requests import ReadMappings, Requests
 from esdedup.errors import IndexNotReady, SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile
+from esdedup.reading.tuning import Tuning
 
-# Keyword under a text field, as Elasticsearch makes it when nobody says anything.
+# The keyword that Elasticsearch's default mapping puts beneath a text field.
 _SUBFIELD = "keyword"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Ready:
-    """What the mappings behind a name tell of reading it."""
+class ReadyIndex:
+    """What the mappings say about the indices behind a name, which all have esdedup's fields."""
 
-    # The field by which sources can be counted; None where they cannot.
+    # The field that sources are counted by; None if it cannot be aggregated.
     source_field: str | None
-    # One index whose articles lie where their root says: each cluster is on one shard.
+    # True for one index with articles routed by root: then each cluster is on one shard.
     is_routed_by_root: bool
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Scope:
-    """Whose articles are read, and by which names."""
+    """Which fields articles are read by; which forest and profile decide for a text that is not indexed."""
 
     fields: Fields
-    # Only of a text that is not indexed: the forest that is asked, and the profile that it was made with.
     forest: str = DEFAULT_FOREST
     profile: Profile = DEFAULT
+    tuning: Tuning = Tuning()  # noqa: RUF009 - frozen
 
-    def ready(self, index: str, *, is_fresh: bool = False) -> Requests[Ready]:
-        """Make sure that every index behind the name has the fields: an answer without it would be wrong.
+    def ready(self, index: str, *, is_fresh: bool = False) -> Requests[ReadyIndex]:
+        """Check that every index behind a name can be read; one without the fields would falsify counts.
 
         Args:
             index: An index, alias or pattern.
-            is_fresh: What was known some seconds ago will not do.
+            is_fresh: Read the mappings anew instead of using those of the last few seconds.
 
         Raises:
-            IndexNotReady: One lacks them, or there is none; or they tell time in two ways.
+            IndexNotReady: There is no such index, one lacks the fields, or the time field is a date in
+                some and date_nanos in others.
             SettingError: The name is empty.
         """
         if not index:
@@ -51,34 +53,35 @@ class Scope:
             raise IndexNotReady(f"there is no index {index!r}", index=index, status=404)
         check_mappings(mappings, self.fields)
         self._check_times(mappings)
-        return Ready(
+        return ReadyIndex(
             source_field=_source_field(mappings, self.fields),
             is_routed_by_root=len(mappings) == 1 and all(map(is_routed_by_root, mappings.values())),
         )
 
     def _check_times(self, mappings: dict[str, dict[str, Any]]) -> None:
-        """Refuse what sorts wrongly: nanoseconds beside milliseconds."""
-        kinds = {str(_mapping_of(each, self.fields.time).get("type")) for each in mappings.values()}
-        if len(kinds & {"date", "date_nanos"}) > 1:
+        """Refuse indices that would sort wrongly together: nanoseconds among milliseconds."""
+        types = {str(_mapping_of(each, self.fields.time).get("type")) for each in mappings.values()}
+        if len(types & {"date", "date_nanos"}) > 1:
             raise IndexNotReady(
                 f"the field {self.fields.time!r} is a date in some of {', '.join(sorted(mappings))}, and "
-                "date_nanos in others: their articles cannot be sorted together; read them one by one",
+                "date_nanos in others: their articles cannot be sorted together; read the indices one by one",
                 index=",".join(sorted(mappings)),
             )
 
 
 def _source_field(mappings: dict[str, dict[str, Any]], fields: Fields) -> str | None:
-    """Return the name under which sources are counted, in all of the indices."""
-    found = [_mapping_of(mapping, fields.source) for mapping in mappings.values()]
-    if all(how.get("type") != "text" for how in found):
+    """Return the name under which sources can be counted in all of the indices, None if there is none."""
+    sources = [_mapping_of(mapping, fields.source) for mapping in mappings.values()]
+    if all(source.get("type") != "text" for source in sources):
         return fields.source
-    if all(how.get("fields", {}).get(_SUBFIELD, {}).get("type") == "keyword" for how in found if how):
+    subfields = (source.get("fields", {}).get(_SUBFIELD, {}) for source in sources if source)
+    if all(subfield.get("type") == "keyword" for subfield in subfields):
         return f"{fields.source}.{_SUBFIELD}"
     return None
 
 
 def _mapping_of(mapping: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return how a field is mapped, along its dots; empty where it is not."""
+    """Return the mapping of a field, following its dots; empty if it is not mapped."""
     for part in name.split("."):
         mapping = mapping.get("properties", {}).get(part, {})
     return mapping

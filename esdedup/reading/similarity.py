@@ -1,4 +1,4 @@
-"""How alike two articles are, from what they keep of their fingerprints."""
+"""How similar two articles are, computed from the signatures stored with them."""
 
 from typing import Any
 
@@ -12,28 +12,28 @@ from esdedup.reading.results import SimilarArticle
 
 
 class Similarity:
-    """Compares articles with one of them, or with a text."""
+    """Compares articles with a given article or text."""
 
     def __init__(self, profile: Profile | None, signature: bytes) -> None:
-        """Prepare.
+        """Compare with the signature of an article or text.
 
         Args:
-            profile: Of the article or the text; None compares nothing.
-            signature: Of it, empty where it has none.
+            profile: The profile of the signature; None compares nothing.
+            signature: May be empty, which compares nothing.
         """
         self._profile = profile
         self._signature = signature
 
     @classmethod
     def to(cls, hit: Hit, fields: Fields) -> "Similarity":
-        """Compare with the article of a hit; with nothing, if this version does not know its profile."""
+        """Compare with the article of a hit, unless this version does not know its profile."""
         label = value_of(hit["_source"], f"{fields.dedup}.profile")
         profile = profile_labelled(label) if isinstance(label, str) else None
         return cls(profile, signature_of(hit["_source"], fields))
 
     def articles(self, hits: list[Hit], fields: Fields) -> list[SimilarArticle]:
-        """Return what a list shows of hits, and how alike they are."""
-        found: list[dict[str, Any]] = [{} for _ in hits]
+        """Return the articles of hits, each with how similar it is if that can be computed."""
+        measures: list[dict[str, Any]] = [{} for _ in hits]
         comparable = [at for at, hit in enumerate(hits) if self._is_comparable(hit, fields)]
         if self._profile is not None and comparable:
             dtype, rules = self._profile.signature_dtype, self._profile.agreement
@@ -45,9 +45,10 @@ class Similarity:
             else:
                 name, values = "resemblance", Comparison.of(one, other, rules).resemblance.round(4).tolist()
             for at, value in zip(comparable, values, strict=True):
-                found[at] = {name: value}
+                measures[at] = {name: value}
         return [
-            SimilarArticle(**values_of(hit, fields), **alike) for hit, alike in zip(hits, found, strict=True)
+            SimilarArticle(**values_of(hit, fields), **measure)
+            for hit, measure in zip(hits, measures, strict=True)
         ]
 
     def _is_comparable(self, hit: Hit, fields: Fields) -> bool:

@@ -1,4 +1,4 @@
-"""The rows of a page, before their numbers are known."""
+"""What a sort returns: the articles on a page, before their rows have counts."""
 
 import dataclasses
 from typing import Any
@@ -8,15 +8,15 @@ from esdedup.reading.hits import Hit
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SortResult:
-    """What a sort found."""
+    """The articles that a sort put on a page."""
 
-    # An article of each row, in the order of the rows.
-    rows: list[Hit]
-    # The sort values of the last one, where the order can be read on from them.
+    # One article for each row, in the order of the rows.
+    hits: list[Hit]
+    # The sort values of the last one, if the next page can be read on from them.
     place: list[Any] | None = None
     has_more: bool
-    # How many match, on whatever page.
-    articles: int
+    # Articles that match the query, on all pages.
+    total_articles: int
     order_exact: bool = True
-    # Whether `rows` are the heads that were asked for.
+    # Whether `hits` are the heads that were asked for, rather than the articles that the sort follows.
     are_heads: bool = False

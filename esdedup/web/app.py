@@ -1,4 +1,4 @@
-"""The application: routes, errors, what every answer carries."""
+"""The application: its routes, the status of each error, and headers."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -36,7 +36,7 @@ _STATUS: list[tuple[type[EsdedupError], int]] = [
     (ServerUnavailable, 503),
 ]
 _HEADERS = {
-    # Nothing comes from elsewhere, and nothing runs.
+    # Nothing is loaded from other servers, and no script runs.
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; "
     "base-uri 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -58,8 +58,8 @@ def create_app(
         client: Closed when the application ends.
         index: An index, alias or pattern.
         fields: The names of the articles' fields.
-        forest: Name of the forest's index; only a text that is not indexed needs it.
-        profile: The forest's.
+        forest: The forest's index; only looking up a text needs it.
+        profile: The profile that the forest was made with.
     """
 
     @asynccontextmanager
@@ -69,10 +69,10 @@ def create_app(
 
     app = FastAPI(
         title="esdedup",
-        summary="Articles, one row for each group of near-duplicates, and who else published them.",
+        summary="Articles, one row for each cluster of near-duplicates, and who else published them.",
         version="1",
         lifespan=closing,
-        # Their pages load scripts from elsewhere; openapi.json is served.
+        # These pages load scripts from other servers; openapi.json is served.
         docs_url=None,
         redoc_url=None,
     )
@@ -87,10 +87,10 @@ def create_app(
     app.add_exception_handler(HTTPException, _not_served)
     app.add_exception_handler(Exception, _broken)
     app.middleware("http")(_with_headers)
-    described = app.openapi()
-    for path in described["paths"].values():
+    description = app.openapi()
+    for path in description["paths"].values():
         for operation in path.values():
-            # What makes no sense is answered with 400 here.
+            # Invalid parameters are answered with 400 here.
             operation["responses"].pop("422", None)
     return app
 
@@ -103,26 +103,26 @@ async def _with_headers(request: Request, answer: Callable[[Request], Awaitable[
 
 async def _failed(request: Request, error: Exception) -> Response:
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 502)
-    return _say(request, status, str(error))
+    return _error(request, status, str(error))
 
 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    said = "; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in error.errors())
-    return _say(request, 400, said)
+    messages = "; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in error.errors())
+    return _error(request, 400, messages)
 
 
 async def _not_served(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     message = "there is no such page" if error.status_code == 404 else str(error.detail)
-    return _say(request, error.status_code, message)
+    return _error(request, error.status_code, message)
 
 
 async def _broken(request: Request, _: Exception) -> Response:
-    return _say(request, 500, "something is wrong here; whoever runs this finds it in the log")
+    return _error(request, 500, "internal error; the server's log has the details")
 
 
-def _say(request: Request, status: int, message: str) -> Response:
+def _error(request: Request, status: int, message: str) -> Response:
     if request.url.path.startswith(api.PREFIX):
         return JSONResponse({"error": message}, status_code=status)
     return pages.render_error(request, status, message)

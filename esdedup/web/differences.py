@@ -1,4 +1,4 @@
-"""What differs between two versions of a text, word by word. Pure."""
+"""The differences between two versions of a text, word by word. Pure."""
 
 import dataclasses
 import re
@@ -6,9 +6,9 @@ from typing import Literal
 
 from rapidfuzz.distance import Indel, Opcode
 
-# A word, a Chinese character, or anything else: each alone.
+# A word, a run of white space, or any other character, such as a Chinese one.
 _TOKEN = re.compile(r"[^\W\u2e80-\u9fff\uf900-\ufaff\u3040-\u30ff\uac00-\ud7af]+|\s+|.", re.DOTALL)
-# Beyond that a comparison takes longer than a reader waits.
+# A longer comparison would keep the reader waiting.
 MAX_TOKENS = 10_000
 
 Kind = Literal["same", "removed", "added"]
@@ -16,16 +16,16 @@ Kind = Literal["same", "removed", "added"]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Piece:
-    """A stretch of text that both versions have, or only one of them."""
+    """A passage that both versions have, or only one of them."""
 
     kind: Kind
     text: str
 
 
 def differences(before: str, after: str) -> list[Piece]:
-    """Return the pieces of both texts in their order: what only `before` has is removed, else added.
+    """Return the passages of both texts in order: those only in `before` are removed, only in `after` added.
 
-    Of each text the first 10,000 words, spaces and Chinese characters are compared.
+    The first 10,000 words, spaces and Chinese characters of each text are compared.
     """
     one, other = (_TOKEN.findall(text)[:MAX_TOKENS] for text in (before, after))
     pieces: list[Piece] = []
@@ -33,7 +33,7 @@ def differences(before: str, after: str) -> list[Piece]:
     for step in Indel.opcodes(one, other):
         before, after = ("".join(each) for each in _of_step(one, other, step))
         if step.tag != "equal" or (not before.strip() and (removed or added)):
-            # A space between two changes belongs to them: a changed phrase reads as one.
+            # White space between two changes joins them, so that a changed phrase reads as one.
             removed, added = removed + before, added + after
             continue
         pieces += _changed(removed, added)
@@ -43,7 +43,7 @@ def differences(before: str, after: str) -> list[Piece]:
 
 
 def is_cut(before: str, after: str) -> bool:
-    """Tell whether one of the texts is too long to be compared to its end."""
+    """Return whether one of the texts is too long to be compared to its end."""
     return any(len(_TOKEN.findall(text)) > MAX_TOKENS for text in (before, after))
 
 

@@ -1,4 +1,4 @@
-"""What a reader may put into the address of a list: the same for pages and JSON."""
+"""The parameters of a list in an address, for the pages and for JSON."""
 
 from typing import Annotated, Any
 
@@ -12,43 +12,51 @@ _MAX_SIZE = 100
 
 
 class Form(BaseModel):
-    """The list that is asked for."""
+    """The list that is asked for; unknown parameters are errors."""
 
     model_config = ConfigDict(extra="forbid")
 
-    q: Annotated[str, Field(description="Words that title or text must have.", max_length=1_000)] = ""
-    since: Annotated[str, Field(description="Only articles from that day or moment on, ISO 8601.")] = ""
-    until: Annotated[str, Field(description="Only articles up to it, inclusive.")] = ""
-    source: Annotated[str, Field(description="Only articles of that source.")] = ""
+    q: Annotated[
+        str, Field(description="Words that the title or the text must contain.", max_length=1_000)
+    ] = ""
+    since: Annotated[str, Field(description="Only articles from this day or moment on, ISO 8601.")] = ""
+    until: Annotated[
+        str, Field(description="Only articles up to this day or moment, inclusive, ISO 8601.")
+    ] = ""
+    source: Annotated[str, Field(description="Only articles from this source.")] = ""
     sort: Annotated[
-        Sort | None, Field(description="Without it: relevance if there are words, else newest.")
+        Sort | None,
+        Field(description="Default: relevance if there are words and `only` is not given, else newest."),
     ] = None
-    head: Annotated[Head | None, Field(description="Which article stands for a row.")] = None
-    counting: Annotated[Counting, Field(description="What the sorts by count count.")] = "similar"
-    only: Annotated[Only | None, Field(description="Only rows with similar articles, or single ones.")] = None
-    dedup: Annotated[bool, Field(description="False: a row for each article.")] = True
-    page: Annotated[int, Field(ge=1, description="From 1.")] = 1
+    head: Annotated[
+        Head | None,
+        Field(description="Which matching article a row shows. Default: the one that the sort follows."),
+    ] = None
+    counting: Annotated[
+        Counting,
+        Field(description="What the sorts by count compare: whole clusters, or matching articles only."),
+    ] = "similar"
+    only: Annotated[
+        Only | None, Field(description="Only rows with similar articles, or only rows without.")
+    ] = None
+    dedup: Annotated[bool, Field(description="False gives each article a row of its own.")] = True
+    page: Annotated[int, Field(ge=1, description="The number of the page, from 1.")] = 1
     size: Annotated[int, Field(ge=1, le=_MAX_SIZE, description="Rows on a page.")] = 20
-    after: Annotated[str | None, Field(description="The cursor `next` of the page before.")] = None
+    after: Annotated[
+        str | None, Field(description="The cursor `next` of the previous page, in place of `page`.")
+    ] = None
 
     @model_validator(mode="before")
     @classmethod
     def _without_empty(cls, values: Any) -> Any:
-        # A form sends also what nobody filled in.
+        # Browsers also send the fields that are left empty.
         return {name: value for name, value in values.items() if value != ""}
 
-    @property
-    def chosen_sort(self) -> Sort:
-        """The sort, also where none was asked for."""
-        if self.sort is not None:
-            return self.sort
-        return "relevance" if self.q.strip() and self.only is None else "newest"
-
     def options(self, site: Site, source_field: str | None) -> dict[str, Any]:
-        """Return what `AsyncReader.list` takes.
+        """Return the arguments of `AsyncReader.list`.
 
         Raises:
-            SettingError: A time is none.
+            SettingError: `since` or `until` is not a time.
         """
         query = narrowed(
             self.q,
@@ -60,7 +68,7 @@ class Form(BaseModel):
         )
         return {
             "query": query,
-            "sort": self.chosen_sort,
+            "sort": self.sort,
             "head": self.head,
             "counting": self.counting,
             "only": self.only,
@@ -72,16 +80,16 @@ class Form(BaseModel):
 
 
 class PageForm(Form):
-    """The same as a person fills it in: what does not go together gives way, what is unknown is ignored."""
+    """The same, filled in by a person: contradictions are resolved, unknown parameters ignored."""
 
     model_config = ConfigDict(extra="ignore")
 
     @model_validator(mode="after")
-    def _give_way(self) -> "PageForm":
+    def _resolve(self) -> "PageForm":
         if not self.dedup:
             self.head = self.only = None
-            if self.chosen_sort.startswith("similar-"):
-                self.sort = "newest"
-        elif self.only is not None and self.chosen_sort not in {"newest", "oldest"}:
-            self.sort = "newest"
+            if self.sort in {"similar-desc", "similar-asc"}:
+                self.sort = None
+        elif self.only is not None and self.sort not in {"newest", "oldest"}:
+            self.sort = None
         return self

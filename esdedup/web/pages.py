@@ -54,7 +54,7 @@ async def article_page(
     other_sources: bool = False,
     sources_page: Annotated[int, Query(ge=1)] = 1,
 ) -> HTMLResponse:
-    """Show an article; with `compare`, how its text differs from another one's."""
+    """Show an article; with `compare`, the differences between its text and that of another article."""
     reader, name = site.reader, site.index
     article = await reader.article(name, id, in_index=index)
     similar, timeline, sources = await asyncio.gather(
@@ -88,7 +88,7 @@ async def article_page(
 
 
 def render_error(request: Request, status: int, message: str) -> HTMLResponse:
-    """Show what went wrong."""
+    """Show an error."""
     return _render("error.html", request, status_code=status, message=message)
 
 
@@ -103,12 +103,12 @@ async def _sources(site: CurrentSite, article_id: str, index: str | None, page: 
 def _render(name: str, request: Request, *, status_code: int = 200, **values: object) -> HTMLResponse:
     site: Site = request.app.state.site
     html = _environment.get_template(name).render(site=site, **values)
-    # Half a character, of an article that did not come through esdedup, cannot be sent.
+    # An article that was not indexed through esdedup may contain a lone surrogate, which UTF-8 lacks.
     return HTMLResponse(html.encode("utf-8", "replace"), status_code=status_code)
 
 
 def _moment(value: object) -> str:
-    """Write a time of an article, in whatever form it is there."""
+    """Write an article's time, whatever form it is stored in."""
     milliseconds = time_ms(value)
     if milliseconds is None:
         return "" if value is None else str(value)
@@ -121,13 +121,13 @@ def _machine_time(value: object) -> str:
 
 
 def _source(value: object) -> str:
-    """Write the source of an article, of which it may have several, or none."""
+    """Write an article's sources: one, several or none."""
     values = value if isinstance(value, list) else [value]
     return ", ".join(str(each) for each in values if each is not None) or "no source"
 
 
 def _link(value: str | None) -> str | None:
-    """Return an address that a reader may follow: on the web, and no script."""
+    """Return an address if it can be followed safely: on the web, not a script."""
     try:
         return value if value and urlsplit(value.strip()).scheme.lower() in {"http", "https"} else None
     except ValueError:
@@ -135,24 +135,24 @@ def _link(value: str | None) -> str | None:
 
 
 def _address(path: str, **parameters: object) -> str:
-    """Return an address with those parameters that have a value."""
+    """Return an address with the parameters that have a value."""
     given = {name: value for name, value in parameters.items() if value not in (None, "", False)}
     return f"{path}?{urlencode(given)}" if given else path
 
 
 def _page_of(site: Site, article: Article, **parameters: object) -> str:
-    """Return the address of an article's page; it names its index where the served name is another one."""
+    """Return the address of an article's page; it names the index if that is not the served name."""
     index = None if article.index == site.index else article.index
     return _address("/article", id=article.id, index=index, **parameters)
 
 
 def _is_day(text: str) -> bool:
-    """Tell whether a date field can show it."""
+    """Return whether a date input can show a text."""
     return not text or _DAY.fullmatch(text) is not None
 
 
 def _language(text: str | None) -> str:
-    """Tell browsers how to break and read a text."""
+    """Return the language of a text, by which browsers break lines and read it aloud."""
     beginning = (text or "")[:200]
     many = sum(_CJK[0] <= each <= _CJK[1] for each in beginning)
     return "zh" if 4 * many > len(beginning) else "en"

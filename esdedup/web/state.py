@@ -1,4 +1,4 @@
-"""What every route needs: the reader, and which index it reads."""
+"""What every route needs: the reader and the index that it reads."""
 
 import dataclasses
 from typing import Annotated, cast
@@ -11,7 +11,7 @@ from esdedup.reading.reader import AsyncReader
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Site:
-    """One index, served."""
+    """The index that is served."""
 
     reader: AsyncReader
     index: str

@@ -1,4 +1,4 @@
-"""A small drawing of how a story spread. Pure."""
+"""A bar chart of a timeline. Pure."""
 
 import dataclasses
 from datetime import datetime, timedelta
@@ -7,13 +7,13 @@ from esdedup.reading.results import Timeline
 
 WIDTH, HEIGHT = 640, 96
 _GAP = 1.0
-# A bar that stands for one article among many is still to be seen.
-_LEAST_HEIGHT = 3.0
+# A bar for one article among many must remain visible.
+_MIN_HEIGHT = 3.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Bar:
-    """A step of time, in the units of the drawing."""
+    """The bar of one step of time, in the units of the drawing."""
 
     x: float
     y: float
@@ -24,7 +24,7 @@ class Bar:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Drawing:
-    """Bars, and what is said of them in words."""
+    """The bars, and a summary in words."""
 
     bars: list[Bar]
     begin: str
@@ -33,7 +33,7 @@ class Drawing:
 
 
 def draw(timeline: Timeline) -> Drawing | None:
-    """Draw a story; None where there is nothing to see: fewer than two steps, or times beyond all years."""
+    """Draw a timeline; None if it has fewer than two steps, or times outside the calendar."""
     steps = timeline.steps
     if len(steps) < 2 or not all(map(_is_in_calendar, (steps[0].start, steps[-1].start))):
         return None
@@ -43,7 +43,7 @@ def draw(timeline: Timeline) -> Drawing | None:
     for at, each_step in enumerate(steps):
         if not each_step.articles:
             continue
-        height = max(_LEAST_HEIGHT, HEIGHT * each_step.articles / most)
+        height = max(_MIN_HEIGHT, HEIGHT * each_step.articles / most)
         bars.append(
             Bar(
                 x=round(at * step, 2),
@@ -62,14 +62,13 @@ def draw(timeline: Timeline) -> Drawing | None:
         end=end,
         summary=(
             f"{_articles(total)} between {spoken(steps[0].start)} and {end}; "
-            f"most of them, {peak.articles:,}, in the {_length(timeline.interval_ms)} "
-            f"from {spoken(peak.start)}"
+            f"most ({peak.articles:,}) in the {_length(timeline.interval_ms)} from {spoken(peak.start)}"
         ),
     )
 
 
 def spoken(moment: str) -> str:
-    """Write a moment in ISO 8601 as pages show it; what is none stays as it is."""
+    """Write an ISO 8601 moment as pages show it; any other text is returned unchanged."""
     try:
         return datetime.fromisoformat(moment).strftime("%Y-%m-%d %H:%M")
     except ValueError:
@@ -88,7 +87,7 @@ def _after(moment: str, interval_ms: int) -> str:
     try:
         return (datetime.fromisoformat(moment) + timedelta(milliseconds=interval_ms)).isoformat()
     except OverflowError:
-        # Where the calendar ends.
+        # Beyond the last year of the calendar.
         return moment
 
 

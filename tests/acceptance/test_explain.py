@@ -100,7 +100,7 @@ def test_empty_and_huge_texts(run: Run, files: tuple[Path, Path], tmp_path: Path
     [
         (b"", ["none.txt", "-"], 2, "cannot read none.txt"),
         (b"", [".", "-"], 2, "cannot read ."),
-        (b"", ["-", "-"], 2, "standard input can be read once only"),
+        (b"", ["-", "-"], 2, "standard input can be read only once"),
         (b"", ["-"], 2, "Missing argument 'B'"),
         (b"", ["one.txt", "-", "--profile", "none"], 2, "no profile 'none'"),
         (b"", ["one.txt", "-", "--index", "x", "--keywords", "5"], 2, "go with --profile"),

@@ -174,9 +174,9 @@ def test_what_differs_is_marked(site: str, page: Page) -> None:
     with page.expect_navigation():
         page.locator(".row h2 a").first.click()
     text = page.locator(".text").inner_text()
-    for number in range(page.get_by_role("link", name="what differs").count()):
+    for number in range(page.get_by_role("link", name="compare", exact=True).count()):
         with page.expect_navigation():
-            page.get_by_role("link", name="what differs").nth(number).click()
+            page.get_by_role("link", name="compare", exact=True).nth(number).click()
         marks = page.locator(".text del, .text ins")
         if marks.count():
             break
@@ -201,14 +201,14 @@ def test_filters(site: str, page: Page) -> None:
     assert found["total_articles"] == sum(article.get("source") == source for article in [*ARTICLES, *ODD])
     page.get_by_label("From").fill("2030-01-01")
     page.get_by_label("Source").select_option("all")
-    page.get_by_label("Words").fill("ferry islands")
+    page.get_by_label("Search words").fill("ferry islands")
     with page.expect_navigation():
         page.keyboard.press("Enter")
     assert page.locator(".row").count() == 1
-    page.get_by_label("Words").fill("zzz")
+    page.get_by_label("Search words").fill("zzz")
     with page.expect_navigation():
         page.keyboard.press("Enter")
-    assert page.get_by_text("No article matches.").is_visible()
+    assert page.get_by_text('No articles match "zzz". Try fewer words').is_visible()
 
 
 def test_the_keyboard_suffices(site: str, page: Page) -> None:
@@ -245,9 +245,9 @@ def test_odd_articles_are_shown_as_they_are(site: str, page: Page) -> None:
         ("/article?id=none", 404, "there is no article"),
         ("/article", 400, "Field required"),
         ("/?sort=random", 400, "Input should be"),
-        ("/?after=nonsense", 400, "that cursor is none"),
+        ("/?after=nonsense", 400, "not a valid cursor"),
         ("/?page=9999", 400, "numbered pages end"),
-        ("/?since=yesterday", 400, "is no time"),
+        ("/?since=yesterday", 400, "is not a time"),
         ("/nowhere", 404, "no such page"),
     ],
 )
@@ -291,8 +291,8 @@ def test_json_is_what_the_reader_answers(site: str, es: Elasticsearch) -> None:
         assert get(f"{site}/api/{name}", id=largest) == expected
     article = get(f"{site}/api/article", id=largest)
     assert article == reader.article("test-pages", largest).model_dump(mode="json")
-    spread = get(f"{site}/api/timeline", id=largest)
-    assert sum(each["articles"] for each in spread["moments"]) == page.rows[0].similar + 1
+    timeline = get(f"{site}/api/timeline", id=largest)
+    assert sum(each["articles"] for each in timeline["steps"]) == page.rows[0].similar + 1
     request = urllib.request.Request(
         f"{site}/api/similar",
         data=json.dumps({"text": article["text"]}).encode(),
@@ -305,7 +305,7 @@ def test_json_is_what_the_reader_answers(site: str, es: Elasticsearch) -> None:
 def test_openapi_describes_it(site: str) -> None:
     described = get(f"{site}/openapi.json")
     paths = described["paths"]
-    assert set(paths) == {f"/api/{name}" for name in ("list", "article", "similar", "sources", "spread")}
+    assert set(paths) == {f"/api/{name}" for name in ("list", "article", "similar", "sources", "timeline")}
     assert all(parameter["description"] for parameter in paths["/api/list"]["get"]["parameters"])
     # Its examples are such answers.
     for model in (esdedup.Page, esdedup.SimilarPage, esdedup.SourcesPage):

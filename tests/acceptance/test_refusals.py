@@ -71,7 +71,7 @@ def test_bad_input(run: Run, es: Elasticsearch, elasticsearch_url: str, index_na
         (6, "lone surrogate"),
         (7, "(id 'title'): Elasticsearch refuses it"),
         (8, "(id 'date'): Elasticsearch refuses it"),
-        (10, "the id 'good' was there before, on standard input:9"),
+        (10, "repeats the id 'good' of standard input:9"),
     ]:
         (message,) = [
             line

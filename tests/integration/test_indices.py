@@ -31,7 +31,7 @@ def test_an_index_that_exists_gets_the_fields(es: Elasticsearch, index_name: Nam
     dedup = Dedup(es, forest=index_name("forest"))
     assert not dedup.setup(index)
     assert not dedup.setup(index)
-    dedup.check(index)
+    dedup.require_ready(index)
 
 
 def test_an_index_made_by_a_template(es: Elasticsearch, index_name: Names) -> None:
@@ -46,7 +46,7 @@ def test_an_index_made_by_a_template(es: Elasticsearch, index_name: Names) -> No
     )
     try:
         with Dedup(es, forest=index_name("forest")) as dedup:
-            dedup.check(index)
+            dedup.require_ready(index)
             helpers.bulk(es, dedup.enrich([{"_index": index, "_id": "1", "text": TEXT}]))
             es.indices.refresh(index=index)
             assert dedup.list(index).total_rows == 1
@@ -100,7 +100,7 @@ def test_several_indices_at_once(es: Elasticsearch, index_name: Names) -> None:
         with pytest.raises(SettingError, match="empty"):
             dedup.list("")
         with pytest.raises(SettingError, match="one index"):
-            dedup.check("test-several-*")
+            dedup.require_ready("test-several-*")
 
 
 def test_an_alias_to_write_to(es: Elasticsearch, index_name: Names) -> None:
@@ -110,6 +110,6 @@ def test_an_alias_to_write_to(es: Elasticsearch, index_name: Names) -> None:
         dedup.setup(index)
         es.indices.put_alias(index=index, name=alias)
     with pytest.raises(IndexNotReady, match="none of them"):
-        dedup.check(alias)
+        dedup.require_ready(alias)
     es.indices.put_alias(index=other, name=alias, is_write_index=True)
-    dedup.check(alias)
+    dedup.require_ready(alias)

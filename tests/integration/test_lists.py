@@ -10,7 +10,7 @@ from elasticsearch import Elasticsearch, helpers
 
 from esdedup import ArticleNotFound, Dedup, Page, Reader, SettingError
 from esdedup.fields import partition_of
-from esdedup.reading import counts, list_bodies
+from esdedup.reading.tuning import Tuning
 from esdedup.times import iso
 from tests.support.brute_force import (
     Document,
@@ -21,6 +21,7 @@ from tests.support.brute_force import (
     random_query,
 )
 from tests.support.forests import Read
+from tests.support.reading import list_tuned
 
 QUERIES = 9
 PAGE_SIZES = (7, 25)
@@ -212,13 +213,13 @@ def test_what_is_refused(corpus: Corpus, read: Read) -> None:
             read("list", index, sort=sort, page=501, size=20)
     refused: list[tuple[dict[str, Any], str]] = [
         ({"page": 0}, "at least 1"),
-        ({"size": 1_001}, "may have 1,000"),
+        ({"size": 1_001}, "at most 1,000"),
         ({"sort": "random"}, "no sort"),
         ({"head": "shortest"}, "no head"),
-        ({"only": "similar", "sort": "relevance"}, "newest and oldest"),
-        ({"dedup": False, "sort": "similar-desc"}, "dedup off"),
-        ({"after": "nonsense"}, "that cursor is none"),
-        ({"after": "!"}, "that cursor is none"),
+        ({"only": "similar", "sort": "relevance"}, "newest or oldest"),
+        ({"dedup": False, "sort": "similar-desc"}, "dedup=False"),
+        ({"after": "nonsense"}, "not a valid cursor"),
+        ({"after": "!"}, "not a valid cursor"),
     ]
     for options, message in refused:
         with pytest.raises(SettingError, match=message):
@@ -230,9 +231,7 @@ def test_what_is_refused(corpus: Corpus, read: Read) -> None:
         read("list", index, page=2, after=cursor)
 
 
-def test_order_by_count_where_no_shard_knows_all(
-    es: Elasticsearch, index_name: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_order_by_count_where_no_shard_knows_all(es: Elasticsearch, index_name: Callable[[str], str]) -> None:
     """Many clusters on five shards: what shards send is not all, and must not be taken for it."""
     index, chance = index_name("counts"), random.Random(3)
     Dedup(es).setup(index, shards=5)
@@ -253,13 +252,13 @@ def test_order_by_count_where_no_shard_knows_all(
     assert first.order_exact
     assert [row.root for row in first.rows] == expected[:50]
     # As if there were more clusters than one answer holds.
-    monkeypatch.setattr(list_bodies, "MAX_ROOTS", 1_000)
-    again = reader.list(index, sort="similar-desc", size=50)
+    tuning = Tuning(max_roots=1_000)
+    again = list_tuned(es, tuning, index, sort="similar-desc", size=50)
     assert again.order_exact
     assert [row.root for row in again.rows] == expected[:50]
-    # The fewest of each shard may be many on another one, and nothing bounds them: it says so.
-    assert not reader.list(index, sort="similar-asc", size=50).order_exact
-    deep = reader.list(index, sort="similar-desc", page=18, size=50)
+    # The smallest counts of one shard may be large on another, and nothing bounds them.
+    assert not list_tuned(es, tuning, index, sort="similar-asc", size=50).order_exact
+    deep = list_tuned(es, tuning, index, sort="similar-desc", page=18, size=50)
     if deep.order_exact:
         assert [row.root for row in deep.rows] == expected[850:900]
 
@@ -315,9 +314,7 @@ def test_a_cluster_larger_than_any_page(
     )
 
 
-def test_rows_that_are_estimated(
-    es: Elasticsearch, index_name: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_that_are_estimated(es: Elasticsearch, index_name: Callable[[str], str]) -> None:
     """Where there are too many to be counted, parts of them tell, and the answer says so."""
     index, clusters = index_name("estimated"), 4_000
     Dedup(es).setup(index)
@@ -341,13 +338,11 @@ def test_rows_that_are_estimated(
         (clusters // 2, True),
         (clusters // 2, True),
     ]
-    monkeypatch.setattr(list_bodies, "EXACT_ROWS", 200)
-    monkeypatch.setattr(counts, "_FEW_ARTICLES", 100)
     for many in (1_000, 1_000_000):
-        monkeypatch.setattr(counts, "_MANY_ARTICLES", many)
-        monkeypatch.setattr(counts, "_COUNTED_PARTITIONS", 32)
-        monkeypatch.setattr(counts, "_COUNTED_ROOTS", 500)
-        pages = [reader.list(index, only=only) for only in (None, "similar", "single")]
+        tuning = Tuning(
+            exact_rows=200, few_articles=100, many_articles=many, estimate_partitions=32, inspected_roots=500
+        )
+        pages = [list_tuned(es, tuning, index, only=only) for only in (None, "similar", "single")]
         assert not any(page.total_rows_exact for page in pages)
         for page, expected in zip(pages, exact, strict=True):
             assert page.total_rows == pytest.approx(expected.total_rows, rel=0.25)

@@ -9,10 +9,11 @@ from elasticsearch import Elasticsearch, helpers
 
 from esdedup import Dedup, IndexNotReady, Reader
 from esdedup.fields import Fields
-from esdedup.reading import by_count
 from esdedup.reading.queries import narrowed, words
+from esdedup.reading.tuning import Tuning
 from tests.support.brute_force import expected_list, random_corpus, random_query
 from tests.support.forests import Names, Read
+from tests.support.reading import list_tuned
 
 
 @pytest.fixture
@@ -138,12 +139,9 @@ def test_words_and_times(es: Elasticsearch, read: Read, index_name: Names) -> No
         assert ids(read, index, query=query) == (["a"] if found else []), (since, until)
 
 
-def test_many_matches_by_count(
-    es: Elasticsearch, read: Read, index_name: Names, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_matches_by_count(es: Elasticsearch, index_name: Names) -> None:
     """Where very many articles match, the largest clusters of all are gone through."""
-    monkeypatch.setattr(by_count, "_FEW_ARTICLES", 20)
-    monkeypatch.setattr(by_count, "_AT_FIRST", 10)
+    tuning = Tuning(few_articles=20, first_roots=10)
     index, chance = index_name("many"), random.Random(8)
     documents = random_corpus(chance, clusters=80)
     Dedup(es).setup(index)
@@ -155,5 +153,5 @@ def test_many_matches_by_count(
     for sort in ("similar-desc", "similar-asc") * 6:
         query = random_query(chance)
         expected = expected_list(documents, query, sort=sort)
-        found = ids(read, index, query=query.query, sort=sort, size=30)
-        assert found == [row[0] for row in expected.rows[:30]]
+        page = list_tuned(es, tuning, index, query=query.query, sort=sort, size=30)
+        assert [row.id for row in page.rows] == [row[0] for row in expected.rows[:30]]

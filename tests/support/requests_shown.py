@@ -4,6 +4,7 @@ from esdedup.elastic.requests import Query
 from esdedup.fields import Fields
 from esdedup.reading import cluster_bodies, list_bodies
 from esdedup.reading.queries import within
+from esdedup.reading.tuning import Tuning
 
 FIELDS = Fields()
 QUERY: Query = {"match": {"title": "ferry"}}
@@ -19,7 +20,7 @@ IN_DOCS: dict[str, Query] = {
     "firsts": list_bodies.heads(ROOTS, query=QUERY, by="newest", fields=FIELDS),
     "counts": list_bodies.count_clusters(ROOTS, query=QUERY, source_field="source", fields=FIELDS),
     "count": list_bodies.count_articles(QUERY, fields=FIELDS),
-    "rows": list_bodies.count_rows(QUERY, is_few=True, fields=FIELDS),
+    "rows": list_bodies.count_rows(QUERY, up_to=Tuning().exact_rows, is_few=True, fields=FIELDS),
     "about-rows": list_bodies.estimate_rows(QUERY, fields=FIELDS),
     "rows-of-partitions": list_bodies.estimate_rows(QUERY, fields=FIELDS, partitions=8),
     "relevance": list_bodies.first_of_each_root(QUERY, by="relevance", first=0, size=21, fields=FIELDS),

@@ -2,7 +2,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from esdedup.ingest.actions import Candidate, enriched, lone_root, read_action
+from esdedup.ingest.actions import ArticleAction, enriched, lone_root, read_action
 
 from esdedup import ArticleRejected, Fields
 from esdedup.fields import partition_of
@@ -12,9 +12,9 @@ FIELDS = Fields()
 JOINED = Assignment(Kind.JOINED, "r" * 16, 7, 1_000, b"")
 
 
-def candidate(action: Any, fields: Fields = FIELDS) -> Candidate:
+def article_action(action: Any, fields: Fields = FIELDS) -> ArticleAction:
     read = read_action(action, fields, position=1)
-    assert isinstance(read, Candidate)
+    assert isinstance(read, ArticleAction)
     return read
 
 
@@ -22,7 +22,7 @@ def enrich(
     action: Any, assignment: Assignment = JOINED, fields: Fields = FIELDS, *, route_by_root: bool = False
 ) -> dict[str, Any]:
     return enriched(
-        candidate(action, fields),
+        article_action(action, fields),
         assignment,
         {"fingerprint": "f" * 16, "bands": ["0aa"]},
         fields=fields,
@@ -132,12 +132,12 @@ def test_lone_roots_are_stable_and_distinct() -> None:
 
 def test_other_field_names() -> None:
     fields = Fields(text="body.plain", time="meta.date", dedup="near")
-    read = candidate({"_id": "1", "body": {"plain": "hello"}, "meta": {"date": 1000}}, fields)
+    read = article_action({"_id": "1", "body": {"plain": "hello"}, "meta": {"date": 1000}}, fields)
     assert (read.text, read.published_ms) == ("hello", 1000)
     assert "near" in enrich({"_id": "1", "body": {"plain": "hello"}}, fields=fields)["_source"]
 
 
-def test_samples_are_about_equal() -> None:
+def test_partitions_are_about_equal() -> None:
     counts = Counter(partition_of(f"{number:032x}") for number in range(25_600))
     assert len(counts) == 256
     assert 50 < min(counts.values()) <= max(counts.values()) < 150

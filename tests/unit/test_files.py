@@ -34,7 +34,7 @@ def test_lines_and_places(tmp_path: Path) -> None:
         (b'{"id": 1.5}', "must be a string"),
         (b'{"id": "' + b"x" * 513 + b'"}', "longer than 512"),
         (b'{"id": "a", "text": "\xff"}', "not UTF-8"),
-        (b'{"id": "a", "x": NaN}', "NaN is no number"),
+        (b'{"id": "a", "x": NaN}', "NaN is not a number"),
         (b'{"id": "a", "text": "\\ud83d x"}', "lone surrogate"),
         (b'{"id": "\\uDC00"}', "lone surrogate"),
         (b'{"id": "a", "x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nested too deeply"),
@@ -57,7 +57,7 @@ def test_an_id_that_comes_again(tmp_path: Path) -> None:
     two.write_text('{"id": "c"}\n{"id": "a"}\n')
     lines = list(read_lines([one, two]))
     assert [getattr(line, "id", None) for line in lines] == ["a", "b", "c", None]
-    assert str(lines[3]) == f"{two}:2: the id 'a' was there before, on {one}:1"
+    assert str(lines[3]) == f"{two}:2: repeats the id 'a' of {one}:1"
     assert sum(isinstance(line, ArticleRejected) for line in read_lines([one, one])) == 2
 
 
@@ -104,5 +104,5 @@ def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
         check_readable([tmp_path / "none"])
     with pytest.raises(SettingError, match="directory"):
         check_readable([tmp_path])
-    with pytest.raises(SettingError, match="once only"):
+    with pytest.raises(SettingError, match="only once"):
         check_readable([STANDARD_INPUT, STANDARD_INPUT])

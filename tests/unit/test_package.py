@@ -1,30 +1,16 @@
-"""The package as others see it: its names, its errors, its JSON files."""
+"""How the package starts, its errors, and its JSON files."""
 
 import pickle
 import subprocess
 import sys
-import types
 from datetime import UTC, datetime
 from importlib import metadata
 
 import pytest
 
-import esdedup
 from esdedup import errors
 from esdedup.elastic.mappings import article_index, dedup_properties, forest_index
 from esdedup.fields import Fields
-
-
-def test_all_names_what_there_is() -> None:
-    public = {
-        name
-        for name in dir(esdedup)
-        if not name.startswith("_") and not isinstance(getattr(esdedup, name), types.ModuleType)
-    }
-    assert public - {"TYPE_CHECKING", "Any"} == set(esdedup.__all__)
-    assert list(esdedup.__all__) == sorted(esdedup.__all__, key=lambda name: (not name.isupper(), name))
-    assert not hasattr(esdedup, "no_such_name")
-
 
 HEAVY = ("aiohttp", "elasticsearch", "fastapi", "jieba", "numpy", "opencc", "pydantic", "rich", "rjieba")
 

@@ -67,8 +67,7 @@ def test_a_story_in_words() -> None:
     drawn = draw(timeline(1, 0, 5))
     assert drawn is not None
     assert drawn.summary == (
-        "6 articles between 2026-11-21 00:00 and 2026-11-21 03:00; "
-        "most of them, 5, in the hour from 2026-11-21 02:00"
+        "6 articles between 2026-11-21 00:00 and 2026-11-21 03:00; most (5) in the hour from 2026-11-21 02:00"
     )
     assert drawn.bars[0].label == "1 article from 2026-11-21 00:00"
     assert draw(timeline(7)) is None

@@ -1,0 +1,239 @@
+"""Everything that a reader can do, each operation once.
+
+An operation is a generator: it yields requests, is sent their answers, and returns its result. `Reader`
+and `AsyncReader` have these methods under the same names; there they return the result itself.
+"""
+
+from esdedup.elastic.requests import Query, Requests
+from esdedup.errors import SettingError
+from esdedup.fields import refuse_surrogates
+from esdedup.reading import articles, sources
+from esdedup.reading.cluster_members import similar_to_article, similar_to_text
+from esdedup.reading.list_request import Counting, Head, ListRequest, Only, Sort, default_sort
+from esdedup.reading.lists import list_rows
+from esdedup.reading.paging import Paging
+from esdedup.reading.results import FullArticle, Page, SimilarPage, SourcesPage, Timeline
+from esdedup.reading.scope import Scope
+
+
+class Operations:
+    """The operations on the articles of one scope."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+
+    def article(self, index: str, article_id: str, *, in_index: str | None = None) -> Requests[FullArticle]:
+        """Return one article with its text.
+
+        Args:
+            index: An index, alias or pattern.
+            article_id: The article's id. If several indices have it, the article that arrived last.
+            in_index: The index to take it from, if several have that id.
+
+        Raises:
+            ArticleNotFound: No article has that id, or it has no root.
+            SettingError: The id or the index is empty.
+            IndexNotReady: The index is missing, or lacks the fields.
+            ServerError: Elasticsearch does not answer, or refuses.
+        """
+        return articles.article(self._scope, index, article_id, in_index=in_index)
+
+    def list(
+        self,
+        index: str,
+        *,
+        query: Query | None = None,
+        sort: Sort | None = None,
+        head: Head | None = None,
+        counting: Counting = "similar",
+        only: Only | None = None,
+        dedup: bool = True,
+        page: int = 1,
+        size: int = 20,
+        after: str | None = None,
+    ) -> Requests[Page]:
+        """Return a page of the list with dedup: one row for each cluster with a matching article.
+
+        The counts of a row are exact on any number of shards and indices. The order by count is exact on
+        one shard, and on several shards of one index with articles routed by root. An alias of several
+        indices loses that guarantee, since a cluster may lie in more than one of them. Elsewhere the
+        order is exact where the shards' answers prove it; `Page.order_exact` tells which.
+
+        Args:
+            index: An index, alias or pattern.
+            query: Any query of Elasticsearch; None for all articles.
+            sort: What the order of rows follows: the best match (``relevance``), the newest or oldest match,
+                or a count. None: ``relevance`` if the query ranks articles (has words, not only
+                filters) and `only` is not given, else ``newest``.
+            head: Which match a row shows: the ``best``, the ``newest``, the ``earliest`` (the
+                original) or the ``longest``. None: the one that the sort follows; for counts, the newest.
+            counting: What the sorts by count compare: all articles of a cluster (``similar``), or those
+                that match the query (``matching``).
+            only: Only rows with ``similar`` articles, or only ``single`` ones; for sorts by time.
+            dedup: False gives each article a row of its own, with the same counts.
+            page: From 1; `page` times `size` is at most 10,000.
+            size: Rows on a page, at most 1,000.
+            after: The cursor `next` of the previous page, in place of `page`. With sorts by time
+                cursors reach any depth.
+
+        Raises:
+            SettingError: A value is invalid, two contradict each other, or the page lies too deep.
+            IndexNotReady: The index is missing, or lacks the fields.
+            ServerError: Elasticsearch does not answer, or refuses.
+        """
+        request = ListRequest(
+            index=index,
+            fields=self._scope.fields,
+            query=query,
+            sort=default_sort(query, only=only) if sort is None else sort,
+            head=head,
+            counting=counting,
+            only=only,
+            dedup=dedup,
+            paging=Paging(page=page, size=size, after=after),
+        )
+        return list_rows(self._scope, request)
+
+    def similar(
+        self,
+        index: str,
+        article_id: str,
+        *,
+        in_index: str | None = None,
+        other_sources: bool = False,
+        page: int = 1,
+        size: int = 20,
+        after: str | None = None,
+    ) -> Requests[SimilarPage]:
+        """Return the other articles of an article's cluster, newest first.
+
+        Args:
+            index: An index, alias or pattern.
+            article_id: The article's id. If several indices have it, the article that arrived last.
+            in_index: The index to take it from, if several have that id.
+            other_sources: Leave out articles from the article's own source.
+            page: From 1; `page` times `size` is at most 10,000.
+            size: Articles on a page, at most 1,000.
+            after: The cursor `next` of the previous page, in place of `page`; cursors reach any depth.
+
+        Raises:
+            ArticleNotFound: No article has that id, or it has no root.
+            SettingError: A value is invalid, or the page lies too deep.
+            IndexNotReady: The index is missing, or lacks the fields.
+            ServerError: Elasticsearch does not answer, or refuses.
+        """
+        return similar_to_article(
+            self._scope,
+            index,
+            article_id,
+            in_index=in_index,
+            other_sources=other_sources,
+            paging=Paging(page=page, size=size, after=after),
+        )
+
+    def similar_to_text(
+        self, index: str, text: str, *, page: int = 1, size: int = 20, after: str | None = None
+    ) -> Requests[SimilarPage]:
+        """Return the articles of the cluster that a text would join if it arrived now, newest first.
+
+        The forest decides as it does for an article that is fed without `backfill`. Nothing is written.
+
+        Args:
+            index: An index, alias or pattern.
+            text: Any text, indexed or not.
+            page: From 1; `page` times `size` is at most 10,000.
+            size: Articles on a page, at most 1,000.
+            after: The cursor `next` of the previous page, in place of `page`; cursors reach any depth.
+
+        Returns:
+            A page whose root is None if the text would start a cluster of its own, or is too short to have
+            a fingerprint.
+
+        Raises:
+            SettingError: A value is invalid, or the page lies too deep.
+            ArticleRejected: The text contains half a character (a lone surrogate).
+            ForestError: There is no forest, or it has another profile.
+            IndexNotReady: The index is missing, or lacks the fields.
+            ServerError: Elasticsearch does not answer, or refuses.
+        """
+        if not isinstance(text, str):
+            raise SettingError(f"the text is a {type(text).__name__}, not a string")
+        refuse_surrogates(text, name="the text")
+        return similar_to_text(self._scope, index, text, paging=Paging(page=page, size=size, after=after))
+
+    def source_field(self, index: str) -> Requests[str | None]:
+        """Return the field that tells sources apart in queries, None if it cannot be aggregated.
+
+        It is the source field itself, or the keyword beneath it if it is mapped as text.
+
+        Args:
+            index: An index, alias or pattern.
+
+        Raises:
+            IndexNotReady: The index is missing, or lacks the fields.
+            ServerError: Elasticsearch does not answer, or refuses.
+        """
+        return sources.source_field(self._scope, index)
+
+    def source_names(self, index: str, *, size: int = 200) -> Requests[tuple[str, ...]]:
+        """Return the names of the sources with the most articles, in alphabetical order.
+
+        Args:
+            index: An index, alias or pattern.
+            size: How many names at most.
+
+        Raises:
+            IndexNotReady: The index is missing, or lacks the fields.
+            ServerError: Elasticsearch does not answer, or refuses.
+        """
+        return sources.source_names(self._scope, index, size=size)
+
+    def sources(
+        self,
+        index: str,
+        article_id: str,
+        *,
+        in_index: str | None = None,
+        other_sources: bool = False,
+        page: int = 1,
+        size: int = 20,
+    ) -> Requests[SourcesPage]:
+        """Return which sources published an article's cluster, those with the most articles first.
+
+        The article itself is not counted.
+
+        Args:
+            index: An index, alias or pattern.
+            article_id: The article's id. If several indices have it, the article that arrived last.
+            in_index: The index to take it from, if several have that id.
+            other_sources: Leave out the article's own source.
+            page: From 1; `page` times `size` is at most 10,000.
+            size: Sources on a page, at most 1,000.
+
+        Raises:
+            ArticleNotFound: No article has that id, or it has no root.
+            SettingError: A value is invalid, or the source field is text, which cannot be grouped by.
+            IndexNotReady: The index is missing, or lacks the fields.
+            ServerError: Elasticsearch does not answer, or refuses.
+        """
+        return sources.sources(
+            self._scope,
+            index,
+            article_id,
+            in_index=in_index,
+            other_sources=other_sources,
+            paging=Paging(page=page, size=size),
+        )
+
+    def timeline(self, index: str, root: str) -> Requests[Timeline]:
+        """Return when the articles of a cluster were published, in at most 48 steps of equal length.
+
+        Args:
+            index: An index, alias or pattern.
+            root: The cluster's root.
+
+        Raises:
+            IndexNotReady: The index is missing, or lacks the fields.
+            ServerError: Elasticsearch does not answer, or refuses.
+        """
+        return articles.timeline(self._scope, index, root)

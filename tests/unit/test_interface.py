@@ -1,0 +1,117 @@
+"""The interface that programs use: its names, its signatures, and the types that they need."""
+
+import ast
+import importlib
+import inspect
+import typing
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, assert_type
+
+import pydantic
+import pytest
+
+import esdedup
+from esdedup import AsyncReader, Dedup, Page, Reader, SimilarPage
+from esdedup.reading.operations import Operations
+
+# Modules whose values consist of further types.
+WITH_PARTS = ("esdedup.maintenance", "esdedup.neighbours.explanation", "esdedup.reading.results")
+OPERATIONS = [name for name in vars(Operations) if not name.startswith("_")]
+
+
+def test_every_name_exists_is_sorted_and_has_a_static_type() -> None:
+    assert sorted(esdedup.__all__, key=lambda name: (not name.isupper(), name)) == list(esdedup.__all__)
+    assert all(hasattr(esdedup, name) for name in esdedup.__all__)
+    assert set(esdedup.__all__) <= set(dir(esdedup))
+    source = ast.parse(Path(inspect.getfile(esdedup)).read_text())
+    imported = {
+        alias.name: node.module
+        for node in ast.walk(source)
+        if isinstance(node, ast.ImportFrom)
+        and node.module != "importlib.metadata"
+        and node.module != "typing"
+        for alias in node.names
+    }
+    assert imported.keys() == set(esdedup.__all__)
+    for name, module in imported.items():
+        assert getattr(importlib.import_module(str(module)), name) is getattr(esdedup, name)
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'Reeder'"):
+        getattr(esdedup, "Reeder")  # noqa: B009 - mypy would refuse the attribute
+    assert esdedup.__version__ == version("esdedup")
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_readers_are_described_as_callers_see_them(name: str) -> None:
+    operation = getattr(Operations, name)
+    for kind in (Reader, AsyncReader):
+        method = getattr(kind, name)
+        signature = inspect.signature(method)
+        assert list(signature.parameters) == list(inspect.signature(operation).parameters)
+        assert method.__name__ == name
+        assert inspect.getdoc(method) == inspect.getdoc(operation)
+        hints = typing.get_type_hints(method)
+        assert hints["return"] == signature.return_annotation
+        assert "Generator" not in str(hints["return"])
+        for parameter in list(signature.parameters)[1:]:
+            assert f"{parameter}:" in str(inspect.getdoc(method))
+    assert inspect.iscoroutinefunction(getattr(AsyncReader, name))
+    assert not inspect.iscoroutinefunction(getattr(Reader, name))
+
+
+def test_shortcuts_of_a_feeder_are_methods_of_its_reader() -> None:
+    for name in ("list", "similar"):
+        assert inspect.signature(getattr(Dedup, name)) == inspect.signature(getattr(Reader, name))
+        assert getattr(Dedup, name).__doc__ == getattr(Reader, name).__doc__
+    assert not issubclass(Dedup, Reader)
+
+
+# A violation also carries what `Maintenance.repair` writes, which is the forest's own.
+@pytest.mark.parametrize("name", [name for name in esdedup.__all__ if name != "Violation"])
+def test_signatures_need_no_name_that_is_not_public(name: str) -> None:
+    for where, hint in _hints(getattr(esdedup, name)):
+        for kind in _types_in(hint):
+            if kind.__module__.startswith("esdedup."):
+                is_public = kind.__name__ in esdedup.__all__ or kind.__module__.startswith(WITH_PARTS)
+                assert is_public, f"{name}.{where} needs {kind.__module__}.{kind.__name__}"
+
+
+def _hints(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield what a caller passes, gets and reads: parameters, results, fields."""
+    callables: list[Callable[..., Any]] = []
+    if inspect.isfunction(value):
+        callables = [value]
+    elif inspect.isclass(value):
+        if issubclass(value, pydantic.BaseModel) or hasattr(value, "__dataclass_fields__"):
+            yield from typing.get_type_hints(value).items()
+        members = [getattr(value, name) for name in dir(value) if not name.startswith("_")]
+        callables = [member for member in members if inspect.isroutine(member)]
+        if "__init__" in vars(value):
+            callables.append(value.__init__)
+    for each in callables:
+        if getattr(each, "__module__", "").startswith("esdedup"):
+            yield from (
+                (f"{each.__name__}({what})", hint) for what, hint in typing.get_type_hints(each).items()
+            )
+
+
+def _types_in(hint: Any) -> Iterator[type]:
+    if inspect.isclass(hint):
+        yield hint
+    for part in typing.get_args(hint):
+        for each in part if isinstance(part, list) else [part]:
+            yield from _types_in(each)
+
+
+async def _types_as_mypy_sees_them(reader: Reader, awaited: AsyncReader, dedup: Dedup) -> None:
+    """Is never called: mypy checks it."""
+    assert_type(reader.list("news", sort="newest", size=3), Page)
+    assert_type(dedup.list("news"), Page)
+    assert_type(dedup.reader.source_names("news"), tuple[str, ...])
+    assert_type(await awaited.similar("news", "1"), SimilarPage)
+    reader.list("news", sort="upwards")  # type: ignore[arg-type]
+    reader.list("news", scope=None)  # type: ignore[call-arg]

@@ -1,58 +1,122 @@
-"""Profiles: everything that decides a fingerprint, as named, versioned values.
+"""Profiles: everything that decides a fingerprint, as named and versioned values.
 
-A profile is stored with the data it made. Fingerprints of two profiles are never compared.
+A profile's label is stored with the data made under it. Fingerprints of two profiles are never compared.
 """
 
 import dataclasses
 import hashlib
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from esdedup.errors import SettingError
 from esdedup.fingerprint.agreement import Agreement
-from esdedup.fingerprint.bands import FIVE_CHOOSE_TWO, Layout
+from esdedup.fingerprint.bands import FIVE_CHOOSE_TWO, LAYOUTS, Layout
 from esdedup.fingerprint.signature import SIGNATURE
 from esdedup.text.words import TF_IDF, Weighting
+
+Representation = Literal["halves", "longest-sentence", "keywords"]
+"""What stands for a text: the longest sentence of each half, with minhashes of the wording; the longest
+sentence of all, which survives reprinting better than the rest; or the heaviest words."""
+
+_KEYWORD_COUNT = 80
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Profile:
-    """What decides a fingerprint.
+    """Everything that decides a fingerprint.
 
-    `verified` takes the longest sentence of each half of an article and two minhashes of its wording, and
-    looks again at the whole text: at a sketch of it. `classic` takes the longest sentence, which survives
-    reprinting better than the rest; `keywords` takes the heaviest words of the whole text.
+    `verified` represents a text by halves, and compares whole texts as well, by their sketches. `classic`
+    represents it by its longest sentence, `keywords` by its heaviest words.
+
+    Change one with `with_changes`, or with `dataclasses.replace`. For example, articles and nodes get
+    shorter keys from ``CLASSIC.with_changes(layout=LAYOUTS["4x16"])``. Every layout in
+    `esdedup.fingerprint.bands.LAYOUTS` finds the same neighbours; they differ in the number of terms for
+    each article and in how many fingerprints share one. With the default, "5choose2", a forest in
+    Elasticsearch narrows down a key that very many nodes share; with the others it reads all those nodes.
+
+    Raises:
+        SettingError: A value is out of range, or two of them contradict each other.
     """
 
+    # Part of the label; not empty.
     name: str
-    # Goes up with every change that may change a bit.
+    # Goes up with every change that may change a bit; from 1.
     version: int
-    # Where the features come from.
-    representation: Literal["halves", "longest-sentence", "keywords"]
-    # How many of the heaviest words `keywords` takes.
-    keyword_count: int = 80
+    representation: Representation
+    # The number of heaviest words, 1 to 10,000; only for "keywords".
+    keyword_count: int = _KEYWORD_COUNT
+    # What words count; not for "halves", which does not weigh words.
     weighting: Weighting = TF_IDF
-    # The band keys that are written to the index.
+    # The band keys written to articles and nodes: one of `LAYOUTS`.
     layout: Layout = FIVE_CHOOSE_TWO
-    # Two fingerprints are near up to this distance, inclusive.
+    # The largest distance between two simhashes that are near, inclusive; 0 to 3.
     max_distance_bits: int = 3
-    # When two whole texts agree; None: that nobody asks.
+    # When two whole texts agree; only for "halves", and required there.
     agreement: Agreement | None = None
-    # A text with fewer letters and digits tells nothing, and gets no fingerprint.
+    # A text with fewer letters and digits gets no fingerprint; from 1.
     min_letters: int = 6
-    # A sentence is cut after so many characters; in `verified` after so many words or wide characters.
+    # A sentence is cut after so many characters, or for "halves" after so many words or East Asian
+    # characters; 1 to 65,535.
     max_sentence_length: int = 2_000
 
     def __post_init__(self) -> None:
-        if not 1 <= self.keyword_count <= 10_000:
-            raise SettingError(f"keyword_count is {self.keyword_count}; it must be from 1 to 10,000")
-        if self.min_letters < 1 or self.max_sentence_length < 1:
-            raise SettingError("min_letters and max_sentence_length must be at least 1")
+        if not self.name:
+            raise SettingError("the name of a profile must not be empty")
+        if self.representation not in get_args(Representation):
+            known = ", ".join(get_args(Representation))
+            raise SettingError(f"representation is {self.representation!r}; it must be one of {known}")
+        self._check_ranges()
+        self._check_agreement()
+        self._check_words()
+        if LAYOUTS.get(self.layout.name) != self.layout:
+            # Forests store the name, and read nodes by it. All of these find everything within 3 bits.
+            known = ", ".join(LAYOUTS)
+            raise SettingError(
+                f"the layout {self.layout.name} is not one that forests know; take one of {known}"
+            )
+
+    def _check_ranges(self) -> None:
+        ranges: dict[str, tuple[int, float]] = {
+            "version": (1, float("inf")),
+            "keyword_count": (1, 10_000),
+            "max_distance_bits": (0, 3),
+            "min_letters": (1, float("inf")),
+            "max_sentence_length": (1, 65_535),
+        }
+        for name, (least, most) in ranges.items():
+            value = getattr(self, name)
+            if not least <= value <= most:
+                allowed = f"at least {least}" if most == float("inf") else f"from {least} to {most:,}"
+                raise SettingError(f"{name} is {value}; it must be {allowed}")
+
+    def _check_agreement(self) -> None:
+        if self.representation == "halves" and self.agreement is None:
+            raise SettingError(
+                "the representation 'halves' needs an agreement: a sentence in common is not enough for it; "
+                "give one, such as Agreement(), or take 'longest-sentence'"
+            )
+        if self.representation != "halves" and self.agreement is not None:
+            raise SettingError(
+                f"an agreement contradicts the representation {self.representation!r}, which keeps no "
+                "sketches to compare; leave it None, or take 'halves'"
+            )
+
+    def _check_words(self) -> None:
+        if self.representation != "keywords" and self.keyword_count != _KEYWORD_COUNT:
+            raise SettingError(
+                f"keyword_count contradicts the representation {self.representation!r}, which takes no "
+                "keywords; leave it out, or take 'keywords'"
+            )
+        if self.representation == "halves" and self.weighting != TF_IDF:
+            raise SettingError(
+                f"the weighting {self.weighting.name!r} contradicts the representation 'halves', which does "
+                "not weigh words; leave it out, or take 'longest-sentence' or 'keywords'"
+            )
 
     @property
     def label(self) -> str:
-        """The name under which the data is stored: ``NAME-VERSION``, and a digest of what was changed."""
+        """The name stored with the data: ``NAME-VERSION``, and a digest unless it is a standard profile."""
         standard = PROFILES.get(self.name)
         label = f"{self.name}-{self.version}"
         if standard is not None and standard._description() == self._description():
@@ -61,23 +125,26 @@ class Profile:
 
     @property
     def signature_dtype(self) -> np.dtype[Any]:
-        """What is kept of a text: a simhash, or those of its sentences and a sketch."""
+        """The dtype of a text's signature: a simhash, or all that `verified` keeps."""
         return np.dtype("<u8") if self.agreement is None else SIGNATURE
 
     def with_changes(
-        self, *, keyword_count: int | None = None, weighting: Weighting | None = None
+        self,
+        *,
+        keyword_count: int | None = None,
+        weighting: Weighting | None = None,
+        layout: Layout | None = None,
     ) -> "Profile":
-        """Return the profile with another number of keywords, or another weighting.
+        """Return the profile with other values for those that are not None.
 
         Raises:
-            SettingError: The profile has no words to weigh.
+            SettingError: A value is out of range, or contradicts the profile.
         """
-        if weighting is not None and self.agreement is not None:
-            raise SettingError(f"the profile {self.name} does not weigh words")
         return dataclasses.replace(
             self,
             keyword_count=self.keyword_count if keyword_count is None else keyword_count,
             weighting=self.weighting if weighting is None else weighting,
+            layout=self.layout if layout is None else layout,
         )
 
     def _description(self) -> str:
@@ -112,10 +179,10 @@ DEFAULT = VERIFIED
 
 
 def get_profile(name: str) -> Profile:
-    """Return the profile of that name.
+    """Return the standard profile of that name.
 
     Raises:
-        SettingError: There is none.
+        SettingError: There is no such profile.
     """
     try:
         return PROFILES[name]
@@ -124,5 +191,5 @@ def get_profile(name: str) -> Profile:
 
 
 def profile_labelled(label: str) -> Profile | None:
-    """Return the profile that data with that label was made with; None for one that was changed."""
+    """Return the standard profile with that label, None if there is none."""
     return next((profile for profile in PROFILES.values() if profile.label == label), None)

@@ -159,27 +159,6 @@ def test_bad_weights(weights: dict[str, float]) -> None:
         WordTable(weights)
 
 
-def test_labels_tell_profiles_apart() -> None:
-    changed = [
-        KEYWORDS,
-        KEYWORDS.with_changes(keyword_count=5),
-        KEYWORDS.with_changes(weighting=Tf()),
-        KEYWORDS.with_changes(weighting=WordTable({"a": 1})),
-        KEYWORDS.with_changes(weighting=WordTable({"a": 2})),
-        CLASSIC,
-        CLASSIC.with_changes(weighting=Tf()),
-    ]
-    assert len({profile.label for profile in changed}) == len(changed)
-    assert CLASSIC.label == CLASSIC.with_changes(keyword_count=3).label == "classic-1"
-
-
-def test_profile_settings_are_checked() -> None:
-    with pytest.raises(SettingError):
-        KEYWORDS.with_changes(keyword_count=0)
-    with pytest.raises(SettingError, match="classic"):
-        get_profile("nonsense")
-
-
 @pytest.fixture(scope="module")
 def jieba_cut() -> Callable[[str], list[str]]:
     with warnings.catch_warnings():

@@ -1,0 +1,120 @@
+"""Signatures of `verified`: the longest sentence of each half, minhashes, and a sketch of the whole text."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from esdedup.fingerprint.agreement import Agreement
+from esdedup.fingerprint.by_words import Feature
+from esdedup.fingerprint.profile import Profile
+from esdedup.fingerprint.signature import REPRESENTATIVES, SIGNATURE
+from esdedup.fingerprint.simhash import majority
+from esdedup.fingerprint.sketch import Sketched, sketch
+from esdedup.text.characters import classes
+from esdedup.text.normalise import normal_points
+from esdedup.text.sentences import Sentences
+from esdedup.text.tokens import LONGEST_RUN_UNITS, Tokens
+
+# Two characters of Chinese, or one word: short runs survive small edits best.
+_SENTENCE_RUN_UNITS = 2
+_MAX_RUNS = np.iinfo(SIGNATURE["runs"]).max
+
+Ints = npt.NDArray[np.int64]
+Simhashes = npt.NDArray[np.uint64]
+
+
+class ByHalves:
+    """Computes the signatures of profiles with an agreement."""
+
+    def __init__(self, profile: Profile, agreement: Agreement) -> None:
+        """Take the settings of `profile`, whose agreement is `agreement`."""
+        self._min_letters = profile.min_letters
+        self._max_sentence_length = profile.max_sentence_length
+        self._number_weight = agreement.number_weight
+
+    def signatures(self, texts: Sequence[str]) -> tuple[Ints, npt.NDArray[Any]]:
+        """Return the positions of the texts that have a signature, rising, and those signatures.
+
+        Returns:
+            int64 ``(n,)``, and `SIGNATURE` ``(n,)``.
+        """
+        points = normal_points(texts)
+        kinds = classes()[points]
+        sentences = Sentences.of(points, kinds)
+        letters = sentences.letters_of_texts
+        present = np.flatnonzero(letters >= self._min_letters)
+        signatures = np.zeros(len(present), SIGNATURE)
+        if not len(present):
+            return present, signatures
+        tokens = Tokens.of(points, kinds)
+        sketched = self._sketch(tokens, present)
+        signatures["letters"] = letters[present]
+        signatures["sketch"] = sketched.sketches
+        signatures["runs"] = np.minimum(sketched.runs, _MAX_RUNS)
+        signatures["representatives"] = self._representatives(sentences, tokens, present, sketched.minhashes)
+        return present, signatures
+
+    def features(self, text: str) -> list[Feature]:  # noqa: ARG002
+        """Return no words: sentences are hashed by runs of tokens that all weigh the same."""
+        return []
+
+    def passages(self, text: str) -> list[str]:
+        """Return the longest sentence of each half of a raw text, as far as it is hashed."""
+        points = normal_points([text])
+        kinds = classes()[points]
+        sentences, tokens = Sentences.of(points, kinds), Tokens.of(points, kinds)
+        chosen = sentences.longest_of_halves()
+        _, stops = self._hashed_tokens(sentences, tokens, chosen)
+        lengths = tokens.starts[stops] - sentences.starts[chosen]
+        return [
+            sentences.string(each, max_length=length).strip()
+            for each, length in zip(chosen.tolist(), lengths.tolist(), strict=True)
+        ]
+
+    def _sketch(self, tokens: Tokens, present: Ints) -> Sketched:
+        """Sketch the texts at these positions, from their longest runs of tokens."""
+        runs = tokens.runs(
+            units=LONGEST_RUN_UNITS, starts=tokens.starts_of_texts[present], stops=tokens.ends[present]
+        )
+        return sketch(runs, tokens.have_number(runs), number_weight=self._number_weight)
+
+    def _representatives(
+        self, sentences: Sentences, tokens: Tokens, present: Ints, minhashes: Simhashes
+    ) -> Simhashes:
+        """Choose the representatives of the texts at these positions.
+
+        Args:
+            sentences: Of the batch.
+            tokens: Of the batch.
+            present: Positions of texts with a sentence, ``(n,)``, rising.
+            minhashes: Of those texts, ``(n, MINHASHES)``, 0 for none.
+
+        Returns:
+            uint64 ``(n, REPRESENTATIVES)``: the simhashes of one or two sentences, then minhashes, then the
+            first sentence's simhash again where there are no more.
+        """
+        chosen = sentences.longest_of_halves()
+        simhashes = self._sentence_simhashes(sentences, tokens, chosen)
+        first, stops = (sentences.texts[chosen].searchsorted(present, side) for side in ("left", "right"))
+        counts = (stops - first)[:, None]
+        places = np.arange(REPRESENTATIVES)
+        is_sentence = places < counts
+        sentence = simhashes[first[:, None] + np.where(is_sentence, places, 0)]
+        minhash = np.take_along_axis(minhashes, np.maximum(places - counts, 0), axis=1)
+        return np.where(is_sentence | (minhash == 0), sentence, minhash)
+
+    def _sentence_simhashes(self, sentences: Sentences, tokens: Tokens, chosen: Ints) -> Simhashes:
+        """Return the simhash of each chosen sentence, from its short runs of tokens: uint64 ``(m,)``."""
+        starts, stops = self._hashed_tokens(sentences, tokens, chosen)
+        runs = tokens.runs(units=_SENTENCE_RUN_UNITS, starts=starts, stops=stops)
+        return majority(runs.hashes, runs.counts)
+
+    def _hashed_tokens(self, sentences: Sentences, tokens: Tokens, chosen: Ints) -> tuple[Ints, Ints]:
+        """Return the first hashed token of each chosen sentence and the one after its last: ``(m,)`` each.
+
+        There is always one after the last, since the end of a text is a token too.
+        """
+        starts, stops = tokens.starts.searchsorted((sentences.starts[chosen], sentences.ends[chosen]))
+        return starts, np.minimum(stops, starts + self._max_sentence_length)

@@ -1,0 +1,137 @@
+"""Simhashes of weighted words: those of a text's longest sentence, or its heaviest ones."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from esdedup.fingerprint.profile import Profile
+from esdedup.fingerprint.simhash import components, pack64
+from esdedup.fingerprint.vocabulary import Vocabulary
+from esdedup.text.characters import classes
+from esdedup.text.normalise import normal_points, strings
+from esdedup.text.sentences import Sentences
+from esdedup.text.words import WEIGHT_SCALE, cut
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Feature:
+    """A word of a text and what it adds to the simhash."""
+
+    word: str
+    # How often it occurs.
+    count: int
+    # Of all its occurrences together.
+    weight: float
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Words:
+    """The words of a batch of texts, one text after the other: int64 ``(t,)`` each."""
+
+    # Rows of the vocabulary.
+    rows: Ints
+    # How many occurrences each entry stands for, and their weight together.
+    counts: Ints
+    weights: Ints
+    # The positions of their texts, never falling.
+    texts: Ints
+
+
+class ByWords:
+    """Computes the signatures of profiles that weigh words: one simhash a text."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._is_whole_text = profile.representation == "keywords"
+        self._vocabulary = Vocabulary(profile.weighting)
+
+    def signatures(self, texts: Sequence[str]) -> tuple[Ints, npt.NDArray[np.uint64]]:
+        """Return the positions of the texts that have a simhash, rising, and those simhashes.
+
+        Returns:
+            int64 ``(n,)``, and uint64 ``(n,)``.
+        """
+        words = self._features(texts)
+        if not len(words.rows):
+            return np.zeros(0, np.int64), np.zeros(0, np.uint64)
+        starts = np.flatnonzero(np.diff(words.texts, prepend=-1))
+        sums = components(self._vocabulary.bits[words.rows], words.weights, starts)
+        return words.texts[starts], pack64(sums > 0)
+
+    def features(self, text: str) -> list[Feature]:
+        """Return the words that decide the simhash of a raw text, the heaviest first."""
+        words = self._features([text])
+        rows, entries = np.unique(words.rows, return_inverse=True)
+        # Sums below 2^53 are exact.
+        counts = np.bincount(entries, words.counts)
+        weights = np.bincount(entries, words.weights)
+        features = [
+            Feature(word=self._vocabulary.word(row), count=int(count), weight=weight / WEIGHT_SCALE)
+            for row, count, weight in zip(rows.tolist(), counts.tolist(), weights.tolist(), strict=True)
+        ]
+        return sorted(features, key=lambda feature: (-feature.weight, feature.word))
+
+    def passages(self, text: str) -> list[str]:
+        """Return the normalised passage whose words are hashed; none if it has no letters or digits."""
+        sentences = _sentences([text])
+        if self._is_whole_text:
+            return strings(sentences.points)
+        return [self._sentence(sentences, each).strip() for each in sentences.longest().tolist()]
+
+    def _features(self, texts: Sequence[str]) -> _Words:
+        """Return the words that decide the simhashes of raw texts."""
+        words = self._weighed_words(texts)
+        return self._heaviest(words) if self._is_whole_text else words
+
+    def _weighed_words(self, texts: Sequence[str]) -> _Words:
+        """Return all words with a weight in what represents each text, an entry for each occurrence."""
+        sentences = _sentences(texts)
+        is_long = sentences.letters_of_texts >= self._profile.min_letters
+        cuts = [
+            cut(passage) if enough else []
+            for passage, enough in zip(self._passages(sentences), is_long.tolist(), strict=True)
+        ]
+        rows = self._vocabulary.rows(word for words in cuts for word in words)
+        weights = self._vocabulary.weights[rows]
+        owners = np.repeat(np.arange(len(cuts)), [len(words) for words in cuts])
+        # Punctuation and white space weigh nothing.
+        is_weighed = weights > 0
+        return _Words(
+            rows=rows[is_weighed],
+            counts=np.ones(np.count_nonzero(is_weighed), np.int64),
+            weights=weights[is_weighed],
+            texts=owners[is_weighed],
+        )
+
+    def _passages(self, sentences: Sentences) -> list[str]:
+        """Return what represents each text, empty for a text without letters."""
+        if self._is_whole_text:
+            return strings(sentences.points)
+        passages = [""] * sentences.text_count
+        for each in sentences.longest().tolist():
+            passages[sentences.texts[each]] = self._sentence(sentences, each)
+        return passages
+
+    def _sentence(self, sentences: Sentences, sentence: int) -> str:
+        return sentences.string(sentence, max_length=self._profile.max_sentence_length)
+
+    def _heaviest(self, words: _Words) -> _Words:
+        """Keep each text's heaviest words, an entry for each; of equals those with the lower hash."""
+        vocabulary = self._vocabulary
+        (texts, rows), counts = np.unique(np.stack((words.texts, words.rows)), axis=1, return_counts=True)
+        weights = vocabulary.weights[rows] * counts
+        hashes = pack64(vocabulary.bits[rows] != 0)
+        order = np.lexsort((hashes, -weights, texts))
+        sorted_texts = texts[order]
+        rank = np.arange(len(order)) - np.searchsorted(sorted_texts, sorted_texts)
+        kept = order[rank < self._profile.keyword_count]
+        return _Words(rows=rows[kept], counts=counts[kept], weights=weights[kept], texts=texts[kept])
+
+
+def _sentences(texts: Sequence[str]) -> Sentences:
+    points = normal_points(texts)
+    return Sentences.of(points, classes()[points])

@@ -1,0 +1,105 @@
+import dataclasses
+from typing import Any
+
+import pytest
+
+from esdedup import CLASSIC, KEYWORDS, PROFILES, VERIFIED, Profile, SettingError, Tf, WordTable, get_profile
+from esdedup.fingerprint.agreement import Agreement
+from esdedup.fingerprint.bands import LAYOUTS, choose
+from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.forest import Aging, Arrivals, Forest
+from esdedup.forest.memory import MemoryStore
+from esdedup.neighbours.relation import relation_of
+from esdedup.sample import articles
+
+
+def test_labels_tell_profiles_apart() -> None:
+    changed = [
+        KEYWORDS,
+        KEYWORDS.with_changes(keyword_count=5),
+        KEYWORDS.with_changes(weighting=Tf()),
+        KEYWORDS.with_changes(weighting=WordTable({"a": 1})),
+        KEYWORDS.with_changes(weighting=WordTable({"a": 2})),
+        CLASSIC,
+        CLASSIC.with_changes(weighting=Tf()),
+        CLASSIC.with_changes(layout=LAYOUTS["4x16"]),
+    ]
+    assert len({profile.label for profile in changed}) == len(changed)
+    assert CLASSIC.label == "classic-1"
+
+
+def test_labels_do_not_change() -> None:
+    """Data that was made with a changed profile is found again by its label."""
+    assert KEYWORDS.with_changes(keyword_count=5).label == "keywords-1-d3704f41"
+    assert dataclasses.replace(VERIFIED, min_letters=9).label == "verified-1-da577418"
+
+
+def test_an_unknown_profile() -> None:
+    with pytest.raises(SettingError, match="classic"):
+        get_profile("nonsense")
+
+
+@pytest.mark.parametrize(
+    ("profile", "change", "message"),
+    [
+        (CLASSIC, {"name": ""}, "name .* empty"),
+        (CLASSIC, {"version": 0}, "version is 0; it must be at least 1"),
+        (CLASSIC, {"representation": "first-sentence"}, "one of halves, longest-sentence, keywords"),
+        (CLASSIC, {"max_distance_bits": 4}, "max_distance_bits is 4; it must be from 0 to 3"),
+        (CLASSIC, {"max_distance_bits": -1}, "max_distance_bits is -1"),
+        (CLASSIC, {"min_letters": 0}, "min_letters"),
+        (CLASSIC, {"max_sentence_length": 0}, "max_sentence_length"),
+        (VERIFIED, {"max_sentence_length": 65_536}, "from 1 to 65,535"),
+        (KEYWORDS, {"keyword_count": 0}, "keyword_count is 0; it must be from 1 to 10,000"),
+        (KEYWORDS, {"keyword_count": 10_001}, "keyword_count is 10001"),
+        (CLASSIC, {"keyword_count": 3}, "keyword_count contradicts .* 'longest-sentence'"),
+        (VERIFIED, {"keyword_count": 3}, "keyword_count contradicts .* 'halves'"),
+        (VERIFIED, {"weighting": Tf()}, "the weighting 'tf' contradicts .* 'halves'"),
+        (CLASSIC, {"agreement": Agreement()}, "an agreement contradicts .* 'longest-sentence'"),
+        (VERIFIED, {"representation": "keywords"}, "an agreement contradicts .* 'keywords'"),
+        (VERIFIED, {"agreement": None}, "'halves' needs an agreement"),
+        # Two equal blocks are sure to be left within one bit only.
+        (CLASSIC, {"layout": choose((32, 32), 1)}, "layout 2x32 .* 4x16, 5choose2"),
+        # The name of a known layout, with other tables.
+        (CLASSIC, {"layout": choose((12, 13, 13, 13, 13), 2)}, "layout 5choose2"),
+    ],
+)
+def test_a_profile_that_contradicts_itself_is_refused(
+    profile: Profile, change: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(SettingError, match=message):
+        dataclasses.replace(profile, **change)
+
+
+@pytest.mark.parametrize(
+    ("profile", "change"),
+    [
+        (CLASSIC, {"max_distance_bits": 0}),
+        (CLASSIC, {"min_letters": 1, "max_sentence_length": 1}),
+        (VERIFIED, {"max_sentence_length": 65_535}),
+        (KEYWORDS, {"keyword_count": 10_000, "weighting": Tf()}),
+        (VERIFIED, {"representation": "keywords", "agreement": None, "keyword_count": 1}),
+    ],
+)
+def test_the_ends_of_ranges_are_inclusive(profile: Profile, change: dict[str, Any]) -> None:
+    changed = dataclasses.replace(profile, **change)
+    assert {name: getattr(changed, name) for name in change} == change
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
+def test_layouts_give_other_terms_and_the_same_clusters(profile: Profile, layout: Any) -> None:
+    def roots_and_terms(profile: Profile) -> tuple[list[str | None], list[list[str]]]:
+        relation = relation_of(profile)
+        arrivals = Arrivals.of(
+            Fingerprinter(profile).fingerprint(texts), times_ms=[None] * len(texts), relation=relation
+        )
+        forest = Forest(MemoryStore(aging=Aging(retention_ms=1, granularity_ms=1), relation=relation))
+        terms = profile.layout.terms(relation.simhashes(arrivals.signatures)[:, 0])
+        return [each.root for each in forest.assign(arrivals, now_ms=0)], terms
+
+    texts = [article["text"] for article in articles(200)]
+    roots, _ = roots_and_terms(profile)
+    same_roots, terms = roots_and_terms(profile.with_changes(layout=layout))
+    assert same_roots == roots
+    assert {len(each) for each in terms} == {layout.table_count}

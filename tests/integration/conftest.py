@@ -1,5 +1,5 @@
 import asyncio
-from collections.abc import Coroutine, Iterator
+from collections.abc import Awaitable, Iterator
 from typing import Any
 
 import pytest
@@ -26,13 +26,16 @@ def fed(es: Elasticsearch, index_name: Names, profile: Profile) -> tuple[str, st
     return index, forest
 
 
-@pytest.fixture(params=["sync", "async"])
-def read(request: pytest.FixtureRequest, es: Elasticsearch, elasticsearch_url: str) -> Iterator[Read]:
-    """Calls a method of a reader, made with `of`; of either kind, which must not matter."""
-    if request.param == "sync":
-        yield lambda name, *args, of=None, **options: getattr(Reader(es, **of or {}), name)(*args, **options)
-        return
-    # One event loop for all: a client keeps its connections.
+@pytest.fixture
+def read(es: Elasticsearch) -> Read:
+    """Calls a method of a `Reader`, made with `of`."""
+    return lambda name, *args, of=None, **options: getattr(Reader(es, **of or {}), name)(*args, **options)
+
+
+@pytest.fixture
+def read_async(elasticsearch_url: str) -> Iterator[Read]:
+    """Calls a method of an `AsyncReader`, made with `of`, and returns what it comes to."""
+    # One event loop for all calls: a client keeps its connections.
     with asyncio.Runner() as runner:
 
         async def start() -> AsyncElasticsearch:
@@ -40,7 +43,7 @@ def read(request: pytest.FixtureRequest, es: Elasticsearch, elasticsearch_url: s
 
         client = runner.run(start())
 
-        async def call(answer: Coroutine[Any, Any, Any]) -> Any:
+        async def call(answer: Awaitable[Any]) -> Any:
             return await answer
 
         yield lambda name, *args, of=None, **options: runner.run(

@@ -1,6 +1,7 @@
 """Articles stream in for minutes while everything that can die or stop does; then every root is checked.
 
-`make soak` runs it, `make soak MINUTES=30 SEED=7` longer and otherwise. Not part of the suite.
+`make soak` runs it, half of the time for each profile; `make soak MINUTES=30 SEED=7` runs it longer, with
+other random events.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from typing import Literal
 
 import psutil
 
-from esdedup import Dedup, node
+from esdedup import CLASSIC, VERIFIED, Dedup, Profile, node
 from esdedup.elastic.client import connect, patient
 from tests.support import stream
 from tests.support.feeder import TIMEOUT_S, Feeder, Job, Point
@@ -33,11 +34,12 @@ UNDER_WAY = 10 * BATCH_SIZE
 class Soak:
     """The state of a run: what has been acknowledged, and who feeds now."""
 
-    def __init__(self, data: Path, *, seed: int) -> None:
+    def __init__(self, data: Path, profile: Profile, *, seed: int) -> None:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self._port = probe.getsockname()[1]
         self._data = data
+        self._profile = profile
         self._chance = random.Random(seed)
         self.counts: Counter[str] = Counter()
         self.faults: list[str] = []
@@ -73,7 +75,7 @@ class Soak:
     def check(self) -> None:
         """Compare every root with those of an undisturbed run in memory."""
         total = self.acknowledged_until
-        roots, nodes = stream.expected(stream.articles(total))
+        roots, nodes = stream.expected(stream.articles(total, self._profile), self._profile)
         found, found_nodes = stream.indexed(self._client, INDEX), stream.nodes(self._client, FOREST)
         for what, is_, should_be in (
             ("article", found, roots),
@@ -110,6 +112,7 @@ class Soak:
                 url=self._url,
                 index=INDEX,
                 forest=FOREST,
+                profile=self._profile,
                 first=self.acknowledged_until,
                 count=count,
                 batch_size=BATCH_SIZE,
@@ -200,17 +203,13 @@ class Soak:
         self._start_server()
 
 
-def main() -> None:
-    """Run, and say how it went."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=3.0)
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
+def run(profile: Profile, *, minutes: float, seed: int) -> int:
+    """Let articles stream in with that profile, say how it went, and return the number of faults."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="esdedup-soak-", ignore_cleanup_errors=True) as data:
-        soak = Soak(Path(data), seed=options.seed)
+        soak = Soak(Path(data), profile, seed=seed)
         try:
-            soak.run(until=started + 60 * options.minutes)
+            soak.run(until=started + 60 * minutes)
             soak.check()
         finally:
             soak.close()
@@ -219,8 +218,20 @@ def main() -> None:
     for fault in soak.faults:
         sys.stdout.write(f"FAULT: {fault}\n")
     verdict = "FAILED" if soak.faults else "all well"
-    sys.stdout.write(f"soak: {verdict}, {time.monotonic() - started:.0f} s, seed {options.seed}\n")
-    sys.exit(1 if soak.faults else 0)
+    sys.stdout.write(f"soak of {profile.name}: {verdict}, {time.monotonic() - started:.0f} s, seed {seed}\n")
+    sys.stdout.flush()
+    return len(soak.faults)
+
+
+def main() -> None:
+    """Run once for each profile."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=4.0, help="of all profiles together")
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    profiles = (VERIFIED, CLASSIC)
+    faults = [run(each, minutes=options.minutes / len(profiles), seed=options.seed) for each in profiles]
+    sys.exit(1 if any(faults) else 0)
 
 
 if __name__ == "__main__":

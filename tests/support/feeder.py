@@ -22,13 +22,10 @@ from elasticsearch import helpers
 
 from esdedup import Dedup, EsdedupError
 from esdedup.elastic.client import connect
-from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import CLASSIC, Profile
-from tests.support.stream import articles_for
+from tests.support import stream
 
 TIMEOUT_S = 60.0
-# What costs time at first is done once, in the process that all others are forked from.
-Fingerprinter(CLASSIC).fingerprint(["云陵地铁 warm up"])
 _processes = multiprocessing.get_context("forkserver")
 
 
@@ -69,7 +66,7 @@ class Feeder:
     """A process at its job. Killed at the end, if it has not ended by then."""
 
     def __init__(self, job: Job) -> None:
-        _processes.set_forkserver_preload(["tests.support.feeder"])
+        _processes.set_forkserver_preload(["tests.support.feeder", "tests.support.forked"])
         self._heard, its_end = _processes.Pipe(duplex=False)
         self._process = _processes.Process(target=_work, args=(job, its_end))
         self._process.start()
@@ -165,7 +162,7 @@ def _work(job: Job, tell: Connection) -> None:
     roots: dict[str, str | None] = {}
 
     def actions() -> Iterator[dict[str, Any]]:
-        articles = articles_for(job.profile, job.first + job.count)
+        articles = stream.articles(job.first + job.count, job.profile)
         for number, article in enumerate(itertools.islice(articles, job.first, None)):
             if number == job.wait_before:
                 assert reached.wait(TIMEOUT_S)

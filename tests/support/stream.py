@@ -1,5 +1,6 @@
 """A stream of articles in which everything happens: new clusters, joining, conflicts, repetitions."""
 
+import functools
 import random
 import re
 from collections.abc import Iterable, Iterator
@@ -17,31 +18,35 @@ from esdedup.neighbours.relation import relation_of
 
 _LIGHT = ("also", "then", "there", "very", "just", "now")
 _STORIES = 3
-_WORDS = 30
-_SAMPLES = 300
 
 
-def articles(count: int, *, seed: int = 3) -> Iterator[dict[str, Any]]:
-    """Yield stories again and again, with some of six light words: most are a few bits apart in `classic`."""
+def articles(count: int, profile: Profile = CLASSIC, *, seed: int = 10) -> Iterator[dict[str, Any]]:
+    """Yield stories again and again, in versions many of which are near each other for that profile.
+
+    A version has some of six light words; for `classic` most versions are then a few bits apart. For other
+    profiles stories have several sentences, of which a version leaves some out.
+    """
+    sentences, words_each = (1, 30) if profile == CLASSIC else (3, 30)
     chance = random.Random(seed)
-    text = " ".join(each["text"] for each in sample.articles(_SAMPLES))
-    words = sorted(set(re.findall(r"\b[a-z]{7,}\b", text)))
     stories: list[list[str]] = []
     for number in range(count):
         if not stories or chance.random() < 1 / 100:
-            stories = [chance.sample(words, _WORDS) for _ in range(_STORIES)]
+            stories = [
+                [" ".join(chance.sample(words(), words_each)) for _ in range(sentences)]
+                for _ in range(_STORIES)
+            ]
+        story = chance.choice(stories)
+        version = [sentence for sentence in story if chance.random() < 0.8] or story
         light = [word for word in _LIGHT if chance.random() < 0.4]
-        text = "!!!" if chance.random() < 0.02 else " ".join(chance.choice(stories) + light)
+        text = "!!!" if chance.random() < 0.02 else " ".join([". ".join(version), *light])
         yield {"id": f"article-{number:06d}", "text": text}
 
 
-def articles_for(profile: Profile, count: int) -> Iterator[dict[str, Any]]:
-    """Yield articles many of which are near others for that profile."""
-    if profile == CLASSIC:
-        return articles(count)
-    # Story by story, so that the first few are near others already.
-    told = sorted(sample.samples(_SAMPLES), key=lambda each: each.story)
-    return (each.article for each in told[:count])
+@functools.cache
+def words() -> tuple[str, ...]:
+    """Return the long words of the sample corpus."""
+    text = " ".join(each["text"] for each in sample.articles(300))
+    return tuple(sorted(set(re.findall(r"\b[a-z]{7,}\b", text))))
 
 
 def expected(

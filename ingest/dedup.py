@@ -181,7 +181,7 @@ class Dedup(Closing):
         """
         self._open_forest()
         assert self._store is not None
-        return expire(self._store.owned, self._store.aging)
+        return expire(self._store.writer, self._store.aging)
 
     def _open_forest(self) -> Forest:
         if self._store is not None and self._store.is_lost:

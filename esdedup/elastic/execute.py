@@ -1,4 +1,4 @@
-"""Carries out the steps of reading with a client: one that waits, or one that is awaited."""
+"""Carries out operations with a client: one that waits, or one that is awaited."""
 
 import time
 from collections.abc import Generator
@@ -7,137 +7,179 @@ from typing import Any, TypeVar
 from elasticsearch import AsyncElasticsearch, Elasticsearch
 
 from esdedup.elastic.errors import refused, translated
-from esdedup.elastic.requests import UNREAD, ReadClock, ReadMappings, Refresh, Requests, Search
+from esdedup.elastic.requests import (
+    POINT_KEEP_ALIVE,
+    UNREAD,
+    ClosePointInTime,
+    OpenPointInTime,
+    ReadClock,
+    ReadDocument,
+    ReadMappings,
+    Refresh,
+    Requests,
+    Search,
+    ServerRequest,
+)
 
 _Result = TypeVar("_Result")
-_Request = Search | ReadMappings | Refresh
 
 _TIMEOUT_S = 60.0
-_KNOWN_S = 10.0
-_MOST_KNOWN = 1_000
-# Each part of a cluster must have answered, or counts would be wrong without a word.
+_MAPPINGS_AGE_S = 10.0
+_MAX_NAMES = 1_000
+# Every shard must have answered, or counts would be wrong without notice.
 _COMPLETE: dict[str, Any] = {"allow_partial_search_results": False}
-# Aggregations whose buckets only others look at, in the server.
-_UNREAD = f"-**.{UNREAD}"
+_WITHOUT_UNREAD = f"-**.{UNREAD}"
+_VERBS: dict[type[ServerRequest], str] = {
+    Search: "search",
+    OpenPointInTime: "search",
+    ClosePointInTime: "search",
+    ReadDocument: "read a document of",
+    ReadMappings: "read the mapping of",
+    Refresh: "refresh",
+}
 
 
 class Mappings:
-    """The mappings of some seconds ago: they hardly ever change, and every answer needs them."""
+    """A cache of mappings for some seconds: they hardly ever change, and every operation needs them."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[float, dict[str, Any]]] = {}
 
     def get(self, index: str) -> dict[str, Any] | None:
-        """Return those behind a name, None if they are not known, or too old."""
+        """Return the mappings behind a name; None if they are not known, or too old."""
         since_s, mappings = self._known.get(index, (0.0, {}))
-        return mappings if mappings and time.monotonic() - since_s < _KNOWN_S else None
+        return mappings if mappings and time.monotonic() - since_s < _MAPPINGS_AGE_S else None
 
     def put(self, index: str, mappings: dict[str, Any]) -> None:
-        """Note those behind a name as they are now."""
-        if len(self._known) > _MOST_KNOWN:
+        """Keep the mappings behind a name as they are now."""
+        if len(self._known) > _MAX_NAMES:
             self._known.clear()
         self._known[index] = (time.monotonic(), mappings)
 
 
-def execute(client: Elasticsearch, steps: Requests[_Result], *, known: Mappings | None = None) -> _Result:
-    """Carry out steps one after the other; return what they come to.
+def execute(client: Elasticsearch, requests: Requests[_Result], *, known: Mappings | None = None) -> _Result:
+    """Carry out an operation; return its result.
 
     Args:
         client: Stays the caller's.
-        steps: Of an operation.
+        requests: The operation.
         known: Mappings that need not be read again.
 
     Raises:
         ServerError: Elasticsearch does not answer, or refuses.
     """
     client = client.options(request_timeout=_TIMEOUT_S)
-    requests = _requests(steps, known)
-    answer: Any = None
+    to_server = _for_server(requests, known)
+    response: Any = None
     while True:
         try:
-            step = requests.send(answer)
+            request = to_server.send(response)
         except StopIteration as end:
             result: _Result = end.value
             return result
-        with translated(_task(step), index=step.index):
-            answer = _call(client, step)
+        with translated(_task(request), index=request.index):
+            response = _call(client, request)
 
 
 async def execute_async(
-    client: AsyncElasticsearch, steps: Requests[_Result], *, known: Mappings | None = None
+    client: AsyncElasticsearch, requests: Requests[_Result], *, known: Mappings | None = None
 ) -> _Result:
-    """Do as `execute` does, without waiting for the server.
+    """Do as `execute` does, with a client that is awaited.
 
     Raises:
         ServerError: Elasticsearch does not answer, or refuses.
     """
     client = client.options(request_timeout=_TIMEOUT_S)
-    requests = _requests(steps, known)
-    answer: Any = None
+    to_server = _for_server(requests, known)
+    response: Any = None
     while True:
         try:
-            step = requests.send(answer)
+            request = to_server.send(response)
         except StopIteration as end:
             result: _Result = end.value
             return result
-        with translated(_task(step), index=step.index):
-            answer = await _call(client, step)
+        with translated(_task(request), index=request.index):
+            response = await _call(client, request)
 
 
-def _requests(steps: Requests[_Result], known: Mappings | None) -> Generator[_Request, Any, _Result]:
-    """Yield those of the steps that need the server, and read what it answers; answer the others."""
+def _for_server(
+    requests: Requests[_Result], known: Mappings | None
+) -> Generator[ServerRequest, Any, _Result]:
+    """Yield the requests that need the server and read its responses; answer the other requests."""
     answer: Any = None
     while True:
         try:
-            step = steps.send(answer)
+            request = requests.send(answer)
         except StopIteration as end:
             result: _Result = end.value
             return result
-        if isinstance(step, ReadClock):
+        if isinstance(request, ReadClock):
             answer = int(time.time() * 1000)
             continue
-        answer = _known(step, known)
+        answer = _known_answer(request, known)
         if answer is None:
-            answer = _checked(step, (yield step), known)
+            answer = _answer(request, (yield request), known)
 
 
-def _known(step: _Request, known: Mappings | None) -> Any:
-    """Return an answer that is known already, None where there is none."""
-    if isinstance(step, ReadMappings) and not step.is_fresh and known is not None:
-        return known.get(step.index)
+def _known_answer(request: ServerRequest, known: Mappings | None) -> Any:
+    """Return an answer that needs no server; None if there is none."""
+    if isinstance(request, ReadMappings) and not request.is_fresh and known is not None:
+        return known.get(request.index)
     return None
 
 
-def _call(client: Elasticsearch | AsyncElasticsearch, step: _Request) -> Any:
-    """Send the request of a step; return the answer, or what is to be awaited for it."""
-    if isinstance(step, ReadMappings):
-        return client.options(ignore_status=404).indices.get_mapping(index=step.index)
-    if isinstance(step, Refresh):
-        return client.options(ignore_status=403).indices.refresh(index=step.index)
-    if len(step.bodies) == 1:
-        return client.search(index=step.index, body=step.bodies[0], filter_path=_UNREAD, **_COMPLETE)
-    lines = [line for body in step.bodies for line in ({"index": step.index, **_COMPLETE}, body)]
-    return client.msearch(searches=lines, filter_path=_UNREAD)
+def _call(client: Elasticsearch | AsyncElasticsearch, request: ServerRequest) -> Any:
+    """Send a request; return the response, or what is to be awaited for it."""
+    match request:
+        case Search():
+            return _search(client, request)
+        case OpenPointInTime():
+            return client.open_point_in_time(index=request.index, keep_alive=POINT_KEEP_ALIVE)
+        case ClosePointInTime():
+            return client.options(ignore_status=404).close_point_in_time(id=request.point)
+        case ReadDocument():
+            return client.options(ignore_status=404).get(index=request.index, id=request.id)
+        case ReadMappings():
+            return client.options(ignore_status=404).indices.get_mapping(index=request.index)
+        case Refresh():
+            return client.options(ignore_status=403).indices.refresh(index=request.index)
 
 
-def _checked(step: _Request, answer: Any, known: Mappings | None) -> Any:
-    if isinstance(step, ReadMappings):
-        if answer.meta.status == 404:
-            return {}
-        mappings = {name: each["mappings"] for name, each in answer.items()}
-        if known is not None:
-            known.put(step.index, mappings)
-        return mappings
-    if isinstance(step, Refresh):
-        return None
-    if len(step.bodies) == 1:
-        return [answer]
-    for each in answer["responses"]:
+def _search(client: Elasticsearch | AsyncElasticsearch, request: Search) -> Any:
+    if len(request.bodies) > 1:
+        lines = [line for body in request.bodies for line in ({"index": request.index, **_COMPLETE}, body)]
+        return client.msearch(searches=lines, filter_path=_WITHOUT_UNREAD)
+    (body,) = request.bodies
+    index = None if "pit" in body else request.index
+    return client.search(index=index, body=body, filter_path=_WITHOUT_UNREAD, **_COMPLETE)
+
+
+def _answer(request: ServerRequest, response: Any, known: Mappings | None) -> Any:
+    """Return what an operation is sent for a response."""
+    match request:
+        case Search():
+            return [response] if len(request.bodies) == 1 else _checked(request, response["responses"])
+        case OpenPointInTime():
+            return response["id"]
+        case ReadDocument():
+            return response["_source"] if response.get("found") else None
+        case ReadMappings():
+            if response.meta.status == 404:
+                return {}
+            mappings = {name: each["mappings"] for name, each in response.items()}
+            if known is not None:
+                known.put(request.index, mappings)
+            return mappings
+        case ClosePointInTime() | Refresh():
+            return None
+
+
+def _checked(request: Search, responses: list[Any]) -> list[Any]:
+    for each in responses:
         if "error" in each:
-            raise refused(_task(step), each, status=each["status"], index=step.index)
-    return answer["responses"]
+            raise refused(_task(request), each, status=each["status"], index=request.index)
+    return responses
 
 
-def _task(step: _Request) -> str:
-    verbs = {Search: "search", ReadMappings: "read the mapping of", Refresh: "refresh"}
-    return f"{verbs[type(step)]} the index {step.index!r}"
+def _task(request: ServerRequest) -> str:
+    return f"{_VERBS[type(request)]} the index {request.index!r}"

@@ -1,4 +1,6 @@
-"""Limits of Elasticsearch, and the statuses with which it asks for patience."""
+"""Limits of Elasticsearch, what one request to it may carry, and the statuses that ask for patience."""
+
+import dataclasses
 
 MAX_TERMS = 65_536
 """Terms in one query."""
@@ -19,3 +21,29 @@ MAX_SHARDS = 1_024
 
 BUSY_STATUSES = frozenset({429, 502, 503, 504})
 """A request that is answered so may be sent again after a pause."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What a request to a forest's index may carry, and when it is worth avoiding a common key."""
+
+    max_terms: int = MAX_TERMS
+    max_hits: int = MAX_HITS
+    max_buckets: int = MAX_BUCKETS
+    # Clauses of one query for candidates.
+    max_clauses: int = 100
+    # Documents in one bulk request.
+    bulk_documents: int = 5_000
+    # Nodes that a store keeps in memory before it refreshes the index.
+    recent_nodes: int = 20_000
+    # A key is not common unless more nodes than this have it.
+    common_nodes: int = 1_000
+    # Reading so many nodes costs as much as avoiding one common key of one simhash.
+    nodes_per_detour: int = 30
+    # Keys remembered as common.
+    remembered_keys: int = 100_000
+    # Nodes whose keys are checked in one query.
+    checked_nodes: int = 1_000
+
+
+DEFAULT_LIMITS = Limits()

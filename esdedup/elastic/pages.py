@@ -1,41 +1,93 @@
-"""Reading all hits of a search, however many, as the index was when it began."""
+"""All hits of a search, however many, page by page, as the index was when the first page was read."""
 
-from collections.abc import Callable, Iterator, Sequence
+import dataclasses
+from collections.abc import Iterator
 from typing import Any
 
 from elasticsearch import Elasticsearch
 
-from esdedup.elastic import limits
-from esdedup.elastic.errors import translated
-
-_KEEP_ALIVE = "5m"
+from esdedup.elastic.execute import execute
+from esdedup.elastic.requests import (
+    POINT_KEEP_ALIVE,
+    ClosePointInTime,
+    OpenPointInTime,
+    Query,
+    Requests,
+    search,
+)
 
 Hits = list[dict[str, Any]]
 
 
-def hit_pages(
-    client: Elasticsearch, index: str | Sequence[str], search: Callable[..., Hits], *, task: str
-) -> Iterator[Hits]:
-    """Yield the hits of a search page by page, at one point in time.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Page:
+    """A page of hits, and where the next one begins."""
+
+    hits: Hits
+    index: str
+    body: Query
+    point: str
+    # The point in time has been closed.
+    is_last: bool
+
+
+def first_page(index: str, body: Query) -> Requests[Page]:
+    """Read the first page of a search.
 
     Args:
-        client: Stays the caller's.
-        index: A name, or several.
-        search: Sends the search for one page, of at most `limits.MAX_HITS`, given ``pit`` and
-            ``search_after``; it must sort.
-        task: What is being done, to follow "cannot".
+        index: An index, or several, separated by commas.
+        body: A search that sorts, and says the size of a page.
     """
-    with translated(task):
-        pit = client.open_point_in_time(index=index, keep_alive=_KEEP_ALIVE)["id"]
+    point: str = yield OpenPointInTime(index=index)
+    return (yield from _read(index, body, point, {}))
+
+
+def next_page(page: Page) -> Requests[Page]:
+    """Read the page after one that is not the last."""
+    after = {"search_after": page.hits[-1]["sort"]}
+    return (yield from _read(page.index, page.body, page.point, after))
+
+
+def close(page: Page) -> Requests[None]:
+    """Give up the pages that have not been read."""
+    if not page.is_last:
+        yield ClosePointInTime(index=page.index, point=page.point)
+
+
+def all_hits(index: str, body: Query) -> Requests[Hits]:
+    """Read every page of a search; return all hits. Parameters as for `first_page`."""
+    page = yield from first_page(index, body)
+    hits = page.hits
+    while not page.is_last:
+        page = yield from next_page(page)
+        hits += page.hits
+    return hits
+
+
+def hit_pages(client: Elasticsearch, index: str, body: Query) -> Iterator[Hits]:
+    """Yield the hits of a search page by page, waiting for each. Parameters as for `first_page`.
+
+    Raises:
+        ServerError: Elasticsearch does not answer, or refuses.
+    """
+    page = execute(client, first_page(index, body))
     try:
-        after = None
-        while True:
-            hits = search(pit={"id": pit, "keep_alive": _KEEP_ALIVE}, search_after=after)
-            if hits:
-                yield hits
-            if len(hits) < limits.MAX_HITS:
-                return
-            after = hits[-1]["sort"]
+        if page.hits:
+            yield page.hits
+        while not page.is_last:
+            page = execute(client, next_page(page))
+            if page.hits:
+                yield page.hits
     finally:
-        with translated(task):
-            client.options(ignore_status=404).close_point_in_time(id=pit)
+        execute(client, close(page))
+
+
+def _read(index: str, body: Query, point: str, after: Query) -> Requests[Page]:
+    (answer,) = yield from search(
+        index, {**body, "pit": {"id": point, "keep_alive": POINT_KEEP_ALIVE}, **after}
+    )
+    hits: Hits = answer["hits"]["hits"]
+    page = Page(hits=hits, index=index, body=body, point=point, is_last=len(hits) < body["size"])
+    if page.is_last:
+        yield ClosePointInTime(index=index, point=point)
+    return page

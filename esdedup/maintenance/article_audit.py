@@ -73,7 +73,7 @@ class ArticleAudit:
                 (sound if self._is_sound(label) else unsound).append(label)
             found = self._nodes(sound)
             # After the nodes: what must live at this time lived when they were read.
-            self._live_since_ms = self._index.live_since_ms(self._aging)
+            self._live_since_ms = self._index.status().live_since_ms(self._aging)
             live = [label for label in sound if self._seen_until_ms(label) >= self._live_since_ms]
             yield unsound, live, found
             self._on_articles(len(page))
@@ -81,7 +81,7 @@ class ArticleAudit:
     def _state_behind(self) -> Iterator[Violation]:
         # In this order: a forest that is being written to runs ahead of its articles.
         articles = self._labels.state()
-        forest = self._index.state()
+        forest = self._index.status().state
         after = forest.after(articles)
         if after != forest:
             yield Violation(
@@ -98,7 +98,7 @@ class ArticleAudit:
             if label.fingerprint is not None
             for name in (label.fingerprint, label.root)
         }
-        return {node.id: node for node in self._index.search.by_id(wanted)}
+        return {node.id: node for node in self._index.run(self._index.search.by_id(wanted))}
 
     def _against_nodes(self, page: list[Record], found: dict[str, StoredNode]) -> Iterator[Violation]:
         # What mends one article counts for those after it.

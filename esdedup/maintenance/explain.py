@@ -4,7 +4,7 @@ import functools
 from collections.abc import Sequence
 
 from esdedup.elastic.forest.documents import StoredNode, live_leaves, signatures_of
-from esdedup.elastic.forest.index import DEFAULT_AGING, ForestIndex
+from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.node_cache import NodeCache
 from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fingerprint.profile import DEFAULT, Profile, profile_labelled
@@ -54,10 +54,10 @@ class IndexExplainer:
         self._relation = relation_of(explainer.profile)
         # Nodes of another profile say nothing about these articles.
         self._forest = forest if forest is not None and forest.meta.profile == self._label else None
-        aging = None if forest is None else forest.aging() or DEFAULT_AGING
+        aging = None if forest is None else forest.status().aging
         self._retention_ms = None if aging is None else aging.retention_ms
         self._live_since_ms = (
-            NO_TIME if self._forest is None or aging is None else self._forest.live_since_ms(aging)
+            NO_TIME if self._forest is None or aging is None else self._forest.status().live_since_ms(aging)
         )
         self._with_fingerprint = functools.cache(self._find_text)
 
@@ -95,7 +95,11 @@ class IndexExplainer:
         is_ours = article.profile == self._label
         has_node = is_ours and self._forest is not None and article.fingerprint is not None
         wanted = {name for name in (article.fingerprint, article.root) if name is not None}
-        nodes = {node.id: node for node in self._forest.search.by_id(wanted)} if self._forest else {}
+        nodes = (
+            {node.id: node for node in self._forest.run(self._forest.search.by_id(wanted))}
+            if self._forest
+            else {}
+        )
         node = nodes.get(article.fingerprint or "")
         return Standing(
             id=article.id,
@@ -132,7 +136,7 @@ class IndexExplainer:
     def _count_live_leaves(self, root: str | None) -> int | None:
         if self._forest is None or root is None:
             return None
-        return self._forest.search.count(live_leaves([root], self._live_since_ms))
+        return self._forest.run(self._forest.search.count(live_leaves([root], self._live_since_ms)))
 
     def _to_root(self, article: StoredText, root: str | None) -> ToRoot | None:
         """Compare an article with a root: by both texts if the root's is still in an article."""
@@ -151,7 +155,7 @@ class IndexExplainer:
                     whole_texts=found.whole_texts,
                     may_join=found.may_join,
                 )
-        node = next(iter(self._forest.search.by_id([root])), None) if self._forest else None
+        node = next(iter(self._forest.run(self._forest.search.by_id([root]))), None) if self._forest else None
         # A root that was made again without its text has the signature of a leaf.
         if node is None or self._relation.ids(signatures_of([node], self._relation)) != [root]:
             return None
@@ -174,7 +178,7 @@ class IndexExplainer:
         if self._forest is None or node is None or node.is_root:
             return None
         signature = signatures_of([node], self._relation)
-        found = self._forest.search.candidates(signature, live_since_ms=NO_TIME)
+        found = self._forest.run(self._forest.search.candidates(signature, live_since_ms=NO_TIME))
         tree = NodeCache(self._relation)
         tree.put(each for each in found if each.root == node.root and each.id != node.id)
         near = tree.near(signature)[1]

@@ -60,11 +60,11 @@ class ForestAudit:
     def violations(self) -> Iterator[Violation]:
         """Yield every violation that the nodes show. A forest that is being written to may be looked at."""
         self._index.refresh()
-        self._damaged = list(itertools.chain.from_iterable(self._index.search.pages(ROOTLESS, versions=True)))
+        self._damaged = list(itertools.chain.from_iterable(self._index.pages(ROOTLESS, versions=True)))
         nodes = self._nodes()
         first = list(itertools.islice(nodes, 1))
         # Read after the nodes are fixed: whatever lives at this time lived when they were made.
-        self._live_since_ms = self._index.live_since_ms(self._aging)
+        self._live_since_ms = self._index.status().live_since_ms(self._aging)
         self._ordered_since = self._index.ordered_since()
         for trees in _batches(_trees(itertools.chain(first, nodes)), _NODES_AT_ONCE):
             members = [node for tree in trees for node in tree.nodes]
@@ -84,7 +84,7 @@ class ForestAudit:
             )
 
     def _nodes(self) -> Iterator[StoredNode]:
-        for hits in self._index.search.pages(EVERY_NODE, sort=["root", "seq"], versions=True):
+        for hits in self._index.pages(EVERY_NODE, sort=["root", "seq"], versions=True):
             for hit in hits:
                 node = node_of(hit, self._index.relation)
                 if node is not None:
@@ -94,7 +94,9 @@ class ForestAudit:
 
     def _without_root(self, trees: list[Tree]) -> Iterator[Violation]:
         # It may be another's leaf.
-        found = {node.id: node for node in self._index.search.by_id(tree.root for tree in trees)}
+        found = {
+            node.id: node for node in self._index.run(self._index.search.by_id(tree.root for tree in trees))
+        }
         for tree in trees:
             first = tree.nodes[0]
             root = found.get(tree.root)
@@ -173,7 +175,9 @@ class ForestAudit:
         if not roots:
             return
         signatures = signatures_of(roots, self._index.relation)
-        candidates = self._index.search.candidates(signatures, live_since_ms=self._live_since_ms)
+        candidates = self._index.run(
+            self._index.search.candidates(signatures, live_since_ms=self._live_since_ms)
+        )
         cache = self._cache(self._genuine(candidates))
         positions, near = cache.near(signatures)
         earlier: dict[str, StoredNode] = {}
@@ -199,7 +203,9 @@ class ForestAudit:
         """Yield those pairs of a text and a node near it in which the text may join the node's tree."""
         roots = {node.id: node for node in near if node.is_root}
         missing = {node.root for node in near} - roots.keys()
-        roots |= {node.id: node for node in self._genuine(list(self._index.search.by_id(missing)))}
+        roots |= {
+            node.id: node for node in self._genuine(list(self._index.run(self._index.search.by_id(missing))))
+        }
         pairs = [(text, node) for text, node in zip(texts, near, strict=True) if node.root in roots]
         relation = self._index.relation
         may_join = relation.may_join(
@@ -209,7 +215,7 @@ class ForestAudit:
         return itertools.compress(pairs, may_join.tolist())
 
     def _not_to_be_found(self, nodes: list[StoredNode]) -> Iterator[Violation]:
-        for node in self._index.search.not_to_be_found(nodes):
+        for node in self._index.run(self._index.search.unfindable(nodes)):
             yield Violation(
                 kind=ViolationKind.NOT_TO_BE_FOUND,
                 subject=node.id,

@@ -8,7 +8,7 @@ from elasticsearch import Elasticsearch
 
 from esdedup.elastic.forest import expiry
 from esdedup.elastic.forest.expiry import Expired
-from esdedup.elastic.forest.index import DEFAULT_AGING, ForestIndex
+from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.errors import ForestError
@@ -62,7 +62,7 @@ class Maintenance:
             IndexNotReady: An index is missing.
         """
         index = ForestIndex.find(self._client, self._forest)
-        return index.search.count_nodes() + (self.count_articles(indices) if indices else 0)
+        return index.run(index.search.count_nodes()) + (self.count_articles(indices) if indices else 0)
 
     def count_articles(self, indices: Sequence[str]) -> int:
         """Count the articles that have a root.
@@ -181,7 +181,7 @@ class Maintenance:
             repaired += repair.repair_forest(owned, forest)
             if repaired[ViolationKind.NODE_GONE]:
                 # What was lost may have been made earlier than what is left of it tells.
-                owned.write_ordered_since(index.state().seq)
+                owned.write_ordered_since(index.status().state.seq)
             return repaired + repair.relabel(owned, labels, articles)
 
     def rebuild(
@@ -225,4 +225,4 @@ class Maintenance:
         return Records(self._client, indices=indices, fields=self._fields)
 
     def _aging(self, index: ForestIndex) -> Aging:
-        return index.aging() or DEFAULT_AGING
+        return index.status().aging

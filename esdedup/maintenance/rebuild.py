@@ -4,7 +4,7 @@ import dataclasses
 
 from elasticsearch import Elasticsearch
 
-from esdedup.elastic.forest.index import DEFAULT_AGING, ForestIndex
+from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.meta import Meta
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.errors import ForestExists, ForestMismatch, SettingError
@@ -35,21 +35,21 @@ def begin(
             )
         # Whoever owns it must not write into the new one with an alias of the old.
         before = ForestWriter(index, wait_s=wait_s)
-        with before.giving_back():
-            former, state = index.aging() or DEFAULT_AGING, index.state()
+        with before.released_on_error():
+            former, state = index.status().aging, index.status().state
             # What has expired must not come to life again by living longer.
-            dead_before_ms = index.live_since_ms(former)
+            dead_before_ms = index.status().live_since_ms(former)
             aging = aging or former
         before.drop()
         index = ForestIndex.make(client, name, meta=meta)
     owned = ForestWriter(index, wait_s=wait_s)
-    with owned.giving_back():
-        aging = aging or index.aging() or DEFAULT_AGING
-        owned.write_aging(aging, dead_before_ms=max(dead_before_ms, index.dead_before_ms()))
+    with owned.released_on_error():
+        aging = aging or index.status().aging
+        owned.write_aging(aging, dead_before_ms=max(dead_before_ms, index.status().dead_before_ms))
         # Of articles that have been deleted no number must come again.
-        owned.write([], state=index.state().after(state).after(labels.state()))
+        owned.write([], state=index.status().state.after(state).after(labels.state()))
         # The order of articles that were indexed twice is that of the second time.
-        owned.write_ordered_since(index.state().seq)
+        owned.write_ordered_since(index.status().state.seq)
     return owned
 
 
@@ -59,7 +59,7 @@ def rebuild(owned: ForestWriter, articles: ArticleAudit) -> int:
     owned.index.refresh()
     owned.renew()
     owned.index.write_meta(dataclasses.replace(owned.index.meta, rebuilding=False))
-    return owned.index.search.count_nodes()
+    return owned.index.run(owned.index.search.count_nodes())
 
 
 def _meta(name: str, labels: Records) -> Meta:

@@ -11,9 +11,9 @@ from esdedup.elastic import limits
 from esdedup.elastic.client import PartlyRefused, patient, until_all_is_taken
 from esdedup.elastic.errors import translated
 from esdedup.elastic.forest.documents import columns_of
-from esdedup.elastic.forest.index import state_aggregations, state_of
+from esdedup.elastic.forest.status import state_aggregations, state_of
 from esdedup.elastic.limits import BUSY_STATUSES
-from esdedup.elastic.pages import Hits, hit_pages
+from esdedup.elastic.pages import hit_pages
 from esdedup.errors import IndexNotReady, ServerError, SettingError
 from esdedup.fields import Fields, partition_of
 from esdedup.forest.model import NO_TIME, State
@@ -82,9 +82,7 @@ class Records:
 
     def pages(self) -> Iterator[list[Record]]:
         """Yield all labels as they are when this begins, page by page, the latest arrivals first."""
-        pages = hit_pages(
-            self._client, self._indices, self._search, task=f"read the articles in {self._names}"
-        )
+        pages = hit_pages(self._client, ",".join(self._indices), self._page_body())
         return ([self._label(hit) for hit in hits] for hits in pages)
 
     def with_bands(self, bands: Sequence[tuple[Record, list[str]]]) -> set[tuple[str, str]]:
@@ -217,26 +215,21 @@ class Records:
         result: dict[str, Any] = answer["aggregations"]
         return result
 
-    def _search(self, **at: Any) -> Hits:
+    def _page_body(self) -> dict[str, Any]:
         dedup = self._fields.dedup
         fields: list[Any] = [
             f"{dedup}.{name}" for name in ("root", "fingerprint", "signature", "profile", "seq")
         ]
         fields.append({"field": f"{dedup}.seen", "format": "epoch_millis"})
-        with translated(f"read the articles in {self._names}"):
-            answer = self._client.search(
-                **at,
-                query={"exists": {"field": self._fields.root}},
-                size=limits.MAX_HITS,
-                sort=[{self._fields.seq: {"order": "desc", "missing": "_last", "unmapped_type": "long"}}],
-                source=False,
-                docvalue_fields=fields,
-                seq_no_primary_term=True,
-                track_total_hits=False,
-                allow_partial_search_results=False,
-            )
-        hits: Hits = answer["hits"]["hits"]
-        return hits
+        return {
+            "query": {"exists": {"field": self._fields.root}},
+            "size": limits.MAX_HITS,
+            "sort": [{self._fields.seq: {"order": "desc", "missing": "_last", "unmapped_type": "long"}}],
+            "_source": False,
+            "docvalue_fields": fields,
+            "seq_no_primary_term": True,
+            "track_total_hits": False,
+        }
 
     def _label(self, hit: dict[str, Any]) -> Record:
         fields = hit.get("fields", {})

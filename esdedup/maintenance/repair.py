@@ -74,11 +74,11 @@ def relabel(owned: ForestWriter, labels: Records, articles: ArticleAudit) -> Rep
 
 def _join(owned: ForestWriter, later: str, target: str) -> None:
     """Move a tree under another root, its own root last: until then it can be seen that it has to move."""
-    root = next((node for node in owned.index.search.by_id([target]) if node.is_root), None)
+    root = next((node for node in owned.index.run(owned.index.search.by_id([target])) if node.is_root), None)
     if root is None:
         # Gone as well: what made it again will be seen the next time.
         return
-    nodes = owned.index.search.scan({"term": {"root": later}})
+    nodes = owned.index.scan({"term": {"root": later}})
     moved = [node._replace(root=target) for node in nodes]
     seen_ms = max([root.seen_ms, *(node.seen_ms for node in moved)])
     # The root lives as long as its leaves before they are its leaves.

@@ -9,7 +9,8 @@ import pydantic
 
 from esdedup.elastic.forest.documents import StoredNode, keys_of, live_leaves, signatures_of
 from esdedup.elastic.forest.index import ForestIndex
-from esdedup.elastic.forest.search import EVERY_NODE, Query
+from esdedup.elastic.forest.search import EVERY_NODE
+from esdedup.elastic.requests import Query
 from esdedup.fingerprint.profile import profile_labelled
 from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
 from esdedup.forest.model import NO_TIME, Aging
@@ -104,20 +105,22 @@ def stats(index: ForestIndex, aging: Aging, texts: StoredTexts | None = None) ->
         texts=texts,
         explainer=None if profile is None else Explainer(profile),
     )
-    state = index.state()
-    live_since_ms = index.live_since_ms(aging)
+    state = index.status().state
+    live_since_ms = index.status().live_since_ms(aging)
     week_ms = state.time_ms - 7 * DAY_MS
-    answer = index.search.aggregate(
-        EVERY_NODE,
-        {
-            "trees": {"filter": {"term": {"leaf": False}}},
-            "live": {"filter": _since("seen", live_since_ms)},
-            "new": {"filter": _since("made", week_ms if state.time_ms != NO_TIME else NO_TIME)},
-            **{name: _by_day(name) for name in ("made", "seen")},
-        },
+    answer = index.run(
+        index.search.aggregate(
+            EVERY_NODE,
+            {
+                "trees": {"filter": {"term": {"leaf": False}}},
+                "live": {"filter": _since("seen", live_since_ms)},
+                "new": {"filter": _since("made", week_ms if state.time_ms != NO_TIME else NO_TIME)},
+                **{name: _by_day(name) for name in ("made", "seen")},
+            },
+        )
     )
     nodes, trees, live, new = (
-        index.search.count_nodes(),
+        index.run(index.search.count_nodes()),
         *(answer[name]["doc_count"] for name in ("trees", "live", "new")),
     )
     sizes = collections.Counter(dict(_leaves_by_root(index)))
@@ -125,7 +128,7 @@ def stats(index: ForestIndex, aging: Aging, texts: StoredTexts | None = None) ->
         name: {bucket["key"]: bucket["doc_count"] for bucket in answer[name]["buckets"]}
         for name in ("made", "seen")
     }
-    random_nodes = index.search.random_nodes(_RANDOM_NODES)
+    random_nodes = index.run(index.search.random_nodes(_RANDOM_NODES))
     fullest, nodes_a_key = _keys(index, random_nodes)
     implausible = _implausible(index, sizes, live_since_ms)
     size_bytes = index.size_bytes()
@@ -162,7 +165,9 @@ def _leaves_by_root(index: ForestIndex) -> Iterator[tuple[str, int]]:
     after: dict[str, Any] = {}
     while True:
         composite = {"size": _TREES_AT_ONCE, "sources": [{"root": {"terms": {"field": "root"}}}], **after}
-        answer = index.search.aggregate({"term": {"leaf": True}}, {"roots": {"composite": composite}})
+        answer = index.run(
+            index.search.aggregate({"term": {"leaf": True}}, {"roots": {"composite": composite}})
+        )
         buckets = answer["roots"]["buckets"]
         yield from ((bucket["key"]["root"], bucket["doc_count"]) for bucket in buckets)
         if len(buckets) < _TREES_AT_ONCE:
@@ -176,13 +181,15 @@ def _implausible(index: ForestIndex, sizes: dict[str, int], live_since_ms: int) 
     if not roots:
         return []
     by_root = {"field": "root", "size": len(roots), "min_doc_count": MOST_PLAUSIBLE_LEAVES + 1}
-    answer = index.search.aggregate(live_leaves(roots, live_since_ms), {"roots": {"terms": by_root}})
+    answer = index.run(
+        index.search.aggregate(live_leaves(roots, live_since_ms), {"roots": {"terms": by_root}})
+    )
     return [(bucket["key"], bucket["doc_count"]) for bucket in answer["roots"]["buckets"]]
 
 
 def _held_by(index: ForestIndex, finder: SharedFinder, root: str, live_since_ms: int) -> Shared | None:
     """Find what most leaves of a tree share, None if they are gone."""
-    leaves = list(itertools.islice(index.search.scan(live_leaves([root], live_since_ms)), _RANDOM_NODES))
+    leaves = list(itertools.islice(index.scan(live_leaves([root], live_since_ms)), _RANDOM_NODES))
     simhashes = index.relation.simhashes(signatures_of(leaves, index.relation))
     return next(iter(finder.find(leaves, simhashes, most=1, by_tree=False)), None)
 
@@ -210,7 +217,7 @@ def _keys(index: ForestIndex, random_nodes: list[StoredNode]) -> tuple[list[Key]
     shared = collections.Counter(term for own in terms for term in set(own))
     ordinary = {term for own in terms[:_COUNTED] for term in own}
     fullest = [term for term, _ in shared.most_common(_KEYS_SHOWN)]
-    counts = index.search.count_by_key(ordinary.union(fullest))
+    counts = index.run(index.search.count_by_key(ordinary.union(fullest)))
     keys = sorted((Key(key=term, nodes=counts[term]) for term in fullest), key=lambda key: -key.nodes)
     return keys, round(sum(counts[term] for term in ordinary) / len(ordinary), 2) if ordinary else 0.0
 

@@ -9,13 +9,11 @@ from elasticsearch import Elasticsearch
 from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
-from esdedup.elastic import limits
-from esdedup.elastic.forest import index as forest_index
-from esdedup.elastic.forest import search as node_search
-from esdedup.elastic.forest import store as elastic_store
+from esdedup.elastic.forest import meta
 from esdedup.elastic.forest.expiry import expire
 from esdedup.elastic.forest.search import EVERY_NODE
 from esdedup.elastic.forest.store import ElasticStore
+from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.forest import NO_TIME, Plan
 from esdedup.forest.laws import Decision
@@ -34,6 +32,8 @@ from tests.support.arrivals import (
 )
 from tests.support.exploring import examples
 from tests.support.model import Model, distance
+
+MakeStores = Callable[..., tuple[str, Callable[[], ElasticStore]]]
 
 any_arrivals = st.one_of(arrivals, ordered_arrivals)
 
@@ -87,13 +87,13 @@ def test_leaves_may_be_counted_at_any_moment(all_arrivals: list[Arrival], sizes:
 
 
 @pytest.fixture
-def elastic_stores(es: Elasticsearch) -> Iterator[Callable[[], tuple[str, Callable[[], ElasticStore]]]]:
+def elastic_stores(es: Elasticsearch) -> Iterator[MakeStores]:
     made: list[str] = []
 
-    def make() -> tuple[str, Callable[[], ElasticStore]]:
+    def make(limits: Limits = DEFAULT_LIMITS) -> tuple[str, Callable[[], ElasticStore]]:
         name = f"test-forest-{secrets.token_hex(4)}"
         made.append(name)
-        return name, lambda: ElasticStore(es, forest=name, profile=CLASSIC, aging=AGING)
+        return name, lambda: ElasticStore(es, forest=name, profile=CLASSIC, aging=AGING, limits=limits)
 
     yield make
     for name in made:
@@ -112,7 +112,7 @@ def elastic_stores(es: Elasticsearch) -> Iterator[Callable[[], tuple[str, Callab
 )
 def test_elasticsearch_follows_the_laws(
     es: Elasticsearch,
-    elastic_stores: Callable[[], tuple[str, Callable[[], ElasticStore]]],
+    elastic_stores: MakeStores,
     all_arrivals: list[Arrival],
     sizes: list[int],
     restarts: set[int],
@@ -126,14 +126,14 @@ def test_elasticsearch_follows_the_laws(
         if number in refreshes:  # somebody else's, at any moment
             es.indices.refresh(index=name)
         if number in expiries:
-            expire(store.owned, AGING)
+            expire(store.writer, AGING)
         if number in restarts:
             store.close()
             store = open_store()
-    expire(store.owned, AGING)
+    expire(store.writer, AGING)
     # What is left is what lives, and all of it, as the laws have it.
     live = {(node.id, node.root, node.seq, node.seen) for node in model.nodes.values() if model.lives(node)}
-    found = store.owned.index.search.scan(EVERY_NODE)
+    found = store.writer.index.scan(EVERY_NODE)
     assert {(node.id, node.root, node.seq, node.seen_ms) for node in found} == live
     assert not list(Maintenance(es, forest=name).verify())
     store.close()
@@ -142,27 +142,25 @@ def test_elasticsearch_follows_the_laws(
 @examples(10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ordered_arrivals, batch_sizes)
 def test_the_limits_of_elasticsearch_cut_nothing_off(
-    elastic_stores: Callable[[], tuple[str, Callable[[], ElasticStore]]],
+    elastic_stores: MakeStores,
     all_arrivals: list[Arrival],
     sizes: list[int],
 ) -> None:
-    """As if the limits were so low that every search, bulk and cache meets them."""
-    with pytest.MonkeyPatch.context() as patch:
-        for module, limit, low in (
-            (limits, "MAX_TERMS", 7),
-            (limits, "MAX_HITS", 3),
-            (forest_index, "_BULK_DOCUMENTS", 2),
-            (node_search, "_WORTH", 0),
-            (node_search, "_COMMON", 1),
-            (node_search, "_CLAUSES_AT_ONCE", 2),
-        ):
-            patch.setattr(module, limit, low)
-        patch.setattr(elastic_store, "_MAX_RECENT", 4)
-        _, open_store = elastic_stores()
-        store, model = open_store(), Model(AGING)
-        for batch in batches(all_arrivals, sizes):
-            assert_follows_model(store, model, batch)
-        store.close()
+    """With limits so low that every search, bulk and cache reaches them."""
+    limits = Limits(
+        max_terms=7,
+        max_hits=3,
+        max_clauses=2,
+        bulk_documents=2,
+        recent_nodes=4,
+        common_nodes=1,
+        nodes_per_detour=0,
+    )
+    _, open_store = elastic_stores(limits)
+    store, model = open_store(), Model(AGING)
+    for batch in batches(all_arrivals, sizes):
+        assert_follows_model(store, model, batch)
+    store.close()
 
 
 class Bounded(ByDistance):
@@ -212,12 +210,12 @@ def test_what_is_near_is_not_the_forests_business(all_arrivals: list[Arrival], s
 @examples(10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(any_arrivals, batch_sizes)
 def test_what_is_near_is_not_elasticsearchs_business(
-    elastic_stores: Callable[[], tuple[str, Callable[[], ElasticStore]]],
+    elastic_stores: MakeStores,
     all_arrivals: list[Arrival],
     sizes: list[int],
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(forest_index, "relation_of", lambda _: Bounded())
+        patch.setattr(meta, "relation_of", lambda _: Bounded())
         _, open_store = elastic_stores()
         store, model = open_store(), Bounded.model()
         for batch in batches(all_arrivals, sizes):

@@ -10,7 +10,8 @@ from elasticsearch import Elasticsearch
 from esdedup import Dedup, Maintenance
 from esdedup.elastic.forest import expiry
 from esdedup.elastic.forest.expiry import expire
-from esdedup.elastic.forest.index import STATE_ID, ForestIndex
+from esdedup.elastic.forest.index import ForestIndex
+from esdedup.elastic.forest.status import STATE_ID
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.forest import Aging

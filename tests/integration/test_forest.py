@@ -6,7 +6,7 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from esdedup import KEYWORDS, Dedup, ForestMismatch, ServerUnavailable
-from esdedup.elastic.forest.index import ForestIndex
+from esdedup.elastic.forest.bulk import ForestBulk
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.forest import Aging, Forest, Kind
@@ -52,20 +52,20 @@ def test_after_a_failed_write_the_forest_goes_on_by_its_laws(
 ) -> None:
     forest = index_name("forest")
     store = ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING)
-    whole = ForestIndex._write
+    whole = ForestBulk.write
     calls = 0
 
-    def fail(self: ForestIndex, documents: Any, alias: str) -> None:
+    def fail(self: ForestBulk, documents: Any, *, alias: str) -> None:
         nonlocal calls
         calls += 1
         if written == "everything" or (written == "roots" and calls == 1):
-            whole(self, documents, alias)
+            whole(self, documents, alias=alias)
         if calls == (2 if written != "nothing" else 1):
             raise ServerUnavailable("failed on purpose")
 
     first, near = Arrival("1111222233334444", 0), Arrival("1111222233334445", 0)
     with monkeypatch.context() as patch:
-        patch.setattr(ForestIndex, "_write", fail)
+        patch.setattr(ForestBulk, "write", fail)
         with pytest.raises(ServerUnavailable):
             Forest(store).assign(as_batch([first]), now_ms=NOW_MS)
     (answer,) = Forest(store).assign(as_batch([near]), now_ms=NOW_MS)

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
-from esdedup.elastic.forest import search as node_search
 from esdedup.elastic.forest.documents import StoredNode, documents
-from esdedup.elastic.forest.search import NodeSearch
 from esdedup.elastic.forest.store import ElasticStore
+from esdedup.elastic.limits import Limits
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.fingerprint.simhash import to_hex
 from esdedup.forest import NO_TIME, Forest
@@ -48,15 +47,15 @@ def test_nothing_is_missed_and_little_is_read(
     for _ in range(3):
         near = near ^ (np.uint64(1) << random.integers(0, 64, len(near), np.uint64))
     read = 0
-    search = NodeSearch._search
+    search = Elasticsearch.search
 
-    def counting(self: NodeSearch, **request: Any) -> list[dict[str, Any]]:
+    def counting(client: Elasticsearch, **request: Any) -> Any:
         nonlocal read
-        hits = search(self, **request)
-        read += len(hits)
-        return hits
+        answer = search(client, **request)
+        read += len(answer["hits"]["hits"])
+        return answer
 
-    monkeypatch.setattr(NodeSearch, "_search", counting)
+    monkeypatch.setattr(Elasticsearch, "search", counting)
     store = ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING)
     answers = Forest(store).assign(as_batch([Arrival(each, NO_TIME) for each in to_hex(near)]), now_ms=NOW_MS)
     for fingerprint, answer in zip(near.tolist(), answers, strict=True):
@@ -73,14 +72,10 @@ def test_nothing_is_missed_and_little_is_read(
     assert read < 6_000
 
 
-def test_real_neighbours_are_read_however_many(
-    es: Elasticsearch, index_name: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_real_neighbours_are_read_however_many(es: Elasticsearch, index_name: Callable[[str], str]) -> None:
     """All the nodes of a common key are near: narrowing it down must leave every one of them."""
-    monkeypatch.setattr(node_search, "_WORTH", 0)
-    monkeypatch.setattr(node_search, "_COMMON", 1)
-    monkeypatch.setattr("esdedup.elastic.limits.MAX_HITS", 50)
-    store = ElasticStore(es, forest=index_name("forest"), profile=CLASSIC, aging=AGING)
+    limits = Limits(nodes_per_detour=0, common_nodes=1, max_hits=50)
+    store = ElasticStore(es, forest=index_name("forest"), profile=CLASSIC, aging=AGING, limits=limits)
     forest = Forest(store)
     centre = 0x0123456789ABCDEF
     ring = [

@@ -45,7 +45,7 @@ def test_a_write_that_was_let_in_before_has_ended_when_the_forest_is_taken(
         bulk = es.options(request_timeout=60).bulk
         written.append(
             bulk(
-                index=stale.owned._lease.alias,
+                index=stale.writer._lease.alias,
                 operations=operations,
                 require_alias=True,
                 wait_for_active_shards="all",
@@ -61,7 +61,7 @@ def test_a_write_that_was_let_in_before_has_ended_when_the_forest_is_taken(
     writer.start()
     fence = Fence(es, forest=forest)
     await_until(lambda: tasks_of(es, forest))
-    stale.owned._lease._stopped.set()
+    stale.writer._lease._stopped.set()
     expire_lease(es, forest)
     taker = threading.Thread(target=take)
     taker.start()
@@ -74,7 +74,7 @@ def test_a_write_that_was_let_in_before_has_ended_when_the_forest_is_taken(
     assert taken.wait(60)
     taker.join(60)
     # What comes after the alias has been moved is not let in.
-    refused = es.bulk(index=stale.owned._lease.alias, operations=[{"index": {}}, node], require_alias=True)
+    refused = es.bulk(index=stale.writer._lease.alias, operations=[{"index": {}}, node], require_alias=True)
     assert refused["items"][0]["index"]["status"] == 404
 
 

@@ -20,7 +20,8 @@ from esdedup import (
 )
 from esdedup.elastic.forest import expiry
 from esdedup.elastic.forest.documents import documents
-from esdedup.elastic.forest.index import STATE_ID, ForestIndex
+from esdedup.elastic.forest.index import ForestIndex
+from esdedup.elastic.forest.status import STATE_ID
 from esdedup.fingerprint.profile import CLASSIC
 from tests.support.forests import (
     ARTICLES,
@@ -42,14 +43,14 @@ def test_a_sound_forest_has_no_breaches(es: Elasticsearch, fed: tuple[str, str])
 
 def test_a_state_that_is_gone_is_read_from_the_nodes(es: Elasticsearch, fed: tuple[str, str]) -> None:
     index, forest = fed
-    before = ForestIndex.find(es, forest).state()
+    before = ForestIndex.find(es, forest).status().state
     es.delete(index=forest, id=STATE_ID, refresh=True)
-    after = ForestIndex.find(es, forest).state()
+    after = ForestIndex.find(es, forest).status().state
     made = [node.made_ms for node in nodes(es, forest).values()]
     assert after.time_ms == max(made) <= before.time_ms
     assert after.origin_ms == min(made) == before.origin_ms
     Maintenance(es, forest=forest).repair([index])
-    assert ForestIndex.find(es, forest).state().seq == before.seq
+    assert ForestIndex.find(es, forest).status().state.seq == before.seq
 
 
 def test_equal_ids_in_two_indices(es: Elasticsearch, index_name: Names) -> None:

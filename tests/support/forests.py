@@ -38,8 +38,8 @@ def roots(es: Elasticsearch, index: str) -> dict[str, str]:
 
 def nodes(es: Elasticsearch, forest: str) -> dict[str, StoredNode]:
     es.indices.refresh(index=forest)
-    search = ForestIndex.find(es, forest).search
-    return {node.id: node for node in search.scan({"exists": {"field": "root"}})}
+    index = ForestIndex.find(es, forest)
+    return {node.id: node for node in index.scan({"exists": {"field": "root"}})}
 
 
 def classic_node(node_id: str, root: str, *, seq: int, ms: int) -> StoredNode:

@@ -1,4 +1,4 @@
-"""A node as a document of its forest's index."""
+"""A node as a document of its forest's index, and the queries that speak of its fields. Pure."""
 
 import base64
 import re
@@ -15,14 +15,14 @@ from esdedup.neighbours.relation import Relation
 _Item = TypeVar("_Item")
 
 Document = tuple[str, dict[str, Any]]
-"""A document's id, and what it holds."""
+"""A document's id and its source."""
 
 _LEAST_GROUPS = 10
 # A simhash, or a hash of all that is compared.
 _NODE_ID = re.compile("[0-9a-f]{16}|[0-9a-f]{32}")
 
-# What `node_of` reads of a hit.
-FIELDS: list[Any] = [
+# The fields of a hit that `node_of` reads.
+_FIELDS: list[Any] = [
     "root",
     "seq",
     "signature",
@@ -31,7 +31,7 @@ FIELDS: list[Any] = [
 
 
 class Signed(Protocol):
-    """What has a signature."""
+    """Anything with a signature."""
 
     @property
     def signature(self) -> bytes:
@@ -44,10 +44,10 @@ class StoredNode(NamedTuple):
     id: str
     # The id of its root; its own for a root.
     root: str
-    # What the profile's relation compares, as bytes. A root that was made again without its text has that
-    # of a leaf.
+    # What the profile's relation compares, as bytes. A root that was recreated without its text has the
+    # signature of a leaf.
     signature: bytes
-    # The arrival that made it.
+    # The number of the arrival that made it.
     seq: int
     # The forest's time when it was made, milliseconds since 1970; NO_TIME where none was known.
     made_ms: int
@@ -61,12 +61,12 @@ class StoredNode(NamedTuple):
 
 
 def is_node_id(name: object) -> bool:
-    """Tell whether that can be the id of a node: 16 or 32 hex digits."""
+    """Return whether `name` can be the id of a node: 16 or 32 hex digits."""
     return isinstance(name, str) and _NODE_ID.fullmatch(name) is not None
 
 
 def node_of(hit: dict[str, Any], relation: Relation) -> StoredNode | None:
-    """Read a node from a hit of a search for `FIELDS`; None if it is none, or damaged."""
+    """Read a node from a hit of `search_body`; None if it is not a node, or damaged."""
     fields = hit.get("fields", {})
     roots = fields.get("root", [])
     if not {"seq", "signature"} <= fields.keys() or len(roots) != 1:
@@ -87,38 +87,39 @@ def node_of(hit: dict[str, Any], relation: Relation) -> StoredNode | None:
 
 
 def nodes_of(hits: Iterable[dict[str, Any]], relation: Relation) -> list[StoredNode]:
-    """Read nodes from hits; damaged ones are left out."""
+    """Read nodes from hits of `search_body`, leaving out damaged ones."""
     return [node for hit in hits if (node := node_of(hit, relation)) is not None]
 
 
 def signatures_of(signed: Iterable[Signed], relation: Relation) -> npt.NDArray[Any]:
-    """Return signatures in the relation's dtype."""
+    """Return the signatures as an array in the relation's dtype."""
     return np.frombuffer(b"".join([each.signature for each in signed]), relation.dtype)
 
 
 def root_again(root_id: str, leaf: StoredNode, relation: Relation) -> StoredNode:
-    """Return a root that is gone, made again with what is known of it: a leaf's numbers.
+    """Recreate a lost root from one of its leaves.
 
-    Its signature is its own where its id tells it, else the leaf's, until an article brings it back.
+    Its signature is read from its id where the profile allows that. Otherwise it is the leaf's, until an
+    article brings the root's own.
     """
     signature = relation.signature_of(root_id) or leaf.signature
     return leaf._replace(id=root_id, root=root_id, signature=signature)
 
 
 def keys_of(signed: Sequence[Signed], relation: Relation, layout: Layout) -> list[list[str]]:
-    """Return the keys under which each must be found: those of each representative it is indexed under."""
+    """Return the keys of each: those of every representative under which it is indexed."""
     signatures = signatures_of(signed, relation)
     return layout.terms_of_rows(relation.simhashes(signatures), relation.indexed(signatures))
 
 
 def columns_of(keys: Sequence[list[str]]) -> list[list[str]]:
-    """Return columns of keys, in each of which everyone has one; who has fewer has them again."""
+    """Return columns of keys, each with one key of every node; nodes with fewer keys repeat theirs."""
     most = max(map(len, keys))
     return [sorted(set(column)) for column in zip(*((own * most)[:most] for own in keys), strict=True)]
 
 
 def documents(nodes: Sequence[StoredNode], relation: Relation, layout: Layout) -> list[Document]:
-    """Write nodes as documents; a time that is not known is left out."""
+    """Write nodes as documents, leaving out unknown times."""
     return [
         (
             node.id,
@@ -136,13 +137,35 @@ def documents(nodes: Sequence[StoredNode], relation: Relation, layout: Layout) -
     ]
 
 
+def search_body(
+    query: dict[str, Any], *, size: int, sort: Sequence[Any] = ("_doc",), versions: bool = False
+) -> dict[str, Any]:
+    """Return the body of a search for nodes.
+
+    Args:
+        query: Which nodes.
+        size: How many at most.
+        sort: As Elasticsearch takes it.
+        versions: Whether hits have ``_seq_no`` and ``_primary_term`` too.
+    """
+    return {
+        "query": query,
+        "sort": list(sort),
+        "size": size,
+        "_source": False,
+        "docvalue_fields": _FIELDS,
+        "track_total_hits": False,
+        "seq_no_primary_term": versions,
+    }
+
+
 def live_filter(live_since_ms: int) -> list[dict[str, Any]]:
-    """Return the filters that leave the nodes whose `seen` is that or later; NO_TIME: all of them."""
+    """Return filters for the nodes whose `seen` is that or later; NO_TIME: no filter, every node lives."""
     return [] if live_since_ms == NO_TIME else [{"range": {"seen": {"gte": live_since_ms}}}]
 
 
 def live_leaves(roots: Sequence[str], live_since_ms: int) -> dict[str, Any]:
-    """Return the query for the leaves of `roots` whose `seen` is that or later."""
+    """Return the query for the leaves of `roots` that live; `live_since_ms` as for `live_filter`."""
     return {
         "bool": {
             "filter": [{"terms": {"root": roots}}, {"term": {"leaf": True}}, *live_filter(live_since_ms)]
@@ -156,7 +179,7 @@ def chunks(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
 
 
 def apart(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
-    """Part a sequence into at least ten groups of at most `size`, so that no neighbours share one."""
+    """Split a sequence into at least ten groups of at most `size`, none with two items next to each other."""
     groups = max(_LEAST_GROUPS, -(-len(items) // size))
     return (items[first::groups] for first in range(min(groups, len(items))))
 

@@ -1,90 +1,90 @@
-"""Taking out of a forest what has expired: its nodes take no part in anything any more."""
+"""Deletion of expired nodes, which take no part in any decision."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pydantic
 
+from esdedup.elastic.forest.documents import chunks
 from esdedup.elastic.forest.index import ForestIndex
-from esdedup.elastic.forest.search import EVERY_NODE, Query
+from esdedup.elastic.forest.search import EVERY_NODE
 from esdedup.elastic.forest.writer import ForestWriter
+from esdedup.elastic.pages import Hits
+from esdedup.elastic.requests import Query
 from esdedup.forest.model import NO_TIME, Aging
 
 _DELETED_AT_ONCE = 2_000
 
 
 class Expired(pydantic.BaseModel, frozen=True):
-    """How many nodes were deleted, or would be."""
+    """How many expired nodes were deleted, or would be."""
 
     leaves: int = 0
     roots: int = 0
-    # Not deleted: needed again after they were found, or roots that still have a leaf.
+    # Not deleted: nodes that were written after they were found, and roots that still have a leaf.
     kept: int = 0
 
 
 def count_expired(index: ForestIndex, aging: Aging) -> Expired:
-    """Count what has expired and is there still. Needs no lease."""
+    """Count the expired nodes that have not been deleted. Needs no lease."""
     expired = _expired(index, aging)
     if expired is None:
         return Expired()
-    leaves, roots = (index.search.count(query) for query in (_leaves(expired), _roots(expired)))
+    leaves, roots = (
+        index.run(index.search.count(_marked(expired, leaf=is_leaf))) for is_leaf in (True, False)
+    )
     return Expired(leaves=leaves, roots=roots)
 
 
 def expire(
-    owned: ForestWriter, aging: Aging, *, on_deleted: Callable[[int], None] = lambda _: None
+    writer: ForestWriter, aging: Aging, *, on_deleted: Callable[[int], None] = lambda _: None
 ) -> Expired:
-    """Delete what has expired, leaves before their roots; what is interrupted goes on next time.
+    """Delete expired nodes, leaves before their roots. If it is interrupted, the next run goes on.
 
-    Each node is deleted only as it was found: one that is needed again meanwhile stays.
+    A node that is written after it was found is kept.
 
     Args:
-        owned: The forest.
+        writer: The forest's owner.
         aging: How long nodes live.
-        on_deleted: Told how many nodes more have been looked at.
+        on_deleted: Called with the number of nodes that have been looked at since the last call.
 
     Raises:
         ForestLost: Another process has taken the forest.
     """
+    index = writer.index
     leaves = roots = kept = 0
-    owned.index.refresh()
-    expired = _expired(owned.index, aging)
+    index.refresh()
+    expired = _expired(index, aging)
     if expired is None:
         return Expired()
-    for hits in _hits(owned.index, _leaves(expired)):
-        deleted = owned.delete(hits)
+    for hits in _hits(index, _marked(expired, leaf=True)):
+        deleted = writer.delete(hits)
         leaves += deleted
         kept += len(hits) - deleted
         on_deleted(len(hits))
-    owned.index.refresh()
-    for hits in _hits(owned.index, _roots(expired)):
-        # A leaf refreshes its root, so none should be left; but no root goes before its leaves.
-        with_leaves = owned.index.search.roots_with_leaves(hit["_id"] for hit in hits)
-        deleted = owned.delete(hit for hit in hits if hit["_id"] not in with_leaves)
+    index.refresh()
+    for hits in _hits(index, _marked(expired, leaf=False)):
+        # A leaf refreshes its root, so none should have leaves; but no root may go before its leaves.
+        with_leaves = index.run(index.search.roots_with_leaves(hit["_id"] for hit in hits))
+        deleted = writer.delete(hit for hit in hits if hit["_id"] not in with_leaves)
         roots += deleted
         kept += len(hits) - deleted
         on_deleted(len(hits))
-    owned.index.refresh()
+    index.refresh()
     return Expired(leaves=leaves, roots=roots, kept=kept)
 
 
 def _expired(index: ForestIndex, aging: Aging) -> Query | None:
-    """Return the query for what has expired, None where nothing can have."""
-    live_since_ms = index.live_since_ms(aging)
+    """Return the query for expired nodes; None if there cannot be any."""
+    live_since_ms = index.status().live_since_ms(aging)
     if live_since_ms == NO_TIME:
         return None
     return {"bool": {"filter": EVERY_NODE, "must_not": {"range": {"seen": {"gte": live_since_ms}}}}}
 
 
-def _leaves(query: Query) -> Query:
-    return {"bool": {"filter": [query, {"term": {"leaf": True}}]}}
+def _marked(query: Query, *, leaf: bool) -> Query:
+    return {"bool": {"filter": [query, {"term": {"leaf": leaf}}]}}
 
 
-def _roots(query: Query) -> Query:
-    return {"bool": {"filter": [query, {"term": {"leaf": False}}]}}
-
-
-def _hits(index: ForestIndex, query: Query) -> Iterator[list[dict[str, Any]]]:
-    for hits in index.search.pages(query, versions=True):
-        for at in range(0, len(hits), _DELETED_AT_ONCE):
-            yield hits[at : at + _DELETED_AT_ONCE]
+def _hits(index: ForestIndex, query: Query) -> Iterator[Hits]:
+    for hits in index.pages(query, versions=True):
+        yield from (list(some) for some in chunks(hits, _DELETED_AT_ONCE))

@@ -1,90 +1,103 @@
-"""A forest's index: how it is opened, what is written to it."""
+"""A forest's index: found, made, read, refreshed and deleted. Who may write to it is not its concern."""
 
 import dataclasses
-from collections.abc import Iterable, Sequence
-from datetime import timedelta
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
 
 from elasticsearch import ApiError, Elasticsearch
 
 from esdedup.elastic.client import PartlyRefused, patient, until_all_is_taken
 from esdedup.elastic.errors import translated
-from esdedup.elastic.forest.documents import Document, StoredNode, chunks, documents
+from esdedup.elastic.execute import execute
+from esdedup.elastic.forest.documents import StoredNode, nodes_of, search_body
 from esdedup.elastic.forest.meta import Meta, read_meta, refuse_incomplete, refuse_others
 from esdedup.elastic.forest.search import NodeSearch
-from esdedup.elastic.limits import BUSY_STATUSES
+from esdedup.elastic.forest.status import ForestStatus, read_ordered_since, read_status
+from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.elastic.mappings import forest_index
-from esdedup.errors import ForestLost, ForestMissing, ServerError
-from esdedup.fingerprint.bands import LAYOUTS, Layout
+from esdedup.elastic.pages import Hits, hit_pages
+from esdedup.elastic.requests import Query, Requests
+from esdedup.errors import ForestMissing
+from esdedup.fingerprint.bands import Layout
 from esdedup.fingerprint.profile import Profile
-from esdedup.forest.model import NO_TIME, Aging, State
-from esdedup.neighbours.relation import relation_of
 
-DEFAULT_AGING = Aging.of(retention=timedelta(days=30))
-STATE_ID = "~state"
-AGING_ID = "~aging"
-REBUILT_ID = "~rebuilt"
-# What one bulk request may hold.
-_BULK_DOCUMENTS = 5_000
+_Result = TypeVar("_Result")
 
 
 class ForestIndex:
-    """The index of one forest. Knows nothing of who may write to it."""
+    """The index of one forest, and a patient client for it."""
 
-    def __init__(self, client: Elasticsearch, *, name: str, meta: Meta) -> None:
+    def __init__(
+        self, client: Elasticsearch, *, name: str, meta: Meta, limits: Limits = DEFAULT_LIMITS
+    ) -> None:
+        """Describe an index that exists; see `find`, `open` and `make`.
+
+        Args:
+            client: Stays the caller's. It should be patient.
+            name: Of the index.
+            meta: What the index says about itself.
+            limits: What a request may carry.
+        """
         self.client = client
         self.name = name
         self.meta = meta
-        self.relation = relation_of(meta)
-        self.search = NodeSearch(client, forest=name, relation=self.relation, layout=self.layout)
+        self.limits = limits
+        self.relation = meta.relation
+        # Operations on its nodes, for `run`.
+        self.search = NodeSearch(forest=name, relation=self.relation, layout=self.layout, limits=limits)
 
     @property
     def layout(self) -> Layout:
         """The layout of the nodes' keys."""
-        return LAYOUTS[self.meta.layout]
+        return self.meta.layout_of_keys
 
     @classmethod
-    def find(cls, client: Elasticsearch, name: str) -> "ForestIndex":
-        """Find the forest of that name.
+    def find(cls, client: Elasticsearch, name: str, *, limits: Limits = DEFAULT_LIMITS) -> "ForestIndex":
+        """Find a forest, of any profile.
 
-        The client is given patience: what the server is too busy for is asked again.
+        Requests are repeated for a minute while the server cannot take them.
 
         Raises:
-            ForestMismatch: That index is no forest, or of an unknown format.
             ForestMissing: There is none.
             ForestIncomplete: A rebuild of it has not ended.
+            ForestMismatch: That index is not a forest, or has an unknown format.
         """
         client = patient(client)
-        found = read_meta(client, name)
-        if found is None:
+        meta = execute(client, read_meta(name))
+        if meta is None:
             raise ForestMissing(
                 f"there is no forest {name!r}; the first article that is indexed makes it", forest=name
             )
-        refuse_incomplete(name, found)
-        return cls(client, name=name, meta=found)
+        refuse_incomplete(name, meta)
+        return cls(client, name=name, meta=meta, limits=limits)
 
     @classmethod
-    def open(cls, client: Elasticsearch, name: str, *, profile: Profile) -> "ForestIndex":
-        """Find the forest of that name, and make it if there is none.
+    def open(
+        cls, client: Elasticsearch, name: str, *, profile: Profile, limits: Limits = DEFAULT_LIMITS
+    ) -> "ForestIndex":
+        """Find the forest of a profile, or make it if there is none.
 
         Raises:
+            ForestIncomplete: A rebuild of it has not ended.
             ForestMismatch: It was made with another profile, or in an unknown format.
         """
-        index = cls.make(client, name, meta=Meta.of(profile))
+        index = cls.make(client, name, meta=Meta.of(profile), limits=limits)
         refuse_others(name, index.meta, profile)
         return index
 
     @classmethod
-    def make(cls, client: Elasticsearch, name: str, *, meta: Meta) -> "ForestIndex":
-        """Find the forest of that name, whatever it says of itself; make it if there is none.
+    def make(
+        cls, client: Elasticsearch, name: str, *, meta: Meta, limits: Limits = DEFAULT_LIMITS
+    ) -> "ForestIndex":
+        """Find a forest, whatever its profile and even if it is incomplete; make it if there is none.
 
         Raises:
-            ForestMismatch: That index is no forest, or of an unknown format.
+            ForestMismatch: That index is not a forest, or has an unknown format.
         """
         client = patient(client)
-        found = read_meta(client, name)
+        found = execute(client, read_meta(name))
         if found is None:
-            with translated(f"make the forest {name!r}"):
+            with translated(f"make the forest {name!r}", index=name):
                 body = forest_index(meta=dataclasses.asdict(meta))
                 try:
                     client.indices.create(index=name, **body)
@@ -92,204 +105,64 @@ class ForestIndex:
                     # Another process was faster.
                     if error.error != "resource_already_exists_exception":
                         raise
-            found = read_meta(client, name) or meta
-        return cls(client, name=name, meta=found)
+            found = execute(client, read_meta(name)) or meta
+        return cls(client, name=name, meta=found, limits=limits)
+
+    def run(self, requests: Requests[_Result]) -> _Result:
+        """Carry out an operation, one of `search` for instance, and wait for its result.
+
+        Raises:
+            ServerError: Elasticsearch does not answer, or refuses.
+        """
+        return execute(self.client, requests)
+
+    def status(self) -> ForestStatus:
+        """Read where the forest stands. Nodes count as far as a refresh has shown them."""
+        return self.run(read_status(self.name))
+
+    def ordered_since(self) -> int:
+        """Read the highest seq whose order is unreliable after a rebuild or repair; 0 if there is none."""
+        return self.run(read_ordered_since(self.name))
+
+    def pages(
+        self, query: Query, *, sort: Sequence[Any] = ("_doc",), versions: bool = False
+    ) -> Iterator[Hits]:
+        """Yield all nodes that match as hits, page by page, as the index was when this began.
+
+        Args:
+            query: Which nodes.
+            sort: As Elasticsearch takes it.
+            versions: Whether hits have ``_seq_no`` and ``_primary_term`` too.
+        """
+        body = search_body(query, sort=sort, versions=versions, size=self.limits.max_hits)
+        return hit_pages(self.client, self.name, body)
+
+    def scan(self, query: Query, *, sort: Sequence[Any] = ("_doc",)) -> Iterator[StoredNode]:
+        """Yield all nodes that match, as the index was when this began."""
+        for hits in self.pages(query, sort=sort):
+            yield from nodes_of(hits, self.relation)
+
+    def size_bytes(self) -> int:
+        """Return the space that the index takes on disk, without replicas."""
+        with translated(f"read the size of the forest {self.name!r}", index=self.name):
+            answer = self.client.indices.stats(index=self.name, metric="store")
+        return int(answer["_all"]["primaries"]["store"]["size_in_bytes"])
+
+    @until_all_is_taken
+    def refresh(self) -> None:
+        """Make everything that has been written visible to searches."""
+        with translated(f"refresh the forest {self.name!r}", index=self.name):
+            answer = self.client.indices.refresh(index=self.name)
+        if answer["_shards"]["failed"]:
+            raise PartlyRefused(f"cannot refresh the forest {self.name!r}: a shard failed", index=self.name)
 
     def write_meta(self, meta: Meta) -> None:
-        """Let the index say something else of itself."""
-        with translated(f"complete the forest {self.name!r}"):
+        """Change what the index says about itself."""
+        with translated(f"complete the forest {self.name!r}", index=self.name):
             self.client.indices.put_mapping(index=self.name, meta={"esdedup": dataclasses.asdict(meta)})
         self.meta = meta
 
     def drop(self) -> None:
-        """Delete the index, with all that is in it."""
-        with translated(f"delete the forest {self.name!r}"):
+        """Delete the index, with everything in it."""
+        with translated(f"delete the forest {self.name!r}", index=self.name):
             self.client.options(ignore_status=404).indices.delete(index=self.name)
-
-    def state(self) -> State:
-        """Read the state of the last plan that was written."""
-        stored = State(**self._stored(STATE_ID))
-        with translated(f"read the state of the forest {self.name!r}"):
-            answer = self.client.search(
-                index=self.name,
-                size=0,
-                aggs=state_aggregations(seq="seq", time="made"),
-                allow_partial_search_results=False,
-            )["aggregations"]
-        # A crash may have left nodes that are newer than the state, and a state may be lost.
-        return stored.after(state_of(answer))
-
-    def ordered_since(self) -> int:
-        """Return the seq up to which nodes were rebuilt or repaired, so that their order tells nothing."""
-        return self._stored(REBUILT_ID).get("seq", 0)
-
-    def write_ordered_since(self, seq: int, *, alias: str) -> None:
-        """Write that number, through the alias of the owner.
-
-        Raises:
-            ForestLost: The alias has been moved on.
-        """
-        self._write([(REBUILT_ID, {"state": {"seq": seq}})], alias)
-
-    def size_bytes(self) -> int:
-        """Return the space that the index takes on disk, without its copies."""
-        with translated(f"read the size of the forest {self.name!r}"):
-            answer = self.client.indices.stats(index=self.name, metric="store")
-        return int(answer["_all"]["primaries"]["store"]["size_in_bytes"])
-
-    def aging(self) -> Aging | None:
-        """Return how long nodes lived for the last one that wrote to the forest, None before."""
-        stored = self._stored(AGING_ID)
-        return (
-            Aging(retention_ms=stored["retention_ms"], granularity_ms=stored["granularity_ms"])
-            if stored
-            else None
-        )
-
-    def live_since_ms(self, aging: Aging) -> int:
-        """Return the `seen` from which on (inclusive) a node lives now; NO_TIME: all of them live.
-
-        What expired when nodes lived for a shorter time does not live.
-        """
-        return max(self.dead_before_ms(), self.state().live_since_ms(aging))
-
-    def dead_before_ms(self) -> int:
-        """Return the `seen` before which nodes had expired when nodes began to live longer, or NO_TIME."""
-        return self._stored(AGING_ID).get("dead_before_ms", NO_TIME)
-
-    def write_aging(self, aging: Aging, *, dead_before_ms: int, alias: str) -> None:
-        """Write how long nodes live, through the alias of the owner.
-
-        Args:
-            aging: From now on.
-            dead_before_ms: Nodes seen until before that have expired, whatever comes.
-            alias: The owner's.
-
-        Raises:
-            ForestLost: The alias has been moved on.
-        """
-        state = dataclasses.asdict(aging) | {"dead_before_ms": dead_before_ms}
-        self._write([(AGING_ID, {"state": state})], alias)
-
-    def write_state(self, state: State, roots: Sequence[StoredNode], *, alias: str) -> None:
-        """Write the state and roots, acknowledged, through the alias of the owner.
-
-        Raises:
-            ForestLost: The alias has been moved on.
-        """
-        self._write([(STATE_ID, {"state": dataclasses.asdict(state)}), *self._documents(roots)], alias)
-
-    def write_nodes(self, nodes: Sequence[StoredNode], *, alias: str) -> None:
-        """Write nodes, acknowledged, through the alias of the owner.
-
-        Raises:
-            ForestLost: The alias has been moved on.
-        """
-        self._write(self._documents(nodes), alias)
-
-    @until_all_is_taken
-    def delete_nodes(self, hits: Iterable[dict[str, Any]], *, alias: str) -> int:
-        """Delete those nodes that are as they were found; return how many.
-
-        Raises:
-            ForestLost: The alias has been moved on.
-        """
-        operations = [
-            {
-                "delete": {
-                    "_id": hit["_id"],
-                    "if_seq_no": hit["_seq_no"],
-                    "if_primary_term": hit["_primary_term"],
-                }
-            }
-            for hit in hits
-        ]
-        if not operations:
-            return 0
-        with translated(f"remove nodes of the forest {self.name!r}"):
-            answer = self.client.bulk(index=alias, operations=operations, timeout=_BULK_TIMEOUT)
-        results = [item["delete"] for item in answer["items"]]
-        for result in results:
-            # A node that is gone has no error; one that was written since has, and so has a busy server.
-            if result["status"] == 404 and "error" in result:
-                raise ForestLost(f"the forest {self.name!r} has another owner", forest=self.name)
-            if result["status"] in BUSY_STATUSES:
-                raise PartlyRefused(f"cannot remove nodes of {self.name!r}: the server is too busy")
-        return sum(result["status"] == 200 for result in results)
-
-    @until_all_is_taken
-    def refresh(self) -> None:
-        """Make visible all that has been written."""
-        with translated(f"refresh the forest {self.name!r}"):
-            answer = self.client.indices.refresh(index=self.name)
-        if answer["_shards"]["failed"]:
-            raise PartlyRefused(f"cannot refresh the forest {self.name!r}: a shard failed")
-
-    def _stored(self, document_id: str) -> dict[str, int]:
-        """Return the numbers in one of the forest's own documents, none if it is not there."""
-        with translated(f"read the state of the forest {self.name!r}"):
-            document = self.client.options(ignore_status=404).get(index=self.name, id=document_id)
-        return dict(document["_source"]["state"]) if document.get("found") else {}
-
-    def _documents(self, nodes: Sequence[StoredNode]) -> list[Document]:
-        return documents(nodes, self.relation, self.layout)
-
-    def _write(self, documents: Sequence[Document], alias: str) -> None:
-        """Write documents, each acknowledged, again where the server was busy."""
-        for chunk in chunks(documents, _BULK_DOCUMENTS):
-            self._write_chunk(dict(chunk), alias)
-
-    @until_all_is_taken
-    def _write_chunk(self, documents: dict[str, dict[str, Any]], alias: str) -> None:
-        """Write documents, and take out those that are written."""
-        operations: list[dict[str, Any]] = []
-        for document_id, document in documents.items():
-            operations += ({"index": {"_id": document_id}}, document)
-        with translated(f"write to the forest {self.name!r}"):
-            answer = self.client.bulk(
-                index=alias,
-                operations=operations,
-                require_alias=True,
-                timeout=_BULK_TIMEOUT,
-                filter_path=_BULK_ANSWER,
-            )
-        if not answer["errors"]:
-            return
-        for item, document_id in zip(answer["items"], list(documents), strict=True):
-            result = item["index"]
-            if result["status"] == 404:
-                raise ForestLost(f"the forest {self.name!r} has another owner", forest=self.name)
-            if result["status"] < 300:
-                del documents[document_id]
-            elif result["status"] not in BUSY_STATUSES:
-                raise ServerError(
-                    f"cannot write node {document_id} to the forest {self.name!r}: "
-                    f"{result['error'].get('reason', result['error'])}",
-                    status=result["status"],
-                    index=self.name,
-                )
-        raise PartlyRefused(f"cannot write to the forest {self.name!r}: the server is too busy")
-
-
-# Shorter than the client's patience: what it has given up must not be written later than what follows.
-_BULK_TIMEOUT = "30s"
-_BULK_ANSWER = ["errors", "items.index.status", "items.index.error.reason"]
-
-
-def state_aggregations(*, seq: str, time: str) -> dict[str, Any]:
-    """Return the aggregations that `state_of` reads, over documents with those fields."""
-    return {
-        "seq": {"max": {"field": seq}},
-        "last": {"max": {"field": time}},
-        "first": {"min": {"field": time}},
-    }
-
-
-def state_of(aggregations: dict[str, Any]) -> State:
-    """Read a state from the answer to `state_aggregations`."""
-    seq, last, first = (aggregations[name]["value"] for name in ("seq", "last", "first"))
-    return State(
-        seq=int(seq or 0),
-        time_ms=NO_TIME if last is None else int(last),
-        origin_ms=NO_TIME if first is None else int(first),
-    )

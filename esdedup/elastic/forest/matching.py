@@ -1,78 +1,117 @@
-"""The nodes near a batch's arrivals, from those at hand. Pure."""
+"""The nodes near a batch's arrivals, from the index and from memory."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from esdedup.elastic.forest.documents import StoredNode, root_again, signatures_of
 from esdedup.elastic.forest.node_cache import NodeCache
+from esdedup.elastic.forest.search import NodeSearch
+from esdedup.elastic.requests import Requests
 from esdedup.forest.model import Aging, Arrivals, Neighbours, Nodes
 from esdedup.neighbours.relation import Relation
 
 
+def find_neighbours(
+    search: NodeSearch, arrivals: Arrivals, *, recent: NodeCache, live_since_ms: int, aging: Aging
+) -> Requests[Neighbours]:
+    """Find the live nodes near a batch's arrivals, with their roots.
+
+    Args:
+        search: The forest's nodes, as far as a refresh has shown them.
+        arrivals: The batch.
+        recent: Nodes in memory, which may be newer than what a search shows.
+        live_since_ms: The `seen` from which on (inclusive) a node lives.
+        aging: How long nodes live.
+    """
+    visible = NodeCache(search.relation)
+    signatures = arrivals.signatures[arrivals.with_node]
+    visible.put((yield from search.candidates(signatures, live_since_ms=live_since_ms)))
+    matched = MatchedNodes.of(arrivals, (visible, recent), live_since_ms=live_since_ms)
+    missing = matched.missing_roots
+    roots = {root: node for root in missing if (node := recent.get(root))}
+    roots |= {node.id: node for node in (yield from search.by_id(missing - roots.keys()))}
+    return matched.neighbours(roots, relation=search.relation, aging=aging)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class MatchedNodes:
-    """Who is near whom, before their roots are at hand."""
+    """Which live nodes match which arrivals, before all of their roots are known. Pure."""
 
-    # Positions of arrivals, and ids of nodes near them.
+    # Positions of arrivals, and ids of nodes near them; not all of these live.
     pairs: set[tuple[int, str]]
-    # The live ones, by id.
-    found: dict[str, StoredNode]
-    # For a representative of the batch, and the id of a node indexed under it: when that was made.
-    posting_keys: dict[tuple[int, str], int]
+    # The live nodes, by id.
+    live: dict[str, StoredNode]
+    # For a representative of the batch and the id of a node indexed under it: when the node was made.
+    postings: dict[tuple[int, str], int]
 
     @classmethod
     def of(cls, arrivals: Arrivals, caches: Sequence[NodeCache], *, live_since_ms: int) -> "MatchedNodes":
-        """Find them among nodes at hand; where several caches have a node, the last is right."""
+        """Match arrivals with cached nodes; where several caches have a node, the last one's counts."""
         positions = arrivals.with_node
         signatures = arrivals.signatures[positions]
         ids = [arrivals.ids[at] or "" for at in positions.tolist()]
         pairs: set[tuple[int, str]] = set()
         found: dict[str, StoredNode] = {}
-        posting_keys: dict[tuple[int, str], int] = {}
-        for known in caches:
-            met, postings = known.search(signatures)
-            # A node may be indexed under nothing, since saturated_keys carry all that represents it.
-            met += [(at, node) for at, each in enumerate(ids) if (node := known.get(each))]
-            found |= {node.id: node for _, node in met}
-            pairs.update((int(positions[at]), node.id) for at, node in met)
-            posting_keys |= {(value, node.id): node.made_ms for value, node in postings}
-        # The root of one that has expired may have started anew, in another tree.
-        found = {node_id: node for node_id, node in found.items() if node.seen_ms >= live_since_ms}
-        return cls(pairs=pairs, found=found, posting_keys=posting_keys)
+        made_ms: dict[tuple[int, str], int] = {}
+        for cache in caches:
+            near, postings = cache.search(signatures)
+            # A node whose keys were all saturated is indexed under nothing: its id finds it.
+            near += [(at, node) for at, node_id in enumerate(ids) if (node := cache.get(node_id))]
+            found |= {node.id: node for _, node in near}
+            pairs.update((int(positions[at]), node.id) for at, node in near)
+            made_ms |= {(key, node.id): node.made_ms for key, node in postings}
+        # Expired nodes must go: the root of one may have expired too, and be a leaf of another tree by now.
+        live = {node_id: node for node_id, node in found.items() if node.seen_ms >= live_since_ms}
+        return cls(pairs=pairs, live=live, postings=made_ms)
 
     @property
     def missing_roots(self) -> set[str]:
-        """The ids of roots that are not among the nodes found."""
-        return {node.root for node in self.found.values()} - self.found.keys()
+        """The ids of roots that are not among the live nodes."""
+        return {node.root for node in self.live.values()} - self.live.keys()
 
-    def with_roots(self, roots: dict[str, StoredNode], relation: Relation) -> dict[str, StoredNode]:
-        """Return the nodes found, and their roots, of which `roots` are at hand."""
-        roots = dict(roots)
-        for node in self.found.values():
-            root = self.found.get(node.root) or roots.get(node.root)
-            if root is None or not root.is_root:
-                # Damaged: the root is gone, or another's leaf. It is made again when its tree is touched.
-                roots[node.root] = root_again(node.root, root or node, relation)
-        return self.found | roots
+    def neighbours(self, roots: dict[str, StoredNode], *, relation: Relation, aging: Aging) -> Neighbours:
+        """Return the matches as a store answers them.
 
-    def near(self, nodes: dict[str, StoredNode], *, relation: Relation, aging: Aging) -> Neighbours:
-        """Return what a store answers, with the nodes that `with_roots` returned."""
+        Args:
+            roots: Those of the missing roots that exist, by id.
+            relation: The profile's.
+            aging: How long nodes live.
+        """
+        nodes = self._with_roots(roots, relation)
         rows = {node_id: row for row, node_id in enumerate(nodes)}
-        pairs = sorted((at, rows[node_id]) for at, node_id in self.pairs if node_id in self.found)
+        pairs = sorted((at, rows[node_id]) for at, node_id in self.pairs if node_id in self.live)
         near = np.array(pairs, np.int64).reshape(-1, 2)
         return Neighbours(
             arrivals=near[:, 0],
             rows=near[:, 1],
-            nodes=Nodes(
-                ids=list(rows),
-                signatures=signatures_of(nodes.values(), relation),
-                roots=np.array([rows[node.root] for node in nodes.values()], np.int64),
-                seqs=np.array([node.seq for node in nodes.values()], np.int64),
-                made_ms=np.array([node.made_ms for node in nodes.values()], np.int64),
-                seen_ms=np.array([node.seen_ms for node in nodes.values()], np.int64),
-            ),
-            posting_keys=np.array([value for value, _ in self.posting_keys], np.uint64),
-            postings_seen_ms=aging.round_up(np.array(list(self.posting_keys.values()), np.int64)),
+            nodes=_columns(nodes.values(), rows, relation),
+            posting_keys=np.array([key for key, _ in self.postings], np.uint64),
+            postings_seen_ms=aging.round_up(np.array(list(self.postings.values()), np.int64)),
         )
+
+    def _with_roots(self, roots: dict[str, StoredNode], relation: Relation) -> dict[str, StoredNode]:
+        """Return the live nodes and all their roots."""
+        complete = dict(roots)
+        for node in self.live.values():
+            root = self.live.get(node.root) or complete.get(node.root)
+            if root is None or not root.is_root:
+                # Damaged: the root is gone, or a leaf of another. It is recreated when its tree is written.
+                complete[node.root] = root_again(node.root, root or node, relation)
+        return self.live | complete
+
+
+def _columns(nodes: Collection[StoredNode], rows: Mapping[str, int], relation: Relation) -> Nodes:
+    def column(values: Iterable[int]) -> npt.NDArray[np.int64]:
+        return np.fromiter(values, np.int64, count=len(nodes))
+
+    return Nodes(
+        ids=list(rows),
+        signatures=signatures_of(nodes, relation),
+        roots=column(rows[node.root] for node in nodes),
+        seqs=column(node.seq for node in nodes),
+        made_ms=column(node.made_ms for node in nodes),
+        seen_ms=column(node.seen_ms for node in nodes),
+    )

@@ -1,33 +1,33 @@
-"""What a forest's index says of itself, and which indices are refused."""
+"""What a forest's index says about itself, and which forests are refused."""
 
 import dataclasses
 from typing import Any
 
-from elasticsearch import Elasticsearch, NotFoundError
-
-from esdedup.elastic.errors import translated
+from esdedup.elastic.requests import ReadMappings, Requests
 from esdedup.errors import ForestIncomplete, ForestMismatch
 from esdedup.fingerprint.agreement import Agreement
+from esdedup.fingerprint.bands import LAYOUTS, Layout
 from esdedup.fingerprint.profile import Profile
+from esdedup.neighbours.relation import Relation, relation_of
 
 FORMAT = 3
-"""Of the forest's index; an index of another format is refused."""
+"""The format of a forest's index. An index of another format is refused."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Meta:
-    """What a forest's index says of itself."""
+    """What a forest's index says about itself."""
 
     format: int = FORMAT
     # The label of the profile that made the fingerprints.
     profile: str
-    # The name of the layout of the nodes' keys.
+    # The name of the nodes' `Layout`.
     layout: str
     # Two simhashes are near up to this distance, inclusive.
     max_distance_bits: int
-    # When two whole texts agree; None: that nobody asks.
+    # When two whole texts agree; None disables whole-text agreement.
     agreement: Agreement | None
-    # Made anew from articles, and not complete yet: of no use to anybody else.
+    # A rebuild from articles has begun and not ended. Only that rebuild may use the forest.
     rebuilding: bool = False
 
     @classmethod
@@ -42,31 +42,30 @@ class Meta:
 
     @classmethod
     def read(cls, values: dict[str, Any]) -> "Meta":
-        """Read what was written as a dict."""
+        """Read what `dataclasses.asdict` wrote."""
         agreement = values["agreement"]
         return cls(**values | {"agreement": None if agreement is None else Agreement(**agreement)})
 
+    @property
+    def relation(self) -> Relation:
+        """How the forest compares signatures."""
+        return relation_of(self)
 
-def read_meta(client: Elasticsearch, name: str) -> Meta | None:
-    """Return what the index says of itself, None if there is none.
-
-    Raises:
-        ForestMismatch: That index is no forest, or of an unknown format.
-    """
-    with translated(f"open the forest {name!r}"):
-        try:
-            answer = client.indices.get_mapping(index=name)
-        except NotFoundError:
-            return None
-    return meta_of({index: each["mappings"] for index, each in answer.items()}, name=name)
+    @property
+    def layout_of_keys(self) -> Layout:
+        """The layout of the nodes' keys."""
+        return LAYOUTS[self.layout]
 
 
-def meta_of(mappings: dict[str, dict[str, Any]], *, name: str) -> Meta:
-    """Read what an index says of itself, from the mappings behind its name.
+def read_meta(name: str) -> Requests[Meta | None]:
+    """Read what a forest's index says about itself; None if there is no index of that name.
 
     Raises:
-        ForestMismatch: That index is no forest, or of an unknown format.
+        ForestMismatch: That index is not a forest, or has an unknown format.
     """
+    mappings: dict[str, dict[str, Any]] = yield ReadMappings(index=name)
+    if not mappings:
+        return None
     if name not in mappings:
         raise ForestMismatch(
             f"{name!r} is an alias of {', '.join(mappings)}: name the index itself", forest=name

@@ -1,4 +1,4 @@
-"""Nodes in memory by id and by nearness: those at hand for a batch, and those no refresh has shown yet."""
+"""Nodes in memory, by id and by nearness: candidates of a batch, and nodes that no refresh has shown."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -11,7 +11,7 @@ from esdedup.neighbours.relation import Relation
 
 
 class NodeCache:
-    """A few thousand nodes; of two with one id the one that was put last."""
+    """Some thousands of nodes. Of two with one id, the one that was put last counts."""
 
     def __init__(self, relation: Relation) -> None:
         self._relation = relation
@@ -24,7 +24,7 @@ class NodeCache:
         return len(self._nodes)
 
     def get(self, node_id: str) -> StoredNode | None:
-        """Return the node, None if there is none."""
+        """Return the node of that id; None if there is none."""
         return self._nodes.get(node_id)
 
     def put(self, nodes: Iterable[StoredNode]) -> None:
@@ -37,16 +37,17 @@ class NodeCache:
 
     def near(self, signatures: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], list[StoredNode]]:
         """Return all pairs of a position in `signatures`, int64 ``(pairs,)``, and a node near it."""
-        met = self._index.search(signatures)
-        return met.positions, self._of(met.rows)
+        matches = self._index.search(signatures)
+        return matches.positions, self._at(matches.rows)
 
     def search(
         self, signatures: npt.NDArray[Any]
     ) -> tuple[list[tuple[int, StoredNode]], list[tuple[int, StoredNode]]]:
         """Return the same pairs, and pairs of a representative and a node that is indexed under it."""
-        met = self._index.search(signatures)
-        near = zip(met.positions.tolist(), self._of(met.rows), strict=True)
-        return list(near), list(zip(met.posting_keys.tolist(), self._of(met.postings), strict=True))
+        matches = self._index.search(signatures)
+        near = zip(matches.positions.tolist(), self._at(matches.rows), strict=True)
+        postings = zip(matches.posting_keys.tolist(), self._at(matches.postings), strict=True)
+        return list(near), list(postings)
 
-    def _of(self, rows: npt.NDArray[np.int64]) -> list[StoredNode]:
+    def _at(self, rows: npt.NDArray[np.int64]) -> list[StoredNode]:
         return [self._nodes[self._ids[row]] for row in rows.tolist()]

@@ -1,281 +1,175 @@
-"""Finding nodes in a forest's index: by key, by id, by root; all of them, however many."""
+"""Operations that read the nodes of a forest's index: by key, by id, by root. Limits cut nothing off."""
 
-import collections
-import functools
-import heapq
-import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
-from elasticsearch import Elasticsearch
 
-from esdedup.elastic import limits
-from esdedup.elastic.errors import translated
+from esdedup.elastic.forest.candidates import CandidateSearch, count_by_key
 from esdedup.elastic.forest.documents import (
-    FIELDS,
     StoredNode,
     apart,
     chunks,
     columns_of,
     keys_of,
-    live_filter,
     live_leaves,
     nodes_of,
+    search_body,
 )
-from esdedup.elastic.pages import hit_pages
+from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
+from esdedup.elastic.requests import Query, Requests, aggregate, search
 from esdedup.errors import ForestError
 from esdedup.fingerprint.bands import Layout
 from esdedup.forest.model import NO_TIME
 from esdedup.neighbours.relation import Relation
 
-# To read so many nodes costs as much as to go around one key of one simhash.
-_WORTH = 30
-# Fewer nodes than this are read.
-_COMMON = 1_000
-_KEYS_CHECKED_AT_ONCE = 1_000
-# So many keys are counted at once.
-_SUSPECTS = 100
-# So often a search begins anew because keys turn out to be common.
-_ATTEMPTS = 4
-# Keys that are remembered as too common.
-_MAX_COMMON = 100_000
-# Of a query; more than one only where keys are common.
-_CLAUSES_AT_ONCE = 100
-_SHARED_SEEN = 2**62
-
-Query = dict[str, Any]
+# The `seen` under which leaves are counted together that outlive the batch.
+_OUTLIVING = 2**62
 
 EVERY_NODE: Query = {"exists": {"field": "root"}}
-# Damaged nodes; what has no keys either was never one: the lease, the state.
+"""Matches nodes, live or not."""
+
 ROOTLESS: Query = {"bool": {"filter": {"exists": {"field": "keys"}}, "must_not": EVERY_NODE}}
+"""Matches damaged nodes. The forest's own documents, such as the lease, have no keys."""
 
 
 class NodeSearch:
-    """Reads the nodes of one forest. What no refresh has shown it does not see."""
+    """Reads the nodes of one forest, as far as a refresh has shown them."""
 
-    def __init__(self, client: Elasticsearch, *, forest: str, relation: Relation, layout: Layout) -> None:
-        self._client = client
-        self._forest = forest
-        self._relation = relation
-        self._layout = layout
-        # Terms that very many nodes share; what is common once stays so.
-        self._common: set[str] = set()
+    def __init__(
+        self, *, forest: str, relation: Relation, layout: Layout, limits: Limits = DEFAULT_LIMITS
+    ) -> None:
+        """Describe how nodes are found.
 
-    def candidates(self, signatures: npt.NDArray[Any], *, live_since_ms: int) -> list[StoredNode]:
-        """Find the live nodes that share a key or the id with one of `signatures`, and may be near it.
-
-        Some may come twice.
+        Args:
+            forest: Name of the forest's index.
+            relation: The profile's.
+            layout: The nodes' keys.
+            limits: What a request may carry.
         """
-        simhashes = np.unique(self._relation.simhashes(signatures))
-        terms = self._layout.terms(simhashes)
-        # A node may be indexed under nothing.
-        ids = self._relation.ids(signatures)
-        owners = collections.Counter(itertools.chain.from_iterable(terms))
-        live = live_filter(live_since_ms)
-        for attempt in itertools.count(1):
-            found: list[StoredNode] = []
-            for each in self._queries(simhashes.tolist(), terms, ids):
-                query = {"bool": {"filter": [each, *live]}}
-                # Nearly always one page is all.
-                page, is_all = self._page(query)
-                if not is_all:
-                    if attempt < _ATTEMPTS and self._note_common(page, owners):
-                        break
-                    page = list(self.scan(query))
-                found += page
-            else:
-                break
+        self.forest = forest
+        self.relation = relation
+        self._layout = layout
+        self._limits = limits
+        self._candidates = CandidateSearch(forest=forest, relation=relation, layout=layout, limits=limits)
+
+    def candidates(self, signatures: npt.NDArray[Any], *, live_since_ms: int) -> Requests[list[StoredNode]]:
+        """Find the live nodes that may be near one of `signatures`, or have its id. Some may come twice."""
+        return self._candidates.find(signatures, live_since_ms=live_since_ms)
+
+    def by_id(self, node_ids: Iterable[str]) -> Requests[list[StoredNode]]:
+        """Read the nodes of those ids that exist."""
+        found: list[StoredNode] = []
+        for ids in chunks(sorted(node_ids), self._limits.max_hits):
+            found += yield from self._first({"ids": {"values": ids}})
         return found
-
-    def by_id(self, node_ids: Iterable[str]) -> Iterator[StoredNode]:
-        """Yield the nodes of those ids that there are."""
-        for chunk in chunks(sorted(node_ids), limits.MAX_HITS):
-            yield from self._page({"ids": {"values": chunk}})[0]
-
-    def scan(self, query: Query, *, sort: Sequence[Any] = ("_doc",)) -> Iterator[StoredNode]:
-        """Yield all nodes that match, as the index was when this began."""
-        for hits in self.pages(query, sort=sort):
-            yield from nodes_of(hits, self._relation)
-
-    def pages(
-        self, query: Query, *, sort: Sequence[Any] = ("_doc",), versions: bool = False
-    ) -> Iterator[list[dict[str, Any]]]:
-        """Yield all hits, as the index was when this began; with `versions`, with ``_seq_no`` too."""
-        search = functools.partial(self._search, query=query, sort=list(sort), seq_no_primary_term=versions)
-        return hit_pages(self._client, self._forest, search, task=f"search the forest {self._forest!r}")
 
     def count_leaves(
         self, roots: Iterable[str], *, live_since_ms: int, end_since_ms: int, steps: int
-    ) -> dict[str, dict[int, int]]:
+    ) -> Requests[dict[str, dict[int, int]]]:
         """Count the live leaves of `roots` by their `seen`.
 
         Args:
             roots: Their ids.
-            live_since_ms: The `seen` from which on a leaf lives now.
-            end_since_ms: The one from which on it will live until the batch's end: those are counted
-                together, under a `seen` of their own.
+            live_since_ms: The `seen` from which on (inclusive) a leaf lives now.
+            end_since_ms: The `seen` from which on a leaf will live until the end of the batch. Those
+                leaves are counted together.
             steps: How many values of `seen` there may be between the two.
+
+        Raises:
+            ForestError: There are more.
         """
-        # Only those that expire within the batch are told apart: one bucket a step of `seen`.
-        steps = min(steps, limits.MAX_BUCKETS // 2)
-        expiring: Query = {
-            "filter": {"range": {"seen": {"lt": end_since_ms}}}
-            if end_since_ms != NO_TIME
-            else {"match_none": {}},
-            "aggs": {"seen": {"terms": {"field": "seen", "size": steps}}},
+        steps = min(steps, self._limits.max_buckets // 2)
+        expire_within: Query = {"match_none": {}}
+        if end_since_ms != NO_TIME:
+            expire_within = {"range": {"seen": {"lt": end_since_ms}}}
+        by_seen: Query = {
+            "expiring": {
+                "filter": expire_within,
+                "aggs": {"seen": {"terms": {"field": "seen", "size": steps}}},
+            },
+            "timeless": {"missing": {"field": "seen"}},
         }
         counts: dict[str, dict[int, int]] = {root: {} for root in roots}
-        for chunk in chunks(sorted(counts), max(1, limits.MAX_BUCKETS // (steps + 2))):
-            leaves = live_leaves(chunk, live_since_ms)
-            by_root: Query = {
-                "terms": {"field": "root", "size": len(chunk)},
-                "aggs": {"expiring": expiring, "timeless": {"missing": {"field": "seen"}}},
-            }
-            for bucket in self.aggregate(leaves, {"roots": by_root})["roots"]["buckets"]:
-                counted = {each["key"]: each["doc_count"] for each in bucket["expiring"]["seen"]["buckets"]}
+        for some in chunks(sorted(counts), max(1, self._limits.max_buckets // (steps + 2))):
+            by_root = {"terms": {"field": "root", "size": len(some)}, "aggs": by_seen}
+            answer = yield from self.aggregate(live_leaves(some, live_since_ms), {"roots": by_root})
+            for bucket in answer["roots"]["buckets"]:
                 if bucket["expiring"]["seen"]["sum_other_doc_count"]:
                     raise ForestError(
                         f"cannot count the leaves of {bucket['key']}: they expire at more than {steps:,} "
                         "different times within one batch; use smaller batches",
-                        forest=self._forest,
+                        forest=self.forest,
                     )
-                counted[NO_TIME] = bucket["timeless"]["doc_count"]
-                counted[_SHARED_SEEN] = bucket["doc_count"] - sum(counted.values())
-                counts[bucket["key"]] = counted
+                counts[bucket["key"]] = _counts_by_seen(bucket)
         return counts
 
-    def roots_with_leaves(self, roots: Iterable[str]) -> set[str]:
+    def roots_with_leaves(self, roots: Iterable[str]) -> Requests[set[str]]:
         """Return those of `roots`, ids, that have a leaf, live or not."""
         found: set[str] = set()
-        for chunk in chunks(sorted(roots), limits.MAX_TERMS):
-            leaves = live_leaves(chunk, NO_TIME)
-            answer = self.aggregate(leaves, {"roots": {"terms": {"field": "root", "size": len(chunk)}}})
+        for some in chunks(sorted(roots), self._limits.max_terms):
+            by_root = {"roots": {"terms": {"field": "root", "size": len(some)}}}
+            answer = yield from self.aggregate(live_leaves(some, NO_TIME), by_root)
             found.update(bucket["key"] for bucket in answer["roots"]["buckets"])
         return found
 
-    def not_to_be_found(self, stored: Sequence[StoredNode]) -> list[StoredNode]:
-        """Return those that lack a key that their signature gives them, or are marked wrongly as leaves."""
+    def unfindable(self, stored: Sequence[StoredNode]) -> Requests[list[StoredNode]]:
+        """Return the nodes that lack a key of their signature, or are wrongly marked as leaf or root."""
         wrong: list[StoredNode] = []
-        # A group must have the right keys, whoever of it has them: so neighbours, whose keys a slip
-        # would exchange, do not come into one group.
-        keys = keys_of(stored, self._relation, self._layout)
-        # What is indexed under nothing has none.
-        findable = [(node, own) for node, own in zip(stored, keys, strict=True) if own]
-        for pairs in apart(findable, _KEYS_CHECKED_AT_ONCE):
-            group = [node for node, _ in pairs]
-            marked = [
-                {
-                    "bool": {
-                        "filter": [
-                            {"ids": {"values": [node.id for node in group if node.is_root is not is_leaf]}},
-                            {"term": {"leaf": is_leaf}},
-                        ]
-                    }
-                }
-                for is_leaf in (True, False)
-            ]
-            query: Query = {"bool": {"filter": [{"bool": {"should": marked}}]}}
-            query["bool"]["filter"] += [
-                {"terms": {"keys": column}} for column in columns_of([own for _, own in pairs])
-            ]
-            fine = {node.id for node in self._page(query)[0]}
-            wrong += [node for node in group if node.id not in fine]
+        keys = keys_of(stored, self.relation, self._layout)
+        # A node that is indexed under nothing has no keys to check.
+        indexed = [(node, own) for node, own in zip(stored, keys, strict=True) if own]
+        # Keys are checked per group: nodes next to each other, whose keys a slip might exchange, must not
+        # come into one group.
+        for group in apart(indexed, self._limits.checked_nodes):
+            correct = {node.id for node in (yield from self._first(_as_they_should_be(group)))}
+            wrong += [node for node, _ in group if node.id not in correct]
         # Some may have been deleted or written since they were read.
-        still = set(self.by_id(node.id for node in wrong))
-        return [node for node in wrong if node in still]
+        unchanged = set((yield from self.by_id(node.id for node in wrong)))
+        return [node for node in wrong if node in unchanged]
 
-    def count_nodes(self) -> int:
+    def random_nodes(self, size: int) -> Requests[list[StoredNode]]:
+        """Return nodes chosen at random, at most 10,000."""
+        at_random = {"function_score": {"query": EVERY_NODE, "random_score": {"seed": 0, "field": "seq"}}}
+        return (yield from self._first(at_random, sort="_score"))[:size]
+
+    def count_by_key(self, keys: Iterable[str]) -> Requests[dict[str, int]]:
+        """Count the nodes that have each key; some thousand keys at most."""
+        return count_by_key(self.forest, keys)
+
+    def count_nodes(self) -> Requests[int]:
         """Count all nodes, live or not."""
         return self.count(EVERY_NODE)
 
-    def random_nodes(self, size: int) -> list[StoredNode]:
-        """Return nodes taken at random, at most 10,000."""
-        at_random = {"function_score": {"query": EVERY_NODE, "random_score": {"seed": 0, "field": "seq"}}}
-        hits = self._search(query=at_random, sort=["_score"], index=self._forest)
-        return nodes_of(hits[:size], self._relation)
-
-    def count_by_key(self, terms: Iterable[str]) -> dict[str, int]:
-        """Count the nodes that have each key; some thousand keys at most."""
-        filters = {term: {"term": {"keys": term}} for term in terms}
-        if not filters:
-            return {}
-        answer = self.aggregate({"match_all": {}}, {"terms": {"filters": {"filters": filters}}})
-        return {term: bucket["doc_count"] for term, bucket in answer["terms"]["buckets"].items()}
-
-    def count(self, query: Query) -> int:
+    def count(self, query: Query) -> Requests[int]:
         """Count the nodes that match."""
-        with translated(f"count in the forest {self._forest!r}"):
-            return int(self._client.count(index=self._forest, query=query)["count"])
+        (answer,) = yield from search(self.forest, {"query": query, "size": 0, "track_total_hits": True})
+        return int(answer["hits"]["total"]["value"])
 
-    def _queries(self, simhashes: list[int], terms: list[list[str]], ids: list[str]) -> Iterator[Query]:
-        """Yield queries that together match what may be near one of the simhashes, or has one of the ids."""
-        # By the common terms that an arrival has: its other terms, which are asked for without them.
-        rare: dict[frozenset[str], set[str]] = collections.defaultdict(set)
-        around: set[str] = set()
-        for simhash, own in zip(simhashes, terms, strict=True):
-            common = self._common.intersection(own)
-            rare[frozenset(common)].update(own)
-            for term in common:
-                around.update(self._layout.terms_around(simhash, self._layout.table_of(term)))
-        clauses: list[Query] = [{"ids": {"values": chunk}} for chunk in chunks(ids, limits.MAX_HITS)]
-        for without, others in rare.items():
-            excluded = {"must_not": {"terms": {"keys": sorted(without)}}} if without else {}
-            clauses += (
-                {"bool": {"filter": {"terms": {"keys": chunk}}, **excluded}}
-                for chunk in chunks(sorted(others - without), limits.MAX_TERMS)
-            )
-        for several in chunks(clauses, _CLAUSES_AT_ONCE):
-            yield {"bool": {"should": several}}
-        for chunk in chunks(sorted(around), limits.MAX_TERMS):
-            yield {"terms": {"keys": chunk}}
-
-    def _note_common(self, page: list[StoredNode], owners: Mapping[str, int]) -> bool:
-        """Note which terms have so many nodes that it is cheaper to go around them than to read all.
-
-        Args:
-            page: A full one, of hits for the terms.
-            owners: How many simhashes ask for each term.
-
-        Returns:
-            Whether there are any that were not known yet.
-        """
-        shared = collections.Counter(
-            term for terms in keys_of(page, self._relation, self._layout) for term in terms
-        )
-        # One page may mislead; the index knows exactly.
-        suspects = heapq.nlargest(_SUSPECTS, owners, key=lambda term: shared[term])
-        counts = self.count_by_key(suspects)
-        new = {term for term in suspects if counts[term] > max(_COMMON, _WORTH * owners[term])} - self._common
-        if len(self._common) > _MAX_COMMON:
-            self._common.clear()
-        self._common |= new
-        return bool(new)
-
-    def _page(self, query: Query) -> tuple[list[StoredNode], bool]:
-        """Return the nodes of the first page, and whether that is all."""
-        hits = self._search(query=query, sort=["_doc"], index=self._forest)
-        return nodes_of(hits, self._relation), len(hits) < limits.MAX_HITS
-
-    def aggregate(self, query: Query, aggregations: Query) -> dict[str, Any]:
+    def aggregate(self, query: Query, aggregations: Query) -> Requests[dict[str, Any]]:
         """Aggregate the nodes that match."""
-        with translated(f"count in the forest {self._forest!r}"):
-            answer = self._client.search(
-                index=self._forest, query=query, aggs=aggregations, size=0, allow_partial_search_results=False
-            )
-        result: dict[str, Any] = answer["aggregations"]
-        return result
+        return aggregate(self.forest, query, aggregations)
 
-    def _search(self, **request: Any) -> list[dict[str, Any]]:
-        with translated(f"search the forest {self._forest!r}"):
-            answer = self._client.search(
-                **request,
-                size=limits.MAX_HITS,
-                source=False,
-                docvalue_fields=FIELDS,
-                track_total_hits=False,
-                allow_partial_search_results=False,
-            )
-        hits: list[dict[str, Any]] = answer["hits"]["hits"]
-        return hits
+    def _first(self, query: Query, *, sort: str = "_doc") -> Requests[list[StoredNode]]:
+        """Return the nodes of the first page."""
+        (answer,) = yield from search(
+            self.forest, search_body(query, sort=[sort], size=self._limits.max_hits)
+        )
+        return nodes_of(answer["hits"]["hits"], self.relation)
+
+
+def _counts_by_seen(bucket: dict[str, Any]) -> dict[int, int]:
+    counts = {each["key"]: each["doc_count"] for each in bucket["expiring"]["seen"]["buckets"]}
+    counts[NO_TIME] = bucket["timeless"]["doc_count"]
+    counts[_OUTLIVING] = bucket["doc_count"] - sum(counts.values())
+    return counts
+
+
+def _as_they_should_be(group: Sequence[tuple[StoredNode, list[str]]]) -> Query:
+    """Return the query that matches those nodes of a group that are marked rightly and have keys of it."""
+    marked: list[Query] = []
+    for is_leaf in (True, False):
+        ids = [node.id for node, _ in group if node.is_root is not is_leaf]
+        marked.append({"bool": {"filter": [{"ids": {"values": ids}}, {"term": {"leaf": is_leaf}}]}})
+    keyed: list[Query] = [{"terms": {"keys": column}} for column in columns_of([own for _, own in group])]
+    return {"bool": {"filter": [{"bool": {"should": marked}}, *keyed]}}

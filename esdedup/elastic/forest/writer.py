@@ -1,4 +1,4 @@
-"""A forest's index in the hands of its one owner: every write goes through here."""
+"""Every write to a forest: through its one owner, while that holds the lease."""
 
 import contextlib
 import time
@@ -6,21 +6,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from esdedup.elastic.closing import Closing
-from esdedup.elastic.forest.documents import StoredNode
+from esdedup.elastic.forest.bulk import ForestBulk
+from esdedup.elastic.forest.documents import Document, StoredNode, documents
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lease import Lease
+from esdedup.elastic.forest.status import aging_document, ordered_since_document, state_document
 from esdedup.errors import EsdedupError, ForestLost
 from esdedup.forest.model import Aging, State
 
-# Where the server does not tell what is under way: a write of the owner before should have ended.
-_MARGIN_S = 2.0
+# The grace period for the previous owner's writes when the task API is unavailable.
+_GRACE_S = 2.0
 
 
 class ForestWriter(Closing):
-    """Writes to a forest while it holds the lease, and never after it has lost it."""
+    """Owns a forest: writes to it while it holds the lease, and never after losing it."""
 
     def __init__(self, index: ForestIndex, *, wait_s: float = 0.0, lease_ttl_s: float = 30.0) -> None:
-        """Take the lease.
+        """Take the lease, and make everything that was written before visible.
 
         Args:
             index: The forest's.
@@ -28,18 +30,20 @@ class ForestWriter(Closing):
             lease_ttl_s: How long the lease holds without a renewal.
 
         Raises:
-            ForestBusy: Another process owns it.
+            ForestBusy: Another process owns the forest.
+            ServerError: Elasticsearch does not answer, or refuses.
         """
         self.index = index
+        self._bulk = ForestBulk(index.client, forest=index.name, max_documents=index.limits.bulk_documents)
         self._lease = Lease(index.client, forest=index.name, ttl_s=lease_ttl_s)
         if not self._lease.acquire(wait_s=wait_s):
-            time.sleep(_MARGIN_S)
-        with self.giving_back():
+            time.sleep(_GRACE_S)
+        with self.released_on_error():
             index.refresh()
 
     @contextlib.contextmanager
-    def giving_back(self) -> Iterator[None]:
-        """Give the lease back if what is done meanwhile fails: nobody else would."""
+    def released_on_error(self) -> Iterator[None]:
+        """Release the lease if the body fails, for callers that have not entered the writer yet."""
         try:
             yield
         except BaseException:
@@ -48,7 +52,7 @@ class ForestWriter(Closing):
             raise
 
     def close(self) -> None:
-        """Make what was written visible to others, and give the lease back."""
+        """Make what was written visible to others, and release the lease."""
         try:
             self.index.refresh()
         finally:
@@ -62,7 +66,7 @@ class ForestWriter(Closing):
 
     @property
     def is_lost(self) -> bool:
-        """Whether another process has taken the forest; nothing can be done with it here any more."""
+        """Whether another process has taken the forest. This object cannot be used any more then."""
         return self._lease.is_lost
 
     def renew(self) -> None:
@@ -74,40 +78,42 @@ class ForestWriter(Closing):
         self._lease.renew()
 
     def write(self, nodes: Sequence[StoredNode], *, state: State | None = None) -> None:
-        """Write the state, roots, then leaves, each acknowledged before the next.
+        """Write the state, then roots, then leaves in their order. Writing the same again changes nothing.
 
         Raises:
             ForestLost: Another process has taken the forest.
+            ServerError: Elasticsearch does not answer, or refuses. Part of it may have been written, in
+                that order.
         """
-        roots = [node for node in nodes if node.is_root]
+        roots = self._documents(node for node in nodes if node.is_root)
         with self._fenced() as alias:
-            if state is not None:
-                self.index.write_state(state, roots, alias=alias)
-            else:
-                self.index.write_nodes(roots, alias=alias)
+            self._bulk.write([*([state_document(state)] if state else []), *roots], alias=alias)
             self._lease.renew()
-            self.index.write_nodes([node for node in nodes if not node.is_root], alias=alias)
+            leaves = self._documents(node for node in nodes if not node.is_root)
+            self._bulk.write(leaves, alias=alias)
 
     def write_ordered_since(self, seq: int) -> None:
-        """Note that the order of the nodes up to `seq` tells nothing any more.
+        """Note that the order of nodes up to `seq` is unreliable from now on.
 
         Raises:
             ForestLost: Another process has taken the forest.
         """
-        with self._fenced() as alias:
-            self.index.write_ordered_since(seq, alias=alias)
+        self._write_own(ordered_since_document(seq))
 
     def write_aging(self, aging: Aging, *, dead_before_ms: int) -> None:
-        """Note how long nodes live from now on, and the `seen` before which they have expired already.
+        """Set how long nodes live.
+
+        Args:
+            aging: From now on.
+            dead_before_ms: Nodes whose `seen` is before this have expired, however long nodes live now.
 
         Raises:
             ForestLost: Another process has taken the forest.
         """
-        with self._fenced() as alias:
-            self.index.write_aging(aging, dead_before_ms=dead_before_ms, alias=alias)
+        self._write_own(aging_document(aging, dead_before_ms=dead_before_ms))
 
     def delete(self, hits: Iterable[dict[str, Any]]) -> int:
-        """Delete nodes, unless they have been written since they were found.
+        """Delete nodes, except those that have been written since they were found.
 
         Args:
             hits: Of a search for nodes, with their versions.
@@ -119,11 +125,18 @@ class ForestWriter(Closing):
             ForestLost: Another process has taken the forest.
         """
         with self._fenced() as alias:
-            return self.index.delete_nodes(hits, alias=alias)
+            return self._bulk.delete(hits, alias=alias)
+
+    def _write_own(self, document: Document) -> None:
+        with self._fenced() as alias:
+            self._bulk.write([document], alias=alias)
+
+    def _documents(self, nodes: Iterable[StoredNode]) -> list[Document]:
+        return documents(list(nodes), self.index.relation, self.index.layout)
 
     @contextlib.contextmanager
     def _fenced(self) -> Iterator[str]:
-        """Give the alias to write through, with the lease renewed if it was due."""
+        """Yield the alias to write through, after renewing the lease if that was due."""
         self._lease.renew()
         try:
             yield self._lease.alias

@@ -1,0 +1,117 @@
+"""Bulk writes into a forest's index, through the alias that lets its owner in."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from elasticsearch import Elasticsearch
+
+from esdedup.elastic.client import PartlyRefused, until_all_is_taken
+from esdedup.elastic.errors import translated
+from esdedup.elastic.forest.documents import Document, chunks
+from esdedup.elastic.limits import BUSY_STATUSES
+from esdedup.errors import ForestLost, ServerError
+
+# Shorter than the client's patience: the server must not carry out a write that the client has given up
+# after what the client writes next.
+_TIMEOUT = "30s"
+_FIELDS_READ = ["errors", "items.index.status", "items.index.error.reason"]
+
+
+class ForestBulk:
+    """Writes and deletes documents; what it returns from has been acknowledged by the server."""
+
+    def __init__(self, client: Elasticsearch, *, forest: str, max_documents: int) -> None:
+        """Take hold of the index.
+
+        Args:
+            client: Stays the caller's. It should be patient.
+            forest: Name of the index.
+            max_documents: In one request.
+        """
+        self._client = client
+        self._forest = forest
+        self._max_documents = max_documents
+
+    def write(self, documents: Sequence[Document], *, alias: str) -> None:
+        """Write documents in their order; those that the server was too busy for are sent again.
+
+        Raises:
+            ForestLost: The alias has been moved to another owner.
+            ServerError: The server refuses a document, or does not answer.
+        """
+        for chunk in chunks(documents, self._max_documents):
+            self._write_chunk(dict(chunk), alias)
+
+    @until_all_is_taken
+    def delete(self, hits: Iterable[dict[str, Any]], *, alias: str) -> int:
+        """Delete the nodes that have not changed since they were found; return how many.
+
+        Args:
+            hits: Of a search, with their versions.
+            alias: The owner's.
+
+        Raises:
+            ForestLost: The alias has been moved to another owner.
+            ServerError: The server does not answer, or refuses.
+        """
+        operations = [
+            {
+                "delete": {
+                    "_id": hit["_id"],
+                    "if_seq_no": hit["_seq_no"],
+                    "if_primary_term": hit["_primary_term"],
+                }
+            }
+            for hit in hits
+        ]
+        if not operations:
+            return 0
+        with translated(f"remove nodes of the forest {self._forest!r}", index=self._forest):
+            answer = self._client.bulk(index=alias, operations=operations, timeout=_TIMEOUT)
+        results = [item["delete"] for item in answer["items"]]
+        for result in results:
+            # A node that is gone has status 404 without an error, unlike a missing alias.
+            if result["status"] == 404 and "error" in result:
+                raise self._lost()
+            if result["status"] in BUSY_STATUSES:
+                raise self._busy()
+        return sum(result["status"] == 200 for result in results)
+
+    @until_all_is_taken
+    def _write_chunk(self, documents: dict[str, dict[str, Any]], alias: str) -> None:
+        """Write documents, and remove from `documents` those that are written."""
+        operations: list[dict[str, Any]] = []
+        for document_id, document in documents.items():
+            operations += ({"index": {"_id": document_id}}, document)
+        with translated(f"write to the forest {self._forest!r}", index=self._forest):
+            answer = self._client.bulk(
+                index=alias,
+                operations=operations,
+                require_alias=True,
+                timeout=_TIMEOUT,
+                filter_path=_FIELDS_READ,
+            )
+        if not answer["errors"]:
+            return
+        for item, document_id in zip(answer["items"], list(documents), strict=True):
+            result = item["index"]
+            if result["status"] == 404:
+                raise self._lost()
+            if result["status"] < 300:
+                del documents[document_id]
+            elif result["status"] not in BUSY_STATUSES:
+                raise ServerError(
+                    f"cannot write node {document_id} to the forest {self._forest!r}: "
+                    f"{result['error'].get('reason', result['error'])}",
+                    status=result["status"],
+                    index=self._forest,
+                )
+        raise self._busy()
+
+    def _lost(self) -> ForestLost:
+        return ForestLost(f"the forest {self._forest!r} has another owner", forest=self._forest)
+
+    def _busy(self) -> PartlyRefused:
+        return PartlyRefused(
+            f"cannot write to the forest {self._forest!r}: the server is too busy", index=self._forest
+        )

@@ -1,0 +1,157 @@
+"""The search for nodes that may be near signatures: those that share a key with one, or its id.
+
+A key that very many nodes share is *common*: reading all of its nodes would be expensive. Nodes that share
+a key of two blocks differ little in the other blocks, so a few hundred finer keys find every one of them
+that is near (`Layout.terms_around`); common keys are avoided in this way. Which keys are common is learned
+when a page of hits is full, and remembered.
+"""
+
+import collections
+import dataclasses
+import heapq
+import itertools
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from esdedup.elastic.forest.documents import StoredNode, chunks, keys_of, live_filter, nodes_of, search_body
+from esdedup.elastic.limits import Limits
+from esdedup.elastic.pages import all_hits
+from esdedup.elastic.requests import Query, Requests, aggregate, search
+from esdedup.fingerprint.bands import Layout
+from esdedup.neighbours.relation import Relation
+
+# The search begins anew at most so often because keys turn out to be common.
+_RESTARTS = 3
+# Keys of a full page that are counted at once.
+_SUSPECTS = 100
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Sought:
+    """What nodes are searched by."""
+
+    simhashes: list[int]
+    # The keys of each simhash.
+    keys: list[list[str]]
+    # A node may be indexed under nothing, and is found by its id alone.
+    ids: list[str]
+
+    def key_counts(self) -> collections.Counter[str]:
+        """Return how many of the simhashes have each key."""
+        return collections.Counter(itertools.chain.from_iterable(self.keys))
+
+
+class CandidateSearch:
+    """Searches one forest's index, and remembers which of its keys are common."""
+
+    def __init__(self, *, forest: str, relation: Relation, layout: Layout, limits: Limits) -> None:
+        self._forest = forest
+        self._relation = relation
+        self._layout = layout
+        self._limits = limits
+        # A key that is common once stays so.
+        self._common: set[str] = set()
+
+    def find(self, signatures: npt.NDArray[Any], *, live_since_ms: int) -> Requests[list[StoredNode]]:
+        """Find the live nodes that may be near one of `signatures`, or have its id. Some may come twice."""
+        simhashes = np.unique(self._relation.simhashes(signatures))
+        sought = _Sought(
+            simhashes=simhashes.tolist(),
+            keys=self._layout.terms(simhashes),
+            ids=self._relation.ids(signatures),
+        )
+        filters = live_filter(live_since_ms)
+        restarts = _RESTARTS
+        while (nodes := (yield from self._read(sought, filters, may_stop=restarts > 0))) is None:
+            restarts -= 1
+        return nodes
+
+    def _read(
+        self, sought: _Sought, filters: list[Query], *, may_stop: bool
+    ) -> Requests[list[StoredNode] | None]:
+        """Read the candidates. If `may_stop`, return None once keys turn out to be common."""
+        found: list[StoredNode] = []
+        for query in self._queries(sought, filters):
+            page, is_full = yield from self._first_page(query)
+            if is_full:
+                if may_stop and (yield from self._learn(page, sought)):
+                    return None
+                page = yield from self._all(query)
+            found += page
+        return found
+
+    def _first_page(self, query: Query) -> Requests[tuple[list[StoredNode], bool]]:
+        """Return the nodes of the first page, nearly always the only one, and whether it is full."""
+        (answer,) = yield from search(self._forest, search_body(query, size=self._limits.max_hits))
+        hits = answer["hits"]["hits"]
+        return nodes_of(hits, self._relation), len(hits) >= self._limits.max_hits
+
+    def _all(self, query: Query) -> Requests[list[StoredNode]]:
+        hits = yield from all_hits(self._forest, search_body(query, size=self._limits.max_hits))
+        return nodes_of(hits, self._relation)
+
+    def _queries(self, sought: _Sought, filters: list[Query]) -> Iterator[Query]:
+        """Yield queries that together match every candidate."""
+        clauses: list[Query] = [{"ids": {"values": ids}} for ids in chunks(sought.ids, self._limits.max_hits)]
+        clauses += self._clauses_by_key(sought)
+        for several in chunks(clauses, self._limits.max_clauses):
+            yield {"bool": {"filter": [{"bool": {"should": several}}, *filters]}}
+        for keys in chunks(self._finer_keys(sought), self._limits.max_terms):
+            yield {"bool": {"filter": [{"terms": {"keys": keys}}, *filters]}}
+
+    def _clauses_by_key(self, sought: _Sought) -> list[Query]:
+        """Return clauses for the keys that are not common, leaving out nodes that have a common key too.
+
+        Such nodes are found by finer keys if they are near.
+        """
+        by_common: dict[frozenset[str], set[str]] = collections.defaultdict(set)
+        for keys in sought.keys:
+            by_common[frozenset(self._common.intersection(keys))].update(keys)
+        return [
+            {"bool": {"filter": {"terms": {"keys": some}}, **_excluding(common)}}
+            for common, keys in by_common.items()
+            for some in chunks(sorted(keys - common), self._limits.max_terms)
+        ]
+
+    def _finer_keys(self, sought: _Sought) -> list[str]:
+        """Return the keys that find what is near and has a common key."""
+        finer: set[str] = set()
+        for simhash, keys in zip(sought.simhashes, sought.keys, strict=True):
+            for key in self._common.intersection(keys):
+                finer.update(self._layout.terms_around(simhash, self._layout.table_of(key)))
+        return sorted(finer)
+
+    def _learn(self, page: list[StoredNode], sought: _Sought) -> Requests[bool]:
+        """Learn from a full page which keys are common; return whether any were not known before."""
+        shared = collections.Counter(
+            itertools.chain.from_iterable(keys_of(page, self._relation, self._layout))
+        )
+        simhashes = sought.key_counts()
+        # One page may mislead; the index knows exact counts.
+        suspects = heapq.nlargest(_SUSPECTS, simhashes, key=lambda key: shared[key])
+        nodes = yield from count_by_key(self._forest, suspects)
+        detour = self._limits.nodes_per_detour
+        common = {
+            key for key in suspects if nodes[key] > max(self._limits.common_nodes, detour * simhashes[key])
+        }
+        new = common - self._common
+        if len(self._common) > self._limits.remembered_keys:
+            self._common.clear()
+        self._common |= new
+        return bool(new)
+
+
+def count_by_key(forest: str, keys: Iterable[str]) -> Requests[dict[str, int]]:
+    """Count the nodes that have each key; some thousand keys at most."""
+    filters = {key: {"term": {"keys": key}} for key in keys}
+    if not filters:
+        return {}
+    answer = yield from aggregate(forest, {"match_all": {}}, {"keys": {"filters": {"filters": filters}}})
+    return {key: bucket["doc_count"] for key, bucket in answer["keys"]["buckets"].items()}
+
+
+def _excluding(keys: frozenset[str]) -> Query:
+    return {"must_not": {"terms": {"keys": sorted(keys)}}} if keys else {}

@@ -1,0 +1,102 @@
+"""Where a forest stands between two batches, as documents of its index."""
+
+import dataclasses
+from datetime import timedelta
+from typing import Any
+
+from esdedup.elastic.forest.documents import Document
+from esdedup.elastic.requests import Query, ReadDocument, Requests, aggregate
+from esdedup.forest.model import NO_TIME, Aging, State
+
+DEFAULT_AGING = Aging.of(retention=timedelta(days=30))
+"""How long the nodes of a new forest live, unless its first owner says otherwise."""
+
+STATE_ID = "~state"
+AGING_ID = "~aging"
+REBUILT_ID = "~rebuilt"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ForestStatus:
+    """The forest's state, and how long its nodes live."""
+
+    state: State
+    # As the last owner set it; None until there is one.
+    stored_aging: Aging | None
+    # Nodes whose `seen` is before this had expired before the retention was made longer; or NO_TIME.
+    dead_before_ms: int
+
+    @property
+    def aging(self) -> Aging:
+        """How long nodes live, unless an owner says otherwise."""
+        return self.stored_aging or DEFAULT_AGING
+
+    def live_since_ms(self, aging: Aging, *, at: State | None = None) -> int:
+        """Return the `seen` from which on (inclusive) a node lives; NO_TIME: every node lives.
+
+        Args:
+            aging: How long nodes live.
+            at: The state at which they are looked at; None: as it is now.
+        """
+        return max(self.dead_before_ms, (at or self.state).live_since_ms(aging))
+
+
+def read_status(forest: str) -> Requests[ForestStatus]:
+    """Read where a forest stands. Nodes count as far as a refresh has shown them."""
+    stored = yield from _read(forest, STATE_ID)
+    aging = yield from _read(forest, AGING_ID)
+    answer = yield from aggregate(forest, {"match_all": {}}, state_aggregations(seq="seq", time="made"))
+    return ForestStatus(
+        # A crash may have left nodes that are newer than the state, or the state may be lost.
+        state=State(**stored).after(state_of(answer)),
+        stored_aging=Aging(retention_ms=aging["retention_ms"], granularity_ms=aging["granularity_ms"])
+        if aging
+        else None,
+        dead_before_ms=aging.get("dead_before_ms", NO_TIME),
+    )
+
+
+def read_ordered_since(forest: str) -> Requests[int]:
+    """Read the highest seq whose order is unreliable after a rebuild or repair; 0 if there is none."""
+    stored = yield from _read(forest, REBUILT_ID)
+    return stored.get("seq", 0)
+
+
+def state_document(state: State) -> Document:
+    """Return the document that keeps the state."""
+    return STATE_ID, {"state": dataclasses.asdict(state)}
+
+
+def aging_document(aging: Aging, *, dead_before_ms: int) -> Document:
+    """Return the document that keeps how long nodes live."""
+    return AGING_ID, {"state": dataclasses.asdict(aging) | {"dead_before_ms": dead_before_ms}}
+
+
+def ordered_since_document(seq: int) -> Document:
+    """Return the document that keeps the highest seq whose order is unreliable."""
+    return REBUILT_ID, {"state": {"seq": seq}}
+
+
+def state_aggregations(*, seq: str, time: str) -> Query:
+    """Return the aggregations that `state_of` reads, over documents with those fields."""
+    return {
+        "seq": {"max": {"field": seq}},
+        "last": {"max": {"field": time}},
+        "first": {"min": {"field": time}},
+    }
+
+
+def state_of(aggregations: dict[str, Any]) -> State:
+    """Read a state from the answer to `state_aggregations`."""
+    seq, last, first = (aggregations[name]["value"] for name in ("seq", "last", "first"))
+    return State(
+        seq=int(seq or 0),
+        time_ms=NO_TIME if last is None else int(last),
+        origin_ms=NO_TIME if first is None else int(first),
+    )
+
+
+def _read(forest: str, document_id: str) -> Requests[dict[str, int]]:
+    """Read the numbers in one of the forest's own documents; none if it does not exist."""
+    source: dict[str, Any] | None = yield ReadDocument(index=forest, id=document_id)
+    return {} if source is None else dict(source["state"])

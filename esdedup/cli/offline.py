@@ -6,7 +6,6 @@ import json as jsonlib
 import os
 import sys
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 from typing import IO, Annotated
 
@@ -21,6 +20,7 @@ from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.simhash import from_hex
+from esdedup.forest.model import DEFAULT_RETENTION
 from esdedup.ingest.cluster import cluster as cluster_lines
 from esdedup.ingest.files import check_readable, read_lines, total_bytes
 from esdedup.neighbours.explainer import Explainer
@@ -80,7 +80,7 @@ def cluster(
             profile=profile,
             fields=fields,
             use_time=time_field is not None,
-            retention=options.retention(retention_days) or timedelta(days=30),
+            retention=options.retention(retention_days) or DEFAULT_RETENTION,
             on_rejected=reject,
         ):
             target.write(jsonlib.dumps(row.model_dump()) + "\n")

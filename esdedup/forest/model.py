@@ -19,6 +19,9 @@ NO_TIME = -(2**63)
 LeafCounts = Mapping[int, Mapping[int, int]]
 """For a row of `Neighbours.nodes` that is a root: how many leaves it has for each value of `seen`."""
 
+DEFAULT_RETENTION = timedelta(days=30)
+"""How long nodes live unless somebody says otherwise."""
+
 _MS = timedelta(milliseconds=1)
 
 

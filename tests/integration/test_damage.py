@@ -8,9 +8,9 @@ from elasticsearch import Elasticsearch
 from esdedup import CLASSIC, VERIFIED, Dedup, Maintenance, Profile, ViolationKind
 from esdedup.elastic.forest.documents import StoredNode
 from esdedup.elastic.forest.index import ForestIndex
+from esdedup.times import DAY_MS
 from tests.support.forests import (
     ARTICLES,
-    DAY_MS,
     Names,
     a_leaf,
     assert_rearrivals_are_known,

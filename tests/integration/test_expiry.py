@@ -15,7 +15,8 @@ from esdedup.elastic.forest.status import STATE_ID
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.forest import Aging
-from tests.support.forests import ARTICLES, DAY_MS, Names, classic_node, feed, nodes, roots, stories, write
+from esdedup.times import DAY_MS
+from tests.support.forests import ARTICLES, Names, classic_node, feed, nodes, roots, stories, write
 
 
 @pytest.fixture

@@ -95,7 +95,7 @@ def test_a_claim_that_fails_half_way_is_given_up(
     if not server_is_told:
         # Any other process has to wait until its time is over: it cannot know.
         with monkeypatch.context() as patch:
-            patch.setattr("esdedup.elastic.forest.lease._abandoned", set())
+            patch.setattr("esdedup.elastic.forest.claim._abandoned", set())
             with pytest.raises(ForestBusy):
                 Lease(es, forest=forest).acquire()
             other = Lease(es, forest=forest)
@@ -126,7 +126,7 @@ def test_a_forest_is_not_taken_while_a_server_may_let_in_the_owner_before(
     """As in a cluster with a server that lags behind: it still knows the alias of the owner before."""
     with monkeypatch.context() as patch:
         patch.setattr(type(es.indices), "update_aliases", lambda *_, **__: {"acknowledged": False})
-        with pytest.raises(ServerUnavailable, match="may still let the owner before write"):
+        with pytest.raises(ServerUnavailable, match="may still admit the previous owner"):
             Lease(es, forest=forest).acquire()
     lease = Lease(es, forest=forest)
     lease.acquire()

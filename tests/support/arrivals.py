@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from esdedup.fingerprint.simhash import from_hex
 from esdedup.forest import NO_TIME, Aging, Arrivals, Forest, Store
+from esdedup.times import DAY_MS
 from tests.support.model import Model
 
 # A day is far more than these tests last, so that times far ahead are told by it.
@@ -34,7 +35,7 @@ times = st.one_of(
     st.integers(0, 400),
     st.integers(0, 30).map(lambda step: 10 * step),  # where nodes expire to the millisecond
     st.integers(-50, 50),
-    st.just(NOW_MS + 86_400_000 + 1),
+    st.just(NOW_MS + DAY_MS + 1),
 )
 arrivals = st.lists(
     st.builds(Arrival, st.one_of(st.none(), fingerprints(), fingerprints()), times), max_size=60

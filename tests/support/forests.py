@@ -18,7 +18,6 @@ from esdedup.fingerprint.simhash import from_hex
 Names = Callable[[str], str]
 Read = Callable[..., Any]
 TEXT = "The quick brown fox jumps over the lazy dog near the river"
-DAY_MS = 86_400_000
 ARTICLES = [
     {"_id": article["id"], **{name: value for name, value in article.items() if name != "id"}}
     for article in sample.articles(300)

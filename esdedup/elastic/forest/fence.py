@@ -1,7 +1,7 @@
-"""What keeps a stale owner's writes out of a forest.
+"""The fence that keeps a stale owner's writes out of a forest.
 
-Nodes are written through an alias that carries its owner's epoch. Whoever takes over moves the alias
-on, and then waits until no write is under way that was let in before.
+An owner writes through an alias that names its epoch. The next owner replaces that alias by its own, and
+then waits until no write is running that the old alias admitted.
 """
 
 import time
@@ -12,17 +12,17 @@ from elasticsearch import AuthorizationException, Elasticsearch
 from esdedup.errors import ServerUnavailable
 
 _POLL_S = 0.05
-# One, and one more for each other process that is at it.
+# One attempt, and one more for each process that takes the forest at the same time.
 _MOVES = 20
-# Longer than a write may wait for its shard (one minute, unless told otherwise).
+# Longer than a write may wait for its shard: one minute by default.
 _DRAIN_S = 120.0
 
 
 class Fence:
-    """The alias that the nodes of a forest are written through."""
+    """The alias through which a forest is written."""
 
     def __init__(self, client: Elasticsearch, *, forest: str) -> None:
-        """Name the forest.
+        """Describe the fence of a forest; nothing is sent yet.
 
         Args:
             client: Stays the caller's.
@@ -33,24 +33,24 @@ class Fence:
         self._prefix = f"{forest}-w-"
 
     def alias(self, epoch: int) -> str:
-        """Return the alias for the owner of that epoch."""
+        """Return the alias of the owner of an epoch."""
         return f"{self._prefix}{epoch}"
 
     def epochs(self) -> set[int]:
-        """Return the epochs whose owners are let in."""
+        """Return the epochs whose owners are admitted."""
         aliases = self._client.indices.get_alias(index=self._forest)[self._forest]["aliases"]
         suffixes = (alias.removeprefix(self._prefix) for alias in aliases if alias.startswith(self._prefix))
         return {int(suffix) for suffix in suffixes if suffix.isascii() and suffix.isdigit()}
 
     def move(self, epoch: int) -> bool:
-        """Let in the owner of that epoch alone; return false if one of a later epoch has been let in.
+        """Admit only the owner of that epoch; return false if a later epoch has been admitted.
 
-        Others may be at it too, who were slow to take the lease before, or take it meanwhile. Nobody
-        removes the alias of a later epoch, and nobody writes before having seen, after adding its
-        own, that no other is left: so the latest epoch wins.
+        Several processes may do this at the same time: slow ones that took the lease earlier, and ones
+        that take it now. The latest epoch wins, for no process removes the alias of a later epoch, and
+        none writes before it has seen, after adding its own alias, that no other is left.
 
         Raises:
-            ServerUnavailable: A server of the cluster did not take note of it in time.
+            ServerUnavailable: A server of the cluster did not acknowledge the change in time.
         """
         for _ in range(_MOVES):
             epochs = self.epochs()
@@ -66,26 +66,29 @@ class Fence:
                 actions.append({"add": mine})
             if actions and not self._client.indices.update_aliases(actions=actions)["acknowledged"]:
                 raise ServerUnavailable(
-                    f"cannot take the forest {self._forest!r}: a server of the cluster did not take note "
-                    "in time, and may still let the owner before write"
+                    f"cannot take the forest {self._forest!r}: a server of the cluster did not acknowledge "
+                    "it in time, and may still admit the previous owner's writes",
+                    index=self._forest,
                 )
             if is_late:
                 return False
-        raise ServerUnavailable(f"cannot take the forest {self._forest!r}: its alias does not stay")
+        raise ServerUnavailable(
+            f"cannot take the forest {self._forest!r}: other processes keep moving its alias",
+            index=self._forest,
+        )
 
     def drain(self) -> bool:
-        """Wait until no write to the forest is under way; return false if the server hides its tasks.
+        """Wait until no write to the forest is running; return false if the client may not list tasks.
 
-        A write is let in by its alias, and may then wait for its shard, however long ago the alias
-        was moved on.
+        A write that its alias admitted may wait for its shard long after the alias was moved.
 
         Raises:
-            ServerUnavailable: One does not end.
+            ServerUnavailable: A write does not end.
         """
         deadline = time.monotonic() + _DRAIN_S
         while True:
             try:
-                # The client's own method warns of its being a preview: it has been one since version 5.
+                # The client's method for this warns that it is a preview; it has been one since version 5.
                 answer = self._client.perform_request(
                     "GET",
                     "/_tasks?actions=indices:data/write/bulk*&detailed=true",
@@ -99,10 +102,11 @@ class Fence:
                 return True
             if time.monotonic() > deadline:
                 raise ServerUnavailable(
-                    f"cannot take the forest {self._forest!r}: a write of the owner before does not end"
+                    f"cannot take the forest {self._forest!r}: a write of the previous owner does not end",
+                    index=self._forest,
                 )
             time.sleep(_POLL_S)
 
     def _writes_here(self, description: str) -> bool:
-        # As the server writes it: "requests[5], indices[forest-w-1]", and "index[forest][0]" of a shard.
+        # Descriptions read "requests[5], indices[forest-w-1]", and "index[forest][0]" for a shard.
         return f"[{self._forest}]" in description or self._prefix in description

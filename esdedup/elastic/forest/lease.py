@@ -1,26 +1,23 @@
-"""One writer at a time: the lease on a forest.
+"""The lease on a forest, so that one process at a time writes to it.
 
-The lease is a document in the forest's index, changed by compare-and-set only. Its epoch grows with
-every owner. Clocks decide who has to wait for whom; what keeps a stale owner's writes out is the fence
-(`fence.py`), which knows no clock.
+The lease is a document in the forest's index that is only changed by compare-and-set. Its epoch grows with
+every owner. Clocks decide only how long a process waits for another; the fence (`fence.py`), which uses no
+clock, keeps out the writes of a stale owner.
 """
 
 import contextlib
 import dataclasses
-import os
 import secrets
-import socket
 import threading
 import time
 import weakref
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import elastic_transport
 from elasticsearch import ApiError, ConflictError, Elasticsearch, NotFoundError
 
 from esdedup.elastic.errors import translated
+from esdedup.elastic.forest.claim import Claim, abandon
 from esdedup.elastic.forest.fence import Fence
 from esdedup.errors import EsdedupError, ForestBusy, ForestLost, ForestOwner, ServerUnavailable
 
@@ -28,46 +25,13 @@ LEASE_ID = "~lease"
 _POLL_S = 0.5
 # A renewal that took long may have to be followed by another at once.
 _RENEWALS = 3
-# Claims of this process that went wrong, and that the server may not know to be over.
-_abandoned: set[str] = set()
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Claim:
-    """What the lease document says: which process took the forest, and until when its claim holds."""
-
-    token: str
-    host: str
-    pid: int
-    since_s: float
-    renewed_s: float
-    ttl_s: float
-    epoch: int
-    released: bool
-
-    # Distinguishes machines, and containers of one machine, that share a host name; empty if unknown.
-    machine: str = ""
-
-    @property
-    def is_over(self) -> bool:
-        """Whether it was released or has run out, or its process was on this machine and has ended."""
-        if self.released or self.token in _abandoned or time.time() > self.renewed_s + self.ttl_s:
-            return True
-        is_here = (self.host, self.machine) == (socket.gethostname(), _machine())
-        return is_here and not _process_exists(self.pid)
-
-    @property
-    def owner(self) -> ForestOwner:
-        """The process that made it."""
-        since = datetime.fromtimestamp(self.since_s, UTC)
-        return ForestOwner(host=self.host, pid=self.pid, since=since, released=self.released)
 
 
 class Lease:
     """This process's claim to a forest."""
 
     def __init__(self, client: Elasticsearch, *, forest: str, ttl_s: float = 30.0) -> None:
-        """Prepare a claim; `acquire` makes it.
+        """Describe a claim; `acquire` makes it.
 
         Args:
             client: Stays the caller's.
@@ -75,7 +39,7 @@ class Lease:
             ttl_s: How long the claim holds without a renewal.
         """
         self._client = client
-        # A renewal that a hanging server holds up must reach another one in time.
+        # If one server hangs, a renewal must time out early enough to reach another.
         self._hasty = client.options(request_timeout=max(1.0, ttl_s / 3))
         self._fence = Fence(client, forest=forest)
         self._forest = forest
@@ -85,11 +49,11 @@ class Lease:
         self._since_s = 0.0
         self._renewed_at = 0.0
         self.epoch = 0
-        # Whether the alias lets in this owner.
+        # Whether the fence's alias admits this owner.
         self._is_fenced = False
-        # Whether whoever writes has been told that the forest is another's.
+        # Whether a caller has been told, by ForestLost, that another process has the forest.
         self.is_lost = False
-        # The heart beats in a thread of its own, while whoever feeds the forest may sleep.
+        # A thread renews the lease while the caller is busy elsewhere.
         self._writing = threading.Lock()
         self._stopped = threading.Event()
 
@@ -99,18 +63,18 @@ class Lease:
         return self._fence.alias(self.epoch)
 
     def acquire(self, *, wait_s: float = 0.0) -> bool:
-        """Take the lease, and wait until no write of an owner before can succeed any more.
+        """Take the lease, and wait until no write of a previous owner can succeed any more.
 
         Args:
             wait_s: How long to wait for another owner to end.
 
         Returns:
-            Whether that is certain; false if the server does not tell what is under way.
+            Whether that is certain. False if the server does not show which writes are running.
 
         Raises:
             ForestBusy: Another process owns the forest, and still did after the wait.
-            ForestLost: Another process took it while this one was taking it.
-            ServerError: Elasticsearch does not answer, or refuses; the claim is given up.
+            ForestLost: Another process took the forest during this call.
+            ServerError: Elasticsearch does not answer, or refuses. The claim has been given up.
         """
         deadline = time.monotonic() + wait_s
         watched: dict[str, int] | None = None
@@ -120,7 +84,7 @@ class Lease:
                 before, version = self._read()
                 if version != watched:
                     watched, watched_since = version, time.monotonic()
-                # Its clock may be far ahead of ours; a lease that nobody renews is over all the same.
+                # Its clock may be far ahead of ours: a lease that is not renewed runs out on our clock.
                 is_silent = before is not None and time.monotonic() > watched_since + before.ttl_s
                 if before is None or before.is_over or is_silent:
                     if (is_drained := self._take(before, version)) is not None:
@@ -136,7 +100,7 @@ class Lease:
                     time.sleep(min(_POLL_S, max(0.0, deadline - time.monotonic())))
 
     def renew(self) -> None:
-        """Renew the lease when a third of its time is over; at least a third of it is left afterwards.
+        """Renew the lease if a third of its time is over. Afterwards at least a third of it is left.
 
         Raises:
             ForestLost: Another process has taken it.
@@ -146,19 +110,19 @@ class Lease:
             raise self.lost()
 
     def release(self) -> None:
-        """Give the lease back; nothing happens if another process has taken it."""
+        """Release the lease, unless another process has taken it."""
         self._stopped.set()
         with self._writing, translated(f"release the forest {self._forest!r}"):
             if not self.is_lost:
                 self._write(self._client, self._version, released=True)
 
     def abandon(self) -> None:
-        """Let go of the lease without a word: its index is about to be deleted."""
+        """Stop renewing the lease, without releasing it: its index is about to be deleted."""
         with self._writing:
             self._stopped.set()
 
     def lost(self) -> ForestLost:
-        """Take note that the forest is another's; return the error that says whose."""
+        """Note that another process has the forest; return the error that names it."""
         self.is_lost = True
         owner: ForestOwner | None = None
         with contextlib.suppress(ApiError, elastic_transport.TransportError):
@@ -172,10 +136,10 @@ class Lease:
         )
 
     def _renew(self) -> bool:
-        """Renew the lease if that is due; return whether it is still ours."""
+        """Renew the lease if that is due; return whether it is still held."""
         with self._writing, translated(f"renew the lease on the forest {self._forest!r}"):
             if self._stopped.is_set():
-                # Given back while the heart was about to beat: it must not take it again.
+                # Released while the thread was about to renew it: it must not be taken again.
                 return True
             if self.is_lost:
                 return False
@@ -195,19 +159,19 @@ class Lease:
         return time.monotonic() - self._renewed_at
 
     def _take(self, before: Claim | None, version: dict[str, int]) -> bool | None:
-        """Write the lease, and keep out whoever was the owner; None if somebody else was faster."""
+        """Write the lease, and keep out the previous owner; None if another process was faster."""
         self._is_fenced = False
         self.epoch = 1 + max([before.epoch if before else 0, *self._fence.epochs()])
         self._since_s = time.time()
         try:
             if not self._write(self._client, version, released=False):
                 return None
-            self._start_heart()
+            self._start_renewing()
             self._move_alias()
             return self._fence.drain()
         except BaseException:
-            # Whoever comes next may have it at once: if the server cannot be told, then this process.
-            _abandoned.add(self._token)
+            # Release immediately. If the server is unreachable, at least let this process reacquire.
+            abandon(self._token)
             with contextlib.suppress(EsdedupError):
                 self.release()
             raise
@@ -217,11 +181,11 @@ class Lease:
             raise self.lost()
         self._is_fenced = True
 
-    def _start_heart(self) -> None:
-        # The thread must not keep a lease alive that nobody holds any more. It looks more often than
-        # it renews, since others renew too.
+    def _start_renewing(self) -> None:
+        # A weak reference: the thread must not keep alive a lease that its holder has dropped. It wakes
+        # more often than a renewal is due, since callers renew too.
         arguments = (weakref.ref(self), self._stopped, self._ttl_s / 9)
-        threading.Thread(target=_beat, args=arguments, name="esdedup-lease", daemon=True).start()
+        threading.Thread(target=_keep_renewing, args=arguments, name="esdedup-lease", daemon=True).start()
 
     def _read(self) -> tuple[Claim | None, dict[str, int]]:
         try:
@@ -232,28 +196,20 @@ class Lease:
         return Claim(**answer["_source"]["lease"]), version
 
     def _write(self, client: Elasticsearch, version: dict[str, int], *, released: bool) -> bool:
-        """Write the lease if it still has that version; return whether it is ours now."""
+        """Write the lease if it still has that version; return whether it is held now."""
         started_at = time.monotonic()
-        claim = Claim(
-            token=self._token,
-            host=socket.gethostname(),
-            pid=os.getpid(),
-            since_s=self._since_s,
-            renewed_s=time.time(),
-            ttl_s=self._ttl_s,
-            epoch=self.epoch,
-            released=released,
-            machine=_machine(),
+        claim = Claim.of_this_process(
+            token=self._token, since_s=self._since_s, ttl_s=self._ttl_s, epoch=self.epoch, released=released
         )
         document = {"lease": dataclasses.asdict(claim)}
         condition: dict[str, Any] = dict(version) if version else {"op_type": "create"}
-        # Through the alias as soon as there is one: an index that has been deleted must not come back so.
+        # Through the alias once there is one, or else this would recreate an index that was deleted.
         where = {"index": self.alias, "require_alias": True} if self._is_fenced else {"index": self._forest}
         try:
             answer = client.index(**where, id=LEASE_ID, document=document, **condition)
             self._version = {"if_seq_no": answer["_seq_no"], "if_primary_term": answer["_primary_term"]}
         except ConflictError:
-            # A request whose answer was lost is sent again, and then meets what it wrote itself.
+            # A request whose answer was lost is sent again, and conflicts with what it wrote itself.
             found, found_version = self._read()
             if found is None or (found.token, found.epoch) != (self._token, self.epoch):
                 return False
@@ -262,44 +218,20 @@ class Lease:
             self._version = found_version
         except NotFoundError:
             return False
-        # Counted from before the request: the lease must never seem longer here than it is there.
+        # Measured from before the request, so that the lease never seems to last longer here than there.
         self._renewed_at = started_at
         return True
 
 
-def _beat(held: "weakref.ref[Lease]", stopped: threading.Event, interval_s: float) -> None:
-    """Renew a lease again and again, until it is given back, lost, or forgotten."""
+def _keep_renewing(held: "weakref.ref[Lease]", stopped: threading.Event, interval_s: float) -> None:
+    """Renew a lease until it is released, lost, or dropped."""
     while not stopped.wait(interval_s):
         lease = held()
         if lease is None:
             return
-        # Whoever writes next meets the error, and is told of the loss: nobody goes on unawares. A
-        # server that does not answer now may do so in time.
+        # An error is left to the next caller, which meets it too. A server that does not answer now may
+        # answer in time.
         with contextlib.suppress(EsdedupError):
             if not lease._renew():
                 return
         del lease
-
-
-def _machine() -> str:
-    """Return what tells this machine's processes from those of every other one and of its containers."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
-    except OSError:  # not Linux
-        return ""
-
-
-def _process_exists(pid: int) -> bool:
-    if os.name != "posix":  # there, asking would end the process
-        return True
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        pass
-    # One that has ended counts as a process until whoever started it takes note.
-    with contextlib.suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in {"Z", "X"}
-    return True

@@ -1,14 +1,13 @@
 """Where a forest stands between two batches, as documents of its index."""
 
 import dataclasses
-from datetime import timedelta
 from typing import Any
 
 from esdedup.elastic.forest.documents import Document
 from esdedup.elastic.requests import Query, ReadDocument, Requests, aggregate
-from esdedup.forest.model import NO_TIME, Aging, State
+from esdedup.forest.model import DEFAULT_RETENTION, NO_TIME, Aging, State
 
-DEFAULT_AGING = Aging.of(retention=timedelta(days=30))
+DEFAULT_AGING = Aging.of(retention=DEFAULT_RETENTION)
 """How long the nodes of a new forest live, unless its first owner says otherwise."""
 
 STATE_ID = "~state"

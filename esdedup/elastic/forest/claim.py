@@ -1,0 +1,91 @@
+"""The lease document of a forest: which process has claimed it, and whether that claim is over."""
+
+import contextlib
+import dataclasses
+import os
+import socket
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+from esdedup.errors import ForestOwner
+
+# Tokens of this process's own claims that failed half-way, in case the server could not be told.
+_abandoned: set[str] = set()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A process's claim to a forest; its fields are those of the lease document."""
+
+    token: str
+    host: str
+    pid: int
+    since_s: float
+    renewed_s: float
+    ttl_s: float
+    epoch: int
+    released: bool
+
+    # Distinguishes machines, and containers of one machine, that share a host name; empty if unknown.
+    machine: str = ""
+
+    @classmethod
+    def of_this_process(
+        cls, *, token: str, since_s: float, ttl_s: float, epoch: int, released: bool
+    ) -> "Claim":
+        """Return a claim of this process, renewed now."""
+        return cls(
+            token=token,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            since_s=since_s,
+            renewed_s=time.time(),
+            ttl_s=ttl_s,
+            epoch=epoch,
+            released=released,
+            machine=_machine(),
+        )
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it was released or has run out, or its process was on this machine and has ended."""
+        if self.released or self.token in _abandoned or time.time() > self.renewed_s + self.ttl_s:
+            return True
+        is_here = (self.host, self.machine) == (socket.gethostname(), _machine())
+        return is_here and not _process_exists(self.pid)
+
+    @property
+    def owner(self) -> ForestOwner:
+        """The process that made it."""
+        since = datetime.fromtimestamp(self.since_s, UTC)
+        return ForestOwner(host=self.host, pid=self.pid, since=since, released=self.released)
+
+
+def abandon(token: str) -> None:
+    """Treat this process's claim with that token as over, whatever the lease document says."""
+    _abandoned.add(token)
+
+
+def _machine() -> str:
+    """Identify this machine's current run, and the container in which process ids are counted."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError:  # not Linux
+        return ""
+
+
+def _process_exists(pid: int) -> bool:
+    if os.name != "posix":  # os.kill would end the process there
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    # A zombie still answers kill(0).
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in {"Z", "X"}
+    return True

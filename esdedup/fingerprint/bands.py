@@ -1,9 +1,9 @@
-"""Band keys: what two fingerprints within a few bits of each other are sure to share.
+"""Band keys, at least one of which two fingerprints within a few bits of each other share.
 
-A layout is a list of tables; a table is a choice of bit ranges, and a fingerprint's key in it is
-those bits, one range after the other. Cut 64 bits into *m* blocks: at most 3 different bits leave
-at least *m - 3* blocks untouched, so a layout that has a table for every choice of *m - 3* blocks
-misses nothing within 3 bits (pigeonhole; Manku, Jain, Das Sarma, WWW 2007).
+A layout is a list of tables. A table is a choice of bit ranges, and a fingerprint's key in it is the bits
+in those ranges, one range after the other. Cut 64 bits into *m* blocks: 3 differing bits leave at least
+*m - 3* blocks equal. So a layout with a table for every choice of *m - 3* blocks misses nothing within
+3 bits (pigeonhole; Manku, Jain, Das Sarma, WWW 2007).
 """
 
 import dataclasses
@@ -24,19 +24,28 @@ WIDTH_BITS = 64
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Layout:
-    """The tables of band keys that a profile uses."""
+    """A list of tables of band keys."""
 
+    # Stored with the data: names the tables, see `LAYOUTS`.
     name: str
-    # One entry a table: the bit ranges whose bits make its key.
+    # For each table the bit ranges that make its key.
     tables: tuple[tuple[BitRange, ...], ...]
 
     @property
     def table_count(self) -> int:
-        """How many keys a fingerprint has."""
+        """The number of keys of a fingerprint."""
         return len(self.tables)
 
+    @functools.cached_property
+    def has_terms_around(self) -> bool:
+        """Whether `terms_around` can be used: whether the tables are the pairs of five blocks."""
+        blocks = {part for ranges in self.tables for part in ranges}
+        return len(blocks) == 5 and {frozenset(ranges) for ranges in self.tables} == {
+            frozenset(pair) for pair in itertools.combinations(blocks, 2)
+        }
+
     def keys(self, fingerprints: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-        """Return the keys of `fingerprints`, uint64 ``(n, tables)``, each right-aligned."""
+        """Return the keys of fingerprints, uint64 ``(n,)``: uint64 ``(n, tables)``, each right-aligned."""
         shifts, masks, widths = self._columns
         keys = np.zeros((len(fingerprints), self.table_count), np.uint64)
         for shift, mask, width in zip(shifts, masks, widths, strict=True):
@@ -45,9 +54,15 @@ class Layout:
         return keys
 
     def terms(self, fingerprints: npt.NDArray[np.uint64]) -> list[list[str]]:
-        """Write the keys as terms for an inverted index: the table, then its bits, both in hex.
+        """Return the keys as terms for an inverted index: the number of the table, then its bits, in hex.
 
-        Every term of a layout has the same length.
+        All terms of a layout have the same length.
+
+        Args:
+            fingerprints: uint64 ``(n,)``.
+
+        Returns:
+            For each fingerprint one term a table, in the order of the tables.
         """
         words = self._words(self.keys(fingerprints), np.arange(self.table_count, dtype=np.uint64))
         return [words[at : at + self.table_count] for at in range(0, len(words), self.table_count)]
@@ -55,7 +70,15 @@ class Layout:
     def terms_of_rows(
         self, fingerprints: npt.NDArray[np.uint64], chosen: npt.NDArray[np.bool_]
     ) -> list[list[str]]:
-        """Write the keys of the `chosen` ones in each row of ``(n, s)``, one list a row."""
+        """Return the terms of several fingerprints a row.
+
+        Args:
+            fingerprints: uint64 ``(n, s)``.
+            chosen: Which of them to take, bool ``(n, s)``.
+
+        Returns:
+            For each row the terms of its chosen fingerprints, one after the other.
+        """
         terms = iter(self.terms(fingerprints[chosen]))
         return [
             list(itertools.chain.from_iterable(itertools.islice(terms, count)))
@@ -63,23 +86,23 @@ class Layout:
         ]
 
     def table_of(self, term: str) -> int:
-        """Return the table that a term is of."""
+        """Return the number of a term's table."""
         return int(term[: self._table_digits], 16)
 
     def terms_around(self, fingerprint: int, table: int) -> list[str]:
-        """Return terms of other tables, one of which every fingerprint within 3 bits with this key has.
+        """Return terms of other tables, to search in place of a key that very many fingerprints share.
 
-        Where very many share the key, these tell their nodes apart. For layouts that pair five blocks:
-        the 3 bits lie in the other three blocks. Either two of those differ in one bit at most, or each
-        of the three in exactly one.
+        Every fingerprint within 3 bits that has the same key in `table` has one of these terms. The key is
+        two of five blocks, so the 3 bits are in the other three: either two of those three have at most one
+        differing bit together, or each of the three has exactly one.
 
         Raises:
-            SettingError: The layout is of another kind.
+            SettingError: The layout is of another kind; see `has_terms_around`.
         """
+        if not self.has_terms_around:
+            raise SettingError(f"the layout {self.name} does not pair five blocks")
         own = _bits(self.tables[table])
         others = [at for at, ranges in enumerate(self.tables) if not own & _bits(ranges)]
-        if len(others) != 3 or any(len(self.tables[other]) != 2 for other in others):
-            raise SettingError(f"the layout {self.name} does not pair five blocks")
         words = []
         for other in others:
             one, two = (
@@ -114,15 +137,15 @@ class Layout:
         length = self._table_digits + key_digits
         size = length + 1 >> 1
         numbers = (keys | tables << np.uint64(4 * key_digits)).astype(">u8").reshape(-1, 1)
-        # Written at once and parted by spaces: far fewer steps than a slice of a string for each.
+        # One conversion for all words, split at spaces, is much faster than slicing a string for each.
         words = numbers.view(np.uint8)[:, -size:].tobytes().hex(" ", size).split()
         return [word[1:] for word in words] if length % 2 else words
 
 
 def choose(widths: Sequence[int], count: int) -> Layout:
-    """Cut the fingerprint into blocks of `widths` bits; a table for every choice of `count` of them.
+    """Return a layout with a table for every choice of `count` blocks out of blocks of `widths` bits.
 
-    Finds every pair that differs in at most ``len(widths) - count`` bits.
+    Two fingerprints that differ in at most ``len(widths) - count`` bits share a key.
 
     Raises:
         SettingError: The widths do not add up to 64.
@@ -136,13 +159,13 @@ def choose(widths: Sequence[int], count: int) -> Layout:
 
 
 def two_level(width: int, then: int) -> Layout:
-    """Follow each block of `width` bits by each piece of `then` bits of the others.
+    """Return a layout with a table for each block of `width` bits and each piece of `then` other bits.
 
-    Finds every pair within 3 bits for 16 and 12: at least one block of four is equal, and then the
-    three or fewer bits lie in the other 48, of whose four pieces at least one is equal.
+    With 16 and 12, two fingerprints within 3 bits share a key: at least one block of four is equal, the
+    differing bits are in the other 48, and at least one of the four pieces of those is equal too.
 
     Raises:
-        SettingError: The widths do not divide 64, or what a block leaves of it.
+        SettingError: The blocks do not add up to 64 bits, or the pieces to what a block leaves of them.
     """
     whole = [(0, WIDTH_BITS)]
     tables = []
@@ -158,7 +181,7 @@ def _bits(ranges: Sequence[BitRange]) -> frozenset[int]:
 
 
 def _cut(widths: Sequence[int], ranges: Sequence[BitRange]) -> list[tuple[BitRange, ...]]:
-    """Cut the bits of `ranges`, end to end, into pieces of `widths`; a piece may span two ranges."""
+    """Cut the bits of `ranges`, one range after the other, into pieces; a piece may span two ranges."""
     bits = [bit for start, stop in ranges for bit in range(start, stop)]
     if sum(widths) != len(bits) or min(widths) < 1:
         raise SettingError(f"band widths {list(widths)} must be positive and add up to {len(bits)}")
@@ -174,3 +197,4 @@ FOUR_BLOCKS = choose((16, 16, 16, 16), 1)
 FIVE_CHOOSE_TWO = choose((13, 13, 13, 13, 12), 2)
 TWO_LEVEL = two_level(16, 12)
 LAYOUTS = {layout.name: layout for layout in (FOUR_BLOCKS, FIVE_CHOOSE_TWO, TWO_LEVEL)}
+"""The layouts that a profile may use, by name. Each finds all pairs within 3 bits."""

@@ -1,4 +1,4 @@
-"""What a profile says of two signatures: which are near, and which may stand in one tree."""
+"""The relation of a profile: which signatures are near each other, and which may share a tree."""
 
 from typing import Any, Protocol
 
@@ -16,9 +16,9 @@ Signatures = npt.NDArray[Any]
 
 
 class NeighbourIndex(Protocol):
-    """Signatures by row, searched by a profile's relation `near`.
+    """Signatures by row, searched for those near others.
 
-    The relation must be symmetric, and equal signatures must be near.
+    Being near is symmetric, and equal signatures are near.
     """
 
     def __len__(self) -> int: ...
@@ -31,64 +31,73 @@ class NeighbourIndex(Protocol):
         """Add signatures; they get the next rows, in their order."""
 
     def search(self, signatures: Signatures) -> Matches:
-        """Find what is near, and who carries the same representatives."""
+        """Find the rows near each signature, and those indexed under the same representatives."""
 
     def signatures(self, rows: npt.NDArray[np.int64]) -> Signatures:
-        """Return what was added, by row."""
+        """Return the signatures of rows."""
 
 
 class Relation(Protocol):
-    """A profile's view of signatures. Pure."""
+    """How a profile compares, names and indexes signatures."""
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of a signature; its bytes are the same on every machine."""
+        """The dtype of a signature, whose bytes are the same on every machine."""
 
     @property
     def max_distance_bits(self) -> int:
-        """Between two simhashes that meet, inclusive."""
+        """The largest distance between two simhashes in common, inclusive."""
 
     @property
     def max_postings(self) -> int:
-        """How many nodes may be indexed under one representative within the retention."""
+        """The number of nodes indexed under one representative within the retention, at most."""
 
     def new_index(self) -> NeighbourIndex:
-        """Make an empty index of `near`."""
+        """Return an empty index."""
 
     def ids(self, signatures: Signatures) -> list[str]:
-        """Name signatures: equal ones, and only those, have equal names."""
+        """Return the node id of each signature; two are equal exactly if all that is compared is equal."""
 
     def signature_of(self, node_id: str) -> bytes | None:
-        """Return the signature that an id names, None where an id does not tell it."""
+        """Return the signature with that node id, None if it cannot be computed from the id."""
 
     def simhashes(self, signatures: Signatures) -> npt.NDArray[np.uint64]:
-        """Return what represents texts, two of which near texts have within 3 bits: uint64 ``(n, s)``."""
+        """Return the representatives of texts: uint64 ``(n, s)``.
+
+        Two texts that are near have a representative each within `max_distance_bits` of the other's.
+        """
 
     def are_distinct(self, signatures: Signatures) -> npt.NDArray[np.bool_]:
-        """Tell which of the representatives of a text are no repetition of another one: bool ``(n, s)``."""
+        """Return which representatives do not repeat an earlier one of the same text: bool ``(n, s)``."""
 
     def indexed(self, signatures: Signatures) -> npt.NDArray[np.bool_]:
-        """Tell under which representatives nodes are indexed, that is, found: bool ``(n, s)``."""
+        """Return the representatives under which nodes are indexed, and so found: bool ``(n, s)``."""
 
     def mark_indexed(self, signatures: Signatures, indexed: npt.NDArray[np.bool_]) -> Signatures:
-        """Return signatures of nodes that are indexed so."""
+        """Return the signatures, indexed under the given representatives, bool ``(n, s)``."""
 
     def agree(self, one: Signatures, other: Signatures) -> npt.NDArray[np.bool_]:
-        """Tell which whole texts agree, row by row; those that also have representatives near are near."""
+        """Return which pairs of texts agree as a whole, row by row: bool ``(n,)``.
+
+        Texts that agree are near if they also have a representative in common.
+        """
 
     def may_join(self, signatures: Signatures, roots: Signatures) -> npt.NDArray[np.bool_]:
-        """Tell which may be in the tree of a root, row by row: bool ``(n,)``."""
+        """Return which texts may be in the tree of a root, row by row: bool ``(n,)``."""
 
 
 class ByDistance:
-    """Profiles with one simhash a text: near by distance, and whoever is near may join."""
+    """The relation of profiles with one simhash a text: texts within a distance are near.
+
+    Every text may join the tree of every root.
+    """
 
     dtype = np.dtype("<u8")
-    # Never reached: equal texts are one node.
+    # Never reached: equal texts share one node.
     max_postings = 2**31
 
     def __init__(self, *, max_distance_bits: int) -> None:
-        """Prepare.
+        """Make the relation.
 
         Args:
             max_distance_bits: Inclusive, 0 to 3.
@@ -96,118 +105,114 @@ class ByDistance:
         self.max_distance_bits = max_distance_bits
 
     def new_index(self) -> HammingIndex:
-        """Make an empty index."""
+        """Return an empty index."""
         return HammingIndex(max_distance_bits=self.max_distance_bits)
 
     def ids(self, signatures: Signatures) -> list[str]:
-        """Write the simhashes in hex."""
+        """Return the simhashes in hex."""
         return to_hex(signatures)
 
     def signature_of(self, node_id: str) -> bytes | None:
-        """Read the simhash."""
+        """Return the simhash that the id spells."""
         return from_hex([node_id]).astype(self.dtype).tobytes()
 
     def simhashes(self, signatures: Signatures) -> npt.NDArray[np.uint64]:
-        """Return what is there already."""
+        """Return the signatures, which are simhashes: uint64 ``(n, 1)``."""
         return signatures.astype(np.uint64, copy=False)[:, None]
 
     def are_distinct(self, signatures: Signatures) -> npt.NDArray[np.bool_]:
-        """Tell that all are."""
+        """Return True for the one representative of each text: bool ``(n, 1)``."""
         return np.ones((len(signatures), 1), bool)
 
     def indexed(self, signatures: Signatures) -> npt.NDArray[np.bool_]:
-        """Tell that all are."""
+        """Return True for the one representative of each text: bool ``(n, 1)``."""
         return np.ones((len(signatures), 1), bool)
 
     def mark_indexed(self, signatures: Signatures, indexed: npt.NDArray[np.bool_]) -> Signatures:  # noqa: ARG002
-        """Return the signatures as they are."""
+        """Return the signatures unchanged: every node is indexed."""
         return signatures
 
     def agree(self, one: Signatures, other: Signatures) -> npt.NDArray[np.bool_]:  # noqa: ARG002
-        """Tell that all do."""
+        """Return True for all: whole texts are not compared."""
         return np.ones(len(one), bool)
 
     def may_join(self, signatures: Signatures, roots: Signatures) -> npt.NDArray[np.bool_]:  # noqa: ARG002
-        """Tell that all may."""
+        """Return True for all."""
         return np.ones(len(signatures), bool)
 
 
 class ByAgreement:
-    """The profile `verified`: a representative in common, and whole texts that agree."""
+    """The relation of `verified`: texts with a representative in common that agree as a whole are near."""
 
     dtype = SIGNATURE
 
     def __init__(self, *, max_distance_bits: int, agreement: Agreement) -> None:
-        """Prepare.
+        """Make the relation.
 
         Args:
-            max_distance_bits: Of two representatives, inclusive, 0 to 3.
-            agreement: Of two whole texts.
+            max_distance_bits: Between two representatives in common, inclusive, 0 to 3.
+            agreement: When two whole texts agree.
         """
         self.max_distance_bits = max_distance_bits
         self.max_postings = agreement.max_postings
         self._agreement = agreement
 
     def new_index(self) -> SketchedIndex:
-        """Make an empty index."""
+        """Return an empty index."""
         return SketchedIndex(max_distance_bits=self.max_distance_bits, agreement=self._agreement)
 
     def ids(self, signatures: Signatures) -> list[str]:
-        """Name each by a hash of 128 bits of all that is compared, wherever it is indexed."""
-        named = signatures.copy()
-        named["indexed"] = 0
-        size, data = SIGNATURE.itemsize, named.tobytes()
+        """Return a hash of 128 bits of all that is compared, in hex; `indexed` does not count."""
+        compared = signatures.copy()
+        compared["indexed"] = 0
+        size, data = SIGNATURE.itemsize, compared.tobytes()
         return [mmh3.hash_bytes(data[at : at + size]).hex() for at in range(0, len(data), size)]
 
     def signature_of(self, node_id: str) -> bytes | None:  # noqa: ARG002
-        """Tell that an id is a hash, which cannot be read back."""
+        """Return None: an id is a hash."""
         return None
 
     def simhashes(self, signatures: Signatures) -> npt.NDArray[np.uint64]:
-        """Return those of sentences and minhashes."""
+        """Return the simhashes of sentences, and minhashes: uint64 ``(n, REPRESENTATIVES)``."""
         return np.ascontiguousarray(signatures["representatives"], np.uint64)
 
     def are_distinct(self, signatures: Signatures) -> npt.NDArray[np.bool_]:
-        """Tell which come first: places that are left over repeat the first one."""
+        """Return the first of equal representatives; a text with few repeats its first one."""
         return are_first(signatures["representatives"])
 
     def indexed(self, signatures: Signatures) -> npt.NDArray[np.bool_]:
-        """Read the bits of the places."""
+        """Read the bits of `indexed`."""
         return are_indexed(signatures)
 
     def mark_indexed(self, signatures: Signatures, indexed: npt.NDArray[np.bool_]) -> Signatures:
-        """Write the bits of the places."""
-        written = signatures.copy()
-        written["indexed"] = (indexed * PLACES).sum(axis=1)
-        return written
+        """Return signatures with the bits of `indexed` set so."""
+        marked = signatures.copy()
+        marked["indexed"] = (indexed * PLACES).sum(axis=1)
+        return marked
 
     def agree(self, one: Signatures, other: Signatures) -> npt.NDArray[np.bool_]:
-        """Tell which texts agree."""
+        """Return which pairs of texts agree, row by row: bool ``(n,)``."""
         return self._agreement.agree(one, other)
 
     def may_join(self, signatures: Signatures, roots: Signatures) -> npt.NDArray[np.bool_]:
-        """Tell which agree with the root, a little less strictly."""
+        """Return which texts agree with a root, a little less strictly than with each other."""
         return self._agreement.may_join(signatures, roots)
 
 
 class Rules(Protocol):
-    """What decides a relation: a profile, or what a forest says of itself."""
+    """The settings that decide a relation, of a profile or stored with a forest."""
 
     @property
     def max_distance_bits(self) -> int:
-        """Between two simhashes, inclusive."""
+        """The largest distance between two simhashes in common, inclusive."""
 
     @property
     def agreement(self) -> Agreement | None:
-        """Of two whole texts, None where nobody asks."""
+        """When two whole texts agree; None if they are not compared."""
 
 
 def relation_of(rules: Rules) -> Relation:
-    """Return the relation that follows from those rules.
-
-    Raises:
-        SettingError: The distance is more than an index finds.
-    """
+    """Return the relation that these rules decide."""
     if rules.agreement is None:
         return ByDistance(max_distance_bits=rules.max_distance_bits)
     return ByAgreement(max_distance_bits=rules.max_distance_bits, agreement=rules.agreement)

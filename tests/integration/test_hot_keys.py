@@ -10,6 +10,7 @@ from elasticsearch import Elasticsearch, helpers
 from esdedup.elastic.forest.documents import StoredNode, documents
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.limits import Limits
+from esdedup.fingerprint.bands import LAYOUTS, Layout
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.fingerprint.simhash import to_hex
 from esdedup.forest import NO_TIME, Forest
@@ -72,10 +73,17 @@ def test_nothing_is_missed_and_little_is_read(
     assert read < 6_000
 
 
-def test_real_neighbours_are_read_however_many(es: Elasticsearch, index_name: Callable[[str], str]) -> None:
-    """All the nodes of a common key are near: narrowing it down must leave every one of them."""
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_real_neighbours_are_read_however_many(
+    es: Elasticsearch, index_name: Callable[[str], str], layout: Layout
+) -> None:
+    """All the nodes of a common key are near: narrowing it down must leave every one of them.
+
+    Common keys of layouts that cannot be narrowed down are read in full.
+    """
+    profile = CLASSIC.with_changes(layout=layout)
     limits = Limits(nodes_per_detour=0, common_nodes=1, max_hits=50)
-    store = ElasticStore(es, forest=index_name("forest"), profile=CLASSIC, aging=AGING, limits=limits)
+    store = ElasticStore(es, forest=index_name("forest"), profile=profile, aging=AGING, limits=limits)
     forest = Forest(store)
     centre = 0x0123456789ABCDEF
     ring = [

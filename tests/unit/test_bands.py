@@ -100,6 +100,8 @@ def test_around_a_key_stands_whatever_is_near_and_has_it(one: int, flips: set[in
 
 
 def test_only_pairs_of_five_blocks_have_terms_around_a_key() -> None:
+    assert FIVE_CHOOSE_TWO.has_terms_around
     for layout in (FOUR_BLOCKS, TWO_LEVEL):
+        assert not layout.has_terms_around
         with pytest.raises(SettingError, match="does not pair five blocks"):
             layout.terms_around(0, 0)

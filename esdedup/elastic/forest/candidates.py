@@ -64,7 +64,8 @@ class CandidateSearch:
             ids=self._relation.ids(signatures),
         )
         filters = live_filter(live_since_ms)
-        restarts = _RESTARTS
+        # Without finer keys there is no way around a common one: all of its nodes are read.
+        restarts = _RESTARTS if self._layout.has_terms_around else 0
         while (nodes := (yield from self._read(sought, filters, may_stop=restarts > 0))) is None:
             restarts -= 1
         return nodes

@@ -1,4 +1,4 @@
-"""Mappings and requests as JSON, to be used with curl as they are.
+"""Mappings and searches as JSON files, for use with curl.
 
 `articles.json` is a component template, `forest.json` the index of a forest; `list-newest.json`,
 `list-most-similar.json` and `similar.json` are searches.

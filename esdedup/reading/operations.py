@@ -57,7 +57,7 @@ class Operations:
         The counts of a row are exact on any number of shards and indices. The order by count is exact on
         one shard, and on several shards of one index with articles routed by root. An alias of several
         indices loses that guarantee, since a cluster may lie in more than one of them. Elsewhere the
-        order is exact where the shards' answers prove it; `Page.order_exact` tells which.
+        order is exact where the shards' answers prove it; `Page.order_exact` says whether it is.
 
         Args:
             index: An index, alias or pattern.
@@ -162,7 +162,7 @@ class Operations:
         return similar_to_text(self._scope, index, text, paging=Paging(page=page, size=size, after=after))
 
     def source_field(self, index: str) -> Requests[str | None]:
-        """Return the field that tells sources apart in queries, None if it cannot be aggregated.
+        """Return the field to match and count sources by, None if it cannot be aggregated.
 
         It is the source field itself, or the keyword beneath it if it is mapped as text.
 

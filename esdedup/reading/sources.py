@@ -55,7 +55,7 @@ def source_names(scope: Scope, index: str, *, size: int) -> Requests[tuple[str, 
 
 
 def source_field(scope: Scope, index: str) -> Requests[str | None]:
-    """Return the field that tells sources apart; see `Operations.source_field`."""
+    """Return the field to match and count sources by; see `Operations.source_field`."""
     return (yield from scope.ready(index)).source_field
 
 

@@ -138,12 +138,41 @@ def test_relevance(corpus: Corpus, read: Read, es: Elasticsearch) -> None:
         assert len(rows) == len(best) == pages[0].total_rows
         assert {row.root for row in rows} == best.keys()
         assert [scores[row.id] for row in rows] == sorted(best.values(), reverse=True)
+        newest = read("list", corpus.index, query=query, sort="newest", head="best", size=1_000).rows
+        assert [row.root for row in newest] != [row.root for row in rows]
+        assert {row.root: scores[row.id] for row in newest} == best
         matches = RandomQuery(query, _has_any(word))
         numbers = {
             corpus.documents[row[0]]["dedup"]["root"]: row[1:4]
             for row in expected_list(corpus.documents, matches, sort="newest").rows
         }
         assert {row.root: (row.similar, row.matching, row.sources) for row in rows} == numbers
+
+
+def test_without_a_sort_words_are_ranked_and_everything_else_is_newest_first(
+    corpus: Corpus, read: Read
+) -> None:
+    words, filters = {"match": {"title": "red blue"}}, {"bool": {"filter": {"term": {"source": "A"}}}}
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"query": words}, "relevance"),
+        ({"query": words, "dedup": False}, "relevance"),
+        ({"query": words, "only": "similar"}, "newest"),
+        ({"query": filters}, "newest"),
+        ({}, "newest"),
+    ]
+    for options, sort in cases:
+        page: Page = read("list", corpus.index, size=9, **options)
+        assert page == read("list", corpus.index, size=9, sort=sort, **options)
+        assert page.sort == sort
+        # The cursor belongs to the sort, however it was chosen.
+        following = read("list", corpus.index, size=9, after=page.next, **options)
+        assert following == read("list", corpus.index, size=9, sort=sort, after=page.next, **options)
+
+
+def test_sources_of_an_index(corpus: Corpus, read: Read) -> None:
+    assert read("source_field", corpus.index) == "source"
+    assert read("source_names", corpus.index) == ("A", "B", "C", "D")
+    assert len(read("source_names", corpus.index, size=2)) == 2
 
 
 def _has_any(words: str) -> Callable[[Document], bool]:

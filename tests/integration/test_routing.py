@@ -48,6 +48,16 @@ def test_an_article_with_another_root_moves(es: Elasticsearch, routed: tuple[str
     assert hit["_source"]["text"]
 
 
+def test_an_index_gets_as_many_shards_as_it_is_told(es: Elasticsearch, index_name: Names) -> None:
+    for shards, routed in ((1, False), (3, False), (4, True)):
+        index = index_name("shards")
+        assert Dedup(es).setup(index, shards=shards, route_by_root=routed)
+        settings = es.indices.get_settings(index=index)[index]["settings"]["index"]
+        assert settings["number_of_shards"] == str(shards)
+        mapping = es.indices.get_mapping(index=index)[index]["mappings"]
+        assert mapping.get("_routing", {}).get("required", False) is routed
+
+
 def test_what_is_refused(es: Elasticsearch, index_name: Names) -> None:
     index = index_name("plain")
     dedup = Dedup(es)

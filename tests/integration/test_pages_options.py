@@ -1,0 +1,165 @@
+"""Every option of the pages and of the JSON beside them does what it does in the library."""
+
+import html
+import re
+import secrets
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from elasticsearch import Elasticsearch, helpers
+
+from esdedup import Dedup, Fields, Reader, sample
+from esdedup.fingerprint.profile import CLASSIC
+from esdedup.reading.queries import narrowed
+from tests.support.asgi import Response, request
+from tests.support.forests import Names
+
+Fed = tuple[str, str]
+# As many as it takes for a cluster of several pages.
+ARTICLES = list(sample.articles(800))
+((SOURCE, _),) = Counter(article["source"] for article in ARTICLES).most_common(1)
+
+
+@pytest.fixture(scope="module")
+def fed(es: Elasticsearch) -> Iterator[Fed]:
+    """An index of the sample's articles, and its forest."""
+    index, forest = (f"test-options-{what}-{secrets.token_hex(4)}" for what in ("articles", "forest"))
+    with Dedup(es, forest=forest) as dedup:
+        dedup.setup(index)
+        helpers.bulk(
+            es,
+            dedup.enrich({"_index": index, "_id": article["id"], "_source": article} for article in ARTICLES),
+            refresh=True,
+        )
+    yield index, forest
+    es.indices.delete(index=[index, forest])
+
+
+def shown(page: Response, heading: str) -> list[str]:
+    """Return the ids of the articles that a page lists."""
+    links = re.findall(rf'<{heading} [^>]*><a href="([^"]*)"', page.body)
+    return [parse_qs(urlsplit(html.unescape(link)).query)["id"][0] for link in links]
+
+
+LISTS: list[dict[str, Any]] = [
+    {},
+    {"q": "ferry"},
+    {"q": "ferry", "only": "similar"},
+    {"q": "ferry", "sort": "oldest", "head": "best"},
+    {"since": "2026-09-10", "until": "2026-09-20"},
+    {"source": SOURCE, "sort": "similar-desc"},
+    {"q": "ferry", "sort": "similar-desc", "counting": "matching"},
+    {"q": "ferry", "sort": "similar-asc", "counting": "similar", "head": "longest"},
+    {"only": "single", "sort": "oldest"},
+    {"sort": "newest", "head": "earliest", "size": 7},
+    {"dedup": False, "size": 50},
+    {"q": "ferry", "dedup": False},
+    {"page": 2, "size": 5},
+]
+
+
+def test_lists(es: Elasticsearch, elasticsearch_url: str, fed: Fed) -> None:
+    index, _ = fed
+    reader = Reader(es)
+    for options in LISTS:
+        asked = dict(options)
+        filters = {name: asked.pop(name) for name in ("since", "until", "source") if name in asked}
+        query = narrowed(asked.pop("q", None), fields=Fields(), **filters)
+        expected = reader.list(index, query=query, **asked)
+        assert expected.rows, options
+        assert request(elasticsearch_url, index, "/api/list", **options).json == expected.model_dump(
+            mode="json"
+        )
+        page = request(elasticsearch_url, index, "/", **options)
+        assert (page.status, shown(page, "h2")) == (200, [row.id for row in expected.rows]), options
+        if expected.next is not None:
+            following = reader.list(index, query=query, **{**asked, "page": 1, "after": expected.next})
+            turned = {**options, "page": 1, "after": expected.next}
+            assert shown(request(elasticsearch_url, index, "/", **turned), "h2") == [
+                row.id for row in following.rows
+            ]
+
+
+def test_the_options_of_an_article(es: Elasticsearch, elasticsearch_url: str, fed: Fed) -> None:
+    index, _ = fed
+    reader = Reader(es)
+    head = reader.list(index, sort="similar-desc", size=1).rows[0].id
+
+    def page(**options: Any) -> Response:
+        got = request(elasticsearch_url, index, "/article", id=head, **options)
+        assert got.status == 200
+        return got
+
+    for other_sources in (False, True):
+        expected = reader.similar(index, head, other_sources=other_sources)
+        assert shown(page(other_sources=other_sources), "h4") == [each.id for each in expected.articles]
+        assert expected.next is not None
+        following = reader.similar(index, head, other_sources=other_sources, after=expected.next)
+        turned = page(other_sources=other_sources, after=expected.next)
+        assert shown(turned, "h4") == [each.id for each in following.articles]
+        for name in ("similar", "sources"):
+            got = request(
+                elasticsearch_url, index, f"/api/{name}", id=head, other_sources=other_sources, page=2, size=3
+            )
+            second = getattr(reader, name)(index, head, other_sources=other_sources, page=2, size=3)
+            assert got.json == second.model_dump(mode="json")
+    sources = reader.sources(index, head, page=2, size=12).sources
+    assert sources
+    listed = page(sources_page=2).body.split('<ul class="sources">')[1].split("</ul>")[0]
+    assert [html.unescape(name) for name in re.findall(r'<span class="source">([^<]*)<', listed)] == [
+        each.source for each in sources
+    ]
+    other = reader.similar(index, head).articles[0]
+    assert "Compared with" in page(compare=other.id, compare_index=index).body
+    assert "Compared with" not in page(index=index).body
+
+
+def test_a_text_is_looked_up_page_by_page(es: Elasticsearch, elasticsearch_url: str, fed: Fed) -> None:
+    index, forest = fed
+    text = str(ARTICLES[0]["text"])
+    reader = Reader(es, forest=forest)
+    pages: list[dict[str, Any]] = [{}, {"size": 1}, {"page": 2, "size": 1}]
+    for options in pages:
+        got = request(
+            elasticsearch_url, index, "/api/similar", post={"text": text}, of={"forest": forest}, **options
+        )
+        assert got.json == reader.similar_to_text(index, text, **options).model_dump(mode="json")
+
+
+@pytest.mark.parametrize("of", [{"forest": "test-no-such-forest"}, {"profile": CLASSIC}])
+def test_a_forest_that_does_not_fit_is_a_conflict(
+    elasticsearch_url: str, fed: Fed, of: dict[str, Any]
+) -> None:
+    index, forest = fed
+    got = request(
+        elasticsearch_url,
+        index,
+        "/api/similar",
+        post={"text": ARTICLES[0]["text"]},
+        of={"forest": forest} | of,
+    )
+    assert got.status == 409
+    assert "forest" in got.json["error"]
+
+
+def test_an_index_that_is_not_ready_is_unavailable(
+    es: Elasticsearch, elasticsearch_url: str, index_name: Names
+) -> None:
+    missing, foreign = index_name("missing"), index_name("foreign")
+    es.indices.create(index=foreign)
+    for index, message in ((missing, "there is no index"), (foreign, "lacks fields of esdedup")):
+        for path in ("/api/list", "/"):
+            got = request(elasticsearch_url, index, path)
+            assert got.status == 503
+            assert message in got.body
+
+
+def test_a_server_that_does_not_answer_is_unavailable() -> None:
+    paths: dict[str, dict[str, Any]] = {"/api/list": {}, "/": {}, "/article": {"id": "1"}}
+    for path, query in paths.items():
+        got = request("http://127.0.0.1:9", "news", path, **query)
+        assert got.status == 503
+        assert "cannot" in got.body

@@ -3,8 +3,8 @@
 A terms aggregation gives the exact order on one shard, and on several if each cluster lies on one of them
 (articles routed by root). Elsewhere each shard knows only a part of each count. Then the roots that the
 shards sent are counted once more, exactly, and the shards' smallest counts bound every root that was not
-sent (Fagin's threshold algorithm). Where the bound does not settle the order, each shard sends more; if
-its limit does not suffice either, the result says that the order is not exact.
+sent (Fagin's threshold algorithm). While that bound does not prove the order, shards are asked for more
+roots. If the most that they can send does not prove it, the result says that the order is not exact.
 """
 
 import dataclasses

@@ -16,7 +16,7 @@ from esdedup.reading.list_request import ListRequest
 from esdedup.reading.sort_result import SortResult
 
 _MAX_CHUNK = 5_000
-# The largest clusters met so far are excluded from the next chunk, at most so many.
+# At most so many clusters, the largest ones read so far, are excluded from the next chunk.
 _MAX_EXCLUDED = 1_000
 
 
@@ -57,7 +57,7 @@ def rows_by_time(request: ListRequest, start: Cursor) -> Requests[SortResult]:
 def _read(
     request: ListRequest, read: collections.Counter[str], place: list[Any] | None, size: int, *, counts: bool
 ) -> Requests[tuple[list[Hit], int | None]]:
-    """Read the articles after `place`, without the clusters of which most have been read.
+    """Read the articles after `place`, excluding the clusters with the most articles read so far.
 
     With `counts` also count all matching articles.
     """

@@ -6,12 +6,16 @@ from typing import Annotated
 
 import typer
 
-from benchmarks import elastic, fingerprint, in_memory, memory, plot, quality, reading, rows
+from benchmarks import decisions, elastic, fingerprint, in_memory, memory, plot, quality, reading, rows
 
 _TABLES: Mapping[str, Callable[[], Sequence[rows.Shown]]] = {
-    # First those that need real articles: where there are none, that shows at once.
+    # Those that need real articles come first, so that a missing folder shows at once.
     "fingerprint": fingerprint.fingerprint,
     "quality": quality.quality,
+    "scripts": decisions.scripts,
+    "keywords": decisions.keywords,
+    "saturated": decisions.saturated,
+    "hot": decisions.hot,
     "forest": in_memory.forest,
     "forest-verified": in_memory.forest_verified,
     "memory": memory.memory,
@@ -25,25 +29,27 @@ _TABLES: Mapping[str, Callable[[], Sequence[rows.Shown]]] = {
 
 def main(
     names: Annotated[
-        list[str] | None, typer.Argument(help=f"Of {', '.join(_TABLES)}; all if none is given.")
+        list[str] | None, typer.Argument(help=f"Any of {', '.join(_TABLES)}; by default all.")
     ] = None,
-    json: Annotated[Path | None, typer.Option("--json", help="Where to write the rows.")] = None,
+    json: Annotated[Path | None, typer.Option("--json", help="Write the rows to this file.")] = None,
     plot_file: Annotated[
         Path | None,
-        typer.Option("--plot", help="Where to draw quality, PNG or SVG; else beside the JSON."),
+        typer.Option(
+            "--plot", help="Draw precision and recall to this PNG or SVG file; by default beside the JSON."
+        ),
     ] = None,
 ) -> None:
     """Compare esdedup with its peers, in one run."""
-    wanted = names or list(_TABLES)
-    for name in wanted:
+    chosen = names or list(_TABLES)
+    for name in chosen:
         if name not in _TABLES:
             raise typer.BadParameter(f"no benchmark {name!r}; there are {', '.join(_TABLES)}")
-    found = [row for name in wanted for row in _TABLES[name]()]
-    curves = [row for row in found if isinstance(row, quality.Detection) and row.table == quality.CURVES]
-    # Curves are for the picture.
-    rows.show([row for row in found if row.table != quality.CURVES])
+    measured = [row for name in chosen for row in _TABLES[name]()]
+    curves = [row for row in measured if isinstance(row, quality.Detection) and row.table == quality.CURVES]
+    # The curves are drawn, not printed.
+    rows.show([row for row in measured if row.table != quality.CURVES])
     if json is not None:
-        rows.write(found, json)
+        rows.write(measured, json)
         plot_file = plot_file or json.with_suffix(".svg")
     if curves and plot_file is not None:
         plot.draw(curves, plot_file)

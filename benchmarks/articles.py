@@ -1,4 +1,4 @@
-"""The real articles that benchmarks measure with, and their labels; no part of the project."""
+"""The real articles that benchmarks measure with, and their labels; they are not part of the project."""
 
 import json
 import os
@@ -12,11 +12,11 @@ import typer
 _WORD = re.compile(r"\w+")
 
 Records = Mapping[frozenset[str], str]
-"""What a pair of ids is labelled as, such as ``pos`` or ``grey``."""
+"""The label of each pair of ids, such as ``pos`` or ``grey``."""
 
 
 def folder() -> Path:
-    """Return the folder with the sets; without one, say so and end with code 2."""
+    """Return the folder with the sets; exit with code 2 and a message if there is none."""
     given = os.environ.get("ESDEDUP_SHARED")
     if not given:
         typer.echo("ESDEDUP_SHARED does not name the folder with real articles", err=True)
@@ -39,7 +39,7 @@ def articles_of(name: str) -> dict[str, dict[str, Any]]:
 
 
 def shingles_of(article: Mapping[str, Any]) -> frozenset[str]:
-    """Return what labels are made by: 6 letters and digits of Chinese, or 4 words."""
+    """Return the shingles that the labels were made from: 6 letters and digits of Chinese, or 4 words."""
     if article["lang"] == "zh":
         parts: Sequence[str] = [each for each in article["text"] if each.isalnum()]
         length = 6
@@ -49,8 +49,17 @@ def shingles_of(article: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(between.join(parts[at : at + length]) for at in range(max(1, len(parts) - length + 1)))
 
 
-def labels_of(name: str) -> Records:
+def labels_of(name: str, *, edited_only: bool = False) -> Records:
+    """Return the labels of a set.
+
+    Args:
+        name: Of the set.
+        edited_only: Whether pairs with the same shingles, which are copies, become ``grey``.
+    """
     with (folder() / f"{name}.labels.tsv").open(encoding="utf-8") as lines:
         next(lines)
         rows = (line.rstrip("\n").split("\t") for line in lines)
-        return {frozenset((one, other)): label for one, other, label, *_ in rows}
+        return {
+            frozenset((one, other)): "grey" if edited_only and float(jaccard) == 1 else label
+            for one, other, label, jaccard, *_ in rows
+        }

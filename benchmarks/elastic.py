@@ -25,16 +25,19 @@ _FOREST, _PEER = "benchmark-forest", "benchmark-bulk"
 
 def elastic() -> list[Row]:
     """Assign as `classic` does, at one million nodes."""
-    return [_row("elastic", CLASSIC, 1_000_000)]
+    return _rows("elastic", CLASSIC, 1_000_000)
 
 
 def elastic_verified() -> list[Row]:
     """Assign as `verified` does, at 200,000 nodes."""
-    return [_row("elastic-verified", VERIFIED, 200_000)]
+    return _rows("elastic-verified", VERIFIED, 200_000)
 
 
-def _row(table: str, profile: Profile, count: int) -> Row:
-    """Assign in batches of 1,000, the whole protocol; the peer only writes documents made before."""
+def _rows(table: str, profile: Profile, count: int) -> list[Row]:
+    """Assign in batches of 1,000, by the whole protocol; the peer only writes documents made before.
+
+    Then measure the space that a node takes on disk.
+    """
     random = np.random.default_rng(count)
     held = random_ones(profile, count, random)
     with server.client(lifetime_s=3_600) as client:
@@ -59,13 +62,25 @@ def _row(table: str, profile: Profile, count: int) -> Row:
                 )
                 made = _documents(profile, np.concatenate(batches))
                 theirs_s.append(duration_s(lambda made=made: _bulk(client, made)))
+            node_bytes = _bytes_a_node(client)
         finally:
             store.close()
             for index in (_FOREST, _PEER):
                 client.indices.delete(index=index)
     case = f"assign in batches of 1,000, {count:,} nodes"
     ours, theirs = rate(_REFRESHED_AT_ONCE, ours_s), rate(_REFRESHED_AT_ONCE, theirs_s)
-    return more_is_better(table, case, ours, "helpers.bulk of node documents", theirs, "arrivals/s")
+    return [
+        more_is_better(table, case, ours, "helpers.bulk of node documents", theirs, "arrivals/s"),
+        Row(table=table, case="the forest's index, merged", ours=node_bytes, unit="bytes a node"),
+    ]
+
+
+def _bytes_a_node(client: Elasticsearch) -> float:
+    patient = client.options(request_timeout=1_800)
+    patient.indices.forcemerge(index=_FOREST, max_num_segments=1)
+    patient.indices.flush(index=_FOREST)
+    primaries = client.indices.stats(index=_FOREST)["_all"]["primaries"]
+    return float(primaries["store"]["size_in_bytes"] / primaries["docs"]["count"])
 
 
 def _empty(client: Elasticsearch, profile: Profile) -> ElasticStore:

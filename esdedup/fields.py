@@ -1,4 +1,4 @@
-"""Where things stand in an article: the names of its fields, and how they are read."""
+"""The fields of an article: their names, and how to read and check their values."""
 
 import base64
 import binascii
@@ -13,41 +13,46 @@ from esdedup.errors import ArticleRejected, SettingError
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Fields:
-    """The names of an article's fields; a dot leads into an object.
+    """The names of an article's fields; a dot separates an object from a field in it.
 
     Raises:
-        SettingError: A name is empty or used twice.
+        SettingError: A name is empty, has an empty part or one that starts with ``_``, is used twice, or
+            lies in the object that esdedup writes; or that object lies in another one.
     """
 
-    # What is fingerprinted.
+    # The text that is fingerprinted.
     text: str = "text"
     title: str = "title"
-    # When it was published: ISO 8601, or milliseconds since 1970.
+    # The time of publication: ISO 8601, or milliseconds since 1970.
     time: str = "published_at"
+    # The publisher.
     source: str = "source"
-    # Its address on the web.
+    # The address on the web.
     link: str = "url"
-    # The object that esdedup writes.
+    # The object that esdedup writes, at the top level of the article.
     dedup: str = "dedup"
 
     def __post_init__(self) -> None:
         names = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        for what, name in names.items():
-            if not name or any(not part or part.startswith("_") for part in name.split(".")):
+        for role, name in names.items():
+            if any(not part or part.startswith("_") for part in name.split(".")):
                 raise SettingError(
-                    f"{name!r} cannot name the {what} field: no part may be empty or start with _"
+                    f"{name!r} cannot name the {role} field: no part may be empty or start with _"
                 )
-            same = [other for other, taken in names.items() if taken == name and other != what]
+            same = [other for other, taken in names.items() if taken == name and other != role]
             if same:
-                raise SettingError(f"{name!r} names two fields: {what} and {same[0]}")
-            if what != "dedup" and name.split(".")[0] == self.dedup:
+                raise SettingError(f"{name!r} names two fields: {role} and {same[0]}")
+            if role != "dedup" and name.split(".")[0] == self.dedup:
                 raise SettingError(f"{name!r} lies in the object {self.dedup!r}, which esdedup writes")
         if "." in self.dedup:
-            raise SettingError(f"the dedup object {self.dedup!r} must stand at the top of the article")
+            raise SettingError(
+                f"the dedup object {self.dedup!r} must be at the top level of the article: "
+                "its name may not contain a dot"
+            )
 
     @property
     def root(self) -> str:
-        """The full name of the root's field."""
+        """The full name of the field with the root's id."""
         return f"{self.dedup}.root"
 
     @property
@@ -62,21 +67,24 @@ class Fields:
 
     @property
     def partition(self) -> str:
-        """The full name of the field with the part of all roots that the root belongs to."""
+        """The full name of the field with the root's partition, see `partition_of`."""
         return f"{self.dedup}.partition"
 
 
 PARTITIONS = 256
-"""Parts of all roots, about equal."""
+"""The number of partitions of the roots, of about equal size."""
 
 
 def partition_of(root: str) -> int:
-    """Return the part of all roots that a root belongs to, 0 to 255, by a hash of it."""
+    """Return the partition of a root, 0 to 255, from a hash of its id."""
     return mmh3.hash(root, signed=False) % PARTITIONS
 
 
 def value_of(article: Mapping[str, Any], name: str) -> Any:
-    """Return the value of a field, None where it is missing: by its full name, else along its dots."""
+    """Return the value of a field, None if it is missing.
+
+    A field with the full name, dots included, is preferred to one inside of objects.
+    """
     if name in article:
         return article[name]
     value: Any = article
@@ -88,7 +96,7 @@ def value_of(article: Mapping[str, Any], name: str) -> Any:
 
 
 def signature_of(article: Mapping[str, Any], fields: Fields) -> bytes:
-    """Return the signature that esdedup wrote into an article, empty where it is missing or damaged."""
+    """Return the signature that esdedup wrote into an article, empty if it is missing or damaged."""
     signature = value_of(article, f"{fields.dedup}.signature")
     try:
         return base64.b64decode(signature) if isinstance(signature, str) else b""
@@ -97,10 +105,15 @@ def signature_of(article: Mapping[str, Any], fields: Fields) -> bytes:
 
 
 def text_of(article: Mapping[str, Any], fields: Fields, *, name: str) -> str:
-    """Return the text of an article; `name` stands for it in messages.
+    """Return the text of an article.
+
+    Args:
+        article: Its fields.
+        fields: Their names.
+        name: What the error calls the article.
 
     Raises:
-        ArticleRejected: It is missing, or no string.
+        ArticleRejected: The text is missing, or not a string.
     """
     text = value_of(article, fields.text)
     if text is None:
@@ -111,14 +124,14 @@ def text_of(article: Mapping[str, Any], fields: Fields, *, name: str) -> str:
 
 
 def refuse_surrogates(value: object, *, name: str) -> None:
-    """Make sure that all strings in `value` can be written as UTF-8, in which other programs read the index.
+    """Check that all strings in `value` can be encoded as UTF-8, which other readers of the index need.
 
     Args:
         value: JSON.
-        name: Stands for the article in the message.
+        name: What the error calls the article.
 
     Raises:
-        ArticleRejected: One cannot.
+        ArticleRejected: A string contains a lone surrogate.
     """
     if isinstance(value, str):
         if not value.isascii():

@@ -1,4 +1,4 @@
-"""Times as numbers: milliseconds since 1970, UTC."""
+"""Times as milliseconds since 1970, UTC."""
 
 from datetime import UTC, date, datetime, timedelta
 
@@ -9,10 +9,10 @@ _MS = timedelta(milliseconds=1)
 
 
 def time_ms(value: object) -> int | None:
-    """Read a time: ISO 8601 (UTC where no zone is given), milliseconds since 1970, or a datetime.
+    """Convert a time to whole milliseconds since 1970; return None for anything that is not a time.
 
-    Returns:
-        Milliseconds since 1970; None for anything else.
+    Takes ISO 8601, in UTC if it names no zone; milliseconds since 1970, as a number or as 9 digits or more;
+    dates and datetimes.
     """
     if isinstance(value, bool):
         return None
@@ -34,7 +34,7 @@ def time_ms(value: object) -> int | None:
 
 
 def iso(milliseconds: int) -> str:
-    """Write milliseconds since 1970 as ISO 8601, UTC; what no calendar has stays a number."""
+    """Write milliseconds since 1970 as ISO 8601, UTC, or as a number beyond the years 1 to 9999."""
     try:
         return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="seconds")
     except (ValueError, OverflowError, OSError):

@@ -1,4 +1,5 @@
-"""From texts to fingerprints: simhashes, band keys, sketches, and the profile that decides them. Pure.
+"""From texts to fingerprints: simhashes, band keys, sketches, and the profile that decides them.
 
-The same text and profile give the same bits on every machine. May import `text`.
+The same text and profile give the same bits on every machine. Pure: no I/O, clock or environment. May
+import `text` and `errors`.
 """

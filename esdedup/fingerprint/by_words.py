@@ -10,7 +10,7 @@ from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.simhash import components, pack64
 from esdedup.fingerprint.vocabulary import Vocabulary
 from esdedup.text.characters import classes
-from esdedup.text.normalise import normal_points, strings
+from esdedup.text.normalise import normal_points, normalise, strings
 from esdedup.text.sentences import Sentences
 from esdedup.text.words import WEIGHT_SCALE, cut
 
@@ -76,10 +76,10 @@ class ByWords:
         return sorted(features, key=lambda feature: (-feature.weight, feature.word))
 
     def passages(self, text: str) -> list[str]:
-        """Return the normalised passage whose words are hashed; none if it has no letters or digits."""
-        sentences = _sentences([text])
+        """Return the normalised passage from which words are taken: the whole text, or a sentence if any."""
         if self._is_whole_text:
-            return strings(sentences.points)
+            return normalise([text])
+        sentences = _sentences([text])
         return [self._sentence(sentences, each).strip() for each in sentences.longest().tolist()]
 
     def _features(self, texts: Sequence[str]) -> _Words:

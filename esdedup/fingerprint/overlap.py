@@ -1,4 +1,4 @@
-"""What two whole texts have in common, exactly: for a pair at a time, where both are at hand."""
+"""What two whole texts have in common, counted exactly, for a single pair."""
 
 import dataclasses
 
@@ -12,27 +12,30 @@ _Runs = tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Overlap:
-    """What a sketch estimates, counted: shares of runs of tokens, 0 to 1.
+    """The shares that sketches estimate, counted over runs of tokens: 0 to 1.
 
     Runs with a number count several times, as they do in a sketch.
     """
 
-    # The part of the runs of both, taken together, that both have.
+    # The share of all distinct runs that both texts have.
     resemblance: float
-    # The same of the runs without a number; None where neither text has any.
+    # The same for runs without a number; None if neither text has any.
     resemblance_of_words: float | None
     # The part of the smaller text that is in the other one.
     contained: float
-    # Of each text, how much of it is runs with a number.
+    # The share of each text's runs that have a number.
     number_shares: tuple[float, float]
 
     @classmethod
     def of(
         cls, points: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8], *, number_weight: int
     ) -> "Overlap":
-        """Compare the two texts in what `normal_points` returns, whose `classes` are `kinds`.
+        """Compare two texts, each of which has a letter or digit.
 
-        Both must have a letter or digit.
+        Args:
+            points: Of the two texts, from `normal_points`.
+            kinds: The `classes` of the points.
+            number_weight: How many times a run with a number counts.
         """
         one, other = _distinct_runs(Tokens.of(points, kinds))
         words, numbers = (_count_shared(one, other, with_number=kind) for kind in (False, True))
@@ -50,7 +53,7 @@ class Overlap:
 
 
 def _distinct_runs(tokens: Tokens) -> list[_Runs]:
-    """Return of each text its runs, and which of them have a number."""
+    """Return the distinct runs of each text, and whether each run has a number in it."""
     runs = tokens.runs(units=LONGEST_RUN_UNITS, starts=tokens.starts_of_texts, stops=tokens.ends)
     have_number = tokens.have_number(runs)
     ends = runs.counts.cumsum()
@@ -62,7 +65,7 @@ def _distinct_runs(tokens: Tokens) -> list[_Runs]:
 
 
 def _count_shared(one: _Runs, other: _Runs, *, with_number: bool) -> npt.NDArray[np.int64]:
-    """Count the runs of a kind that both texts have, those of one, and those of the other."""
-    mine, theirs = (hashes[have_number == with_number] for hashes, have_number in (one, other))
-    shared = np.intersect1d(mine, theirs, assume_unique=True)
-    return np.array([len(shared), len(mine), len(theirs)], np.int64)
+    """Count runs with a number, or those without: the shared ones, those of one, and those of the other."""
+    ours, theirs = (hashes[have_number == with_number] for hashes, have_number in (one, other))
+    shared = np.intersect1d(ours, theirs, assume_unique=True)
+    return np.array([len(shared), len(ours), len(theirs)], np.int64)

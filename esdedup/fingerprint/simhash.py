@@ -1,8 +1,8 @@
-"""Simhash: weighted tokens in, one fingerprint out, of any width.
+"""Simhash: a fingerprint of weighted tokens, of any width.
 
-Every token is hashed; a token adds its weight to component *i* where bit *i* of its hash is 1, and
-subtracts it where the bit is 0. The signs of the sums are the fingerprint: 1 for a positive
-component, 0 for a negative one and for one that is exactly zero (Charikar, STOC 2002).
+Every token is hashed. It adds its weight to component *i* if bit *i* of its hash is 1, and subtracts it if
+the bit is 0. The signs of the sums are the fingerprint: bit 1 for a positive component, 0 for a negative one
+or zero (Charikar, STOC 2002).
 """
 
 import sys
@@ -18,13 +18,16 @@ _LANES = np.uint64(0x0001_0001_0001_0001)
 _LITTLE = sys.byteorder == "little"
 
 TokenHash = Callable[[bytes], int]
-"""Hashes the UTF-8 bytes of a token to an unsigned integer; simhash takes its low `width` bits."""
+"""Hashes the UTF-8 bytes of a token to an unsigned integer, of which a simhash takes the low bits."""
 
 
 def simhash(tokens: Iterable[tuple[str, int]], *, width: int = 64, token_hash: TokenHash = murmur64) -> int:
-    """Return the simhash of weighted `tokens`; a token that occurs twice counts twice.
+    """Return the simhash of weighted tokens; 0 if there are none.
 
-    No tokens give 0.
+    Args:
+        tokens: Tokens and their weights; a token that occurs twice counts twice.
+        width: The number of bits, from 1.
+        token_hash: Must give at least that many bits.
     """
     pairs = list(tokens)
     hashes = hash_bits((token_hash(token.encode()) for token, _ in pairs), width=width)
@@ -34,7 +37,7 @@ def simhash(tokens: Iterable[tuple[str, int]], *, width: int = 64, token_hash: T
 
 
 def hash_bits(hashes: Iterable[int], *, width: int) -> npt.NDArray[np.uint8]:
-    """Spread the low `width` bits of each hash into a row, highest bit first: uint8 ``(n, width)``."""
+    """Return the low `width` bits of each hash as 0 and 1, the highest first: uint8 ``(n, width)``."""
     size = (width + 7) // 8
     mask = (1 << width) - 1
     packed = b"".join((value & mask).to_bytes(size, "big") for value in hashes)
@@ -46,15 +49,14 @@ def hash_bits(hashes: Iterable[int], *, width: int) -> npt.NDArray[np.uint8]:
 def components(
     bits: npt.NDArray[np.uint8], weights: npt.NDArray[np.int64], starts: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64]:
-    """Add up signed weights, for each group of tokens.
+    """Add up the signed weights of each group of tokens.
 
-    Weights are whole numbers, so that sums are exact: the same on every machine and in every order
-    of the tokens.
+    Weights are whole numbers, so sums are exact: the same on every machine and for every order of tokens.
 
     Args:
-        bits: The tokens' hashes, one bit a cell, ``(tokens, width)``.
+        bits: The bits of the tokens' hashes, 0 or 1, ``(tokens, width)``.
         weights: ``(tokens,)``.
-        starts: Where each group begins, ``(groups,)``, strictly rising; every group has a token.
+        starts: The first token of each group, ``(groups,)``, strictly rising from 0.
 
     Returns:
         int64 ``(groups, width)``.
@@ -64,44 +66,44 @@ def components(
 
 
 def pack64(signs: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint64]:
-    """Turn rows of 64 signs into fingerprints, first column highest: uint64 ``(n,)``."""
+    """Return rows of 64 signs, ``(n, 64)``, as fingerprints, the first column highest: uint64 ``(n,)``."""
     packed: npt.NDArray[np.uint64] = np.packbits(signs, axis=1).view(">u8")[:, 0].astype(np.uint64)
     return packed
 
 
 def majority(hashes: npt.NDArray[np.uint64], counts: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-    """Return the simhash of each group of hashes that all weigh the same.
+    """Return the simhash of each group of hashes of equal weight.
 
     Args:
         hashes: ``(n,)``, one group after the other.
-        counts: How many each group has, ``(groups,)``, 1 to 65,535.
+        counts: The size of each group, ``(groups,)``, 1 to 65,535.
 
     Returns:
         uint64 ``(groups,)``.
     """
     if not len(counts):
         return np.zeros(0, np.uint64)
-    # Four bits of a hash are added up in one number, 16 bits of it for each.
+    # Each 64-bit number adds up four bits of the hashes, in lanes of 16 bits.
     spread = (hashes >> _LANE_SHIFTS) & _LANES
     ones = np.add.reduceat(spread, counts.cumsum() - counts, axis=1).view(np.uint16)
     signs = 2 * ones.reshape(16, len(counts), 4).astype(np.int64) > counts[:, None]
-    # The column of bit `16 lane + shift`, counted from the lowest, among those from the highest.
+    # Bit 16 * lane + shift, counted from the lowest, belongs in that column counted from the last.
     lanes = signs if _LITTLE else signs[:, :, ::-1]
     return pack64(lanes.transpose(1, 2, 0).reshape(len(counts), 64)[:, ::-1])
 
 
 def to_hex(fingerprints: npt.NDArray[np.uint64]) -> list[str]:
-    """Write fingerprints as 16 hex digits each, block 0 first."""
+    """Return fingerprints, uint64 ``(n,)``, as 16 hex digits each, the highest first."""
     digits = fingerprints.astype(">u8").tobytes().hex()
     return [digits[at : at + 16] for at in range(0, len(digits), 16)]
 
 
 def from_hex(fingerprints: Iterable[str]) -> npt.NDArray[np.uint64]:
-    """Read what `to_hex` wrote."""
+    """Return the fingerprints that `to_hex` wrote: uint64 ``(n,)``."""
     return np.frombuffer(bytes.fromhex("".join(fingerprints)), ">u8").astype(np.uint64)
 
 
 def distance_bits(one: npt.NDArray[np.uint64], other: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint8]:
-    """Count the bits in which fingerprints differ (Hamming distance), elementwise."""
+    """Return the number of bits in which fingerprints differ (Hamming distance), elementwise: uint8."""
     distances: npt.NDArray[np.uint8] = np.bitwise_count(one ^ other)
     return distances

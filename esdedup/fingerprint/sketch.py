@@ -1,14 +1,13 @@
 """A sketch of a whole text in 64 bytes, from which the resemblance of two texts is estimated.
 
-One-permutation MinHash (Li, Owen, Zhang, NIPS 2012): every run of tokens is hashed; the highest bits of
-the hash choose one of 128 bins, and of each bin the least hash counts. Of that, 4 bits are kept (b-bit
-MinHash: Li, König, WWW 2010), 0 for a bin that nothing fell into. Nothing is made up for empty bins:
-where both texts have nothing, there is nothing to compare. So a short text, whose runs have a bin nearly
-each, is compared nearly exactly.
+One-permutation MinHash (Li, Owen, Zhang, NIPS 2012): every run of tokens is hashed, the highest bits of
+the hash choose one of 128 bins, and each bin keeps its least hash. A sketch has 4 bits of that (b-bit
+MinHash; Li, König, WWW 2010), or 0 for an empty bin. A bin that is empty in both texts is not compared. So
+short texts, nearly each of whose runs has a bin of its own, are compared nearly exactly.
 
-The resemblance of two texts is the part of their runs, taken together, that both have (Broder 1997).
-Runs with a number count several times: numbers carry the difference between two texts that are cut from
-one template, and weigh by how much of the text they are.
+The resemblance of two texts is the share of their distinct runs that both have (Broder 1997). Runs with a
+number count several times: texts made from one template differ in their numbers, and the more of the text
+are numbers, the more that should weigh.
 """
 
 import dataclasses
@@ -25,16 +24,18 @@ if TYPE_CHECKING:
 BIN_BITS = 7
 BINS = 1 << BIN_BITS
 WORDS = BINS * 4 // 64
-"""A sketch in 64-bit words: uint64 ``(n, 8)``."""
+"""64-bit words of a sketch: sketches are uint64 ``(n, WORDS)``."""
 
 MINHASHES = 3
-# Of the bins, for the minhashes.
+"""Minhashes of a text."""
+
+# The bins are divided into so many groups, of which a minhash takes two.
 _GROUPS = 8
 _CODES = np.uint64(15)
 _NIBBLES = np.uint64(0x1111_1111_1111_1111)
 _LOW = np.uint64(0xFFFF_FFFF)
 _NONE = np.uint64(2**64 - 1)
-# Odd: a run that counts again has another hash.
+# Odd. A run that counts several times is hashed anew by multiplying with its powers.
 _REPEAT = 0xD6E8FEB86659FD93
 
 Sketches = npt.NDArray[np.uint64]
@@ -42,13 +43,13 @@ Sketches = npt.NDArray[np.uint64]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Sketched:
-    """What is kept of a batch of whole texts, a row each."""
+    """The sketches and minhashes of a batch of texts."""
 
-    # uint64 (n, 8).
+    # uint64 (n, WORDS).
     sketches: Sketches
-    # int64 (n,): how many runs each text has, with their weights.
+    # int64 (n,): the weight of each text's runs together.
     runs: npt.NDArray[np.int64]
-    # uint64 (n, MINHASHES): each of two runs taken by their hashes; 0 where there are too few.
+    # uint64 (n, MINHASHES): each made of two runs, chosen by their hashes; 0 for none.
     minhashes: npt.NDArray[np.uint64]
 
 
@@ -56,9 +57,9 @@ def sketch(runs: "Runs", have_number: npt.NDArray[np.bool_], *, number_weight: i
     """Sketch a batch of texts.
 
     Args:
-        runs: Of the texts, a group each.
-        have_number: Which of the runs have a number in them.
-        number_weight: How often those count.
+        runs: Of each text a group of runs.
+        have_number: Whether each run has a number in it, bool ``(runs,)``.
+        number_weight: How many times a run with a number counts; the others count once.
     """
     count = len(runs.counts)
     places = (np.arange(count) << BIN_BITS).repeat(runs.counts)
@@ -72,8 +73,8 @@ def sketch(runs: "Runs", have_number: npt.NDArray[np.bool_], *, number_weight: i
     packed = codes[0::2] << np.uint8(4) | codes[1::2]
     sketches = packed.view(">u8").astype(np.uint64).reshape(count, WORDS)
     weights = runs.counts + (number_weight - 1) * np.bincount(places_of_numbers >> BIN_BITS, minlength=count)
-    # The least hash of a group of bins is that of a run taken at random, the same one in every text
-    # that has it, unless there it is beaten by a run that this text lacks.
+    # The least hash in a group of bins picks a run at random. Another text with that run picks the same
+    # one, unless it has a run with a lower hash that this text lacks.
     groups = least.reshape(count, _GROUPS, -1)[:, : 2 * MINHASHES].min(axis=2)
     pairs = groups.reshape(count, MINHASHES, 2)
     minhashes = mixed(pairs[:, :, 0] + mixed(pairs[:, :, 1]))
@@ -84,6 +85,13 @@ def sketch(runs: "Runs", have_number: npt.NDArray[np.bool_], *, number_weight: i
 def _lower(
     least: npt.NDArray[np.uint64], places: npt.NDArray[np.int64], values: npt.NDArray[np.uint64]
 ) -> None:
+    """Lower the bins of `least`, in place, to the values that fall into them.
+
+    Args:
+        least: ``(texts * BINS,)``.
+        places: The first bin of each value's text, ``(n,)``.
+        values: ``(n,)``; their highest bits choose the bin.
+    """
     bins = (values >> np.uint64(64 - BIN_BITS)).view(np.int64)
     bins += places
     np.minimum.at(least, bins, values)
@@ -92,19 +100,23 @@ def _lower(
 def resemblance(one: Sketches, other: Sketches) -> npt.NDArray[np.float64]:
     """Estimate the resemblance of pairs of texts, row by row: float64 ``(n,)``, 0 to 1.
 
-    The root mean square of the error is 0.05.
+    The root mean square error is about 0.05; see `test_the_estimate_is_near_the_truth`.
+
+    Args:
+        one: ``(n, WORDS)``.
+        other: ``(n, WORDS)``.
     """
     in_one, in_other = _filled(one), _filled(other)
     either = _count(in_one | in_other)
     same = either - _count(_filled(one ^ other))
-    # Two different runs have the same code by chance, one time in 15.
+    # Different runs have the same code by chance once in 15 times.
     chance = _count(in_one & in_other) / float(_CODES)
     share = (same - chance) / (1 - 1 / float(_CODES)) / np.maximum(either, 1)
     return np.clip(share, 0.0, 1.0)
 
 
 def _filled(sketches: Sketches) -> Sketches:
-    """Set the lowest bit of each nibble that is not 0, and clear all others."""
+    """Return 1 for each nibble that is not 0, in its place."""
     pairs = sketches | sketches >> np.uint64(1)
     lowest: Sketches = (pairs | pairs >> np.uint64(2)) & _NIBBLES
     return lowest

@@ -1,4 +1,4 @@
-"""The words met so far, as rows of arrays."""
+"""Words as rows of arrays, so that texts can be hashed without work for each word."""
 
 from collections.abc import Iterable
 
@@ -13,10 +13,9 @@ _VOCABULARY_LIMIT = 500_000
 
 
 class Vocabulary:
-    """The words met so far, as rows of arrays: their hash bits and their weights.
+    """The hash bits and weights of all words seen so far.
 
-    Grows as words come, and starts again when it has become very large, which changes nothing but
-    the rows.
+    Starts anew when it has become very large, which changes the rows of words and nothing else.
     """
 
     def __init__(self, weighting: Weighting) -> None:
@@ -26,11 +25,13 @@ class Vocabulary:
     def _clear(self) -> None:
         self._rows: dict[str, int] = {}
         self._words: list[str] = []
+        # By row, with room for more: the bits of the hash, highest first, as 0 and 1; and the weight of
+        # one occurrence in units of 1 / `WEIGHT_SCALE`, 0 for a word without letters or digits.
         self.bits = np.zeros((1024, 64), np.uint8)
         self.weights = np.zeros(1024, np.int64)
 
     def rows(self, words: Iterable[str]) -> npt.NDArray[np.int64]:
-        """Return the row of each of `words`, int64 ``(n,)``; rows are good until the next call."""
+        """Return the row of each word: int64 ``(n,)``. Rows are valid until the next call."""
         if len(self._rows) > _VOCABULARY_LIMIT:
             self._clear()
         words = list(words)
@@ -41,7 +42,7 @@ class Vocabulary:
         return np.fromiter(map(known.__getitem__, words), np.int64, len(words))
 
     def word(self, row: int) -> str:
-        """Return the word of a row."""
+        """Return the word in a row."""
         return self._words[row]
 
     def _learn(self, words: list[str]) -> None:

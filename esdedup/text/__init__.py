@@ -1,4 +1,5 @@
-"""From raw text to normal text, sentences, tokens and words. Pure.
+"""From raw text to normalised text, sentences, tokens and words.
 
-Imports nothing of esdedup but `errors`: here nobody knows what a fingerprint is.
+The same text gives the same result on every machine. Pure, except that dictionaries and tables of installed
+packages are read when they are first needed. May import `errors`, and nothing about fingerprints.
 """

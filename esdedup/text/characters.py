@@ -1,7 +1,7 @@
-"""Tables over code points: what each character is, and what it becomes when normalised.
+"""Tables by code point: the class of each character, and its normal form.
 
-They turn the work on text into array look-ups over a whole batch. Built on first use, in some tenths
-of a second, from Python's own Unicode data and OpenCC's table of Chinese characters.
+With them, work on text becomes look-ups in arrays for a whole batch. They are built when they are first
+used, from Python's Unicode data and OpenCC's table of Chinese characters.
 """
 
 import functools
@@ -12,42 +12,42 @@ import numpy as np
 import numpy.typing as npt
 
 ALNUM, HARD_END, FULL_STOP, SPACE, LATIN = (np.uint8(1 << bit) for bit in range(5))
-"""Bits of `classes`: a letter or digit; ends a sentence wherever it stands; the full stop, which does
-so only before white space; white space; a Latin letter or digit."""
+"""Bits of `classes`: a letter or digit; a character that always ends a sentence; the full stop, which ends
+one only before white space; white space; a Latin letter or digit."""
 
 TOKEN_SHIFT = np.uint8(5)
-"""In `classes` the highest three bits are the part that the character can take in a token."""
+"""The highest three bits of `classes` are the character's part in a token."""
 JOINER, NUMBER, WORD, WIDE, TOKEN_END = (np.uint8(part) for part in range(1, 6))
-"""Parts: a sign that belongs to a number where it stands within one; a decimal digit; another letter or
-digit; one that is East Asian; the `SEPARATOR`. 0 for none."""
+"""Parts: a sign that belongs to a number if it is between two digits; a decimal digit; another letter or
+digit; an East Asian one; the `SEPARATOR`. 0 for characters outside of tokens."""
 
 FIRST_WIDE = 0x2E80
-"""From here on stand the scripts of East Asia."""
+"""The code point from which on the scripts of East Asia are."""
 
 DROPPED = np.uint32(0xFFFF_FFFF)
-"""In `normal_forms`: the character goes without a trace."""
+"""In `normal_forms`: the character is removed."""
 CONTEXTUAL = np.uint32(0xFFFF_FFFE)
-"""In `normal_forms`: what becomes of it is no single character, or depends on its neighbours."""
+"""In `normal_forms`: the normal form has several characters, or depends on the neighbours."""
 
 SEPARATOR = "\x1e"
-"""Joins the texts of a batch: ends a sentence, and no normalised text contains it."""
+"""Follows each text of a batch. It ends a sentence, and no normalised text contains it."""
 
 _HARD_ENDS = "。!?;\n\u061f\u06d4\u0964\u0965\u1362" + SEPARATOR
 _SIZE = 0x110000
 _BLOCK = 0x100
 # Planes 4 to 13 are unassigned, 15 and 16 private.
 ASSIGNED = 0x40000
-"""No letters, digits or white space from here on."""
+"""The code point from which on there are no letters, digits or white space."""
 
 
 def code_points(text: str) -> npt.NDArray[np.uint32]:
-    """Return the code points of `text`, lone surrogates too."""
+    """Return the code points of `text`, including lone surrogates: uint32 ``(n,)``."""
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
 
 
 @functools.cache
 def classes() -> npt.NDArray[np.uint8]:
-    """Return the class of every code point, uint8 ``(0x110000,)``: bits, and its part in a token."""
+    """Return the class of every code point, its bits and its part in a token: uint8 ``(0x110000,)``."""
     table = np.zeros(_SIZE, np.uint8)
     characters = list(map(chr, range(ASSIGNED)))
     table[:ASSIGNED] |= np.fromiter(map(str.isalnum, characters), np.uint8, ASSIGNED) * ALNUM
@@ -66,9 +66,9 @@ def classes() -> npt.NDArray[np.uint8]:
 
 @functools.cache
 def normal_forms() -> npt.NDArray[np.uint32]:
-    """Return what `normal_form` makes of every code point by itself, uint32 ``(0x110000,)``.
+    """Return the normal form of every code point: uint32 ``(0x110000,)``, or `DROPPED` or `CONTEXTUAL`.
 
-    A text none of whose characters is `CONTEXTUAL` is normalised one character at a time.
+    A text without `CONTEXTUAL` characters can be normalised one character at a time.
     """
     table = np.arange(_SIZE, dtype=np.uint32)
     table[_composing()] = CONTEXTUAL
@@ -91,10 +91,10 @@ def normal_forms() -> npt.NDArray[np.uint32]:
 
 
 def normal_form(text: str) -> str:
-    """Return `text` in NFKC, case folded, traditional characters as simplified ones.
+    """Return `text` in NFKC, case folded, with traditional Chinese characters simplified.
 
-    Format characters are dropped, other control characters become spaces. Line breaks and tabs
-    stay. The result can always be written as UTF-8.
+    Format characters are removed, and other control characters become spaces, except for line breaks and
+    tabs. The result can always be encoded as UTF-8.
     """
     return unicodedata.normalize("NFKC", text).casefold().translate(_replacements())
 
@@ -112,10 +112,10 @@ def _replacements() -> dict[int, str]:
 
 
 def _simplified() -> dict[int, str]:
-    """Map traditional characters one by one, which keeps lengths and needs no look at their neighbours.
+    """Map traditional characters to simplified ones, one by one, whatever their neighbours.
 
-    A phrase may ask for another character than this gives. That does not matter here: both
-    spellings of one text meet in the same form.
+    In some phrases another character would be right. That does not matter here, since both spellings of a
+    text still get the same form.
     """
     # Imported here, since most commands normalise no text.
     import opencc
@@ -133,7 +133,7 @@ def _simplified() -> dict[int, str]:
 
 
 def _composing() -> list[int]:
-    """Return the characters that may melt into the one before them, or change places with it."""
+    """Return the code points that may combine with the character before them, or change places with it."""
     second = set(range(0x1161, 0x1176)) | set(range(0x11A8, 0x11C3))
     for code_point in range(ASSIGNED):
         character = chr(code_point)

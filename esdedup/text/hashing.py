@@ -6,12 +6,12 @@ import numpy.typing as npt
 
 
 def murmur64(token: bytes) -> int:
-    """Hash with MurmurHash3, x64, 128 bits, seed 0; the first half as an unsigned number."""
+    """Return the first 64 bits of MurmurHash3 (x64, 128 bits, seed 0), as an unsigned number."""
     return mmh3.hash64(token, seed=0, x64arch=True, signed=False)[0]
 
 
 def mixed(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Spread every bit of each value over all bits of the result: the finalizer of MurmurHash3."""
+    """Return a hash of each value, of the same shape, by the finalizer of MurmurHash3."""
     values = values ^ values >> np.uint64(33)
     values *= np.uint64(0xFF51AFD7ED558CCD)
     values ^= values >> np.uint64(33)

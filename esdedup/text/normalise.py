@@ -1,7 +1,7 @@
-"""From an article's raw text to normalised text, a batch at a time.
+"""From raw text to normalised text, a batch at a time.
 
-What makes texts comparable: markup removed, Unicode NFKC (which also folds full and half width), case
-folded, traditional Chinese characters as simplified ones.
+Normalising removes markup, applies Unicode NFKC (which also unifies full and half width), folds case, and
+simplifies traditional Chinese characters.
 """
 
 import html
@@ -13,16 +13,16 @@ import numpy.typing as npt
 
 from esdedup.text.characters import CONTEXTUAL, DROPPED, SEPARATOR, code_points, normal_form, normal_forms
 
-# What opens a part that no reader sees, and what closes it.
+# The start and the end of parts that are not displayed.
 _HIDDEN = (
     (re.compile(r"<!--"), re.compile(r"-->")),
     (re.compile(r"<script\b", re.IGNORECASE), re.compile(r"</script[^<>]{0,99}>", re.IGNORECASE)),
     (re.compile(r"<style\b", re.IGNORECASE), re.compile(r"</style[^<>]{0,99}>", re.IGNORECASE)),
 )
-# Longer numbers are no characters, and Python refuses to read very long ones.
+# Longer numbers are not characters, and Python refuses to read very long ones.
 _LONG_REFERENCE = re.compile(r"&#\d{9,};?")
-# What follows a tag's name: nothing or one word, or attributes, the first or second of which has a value or
-# a hyphen. Anything else is a comparison (`a<b and c>d`), a name or an address (`<me@example.com>`): text.
+# After a tag's name comes nothing, or one word, or attributes of which the first or second has a value or a
+# hyphen. Everything else is text: a comparison (`a<b and c>d`), a name, an address (`<me@example.com>`).
 _REST = r"(?:\s+\w+)?(?:\s+[\w:.@]+(?:-|\s*=)[^<>]*|\s*(?:/\s*)?)>"
 _BLOCK_TAG = re.compile(
     r"</?(?:p|div|br|li|ul|ol|h[1-6]|tr|table|blockquote|section|article|hr|dd|dt)" + _REST,
@@ -32,24 +32,21 @@ _TAG = re.compile(rf"</?[a-z][\w:.-]*{_REST}|<![a-z][^<>]*>", re.IGNORECASE | re
 
 
 def normalise(texts: Sequence[str]) -> list[str]:
-    """Return the raw `texts` without markup, in NFKC, case folded, without invisible characters.
-
-    Null bytes, lone surrogates and other control characters become spaces. Line breaks stay.
-    """
+    """Return raw texts normalised: without markup, and then as `normal_form` has them."""
     return strings(normal_points(texts))
 
 
 def strings(points: npt.NDArray[np.uint32]) -> list[str]:
-    """Return the texts in what `normal_points` returns."""
+    """Return the texts whose code points `normal_points` has returned."""
     return points.astype("<u4").tobytes().decode("utf-32-le").split(SEPARATOR)[:-1]
 
 
 def normal_points(texts: Sequence[str]) -> npt.NDArray[np.uint32]:
-    """Return the code points of the normalised `texts`, each followed by a `SEPARATOR`: uint32 ``(n,)``."""
+    """Normalise raw texts; return their code points, each text followed by a `SEPARATOR`: uint32 ``(n,)``."""
     plain = [_strip_markup(text) for text in texts]
     forms = normal_forms()[code_points("".join([text + SEPARATOR for text in plain]))]
     ends = np.cumsum([len(text) + 1 for text in plain], dtype=np.int64) - 1
-    # To itself the separator is a control character, which becomes a space.
+    # As a control character, the separator has become a space.
     forms[ends] = ord(SEPARATOR)
     if not (forms >= CONTEXTUAL).any():
         return forms
@@ -78,9 +75,9 @@ def _strip_markup(text: str) -> str:
 
 
 def _without(text: str, opening: re.Pattern[str], closing: re.Pattern[str]) -> str:
-    """Put a space for every part from `opening` to `closing`; one that is never closed stays.
+    """Replace every part from `opening` to `closing` by a space; a part that is never closed stays.
 
-    One pass over the text, however often something is opened.
+    Takes one pass over the text, however many parts are opened.
     """
     kept: list[str] = []
     at = 0

@@ -1,4 +1,4 @@
-"""The sentences of a batch of normalised texts, as arrays, and those that represent a text."""
+"""The sentences of a batch of normalised texts, as arrays, and the longest of them."""
 
 import dataclasses
 
@@ -25,93 +25,99 @@ _MOST_LETTERS = (1 << 31) - 1
 class Sentences:
     """All sentences of a batch that have a letter or digit, in their order."""
 
-    # uint32 (p,): the code points of the texts, each followed by a `SEPARATOR`.
+    # uint32 (p,): the code points of the texts, each text followed by a `SEPARATOR`.
     points: npt.NDArray[np.uint32]
-    # Where each begins, and ends (exclusive), int64 (n,): positions in `points`.
+    # int64 (n,) each: the positions in `points` where sentences start and end (exclusive).
     starts: npt.NDArray[np.int64]
     ends: npt.NDArray[np.int64]
-    # int64 (n,): how many letters and digits each has, the measure of how much it tells.
+    # int64 (n,): the number of letters and digits, by which the length of a sentence is measured.
     letters: npt.NDArray[np.int64]
-    # int64 (n,), never falling: the text that each is of.
+    # int64 (n,): the positions of the sentences' texts, never falling.
     texts: npt.NDArray[np.int64]
-    # How many texts there are.
+    # Includes texts without sentences.
     text_count: int
 
     @classmethod
     def of(cls, points: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8]) -> "Sentences":
-        """Find the sentences in what `normal_points` returns, whose `classes` are `kinds`."""
+        """Find the sentences of a batch.
+
+        Args:
+            points: From `normal_points`, uint32 ``(p,)``.
+            kinds: The `classes` of the points, uint8 ``(p,)``.
+        """
         ends = _sentence_ends(points, kinds)
         starts = np.concatenate((ends[:0], [0], ends[:-1] + 1))[: len(ends)]
         letters = np.add.reduceat(kinds & ALNUM, starts, dtype=np.int64) if len(ends) else ends
         ends_text = points[ends] == ord(SEPARATOR)
         texts = ends_text.cumsum() - ends_text
-        told = letters.nonzero()[0]
+        kept = letters.nonzero()[0]
         return cls(
             points=points,
-            starts=starts[told],
-            ends=ends[told],
-            letters=letters[told],
-            texts=texts[told],
+            starts=starts[kept],
+            ends=ends[kept],
+            letters=letters[kept],
+            texts=texts[kept],
             text_count=int(np.count_nonzero(ends_text)),
         )
 
     @property
     def letters_of_texts(self) -> npt.NDArray[np.int64]:
-        """How many letters and digits each text has, int64 ``(t,)``."""
-        # Sums of less than 2^53 are exact.
+        """The number of letters and digits of each text: int64 ``(text_count,)``."""
+        # Sums below 2^53 are exact.
         return np.bincount(self.texts, self.letters, self.text_count).astype(np.int64)
 
     def longest(self) -> npt.NDArray[np.int64]:
-        """Find the sentence with the most letters in each text that has any, the first of several."""
+        """Return the longest sentence of each text that has one, the first of equals: int64 ``(m,)``."""
         return self._longest_of(self.texts)
 
     def longest_of_halves(self) -> npt.NDArray[np.int64]:
-        """Find the longest sentence in each half of each text's sentences.
+        """Return the longest sentence of each half of each text's sentences, the first of equals.
 
-        So what represents a text is spread over it: a new lead, a cut tail and a long footer each
-        take only a part of it.
+        They are spread over the text, so that a new lead, a cut tail or a long footer replaces only one.
 
         Returns:
-            Sentences in their order, int64 ``(m,)``: one or two of each text that has letters.
+            Sentences in their order, int64 ``(m,)``: one or two for each text that has a sentence.
         """
         counts = np.bincount(self.texts, minlength=self.text_count)
         first = counts.cumsum() - counts
-        # Of n sentences the first half has those before n / 2, exclusive.
+        # The first half of n sentences are those before n / 2 (exclusive).
         places = np.arange(1, len(self.texts) + 1) - first[self.texts]
         halves = (places * _PARTS - 1) // counts[self.texts]
         return self._longest_of(self.texts * _PARTS + halves)
 
     def string(self, sentence: int, *, max_length: int | None = None) -> str:
-        """Return a sentence, cut after `max_length` code points."""
+        """Return the text of a sentence, cut after `max_length` code points."""
         start, end = int(self.starts[sentence]), int(self.ends[sentence])
         stop = end if max_length is None else min(end, start + max_length)
         return self.points[start:stop].astype("<u4").tobytes().decode("utf-32-le")
 
     def _longest_of(self, groups: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Find the longest sentence of each group, the first of several; `groups` never falls."""
+        """Return the longest sentence of each group, the first of equals; `groups` never falls."""
         if not len(groups):
             return groups
         is_first = np.ones(len(groups), bool)
         is_first[1:] = groups[1:] != groups[:-1]
-        # The longest first, then the earliest.
+        # The least key is that of the longest sentence, and of equals of the first.
         keys = (_MOST_LETTERS - self.letters) << _PLACE_BITS
         keys += np.arange(len(groups))
         return np.minimum.reduceat(keys, is_first.nonzero()[0]) & _PLACE
 
 
 def _sentence_ends(points: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
+    """Return the positions of the characters that end sentences: int64 ``(n,)``, rising."""
     ends = (kinds & (HARD_END | FULL_STOP)).nonzero()[0]
     ended_by = points[ends]
     ending = np.ones(len(ends), bool)
-    # A full stop ends a sentence before white space, unless one letter alone stands before it: not
-    # in `3.14`, `e.g.` or `J. Smith`.
+    # A full stop ends a sentence if white space follows it and no single letter precedes it: not in `3.14`,
+    # `e.g.` or `J. Smith`.
     is_stop = ended_by == ord(".")
     if is_stop.any():
         stops = ends[is_stop]
         before, before_that = kinds[np.maximum(stops - 1, 0)], kinds[np.maximum(stops - 2, 0)]
         initial = ((before & LATIN) != 0) & (((before_that & ALNUM) == 0) | (stops == 1))
         ending[is_stop] = ((kinds[stops + 1] & (SPACE | HARD_END)) != 0) & ~initial
-    # A line break ends a sentence of Chinese, which is never wrapped; elsewhere only a blank line does.
+    # A line break ends a sentence after East Asian text, whose lines are not wrapped; after other text, only
+    # a blank line does.
     is_break = ended_by == ord("\n")
     if is_break.any():
         breaks = ends[is_break]

@@ -1,7 +1,7 @@
-"""The words of a batch of normalised texts without a dictionary, and hashes of runs of them.
+"""The tokens of a batch of normalised texts, and hashes of runs of them.
 
-A token is one character of East Asia, a run of other letters, or a number with the signs within it. All
-of it is work on arrays of code points: no word becomes an object.
+A token is an East Asian character, a run of other letters, or a number with the signs inside it. No
+dictionary is needed. All work is on arrays of code points; no token becomes a Python object.
 """
 
 import dataclasses
@@ -13,10 +13,10 @@ import numpy.typing as npt
 from esdedup.text.characters import ASSIGNED, JOINER, NUMBER, TOKEN_END, TOKEN_SHIFT, WIDE, WORD
 from esdedup.text.hashing import mixed
 
-# A word tells about as much as two characters of Chinese.
+# A word says about as much as two characters of Chinese.
 _WORD_UNITS = 2
 LONGEST_RUN_UNITS = 6
-"""Of a run, in characters of East Asia; a word or number counts as two."""
+"""The longest run, in units: an East Asian character is one, a word or number two."""
 _MULTIPLIERS = 64
 # Odd, so that it has an inverse modulo 2^64.
 _BASE = 0x9E3779B97F4A7C15
@@ -29,44 +29,50 @@ Hashes = npt.NDArray[np.uint64]
 class Runs:
     """Runs of neighbouring tokens, group by group."""
 
-    # uint64 (n,): equal for equal tokens in equal order.
+    # uint64 (n,): equal for runs of the same tokens in the same order.
     hashes: Hashes
-    # int64 (n,): the first token of each, and the one after its last.
+    # int64 (n,) each: the first token of each run, and the one after its last.
     starts: npt.NDArray[np.int64]
     stops: npt.NDArray[np.int64]
-    # int64 (g,): how many runs each group has.
+    # int64 (g,): the number of runs in each group.
     counts: npt.NDArray[np.int64]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Tokens:
-    """All tokens of a batch, in their order; each text is followed by one that stands for its end."""
+    """All tokens of a batch, in their order. The end of each text is a token too."""
 
-    # int64 (n,): where each begins in the code points.
+    # int64 (n,): the position of each token's first code point.
     starts: npt.NDArray[np.int64]
-    # bool (n,).
+    # bool (n,): whether each token is a number.
     are_numbers: npt.NDArray[np.bool_]
-    # int64 (t,): the tokens that end the texts.
+    # int64 (t,): the tokens that are the ends of texts.
     ends: npt.NDArray[np.int64]
-    # int64 (n,): how many units come before each.
+    # int64 (n,): the number of units before each token.
     _units_before: npt.NDArray[np.int64]
     # int64 (units,): the token of each unit.
     _token_of_unit: npt.NDArray[np.int64]
-    # uint64 (n + 1,): sums of the hashes before each, times powers of the base.
+    # uint64 (n + 1,): for each token the sum over all earlier ones of hash times power of the base, modulo
+    # 2^64. The difference of two sums is a polynomial hash of the tokens between them.
     _sums: Hashes
 
     @classmethod
     def of(cls, points: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8]) -> "Tokens":
-        """Find the tokens in what `normal_points` returns, whose `classes` are `kinds`."""
+        """Find the tokens of a batch.
+
+        Args:
+            points: From `normal_points`, uint32 ``(p,)``.
+            kinds: The `classes` of the points, uint8 ``(p,)``.
+        """
         parts = kinds >> TOKEN_SHIFT
         joiners = (parts == JOINER).nonzero()[0]
         if len(joiners):
-            # The last point ends a text: there is always a next one.
+            # The last point is a separator, so every joiner has a next point.
             joined = (parts[joiners - 1] == NUMBER) & (parts[joiners + 1] == NUMBER)
             parts[joiners] = joined * NUMBER
         is_start = parts >= WIDE
         is_rest = (parts > 0) & ~is_start
-        # A word or number begins where the one before it is of another kind.
+        # A word or number goes on as long as its parts are of one kind.
         goes_on = is_rest[1:] & (parts[1:] == parts[:-1])
         is_start |= is_rest
         is_start[1:] ^= goes_on
@@ -88,16 +94,19 @@ class Tokens:
 
     @property
     def starts_of_texts(self) -> npt.NDArray[np.int64]:
-        """The first token of each text, or the one that ends it: int64 ``(t,)``."""
+        """The first token of each text, its end if it has no other: int64 ``(t,)``."""
         return np.concatenate(([0], self.ends[:-1] + 1))[: len(self.ends)]
 
     def runs(self, *, units: int, starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64]) -> Runs:
-        """Return runs of so many units at least, one from each token on; one for a group that has no more.
+        """Return the runs of each group of tokens.
+
+        From each token on there is a run of as many tokens as `units` take, if the group has so many. A
+        group with fewer is a run as a whole.
 
         Args:
-            units: 1 to `LONGEST_RUN_UNITS`.
+            units: The least size of a run, 1 to `LONGEST_RUN_UNITS`.
             starts: The first token of each group, int64 ``(g,)``.
-            stops: The one after its last; a group has a token at least, and lies within one text.
+            stops: The token after its last, int64 ``(g,)``. A group is not empty, and is within one text.
         """
         counts = stops - starts
         if not len(counts):
@@ -106,7 +115,7 @@ class Tokens:
         group_starts = group_ends - counts
         tokens = np.arange(counts.sum()) + (starts - group_starts).repeat(counts)
         run_stops = self._token_of_unit.take(self._units_before.take(tokens) + (units - 1)) + 1
-        # Only the last few of a group can lead out of it: those are dropped, but for its first.
+        # Only runs from the last few tokens can leave the group. They are dropped, except from its first.
         tails = (group_ends[:, None] - np.arange(1, units)).ravel()
         groups = np.arange(len(counts)).repeat(units - 1)
         outside = (tails > group_starts[groups]) & (run_stops.take(tails, mode="clip") > stops[groups])
@@ -122,7 +131,7 @@ class Tokens:
         return Runs(hashes=hashes, starts=tokens, stops=run_stops, counts=counts)
 
     def have_number(self, runs: Runs) -> npt.NDArray[np.bool_]:
-        """Tell which runs have a number in them, bool ``(n,)``."""
+        """Return which runs have a number in them: bool ``(n,)``."""
         before = np.zeros(len(self.are_numbers) + 1, np.int64)
         np.cumsum(self.are_numbers, out=before[1:])
         found: npt.NDArray[np.bool_] = before.take(runs.stops) != before.take(runs.starts)
@@ -132,7 +141,13 @@ class Tokens:
 def _hashes(
     points: npt.NDArray[np.uint32], starts: npt.NDArray[np.int64], rest: npt.NDArray[np.int64]
 ) -> Hashes:
-    """Hash the tokens that begin at `starts`; at `rest` they go on."""
+    """Return a hash of each token: uint64 ``(n,)``.
+
+    Args:
+        points: Code points, ``(p,)``.
+        starts: The position of each token's first point, ``(n,)``, rising.
+        rest: The positions of all further points of tokens, ``(r,)``, rising.
+    """
     hashes = _character_hashes().take(points[starts], mode="clip")
     if len(rest):
         tokens = starts.searchsorted(rest) - 1
@@ -147,26 +162,29 @@ def _hashes(
 
 @functools.cache
 def _units() -> npt.NDArray[np.int64]:
+    """Return the units of a token, by the part of its first character."""
     units = np.ones(TOKEN_END + 1, np.int64)
     units[[NUMBER, WORD]] = _WORD_UNITS
-    # So that no run leads from one text into the next but one.
+    # An end fills a run, so that no run reaches beyond the next text.
     units[TOKEN_END] = LONGEST_RUN_UNITS
     return units
 
 
 @functools.cache
 def _character_hashes() -> Hashes:
+    """Return a hash of each code point; those from `ASSIGNED` on share the last one."""
     return mixed(np.arange(1, ASSIGNED + 1, dtype=np.uint64) * np.uint64(_BASE))
 
 
 @functools.cache
 def _multipliers() -> Hashes:
-    """Odd factors, by the place in a token; the longest tokens use them again."""
+    """Return an odd factor for each place in a token; tokens longer than that use them again."""
     return mixed(np.arange(1, _MULTIPLIERS + 1, dtype=np.uint64)) | np.uint64(1)
 
 
 @functools.lru_cache(maxsize=2)
 def _table_of_powers(size: int) -> tuple[Hashes, Hashes]:
+    """Return the first powers of the base modulo 2^64, and of its inverse: ``(size,)`` each."""
     tables = []
     for base in (_BASE, pow(_BASE, -1, 2**64)):
         factors = np.full(size, base, np.uint64)
@@ -176,5 +194,5 @@ def _table_of_powers(size: int) -> tuple[Hashes, Hashes]:
 
 
 def _powers(count: int) -> tuple[Hashes, Hashes]:
-    """Return the powers of the base modulo 2^64, and of its inverse, `count` of them or more."""
+    """Return at least the first `count` powers; sizes are rounded up, so that few tables are made."""
     return _table_of_powers(1 << max(_LEAST_POWERS, count.bit_length()))

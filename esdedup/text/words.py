@@ -1,4 +1,4 @@
-"""Words and their weights: jieba's cut, jieba's IDF table, or a table of the user's."""
+"""Words and their weights: the cut of jieba, and weights from its IDF table or one that the user gives."""
 
 import dataclasses
 import functools
@@ -15,8 +15,8 @@ from esdedup.text.hashing import murmur64
 
 # Weights are kept as whole millionths, so that sums of them are exact.
 WEIGHT_SCALE = 1_000_000
-# rjieba keeps compounds such as `long-term` and `m.weibo.cn` whole; jieba cuts them like this, but
-# for two that its dictionary has.
+# rjieba keeps compounds such as `long-term` and `m.weibo.cn` whole. jieba cuts them like this, except
+# for two that are in its dictionary.
 _WHOLE = frozenset({"c#", "c++"})
 _COMPOUND = re.compile(r"[a-zA-Z0-9][+#&._%-]|[+#&._%-][a-zA-Z0-9]")
 _PARTS = re.compile(r"([a-zA-Z0-9]+(?:\.\d+)?%?)")
@@ -25,7 +25,7 @@ _PARTS = re.compile(r"([a-zA-Z0-9]+(?:\.\d+)?%?)")
 def cut(text: str) -> list[str]:
     """Cut normalised text into words, as jieba does with its own dictionary.
 
-    White space and punctuation come back too; `Vocabulary` knows them by their weight of 0.
+    White space and punctuation are returned as words too.
     """
     words = _segmenter()(text)
     if not _COMPOUND.search(text):
@@ -52,20 +52,20 @@ class Weighting(Protocol):
 
     @property
     def name(self) -> str:
-        """Names the weighting in a profile's description: two that differ have different names."""
+        """Identifies the weighting in a profile's label: different weightings have different names."""
 
     def weight(self, word: str) -> float:
-        """Return the weight of `word`, which has at least one letter or digit."""
+        """Return the weight of `word`, which has a letter or digit: 0, or from 0.000001 to 1,000,000."""
 
 
 @dataclasses.dataclass(frozen=True)
 class TfIdf:
-    """Inverse document frequencies from jieba's table; words that it lacks get its median."""
+    """Inverse document frequencies from jieba's table, and its median for words that are not in it."""
 
     name: str = "tf-idf"
 
     def weight(self, word: str) -> float:
-        """Return the word's IDF."""
+        """Return the inverse document frequency of the word."""
         frequencies, median = _jieba_idf()
         return frequencies.get(word, median)
 
@@ -85,37 +85,41 @@ TF_IDF = TfIdf()
 
 
 class WordTable:
-    """Weights given by the user; words that the table lacks get `default`."""
+    """Weights given by the user, with a default for words that are not in the table."""
 
     def __init__(self, weights: Mapping[str, float], *, default: float = 0.0) -> None:
-        """Keep a copy of `weights`.
+        """Copy the weights.
+
+        Args:
+            weights: By word; 0, or from 0.000001 to 1,000,000, so that sums of them are exact.
+            default: The weight of all other words, in the same range.
 
         Raises:
-            SettingError: A weight is negative, not finite, or too small or large to add up exactly.
+            SettingError: A weight is out of range.
         """
         for word, weight in [*weights.items(), ("default", default)]:
             if type(weight) not in {int, float} or not (weight == 0 or 1 / WEIGHT_SCALE <= weight <= 1e6):
                 raise SettingError(
                     f"the weight of {word!r} must be 0, or a number from 0.000001 to 1,000,000"
                 )
-        # As the words of a text are met: whatever its case and width.
+        # Texts are normalised before they are cut into words, so the words here are too.
         self._weights = {normal_form(word): weight for word, weight in weights.items()}
         self._default = default
 
     @property
     def name(self) -> str:
-        """Name the table by its contents."""
+        """A name made of a hash of the contents."""
         lines = (f"{word}\t{weight!r}\n" for word, weight in sorted(self._weights.items()))
         return f"table-{murmur64(''.join([*lines, repr(self._default)]).encode()):016x}"
 
     def weight(self, word: str) -> float:
-        """Return the word's weight."""
+        """Return the weight of the word, or the default."""
         return self._weights.get(word, self._default)
 
 
 @functools.cache
 def _jieba_idf() -> tuple[dict[str, float], float]:
-    # The package is found, not imported: only its table is wanted, and its code warns when imported.
+    # Only the table is needed, and importing the package raises warnings.
     package = importlib.util.find_spec("jieba")
     if package is None or package.origin is None:
         raise SettingError("the package jieba is not installed: its IDF table is needed")

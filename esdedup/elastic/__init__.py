@@ -1,4 +1,5 @@
-"""The way into and out of Elasticsearch: clients, errors, requests and their execution, indices.
+"""Everything that talks to Elasticsearch: clients, requests and their execution, article indices, forests.
 
-Foreign exceptions become ours here. May import `forest` and what lies below it.
+The client's exceptions become those of `esdedup.errors` here, and limits of Elasticsearch stand in `limits`.
+May import `forest` and the rooms below it.
 """

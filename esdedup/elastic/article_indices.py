@@ -1,4 +1,4 @@
-"""The user's article indices: how they are made ready for articles."""
+"""The user's article indices: set up with the fields of esdedup, and checked before articles go there."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from esdedup.fields import Fields
 
 
 class Articles:
-    """Prepares article indices. Needs no forest."""
+    """Sets up and checks article indices. Needs no forest."""
 
     def __init__(self, client: Elasticsearch, *, fields: Fields) -> None:
         self._client = client
@@ -24,16 +24,16 @@ class Articles:
 
         Args:
             index: Its name.
-            shards: Of a new index; None: as the server has it.
-            route_by_root: Let each article lie on the shard that its root says; for a new index.
+            shards: Of a new index; None: the server's default.
+            route_by_root: Route each article by its root; for a new index.
 
         Returns:
             Whether the index was made.
 
         Raises:
-            IndexNotReady: It has a field of that name with another mapping; or it is there, and not
+            IndexNotReady: It has a field of that name with another mapping; or it exists, and is not
                 routed by root.
-            SettingError: No index can have that name, or so many shards.
+            SettingError: No index can have that name, or that many shards.
         """
         check_index_name(index)
         if shards is not None and not 1 <= shards <= MAX_SHARDS:
@@ -46,8 +46,8 @@ class Articles:
                 return True
             if route_by_root and not all(map(is_routed_by_root, self._mappings(index).values())):
                 raise IndexNotReady(
-                    f"the index {index!r} is there already, and its articles do not lie where their roots "
-                    "say: that is settled when an index is made. Make a new one, and index them anew.",
+                    f"the index {index!r} exists already and is not routed by root, which is decided when "
+                    "an index is made. Make a new index, and index the articles into it.",
                     index=index,
                 )
             try:
@@ -57,23 +57,23 @@ class Articles:
                     raise
                 raise IndexNotReady(
                     f"cannot add the field {self._fields.dedup!r} to the index {index!r}: {reason(error)}. "
-                    "If articles were indexed before the set-up, index them anew into a new index.",
+                    "If articles were indexed before the set-up, index them into a new index.",
                     index=index,
                     status=400,
                 ) from error
         return False
 
     def check(self, index: str) -> bool:
-        """Make sure that what is written to `index` will have the right mapping.
+        """Make sure that articles written to `index` get the right mapping.
 
-        An index that does not exist yet is judged by the templates that will make it.
+        If the index does not exist yet, the templates that will make it are checked.
 
         Returns:
             Whether articles are routed by their roots there.
 
         Raises:
-            IndexNotReady: The fields are missing, or of another type; or it is an alias of several
-                indices and none of them is the one to write to.
+            IndexNotReady: There is neither an index nor a template, or the fields are missing or have
+                another mapping; or it is an alias of several indices without a write index.
             SettingError: No index can have that name.
         """
         check_index_name(index)
@@ -91,14 +91,14 @@ class Articles:
                 if not any(each["aliases"][index].get("is_write_index") for each in aliases.values()):
                     raise IndexNotReady(
                         f"{index!r} is an alias of {', '.join(sorted(mappings))}, "
-                        "and none of them is the one to write to",
+                        "and none of them is its write index",
                         index=index,
                     )
         check_mappings(mappings, self._fields)
         return any(map(is_routed_by_root, mappings.values()))
 
     def _mappings(self, index: str) -> dict[str, dict[str, Any]]:
-        """Return the mapping of each index behind a name; none where there is none."""
+        """Return the mapping of each index behind a name; none if there is no such index."""
         try:
             answer = self._client.indices.get_mapping(index=index)
         except NotFoundError:

@@ -1,4 +1,4 @@
-"""Connecting, for the command line; and patience, for every client. Programs bring their own."""
+"""Connections for the command line, and patience for any client. Programs bring clients of their own."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -17,13 +17,13 @@ _Client = TypeVar("_Client", Elasticsearch, AsyncElasticsearch)
 
 _COMPATIBLE = re.compile(r"compatible-with=\d+")
 _BETWEEN_ADDRESSES = re.compile(r"\s*,\s*(?=https?://)", re.IGNORECASE)
-# A cluster that has lost a server goes on within seconds, and moves its shards within a minute.
+# A cluster that has lost a server recovers within seconds, and moves its shards within a minute.
 _PATIENCE_S = 60.0
 _TRANSIENT = (elastic_transport.ConnectionError, elastic_transport.ConnectionTimeout)
 
 
 class PartlyRefused(ServerUnavailable):
-    """The server was too busy for a part of what a bulk request brought."""
+    """The server was too busy for a part of a bulk request."""
 
 
 until_all_is_taken = tenacity.retry(
@@ -32,7 +32,7 @@ until_all_is_taken = tenacity.retry(
     wait=tenacity.wait_random_exponential(multiplier=0.2, max=10),
     reraise=True,
 )
-"""Decorates what sends a bulk request, and may send it twice: does it again while a part is refused."""
+"""Decorates a function that sends a bulk request and may be repeated: repeats it while a part is refused."""
 
 
 class _AnyVersionTransport(elastic_transport.Transport):
@@ -48,7 +48,7 @@ class _AnyVersionTransport(elastic_transport.Transport):
 
 
 class _AnyVersionAsyncTransport(elastic_transport.AsyncTransport):
-    """Does the same for a client that is awaited."""
+    """The same for a client that is awaited."""
 
     async def perform_request(  # type: ignore[override] # its parameters differ between versions
         self, method: str, target: str, *, headers: Mapping[str, str], **parameters: Any
@@ -57,10 +57,11 @@ class _AnyVersionAsyncTransport(elastic_transport.AsyncTransport):
 
 
 class _PatientTransport:
-    """Sends a request again while the cluster cannot take it, with pauses, which the client has not."""
+    """Repeats a request while the cluster cannot take it, with pauses; clients repeat without pauses."""
 
-    def __init__(self, transport: elastic_transport.Transport) -> None:
+    def __init__(self, transport: elastic_transport.Transport, *, patience_s: float) -> None:
         self._transport = transport
+        self._patience_s = patience_s
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
@@ -69,45 +70,49 @@ class _PatientTransport:
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception(_is_transient)
             | tenacity.retry_if_result(lambda answer: answer.meta.status in BUSY_STATUSES),
-            stop=tenacity.stop_after_delay(_PATIENCE_S),
+            stop=tenacity.stop_after_delay(self._patience_s),
             wait=tenacity.wait_random_exponential(multiplier=0.1, max=2),
             retry_error_callback=_last_answer,
         )
         return retrying(self._transport.perform_request, *request, **parameters)
 
 
-def patient(client: Elasticsearch) -> Elasticsearch:
-    """Return a client of the same servers that waits for a minute while they cannot take a request.
+def patient(client: Elasticsearch, *, patience_s: float = _PATIENCE_S) -> Elasticsearch:
+    """Return a client of the same servers that repeats requests while these cannot take them.
 
-    What it sends may be carried out twice: it is for requests that can be repeated.
+    A request may be carried out twice, so it is for requests that can be repeated.
+
+    Args:
+        client: Stays the caller's, and stays as it is.
+        patience_s: How long a request is repeated, and how long an answer may take.
     """
     if isinstance(client.transport, _PatientTransport):
         return client
-    copy = client.options(request_timeout=_PATIENCE_S, max_retries=3, retry_on_timeout=True)
-    copy._transport = _PatientTransport(client.transport)  # type: ignore[assignment]
+    copy = client.options(request_timeout=patience_s, max_retries=3, retry_on_timeout=True)
+    copy._transport = _PatientTransport(client.transport, patience_s=patience_s)  # type: ignore[assignment]
     return copy
 
 
 def connect(url: str, *, api_key: str | None = None, ca_certs: Path | None = None) -> Elasticsearch:
-    """Return a client of the server at `url`, which has been asked whether it is there.
+    """Return a client of the server at `url`, after checking that the server answers.
 
     Args:
-        url: May hold a user and a password. Several servers of one cluster are separated by commas:
-            when one is gone, the others are asked.
+        url: May contain a user and a password. Several servers of one cluster are separated by commas;
+            when one does not answer, the others are used.
         api_key: As Elasticsearch gave it, base64.
         ca_certs: A file or directory with the authority that signed the server's certificate.
 
     Raises:
-        SettingError: The address or the certificates make no sense.
+        SettingError: The address or the certificates are not valid.
         ServerUnavailable: Nothing answers, or not an Elasticsearch.
-        ServerError: It refuses.
+        ServerError: The server refuses.
     """
     client = _client(Elasticsearch, _AnyVersionTransport, url, api_key, ca_certs)
     with translated("reach Elasticsearch"):
         try:
             client.cluster.health(timeout="1s")
         except AuthorizationException:
-            # The key may read and write indices only; the server is there.
+            # A key for indices alone may not ask for the cluster's health, but the server answers.
             return client
         except ApiError as error:
             if error.meta.status in {404, 405, 501}:
@@ -121,10 +126,10 @@ def connect(url: str, *, api_key: str | None = None, ca_certs: Path | None = Non
 def connect_async(
     url: str, *, api_key: str | None = None, ca_certs: Path | None = None
 ) -> AsyncElasticsearch:
-    """Return a client that is awaited; parameters as for `connect`. Nobody has asked the server yet.
+    """Return a client that is awaited; parameters as for `connect`. Nothing is sent yet.
 
     Raises:
-        SettingError: The address or the certificates make no sense.
+        SettingError: The address or the certificates are not valid.
     """
     return _client(AsyncElasticsearch, _AnyVersionAsyncTransport, url, api_key, ca_certs)
 
@@ -145,9 +150,9 @@ def _client(
         addresses = _BETWEEN_ADDRESSES.split(url)
         return kind(addresses, api_key=api_key, transport_class=transport, **given)
     except (ValueError, OSError) as error:
-        # What the client says may quote the password.
+        # The client's own message may quote the password.
         raise SettingError(
-            "cannot connect as told: the address must be like https://localhost:9200, or with "
+            "cannot connect: the address must be like https://localhost:9200, or with "
             "USER:PASSWORD@ before the host, percent-encoded; certificates must be PEM"
         ) from error
 

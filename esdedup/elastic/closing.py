@@ -1,4 +1,4 @@
-"""Closing what was opened, without hiding what went wrong in between."""
+"""A context manager that closes without hiding an earlier error."""
 
 from types import TracebackType
 from typing import Self
@@ -7,10 +7,10 @@ from esdedup.errors import EsdedupError
 
 
 class Closing:
-    """A context manager for what has `close`."""
+    """Makes a context manager of a class with `close`."""
 
     def close(self) -> None:
-        """Let go of what is held."""
+        """Release what the object holds."""
         raise NotImplementedError
 
     def __enter__(self) -> Self:
@@ -22,6 +22,6 @@ class Closing:
         try:
             self.close()
         except EsdedupError:
-            # What went wrong first is what the caller must see.
+            # The caller must see the first error.
             if error is None:
                 raise

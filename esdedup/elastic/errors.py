@@ -1,4 +1,4 @@
-"""Foreign exceptions become ours here, and nowhere else."""
+"""The one place where the client's exceptions become ours."""
 
 import contextlib
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ def translated(task: str, *, index: str | None = None) -> Iterator[None]:
         index: The index, alias or pattern that is asked for, if there is one.
 
     Raises:
-        ServerUnavailable: Nothing answers, or no Elasticsearch.
+        ServerUnavailable: Nothing answers, or not an Elasticsearch, or it is too busy.
         IndexNotReady: The index is missing.
         ServerError: Elasticsearch refused.
     """

@@ -146,12 +146,14 @@ def _call(client: Elasticsearch | AsyncElasticsearch, request: ServerRequest) ->
 
 
 def _search(client: Elasticsearch | AsyncElasticsearch, request: Search) -> Any:
+    # A filter costs the server a quarter more for 10,000 hits, and only aggregations can need it.
+    filter_path = _WITHOUT_UNREAD if any("aggs" in body for body in request.bodies) else None
     if len(request.bodies) > 1:
         lines = [line for body in request.bodies for line in ({"index": request.index, **_COMPLETE}, body)]
-        return client.msearch(searches=lines, filter_path=_WITHOUT_UNREAD)
+        return client.msearch(searches=lines, filter_path=filter_path)
     (body,) = request.bodies
     index = None if "pit" in body else request.index
-    return client.search(index=index, body=body, filter_path=_WITHOUT_UNREAD, **_COMPLETE)
+    return client.search(index=index, body=body, filter_path=filter_path, **_COMPLETE)
 
 
 def _answer(request: ServerRequest, response: Any, known: Mappings | None) -> Any:

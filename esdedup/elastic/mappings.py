@@ -1,4 +1,4 @@
-"""The index mappings, as they stand in `mappings/`."""
+"""Index mappings: those of `mappings/` as values, and the check that an index has them."""
 
 import json
 from importlib import resources
@@ -35,8 +35,8 @@ def article_index(
 
     Args:
         fields: The articles'.
-        shards: None: as the server has it.
-        route_by_root: Refuse articles without a routing, and note that it is their root.
+        shards: None: the server's default.
+        route_by_root: Refuse articles without a routing, and note in the mapping that it is their root.
     """
     properties: dict[str, Any] = {
         fields.text: {"type": "text"},
@@ -54,7 +54,7 @@ def article_index(
 
 
 def is_routed_by_root(mapping: dict[str, Any]) -> bool:
-    """Tell whether the articles of an index with that mapping lie on the shard that their root says."""
+    """Return whether the articles of an index with that mapping are routed by their roots."""
     meta = mapping.get("_meta", {}).get("esdedup", {})
     return mapping.get("_routing", {}).get("required") is True and meta.get("routed_by_root") is True
 

@@ -4,14 +4,14 @@ from esdedup.elastic.limits import MAX_INDEX_NAME_BYTES
 from esdedup.errors import SettingError
 
 DEFAULT_FOREST = "esdedup-forest"
-"""The index of the forest, unless another one is named."""
+"""The name of the forest's index, unless another is given."""
 
 
 def check_index_name(name: str) -> None:
-    """Refuse a name that no index can have, before it is sent.
+    """Make sure that a single index can have that name.
 
     Raises:
-        SettingError: Elasticsearch would refuse it, or take it for several indices.
+        SettingError: Elasticsearch would refuse it, or read it as several indices.
     """
     is_bad = name in {"", ".", ".."} or name[0] in "_-+" or name != name.lower()
     if (

@@ -7,31 +7,35 @@ from collections.abc import Iterable
 from esdedup.forest.model import Assignment, Kind
 
 MOST_PLAUSIBLE_LEAVES = 1_024
-"""What one story may come to, inclusive.
+"""The most leaves that a cluster of one story can have, inclusive.
 
-A leaf is a distinct text: copies add none. Of a story that all papers edit there are some hundreds. A
-template - a weather report, a table of prices - or a sentence that many unrelated texts have adds a few
-every day, and never ends. Both are far from the limit, so nobody has to choose it.
+A leaf is a distinct text: copies add none. A story that every paper edits has some hundreds. A template,
+such as a weather report or a table of prices, or a sentence that many unrelated texts share adds a few
+leaves every day, without end. Both are far from the limit, so it is not a setting.
 """
-
-# Clusters that are counted; beyond that those that have grown least are forgotten.
-_MOST_COUNTED = 100_000
 
 
 class Growth:
-    """Counts the leaves that assignments add to each cluster, in memory, from now on.
+    """Counts, in memory, the leaves that assignments add to each cluster.
 
-    Less than a cluster has: what was there before is not known, and slow clusters are forgotten when very
-    many grow. And more than what lives of it: what expires is not taken off.
+    A count may be too low: earlier leaves are not in it, and slow clusters are forgotten when very many
+    grow. It may exceed the live leaves, since expired ones are not subtracted.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, max_clusters: int = 100_000) -> None:
+        """Begin with no counts.
+
+        Args:
+            max_clusters: When more than these are counted, the half that has grown least is forgotten.
+        """
+        self._max_clusters = max_clusters
         self._leaves: collections.Counter[str] = collections.Counter()
 
     def add(self, assignments: Iterable[Assignment]) -> list[tuple[str, int]]:
-        """Count, and return the roots that pass the limit, or double beyond it, with what they have passed.
+        """Count assignments; return the roots that now exceed the limit, twice it, four times it and so on.
 
-        Each time it is told once.
+        Returns:
+            Each such root with the number that it exceeds. A number is returned once for each root.
         """
         passed = []
         for assignment in assignments:
@@ -41,7 +45,7 @@ class Growth:
             before = self._leaves[assignment.root] - 1
             if before >= MOST_PLAUSIBLE_LEAVES and before.bit_count() == 1:
                 passed.append((assignment.root, before))
-        if len(self._leaves) > _MOST_COUNTED:
-            most = heapq.nlargest(_MOST_COUNTED // 2, self._leaves.items(), key=lambda each: each[1])
+        if len(self._leaves) > self._max_clusters:
+            most = heapq.nlargest(self._max_clusters // 2, self._leaves.items(), key=lambda each: each[1])
             self._leaves = collections.Counter(dict(most))
         return passed

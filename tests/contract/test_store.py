@@ -78,7 +78,7 @@ ROOT_THEN_LEAF = _run((A, 0), (A | 7, 0), (A | 0b11 << 20, 200), (A, 200), (A | 
 @example(_run((A, 0), (B, 0), (B | 1 << 50, 0), (BETWEEN, 0)), [2])
 @example(_run((A, 0), (B, 0), (B | 1 << 50, 0), (B | 1 << 50, 90), (A, 90), (BETWEEN, 105)), [3])
 def test_leaves_may_be_counted_at_any_moment(all_arrivals: list[Arrival], sizes: list[int]) -> None:
-    """As where two trees meet through a crowd only: nothing was counted before the batch was decided."""
+    """As when only a saturated key brings two trees together: no leaves were counted beforehand."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Decision, "_roots_in_conflict", lambda _: set())
         store, model = MemoryStore(aging=AGING, relation=relation_of(CLASSIC)), Model(AGING)
@@ -123,7 +123,7 @@ def test_elasticsearch_follows_the_laws(
     store, model = open_store(), Model(AGING)
     for number, batch in enumerate(batches(all_arrivals, sizes)):
         assert_follows_model(store, model, batch)
-        if number in refreshes:  # somebody else's, at any moment
+        if number in refreshes:  # by another client, at any moment
             es.indices.refresh(index=name)
         if number in expiries:
             expire(store.writer, AGING)
@@ -131,7 +131,7 @@ def test_elasticsearch_follows_the_laws(
             store.close()
             store = open_store()
     expire(store.writer, AGING)
-    # What is left is what lives, and all of it, as the laws have it.
+    # Exactly the live nodes are left, as the laws have them.
     live = {(node.id, node.root, node.seq, node.seen) for node in model.nodes.values() if model.lives(node)}
     found = store.writer.index.scan(EVERY_NODE)
     assert {(node.id, node.root, node.seq, node.seen_ms) for node in found} == live
@@ -201,7 +201,7 @@ def _weight_class(node_id: str) -> int:
 
 @examples(400)
 @given(any_arrivals, batch_sizes)
-def test_what_is_near_is_not_the_forests_business(all_arrivals: list[Arrival], sizes: list[int]) -> None:
+def test_the_forest_works_with_any_relation(all_arrivals: list[Arrival], sizes: list[int]) -> None:
     store, model = MemoryStore(aging=AGING, relation=Bounded()), Bounded.model()
     for batch in batches(all_arrivals, sizes):
         assert_follows_model(store, model, batch)
@@ -209,7 +209,7 @@ def test_what_is_near_is_not_the_forests_business(all_arrivals: list[Arrival], s
 
 @examples(10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(any_arrivals, batch_sizes)
-def test_what_is_near_is_not_elasticsearchs_business(
+def test_elasticsearch_works_with_any_relation(
     elastic_stores: MakeStores,
     all_arrivals: list[Arrival],
     sizes: list[int],

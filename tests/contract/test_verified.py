@@ -1,4 +1,4 @@
-"""What every store must do with the signatures of `verified`, saturated_keys among them."""
+"""What every store must do with the signatures of `verified`, and with saturated keys."""
 
 import dataclasses
 import secrets
@@ -72,11 +72,11 @@ def _assert_verified_follows(
         assert found == [model.assign(each, time, now=NOW_MS) for each, _, time in batch]
 
 
-crowd_sizes = st.sampled_from([1, 2, 3, 64])
+max_postings_drawn = st.sampled_from([1, 2, 3, 64])
 
 
 @examples(400)
-@given(verified_arrivals, batch_sizes, crowd_sizes)
+@given(verified_arrivals, batch_sizes, max_postings_drawn)
 def test_memory_follows_the_laws_of_verified(
     drawn: list[tuple[bytes, int]], sizes: list[int], max_postings: int
 ) -> None:
@@ -86,7 +86,7 @@ def test_memory_follows_the_laws_of_verified(
 
 
 @examples(12, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(verified_arrivals, batch_sizes, crowd_sizes)
+@given(verified_arrivals, batch_sizes, max_postings_drawn)
 def test_elasticsearch_follows_the_laws_of_verified(
     es: Elasticsearch, drawn: list[tuple[bytes, int]], sizes: list[int], max_postings: int
 ) -> None:

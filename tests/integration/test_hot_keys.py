@@ -1,5 +1,6 @@
 """A key that very many nodes share: nothing is missed, and it costs a page, not all of them."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -11,42 +12,74 @@ from esdedup.elastic.forest.documents import StoredNode, documents
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.limits import Limits
 from esdedup.fingerprint.bands import LAYOUTS, Layout
-from esdedup.fingerprint.profile import CLASSIC
-from esdedup.fingerprint.simhash import to_hex
-from esdedup.forest import NO_TIME, Forest
+from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
+from esdedup.fingerprint.signature import SIGNATURE
+from esdedup.forest import NO_TIME, Arrivals, Assignment, Forest
 from esdedup.neighbours.relation import relation_of
 from tests.support.arrivals import AGING, NOW_MS, Arrival, as_batch
 
-SHARED_NODES = 30_000
 # The first two of five blocks, which are one key.
 SHARED = np.uint64(0x123456) << np.uint64(38)
 
 
-@pytest.fixture
-def hot_forest(es: Elasticsearch, index_name: Callable[[str], str]) -> tuple[str, np.ndarray]:
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class HotForest:
     """A forest of roots that share one key, and lie far apart otherwise."""
+
+    name: str
+    profile: Profile
+    ids: list[str]
+    signatures: np.ndarray
+
+
+@pytest.fixture(params=[(CLASSIC, 30_000), (VERIFIED, 12_000)], ids=lambda param: param[0].name)
+def hot_forest(
+    request: pytest.FixtureRequest, es: Elasticsearch, index_name: Callable[[str], str]
+) -> HotForest:
+    profile, count = request.param
     forest = index_name("forest")
-    ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING).close()
+    ElasticStore(es, forest=forest, profile=profile, aging=AGING).close()
     random = np.random.default_rng(3)
-    held = np.unique(SHARED | random.integers(0, 2**38, SHARED_NODES, np.uint64))
+    held = np.unique(SHARED | random.integers(0, 2**38, count, np.uint64))
+    relation = relation_of(profile)
+    signatures = held if profile == CLASSIC else verified_signatures(held, random)
+    ids = relation.ids(signatures)
     nodes = [
-        StoredNode(name, name, simhash.tobytes(), seq, NO_TIME, NO_TIME)
-        for seq, (name, simhash) in enumerate(zip(to_hex(held), held, strict=True), 1)
+        StoredNode(name, name, signature.tobytes(), seq, NO_TIME, NO_TIME)
+        for seq, (name, signature) in enumerate(zip(ids, signatures, strict=True), 1)
     ]
-    written = documents(nodes, relation_of(CLASSIC), CLASSIC.layout)
+    written = documents(nodes, relation, profile.layout)
     helpers.bulk(es, ({"_index": forest, "_id": name, "_source": body} for name, body in written))
     es.indices.refresh(index=forest)
-    return forest, held
+    return HotForest(name=forest, profile=profile, ids=ids, signatures=signatures)
+
+
+def verified_signatures(simhashes: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """Return signatures of texts that share nothing but what their first representatives share."""
+    made = np.zeros(len(simhashes), SIGNATURE)
+    made["representatives"] = random.integers(0, 2**64, made["representatives"].shape, np.uint64)
+    made["representatives"][:, 0] = simhashes
+    made["sketch"] = random.integers(0, 2**64, made["sketch"].shape, np.uint64)
+    made["letters"], made["runs"] = 5_000, 300
+    relation = relation_of(VERIFIED)
+    return relation.mark_indexed(made, relation.are_distinct(made))
+
+
+def edited(signatures: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """Return the signatures of texts near those, with up to three bits of a simhash changed."""
+    made = signatures.copy()
+    simhashes = made if made.dtype == np.uint64 else made["representatives"][:, 0]
+    for _ in range(3):
+        simhashes ^= np.uint64(1) << random.integers(0, 64, len(made), np.uint64)
+    return made
 
 
 def test_nothing_is_missed_and_little_is_read(
-    es: Elasticsearch, hot_forest: tuple[str, np.ndarray], monkeypatch: pytest.MonkeyPatch
+    es: Elasticsearch, hot_forest: HotForest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    forest, held = hot_forest
+    profile, relation = hot_forest.profile, relation_of(hot_forest.profile)
     random = np.random.default_rng(4)
-    near = random.choice(held, 300)
-    for _ in range(3):
-        near = near ^ (np.uint64(1) << random.integers(0, 64, len(near), np.uint64))
+    chosen = random.choice(len(hot_forest.ids), 300)
     read = 0
     search = Elasticsearch.search
 
@@ -57,18 +90,24 @@ def test_nothing_is_missed_and_little_is_read(
         return answer
 
     monkeypatch.setattr(Elasticsearch, "search", counting)
-    store = ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING)
-    answers = Forest(store).assign(as_batch([Arrival(each, NO_TIME) for each in to_hex(near)]), now_ms=NOW_MS)
-    for fingerprint, answer in zip(near.tolist(), answers, strict=True):
-        distances = np.bitwise_count(held ^ np.uint64(fingerprint))
-        assert answer.root in to_hex(held[distances <= 3])
+    store = ElasticStore(es, forest=hot_forest.name, profile=profile, aging=AGING)
+
+    def assign(signatures: np.ndarray) -> list[Assignment]:
+        times_ms = np.full(len(signatures), NO_TIME)
+        batch = Arrivals(ids=relation.ids(signatures), signatures=signatures, times_ms=times_ms)
+        return Forest(store).assign(batch, now_ms=NOW_MS)
+
+    arriving = edited(hot_forest.signatures[chosen], random)
+    simhashes = relation.simhashes(hot_forest.signatures)[:, 0]
+    for at, answer in enumerate(assign(arriving)):
+        distances = np.bitwise_count(simhashes ^ relation.simhashes(arriving[at : at + 1])[0, 0])
+        near = set(np.flatnonzero(distances <= 3).tolist())
+        assert answer.root in {hot_forest.ids[row] for row in near}
     first, read = read, 0
-    Forest(store).assign(
-        as_batch([Arrival(each, NO_TIME) for each in to_hex(near ^ np.uint64(1))]), now_ms=NOW_MS
-    )
+    assign(edited(hot_forest.signatures[chosen], random))
     store.close()
-    # The first batch finds out on a full page; the next one knows. What is left comes by keys that hold
-    # one of the two shared blocks only.
+    # The first batch learns it from a full page, and the next one remembers it. What is still read comes by
+    # keys that hold only one of the two shared blocks.
     assert first < 16_000
     assert read < 6_000
 

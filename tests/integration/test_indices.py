@@ -109,7 +109,7 @@ def test_an_alias_to_write_to(es: Elasticsearch, index_name: Names) -> None:
     for index in (one, other):
         dedup.setup(index)
         es.indices.put_alias(index=index, name=alias)
-    with pytest.raises(IndexNotReady, match="none of them"):
+    with pytest.raises(IndexNotReady, match="none of them is its write index"):
         dedup.require_ready(alias)
     es.indices.put_alias(index=other, name=alias, is_write_index=True)
     dedup.require_ready(alias)

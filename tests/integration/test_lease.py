@@ -23,13 +23,13 @@ TTL_S = 1.5
 
 @pytest.fixture
 def forest(es: Elasticsearch, index_name: Names) -> str:
-    """A forest that nobody owns."""
+    """A forest without an owner."""
     name = index_name("forest")
     ElasticStore(es, forest=name, profile=CLASSIC, aging=AGING).close()
     return name
 
 
-def test_a_write_that_was_let_in_before_has_ended_when_the_forest_is_taken(
+def test_a_write_that_the_old_alias_admitted_has_ended_when_the_forest_is_taken(
     es: Elasticsearch, forest: str
 ) -> None:
     """It waits in the server, for a copy of its shard, longer than any margin."""
@@ -73,27 +73,27 @@ def test_a_write_that_was_let_in_before_has_ended_when_the_forest_is_taken(
     assert not written[0]["errors"]
     assert taken.wait(60)
     taker.join(60)
-    # What comes after the alias has been moved is not let in.
+    # Writes through the old alias are refused from now on.
     refused = es.bulk(index=stale.writer._lease.alias, operations=[{"index": {}}, node], require_alias=True)
     assert refused["items"][0]["index"]["status"] == 404
 
 
-@pytest.mark.parametrize("server_is_told", [True, False])
+@pytest.mark.parametrize("is_released", [True, False])
 def test_a_claim_that_fails_half_way_is_given_up(
-    es: Elasticsearch, forest: str, server_is_told: bool, monkeypatch: pytest.MonkeyPatch
+    es: Elasticsearch, forest: str, is_released: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between the lease and the alias; the server may be gone altogether, so that nobody can tell it."""
+    """Between the lease and the alias; the server may be gone, so that the claim cannot be released."""
     with monkeypatch.context() as patch:
         patch.setattr(type(es.indices), "update_aliases", refuse_connection)
-        if not server_is_told:
+        if not is_released:
             patch.setattr(Lease, "release", refuse_connection_translated)
         with pytest.raises(ServerUnavailable):
             Lease(es, forest=forest, ttl_s=TTL_S).acquire()
     lease = es.get(index=forest, id=LEASE_ID)["_source"]["lease"]
     assert lease["epoch"] == 2
-    assert lease["released"] == server_is_told
-    if not server_is_told:
-        # Any other process has to wait until its time is over: it cannot know.
+    assert lease["released"] == is_released
+    if not is_released:
+        # Another process has to wait until the lease runs out.
         with monkeypatch.context() as patch:
             patch.setattr("esdedup.elastic.forest.claim._abandoned", set())
             with pytest.raises(ForestBusy):
@@ -120,10 +120,10 @@ def test_this_process_may_try_again_at_once_after_a_claim_of_its_own_failed(
     again.release()
 
 
-def test_a_forest_is_not_taken_while_a_server_may_let_in_the_owner_before(
+def test_a_forest_is_not_taken_while_a_server_may_admit_the_previous_owner(
     es: Elasticsearch, forest: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As in a cluster with a server that lags behind: it still knows the alias of the owner before."""
+    """As in a cluster with a server that lags behind and still knows the previous owner's alias."""
     with monkeypatch.context() as patch:
         patch.setattr(type(es.indices), "update_aliases", lambda *_, **__: {"acknowledged": False})
         with pytest.raises(ServerUnavailable, match="may still admit the previous owner"):
@@ -159,7 +159,7 @@ def test_a_container_with_this_machines_name_is_another_machine(es: Elasticsearc
     lease_of_the_dead.release()
 
 
-def test_nobody_writes_on_a_lease_that_was_renewed_too_slowly(
+def test_a_lease_that_was_renewed_too_slowly_permits_no_write(
     es: Elasticsearch, forest: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held = Lease(es, forest=forest, ttl_s=600)
@@ -180,7 +180,7 @@ def test_nobody_writes_on_a_lease_that_was_renewed_too_slowly(
     held.release()
 
 
-def test_a_server_that_hides_what_it_does_is_told_apart(
+def test_a_server_that_hides_its_tasks_makes_the_end_of_writes_uncertain(
     es: Elasticsearch, forest: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = Elasticsearch.perform_request
@@ -225,7 +225,7 @@ def test_a_lease_whose_answer_was_lost(
     assert es.get(index=forest, id=LEASE_ID)["_source"]["lease"]["released"]
 
 
-def test_the_heart_beats_while_the_feeder_sleeps(es: Elasticsearch, index_name: Names) -> None:
+def test_the_lease_is_renewed_while_the_feeder_sleeps(es: Elasticsearch, index_name: Names) -> None:
     forest = index_name("forest")
     ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING).close()
 
@@ -239,7 +239,7 @@ def test_the_heart_beats_while_the_feeder_sleeps(es: Elasticsearch, index_name: 
     assert renewed_s() > first
     with pytest.raises(ForestBusy):
         Lease(es, forest=forest).acquire()
-    # Whoever forgets a lease does not hold it for ever.
+    # A lease that its holder drops runs out.
     del held
     gc.collect()
     time.sleep(2.5)

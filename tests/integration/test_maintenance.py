@@ -1,5 +1,6 @@
 """Looking after a forest on a real server: verifying, figures, and who may."""
 
+import functools
 import itertools
 import time
 from collections import Counter
@@ -22,6 +23,7 @@ from esdedup.elastic.forest import expiry
 from esdedup.elastic.forest.documents import documents
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.status import STATE_ID
+from esdedup.elastic.limits import Limits
 from esdedup.fingerprint.profile import CLASSIC
 from tests.support.forests import (
     ARTICLES,
@@ -78,6 +80,9 @@ def test_verifying_while_articles_arrive_and_expire(es: Elasticsearch, index_nam
             dedup.expire()
 
         with pytest.MonkeyPatch.context() as patch:
+            # Small pages, of nodes and of articles.
+            find = functools.partial(ForestIndex.find, limits=Limits(max_hits=20))
+            patch.setattr(ForestIndex, "find", find)
             patch.setattr("esdedup.elastic.limits.MAX_HITS", 20)
             patch.setattr("esdedup.maintenance.forest_audit._NODES_AT_ONCE", 10)
             assert list(Maintenance(es, forest=forest).verify([index], on_progress=feed_on)) == []

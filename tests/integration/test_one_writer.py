@@ -13,7 +13,7 @@ from elasticsearch import Elasticsearch
 
 from esdedup import Dedup, ForestBusy, ForestLost
 from esdedup.elastic.forest.lease import Lease
-from esdedup.fingerprint.profile import CLASSIC
+from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
 from tests.support import stream
 from tests.support.feeder import Feeder, Job, Point
 from tests.support.forests import Names, expire_lease
@@ -34,18 +34,33 @@ STOPS = {
 
 
 @pytest.fixture
-def job(es: Elasticsearch, elasticsearch_url: str, index_name: Names) -> Job:
+def profile() -> Profile:
+    """The profile that `job` feeds with; a test may name others."""
+    return VERIFIED
+
+
+@pytest.fixture
+def job(es: Elasticsearch, elasticsearch_url: str, index_name: Names, profile: Profile) -> Job:
     index = index_name("news")
     Dedup(es).setup(index)
-    return Job(url=elasticsearch_url, index=index, forest=index_name("forest"), lease_ttl_s=TTL_S)
+    return Job(
+        url=elasticsearch_url,
+        index=index,
+        forest=index_name("forest"),
+        profile=profile,
+        lease_ttl_s=TTL_S,
+    )
 
 
+@pytest.mark.parametrize("profile", [VERIFIED, CLASSIC], ids=lambda profile: profile.name)
 @pytest.mark.parametrize("stop", STOPS)
-def test_whoever_stops_too_long_writes_nothing_any_more(es: Elasticsearch, job: Job, stop: str) -> None:
+def test_a_process_that_stops_too_long_writes_nothing_any_more(
+    es: Elasticsearch, job: Job, stop: str
+) -> None:
     job = dataclasses.replace(
         job, point=STOPS[stop], wait_before=10 if stop == "before the lease is renewed" else None
     )
-    with Feeder(job) as stopped, Dedup(es, forest=job.forest, profile=CLASSIC, wait_s=20) as rival:
+    with Feeder(job) as stopped, Dedup(es, forest=job.forest, profile=job.profile, wait_s=20) as rival:
         stopped.wait_for_stop()
         list(rival.enrich([{"_id": "1", **TEXT}]))
         before = stream.versions(es, job.forest)
@@ -70,11 +85,11 @@ def test_whoever_stops_too_long_writes_nothing_any_more(es: Elasticsearch, job: 
         assert action["_source"]["dedup"]["root"] in stream.nodes(es, job.forest)
 
 
-def test_a_second_process_is_told_who_owns_the_forest_and_can_wait_for_it(
+def test_a_second_process_is_refused_with_the_owner_and_can_wait_for_it(
     job: Job, tmp_path: Path, es: Elasticsearch
 ) -> None:
     command: list[str | Path] = [Path(sys.executable).parent / "esdedup", "index", "-", "--index", job.index]
-    command += ["--forest", job.forest, "--profile", "classic", "--url", job.url]
+    command += ["--forest", job.forest, "--profile", job.profile.name, "--url", job.url]
     line = '{"id": "waited", "text": "Somebody else\'s article about a ferry that left the harbour"}\n'
     job = dataclasses.replace(job, lease_ttl_s=60, point=STOPS["between batches"])
     with Feeder(job) as owner:
@@ -103,22 +118,22 @@ def test_a_second_process_is_told_who_owns_the_forest_and_can_wait_for_it(
             if waiting.stderr is not None:
                 waiting.stderr.close()
     found = stream.indexed(es, job.index)
-    roots, _ = stream.expected(stream.articles(job.count))
+    roots, _ = stream.expected(stream.articles(job.count, job.profile), job.profile)
     assert found.pop("waited") is not None
     assert found == roots
 
 
-def test_whoever_lost_the_forest_is_told_even_if_it_is_free_again(es: Elasticsearch, job: Job) -> None:
-    """The heart notices first; that must not make the feeder take the forest anew, unawares."""
-    others = hearts()
-    with Dedup(es, forest=job.forest, profile=CLASSIC, lease_ttl_s=TTL_S) as feeder:
+def test_a_loss_is_reported_even_if_the_forest_is_free_again(es: Elasticsearch, job: Job) -> None:
+    """The renewing thread notices first; the feeder must not take the forest again without an error."""
+    others = renewing_threads()
+    with Dedup(es, forest=job.forest, profile=job.profile, lease_ttl_s=TTL_S) as feeder:
         list(feeder.enrich([{"_id": "1", **TEXT}]))
-        (heart,) = hearts() - others
+        (renewing,) = renewing_threads() - others
         expire_lease(es, job.forest)
-        with Dedup(es, forest=job.forest, profile=CLASSIC) as rival:
+        with Dedup(es, forest=job.forest, profile=job.profile) as rival:
             list(rival.enrich([{"_id": "2", **TEXT}]))
-        heart.join(30)
-        assert not heart.is_alive()
+        renewing.join(30)
+        assert not renewing.is_alive()
         with pytest.raises(ForestLost, match="has given it back"):
             list(feeder.enrich([{"_id": "3", **TEXT}]))
         (action,) = feeder.enrich([{"_id": "3", **TEXT}])
@@ -138,5 +153,5 @@ def test_a_process_of_this_machine_that_was_killed_gives_way_at_once(es: Elastic
         lease.release()
 
 
-def hearts() -> set[threading.Thread]:
+def renewing_threads() -> set[threading.Thread]:
     return {thread for thread in threading.enumerate() if thread.name == "esdedup-lease"}

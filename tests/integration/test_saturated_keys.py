@@ -1,4 +1,4 @@
-"""A sentence that a crowd of articles carries: not all of their nodes are indexed under it."""
+"""A sentence that very many articles share: not all of their nodes are indexed under it."""
 
 from random import Random
 from typing import Any
@@ -11,7 +11,7 @@ from esdedup.neighbours.relation import relation_of
 from tests.support import stream
 from tests.support.forests import Names, feed, kinds, nodes
 
-CROWD_SIZE = relation_of(VERIFIED).max_postings
+MAX_POSTINGS = relation_of(VERIFIED).max_postings
 _WORDS = [
     "市场",
     "经济",
@@ -34,20 +34,22 @@ def sentence(chance: Random, length: int) -> str:
 
 
 def articles() -> list[dict[str, Any]]:
-    """Return more stories than a crowd, each beginning with the same sentence, then edited reprints."""
+    """Return more stories than postings, each beginning with the same sentence, then edited reprints."""
     common = sentence(Random(1), 30)
     stories = [
-        common + "".join(sentence(Random(each), 15) for _ in range(4)) for each in range(CROWD_SIZE + 20)
+        common + "".join(sentence(Random(each), 15) for _ in range(4)) for each in range(MAX_POSTINGS + 20)
     ]
     texts = [*stories, *(story + sentence(Random(2), 3) for story in stories[10::10])]
     return [{"id": str(number), "text": text} for number, text in enumerate(texts)]
 
 
-def test_a_crowd_is_rebuilt_and_looked_after_like_others(es: Elasticsearch, index_name: Names) -> None:
+def test_nodes_with_a_saturated_key_are_verified_and_rebuilt_like_others(
+    es: Elasticsearch, index_name: Names
+) -> None:
     index, forest = index_name("articles"), index_name("forest")
     given = [{"_id": each["id"], "text": each["text"]} for each in articles()]
     maintenance = Maintenance(es, forest=forest)
-    for part in (given[: CROWD_SIZE + 10], given[CROWD_SIZE + 10 :]):
+    for part in (given[: MAX_POSTINGS + 10], given[MAX_POSTINGS + 10 :]):
         with Dedup(es, forest=forest, profile=VERIFIED, batch_size=30) as dedup:
             dedup.setup(index)
             feed(es, dedup, index, part)
@@ -62,7 +64,7 @@ def test_a_crowd_is_rebuilt_and_looked_after_like_others(es: Elasticsearch, inde
     relation = relation_of(VERIFIED)
     indexed = relation.indexed(signatures_of(before.values(), relation)).sum(axis=1)
     assert indexed.min() < indexed.max()
-    # Whoever has fewer keys than others is not overlooked for that.
+    # An article with fewer keys than others is checked too.
     last = given[-1]["_id"]
     es.update(index=index, id=last, doc={"dedup": {"bands": ["000000000"]}}, refresh=True)
     assert kinds(maintenance, index) == {ViolationKind.WRONG_BANDS}

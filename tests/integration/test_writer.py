@@ -1,5 +1,6 @@
 """Who owns a forest: what the next one is told, and what the one before cannot do any more."""
 
+import os
 import subprocess
 import sys
 import time
@@ -16,12 +17,13 @@ from tests.support.arrivals import AGING, NOW_MS, Arrival, as_batch
 from tests.support.forests import TEXT, Names
 
 
-def test_a_second_writer_is_told_who_is_first(es: Elasticsearch, index_name: Names) -> None:
+def test_a_second_writer_is_refused_with_the_owner(es: Elasticsearch, index_name: Names) -> None:
     forest = index_name("forest")
     with Dedup(es, forest=forest) as first:
         list(first.enrich([{"_id": "1", "text": TEXT}]))
-        with pytest.raises(ForestBusy, match=r"process \d+ on .* owns it since"):
+        with pytest.raises(ForestBusy, match=r"process \d+ on .* owns it since") as refused:
             list(Dedup(es, forest=forest).enrich([{"_id": "2", "text": TEXT}]))
+        assert (refused.value.forest, refused.value.owner.pid) == (forest, os.getpid())
         # Reading never needs the forest.
         with pytest.raises(IndexNotReady):
             Dedup(es, forest=forest).list(index_name("none"))
@@ -55,7 +57,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert again["_source"]["dedup"]["seq"] == 2
 
 
-def test_whoever_lost_the_forest_cannot_write(es: Elasticsearch, index_name: Names) -> None:
+def test_a_process_that_lost_the_forest_cannot_write(es: Elasticsearch, index_name: Names) -> None:
     forest = index_name("forest")
     stale = ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING)
     Forest(stale).assign(as_batch([Arrival("0" * 16, 0)]), now_ms=NOW_MS)
@@ -75,7 +77,7 @@ def test_whoever_lost_the_forest_cannot_write(es: Elasticsearch, index_name: Nam
     stale.close()
 
 
-def test_whoever_lost_the_forest_may_take_it_again(es: Elasticsearch, index_name: Names) -> None:
+def test_a_process_that_lost_the_forest_may_take_it_again(es: Elasticsearch, index_name: Names) -> None:
     forest = index_name("forest")
     dedup = Dedup(es, forest=forest)
     list(dedup.enrich([{"_id": "1", "text": TEXT}]))

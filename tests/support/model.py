@@ -18,7 +18,7 @@ class ModelNode:
     seq: int
     seen: int
     made: int
-    listed: set[int] = dataclasses.field(default_factory=set)
+    indexed: set[int] = dataclasses.field(default_factory=set)
 
 
 class Model:
@@ -56,7 +56,7 @@ class Model:
             near = [
                 other
                 for other in self.nodes.values()
-                if self.lives(other) and self.near(other.id, node_id) and self.is_listed_for(other, node_id)
+                if self.lives(other) and self.near(other.id, node_id) and self.is_indexed_near(other, node_id)
             ]
             roots = {other.root for other in near if self.may_join(node_id, other.root)}
             if not roots:
@@ -71,18 +71,18 @@ class Model:
             refreshed.seen = max(refreshed.seen, self.rounded())
         return kind, node.root, self.seq, self.time
 
-    def is_listed_for(self, node: ModelNode, text: str) -> bool:
+    def is_indexed_near(self, node: ModelNode, text: str) -> bool:
         return any(
-            (one ^ other).bit_count() <= 3 for one in node.listed for other in self.representatives(text)
+            (one ^ other).bit_count() <= 3 for one in node.indexed for other in self.representatives(text)
         )
 
     def mark_indexed(self, node: ModelNode) -> None:
         for value in set(self.representatives(node.id)):
             postings = [
-                other for other in self.nodes.values() if value in other.listed and self.lasts(other.made)
+                other for other in self.nodes.values() if value in other.indexed and self.lasts(other.made)
             ]
             if len(postings) < self.max_postings:
-                node.listed.add(value)
+                node.indexed.add(value)
 
     def lives(self, node: ModelNode) -> bool:
         return self.lasts(node.seen)

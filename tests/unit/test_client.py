@@ -8,7 +8,6 @@ import pytest
 from elasticsearch import ApiError, Elasticsearch
 
 from esdedup import SettingError
-from esdedup.elastic import client
 from esdedup.elastic.client import connect, patient
 
 ADDRESS = "http://127.0.0.1:9"
@@ -62,13 +61,10 @@ def test_what_will_not_change_is_told_at_once(
 
 
 @pytest.mark.parametrize("last", [503, elastic_transport.ConnectionError("refused")])
-def test_patience_ends(
-    answers: Callable[..., list[int | Exception]], last: int | Exception, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(client, "_PATIENCE_S", 0.2)
+def test_patience_ends(answers: Callable[..., list[int | Exception]], last: int | Exception) -> None:
     answers(*[last] * 50)
     with Elasticsearch(ADDRESS) as es, pytest.raises((ApiError, elastic_transport.ConnectionError)):
-        patient(es).indices.refresh(index="news")
+        patient(es, patience_s=0.2).indices.refresh(index="news")
 
 
 @pytest.mark.parametrize("url", [f"{ADDRESS},nonsense", f"{ADDRESS},", f"{ADDRESS},http://user:secret@"])

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from esdedup.forest import Assignment, Kind, growth
+from esdedup.forest import Assignment, Kind
 from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES, Growth
 
 
@@ -28,9 +28,8 @@ def test_copies_and_new_clusters_add_nothing(kind: Kind) -> None:
     assert Growth().add(others) == []
 
 
-def test_slow_clusters_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(growth, "_MOST_COUNTED", 10)
-    counted = Growth()
+def test_slow_clusters_are_forgotten() -> None:
+    counted = Growth(max_clusters=10)
     counted.add(joined("large", MOST_PLAUSIBLE_LEAVES))
     for each in range(100):
         counted.add(joined(f"small-{each}", 2))

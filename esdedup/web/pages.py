@@ -1,9 +1,7 @@
 """The pages: the list, and an article with who else published it."""
 
 import asyncio
-import re
 from typing import Annotated
-from urllib.parse import urlencode, urlsplit
 
 import jinja2
 from fastapi import APIRouter, Query, Request
@@ -11,7 +9,7 @@ from fastapi.responses import HTMLResponse
 
 from esdedup.reading.list_request import SORTS
 from esdedup.reading.results import Article
-from esdedup.times import iso, time_ms
+from esdedup.web import formats
 from esdedup.web.differences import differences, is_cut
 from esdedup.web.form import PageForm
 from esdedup.web.state import CurrentSite, Site
@@ -26,8 +24,6 @@ SORT_NAMES = {
 }
 _SIMILAR_ON_A_PAGE = 20
 _SOURCES_ON_A_PAGE = 12
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
-_CJK = ("\u3040", "\u9fff")
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
@@ -100,62 +96,15 @@ async def _sources(site: CurrentSite, article_id: str, index: str | None, page: 
     )
 
 
+def _page_of(site: Site, article: Article, **parameters: object) -> str:
+    return formats.article_address(site.index, article, **parameters)
+
+
 def _render(name: str, request: Request, *, status_code: int = 200, **values: object) -> HTMLResponse:
     site: Site = request.app.state.site
     html = _environment.get_template(name).render(site=site, **values)
     # An article that was not indexed through esdedup may contain a lone surrogate, which UTF-8 lacks.
     return HTMLResponse(html.encode("utf-8", "replace"), status_code=status_code)
-
-
-def _moment(value: object) -> str:
-    """Write an article's time, whatever form it is stored in."""
-    milliseconds = time_ms(value)
-    if milliseconds is None:
-        return "" if value is None else str(value)
-    return spoken(iso(milliseconds))
-
-
-def _machine_time(value: object) -> str:
-    milliseconds = time_ms(value)
-    return "" if milliseconds is None else iso(milliseconds)
-
-
-def _source(value: object) -> str:
-    """Write an article's sources: one, several or none."""
-    values = value if isinstance(value, list) else [value]
-    return ", ".join(str(each) for each in values if each is not None) or "no source"
-
-
-def _link(value: str | None) -> str | None:
-    """Return an address if it can be followed safely: on the web, not a script."""
-    try:
-        return value if value and urlsplit(value.strip()).scheme.lower() in {"http", "https"} else None
-    except ValueError:
-        return None
-
-
-def _address(path: str, **parameters: object) -> str:
-    """Return an address with the parameters that have a value."""
-    given = {name: value for name, value in parameters.items() if value not in (None, "", False)}
-    return f"{path}?{urlencode(given)}" if given else path
-
-
-def _page_of(site: Site, article: Article, **parameters: object) -> str:
-    """Return the address of an article's page; it names the index if that is not the served name."""
-    index = None if article.index == site.index else article.index
-    return _address("/article", id=article.id, index=index, **parameters)
-
-
-def _is_day(text: str) -> bool:
-    """Return whether a date input can show a text."""
-    return not text or _DAY.fullmatch(text) is not None
-
-
-def _language(text: str | None) -> str:
-    """Return the language of a text, by which browsers break lines and read it aloud."""
-    beginning = (text or "")[:200]
-    many = sum(_CJK[0] <= each <= _CJK[1] for each in beginning)
-    return "zh" if 4 * many > len(beginning) else "en"
 
 
 _environment = jinja2.Environment(
@@ -166,14 +115,14 @@ _environment = jinja2.Environment(
     lstrip_blocks=True,
 )
 _environment.filters |= {
-    "moment": _moment,
-    "machine_time": _machine_time,
-    "source": _source,
-    "link": _link,
-    "language": _language,
+    "moment": formats.moment,
+    "machine_time": formats.machine_time,
+    "source": formats.source_names,
+    "link": formats.link,
+    "language": formats.language,
     "spoken": lambda value: "" if value is None else spoken(value),
     "count": lambda value: f"{value:,}",
 }
-_environment.globals |= {"address": _address, "page_of": _page_of}
-_environment.tests["day"] = _is_day
+_environment.globals |= {"address": formats.address, "page_of": _page_of}
+_environment.tests["day"] = formats.is_day
 assert SORT_NAMES.keys() == set(SORTS)

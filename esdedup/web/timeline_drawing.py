@@ -62,7 +62,7 @@ def draw(timeline: Timeline) -> Drawing | None:
         end=end,
         summary=(
             f"{_articles(total)} between {spoken(steps[0].start)} and {end}; "
-            f"most ({peak.articles:,}) in the {_length(timeline.interval_ms)} from {spoken(peak.start)}"
+            f"peak: {peak.articles:,} in the {_length(timeline.interval_ms)} from {spoken(peak.start)}"
         ),
     )
 

@@ -128,7 +128,7 @@ def test_search_sort_page_open_and_jump(site: str, page: Page) -> None:
     total = page.locator(".totals strong").nth(1).inner_text()
     assert int(total.replace(",", "")) == len(ARTICLES) + len(ODD)
     # Sort by the number of similar articles.
-    page.get_by_label("Sort by").select_option("most similar")
+    page.get_by_label("Sort by").select_option("Most similar")
     with page.expect_navigation():
         page.get_by_role("button", name="Search").click()
     badges = [int(re.sub(r"\D", "", each)) for each in page.locator(".badge").all_inner_texts()]
@@ -200,7 +200,7 @@ def test_filters(site: str, page: Page) -> None:
     found = get(f"{site}/api/list", source=source)
     assert found["total_articles"] == sum(article.get("source") == source for article in [*ARTICLES, *ODD])
     page.get_by_label("From").fill("2030-01-01")
-    page.get_by_label("Source").select_option("all")
+    page.get_by_label("Source").select_option("All")
     page.get_by_label("Search words").fill("ferry islands")
     with page.expect_navigation():
         page.keyboard.press("Enter")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from esdedup.reading.results import Timeline, TimelineStep
 from esdedup.web.differences import Piece, differences
-from esdedup.web.pages import _address, _language, _link, _moment, _source
+from esdedup.web.formats import address, language, link, moment, source_names
 from esdedup.web.timeline_drawing import HEIGHT, WIDTH, draw
 
 texts = st.text(st.sampled_from("ab 你好,\n"), max_size=40)
@@ -67,7 +67,7 @@ def test_a_story_in_words() -> None:
     drawn = draw(timeline(1, 0, 5))
     assert drawn is not None
     assert drawn.summary == (
-        "6 articles between 2026-11-21 00:00 and 2026-11-21 03:00; most (5) in the hour from 2026-11-21 02:00"
+        "6 articles between 2026-11-21 00:00 and 2026-11-21 03:00; peak: 5 in the hour from 2026-11-21 02:00"
     )
     assert drawn.bars[0].label == "1 article from 2026-11-21 00:00"
     assert draw(timeline(7)) is None
@@ -75,7 +75,7 @@ def test_a_story_in_words() -> None:
 
 
 def test_what_templates_show() -> None:
-    assert _link("https://a.example/x") == "https://a.example/x"
+    assert link("https://a.example/x") == "https://a.example/x"
     for bad in (
         None,
         "",
@@ -85,10 +85,10 @@ def test_what_templates_show() -> None:
         "data:text/html,x",
         "http://[",
     ):
-        assert _link(bad) is None
-    assert _address("/", q="a b&c", page=None, after="") == "/?q=a+b%26c"
-    assert _address("/", q="") == "/"
-    assert (_language("三月五日"), _language("In March"), _language(None)) == ("zh", "en", "en")
-    assert (_source(["A", None, "B"]), _source(None)) == ("A, B", "no source")
-    assert _moment("2026-11-21T08:00:00+02:00") == "2026-11-21 06:00"
-    assert (_moment(None), _moment("some day")) == ("", "some day")
+        assert link(bad) is None
+    assert address("/", q="a b&c", page=None, after="") == "/?q=a+b%26c"
+    assert address("/", q="") == "/"
+    assert (language("三月五日"), language("In March"), language(None)) == ("zh", "en", "en")
+    assert (source_names(["A", None, "B"]), source_names(None)) == ("A, B", "no source")
+    assert moment("2026-11-21T08:00:00+02:00") == "2026-11-21 06:00"
+    assert (moment(None), moment("some day")) == ("", "some day")

@@ -1,0 +1,63 @@
+"""How the pages write values and addresses. Pure."""
+
+import re
+from urllib.parse import urlencode, urlsplit
+
+from esdedup.reading.results import Article
+from esdedup.times import iso, time_ms
+from esdedup.web.timeline_drawing import spoken
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_CJK = ("\u3040", "\u9fff")
+
+
+def moment(value: object) -> str:
+    """Write an article's time, whatever form it is stored in."""
+    milliseconds = time_ms(value)
+    if milliseconds is None:
+        return "" if value is None else str(value)
+    return spoken(iso(milliseconds))
+
+
+def machine_time(value: object) -> str:
+    """Write an article's time as ISO 8601, for programs."""
+    milliseconds = time_ms(value)
+    return "" if milliseconds is None else iso(milliseconds)
+
+
+def source_names(value: object) -> str:
+    """Write an article's sources: one, several or none."""
+    values = value if isinstance(value, list) else [value]
+    return ", ".join(str(each) for each in values if each is not None) or "no source"
+
+
+def link(value: str | None) -> str | None:
+    """Return an address if it can be followed safely: on the web, not a script."""
+    try:
+        return value if value and urlsplit(value.strip()).scheme.lower() in {"http", "https"} else None
+    except ValueError:
+        return None
+
+
+def address(path: str, **parameters: object) -> str:
+    """Return an address with the parameters that have a value."""
+    given = {name: value for name, value in parameters.items() if value not in (None, "", False)}
+    return f"{path}?{urlencode(given)}" if given else path
+
+
+def article_address(served: str, article: Article, **parameters: object) -> str:
+    """Return the address of an article's page; it names the index if that is not the served one."""
+    index = None if article.index == served else article.index
+    return address("/article", id=article.id, index=index, **parameters)
+
+
+def is_day(text: str) -> bool:
+    """Return whether a date input can show a text."""
+    return not text or _DAY.fullmatch(text) is not None
+
+
+def language(text: str | None) -> str:
+    """Return the language of a text, by which browsers break lines and read it aloud."""
+    beginning = (text or "")[:200]
+    many = sum(_CJK[0] <= each <= _CJK[1] for each in beginning)
+    return "zh" if 4 * many > len(beginning) else "en"

@@ -66,15 +66,15 @@ def check_mappings(mappings: dict[str, dict[str, Any]], fields: Fields) -> None:
         IndexNotReady: One lacks them.
     """
     name = fields.dedup
-    wanted = dedup_properties(name)[name]["properties"]
+    expected = dedup_properties(name)[name]["properties"]
     for index, mapping in mappings.items():
         found = mapping.get("properties", {}).get(name, {}).get("properties", {})
         wrong = [
             f"{name}.{field}"
-            for field, how in wanted.items()
-            if found.get(field, {}).get("type") != how["type"]
+            for field, mapping_of_field in expected.items()
+            if found.get(field, {}).get("type") != mapping_of_field["type"]
             or found[field].get("index") is False
-            or (found[field].get("doc_values") is False and how.get("doc_values") is not False)
+            or (found[field].get("doc_values") is False and mapping_of_field.get("doc_values") is not False)
         ]
         if wrong:
             raise IndexNotReady(

@@ -1,4 +1,8 @@
-"""The forest of clusters: incremental, with roots that never change."""
+"""The forest of clusters: arrivals in, roots out that never change. Pure.
+
+`laws` decides, over a `Store` whose contract is `store`; `memory` is a store without a server. May import
+`neighbours` and the rooms below it.
+"""
 
 from esdedup.forest.forest import Forest
 from esdedup.forest.model import NO_TIME, Aging, Arrivals, Assignment, Kind, Neighbours, Nodes, Plan, State

@@ -4,7 +4,11 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from esdedup import ArticleRejected, Dedup, ForestError, ForestMismatch, Profile, SettingError
+from esdedup.elastic.execute import execute
+from esdedup.elastic.forest.lookup import look_up
+from esdedup.elastic.limits import Limits
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED
+from esdedup.forest import Kind
 from tests.support.forests import ARTICLES, Names, Read, feed, nodes, roots
 
 
@@ -33,6 +37,22 @@ def test_a_text_gets_the_root_that_its_article_gets(
             assert {each.id for each in page.articles} <= set(members)
             joined += not is_new
         assert joined > 10
+
+
+@pytest.mark.parametrize("profile", [VERIFIED, CLASSIC], ids=lambda profile: profile.name)
+def test_limits_and_common_keys_do_not_change_the_answer(
+    es: Elasticsearch, fed: tuple[str, str], profile: Profile
+) -> None:
+    _, forest = fed
+    low = Limits(max_terms=7, max_hits=3, max_clauses=2, common_nodes=1, nodes_per_detour=0)
+    kinds = set()
+    for article in ARTICLES[::25]:
+        text = f"{article['text']} And something more was said about it at the end."
+        plain = execute(es, look_up(text, forest=forest, profile=profile))
+        limited = execute(es, look_up(text, forest=forest, profile=profile, limits=low))
+        assert (limited.kind, limited.root) == (plain.kind, plain.root)
+        kinds.add(plain.kind)
+    assert kinds & {Kind.JOINED, Kind.KNOWN}
 
 
 def test_it_changes_nothing(es: Elasticsearch, fed: tuple[str, str], read: Read) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from esdedup.errors import ForestOwner
 
-# Tokens of this process's own claims that failed half-way, in case the server could not be told.
+# Tokens of this process's own claims that failed half-way, in case the server was out of reach.
 _abandoned: set[str] = set()
 
 

@@ -51,7 +51,7 @@ class Lease:
         self.epoch = 0
         # Whether the fence's alias admits this owner.
         self._is_fenced = False
-        # Whether a caller has been told, by ForestLost, that another process has the forest.
+        # Whether `lost` has been called: another process has the forest, and a caller knows.
         self.is_lost = False
         # A thread renews the lease while the caller is busy elsewhere.
         self._writing = threading.Lock()

@@ -1,0 +1,59 @@
+"""Operations without a server: what they ask for, and what they make of the answers."""
+
+from typing import Any
+
+from esdedup.elastic.forest.search import NodeSearch
+from esdedup.elastic.limits import Limits
+from esdedup.elastic.pages import all_hits
+from esdedup.elastic.requests import ClosePointInTime, OpenPointInTime, Request, Requests, Search
+from esdedup.fingerprint.profile import CLASSIC
+from esdedup.neighbours.relation import relation_of
+
+
+def run(requests: Requests[Any], *answers: Any) -> tuple[list[Request], Any]:
+    """Send an operation its answers one after the other; return its requests and its result."""
+    asked: list[Request] = [next(requests)]
+    for answer in answers:
+        try:
+            asked.append(requests.send(answer))
+        except StopIteration as end:
+            assert len(asked) == len(answers)
+            return asked, end.value
+    raise AssertionError(f"the operation asks for more: {asked[-1]}")
+
+
+def hits(*ids: str) -> list[dict[str, Any]]:
+    return [{"hits": {"hits": [{"_id": each, "sort": [each]} for each in ids]}}]
+
+
+def test_all_hits_are_read_page_by_page_and_the_point_is_closed() -> None:
+    body = {"size": 2, "sort": ["name"]}
+    asked, found = run(all_hits("news", body), "point", hits("a", "b"), hits("c", "d"), hits(), None)
+    pit = {"id": "point", "keep_alive": "5m"}
+    assert asked == [
+        OpenPointInTime(index="news"),
+        Search(index="news", bodies=({**body, "pit": pit},)),
+        Search(index="news", bodies=({**body, "pit": pit, "search_after": ["b"]},)),
+        Search(index="news", bodies=({**body, "pit": pit, "search_after": ["d"]},)),
+        ClosePointInTime(index="news", point="point"),
+    ]
+    assert [hit["_id"] for hit in found] == ["a", "b", "c", "d"]
+
+
+def test_no_query_has_more_terms_than_the_limit() -> None:
+    search = NodeSearch(
+        forest="forest",
+        relation=relation_of(CLASSIC),
+        layout=CLASSIC.layout,
+        limits=Limits(max_terms=2),
+    )
+    answer = [{"aggregations": {"roots": {"buckets": [{"key": "a", "doc_count": 1}]}}}]
+    nothing: list[Any] = [{"aggregations": {"roots": {"buckets": []}}}]
+    asked, found = run(search.roots_with_leaves(["c", "b", "a"]), answer, nothing)
+    terms = [
+        request.bodies[0]["query"]["bool"]["filter"][0]["terms"]["root"]
+        for request in asked
+        if isinstance(request, Search)
+    ]
+    assert terms == [["a", "b"], ["c"]]
+    assert found == {"a"}

@@ -10,34 +10,29 @@ class DuplicateRows:
     """Which rows duplicate which earlier row, so that tables need to hold each fingerprint only once."""
 
     def __init__(self) -> None:
-        # uint32 (duplicates,) each, sorted by original; an original is never a duplicate itself.
-        self._originals: Rows = np.zeros(0, np.uint32)
-        self._duplicates: Rows = np.zeros(0, np.uint32)
+        # Pairs of an original and its duplicate, sorted; an original is never a duplicate itself.
+        self._pairs: Pairs = np.zeros(0, np.uint64)
 
     @property
     def size_bytes(self) -> int:
-        """The memory of both columns."""
-        return self._originals.nbytes + self._duplicates.nbytes
+        """The memory of the pairs."""
+        return self._pairs.nbytes
 
     def add(self, originals: Rows, duplicates: Rows) -> None:
         """Add rows and the earlier rows they duplicate, uint32 ``(n,)`` each."""
-        if not len(duplicates):
-            return
-        order = np.argsort(originals, kind="stable")
-        originals, duplicates = originals[order], duplicates[order]
-        places = self._originals.searchsorted(originals, side="right")
-        self._originals = np.insert(self._originals, places, originals)
-        self._duplicates = np.insert(self._duplicates, places, duplicates)
+        if len(duplicates):
+            pairs = np.sort(pack(originals, duplicates))
+            self._pairs = np.insert(self._pairs, self._pairs.searchsorted(pairs), pairs)
 
     def with_duplicates(self, pairs: Pairs) -> Pairs:
         """Return pairs of a query's position and a row, ``(n,)``, then those with its duplicates."""
-        if not len(self._originals):
+        if not len(self._pairs):
             return pairs
-        # In the dtype of the column, which would otherwise be converted as a whole.
-        rows = seconds_of(pairs).astype(np.uint32)
-        starts = self._originals.searchsorted(rows)
-        counts = self._originals.searchsorted(rows, side="right") - starts
-        added = pack(firsts_of(pairs).repeat(counts), self._duplicates[_ranges(starts, counts)])
+        rows, zero = seconds_of(pairs), np.zeros(1, np.uint32)
+        starts = self._pairs.searchsorted(pack(rows, zero))
+        counts = self._pairs.searchsorted(pack(rows + 1, zero)) - starts
+        duplicates = seconds_of(self._pairs[_ranges(starts, counts)])
+        added = pack(firsts_of(pairs).repeat(counts), duplicates)
         return np.concatenate((pairs, added))
 
 

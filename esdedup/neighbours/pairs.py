@@ -13,7 +13,7 @@ _SECOND = np.uint64(0xFFFF_FFFF)
 
 
 def pack(firsts: npt.NDArray[np.integer], seconds: npt.NDArray[np.integer]) -> Pairs:
-    """Pack numbers from 0 to 2^32 - 1, ``(n,)`` each."""
+    """Pack numbers from 0 to 2^32 - 1, ``(n,)`` each; `seconds` may be one number for all, ``(1,)``."""
     pairs = firsts.astype(np.uint64)
     pairs <<= _BITS
     # Casts a few at a time, where `|=` would convert all of `seconds` first.

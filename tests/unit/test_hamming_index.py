@@ -16,22 +16,22 @@ flipped = st.sets(st.integers(0, 63), max_size=4).map(lambda bits: sum(1 << bit 
 values = st.lists(st.one_of(st.integers(0, 2**64 - 1), flipped), max_size=40)
 
 
-def pairs(index: HammingIndex, asked: np.ndarray) -> list[tuple[int, int]]:
-    queries, rows = index.find_pairs(asked)
+def pairs(index: HammingIndex, queried: np.ndarray) -> list[tuple[int, int]]:
+    queries, rows = index.find_pairs(queried)
     return list(zip(queries.tolist(), rows.tolist(), strict=True))
 
 
-@given(added=st.lists(values, max_size=6), asked=values, max_distance_bits=st.integers(0, 3))
+@given(added=st.lists(values, max_size=6), queried=values, max_distance_bits=st.integers(0, 3))
 def test_finds_what_exhaustive_search_finds(
-    added: list[list[int]], asked: list[int], max_distance_bits: int
+    added: list[list[int]], queried: list[int], max_distance_bits: int
 ) -> None:
     index = HammingIndex(max_distance_bits=max_distance_bits)
     for batch in added:
         index.add(np.array(batch, np.uint64))
     everything = [value for batch in added for value in batch]
-    assert pairs(index, np.array(asked, np.uint64)) == [
+    assert pairs(index, np.array(queried, np.uint64)) == [
         (query, row)
-        for query, one in enumerate(asked)
+        for query, one in enumerate(queried)
         for row, other in enumerate(everything)
         if (one ^ other).bit_count() <= max_distance_bits
     ]
@@ -39,7 +39,7 @@ def test_finds_what_exhaustive_search_finds(
 
 
 # Everything in one bucket of one table, or of both; few bits that vary; and nothing of the kind.
-CROWDS = {
+PATTERNS = {
     "evenly": (0, 2**64 - 1),
     "one high half": (7 << 32, 2**32 - 1),
     "one low half": (7, 2**64 - 2**32),
@@ -49,7 +49,7 @@ CROWDS = {
 }
 
 
-@pytest.mark.parametrize(("fixed", "varying"), CROWDS.values(), ids=CROWDS)
+@pytest.mark.parametrize(("fixed", "varying"), PATTERNS.values(), ids=PATTERNS)
 @pytest.mark.parametrize("batch_size", [1, 97, 1_000])
 def test_crowded_buckets_lose_nothing(fixed: int, varying: int, batch_size: int) -> None:
     random = np.random.default_rng(batch_size)
@@ -76,39 +76,39 @@ sharing = st.lists(
 )
 
 
-@given(added=st.lists(sharing, max_size=6), asked=sharing, max_distance_bits=st.integers(0, 3))
-def test_halves_that_many_share(added: list[list[int]], asked: list[int], max_distance_bits: int) -> None:
+@given(added=st.lists(sharing, max_size=6), queried=sharing, max_distance_bits=st.integers(0, 3))
+def test_halves_that_many_share(added: list[list[int]], queried: list[int], max_distance_bits: int) -> None:
     # Everything gets hot, through all levels, as soon as a bucket is full.
     limits = HotLimits(chain_length=1, sharing=2, crowded=6)
     index = HammingIndex(max_distance_bits=max_distance_bits, hot_limits=limits)
     for batch in added:
         index.add(np.array(batch, np.uint64))
     everything = np.array([value for batch in added for value in batch], np.uint64)
-    queries = np.array(asked, np.uint64)
+    queries = np.array(queried, np.uint64)
     distances = np.bitwise_count(queries[:, None] ^ everything)
     expected = [tuple(pair) for pair in np.argwhere(distances <= max_distance_bits).tolist()]
     assert pairs(index, queries) == expected
 
 
-def steps(index: HammingIndex, asked: np.ndarray) -> int:
+def steps(index: HammingIndex, queried: np.ndarray) -> int:
     """Return how many times a search compares, a call in Python each."""
     compare = Slots.compare
     with mock.patch.object(Slots, "compare", autospec=True, side_effect=compare) as calls:
-        index.find_pairs(asked)
+        index.find_pairs(queried)
     return calls.call_count
 
 
 SHARED = ["one high half", "one low half", "one quarter"]
 
 
-@pytest.mark.parametrize(("fixed", "varying"), [CROWDS[name] for name in SHARED], ids=SHARED)
+@pytest.mark.parametrize(("fixed", "varying"), [PATTERNS[name] for name in SHARED], ids=SHARED)
 def test_a_shared_half_does_not_stall(fixed: int, varying: int) -> None:
     random = np.random.default_rng(4)
     index = HammingIndex()
     for size in (100_000, *[100] * 20):
         index.add(random.integers(0, 2**64, size, np.uint64) & np.uint64(varying) | np.uint64(fixed))
-    asked = random.integers(0, 2**64, 1_000, np.uint64) & np.uint64(varying) | np.uint64(fixed)
-    assert steps(index, asked) < 400
+    queried = random.integers(0, 2**64, 1_000, np.uint64) & np.uint64(varying) | np.uint64(fixed)
+    assert steps(index, queried) < 400
 
 
 def test_many_halves_that_some_share_cost_no_step_each() -> None:

@@ -67,7 +67,7 @@ def test_neither_order_nor_repetition_counts(run: list[int], chance: object) -> 
     assert both.minhashes[0].tolist() == both.minhashes[1].tolist()
 
 
-def test_samples_are_shared_as_often_as_two_runs_are() -> None:
+def test_minhashes_are_shared_as_often_as_two_runs_are() -> None:
     shared = trials = 0
     for seed in range(300):
         run = hashes(140, seed)
@@ -78,6 +78,6 @@ def test_samples_are_shared_as_often_as_two_runs_are() -> None:
     assert 0.4 < shared / trials < 0.6
 
 
-def test_too_few_runs_have_no_samples() -> None:
+def test_too_few_runs_have_no_minhashes() -> None:
     assert sketched([1]).minhashes.tolist() == [[0, 0, 0]]
     assert sketched([1]).sketches.shape == (1, BINS // 16)

@@ -1,6 +1,6 @@
 # `make demo` and `make test` do all the set-up; see README.md.
 .DEFAULT_GOAL := help
-.PHONY: help env lock demo test nightly soak check static format clean
+.PHONY: help env lock demo screenshots test nightly soak check static format clean
 
 # The first Python that is new enough; `make PYTHON=... env` takes another.
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -68,6 +68,10 @@ lock:
 
 demo: $(DEMO_SET)
 	@$(BIN)/esdedup demo --data $(DEMO_DATA) --port $(DEMO_PORT) $(if $(INPUT),--input '$(INPUT)') $(if $(ONCE),--once)
+
+# Photographs the pages of a running demo for the documents.
+screenshots: env
+	$(BIN)/python docs/screenshots.py $(or $(SITE),http://127.0.0.1:8000)
 
 # Processes that share the tests; each file goes to one of them.
 JOBS ?= 2

@@ -1,4 +1,4 @@
-"""Articles for readers to read: made up, with their clusters given, so that nothing is fingerprinted."""
+"""Invented articles for the benchmark of reading, with given clusters, so that nothing is fingerprinted."""
 
 import base64
 import dataclasses
@@ -22,20 +22,20 @@ BEGIN_S = 1_788_220_800
 """The first moment of the time that articles are from, 2026-09-01."""
 DAYS = 60
 _S = DAYS * 24 * 3_600
-# One cluster has a tenth of all articles; nearly all that arrives in six hours belongs to it.
+# One cluster has a tenth of all articles; nearly all articles of six hours belong to it.
 _LARGEST = 0.1
 _FLOOD_S = 6 * 3_600
-# Sizes of the others fall as a power of them, which gives a root for 1.64 articles.
+# The sizes of the others follow a power law.
 _POWER, _MOST = 2.64, 500
-# A reprint comes so long after the first article, on average.
+# The mean delay of a reprint after the first article.
 _REPRINTED_AFTER_S = 8 * 3_600
-# Few articles come so late, on average, that later ones were published before.
+# The share of articles that arrive late, and their mean delay.
 _LATE, _LATE_S = 0.03, 1_800
 _SOURCES, _VOCABULARY = 300, 50_000
 _TITLE_WORDS, _TEXT_WORDS = 8, 24
-# Reprints that change two words of the title.
+# The share of reprints that change two words of the title.
 _RETITLED = 0.3
-# Articles that have a word which is searched for.
+# Words to search for occur in a share of articles between these.
 _SEARCHED = (0.000_5, 0.003)
 _AT_ONCE = 2_000
 _SEGMENTS = 5
@@ -45,12 +45,12 @@ _SEGMENTS = 5
 class Collection:
     """Articles in the order of their arrival: the id of each is its number, and so is its `seq`."""
 
-    # Of each article.
+    # Each of these has one value an article.
     roots: Numbers
     times_s: Numbers
     sources: Numbers
     titles: Numbers
-    # Of each root; that of the largest cluster is 0.
+    # Each of these has one value a root; row 0 is the largest cluster.
     names: list[str]
     sizes: Numbers
     signatures: Signatures
@@ -91,7 +91,7 @@ class Collection:
         return len(self.roots)
 
     def members_of_size(self, least: int, most: int) -> Numbers:
-        """Return the articles of clusters of such sizes."""
+        """Return the articles of clusters with sizes from `least` to `most`, inclusive."""
         sizes = self.sizes[self.roots]
         return np.flatnonzero((least <= sizes) & (sizes <= most))
 
@@ -142,7 +142,7 @@ class Collection:
         """Make the index: one shard, no replica, both caches off, merged to five segments at the most."""
         client.options(ignore_status=404).indices.delete(index=index)
         Dedup(client).setup(index, shards=1)
-        # The cache of queries can be turned off while an index is closed only.
+        # The query cache can only be turned off while the index is closed.
         client.indices.close(index=index)
         settings = {
             "number_of_replicas": 0,
@@ -170,7 +170,7 @@ def phrase(words: list[int]) -> str:
 
 
 def _sizes(articles: int, random: np.random.Generator) -> Numbers:
-    """Draw the sizes of clusters that have so many articles together."""
+    """Draw the sizes of clusters with this total number of articles."""
     chances = np.arange(1, _MOST + 1) ** -_POWER
     sizes = random.choice(np.arange(1, _MOST + 1), articles, p=chances / chances.sum())
     until = int(np.searchsorted(np.cumsum(sizes), articles))
@@ -184,6 +184,6 @@ def _words(shape: tuple[int, int], random: np.random.Generator) -> Numbers:
 
 
 def _zipf(kinds: int, count: int, random: np.random.Generator) -> Numbers:
-    """Draw numbers below `kinds`; each is the rarer the higher it is."""
+    """Draw numbers below `kinds` by Zipf's law: the higher, the rarer."""
     chances = np.cumsum(1 / np.arange(1, kinds + 1))
     return np.searchsorted(chances, random.uniform(0, chances[-1], count), side="right")

@@ -35,7 +35,7 @@ def ours(path: Path, profile: Profile) -> Roots:
 
 def simhash(texts: Mapping[str, str]) -> Roots:
     """Cluster by the simhash of the package's own features."""
-    # It warns of every large bucket that it meets.
+    # It warns about every large bucket.
     logging.getLogger("simhash").setLevel(logging.ERROR)
     index = SimhashIndex([], k=SIMHASH_DISTANCE_BITS)
     online = _Online()

@@ -17,7 +17,7 @@ from esdedup.neighbours.relation import relation_of
 
 _BATCH = 1_000
 _FILLED_AT_ONCE = 5_000
-# Both make visible what they wrote after so many nodes.
+# Both refresh after so many nodes.
 _REFRESHED_AT_ONCE = 20_000
 _ROUNDS = 6
 _FOREST, _PEER = "benchmark-forest", "benchmark-bulk"

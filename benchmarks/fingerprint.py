@@ -1,4 +1,4 @@
-"""From raw text to all that is stored of it, on one core: our default profile and the peers."""
+"""From raw text to everything stored of it, on one core: our default profile and the peers."""
 
 import dataclasses
 import logging
@@ -27,19 +27,19 @@ _SHINGLE = 6
 _TABLE, _STEPS_TABLE, _UNIT = "fingerprint", "fingerprint-steps", "documents/s"
 
 Work = Callable[[Sequence[str]], None]
-"""Does everything for texts, and drops what comes of it."""
+"""Processes texts and drops the result."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Runner:
     name: str
     work: Work
-    # Of the slow ones only every so many-th document is measured.
+    # Slow ones process only every so many-th document.
     every: int = 1
 
 
 class _Ours:
-    """The whole way: fingerprints with their sketches, names of nodes, band keys."""
+    """The whole way: signatures, ids of nodes, band keys."""
 
     def __init__(self) -> None:
         self._fingerprinter = Fingerprinter(DEFAULT)
@@ -60,8 +60,8 @@ class _Ours:
 
 
 def fingerprint() -> list[Row]:
-    """Compare rates over the long Chinese articles as they are, and tell where our time goes."""
-    # It tells how long its dictionary took to load.
+    """Compare rates over the long Chinese articles as they are, and time the steps of ours."""
+    # It logs how long its dictionary took to load.
     jieba.setLogLevel(logging.WARNING)
     texts = [article["text"] for article in articles.articles_of(_SET).values()]
     ours = _Ours()
@@ -87,10 +87,10 @@ def fingerprint() -> list[Row]:
 
 
 def _rates(runners: Sequence[_Runner], texts: Sequence[str]) -> dict[str, float]:
-    """Return documents a second of processor time, of medians over rounds in which everybody has a turn."""
+    """Return documents a second of processor time, from the median of rounds in which all take turns."""
     durations_s: dict[str, list[float]] = {runner.name: [] for runner in runners}
     for runner in runners:
-        # Tables and dictionaries are read when they are needed first.
+        # Loads tables and dictionaries before the measurement.
         runner.work(texts[:_BATCH])
     for _ in range(_ROUNDS):
         for runner in runners:

@@ -1,4 +1,4 @@
-"""The forest in memory against faiss, one thread: looking up, adding, and all that a batch takes."""
+"""The forest in memory against faiss, on one thread: look-up and insertion, and a whole batch."""
 
 import functools
 from datetime import timedelta
@@ -17,11 +17,11 @@ _BATCH = 1_000
 _SMALL, _MILLION, _LARGE = 100_000, 1_000_000, 10_000_000
 _FILLED_AT_ONCE = 50_000
 _UNIT = "arrivals/s"
-_WHAT = {"index_s": "look up and insert", "whole_s": "all that assign does"}
+_WHAT = {"index_s": "look up and insert", "whole_s": "the whole of assign"}
 
 
 class Measured:
-    """An index and a forest of ours and an index of faiss, all with the same in it, and their durations."""
+    """Durations of our index, our forest and an index of faiss with the same contents."""
 
     def __init__(self, profile: Profile, held: Signatures, *, batches: int, peer_batches: int) -> None:
         faiss.omp_set_num_threads(1)
@@ -34,7 +34,7 @@ class Measured:
             forest.assign(arrivals_of(profile, held[at : at + _FILLED_AT_ONCE]), now_ms=0)
         theirs = faiss.IndexBinaryMultiHash(64, 4, 16)
         theirs.add(as_bytes(profile, held))
-        # Of a batch: looking up and adding alone, and the whole of `assign`.
+        # Of each batch: look-up and insertion alone, and the whole of `assign`.
         self.index_s: list[float] = []
         self.whole_s: list[float] = []
         self.theirs_s: list[float] = []
@@ -45,7 +45,7 @@ class Measured:
             self.index_s.append(duration_s(lambda batch=batch: (index.search(batch), index.add(batch))))
             if number < peer_batches:
                 view = as_bytes(profile, batch)
-                # faiss counts up to a distance, exclusive.
+                # The radius of faiss is exclusive.
                 self.theirs_s.append(
                     duration_s(lambda view=view: (theirs.range_search(view, 4), theirs.add(view)))
                 )
@@ -74,13 +74,13 @@ def forest() -> list[Row]:
 
 
 def forest_verified() -> list[Row]:
-    """Compare rates of `verified`; the peer holds one simhash a node, and looks at no whole text."""
+    """Compare rates of `verified`; the peer holds one simhash a node, and does not compare whole texts."""
     one = _measured(_MILLION, profile=VERIFIED)
     return _rates("forest-verified", "one million nodes", one, f"{FAISS}, one simhash a node")
 
 
 def growth() -> list[Row]:
-    """Compare how much dearer an arrival becomes from 100 thousand to ten million nodes."""
+    """Compare how much slower an arrival becomes from 100 thousand to ten million nodes."""
     small, large = _measured(_SMALL), _measured(_LARGE)
     theirs = rate(_BATCH, small.theirs_s) / rate(_BATCH, large.theirs_s)
     rows = []

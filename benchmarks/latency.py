@@ -1,4 +1,4 @@
-"""How long single requests take: ours and the peers' in turn, in one loop."""
+"""Latencies of single requests, ours and the peers' in turn, in one loop."""
 
 import dataclasses
 import gc
@@ -14,13 +14,13 @@ _WARM_UP, _MEASURED = 10, 100
 _PERCENTILES = (50, 95)
 
 Round = Callable[[], Mapping[str, Callable[[], Any]]]
-"""Chooses what is asked for next; returns how each, `OURS` among them, asks for it, and with how many
-articles it answers, if that must be the same for all."""
+"""Chooses the next request; returns a call for each competitor, `OURS` among them. A call returns how many
+articles match if that must be the same for all, else None."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Case:
-    """What is measured in one loop."""
+    """One loop of measurements."""
 
     table: str
     name: str
@@ -29,7 +29,7 @@ class Case:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Latencies:
-    """Of a case, in ms: p50 and p95 of each."""
+    """The p50 and p95 of each competitor in a case, in ms."""
 
     case: Case
     values: Mapping[str, tuple[float, ...]]
@@ -42,7 +42,7 @@ class Latencies:
         ]
 
     def growth_from(self, small: "Latencies", table: str, collections: str) -> list[Row]:
-        """Compare how many times as long each takes as in a smaller collection, p50."""
+        """Compare by how much each becomes slower than in a smaller collection, p50."""
         times = {name: each[0] / small.values[name][0] for name, each in self.values.items()}
         return [
             _row(table, f"{self.case.name}, {collections}, p50", one, "times") for one in _compared(times)
@@ -56,16 +56,16 @@ def measured(case: Case) -> Latencies:
     gc.disable()
     try:
         for number in range(_WARM_UP + _MEASURED):
-            asked = list(case.choose().items())
-            # Who comes first warms up what others read, too.
-            first = number % len(asked)
-            for name, ask in asked[first:] + asked[:first]:
-                taken_s = duration_s(lambda name=name, ask=ask: answers.update({name: ask()}))
+            calls = list(case.choose().items())
+            # The first one warms caches for the others, so all take turns in being first.
+            first = number % len(calls)
+            for name, call in calls[first:] + calls[:first]:
+                taken_s = duration_s(lambda name=name, call=call: answers.update({name: call()}))
                 if number >= _WARM_UP:
                     durations_s.setdefault(name, []).append(taken_s)
             counts = {count for count in answers.values() if count is not None}
             if len(counts) > 1:
-                raise RuntimeError(f"{case.name}: not the same articles: {answers}")
+                raise RuntimeError(f"{case.name}: the numbers of articles differ: {answers}")
     finally:
         gc.enable()
     values = {
@@ -76,7 +76,7 @@ def measured(case: Case) -> Latencies:
 
 
 def _compared(values: Mapping[str, float]) -> Sequence[tuple[float, str | None, float | None]]:
-    """Return ours with each peer, or alone."""
+    """Pair ours with each peer; without peers, return ours alone."""
     peers = [name for name in values if name != OURS]
     return [(values[OURS], peer, values[peer]) for peer in peers] or [(values[OURS], None, None)]
 

@@ -1,4 +1,4 @@
-"""The memory that very many nodes take, ours and the peer's, each in a process of its own."""
+"""Memory of ten million nodes, ours and the peer's, each in a process of its own."""
 
 import contextlib
 import ctypes
@@ -20,7 +20,7 @@ from esdedup.neighbours.relation import relation_of
 _MILLION, _LARGE = 1_000_000, 10_000_000
 _FILLED_AT_ONCE = 5_000
 _UNIT = "bytes a node"
-_IN_USE = "growth without what the allocator keeps free"
+_IN_USE = "growth without freed memory that the allocator keeps"
 
 
 def memory() -> list[Row]:
@@ -35,7 +35,7 @@ def memory() -> list[Row]:
 
 
 def memory_verified() -> list[Row]:
-    """Measure `verified`; no peer keeps as much of a text."""
+    """Measure `verified`; no peer stores as much of a text."""
     with _process() as process:
         ours = process.apply(_ours, (VERIFIED, _MILLION))
     return [
@@ -55,7 +55,7 @@ def _ours(profile: Profile, count: int) -> dict[str, float]:
     growth = _growth(
         lambda at: forest.assign(arrivals_of(profile, held[at : at + _FILLED_AT_ONCE]), now_ms=0), count
     )
-    return {"all that a node needs": store.size_bytes / len(store)} | growth
+    return {"arrays": store.size_bytes / len(store)} | growth
 
 
 def _theirs(profile: Profile, count: int) -> dict[str, float]:
@@ -64,8 +64,8 @@ def _theirs(profile: Profile, count: int) -> dict[str, float]:
     held = random_ones(profile, count, np.random.default_rng(count))
     index = faiss.IndexBinaryMultiHash(64, 4, 16)
     growth = _growth(lambda at: index.add(as_bytes(profile, held[at : at + _FILLED_AT_ONCE])), count)
-    # It does not tell its size.
-    return {"all that a node needs": growth[_IN_USE]} | growth
+    # faiss does not report its size.
+    return {"arrays": growth[_IN_USE]} | growth
 
 
 def _growth(fill_from: Callable[[int], object], count: int) -> dict[str, float]:
@@ -83,7 +83,7 @@ def _growth(fill_from: Callable[[int], object], count: int) -> dict[str, float]:
 
 
 def _give_back() -> None:
-    """Let the allocator give back what was freed, where it can be told to (glibc)."""
+    """Make the allocator return freed memory to the system, if it is glibc's."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL("libc.so.6").malloc_trim(0)
 

@@ -1,7 +1,7 @@
-"""Reading against the same searches without dedup: what a page of the list, and the widget, cost.
+"""Latency of the list and of similar articles, against the same searches without dedup.
 
-One shard of five segments at the most, nothing is written meanwhile. What is asked for changes from round to
-round, and where it cannot (everything, on the first page) caches would answer: they are off, for all.
+One shard of at most five segments; nothing is written meanwhile. Requests differ from round to round where
+they can. Where they cannot (all articles, first page) caches would answer, so caches are off for all.
 """
 
 import dataclasses
@@ -60,7 +60,7 @@ def reading() -> list[Row]:
             articles.write(client, _INDEX)
             try:
                 if not found:
-                    # The server compiles what is asked of it often: it shall have done so.
+                    # Let the server compile its hot code before the measurement.
                     for case in cases(client, articles):
                         measured(case)
                 found.append([measured(case) for case in cases(client, articles)])

@@ -1,4 +1,4 @@
-"""A comparison, and how it is shown."""
+"""Rows of results, and how they are shown."""
 
 import dataclasses
 import json
@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 FAISS = "faiss IndexBinaryMultiHash(64, 4, 16)"
-"""The peer that looks up within a distance, in memory."""
+"""The peer that searches within a distance, in memory."""
 
 
 class Shown(Protocol):
@@ -24,7 +24,7 @@ class Shown(Protocol):
     def table(self) -> str: ...
 
     def cells(self) -> dict[str, str]:
-        """Return what is shown, by column."""
+        """Return the text of each column."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -34,7 +34,7 @@ class Row:
     table: str
     case: str
     ours: float
-    # What `theirs` is; "–" where there is no peer.
+    # The peer that `theirs` belongs to; "–" if there is none.
     against: str = "–"
     theirs: float | None = None
     ratio: float | None = None
@@ -71,14 +71,14 @@ def duration_s(work: Callable[[], object]) -> float:
 
 
 def processor_s(work: Callable[[], object]) -> float:
-    """Do the work; return the processor time it took: others on the machine disturb it less."""
+    """Do the work; return the processor time it took, which other processes disturb less than wall time."""
     started = time.process_time()
     work()
     return time.process_time() - started
 
 
 def rate(batch_size: int, durations_s: Iterable[float]) -> float:
-    """Return how many a second, from the median duration of a batch."""
+    """Return items a second, from the median duration of a batch."""
     return batch_size / statistics.median(durations_s)
 
 

@@ -1,11 +1,11 @@
-"""How right clusters are, by labelled pairs of articles, and how sure that is.
+"""Precision and recall of clusters by labelled pairs of articles, with confidence intervals.
 
 Every two articles with one root are a predicted pair. Pairs labelled ``pos`` must be found, ``grey`` ones
 count neither way, and every other predicted pair, labelled or not, is false.
 
 Pairs are not independent of each other: one wrong member of a cluster of twenty makes nineteen wrong
-pairs. So what is drawn again and again for the intervals (bootstrap) is groups of articles that no pair,
-predicted or labelled ``pos``, connects with another group.
+pairs. The bootstrap for the intervals therefore draws groups of articles that no pair, predicted or
+labelled ``pos``, connects with another group.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ _LOW, _HIGH = 2.5, 97.5
 _DEVIATIONS = 1.96
 
 Roots = Mapping[str, str | None]
-"""The root of each article, in the order of arrival; None: it is alone."""
+"""The root of each article, in the order of arrival; None for an article that is alone."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ class Share:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Score:
-    """How right the clusters of a set are."""
+    """The score of the clusters of one set."""
 
     precision: Share
     recall: Share
@@ -69,15 +69,15 @@ class Score:
                 found[label][one] += 1
         groups = _groups(len(sizes), positive)
         wrong = sizes * (sizes - 1) // 2 - found["pos"] - found["grey"]
-        true, false, wanted = (
+        true, false, positives = (
             np.bincount(groups, each, len(sizes)).astype(np.int64)
             for each in (found["pos"], wrong, np.bincount([one for one, _ in positive], minlength=len(sizes)))
         )
         return cls(
             precision=_share(true, true + false),
-            recall=_share(true, wanted),
+            recall=_share(true, positives),
             # The harmonic mean of both.
-            f1=_share(2 * true, true + false + wanted),
+            f1=_share(2 * true, true + false + positives),
             positives=len(positive),
             true_positives=int(true.sum()),
             false_positives=int(false.sum()),
@@ -112,8 +112,8 @@ def _share(parts: npt.NDArray[np.int64], wholes: npt.NDArray[np.int64]) -> Share
     value = parts.sum() / wholes.sum()
     draws = np.random.default_rng(count).multinomial(count, np.full(count, 1 / count), _DRAWS)
     low, high = np.percentile(draws @ parts / (draws @ wholes), (_LOW, _HIGH))
-    # Where all groups are right, or none is, drawing again cannot tell; Wilson's interval can, with
-    # groups as trials.
+    # Where all groups are right, or none is, the bootstrap has no spread; Wilson's interval with groups
+    # as trials does.
     unseen = _DEVIATIONS**2 / (count + _DEVIATIONS**2)
     if value == 1:
         low = 1 - unseen

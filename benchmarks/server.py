@@ -14,7 +14,7 @@ from esdedup.elastic.client import connect
 
 @contextlib.contextmanager
 def client(*, lifetime_s: float, heap: str = "1g") -> Iterator[Elasticsearch]:
-    """Connect; an embedded one is started before and stopped after, and ends by itself after `lifetime_s`."""
+    """Connect. An embedded server is stopped afterwards, or ends by itself after `lifetime_s`."""
     given = os.environ.get("ES_URL")
     with contextlib.ExitStack() as stack:
         if given is None:

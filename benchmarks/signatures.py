@@ -1,4 +1,4 @@
-"""Signatures of any profile to measure with: random ones, and near copies of them."""
+"""Random signatures of any profile, and near copies of them, for measurements."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from esdedup.neighbours.relation import relation_of
 Signatures = npt.NDArray[Any]
 
 _NEAR_COPIES = 0.2
-# Of a near copy: far fewer than would make whole texts disagree.
+# The share in a near copy; far less than would make whole texts disagree.
 _CHANGED_BINS = 0.2
 _KEPT_REPRESENTATIVES = 0.5
 # Of an article of average length.

@@ -1,4 +1,4 @@
-"""Where the time of a fingerprint goes: its steps, timed where they stand."""
+"""The time of each step of a fingerprint, measured in place."""
 
 import contextlib
 import functools
@@ -14,7 +14,7 @@ from esdedup.neighbours.relation import ByAgreement
 from esdedup.text.sentences import Sentences
 from esdedup.text.tokens import Tokens
 
-# None of them calls another one.
+# None of these functions calls another one.
 _STEPS: dict[str, list[tuple[Any, str]]] = {
     "normalise": [(fingerprint, "normal_points")],
     "sentences": [(Sentences, "of"), (Sentences, "longest_of_halves")],

@@ -8,20 +8,20 @@ from typing import Any
 from unittest import mock
 
 from benchmarks.rows import processor_s
-from esdedup.fingerprint import fingerprinter as fingerprint
+from esdedup.fingerprint import by_halves
 from esdedup.fingerprint.bands import Layout
 from esdedup.neighbours.relation import ByAgreement
 from esdedup.text.sentences import Sentences
 from esdedup.text.tokens import Tokens
 
 # None of these functions calls another one.
-_STEPS: dict[str, list[tuple[Any, str]]] = {
-    "normalise": [(fingerprint, "normal_points")],
+STEPS: dict[str, list[tuple[Any, str]]] = {
+    "normalise": [(by_halves, "normal_points")],
     "sentences": [(Sentences, "of"), (Sentences, "longest_of_halves")],
     "tokens": [(Tokens, "of")],
     "runs": [(Tokens, "runs"), (Tokens, "have_number")],
-    "sketch": [(fingerprint, "sketch")],
-    "simhash": [(fingerprint, "majority")],
+    "sketch": [(by_halves, "sketch")],
+    "simhash": [(by_halves, "majority")],
     "ids": [(ByAgreement, "ids")],
     "keys": [(Layout, "terms")],
 }
@@ -34,9 +34,9 @@ def microseconds_by_step(work: Callable[[], object], documents: int) -> dict[str
         work: Fingerprints of the profile `verified`, their ids and keys.
         documents: How many it is for.
     """
-    spent_s = dict.fromkeys(_STEPS, 0.0)
+    spent_s = dict.fromkeys(STEPS, 0.0)
     with contextlib.ExitStack() as stack:
-        for step, places in _STEPS.items():
+        for step, places in STEPS.items():
             for owner, name in places:
                 stack.enter_context(_timed(owner, name, step, spent_s))
         all_s = processor_s(work)

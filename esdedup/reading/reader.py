@@ -53,7 +53,8 @@ def _described_by(method: Callable[..., Any], operation: Callable[..., Requests[
     """Give a method the name, docstring and parameters of an operation, and the type of its result."""
     signature = inspect.signature(operation)
     result = typing.get_args(signature.return_annotation)[-1]
-    method.__name__, method.__doc__ = operation.__name__, operation.__doc__
+    method.__name__ = method.__qualname__ = operation.__name__
+    method.__doc__ = operation.__doc__
     method.__annotations__ = operation.__annotations__ | {"return": result}
     method.__signature__ = signature.replace(return_annotation=result)  # type: ignore[attr-defined]
 

@@ -99,7 +99,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(params=[(1280, 900), (390, 844)], ids=["wide", "narrow"])
 def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
-    """A page that fails the test when anything goes wrong in it, or comes from elsewhere."""
+    """A page that fails the test on any error in it, or if it loads anything from another server."""
     width, height = request.param
     page = browser.new_page(viewport={"width": width, "height": height})
     wrong: list[str] = []
@@ -169,7 +169,7 @@ def test_search_sort_page_open_and_jump(site: str, page: Page) -> None:
     }
 
 
-def test_what_differs_is_marked(site: str, page: Page) -> None:
+def test_differences_are_marked(site: str, page: Page) -> None:
     page.goto(f"{site}/?sort=similar-desc")
     with page.expect_navigation():
         page.locator(".row h2 a").first.click()
@@ -251,7 +251,7 @@ def test_odd_articles_are_shown_as_they_are(site: str, page: Page) -> None:
         ("/nowhere", 404, "no such page"),
     ],
 )
-def test_what_is_refused(site: str, path: str, status: int, message: str) -> None:
+def test_invalid_addresses_are_refused(site: str, path: str, status: int, message: str) -> None:
     for prefix in ("", "/api"):
         with pytest.raises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(site + prefix + (path.replace("/?", "/list?") if prefix else path))

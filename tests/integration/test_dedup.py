@@ -1,4 +1,4 @@
-"""`Dedup` on a real server: feeding."""
+"""Feeding an index on a real server with `Dedup`."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Every page of every sort against a brute-force answer computed from all documents."""
+"""Every page of every sort equals a brute-force result computed from all documents."""
 
 import itertools
 import random
@@ -118,7 +118,9 @@ def test_every_page_against_brute_force(corpus: Corpus, read: Read, sort: str) -
             assert page.order_exact
 
 
-def test_relevance(corpus: Corpus, read: Read, es: Elasticsearch) -> None:
+def test_relevance_follows_the_best_match_of_each_cluster(
+    corpus: Corpus, read: Read, es: Elasticsearch
+) -> None:
     chance = random.Random(5)
     for word in ("red", "green", "blue grey", "gold red blue"):
         query = {"match": {"title": word}}
@@ -169,7 +171,7 @@ def test_without_a_sort_words_are_ranked_and_everything_else_is_newest_first(
         assert following == read("list", corpus.index, size=9, sort=sort, after=page.next, **options)
 
 
-def test_sources_of_an_index(corpus: Corpus, read: Read) -> None:
+def test_the_sources_of_an_index_are_listed(corpus: Corpus, read: Read) -> None:
     assert read("source_field", corpus.index) == "source"
     assert read("source_names", corpus.index) == ("A", "B", "C", "D")
     assert len(read("source_names", corpus.index, size=2)) == 2
@@ -179,7 +181,7 @@ def _has_any(words: str) -> Callable[[Document], bool]:
     return lambda article: bool(set(words.split()) & set(article["title"].split()))
 
 
-def test_similar_against_brute_force(corpus: Corpus, read: Read) -> None:
+def test_similar_articles_and_sources_against_brute_force(corpus: Corpus, read: Read) -> None:
     documents = corpus.documents
     for article_id in list(documents)[::40]:
         itself = documents[article_id]
@@ -230,7 +232,7 @@ def test_similar_against_brute_force(corpus: Corpus, read: Read) -> None:
                 assert each.last == (iso(max(times)) if times else None)
 
 
-def test_what_is_refused(corpus: Corpus, read: Read) -> None:
+def test_invalid_requests_are_refused(corpus: Corpus, read: Read) -> None:
     index = corpus.index
     with pytest.raises(ArticleNotFound, match="no article"):
         read("similar", index, "none")
@@ -260,8 +262,10 @@ def test_what_is_refused(corpus: Corpus, read: Read) -> None:
         read("list", index, page=2, after=cursor)
 
 
-def test_order_by_count_where_no_shard_knows_all(es: Elasticsearch, index_name: Callable[[str], str]) -> None:
-    """Many clusters on five shards: what shards send is not all, and must not be taken for it."""
+def test_an_order_by_count_is_exact_only_where_shards_prove_it(
+    es: Elasticsearch, index_name: Callable[[str], str]
+) -> None:
+    """Five shards with more clusters than each one sends: the order must not be claimed without proof."""
     index, chance = index_name("counts"), random.Random(3)
     Dedup(es).setup(index, shards=5)
     sizes = {f"root{cluster:04d}": 1 + int(chance.paretovariate(0.9)) % 90 for cluster in range(3_000)}
@@ -292,10 +296,10 @@ def test_order_by_count_where_no_shard_knows_all(es: Elasticsearch, index_name: 
         assert [row.root for row in deep.rows] == expected[850:900]
 
 
-def test_a_cluster_larger_than_any_page(
+def test_pages_go_past_a_very_large_cluster(
     es: Elasticsearch, read: Read, index_name: Callable[[str], str]
 ) -> None:
-    """It lies in the way of every order by time, beyond the depth at which the engine ends."""
+    """It fills every order by time beyond the depth that the engine reaches."""
     index, size = index_name("large"), 12_000
     Dedup(es).setup(index)
     # A few single articles, then the cluster, then single ones again; the cluster has one earlier article.
@@ -343,8 +347,8 @@ def test_a_cluster_larger_than_any_page(
     )
 
 
-def test_rows_that_are_estimated(es: Elasticsearch, index_name: Callable[[str], str]) -> None:
-    """Where there are too many to be counted, parts of them tell, and the answer says so."""
+def test_many_rows_are_estimated(es: Elasticsearch, index_name: Callable[[str], str]) -> None:
+    """Too many rows to count are estimated from partitions, and the page says so."""
     index, clusters = index_name("estimated"), 4_000
     Dedup(es).setup(index)
     arrivals = [f"root{cluster:04d}" for cluster in range(clusters) for _ in range(1 + cluster % 2)]

@@ -1,4 +1,4 @@
-"""An index whose articles lie where their roots say."""
+"""An index with articles routed by root."""
 
 import collections
 
@@ -58,7 +58,7 @@ def test_an_index_gets_as_many_shards_as_it_is_told(es: Elasticsearch, index_nam
         assert mapping.get("_routing", {}).get("required", False) is routed
 
 
-def test_what_is_refused(es: Elasticsearch, index_name: Names) -> None:
+def test_invalid_set_ups_are_refused(es: Elasticsearch, index_name: Names) -> None:
     index = index_name("plain")
     dedup = Dedup(es)
     with pytest.raises(SettingError, match="may have 1 to"):

@@ -1,4 +1,4 @@
-"""The answers of the reading side, computed from all documents; and random corpora and queries for it."""
+"""Pages of the list computed from all documents, and random corpora and queries to compare them on."""
 
 import dataclasses
 import random
@@ -38,7 +38,7 @@ def random_corpus(chance: random.Random, *, clusters: int) -> dict[str, Document
 
 @dataclasses.dataclass(frozen=True)
 class RandomQuery:
-    """A query, and what it means."""
+    """A query, and the same condition in Python."""
 
     query: Query | None
     matches: Callable[[Document], bool]
@@ -105,7 +105,7 @@ def expected_list(
     only: str | None = None,
     dedup: bool = True,
 ) -> Expected:
-    """Compute a list by looking at everything; but for relevance, whose scores only the engine knows."""
+    """Compute a list from all documents, for all sorts but relevance, whose scores only the engine knows."""
     clusters: dict[str, list[str]] = defaultdict(list)
     for article_id, article in documents.items():
         clusters[article["dedup"]["root"]].append(article_id)

@@ -1,4 +1,4 @@
-"""The bare requests that `docs/queries.md` and `mappings/` show, as the product builds them."""
+"""The searches that `docs/queries.md` and `mappings/` show, as the package builds them."""
 
 from esdedup.elastic.requests import Query
 from esdedup.fields import Fields

@@ -27,7 +27,7 @@ _Result = TypeVar("_Result")
 def _shortcut(
     method: Callable[Concatenate[Reader, _Params], _Result],
 ) -> Callable[Concatenate["Dedup", _Params], _Result]:
-    """Turn a method of a reader into the same method of whoever holds the reader."""
+    """Turn a method of `Reader` into one of `Dedup` that calls it on `reader`."""
 
     @functools.wraps(method)
     def shortcut(self: "Dedup", /, *args: _Params.args, **options: _Params.kwargs) -> _Result:

@@ -68,7 +68,7 @@ def other_articles(scope: Scope, index: str, ready: ReadyIndex, itself: Hit, *, 
     """Return the query for the other articles of an article's cluster.
 
     Raises:
-        SettingError: Sources are to be excluded and cannot be told apart.
+        SettingError: A source is to be excluded, but the source field cannot be matched exactly.
     """
     source = value_of(itself["_source"], scope.fields.source) if other_sources else None
     own = source if isinstance(source, list) else [] if source is None else [source]

@@ -56,8 +56,8 @@ def _with_counts(
     for_heads = _heads_body(request, found, roots)
     for_clusters = counter.bodies_for_clusters(list(dict.fromkeys(roots)), ready.source_field)
     for_rows = counter.bodies_for_rows()
-    wanted = [*for_heads, *for_clusters, *for_rows]
-    answers = (yield from search(request.index, *wanted)) if wanted else []
+    searches = [*for_heads, *for_clusters, *for_rows]
+    answers = (yield from search(request.index, *searches)) if searches else []
     heads = _heads_by_root(answers[: len(for_heads)], request)
     counts = counter.counts_of(answers[len(for_heads) : len(for_heads) + len(for_clusters)])
     rows = [

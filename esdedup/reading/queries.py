@@ -149,8 +149,8 @@ def with_text(fields: Fields) -> list[str]:
 def order(by: Order, fields: Fields) -> list[dict[str, Any]]:
     """Return a sort in which no two articles tie, so that pages never overlap.
 
-    Ties in time or score are broken by the order of arrival. That is a number of one forest; articles of
-    several forests are told apart by their index.
+    Ties in time or score are broken by the order of arrival. That is a number within one forest;
+    articles of several forests are ordered by their index.
     """
     direction = "asc" if by == "oldest" else "desc"
     by_time = {fields.time: {"order": direction, "missing": "_last", "unmapped_type": "date"}}

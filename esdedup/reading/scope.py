@@ -1,4 +1,4 @@
-"""What a reader is told when it is made, and what it learns from the mappings before it searches."""
+"""What a reader is configured with, and what it learns from the mappings before it searches."""
 
 import dataclasses
 from typing import Any

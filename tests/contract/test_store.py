@@ -1,7 +1,7 @@
 """What every store must do: the forest over it follows the laws, whatever the batches."""
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import pytest
@@ -15,9 +15,10 @@ from esdedup.elastic.forest.search import EVERY_NODE
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.fingerprint.profile import CLASSIC
-from esdedup.forest import NO_TIME, Plan
+from esdedup.forest import NO_TIME, Arrivals, Neighbours, Plan, State, Store
 from esdedup.forest.laws import Decision
 from esdedup.forest.memory import MemoryStore
+from esdedup.forest.model import LeafCounts
 from esdedup.maintenance import Maintenance
 from esdedup.neighbours.hamming_index import HammingIndex
 from esdedup.neighbours.relation import ByDistance, relation_of
@@ -25,6 +26,7 @@ from tests.support.arrivals import (
     AGING,
     Arrival,
     arrivals,
+    as_batch,
     assert_follows_model,
     batch_sizes,
     batches,
@@ -236,3 +238,58 @@ def test_a_plan_committed_twice_is_the_same_as_once(order: list[int]) -> None:
     ):
         assert_follows_model(store, model, batch)
         assert_follows_model(store, model, batch)
+
+
+class Distracted:
+    """A store that searches for something else before each call that follows a search."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.aging, self.relation = store.aging, store.relation
+
+    def state(self) -> State:
+        return self._store.state()
+
+    def find_neighbours(self, arrivals: Arrivals, state: State) -> Neighbours:
+        return self._store.find_neighbours(arrivals, state)
+
+    def count_leaves(
+        self, neighbours: Neighbours, roots: Sequence[int], state: State, *, end_ms: int
+    ) -> LeafCounts:
+        self._search()
+        return self._store.count_leaves(neighbours, roots, state, end_ms=end_ms)
+
+    def commit(self, plan: Plan) -> None:
+        self._search()
+        self._store.commit(plan)
+
+    def _search(self) -> None:
+        self._store.find_neighbours(as_batch([Arrival("5" * 16, NO_TIME)]), self._store.state())
+
+
+@given(any_arrivals, batch_sizes)
+def test_memory_needs_no_hidden_state_between_calls(all_arrivals: list[Arrival], sizes: list[int]) -> None:
+    store, model = MemoryStore(aging=AGING, relation=relation_of(CLASSIC)), Model(AGING)
+    for batch in batches(all_arrivals, sizes):
+        assert_follows_model(Distracted(store), model, batch)
+
+
+@pytest.mark.parametrize(
+    "drawn", [LEAVES_WITHOUT_TIME, REFRESHED_THEN_REBORN, LEAF_THEN_ROOT, ROOT_THEN_LEAF]
+)
+def test_elasticsearch_needs_no_hidden_state_between_calls(
+    elastic_stores: MakeStores, drawn: list[Arrival]
+) -> None:
+    _, open_store = elastic_stores()
+    store, model = open_store(), Model(AGING)
+    for batch in batches(drawn, [2]):
+        assert_follows_model(Distracted(store), model, batch)
+    live = {(node.id, node.root, node.made) for node in model.nodes.values() if model.lives(node)}
+    store.writer.index.refresh()
+    expire(store.writer, AGING)
+    found = {
+        (node.id, node.root, int(AGING.round_up(np.array(node.made_ms))))
+        for node in store.writer.index.scan(EVERY_NODE)
+    }
+    assert found == live
+    store.close()

@@ -73,14 +73,15 @@ demo: $(DEMO_SET)
 screenshots: env
 	$(BIN)/python docs/screenshots.py $(or $(SITE),http://127.0.0.1:8000)
 
-# Processes that share the tests; each file goes to one of them.
+# Processes that share the tests: each file goes to one of them, in the order of tests/conftest.py.
 JOBS ?= 2
+TEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder --durations 20
 
 test: env
-	$(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile --durations 20 $(PYTEST_ARGS)
+	$(TEST) $(PYTEST_ARGS)
 
 nightly: env
-	ESDEDUP_TEST_EFFORT=20 $(MAKE) test PYTEST_ARGS="--timeout 3600 $(PYTEST_ARGS)"
+	ESDEDUP_TEST_EFFORT=20 $(TEST) --timeout 3600 $(PYTEST_ARGS)
 	$(BIN)/python -m tests.nightly.large memory 10_000_000
 	$(BIN)/python -m tests.nightly.large elastic 1_000_000
 	$(MAKE) soak MINUTES=$(or $(MINUTES),30) SEED=$(or $(SEED),$(shell date +%s))

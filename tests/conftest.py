@@ -18,6 +18,9 @@ IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 
 exploring.load_profile()
 
+# Where several processes share the work, files that take long come first, so that none is left over alone.
+LONG_FILES = ("test_failover", "test_crashes", "test_node", "test_embedded", "test_lists", "test_store")
+
 # What the process that others are started from holds until all of them have ended.
 _held = pytest.StashKey[contextlib.ExitStack]()
 
@@ -35,10 +38,8 @@ def pytest_report_header() -> str:
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Before the processes that share the work start, start the server that they share."""
-    shares_work = session.config.getoption("numprocesses", None) and not hasattr(
-        session.config, "workerinput"
-    )
-    if shares_work and not session.config.option.collectonly:
+    options = session.config.option
+    if options.numprocesses and not options.collectonly:
         held = session.config.stash[_held] = contextlib.ExitStack()
         os.environ[server.URL_VARIABLE] = held.enter_context(server.running())
 
@@ -51,6 +52,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "elasticsearch_url" in getattr(item, "fixturenames", ()):
             item.add_marker("node")
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        items.sort(key=lambda item: LONG_FILES.index(item.path.stem) if item.path.stem in LONG_FILES else 99)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,5 +1,6 @@
 """`AsyncReader` answers as `Reader` does, whose answers are compared with the truth in other files."""
 
+import dataclasses
 import inspect
 from typing import Any, get_args
 
@@ -13,12 +14,20 @@ TEXT = ARTICLES[0]["text"]
 QUERY = {"match": {"text": "ferry"}}
 
 
+@dataclasses.dataclass(frozen=True)
+class Refusal:
+    """An error that a method raised, to be compared with another one."""
+
+    kind: type[EsdedupError]
+    message: str
+
+
 def answer(read: Read, name: str, *arguments: Any, **options: Any) -> Any:
-    """Return what a method answers, or the error that it raises, comparable."""
+    """Return what a method answers, or its refusal."""
     try:
         return read(name, *arguments, **options)
     except EsdedupError as error:
-        return type(error), str(error)
+        return Refusal(type(error), str(error))
 
 
 def test_every_method_answers_alike(
@@ -46,7 +55,7 @@ def test_every_method_answers_alike(
     for name, arguments, options in calls:
         found = answer(read, name, *arguments, **options)
         assert answer(read_async, name, *arguments, **options) == found, (name, options)
-        assert not isinstance(found, tuple), found
+        assert not isinstance(found, Refusal), found
         if getattr(found, "next", None) is not None and "page" not in options:
             after = options | {"after": found.next}
             assert answer(read_async, name, *arguments, **after) == read(name, *arguments, **after)
@@ -65,4 +74,4 @@ def test_errors_are_alike(fed: tuple[str, str], read: Read, read_async: Read) ->
     for name, arguments, options, error in calls:
         refusal = answer(read_async, name, *arguments, **options)
         assert refusal == answer(read, name, *arguments, **options)
-        assert refusal[0] is error
+        assert refusal.kind is error

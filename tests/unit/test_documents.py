@@ -1,7 +1,10 @@
 """The documents for users and developers: what they name exists, and their example is what happens."""
 
+import collections
 import re
+from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -9,6 +12,8 @@ import typer
 from esdedup import VERIFIED, sample
 from esdedup.cli.app import app
 from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.forest import Aging, Arrivals, Forest, Kind
+from esdedup.forest.memory import MemoryStore
 from esdedup.neighbours.relation import relation_of
 
 ROOT = Path(__file__).parents[2]
@@ -39,11 +44,16 @@ def test_the_readme_names_every_command_and_no_other() -> None:
     }
 
 
-def test_the_example_of_a_batch_is_what_the_fingerprinter_computes() -> None:
+@pytest.fixture(scope="module")
+def articles() -> list[dict[str, Any]]:
+    """The sample corpus."""
+    return list(sample.articles())
+
+
+def test_the_example_of_a_batch_is_what_the_fingerprinter_computes(articles: list[dict[str, Any]]) -> None:
     text = (ROOT / "ARCHITECTURE.md").read_text()
-    articles = {article["id"]: article for article in sample.articles()}
     relation = relation_of(VERIFIED)
-    chosen = [articles["sample-0414"]["text"], articles["sample-0456"]["text"]]
+    chosen = [articles[414 - 1]["text"], articles[456 - 1]["text"]]
     signatures = Fingerprinter(VERIFIED).fingerprint(chosen).signatures
     for first, second in zip(*relation.simhashes(signatures).tolist(), strict=True):
         row = f"| `{first:016x}` | `{second:016x}` | {(first ^ second).bit_count()} |"
@@ -52,3 +62,28 @@ def test_the_example_of_a_batch_is_what_the_fingerprinter_computes() -> None:
     assert f'{{"fingerprint": "{leaf}"' in text
     assert f'"root": "{root}"' in text
     assert f'"length": {len(chosen[1])}' in text
+
+
+def test_the_example_of_a_page_is_what_clustering_the_sample_gives(articles: list[dict[str, Any]]) -> None:
+    """Without a server: the clusters, and the numbers that the page shows of them."""
+    arrivals = Arrivals.of(
+        Fingerprinter(VERIFIED).fingerprint([article["text"] for article in articles]),
+        times_ms=[None] * len(articles),
+        relation=relation_of(VERIFIED),
+    )
+    store = MemoryStore(aging=Aging.of(retention=timedelta(days=30)), relation=relation_of(VERIFIED))
+    assignments = Forest(store).assign(arrivals, now_ms=0)
+    roots = {article["id"]: each.root for article, each in zip(articles, assignments, strict=True)}
+    sizes = collections.Counter(roots.values())
+    matches = [article["id"] for article in articles if "greyholm" in article["title"].lower()]
+    first, second = roots["sample-2889"], roots["sample-1949"]
+    assert first is not None
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    assert f"`{first[:8]}…`" in text
+    assert f"their clusters have {sizes[first]} and {sizes[second]} articles" in text
+    clusters = len({roots[each] for each in matches})
+    assert f"The {len(matches)} matches belong to {clusters} clusters." in text
+    four = [roots[f"sample-{number:04d}"] for number in (414, 422, 456, 587)]
+    assert len(set(four)) == 1
+    assert sizes[four[0]] == 4
+    assert assignments[587 - 1].kind is Kind.KNOWN

@@ -18,6 +18,7 @@ from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile
 from esdedup.forest import Aging, Forest
+from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
 from esdedup.reading.reader import Reader
 
 _Params = ParamSpec("_Params")
@@ -60,6 +61,7 @@ class Dedup(Closing):
         batch_size: int = 1_000,
         wait_s: float = 0.0,
         lease_ttl_s: float = 30.0,
+        most_plausible_leaves: int = MOST_PLAUSIBLE_LEAVES,
     ) -> None:
         """Feed with a client. Nothing is sent yet.
 
@@ -74,6 +76,8 @@ class Dedup(Closing):
             wait_s: How long to wait while another process owns the forest.
             lease_ttl_s: After how long other processes may take the forest over if this one stops
                 without giving it back; at least 1.
+            most_plausible_leaves: A warning is logged when a cluster grows beyond so many distinct texts; a
+                power of two.
 
         Raises:
             SettingError: A value is out of its range.
@@ -97,6 +101,7 @@ class Dedup(Closing):
             open_forest=self._open_forest,
             check_index=self._articles.check,
             batch_size=batch_size,
+            most_plausible_leaves=most_plausible_leaves,
         )
         self._store: ElasticStore | None = None
         self._forest: Forest | None = None

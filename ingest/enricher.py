@@ -36,6 +36,7 @@ class Enricher:
         open_forest: Callable[[], Forest],
         check_index: Callable[[str], bool],
         batch_size: int,
+        most_plausible_leaves: int,
     ) -> None:
         """Enrich with a profile and a forest.
 
@@ -46,6 +47,7 @@ class Enricher:
             check_index: Called once for each index, before its first article. Returns whether articles are
                 routed by root there; raises if articles cannot be written to it.
             batch_size: How many actions are read, and their articles assigned, together.
+            most_plausible_leaves: Clusters that grow beyond this are logged.
         """
         self._profile = profile
         self._fields = fields
@@ -57,7 +59,7 @@ class Enricher:
         # For each index that was checked: whether articles are routed by root.
         self._is_routed: dict[str, bool] = {}
         # Counts only what this process adds, so it needs no request.
-        self._growth = Growth()
+        self._growth = Growth(most_plausible_leaves=most_plausible_leaves)
 
     def enrich(
         self,

@@ -1,17 +1,16 @@
-"""A forest in figures, as people read it."""
+"""Tables of a forest's figures."""
 
 import rich.box
 from rich.table import Table
 
 from esdedup.cli import output
 from esdedup.cli.output import passage, print_stage
-from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
 from esdedup.maintenance import Stats
-from esdedup.maintenance.shared_representatives import Shared
+from esdedup.maintenance.shared_representatives import SharedRepresentative
 
 
 def print_stats(forest: str, stats: Stats) -> None:
-    """Print a forest in figures as tables."""
+    """Print the figures of a forest."""
     screen = output.console()
     screen.print(
         f"{forest}, profile {stats.profile}: {stats.nodes:,} nodes in {stats.trees:,} trees after "
@@ -21,10 +20,10 @@ def print_stats(forest: str, stats: Stats) -> None:
         f"{stats.size_bytes / 1e6:,.1f} MB on disk, {stats.bytes_a_node:,} bytes a node; "
         f"{stats.expired:,} have expired and can be deleted"
     )
-    growth = "" if stats.growth_7_days is None else f", {stats.growth_7_days:+.1%} in its last 7 days"
-    screen.print(f"its time is {stats.time or 'not known'}, nodes live {stats.retention_days:g} days{growth}")
+    growth = "" if stats.growth_7_days is None else f"; {stats.growth_7_days:+.1%} nodes in the last 7 days"
+    screen.print(f"forest time {stats.time or 'unknown'}; nodes live {stats.retention_days:g} days{growth}")
     days = [(each.day, each.made, each.last_needed) for each in stats.days]
-    screen.print(f"a key that an article looks up has {stats.nodes_a_key:,} nodes on average\n")
+    screen.print(f"{stats.nodes_a_key:,} nodes have the same key on average\n")
     for title, names, rows in (
         ("trees by leaves", ("leaves", "trees"), stats.trees_by_leaves.items()),
         ("largest clusters", ("root", "leaves"), [(each.root, each.leaves) for each in stats.largest]),
@@ -42,22 +41,23 @@ def print_stats(forest: str, stats: Stats) -> None:
             table.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
         screen.print(table)
     if stats.implausible_trees:
-        print_stage(
-            screen,
-            f"clusters with more than {MOST_PLAUSIBLE_LEAVES:,} live leaves, more distinct texts than one "
-            f"story has: {stats.implausible_trees:,}",
-            [(each.root, f"{each.leaves:,}", *_held(each.shared)) for each in stats.implausible],
+        title = (
+            f"{stats.implausible_trees:,} clusters with more than {stats.most_plausible_leaves:,} live "
+            "leaves: more distinct texts than one story plausibly has"
         )
+        cells = [(each.root, f"{each.leaves:,}", *_shared_cells(each.shared)) for each in stats.implausible]
+        print_stage(screen, title, cells)
     if stats.boilerplate:
-        print_stage(screen, "what unrelated clusters share", [_held(each) for each in stats.boilerplate])
+        shared = [_shared_cells(each) for each in stats.boilerplate]
+        print_stage(screen, "representatives that unrelated clusters share", shared)
 
 
-def _held(shared: Shared | None) -> tuple[str, str, str]:
-    """Say what nodes share, how many do, and in words what it is."""
+def _shared_cells(shared: SharedRepresentative | None) -> tuple[str, str, str]:
+    """Return a shared representative as cells: its simhash, how many nodes have it, its sentence."""
     if shared is None:
-        return "gone meanwhile", "", ""
+        return "deleted meanwhile", "", ""
     trees = "1 tree" if shared.trees == 1 else f"{shared.trees:,} trees"
-    count = f"{shared.nodes:,} of {shared.looked_at:,}, {trees}"
+    count = f"{shared.nodes:,} of {shared.examined:,}, {trees}"
     if shared.sentence is None:
         return shared.simhash, count, ""
     kinds = {"minhash": "a minhash of: ", "words": "the heaviest words: "}

@@ -5,10 +5,10 @@ from rich.markup import escape
 
 from esdedup.cli.explanation_text import measured, print_explanation
 from esdedup.cli.output import print_stage, printable
-from esdedup.maintenance import IndexedExplanation, Outcome, Standing
-from esdedup.maintenance.verdict import Life, ToRoot
+from esdedup.maintenance import ArticleState, IndexedExplanation, Outcome
+from esdedup.maintenance.verdict import NodeState, RootComparison
 
-_LIFE: dict[Life, str] = {
+_NODE_STATES: dict[NodeState, str] = {
     "live": "lives",
     "expired": "has expired, and takes no part in anything any more",
     "gone": "is not in the forest: it has expired and been deleted, or no refresh has shown it yet",
@@ -69,7 +69,7 @@ def print_verdict(screen: Console, found: IndexedExplanation) -> None:
         print_stage(
             screen,
             f"6 In the index: {name} is {printable(article.id)} in {article.index}",
-            _standing(article, found),
+            _article_lines(article, found),
         )
     if found.forest_missing is not None:
         print_stage(screen, "The forest", [("", found.forest_missing)])
@@ -96,7 +96,7 @@ def verdict(found: IndexedExplanation) -> str:
     )
 
 
-def _standing(article: Standing, found: IndexedExplanation) -> list[tuple[str, str]]:
+def _article_lines(article: ArticleState, found: IndexedExplanation) -> list[tuple[str, str]]:
     lines: list[tuple[str, str]] = []
     if article.also_in:
         lines.append(("", f"also in {', '.join(article.also_in)}; this one arrived last"))
@@ -108,29 +108,29 @@ def _standing(article: Standing, found: IndexedExplanation) -> list[tuple[str, s
     lines.append(("fingerprint", _fingerprint(article)))
     lines.append(("root", article.root + (", itself" if article.root == article.fingerprint else "")))
     if article.node is not None:
-        lines.append(("its node", _LIFE[article.node] + _node_root(article)))
+        lines.append(("its node", _NODE_STATES[article.node] + _node_root(article)))
     if article.root_node is not None:
         leaves = (
             "" if article.live_leaves is None else f"; the cluster has {article.live_leaves:,} live leaves"
         )
-        lines.append(("its root", _LIFE[article.root_node] + leaves))
+        lines.append(("its root", _NODE_STATES[article.root_node] + leaves))
     if article.to_root is not None:
-        lines.append(("with its root", _to_root(article.to_root)))
-    if article.near_it is not None:
-        by = article.near_it.article or f"{article.near_it.fingerprint}, which no article has any more"
+        lines.append(("with its root", _root_comparison(article.to_root)))
+    if article.neighbour is not None:
+        by = article.neighbour.article or f"{article.neighbour.fingerprint}, which no article has any more"
         lines.append(("joined through", printable(by)))
     if article.to_other_root is not None:
-        lines.append(("with the other's root", _to_root(article.to_other_root)))
+        lines.append(("with the other's root", _root_comparison(article.to_other_root)))
     return lines
 
 
-def _profile(article: Standing, found: IndexedExplanation) -> str:
+def _profile(article: ArticleState, found: IndexedExplanation) -> str:
     if article.profile == found.comparison.profile:
         return article.profile or "none"
     return f"{article.profile}: the comparison above is by another one, and not what decided"
 
 
-def _fingerprint(article: Standing) -> str:
+def _fingerprint(article: ArticleState) -> str:
     if article.fingerprint is None:
         return "none"
     return article.fingerprint + (
@@ -140,13 +140,13 @@ def _fingerprint(article: Standing) -> str:
     )
 
 
-def _node_root(article: Standing) -> str:
+def _node_root(article: ArticleState) -> str:
     if article.node_root in {None, article.root}:
         return ""
     return f", under another root than the article has: {article.node_root}; `esdedup verify` tells more"
 
 
-def _to_root(compared: ToRoot) -> str:
+def _root_comparison(compared: RootComparison) -> str:
     by = "the root's signature; its text is gone" if compared.article is None else printable(compared.article)
     line = f"nearest representatives {compared.nearest_bits} bits apart"
     if compared.whole_texts is not None:

@@ -22,12 +22,16 @@ class Growth:
     grow. It may exceed the live leaves, since expired ones are not subtracted.
     """
 
-    def __init__(self, *, max_clusters: int = 100_000) -> None:
+    def __init__(
+        self, *, most_plausible_leaves: int = MOST_PLAUSIBLE_LEAVES, max_clusters: int = 100_000
+    ) -> None:
         """Begin with no counts.
 
         Args:
+            most_plausible_leaves: Growth beyond this is reported; a power of two.
             max_clusters: When more than these are counted, the half that has grown least is forgotten.
         """
+        self._most_plausible_leaves = most_plausible_leaves
         self._max_clusters = max_clusters
         self._leaves: collections.Counter[str] = collections.Counter()
 
@@ -43,7 +47,7 @@ class Growth:
                 continue
             self._leaves[assignment.root] += 1
             before = self._leaves[assignment.root] - 1
-            if before >= MOST_PLAUSIBLE_LEAVES and before.bit_count() == 1:
+            if before >= self._most_plausible_leaves and before.bit_count() == 1:
                 passed.append((assignment.root, before))
         if len(self._leaves) > self._max_clusters:
             most = heapq.nlargest(self._max_clusters // 2, self._leaves.items(), key=lambda each: each[1])

@@ -1,17 +1,20 @@
-"""What keeps a forest well over the years: expiry, verification and repair, rebuilding, figures."""
+"""Looking after a forest: expiry, verification and repair, rebuilding, figures, explanations.
+
+May import every inner room: reading, elastic, forest, neighbours, fingerprint, text.
+"""
 
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.maintenance.maintenance import Maintenance
 from esdedup.maintenance.stats import Stats
-from esdedup.maintenance.verdict import IndexedExplanation, Outcome, Standing
+from esdedup.maintenance.verdict import ArticleState, IndexedExplanation, Outcome
 from esdedup.maintenance.violations import Violation, ViolationKind
 
 __all__ = [
+    "ArticleState",
     "Expired",
     "IndexedExplanation",
     "Maintenance",
     "Outcome",
-    "Standing",
     "Stats",
     "Violation",
     "ViolationKind",

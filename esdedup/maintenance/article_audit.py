@@ -1,6 +1,7 @@
-"""The laws of the forest, checked afterwards on the articles: each must find itself in it."""
+"""Checks articles against their forest: each must have its node and its root in it."""
 
-from collections.abc import Callable, Iterator
+import dataclasses
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -8,209 +9,227 @@ from esdedup.elastic.forest.documents import StoredNode, apart, is_node_id, keys
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.forest.model import NO_TIME, Aging
 from esdedup.maintenance.records import LONE, Record, Records
-from esdedup.maintenance.violations import Violation, ViolationKind
+from esdedup.maintenance.violations import Remedy, Violation, ViolationKind
 
 _BANDS_CHECKED_AT_ONCE = 1_000
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Page:
+    """Some articles, and the nodes that they are compared with."""
+
+    # Records that esdedup cannot have written.
+    invalid: list[Record]
+    # Records whose nodes cannot have expired.
+    live: list[Record]
+    # The nodes of the texts and of the roots, by id, as far as they exist.
+    nodes: dict[str, StoredNode]
+    # Nodes with an earlier `seen` have expired.
+    live_since_ms: int
+
+
 class ArticleAudit:
-    """Goes through the labels of articles, the latest first."""
+    """Compares the records of articles with a forest's nodes, the latest arrivals first."""
 
     def __init__(
         self,
         index: ForestIndex,
-        labels: Records,
+        records: Records,
         aging: Aging,
         *,
         on_articles: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """Prepare.
+        """Compare articles with one forest; nothing is written.
 
         Args:
-            index: The forest's; read only.
-            labels: Of the articles.
-            aging: How long nodes live: articles whose node may have expired are excused.
-            on_articles: Told how many articles more have been looked at.
+            index: The forest's index.
+            records: What esdedup wrote into the articles.
+            aging: How long nodes live; articles whose nodes may have expired are not checked.
+            on_articles: Called after each page with the number of its articles.
         """
         self._index = index
-        self._labels = labels
+        self._records = records
         self._aging = aging
         self._on_articles = on_articles
 
     def violations(self) -> Iterator[list[Violation]]:
-        """Yield the violations of each page of articles, also if there are none."""
+        """Yield the violations of each page of articles, an empty list for a page without any."""
         yield list(self._state_behind())
-        for unsound, live, found in self._pages():
+        for page in self._pages():
             yield [
-                *map(_no_label, unsound),
-                *self._wrong_bands(live),
-                *self._against_nodes(live, found),
+                *map(_invalid, page.invalid),
+                *self._wrong_bands(page.live),
+                *self._against_nodes(page),
             ]
-        without = self._labels.count_without()
+        without = self._records.count_without()
         if without:
             yield [
                 Violation(
                     kind=ViolationKind.NO_ROOT,
                     subject=f"{without:,} articles",
-                    detail="they were indexed without esdedup, and no list or search by root finds them",
+                    detail="they were indexed without esdedup; lists and similar articles leave them out",
                 )
             ]
 
-    def remedies(self) -> Iterator[list[Violation]]:
-        """Yield of each page the violations that a repair can mend, without looking for others."""
-        yield list(self._state_behind())
-        for _, live, found in self._pages():
-            yield [violation for violation in self._against_nodes(live, found) if violation.can_be_repaired]
+    def repairable(self) -> Iterator[list[tuple[Violation, Remedy]]]:
+        """Yield the violations of each page that can be repaired; checks nothing else."""
+        yield _with_remedy(self._state_behind())
+        for page in self._pages():
+            yield _with_remedy(self._against_nodes(page))
 
-    def _pages(self) -> Iterator[tuple[list[Record], list[Record], dict[str, StoredNode]]]:
-        """Yield of each page the articles that make no sense, those whose node must live, and nodes by id."""
-        for page in self._labels.pages():
-            # Nodes are written before articles: after this all those of the page are there.
+    def _pages(self) -> Iterator[_Page]:
+        """Yield the articles page by page, each with the nodes that they need."""
+        for records in self._records.pages():
+            # Nodes are written before articles: after a refresh all nodes of this page are visible.
             self._index.refresh()
-            sound: list[Record] = []
-            unsound: list[Record] = []
-            for label in page:
-                (sound if self._is_sound(label) else unsound).append(label)
-            found = self._nodes(sound)
-            # After the nodes: what must live at this time lived when they were read.
-            self._live_since_ms = self._index.status().live_since_ms(self._aging)
-            live = [label for label in sound if self._seen_until_ms(label) >= self._live_since_ms]
-            yield unsound, live, found
-            self._on_articles(len(page))
+            valid: list[Record] = []
+            invalid: list[Record] = []
+            for record in records:
+                (valid if self._is_valid(record) else invalid).append(record)
+            nodes = self._nodes(valid)
+            # Read after the nodes: a node that lives at this time was alive when it was read.
+            live_since_ms = self._index.status().live_since_ms(self._aging)
+            live = [record for record in valid if self._seen_until_ms(record) >= live_since_ms]
+            yield _Page(invalid=invalid, live=live, nodes=nodes, live_since_ms=live_since_ms)
+            self._on_articles(len(records))
 
     def _state_behind(self) -> Iterator[Violation]:
-        # In this order: a forest that is being written to runs ahead of its articles.
-        articles = self._labels.state()
+        # Articles first: while a forest is fed, its state runs ahead of its articles.
+        articles = self._records.state()
         forest = self._index.status().state
         after = forest.after(articles)
         if after != forest:
             yield Violation(
                 kind=ViolationKind.STATE_BEHIND,
                 subject=self._index.name,
-                detail=f"it is at arrival {forest.seq}, and an article is arrival {articles.seq}",
-                state=after,
+                detail=f"its last arrival is {forest.seq}, an article is arrival {articles.seq}",
+                remedy=Remedy(state=after),
             )
 
     def _nodes(self, page: list[Record]) -> dict[str, StoredNode]:
-        wanted = {
-            name
-            for label in page
-            if label.fingerprint is not None
-            for name in (label.fingerprint, label.root)
+        ids = {
+            node_id
+            for record in page
+            if record.fingerprint is not None
+            for node_id in (record.fingerprint, record.root)
         }
-        return {node.id: node for node in self._index.run(self._index.search.by_id(wanted))}
+        return {node.id: node for node in self._index.run(self._index.search.by_id(ids))}
 
-    def _against_nodes(self, page: list[Record], found: dict[str, StoredNode]) -> Iterator[Violation]:
-        # What mends one article counts for those after it.
-        nodes = dict(found)
-        for label in page:
-            if label.profile != self._index.meta.profile:
+    def _against_nodes(self, page: _Page) -> Iterator[Violation]:
+        # The repair of one article counts for the articles after it.
+        repaired = dict(page.nodes)
+        for record in page.live:
+            if record.profile != self._index.meta.profile:
                 yield Violation(
                     kind=ViolationKind.OTHER_PROFILE,
-                    subject=label.id,
-                    detail=f"{label.profile!r}, where the forest has {self._index.meta.profile!r}",
+                    subject=record.id,
+                    detail=f"{record.profile!r}; the profile of the forest is {self._index.meta.profile!r}",
                 )
-            elif label.fingerprint is not None:
-                yield from self._of_article(label, label.fingerprint, nodes, found)
+            elif record.fingerprint is not None:
+                yield from self._of_article(record, record.fingerprint, repaired, page)
 
     def _of_article(
-        self, label: Record, fingerprint: str, nodes: dict[str, StoredNode], found: dict[str, StoredNode]
+        self, record: Record, fingerprint: str, nodes: dict[str, StoredNode], page: _Page
     ) -> Iterator[Violation]:
         """Compare an article with its node and its root.
 
         Args:
-            label: Of the article.
-            fingerprint: Its.
-            nodes: By id, as repaired so far; goes on with what mends this one.
-            found: By id, as they are.
+            record: The article's.
+            fingerprint: The article's.
+            nodes: By id, as repaired so far; the repairs of this article are added.
+            page: The article's.
         """
-        node, root = nodes.get(fingerprint), nodes.get(label.root)
-        if node is not None and node.seen_ms < self._live_since_ms:
-            # It expired, and its id would start anew.
+        node, root = nodes.get(fingerprint), nodes.get(record.root)
+        if node is not None and node.seen_ms < page.live_since_ms:
+            # An expired node does not count: the next arrival of its id starts anew.
             node = None
-        if node is not None and node.root != label.root:
+        if node is not None and node.root != record.root:
             yield Violation(
                 kind=ViolationKind.TWO_ROOTS,
-                subject=label.id,
-                detail=f"its root is {label.root}, that of its text's node is {node.root}",
-                relabel=(label, node.root),
+                subject=record.id,
+                detail=f"its root is {record.root}, that of its node {node.root}",
+                remedy=Remedy(new_root=(record, node.root)),
             )
             return
-        repaired = []
-        for before, node_id in ((root, label.root), (node, fingerprint)):
-            after = self._with_article(before, node_id, label)
-            if after != before and after not in repaired:
-                repaired.append(after)
+        changed = []
+        for before, node_id in ((root, record.root), (node, fingerprint)):
+            after = self._with_article(before, node_id, record)
+            if after != before and after not in changed:
+                changed.append(after)
                 nodes[node_id] = after
-        if repaired:
+        if changed:
             kind = ViolationKind.NODE_BEHIND
-            if fingerprint not in found:
+            if fingerprint not in page.nodes:
                 kind = ViolationKind.NODE_GONE
-            elif label.root not in found:
+            elif record.root not in page.nodes:
                 kind = ViolationKind.ARTICLE_ROOT_GONE
             yield Violation(
                 kind=kind,
-                subject=label.id,
-                detail=f"arrival {label.seq}, text {fingerprint}, root {label.root}",
-                nodes=tuple(repaired),
+                subject=record.id,
+                detail=f"arrival {record.seq}, text {fingerprint}, root {record.root}",
+                remedy=Remedy(nodes=tuple(changed)),
             )
 
-    def _with_article(self, node: StoredNode | None, node_id: str, label: Record) -> StoredNode:
-        """Return the node as it must be at least, since it was there for this article."""
-        seen_ms = self._seen_until_ms(label)
+    def _with_article(self, node: StoredNode | None, node_id: str, record: Record) -> StoredNode:
+        """Return a node as it must be, given that it existed when this article arrived."""
+        seen_ms = self._seen_until_ms(record)
         if node is None:
             own = StoredNode(
-                label.fingerprint or "", label.root, label.signature, label.seq, label.seen_ms, seen_ms
+                record.fingerprint or "", record.root, record.signature, record.seq, record.seen_ms, seen_ms
             )
             return own if node_id == own.id else root_again(node_id, own, self._index.relation)
         return node._replace(
-            # A root that was made of a leaf's article gets its own text's.
-            signature=label.signature if node_id == label.fingerprint else node.signature,
-            seq=min(node.seq, label.seq),
-            made_ms=min(node.made_ms, label.seen_ms),
-            # Rounding is left alone: it may have been another one.
-            seen_ms=seen_ms if label.seen_ms > node.seen_ms else node.seen_ms,
+            # A root that was made again from a leaf's article gets its own text's signature.
+            signature=record.signature if node_id == record.fingerprint else node.signature,
+            seq=min(node.seq, record.seq),
+            made_ms=min(node.made_ms, record.seen_ms),
+            # Kept unless too early: it may have been rounded with another granularity.
+            seen_ms=seen_ms if record.seen_ms > node.seen_ms else node.seen_ms,
         )
 
     def _wrong_bands(self, page: list[Record]) -> Iterator[Violation]:
-        own = self._index.meta.profile
-        labels = [label for label in page if label.fingerprint is not None and label.profile == own]
-        bands = keys_of(labels, self._index.relation, self._index.layout)
-        # What is indexed under nothing has none to be found by.
-        findable = [(label, terms) for label, terms in zip(labels, bands, strict=True) if terms]
-        # As with the keys of nodes: what a slip would exchange does not come into one group.
+        profile = self._index.meta.profile
+        records = [record for record in page if record.fingerprint is not None and record.profile == profile]
+        bands = keys_of(records, self._index.relation, self._index.layout)
+        # A signature whose keys are all saturated has no bands.
+        findable = [(record, terms) for record, terms in zip(records, bands, strict=True) if terms]
+        # Bands are checked per group, so swapped neighbours would pass: neighbours are kept apart.
         for group in apart(findable, _BANDS_CHECKED_AT_ONCE):
-            fine = self._labels.with_bands(group)
-            for label, _ in group:
-                if (label.index, label.id) not in fine:
+            correct = self._records.with_bands(group)
+            for record, _ in group:
+                if (record.index, record.id) not in correct:
                     yield Violation(
                         kind=ViolationKind.WRONG_BANDS,
-                        subject=label.id,
-                        detail="index it again to have it found by its bands",
+                        subject=record.id,
+                        detail="index it again, so that its bands find it",
                     )
 
-    def _is_sound(self, label: Record) -> bool:
-        """Tell whether the label is one that esdedup writes."""
-        if label.fingerprint is None:
-            return label.root.startswith(LONE)
-        if not is_node_id(label.root) or label.seq < 1:
+    def _is_valid(self, record: Record) -> bool:
+        """Return whether esdedup could have written a record."""
+        if record.fingerprint is None:
+            return record.root.startswith(LONE)
+        if not is_node_id(record.root) or record.seq < 1:
             return False
-        if label.profile != self._index.meta.profile:
-            return is_node_id(label.fingerprint)
+        if record.profile != self._index.meta.profile:
+            return is_node_id(record.fingerprint)
         relation = self._index.relation
-        return len(label.signature) == relation.dtype.itemsize and relation.ids(
-            np.frombuffer(label.signature, relation.dtype)
-        ) == [label.fingerprint]
+        return len(record.signature) == relation.dtype.itemsize and relation.ids(
+            np.frombuffer(record.signature, relation.dtype)
+        ) == [record.fingerprint]
 
-    def _seen_until_ms(self, label: Record) -> int:
-        if label.seen_ms == NO_TIME:
+    def _seen_until_ms(self, record: Record) -> int:
+        if record.seen_ms == NO_TIME:
             return NO_TIME
-        return int(self._aging.round_up(np.array(label.seen_ms)))
+        return int(self._aging.round_up(np.array(record.seen_ms)))
 
 
-def _no_label(label: Record) -> Violation:
+def _with_remedy(violations: Iterable[Violation]) -> list[tuple[Violation, Remedy]]:
+    return [(violation, violation.remedy) for violation in violations if violation.remedy is not None]
+
+
+def _invalid(record: Record) -> Violation:
     return Violation(
-        kind=ViolationKind.NO_LABEL,
-        subject=label.id,
-        detail=f"fingerprint {label.fingerprint!r}, root {label.root!r}, seq {label.seq}; index it again",
+        kind=ViolationKind.INVALID_RECORD,
+        subject=record.id,
+        detail=f"fingerprint {record.fingerprint!r}, root {record.root!r}, seq {record.seq}; index it again",
     )

@@ -1,4 +1,4 @@
-"""Reading what an index and its forest made of two articles."""
+"""Explains two indexed articles, from their index and their forest."""
 
 import functools
 from collections.abc import Sequence
@@ -11,7 +11,14 @@ from esdedup.fingerprint.profile import DEFAULT, Profile, profile_labelled
 from esdedup.fingerprint.simhash import distance_bits, to_hex
 from esdedup.forest.model import NO_TIME
 from esdedup.maintenance.stored_texts import StoredText, StoredTexts
-from esdedup.maintenance.verdict import IndexedExplanation, Life, Neighbour, Standing, ToRoot, outcome
+from esdedup.maintenance.verdict import (
+    ArticleState,
+    IndexedExplanation,
+    Neighbour,
+    NodeState,
+    RootComparison,
+    outcome,
+)
 from esdedup.neighbours.explainer import Explainer
 from esdedup.neighbours.explanation import WholeTextComparison
 from esdedup.neighbours.relation import relation_of
@@ -19,10 +26,10 @@ from esdedup.times import DAY_MS, iso
 
 
 def profile_of(articles: Sequence[StoredText]) -> Profile:
-    """Return the profile that articles were fingerprinted with; the first one's if they differ.
+    """Return the profile that articles were fingerprinted with: the first article's if they differ.
 
     Raises:
-        SettingError: It is none of the standard ones.
+        SettingError: It is not a standard profile.
     """
     labels = [(article.id, article.profile) for article in articles if article.profile is not None]
     if not labels:
@@ -38,15 +45,15 @@ def profile_of(articles: Sequence[StoredText]) -> Profile:
 
 
 class IndexExplainer:
-    """Explains articles of one profile by their indices, and the forest that assigned them."""
+    """Explains why two articles of an index are in one cluster or not."""
 
     def __init__(self, texts: StoredTexts, forest: ForestIndex | None, explainer: Explainer) -> None:
-        """Prepare.
+        """Read articles of some indices and the nodes of one forest.
 
         Args:
             texts: The articles.
-            forest: None: only the indices are told of.
-            explainer: For the profile that articles are compared with.
+            forest: The forest's index; None if it is missing.
+            explainer: Compares two texts by one profile.
         """
         self._texts = texts
         self._explainer = explainer
@@ -64,44 +71,44 @@ class IndexExplainer:
     def explain(
         self, one: StoredText, other: StoredText, *, forest: str, forest_missing: str | None
     ) -> IndexedExplanation:
-        """Compare two articles, and tell where they stand.
+        """Compare two articles, and explain their clusters.
 
         Args:
-            one: An article.
-            other: Another one, or the same.
+            one: The first article.
+            other: The second article; may be the same.
             forest: The name of the forest.
-            forest_missing: Why there is nothing to tell of it.
+            forest_missing: Why the forest could not be read; None if it was.
         """
         comparison = self._explainer.explain(one.text, other.text)
-        standings = self._standing(one, other), self._standing(other, one)
-        times = one.seen_ms, other.seen_ms
+        states = self._state(one, other), self._state(other, one)
+        gap_ms = None if one.seen_ms is None or other.seen_ms is None else abs(one.seen_ms - other.seen_ms)
         return IndexedExplanation(
             comparison=comparison,
-            one=standings[0],
-            other=standings[1],
+            one=states[0],
+            other=states[1],
             forest=forest,
             forest_missing=forest_missing,
             retention_days=None if self._retention_ms is None else round(self._retention_ms / DAY_MS, 3),
             same_cluster=one.root is not None and one.root == other.root,
             outcome=outcome(
                 comparison,
-                *standings,
-                gap_ms=None if times[0] is None or times[1] is None else abs(times[0] - times[1]),
+                *states,
+                gap_ms=gap_ms,
                 retention_ms=self._retention_ms,
             ),
         )
 
-    def _standing(self, article: StoredText, other: StoredText) -> Standing:
-        is_ours = article.profile == self._label
-        has_node = is_ours and self._forest is not None and article.fingerprint is not None
-        wanted = {name for name in (article.fingerprint, article.root) if name is not None}
+    def _state(self, article: StoredText, other: StoredText) -> ArticleState:
+        is_comparable = article.profile == self._label
+        has_node = is_comparable and self._forest is not None and article.fingerprint is not None
+        ids = {each for each in (article.fingerprint, article.root) if each is not None}
         nodes = (
-            {node.id: node for node in self._forest.run(self._forest.search.by_id(wanted))}
+            {node.id: node for node in self._forest.run(self._forest.search.by_id(ids))}
             if self._forest
             else {}
         )
         node = nodes.get(article.fingerprint or "")
-        return Standing(
+        return ArticleState(
             id=article.id,
             index=article.index,
             also_in=list(article.also_in),
@@ -111,25 +118,27 @@ class IndexExplainer:
             seq=article.seq,
             seen=None if article.seen_ms is None else iso(article.seen_ms),
             text_is_same=self._explainer.fingerprint(article.text) == article.fingerprint
-            if is_ours
+            if is_comparable
             else None,
-            node=self._life(node) if has_node else None,
-            indexed=None if node is None else self._listed(node),
+            node=self._node_state(node) if has_node else None,
+            indexed=None if node is None else self._indexed(node),
             node_root=node and node.root,
             node_seq=node and node.seq,
-            root_node=self._life(nodes.get(article.root or "")) if has_node else None,
+            root_node=self._node_state(nodes.get(article.root or "")) if has_node else None,
             live_leaves=self._count_live_leaves(article.root) if has_node else None,
-            to_root=self._to_root(article, article.root),
-            to_other_root=self._to_root(article, other.root if other.root != article.root else None),
-            near_it=self._near(node),
+            to_root=self._compare_with_root(article, article.root),
+            to_other_root=self._compare_with_root(
+                article, other.root if other.root != article.root else None
+            ),
+            neighbour=self._first_neighbour(node),
         )
 
-    def _life(self, node: StoredNode | None) -> Life:
+    def _node_state(self, node: StoredNode | None) -> NodeState:
         if node is None:
             return "gone"
         return "live" if node.seen_ms >= self._live_since_ms else "expired"
 
-    def _listed(self, node: StoredNode) -> list[str]:
+    def _indexed(self, node: StoredNode) -> list[str]:
         signature = signatures_of([node], self._relation)
         return to_hex(self._relation.simhashes(signature)[self._relation.indexed(signature)])
 
@@ -138,8 +147,8 @@ class IndexExplainer:
             return None
         return self._forest.run(self._forest.search.count(live_leaves([root], self._live_since_ms)))
 
-    def _to_root(self, article: StoredText, root: str | None) -> ToRoot | None:
-        """Compare an article with a root: by both texts if the root's is still in an article."""
+    def _compare_with_root(self, article: StoredText, root: str | None) -> RootComparison | None:
+        """Compare an article with a root, by their texts if an article still has the root's text."""
         if root is None or article.fingerprint is None or root == article.fingerprint:
             return None
         if article.profile != self._label or len(article.signature) != self._relation.dtype.itemsize:
@@ -148,7 +157,7 @@ class IndexExplainer:
         if holder is not None and self._explainer.fingerprint(holder.text) == root:
             found = self._explainer.explain(holder.text, article.text)
             if found.other.fingerprint == article.fingerprint and found.nearest is not None:
-                return ToRoot(
+                return RootComparison(
                     root=root,
                     article=holder.id,
                     nearest_bits=found.nearest.distance_bits,
@@ -156,16 +165,16 @@ class IndexExplainer:
                     may_join=found.may_join,
                 )
         node = next(iter(self._forest.run(self._forest.search.by_id([root]))), None) if self._forest else None
-        # A root that was made again without its text has the signature of a leaf.
+        # A recreated root has the signature of a leaf: its own text is unknown.
         if node is None or self._relation.ids(signatures_of([node], self._relation)) != [root]:
             return None
         return self._by_signatures(article, node)
 
-    def _by_signatures(self, article: StoredText, root: StoredNode) -> ToRoot:
+    def _by_signatures(self, article: StoredText, root: StoredNode) -> RootComparison:
         one, other = (signatures_of([each], self._relation) for each in (article, root))
         mine, theirs = (self._relation.simhashes(each)[0] for each in (one, other))
         rules = self._explainer.profile.agreement
-        return ToRoot(
+        return RootComparison(
             root=root.id,
             article=None,
             nearest_bits=int(distance_bits(mine[:, None], theirs[None, :]).min()),
@@ -173,8 +182,8 @@ class IndexExplainer:
             may_join=bool(self._relation.may_join(one, other)[0]),
         )
 
-    def _near(self, node: StoredNode | None) -> Neighbour | None:
-        """Find the earliest node of a leaf's tree that is near it, made before it if possible."""
+    def _first_neighbour(self, node: StoredNode | None) -> Neighbour | None:
+        """Find the earliest neighbour of a leaf in its tree, one that is older than the leaf if possible."""
         if self._forest is None or node is None or node.is_root:
             return None
         signature = signatures_of([node], self._relation)

@@ -1,4 +1,4 @@
-"""The laws of the forest, checked afterwards on its nodes, tree by tree."""
+"""Checks the nodes of a forest against its laws, tree by tree."""
 
 import dataclasses
 import itertools
@@ -9,78 +9,84 @@ from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.node_cache import NodeCache
 from esdedup.elastic.forest.search import EVERY_NODE, ROOTLESS
 from esdedup.forest.model import NO_TIME, Aging
-from esdedup.maintenance.violations import Violation, ViolationKind
+from esdedup.maintenance.violations import Remedy, Violation, ViolationKind
 
-# Whose neighbours are looked for at once.
-_NODES_AT_ONCE = 5_000
-# In one tree, where each may be near very many.
+AUDIT_BATCH = 5_000
+# Leaves of one tree that are compared at once: each may have very many neighbours.
 _LEAVES_AT_ONCE = 500
 
 
 @dataclasses.dataclass(kw_only=True)
 class Tree:
-    """Nodes of one root."""
+    """The nodes of one root."""
 
     root: str
-    # By seq.
+    # Sorted by seq.
     nodes: list[StoredNode]
 
     @property
     def root_node(self) -> StoredNode | None:
-        """The root itself, None if it is gone."""
+        """The root's own node, None if it is missing."""
         return next((node for node in self.nodes if node.is_root), None)
 
     @property
     def seen_ms(self) -> int:
-        """Until when one of its nodes was last needed."""
+        """The latest `seen` of its nodes."""
         return max(node.seen_ms for node in self.nodes)
 
     def living(self, live_since_ms: int) -> "Tree":
-        """Return what lives of it."""
+        """Return the tree without its expired nodes."""
         return Tree(root=self.root, nodes=[node for node in self.nodes if node.seen_ms >= live_since_ms])
 
 
 class ForestAudit:
-    """Goes through all nodes of a forest."""
+    """Checks all nodes of one forest."""
 
     def __init__(
-        self, index: ForestIndex, aging: Aging, *, on_nodes: Callable[[int], None] = lambda _: None
+        self,
+        index: ForestIndex,
+        aging: Aging,
+        *,
+        on_nodes: Callable[[int], None] = lambda _: None,
+        audit_batch: int = AUDIT_BATCH,
     ) -> None:
-        """Prepare.
+        """Check one forest; nothing is written.
 
         Args:
-            index: The forest's; read only.
-            aging: How long nodes live: what has expired is excused.
-            on_nodes: Told how many nodes more have been looked at.
+            index: The forest's index.
+            aging: How long nodes live; expired nodes are not checked against the laws.
+            on_nodes: Called after each batch with the number of its nodes.
+            audit_batch: Nodes whose neighbours are searched for together, at least.
         """
         self._index = index
         self._aging = aging
         self._on_nodes = on_nodes
+        self._audit_batch = audit_batch
 
     def violations(self) -> Iterator[Violation]:
-        """Yield every violation that the nodes show. A forest that is being written to may be looked at."""
+        """Yield every violation that the nodes alone show. The forest may be written to meanwhile."""
         self._index.refresh()
         self._damaged = list(itertools.chain.from_iterable(self._index.pages(ROOTLESS, versions=True)))
         nodes = self._nodes()
         first = list(itertools.islice(nodes, 1))
-        # Read after the nodes are fixed: whatever lives at this time lived when they were made.
+        # Read after the snapshot of the nodes: a node that lives at this time was alive in it.
         self._live_since_ms = self._index.status().live_since_ms(self._aging)
         self._ordered_since = self._index.ordered_since()
-        for trees in _batches(_trees(itertools.chain(first, nodes)), _NODES_AT_ONCE):
-            members = [node for tree in trees for node in tree.nodes]
-            yield from self._not_to_be_found(members)
+        for trees in _batches(_trees(itertools.chain(first, nodes)), self._audit_batch):
+            batch = [node for tree in trees for node in tree.nodes]
+            yield from self._unfindable(batch)
             live = [each for tree in trees if (each := tree.living(self._live_since_ms)).nodes]
             yield from self._without_root([tree for tree in live if tree.root_node is None])
             for tree in live:
                 yield from self._of_tree(tree)
             yield from self._near_roots(live)
-            self._on_nodes(len(members))
+            self._on_nodes(len(batch))
         for hit in self._damaged:
             yield Violation(
-                kind=ViolationKind.NO_NODE,
+                kind=ViolationKind.DAMAGED_NODE,
                 subject=hit["_id"],
-                detail="its root, number or signature is missing, or is none; articles tell what it was",
-                damaged=hit,
+                detail="its root, seq or signature is missing or invalid; deleted and rebuilt from articles",
+                remedy=Remedy(damaged=hit),
             )
 
     def _nodes(self) -> Iterator[StoredNode]:
@@ -93,7 +99,7 @@ class ForestAudit:
                     self._damaged.append(hit)
 
     def _without_root(self, trees: list[Tree]) -> Iterator[Violation]:
-        # It may be another's leaf.
+        # The root may be a leaf of another tree.
         found = {
             node.id: node for node in self._index.run(self._index.search.by_id(tree.root for tree in trees))
         }
@@ -105,15 +111,19 @@ class ForestAudit:
                     kind=ViolationKind.ROOT_IS_LEAF,
                     subject=root.id,
                     detail=f"it is a leaf of {root.root}, and has {len(tree.nodes)} live leaves",
-                    nodes=(root._replace(root=root.id, seen_ms=max(root.seen_ms, tree.seen_ms)),),
+                    remedy=Remedy(
+                        nodes=(root._replace(root=root.id, seen_ms=max(root.seen_ms, tree.seen_ms)),)
+                    ),
                 )
             elif root is None:
                 yield Violation(
                     kind=ViolationKind.ROOT_GONE,
                     subject=first.id,
                     detail=f"there is no root {tree.root}, and it has {len(tree.nodes)} live leaves",
-                    nodes=(
-                        root_again(tree.root, first, self._index.relation)._replace(seen_ms=tree.seen_ms),
+                    remedy=Remedy(
+                        nodes=(
+                            root_again(tree.root, first, self._index.relation)._replace(seen_ms=tree.seen_ms),
+                        )
                     ),
                 )
 
@@ -127,8 +137,8 @@ class ForestAudit:
             yield Violation(
                 kind=ViolationKind.ROOT_SEEN_TOO_LOW,
                 subject=root.id,
-                detail=f"it is seen until {root.seen_ms}, a leaf until {tree.seen_ms}",
-                nodes=(repaired,),
+                detail=f"its `seen` is {root.seen_ms}, that of a leaf {tree.seen_ms}",
+                remedy=Remedy(nodes=(repaired,)),
             )
         if first.seq < root.seq:
             repaired = repaired._replace(seq=first.seq, made_ms=min(first.made_ms, root.made_ms))
@@ -136,15 +146,15 @@ class ForestAudit:
                 kind=ViolationKind.LEAF_BEFORE_ROOT,
                 subject=first.id,
                 detail=f"it is arrival {first.seq}, its root {root.id} arrival {root.seq}",
-                nodes=(repaired,),
+                remedy=Remedy(nodes=(repaired,)),
             )
-        # Where something may have expired, what a leaf was near may be gone.
+        # Once nodes can expire, a leaf's neighbour may have been deleted.
         if self._live_since_ms == NO_TIME:
             yield from self._nothing_near(tree)
 
     def _nothing_near(self, tree: Tree) -> Iterator[Violation]:
         leaves = [node for node in tree.nodes if not node.is_root and node.seq > self._ordered_since]
-        # What was near a root that has been made again without its text nobody can tell.
+        # A recreated root has lost its signature; its neighbours cannot be checked.
         root = self._genuine([node for node in tree.nodes if node.is_root])
         if not leaves or not root:
             return
@@ -155,15 +165,15 @@ class ForestAudit:
                 yield Violation(
                     kind=ViolationKind.UNLIKE_ROOT,
                     subject=leaf.id,
-                    detail=f"it resembles its root {tree.root} too little",
+                    detail=f"its text resembles that of its root {tree.root} too little",
                 )
         cache = self._cache(tree.nodes)
         for chunk in chunks(leaves, _LEAVES_AT_ONCE):
             positions, near = cache.near(signatures_of(chunk, self._index.relation))
-            fine = {
+            with_neighbour = {
                 at for at, node in zip(positions.tolist(), near, strict=True) if _was_there(node, chunk[at])
             }
-            for at in sorted(set(range(len(chunk))) - fine):
+            for at in sorted(set(range(len(chunk))) - with_neighbour):
                 yield Violation(
                     kind=ViolationKind.NOTHING_NEAR,
                     subject=chunk[at].id,
@@ -182,8 +192,8 @@ class ForestAudit:
         positions, near = cache.near(signatures)
         earlier: dict[str, StoredNode] = {}
         for root, node in self._that_may_join([roots[at] for at in positions.tolist()], near):
-            # Two roots are never near each other, whichever was made first. A leaf may have been made
-            # near a root that it did not choose, and of what was rebuilt nobody knows the order.
+            # Two roots are never near each other, whichever came first. A leaf may be near a root that it
+            # did not choose; and the order of nodes that were rebuilt is unknown.
             is_ordered = root.seq > self._ordered_since or node.is_root
             if node.root != root.id and node.seq < root.seq and is_ordered:
                 found = earlier.setdefault(root.id, node)
@@ -193,14 +203,14 @@ class ForestAudit:
             yield Violation(
                 kind=ViolationKind.NEAR_ROOTS,
                 subject=later,
-                detail=f"{node.id}, of the tree of {node.root}, is near it and was there before",
-                joins=node.root,
+                detail=f"{node.id}, in the tree of {node.root}, is near it and older",
+                remedy=Remedy(joins=node.root),
             )
 
     def _that_may_join(
         self, texts: list[StoredNode], near: list[StoredNode]
     ) -> Iterator[tuple[StoredNode, StoredNode]]:
-        """Yield those pairs of a text and a node near it in which the text may join the node's tree."""
+        """Yield the pairs of a text and a neighbour in which the text may join the neighbour's tree."""
         roots = {node.id: node for node in near if node.is_root}
         missing = {node.root for node in near} - roots.keys()
         roots |= {
@@ -214,17 +224,17 @@ class ForestAudit:
         )
         return itertools.compress(pairs, may_join.tolist())
 
-    def _not_to_be_found(self, nodes: list[StoredNode]) -> Iterator[Violation]:
+    def _unfindable(self, nodes: list[StoredNode]) -> Iterator[Violation]:
         for node in self._index.run(self._index.search.unfindable(nodes)):
             yield Violation(
-                kind=ViolationKind.NOT_TO_BE_FOUND,
+                kind=ViolationKind.UNFINDABLE,
                 subject=node.id,
-                detail="an arrival near it would miss it, or its leaves would be counted wrongly",
-                nodes=(node,),
+                detail="its neighbours would not find it, or its tree would be counted wrongly",
+                remedy=Remedy(nodes=(node,)),
             )
 
     def _genuine(self, nodes: Sequence[StoredNode]) -> list[StoredNode]:
-        """Return those that have their own text's signature, not a leaf's."""
+        """Return the nodes that have their own signature, not one taken over from a leaf."""
         relation = self._index.relation
         names = relation.ids(signatures_of(nodes, relation))
         return [node for node, name in zip(nodes, names, strict=True) if name == node.id]
@@ -236,18 +246,18 @@ class ForestAudit:
 
 
 def _was_there(node: StoredNode, leaf: StoredNode) -> bool:
-    """Tell whether a node was made before a leaf; a root that was made again has its first leaf's number."""
+    """Return whether a node is older than a leaf; a recreated root has the number of its first leaf."""
     return node.seq <= leaf.seq if node.is_root else node.seq < leaf.seq
 
 
 def _trees(nodes: Iterable[StoredNode]) -> Iterator[Tree]:
     """Group nodes that come sorted by root, then by seq."""
-    for root, members in itertools.groupby(nodes, key=lambda node: node.root):
-        yield Tree(root=root, nodes=list(members))
+    for root, own in itertools.groupby(nodes, key=lambda node: node.root):
+        yield Tree(root=root, nodes=list(own))
 
 
 def _batches(trees: Iterable[Tree], size: int) -> Iterator[list[Tree]]:
-    """Put trees together until they have `size` nodes at least."""
+    """Group trees so that each group but the last has at least `size` nodes."""
     batch: list[Tree] = []
     count = 0
     for tree in trees:

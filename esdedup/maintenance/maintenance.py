@@ -1,4 +1,4 @@
-"""`Maintenance`: what an operator does with a forest, as opposed to what feeds and reads it."""
+"""`Maintenance`: expiring, verifying, repairing, rebuilding and measuring a forest."""
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
@@ -14,13 +14,14 @@ from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.errors import ForestError
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import Profile
+from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
 from esdedup.forest.model import Aging
-from esdedup.maintenance import rebuild, repair
+from esdedup.maintenance import rebuild
 from esdedup.maintenance.article_audit import ArticleAudit
 from esdedup.maintenance.explain import IndexExplainer, profile_of
-from esdedup.maintenance.forest_audit import ForestAudit
+from esdedup.maintenance.forest_audit import AUDIT_BATCH, ForestAudit
 from esdedup.maintenance.records import Records
-from esdedup.maintenance.repair import Repaired
+from esdedup.maintenance.repair import WRITE_BATCH, Repair, Repaired
 from esdedup.maintenance.stats import Stats, stats
 from esdedup.maintenance.stored_texts import StoredTexts
 from esdedup.maintenance.verdict import IndexedExplanation
@@ -31,7 +32,7 @@ OnProgress = Callable[[int], None]
 
 
 class Maintenance:
-    """Looks after one forest. What changes it takes its lease for as long as it needs."""
+    """Looks after one forest. Methods that change it take its lease until they return."""
 
     def __init__(
         self,
@@ -40,22 +41,31 @@ class Maintenance:
         forest: str = DEFAULT_FOREST,
         fields: Fields = Fields(),  # noqa: B008 - frozen
         wait_s: float = 0.0,
+        most_plausible_leaves: int = MOST_PLAUSIBLE_LEAVES,
+        audit_batch: int = AUDIT_BATCH,
+        write_batch: int = WRITE_BATCH,
     ) -> None:
-        """Prepare; nothing is sent yet.
+        """Look after a forest; nothing is sent yet.
 
         Args:
             client: Stays the caller's.
             forest: Name of its index.
             fields: The names of the articles' fields.
             wait_s: How long to wait for a process that owns the forest.
+            most_plausible_leaves: `stats` reports clusters with more live leaves than this.
+            audit_batch: Nodes that are verified together, at least.
+            write_batch: Nodes or articles that a repair writes in one request, at most.
         """
         self._client = client
         self._forest = forest
         self._fields = fields
         self._wait_s = wait_s
+        self._most_plausible_leaves = most_plausible_leaves
+        self._audit_batch = audit_batch
+        self._write_batch = write_batch
 
     def count(self, indices: Sequence[str] = ()) -> int:
-        """Count the nodes and the articles that `verify` goes through.
+        """Count the nodes and the articles that `verify` checks.
 
         Raises:
             ForestError: There is no such forest.
@@ -70,26 +80,26 @@ class Maintenance:
         Raises:
             IndexNotReady: An index is missing.
         """
-        return self._labels(indices).count()
+        return self._records(indices).count()
 
     def explain(
         self, index: str, one_id: str, other_id: str, *, profile: Profile | None = None
     ) -> IndexedExplanation:
-        """Tell why two articles are in one cluster or not. Needs no lease.
+        """Explain why two articles are in one cluster or not. Needs no lease.
 
-        Where there is no such forest, it tells of the index only.
+        Without the forest, the explanation is from the index alone.
 
         Args:
-            index: An index, alias or pattern; of several articles of one id the last to arrive counts.
-            one_id: An article's.
-            other_id: Another one's, or the same.
-            profile: To compare with; None: the one that the articles were fingerprinted with.
+            index: An index, alias or pattern; if several articles have one id, the last to arrive counts.
+            one_id: The id of the first article.
+            other_id: The id of the second article; may be the same.
+            profile: The profile to compare by. None: the one that the articles were fingerprinted with.
 
         Raises:
             ArticleNotFound: No article has that id.
             ArticleRejected: An article has no text.
             IndexNotReady: The index is missing, or lacks the fields.
-            SettingError: The articles' profile is not known.
+            SettingError: The articles' profile is unknown.
         """
         texts = StoredTexts(self._client, indices=[index], fields=self._fields)
         one, other = (texts.by_id(article_id) for article_id in (one_id, other_id))
@@ -105,7 +115,7 @@ class Maintenance:
         """Return the forest in figures.
 
         Args:
-            indices: Of its articles, from which sentences are read that very many nodes share.
+            indices: The indices of its articles, to show the sentences that many nodes share.
 
         Raises:
             ForestError: There is no such forest.
@@ -113,14 +123,14 @@ class Maintenance:
         """
         index = ForestIndex.find(self._client, self._forest)
         texts = StoredTexts(self._client, indices=indices, fields=self._fields) if indices else None
-        return stats(index, self._aging(index), texts)
+        return stats(index, self._aging(index), texts, most_plausible_leaves=self._most_plausible_leaves)
 
     def expire(self, *, dry_run: bool = False, on_progress: OnProgress = lambda _: None) -> Expired:
-        """Delete the nodes that have expired: they take no part in anything any more.
+        """Delete the nodes that have expired.
 
         Args:
             dry_run: Only count them; needs no lease.
-            on_progress: Told how many nodes more have been looked at.
+            on_progress: Called with the number of nodes in each step.
 
         Raises:
             ForestError: There is no such forest, or another process owns it.
@@ -134,13 +144,13 @@ class Maintenance:
     def verify(
         self, indices: Sequence[str] = (), *, on_progress: OnProgress = lambda _: None
     ) -> Iterator[Violation]:
-        """Yield every violation of the laws that can be seen afterwards, in the forest and in articles.
+        """Yield every violation of the laws that the forest and its articles show.
 
-        Changes nothing, and needs no lease: articles may arrive meanwhile.
+        Changes nothing and needs no lease; articles may arrive meanwhile.
 
         Args:
-            indices: Of articles that were assigned by this forest.
-            on_progress: Told how many nodes and articles more have been looked at.
+            indices: Indices of articles that this forest assigned. None: only the forest is checked.
+            on_progress: Called with the number of nodes or articles in each step.
 
         Raises:
             ForestError: There is no such forest.
@@ -148,20 +158,20 @@ class Maintenance:
         """
         index = ForestIndex.find(self._client, self._forest)
         aging = self._aging(index)
-        yield from ForestAudit(index, aging, on_nodes=on_progress).violations()
+        yield from self._forest_audit(index, aging, on_progress).violations()
         if indices:
-            articles = ArticleAudit(index, self._labels(indices), aging, on_articles=on_progress)
+            articles = ArticleAudit(index, self._records(indices), aging, on_articles=on_progress)
             yield from itertools.chain.from_iterable(articles.violations())
 
     def repair(self, indices: Sequence[str] = (), *, on_progress: OnProgress = lambda _: None) -> Repaired:
-        """Mend what `verify` finds and can be repaired; may be interrupted, and run again.
+        """Repair what `verify` finds and can be repaired; may be interrupted, and run again.
 
-        Articles without their node get it back with the root they have; trees of which one should not
-        have been made become one; then articles get the root of their text's node.
+        First, articles whose node is missing get it back, with the root they have. Then a tree whose
+        root has an older neighbour joins that neighbour's tree. Last, articles get the root of their node.
 
         Args:
-            indices: Of all articles that were assigned by this forest.
-            on_progress: Told how many nodes and articles more have been looked at.
+            indices: The indices of all articles that this forest assigned.
+            on_progress: Called with the number of nodes or articles in each step.
 
         Returns:
             How many violations of each kind were repaired.
@@ -172,17 +182,18 @@ class Maintenance:
         index = ForestIndex.find(self._client, self._forest)
         aging = self._aging(index)
         with ForestWriter(index, wait_s=self._wait_s) as owned:
-            forest = ForestAudit(index, aging, on_nodes=on_progress)
+            repair = Repair(owned, write_batch=self._write_batch)
+            forest = self._forest_audit(index, aging, on_progress)
             if not indices:
-                return repair.repair_forest(owned, forest)
-            labels = self._labels(indices)
-            articles = ArticleAudit(index, labels, aging, on_articles=on_progress)
-            repaired = repair.adopt(owned, articles)
-            repaired += repair.repair_forest(owned, forest)
+                return repair.repair_forest(forest)
+            records = self._records(indices)
+            articles = ArticleAudit(index, records, aging, on_articles=on_progress)
+            repaired = repair.adopt(articles)
+            repaired += repair.repair_forest(forest)
             if repaired[ViolationKind.NODE_GONE]:
-                # What was lost may have been made earlier than what is left of it tells.
+                # A lost node may have been older than its remaining articles: the order is unreliable.
                 owned.write_ordered_since(index.status().state.seq)
-            return repaired + repair.relabel(owned, labels, articles)
+            return repaired + repair.assign_roots(records, articles)
 
     def rebuild(
         self,
@@ -192,16 +203,16 @@ class Maintenance:
         retention: timedelta | None = None,
         on_progress: OnProgress = lambda _: None,
     ) -> int:
-        """Make the forest anew from articles alone: each keeps its root, and is found again by it.
+        """Rebuild the forest from articles alone; each article keeps its root.
 
-        Nothing is decided anew. Articles whose node would have expired are left out. Until it has
-        ended nobody else can use the forest; interrupted, it goes on when it is run again.
+        Articles whose node would have expired are left out. The forest cannot be used until the rebuild
+        has ended; after an interruption, another run continues it.
 
         Args:
-            indices: Of all articles that were assigned by this forest.
-            replace: Delete the forest first, if there is one.
-            retention: How long nodes live; None: as long as in the forest that is replaced, else 30 days.
-            on_progress: Told how many articles more have been looked at.
+            indices: The indices of all articles that this forest assigned.
+            replace: Delete an existing forest of that name first.
+            retention: How long nodes live. None: as in the forest that is replaced, or 30 days.
+            on_progress: Called with the number of articles in each step.
 
         Returns:
             How many nodes the forest has.
@@ -212,16 +223,19 @@ class Maintenance:
             ForestMismatch: The articles are of several profiles, or of an unknown one.
             IndexNotReady: An index is missing.
         """
-        labels = self._labels(indices)
+        records = self._records(indices)
         aging = None if retention is None else Aging.of(retention=retention)
         begun = rebuild.begin(
-            self._client, self._forest, labels, aging=aging, replace=replace, wait_s=self._wait_s
+            self._client, self._forest, records, aging=aging, replace=replace, wait_s=self._wait_s
         )
         with begun as owned:
-            articles = ArticleAudit(owned.index, labels, self._aging(owned.index), on_articles=on_progress)
+            articles = ArticleAudit(owned.index, records, self._aging(owned.index), on_articles=on_progress)
             return rebuild.rebuild(owned, articles)
 
-    def _labels(self, indices: Sequence[str]) -> Records:
+    def _forest_audit(self, index: ForestIndex, aging: Aging, on_progress: OnProgress) -> ForestAudit:
+        return ForestAudit(index, aging, on_nodes=on_progress, audit_batch=self._audit_batch)
+
+    def _records(self, indices: Sequence[str]) -> Records:
         return Records(self._client, indices=indices, fields=self._fields)
 
     def _aging(self, index: ForestIndex) -> Aging:

@@ -1,4 +1,4 @@
-"""A forest made anew from articles: it adopts their roots, and decides nothing."""
+"""Making a forest anew from articles: it adopts their roots, and decides nothing."""
 
 import dataclasses
 
@@ -12,20 +12,20 @@ from esdedup.fingerprint.profile import get_profile
 from esdedup.forest.model import NO_TIME, Aging, State
 from esdedup.maintenance.article_audit import ArticleAudit
 from esdedup.maintenance.records import Records
-from esdedup.maintenance.repair import adopt
+from esdedup.maintenance.repair import Repair
 
 
 def begin(
-    client: Elasticsearch, name: str, labels: Records, *, aging: Aging | None, replace: bool, wait_s: float
+    client: Elasticsearch, name: str, records: Records, *, aging: Aging | None, replace: bool, wait_s: float
 ) -> ForestWriter:
-    """Make an empty forest that nobody else can use, or find the one that was begun before.
+    """Make an empty forest that cannot be used yet, or find the one that an interrupted rebuild left.
 
     Raises:
         ForestExists: There is a complete one, and it is not to be replaced.
         ForestBusy: Another process owns it.
         ForestMismatch: The articles are of several profiles, or of an unknown one.
     """
-    meta = _meta(name, labels)
+    meta = _meta(name, records)
     index = ForestIndex.make(client, name, meta=meta)
     state, dead_before_ms = State(), NO_TIME
     if index.meta != meta:
@@ -33,37 +33,39 @@ def begin(
             raise ForestExists(
                 f"there is a forest {name!r} already: replace it, or name another one", forest=name
             )
-        # Whoever owns it must not write into the new one with an alias of the old.
-        before = ForestWriter(index, wait_s=wait_s)
-        with before.released_on_error():
-            former, state = index.status().aging, index.status().state
-            # What has expired must not come to life again by living longer.
-            dead_before_ms = index.status().live_since_ms(former)
-            aging = aging or former
-        before.drop()
+        # Take its lease first: its owner's alias could otherwise write into the new forest.
+        former = ForestWriter(index, wait_s=wait_s)
+        with former.released_on_error():
+            status = index.status()
+            state = status.state
+            # Longer retention must not revive expired nodes.
+            dead_before_ms = status.live_since_ms(status.aging)
+            aging = aging or status.aging
+        former.drop()
         index = ForestIndex.make(client, name, meta=meta)
-    owned = ForestWriter(index, wait_s=wait_s)
-    with owned.released_on_error():
-        aging = aging or index.status().aging
-        owned.write_aging(aging, dead_before_ms=max(dead_before_ms, index.status().dead_before_ms))
-        # Of articles that have been deleted no number must come again.
-        owned.write([], state=index.status().state.after(state).after(labels.state()))
-        # The order of articles that were indexed twice is that of the second time.
-        owned.write_ordered_since(index.status().state.seq)
-    return owned
+    writer = ForestWriter(index, wait_s=wait_s)
+    with writer.released_on_error():
+        status = index.status()
+        aging = aging or status.aging
+        writer.write_aging(aging, dead_before_ms=max(dead_before_ms, status.dead_before_ms))
+        # Numbers of arrivals are never reused, not even those of deleted articles.
+        writer.write([], state=index.status().state.after(state).after(records.state()))
+        # An article that was indexed twice has the number of the second time: the order is unreliable.
+        writer.write_ordered_since(index.status().state.seq)
+    return writer
 
 
-def rebuild(owned: ForestWriter, articles: ArticleAudit) -> int:
-    """Adopt the roots of all articles; return how many nodes there are then."""
-    adopt(owned, articles)
-    owned.index.refresh()
-    owned.renew()
-    owned.index.write_meta(dataclasses.replace(owned.index.meta, rebuilding=False))
-    return owned.index.run(owned.index.search.count_nodes())
+def rebuild(writer: ForestWriter, articles: ArticleAudit) -> int:
+    """Adopt the roots of all articles, and complete the forest; return how many nodes it has."""
+    Repair(writer).adopt(articles)
+    writer.index.refresh()
+    writer.renew()
+    writer.index.write_meta(dataclasses.replace(writer.index.meta, rebuilding=False))
+    return writer.index.run(writer.index.search.count_nodes())
 
 
-def _meta(name: str, labels: Records) -> Meta:
-    found = labels.profiles()
+def _meta(name: str, records: Records) -> Meta:
+    found = records.profiles()
     if len(found) != 1:
         raise ForestMismatch(
             f"the articles were fingerprinted with {' and '.join(found)}: name indices of one profile"

@@ -1,4 +1,4 @@
-"""What esdedup wrote into articles, read and repaired in bulk; the texts stay unread."""
+"""What esdedup wrote into articles, read and repaired in bulk, without the texts."""
 
 import base64
 import dataclasses
@@ -31,12 +31,12 @@ class Record:
     id: str
     index: str
     routing: str | None
-    # What tells whether it has been written since.
+    # Of the document, to detect that it has been written since.
     version: dict[str, int]
     root: str
-    # None for an article without one.
+    # None for a text without a fingerprint.
     fingerprint: str | None
-    # What `near` compares, as bytes; empty for an article without a fingerprint.
+    # What is compared with others, as bytes; empty for a text without a fingerprint.
     signature: bytes
     profile: str | None
     seq: int
@@ -45,15 +45,18 @@ class Record:
 
 
 class Records:
-    """The labels of the articles in some indices."""
+    """Reads and repairs the records of the articles in some indices."""
 
     def __init__(self, client: Elasticsearch, *, indices: Sequence[str], fields: Fields) -> None:
-        """Name the indices.
+        """Use some indices; nothing is sent yet.
 
         Args:
             client: Stays the caller's.
-            indices: Names, aliases or patterns.
-            fields: The articles'.
+            indices: Names, aliases or patterns; at least one.
+            fields: The names of the articles' fields.
+
+        Raises:
+            SettingError: There is no index, or a string instead of a list.
         """
         if isinstance(indices, str) or not indices:
             raise SettingError("name the indices of the articles, as a list")
@@ -70,32 +73,32 @@ class Records:
         return self._count({"bool": {"must_not": {"exists": {"field": self._fields.root}}}})
 
     def state(self) -> State:
-        """Return the state of the forest as far as the articles tell."""
+        """Return the least state of a forest that has all these articles."""
         aggregations = state_aggregations(seq=self._fields.seq, time=f"{self._fields.dedup}.seen")
         return state_of(self._aggregate(aggregations))
 
     def profiles(self) -> list[str]:
         """Return the labels of the profiles that the articles were fingerprinted with."""
         field = f"{self._fields.dedup}.profile"
-        answer = self._aggregate({"labels": {"terms": {"field": field, "size": 100}}})
-        return [bucket["key"] for bucket in answer["labels"]["buckets"]]
+        answer = self._aggregate({"profiles": {"terms": {"field": field, "size": 100}}})
+        return [bucket["key"] for bucket in answer["profiles"]["buckets"]]
 
     def pages(self) -> Iterator[list[Record]]:
-        """Yield all labels as they are when this begins, page by page, the latest arrivals first."""
+        """Yield all records of one point in time, page by page, the latest arrivals first."""
         pages = hit_pages(self._client, ",".join(self._indices), self._page_body())
-        return ([self._label(hit) for hit in hits] for hits in pages)
+        return ([self._record_of(hit) for hit in hits] for hits in pages)
 
     def with_bands(self, bands: Sequence[tuple[Record, list[str]]]) -> set[tuple[str, str]]:
-        """Return the indices and ids of the articles that have such terms among their bands.
+        """Return the indices and ids of those articles whose bands contain the given terms.
 
         Args:
-            bands: Articles, and the terms that each should have, some at least.
+            bands: Articles, and the terms that each should have; at least one term each.
         """
         clauses: list[dict[str, Any]] = [
             {"terms": {f"{self._fields.dedup}.bands": column}}
             for column in columns_of([terms for _, terms in bands])
         ]
-        ids = [label.id for label, _ in bands]
+        ids = [record.id for record, _ in bands]
         with translated(f"read the articles in {self._names}"):
             answer = self._client.search(
                 index=self._indices,
@@ -107,82 +110,84 @@ class Records:
         return {(hit["_index"], hit["_id"]) for hit in answer["hits"]["hits"]}
 
     @until_all_is_taken
-    def relabel(self, roots: Sequence[tuple[Record, str]]) -> int:
-        """Write another root into articles; one that has been written since it was read keeps its own.
+    def assign_roots(self, roots: Sequence[tuple[Record, str]]) -> int:
+        """Write new roots into articles; an article that has been written since it was read stays as it is.
 
         Args:
-            roots: Articles, and the root that each is to get.
+            roots: Articles, and the new root of each.
 
         Returns:
-            How many were written.
+            How many articles were written.
         """
-        # An article that lies where its root says moves with it.
-        moving = [(label, root) for label, root in roots if label.routing == label.root]
-        staying = [(label, root) for label, root in roots if label.routing != label.root]
+        # An article that is routed by its root has to move to the shard of its new root.
+        moving = [(record, root) for record, root in roots if record.routing == record.root]
+        staying = [(record, root) for record, root in roots if record.routing != record.root]
         if not staying:
             return self._move(moving)
         operations: list[dict[str, Any]] = []
-        for label, root in staying:
-            routing = {} if label.routing is None else {"routing": label.routing}
+        for record, root in staying:
+            routing = {} if record.routing is None else {"routing": record.routing}
             operations += (
-                {"update": {"_index": label.index, "_id": label.id, **routing, **label.version}},
+                {"update": {"_index": record.index, "_id": record.id, **routing, **record.version}},
                 {"doc": {self._fields.dedup: {"root": root, "partition": partition_of(root)}}},
             )
         return self._bulk(operations) + self._move(moving)
 
     def _move(self, roots: Sequence[tuple[Record, str]]) -> int:
-        """Give articles another root where they are routed by it: written there first, then deleted here.
+        """Move articles that are routed by their root: write each by its new root, then delete the old copy.
 
-        If it is interrupted in between, an article is there twice until it is done again.
+        After an interruption in between an article exists twice, until this runs again.
         """
         if not roots:
             return 0
-        wanted = [{"_index": label.index, "_id": label.id, "routing": label.routing} for label, _ in roots]
-        with translated(f"relabel articles in {self._names}"):
-            found = self._client.mget(docs=wanted)["docs"]
+        places = [
+            {"_index": record.index, "_id": record.id, "routing": record.routing} for record, _ in roots
+        ]
+        with translated(f"assign roots to articles in {self._names}"):
+            found = self._client.mget(docs=places)["docs"]
         written: list[dict[str, Any]] = []
         deleted: list[dict[str, Any]] = []
-        for (label, root), document in zip(roots, found, strict=True):
-            if document.get("found") and document["_seq_no"] == label.version["if_seq_no"]:
+        for (record, root), document in zip(roots, found, strict=True):
+            if document.get("found") and document["_seq_no"] == record.version["if_seq_no"]:
                 source = document["_source"]
                 dedup = source[self._fields.dedup] | {"root": root, "partition": partition_of(root)}
                 written += (
-                    {"index": {"_index": label.index, "_id": label.id, "routing": root}},
+                    {"index": {"_index": record.index, "_id": record.id, "routing": root}},
                     source | {self._fields.dedup: dedup},
                 )
                 deleted.append(
                     {
                         "delete": {
-                            "_index": label.index,
-                            "_id": label.id,
-                            "routing": label.routing,
-                            **label.version,
+                            "_index": record.index,
+                            "_id": record.id,
+                            "routing": record.routing,
+                            **record.version,
                         }
                     }
                 )
         if not deleted:
             return 0
         moved = self._bulk(written)
-        # Where both shards are the same, writing has replaced it, and deleting is refused.
+        # If both roots route to one shard, the write replaced the old copy, and the delete is refused.
         self._bulk(deleted)
         return moved
 
     def _bulk(self, operations: Sequence[dict[str, Any]]) -> int:
-        """Send operations, all of which may be sent again; return how many did something.
+        """Send operations that may be repeated; return how many changed an article.
 
         Raises:
             PartlyRefused: The server was too busy for some.
             ServerError: It refused one.
         """
-        with translated(f"relabel articles in {self._names}"):
+        with translated(f"assign roots to articles in {self._names}"):
             items = self._client.bulk(operations=operations)["items"]
         results = [result for item in items for result in item.values()]
         if any(each["status"] in BUSY_STATUSES for each in results):
-            raise PartlyRefused(f"cannot relabel articles in {self._names}: the server is too busy")
+            raise PartlyRefused(f"cannot assign roots to articles in {self._names}: the server is too busy")
         refused = [each for each in results if each["status"] not in _EXPECTED_STATUS]
         if refused:
             raise ServerError(
-                f"cannot relabel the article {refused[0]['_id']} in {refused[0]['_index']!r}: "
+                f"cannot assign a root to the article {refused[0]['_id']} in {refused[0]['_index']!r}: "
                 f"{refused[0]['error'].get('reason', refused[0]['error'])}",
                 status=refused[0]["status"],
                 index=refused[0]["_index"],
@@ -190,7 +195,7 @@ class Records:
         return sum(each["status"] in {200, 201} for each in results)
 
     def refresh(self) -> None:
-        """Make visible what was written."""
+        """Make written articles visible to searches."""
         with translated(f"refresh {self._names}"):
             self._client.indices.refresh(index=self._indices)
 
@@ -231,7 +236,7 @@ class Records:
             "track_total_hits": False,
         }
 
-    def _label(self, hit: dict[str, Any]) -> Record:
+    def _record_of(self, hit: dict[str, Any]) -> Record:
         fields = hit.get("fields", {})
         values = {
             name: fields[full][0] if (full := f"{self._fields.dedup}.{name}") in fields else None

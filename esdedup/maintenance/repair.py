@@ -1,4 +1,4 @@
-"""Mending what an audit finds, in an order in which each step can be interrupted and run again."""
+"""Repairing what the audits find, in an order in which each step can be interrupted and run again."""
 
 import collections
 from collections.abc import Iterable
@@ -11,82 +11,100 @@ from esdedup.maintenance.forest_audit import ForestAudit
 from esdedup.maintenance.records import Records
 from esdedup.maintenance.violations import ViolationKind
 
-_WRITTEN_AT_ONCE = 2_000
-
 Repaired = collections.Counter[ViolationKind]
 """How many violations of each kind have been repaired."""
 
+WRITE_BATCH = 2_000
 
-def adopt(owned: ForestWriter, articles: ArticleAudit) -> Repaired:
-    """Give the articles back the nodes that they lack, page by page; their roots stay as they are."""
-    repaired: Repaired = collections.Counter()
-    for page in articles.remedies():
+
+class Repair:
+    """Writes the remedies of violations into a forest that this process owns."""
+
+    def __init__(self, writer: ForestWriter, *, write_batch: int = WRITE_BATCH) -> None:
+        """Repair the forest of `writer`.
+
+        Args:
+            writer: Owns the forest, and stays the caller's.
+            write_batch: Nodes or articles that are written in one request.
+        """
+        self._writer = writer
+        self._write_batch = write_batch
+
+    def adopt(self, audit: ArticleAudit) -> Repaired:
+        """Give the articles back the nodes that they lack, page by page; their roots stay as they are."""
+        repaired: Repaired = collections.Counter()
+        for page in audit.repairable():
+            nodes: dict[str, StoredNode] = {}
+            for violation, remedy in page:
+                nodes |= {node.id: node for node in remedy.nodes}
+                if remedy.state:
+                    self._writer.write([], state=remedy.state)
+                repaired[violation.kind] += bool(remedy.nodes or remedy.state)
+            self._write(nodes.values())
+        return repaired
+
+    def repair_forest(self, audit: ForestAudit) -> Repaired:
+        """Repair what the nodes alone show; a tree with an older neighbour joins that neighbour's tree."""
+        repaired: Repaired = collections.Counter()
         nodes: dict[str, StoredNode] = {}
-        for violation in page:
-            nodes |= {node.id: node for node in violation.nodes}
-            if violation.state:
-                owned.write([], state=violation.state)
-            repaired[violation.kind] += bool(violation.nodes or violation.state)
-        _write(owned, nodes.values())
-    return repaired
+        joins: dict[str, str] = {}
+        damaged: list[dict[str, Any]] = []
+        for violation in audit.violations():
+            if violation.remedy is None:
+                continue
+            repaired[violation.kind] += 1
+            nodes |= {node.id: node for node in violation.remedy.nodes}
+            if violation.remedy.joins:
+                joins[violation.subject] = violation.remedy.joins
+            if violation.remedy.damaged:
+                damaged.append(violation.remedy.damaged)
+        self._writer.delete(damaged)
+        self._write(nodes.values())
+        self._writer.index.refresh()
+        for later in joins:
+            target = _end_of(joins, later)
+            if target != later:
+                self._join(later, target)
+                # The next tree may join the same one.
+                self._writer.index.refresh()
+        return repaired
+
+    def assign_roots(self, records: Records, audit: ArticleAudit) -> Repaired:
+        """Give each article the root of its text's node."""
+        repaired: Repaired = collections.Counter()
+        for page in audit.repairable():
+            new_roots = [remedy.new_root for _, remedy in page if remedy.new_root]
+            for chunk in chunks(new_roots, self._write_batch):
+                self._writer.renew()
+                repaired[ViolationKind.TWO_ROOTS] += records.assign_roots(chunk)
+        records.refresh()
+        return repaired
+
+    def _join(self, later: str, target: str) -> None:
+        """Move a tree under another root, its own root last: until then an audit still finds the tree."""
+        index = self._writer.index
+        found = index.run(index.search.by_id([target]))
+        root = next((node for node in found if node.is_root), None)
+        if root is None:
+            # Missing as well: the next audit finds it after it has been written again.
+            return
+        moved = [node._replace(root=target) for node in index.scan({"term": {"root": later}})]
+        seen_ms = max([root.seen_ms, *(node.seen_ms for node in moved)])
+        # A root must never expire before its leaves, so its own `seen` is written first.
+        self._write([root._replace(seen_ms=seen_ms)])
+        self._write(node for node in moved if node.id != later)
+        self._write(node for node in moved if node.id == later)
+
+    def _write(self, nodes: Iterable[StoredNode]) -> None:
+        for chunk in chunks(list(nodes), self._write_batch):
+            self._writer.write(chunk)
 
 
-def repair_forest(owned: ForestWriter, forest: ForestAudit) -> Repaired:
-    """Mend what the nodes show by themselves; a tree that should not be one joins the earlier one."""
-    repaired: Repaired = collections.Counter()
-    nodes: dict[str, StoredNode] = {}
-    joins: dict[str, str] = {}
-    damaged: list[dict[str, Any]] = []
-    for violation in forest.violations():
-        repaired[violation.kind] += violation.can_be_repaired
-        nodes |= {node.id: node for node in violation.nodes}
-        if violation.joins:
-            joins[violation.subject] = violation.joins
-        if violation.damaged:
-            damaged.append(violation.damaged)
-    owned.delete(damaged)
-    _write(owned, nodes.values())
-    owned.index.refresh()
-    for later in joins:
-        # An earlier root each time, unless what is damaged goes in a circle.
-        target, passed = joins[later], {later}
-        while target in joins and target not in passed:
-            passed.add(target)
-            target = joins[target]
-        if target != later:
-            _join(owned, later, target)
-            # The next one may join the same tree.
-            owned.index.refresh()
-    return repaired
-
-
-def relabel(owned: ForestWriter, labels: Records, articles: ArticleAudit) -> Repaired:
-    """Give each article the root of its text's node."""
-    repaired: Repaired = collections.Counter()
-    for page in articles.remedies():
-        found = [violation.relabel for violation in page if violation.relabel]
-        for chunk in chunks(found, _WRITTEN_AT_ONCE):
-            owned.renew()
-            repaired[ViolationKind.TWO_ROOTS] += labels.relabel(chunk)
-    labels.refresh()
-    return repaired
-
-
-def _join(owned: ForestWriter, later: str, target: str) -> None:
-    """Move a tree under another root, its own root last: until then it can be seen that it has to move."""
-    root = next((node for node in owned.index.run(owned.index.search.by_id([target])) if node.is_root), None)
-    if root is None:
-        # Gone as well: what made it again will be seen the next time.
-        return
-    nodes = owned.index.scan({"term": {"root": later}})
-    moved = [node._replace(root=target) for node in nodes]
-    seen_ms = max([root.seen_ms, *(node.seen_ms for node in moved)])
-    # The root lives as long as its leaves before they are its leaves.
-    _write(owned, [root._replace(seen_ms=seen_ms)])
-    _write(owned, [node for node in moved if node.id != later])
-    _write(owned, [node for node in moved if node.id == later])
-
-
-def _write(owned: ForestWriter, nodes: Iterable[StoredNode]) -> None:
-    for chunk in chunks(list(nodes), _WRITTEN_AT_ONCE):
-        owned.write(chunk)
+def _end_of(joins: dict[str, str], later: str) -> str:
+    """Follow the joins from one root to the tree that all of them end in."""
+    # Each join leads to an earlier root, except in damaged forests, where they may form a circle.
+    target, passed = joins[later], {later}
+    while target in joins and target not in passed:
+        passed.add(target)
+        target = joins[target]
+    return target

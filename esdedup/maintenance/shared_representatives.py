@@ -1,7 +1,8 @@
-"""What many nodes have in common: the representative that most of them share, and its sentence."""
+"""The representatives that most of some nodes have in common, and the sentences behind them."""
 
 import collections
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import numpy as np
@@ -15,96 +16,94 @@ from esdedup.maintenance.stored_texts import StoredTexts
 from esdedup.neighbours.explainer import Explainer
 
 Simhashes = npt.NDArray[np.uint64]
+_Kind = Literal["sentence", "minhash", "words"]
 
-# Of the simhashes of many nodes, those that occur most are compared with each other.
-_COMPARED = 1_000
-# Nodes whose articles are looked for.
-_ASKED_FOR = 100
+# Only the most frequent simhashes are compared with each other.
+_MOST_COMPARED = 1_000
+# Only the articles of so many nodes are searched for.
+_MOST_NODES_READ = 100
 
 
-class Shared(pydantic.BaseModel, frozen=True):
-    """The representative that most of some nodes have."""
+class SharedRepresentative(pydantic.BaseModel, frozen=True):
+    """A representative that many of some nodes have, counting those within the distance of it."""
 
     simhash: str
-    # How many have it, or one near it, of how many that were looked at; and of how many trees those are.
+    # Nodes that have it, of how many that were examined; and the number of their trees.
     nodes: int
-    looked_at: int
+    examined: int
     trees: int
-    # What it is of, in an article that has it; for a minhash of the wording, the article's first
-    # long sentence. None where no article is at hand.
-    kind: Literal["sentence", "minhash", "words"] | None
+    # What it was computed from, in an article that has it; for a minhash, `sentence` is the article's
+    # first long sentence. None if no such article is available.
+    kind: _Kind | None
     sentence: str | None
 
 
-class SharedFinder:
-    """Finds what nodes of one forest share, and says it in words where articles are at hand."""
+class SharedRepresentatives:
+    """Finds the representatives that nodes of one forest share."""
 
     def __init__(
         self, *, max_distance_bits: int, texts: StoredTexts | None, explainer: Explainer | None
     ) -> None:
-        """Prepare.
+        """Compare simhashes by the rules of one forest.
 
         Args:
-            max_distance_bits: Between two simhashes that count as one, inclusive.
-            texts: The articles of the forest; None: simhashes have to do.
-            explainer: Of the forest's profile, None if that is not known.
+            max_distance_bits: Two simhashes count as one up to this distance, inclusive.
+            texts: The articles of the forest, to name sentences; None: simhashes only.
+            explainer: For the forest's profile; None if that profile is unknown.
         """
         self._max_distance_bits = max_distance_bits
         self._texts = texts
         self._explainer = explainer
 
     def find(
-        self, stored: Sequence[StoredNode], simhashes: Simhashes, *, most: int, by_tree: bool
-    ) -> list[Shared]:
-        """Find the simhashes that are shared most, each once, with those near it.
+        self, nodes: Sequence[StoredNode], simhashes: Simhashes, *, most: int, by_tree: bool
+    ) -> list[SharedRepresentative]:
+        """Find the most shared representatives, the most shared one first.
 
         Args:
-            stored: The nodes.
-            simhashes: Theirs, uint64 ``(n, s)``.
-            most: How many are wanted; the most shared come first.
-            by_tree: Whether it counts how many trees share them, instead of how many nodes.
+            nodes: The nodes.
+            simhashes: Their simhashes, uint64 ``(n, s)``.
+            most: How many representatives to return at most.
+            by_tree: Rank by the number of trees that share them instead of the number of nodes.
         """
-        if not stored:
+        if not nodes:
             return []
-        names = [node.root if by_tree else node.id for node in stored]
-        posting_keys = {
-            (name, each) for name, own in zip(names, simhashes.tolist(), strict=True) for each in own
-        }
-        counts = collections.Counter(simhash for _, simhash in posting_keys)
-        # Among equals what stands first in a signature: a sentence tells more than a minhash.
-        places = {each: place for own in simhashes.tolist() for place, each in reversed(list(enumerate(own)))}
-        order = sorted(counts, key=lambda each: (-counts[each], places[each], each))[:_COMPARED]
-        common = np.array(order, np.uint64)
-        weights = np.array([counts[each] for each in order])
-        near = distance_bits(common[:, None], common[None, :]) <= self._max_distance_bits
-        found: list[Shared] = []
-        while len(found) < most and weights.any():
-            # One that was counted for another counts no more.
-            middle = int((near @ weights * (weights > 0)).argmax())
-            weights[near[middle]] = 0
-            found.append(self._shared(common[[middle]], stored, simhashes))
-        return found
+        owners = [node.root if by_tree else node.id for node in nodes]
+        common, frequencies = _most_frequent(owners, simhashes)
+        centres = self._centres(common, frequencies)
+        return [self._describe(centre, nodes, simhashes) for centre in itertools.islice(centres, most)]
 
-    def _shared(self, simhash: Simhashes, stored: Sequence[StoredNode], simhashes: Simhashes) -> Shared:
-        is_near = (distance_bits(simhashes, simhash) <= self._max_distance_bits).any(axis=1)
-        having = [stored[at] for at in np.flatnonzero(is_near).tolist()]
-        kind, sentence = self._sentence(int(simhash[0]), having)
-        return Shared(
-            simhash=f"{int(simhash[0]):016x}",
-            nodes=len(having),
-            looked_at=len(stored),
-            trees=len({node.root for node in having}),
+    def _centres(self, simhashes: Simhashes, frequencies: npt.NDArray[np.int64]) -> Iterator[np.uint64]:
+        """Cluster simhashes greedily: yield the one with the most owners around it, remove those, repeat."""
+        is_near = distance_bits(simhashes[:, None], simhashes[None, :]) <= self._max_distance_bits
+        left = frequencies.copy()
+        while left.any():
+            # A simhash that has been removed cannot become a centre.
+            centre = int((is_near @ left * (left > 0)).argmax())
+            left[is_near[centre]] = 0
+            yield simhashes[centre]
+
+    def _describe(
+        self, simhash: np.uint64, nodes: Sequence[StoredNode], simhashes: Simhashes
+    ) -> SharedRepresentative:
+        is_near = (distance_bits(simhashes, np.array([simhash])) <= self._max_distance_bits).any(axis=1)
+        sharing = [nodes[at] for at in np.flatnonzero(is_near).tolist()]
+        kind, sentence = self._sentence(int(simhash), sharing)
+        return SharedRepresentative(
+            simhash=f"{int(simhash):016x}",
+            nodes=len(sharing),
+            examined=len(nodes),
+            trees=len({node.root for node in sharing}),
             kind=kind,
             sentence=sentence,
         )
 
-    def _sentence(
-        self, simhash: int, having: Sequence[StoredNode]
-    ) -> tuple[Literal["sentence", "minhash", "words"] | None, str | None]:
+    def _sentence(self, simhash: int, sharing: Sequence[StoredNode]) -> tuple[_Kind | None, str | None]:
+        """Return the kind and the passage of the representative nearest to a simhash, in one article."""
         if self._texts is None or self._explainer is None:
             return None, None
         try:
-            article = self._texts.by_fingerprint([node.id for node in having[:_ASKED_FOR]])
+            article = self._texts.by_fingerprint([node.id for node in sharing[:_MOST_NODES_READ]])
         except ArticleRejected:
             article = None
         represented = self._explainer.representatives(article.text) if article is not None else []
@@ -112,3 +111,14 @@ class SharedFinder:
             return None, None
         nearest = min(represented, key=lambda each: (int(each.simhash, 16) ^ simhash).bit_count())
         return nearest.kind, nearest.passage or represented[0].passage
+
+
+def _most_frequent(owners: Sequence[str], simhashes: Simhashes) -> tuple[Simhashes, npt.NDArray[np.int64]]:
+    """Return the simhashes with most owners, and how many each has; an owner counts once for a simhash."""
+    rows = simhashes.tolist()
+    pairs = {(owner, simhash) for owner, row in zip(owners, rows, strict=True) for simhash in row}
+    counts = collections.Counter(simhash for _, simhash in pairs)
+    # Ties go to the simhash that stands first in a signature: a sentence is better to read than a minhash.
+    places = {simhash: place for row in rows for place, simhash in reversed(list(enumerate(row)))}
+    ranked = sorted(counts, key=lambda each: (-counts[each], places[each], each))[:_MOST_COMPARED]
+    return np.array(ranked, np.uint64), np.array([counts[each] for each in ranked], np.int64)

@@ -14,23 +14,25 @@ from esdedup.reading import queries
 from esdedup.reading.scope import Scope
 from esdedup.times import time_ms
 
+_RECORD = ("root", "fingerprint", "profile", "seq", "seen")
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StoredText:
-    """An article as far as it can be compared; None for what esdedup did not write into it."""
+    """An article with its text and its record; None for what esdedup did not write into it."""
 
     id: str
     index: str
     text: str
     root: str | None
     fingerprint: str | None
-    # What `near` compares, as bytes; empty if it is not there.
+    # What is compared with others, as bytes; empty if it is missing.
     signature: bytes
     profile: str | None
     seq: int | None
     # The forest's time at its arrival, milliseconds since 1970.
     seen_ms: int | None
-    # Other indices behind the same name that have an article of that id, which came before.
+    # Other indices behind the same name with an older article of that id.
     also_in: tuple[str, ...] = ()
 
 
@@ -38,15 +40,15 @@ class StoredTexts:
     """Reads single articles from some indices."""
 
     def __init__(self, client: Elasticsearch, *, indices: Sequence[str], fields: Fields) -> None:
-        """Make sure that all of them came through esdedup.
+        """Use some indices, after checking that each has the fields of esdedup.
 
         Args:
             client: Stays the caller's.
             indices: Names, aliases or patterns.
-            fields: The articles'.
+            fields: The names of the articles' fields.
 
         Raises:
-            IndexNotReady: One is missing, or lacks the fields.
+            IndexNotReady: An index is missing, or lacks the fields.
         """
         scope = Scope(fields=fields)
         for index in indices:
@@ -56,11 +58,12 @@ class StoredTexts:
         self._fields = fields
 
     def by_id(self, article_id: str) -> StoredText:
-        """Return the article of that id; of several indices that have it, the last to arrive.
+        """Return the article of an id; if several indices have it, the last to arrive.
 
         Raises:
-            ArticleNotFound: There is none.
+            ArticleNotFound: No index has that id.
             ArticleRejected: It has no text.
+            SettingError: The id is empty.
         """
         if not article_id:
             raise SettingError("the id of the article is empty")
@@ -71,31 +74,31 @@ class StoredTexts:
             raise ArticleNotFound(
                 f"there is no article {article_id!r} in {names!r}", article=article_id, index=names
             )
-        found = self._labelled(hits[0])
+        found = self._stored_text(hits[0])
         return dataclasses.replace(found, also_in=tuple(hit["_index"] for hit in hits[1:]))
 
     def by_fingerprint(self, fingerprints: Sequence[str]) -> StoredText | None:
-        """Return the first article to arrive with one of those fingerprints, None if there is none.
+        """Return the first article to arrive with one of some fingerprints; None if there is none.
 
         Raises:
             ArticleRejected: It has no text.
         """
         hits = self._search(queries.text_by_fingerprint(fingerprints, fields=self._fields))
-        return self._labelled(hits[0]) if hits else None
+        return self._stored_text(hits[0]) if hits else None
 
-    def _labelled(self, hit: dict[str, Any]) -> StoredText:
+    def _stored_text(self, hit: dict[str, Any]) -> StoredText:
         source = hit["_source"]
-        label = {name: value_of(source, f"{self._fields.dedup}.{name}") for name in _LABEL}
+        record = {name: value_of(source, f"{self._fields.dedup}.{name}") for name in _RECORD}
         return StoredText(
             id=hit["_id"],
             index=hit["_index"],
             text=text_of(source, self._fields, name=hit["_id"]),
-            root=label["root"],
-            fingerprint=label["fingerprint"],
+            root=record["root"],
+            fingerprint=record["fingerprint"],
             signature=signature_of(source, self._fields),
-            profile=label["profile"],
-            seq=label["seq"],
-            seen_ms=time_ms(label["seen"]),
+            profile=record["profile"],
+            seq=record["seq"],
+            seen_ms=time_ms(record["seen"]),
         )
 
     def _search(self, body: dict[str, Any]) -> list[dict[str, Any]]:
@@ -105,6 +108,3 @@ class StoredTexts:
             )
         hits: list[dict[str, Any]] = answer["hits"]["hits"]
         return hits
-
-
-_LABEL = ("root", "fingerprint", "profile", "seq", "seen")

@@ -1,4 +1,4 @@
-"""What an index and its forest made of two articles, beside what comparing their texts says. Pure."""
+"""Why two indexed articles are in one cluster or not, judged from all that is known of them. Pure."""
 
 import enum
 from typing import Literal
@@ -7,67 +7,67 @@ import pydantic
 
 from esdedup.neighbours.explanation import Explanation, WholeTextComparison
 
-Life = Literal["live", "expired", "gone"]
-"""Of a node, as the forest has it now."""
+NodeState = Literal["live", "expired", "gone"]
+"""A node's state in the forest now."""
 
 
 class Outcome(enum.StrEnum):
-    """What became of two articles, and why."""
+    """Whether two articles are in one cluster, and why."""
 
     # Both ids mean one article.
     SAME_ARTICLE = "same_article"
     # One was indexed without esdedup.
     NO_ROOT = "no_root"
-    # One tells nothing, and has a cluster of its own.
+    # One has no fingerprint, and so a cluster of its own.
     NO_FINGERPRINT = "no_fingerprint"
     # Fingerprints of two profiles are never compared.
     OTHER_PROFILES = "other_profiles"
-    # One cluster, as they should: of equal fingerprint; or near each other.
+    # One cluster, as the comparison says: they have the same fingerprint, or are neighbours.
     ONE_NODE = "one_node"
     TOGETHER = "together"
-    # One cluster, though they are not near: others stand between them.
+    # One cluster, though they are not neighbours: other articles link them.
     THROUGH_OTHERS = "through_others"
-    # Two clusters, as they should.
+    # Two clusters, as the comparison says.
     APART = "apart"
-    # They were compared here with a profile that did not decide.
+    # They were compared with another profile than they were indexed with.
     COMPARED_OTHERWISE = "compared_otherwise"
-    # The index says otherwise than the texts, of which one is not what was fingerprinted any more.
+    # The index contradicts the comparison: one text has changed since it was fingerprinted.
     TEXT_CHANGED = "text_changed"
-    # Neighbours, but in two clusters. The later one is too far from the earlier one's root; ...
+    # Neighbours in two clusters: the later one does not agree with the earlier one's root, ...
     FAR_FROM_ROOT = "far_from_root"
-    # ... or could not find the earlier one: too many others carry what they share; ...
+    # ... or their common representatives are saturated keys, so it did not find the earlier one, ...
     SATURATED = "saturated"
-    # ... or had another root to join too; ...
+    # ... or it had neighbours in several clusters and joined another one, ...
     OTHER_ROOT = "other_root"
-    # ... or came when the earlier one's node had expired.
+    # ... or the earlier one's node had expired.
     EXPIRED = "expired"
-    # Neighbours, in two clusters, and nothing that is left tells why.
+    # Neighbours in two clusters, for no reason that can still be seen.
     UNEXPLAINED = "unexplained"
 
 
-class ToRoot(pydantic.BaseModel, frozen=True):
+class RootComparison(pydantic.BaseModel, frozen=True):
     """How an article compares with the root of a cluster."""
 
     root: str
-    # The article whose text is the root's; None: only the signature of the root is left.
+    # An article that has the root's text; None if only the root's signature is left.
     article: str | None
-    # Between the nearest two representatives.
+    # Distance between their nearest representatives.
     nearest_bits: int
-    # None where the profile does not ask.
+    # None if the profile does not compare whole texts.
     whole_texts: WholeTextComparison | None
     may_join: bool
 
 
 class Neighbour(pydantic.BaseModel, frozen=True):
-    """A node of an article's cluster that is near it."""
+    """A node of an article's cluster that is a neighbour of the article."""
 
     fingerprint: str
-    # One that has this text; None if there is none in the index.
+    # An article with this text; None if the index has none.
     article: str | None
 
 
-class Standing(pydantic.BaseModel, frozen=True):
-    """Where an article stands in its index and in its forest; None where nothing is known."""
+class ArticleState(pydantic.BaseModel, frozen=True):
+    """What an index and a forest hold about an article; None where nothing is known."""
 
     id: str
     index: str
@@ -79,28 +79,28 @@ class Standing(pydantic.BaseModel, frozen=True):
     # The number of its arrival, and the forest's time then, ISO 8601.
     seq: int | None
     seen: str | None
-    # Whether its text still gives that fingerprint; None if it was made with another profile.
+    # Whether its text still has that fingerprint; None if it was indexed with another profile.
     text_is_same: bool | None
-    # What the forest has of its text: None without a forest, or a fingerprint.
-    node: Life | None
-    # The simhashes under which its node is found: not those that too many others carry.
+    # The state of its node; None without a forest or a fingerprint.
+    node: NodeState | None
+    # The simhashes that its node is indexed under: all but saturated keys.
     indexed: list[str] | None
-    # The root that its node has, and the number of the arrival that made it.
+    # The root of its node, and the number of the arrival that made the node.
     node_root: str | None
     node_seq: int | None
-    # What the forest has of the article's root, and how many live leaves that has now.
-    root_node: Life | None
+    # The state of its root's node, and the number of that root's live leaves.
+    root_node: NodeState | None
     live_leaves: int | None
-    # None for a root itself.
-    to_root: ToRoot | None
-    # How it compares with the root of the other article, where that is another one.
-    to_other_root: ToRoot | None
-    # Through whom it could join: of those near it in its cluster the earliest; None for a root itself.
-    near_it: Neighbour | None
+    # The comparison with its root; None for a root.
+    to_root: RootComparison | None
+    # The comparison with the other article's root; None if both have one root.
+    to_other_root: RootComparison | None
+    # The earliest neighbour in its cluster, through which it could join; None for a root.
+    neighbour: Neighbour | None
 
     @property
     def order(self) -> int:
-        """Where its text stands in the order of arrivals, as far as that is known."""
+        """The number of the arrival that made its node, or of its own; 0 if neither is known."""
         return self.node_seq or self.seq or 0
 
 
@@ -108,28 +108,33 @@ class IndexedExplanation(pydantic.BaseModel, frozen=True):
     """Why two articles of an index are in one cluster or not."""
 
     comparison: Explanation
-    one: Standing
-    other: Standing
+    one: ArticleState
+    other: ArticleState
     forest: str
-    # Why nothing is told of the forest; None if it is there.
+    # Why the forest could not be read; None if it was.
     forest_missing: str | None
-    # How long nodes live, None without a forest.
+    # How long nodes live; None without a forest.
     retention_days: float | None
     same_cluster: bool
     outcome: Outcome
 
 
 def outcome(
-    comparison: Explanation, one: Standing, other: Standing, *, gap_ms: int | None, retention_ms: int | None
+    comparison: Explanation,
+    one: ArticleState,
+    other: ArticleState,
+    *,
+    gap_ms: int | None,
+    retention_ms: int | None,
 ) -> Outcome:
-    """Tell what became of two articles.
+    """Decide whether two articles are in one cluster, and why.
 
     Args:
-        comparison: Of their texts as they are now.
-        one: Where it stands.
-        other: Where it stands.
-        gap_ms: Between their arrivals, by the forest's time; None if it is not known.
-        retention_ms: How long nodes live; None if it is not known.
+        comparison: The comparison of their present texts.
+        one: The state of the first article.
+        other: The state of the second article.
+        gap_ms: Time between their arrivals, by the forest's time; None if unknown.
+        retention_ms: How long nodes live; None if unknown.
     """
     if (one.index, one.id) == (other.index, other.id):
         return Outcome.SAME_ARTICLE
@@ -148,23 +153,27 @@ def outcome(
         return Outcome.TOGETHER if together else Outcome.APART
     if False in {one.text_is_same, other.text_is_same}:
         return Outcome.TEXT_CHANGED
-    return Outcome.THROUGH_OTHERS if together else _parted(comparison, one, other, gap_ms, retention_ms)
+    return Outcome.THROUGH_OTHERS if together else _separated(comparison, one, other, gap_ms, retention_ms)
 
 
-def _parted(
-    comparison: Explanation, one: Standing, other: Standing, gap_ms: int | None, retention_ms: int | None
+def _separated(
+    comparison: Explanation,
+    one: ArticleState,
+    other: ArticleState,
+    gap_ms: int | None,
+    retention_ms: int | None,
 ) -> Outcome:
-    """Tell why two articles that are near each other are in two clusters."""
+    """Decide why two neighbours are in two clusters."""
     if one.order > other.order:
         earlier, later = other, one
-        met = {comparison.other.representatives[pair.other].simhash for pair in comparison.pairs}
+        common = {comparison.other.representatives[pair.other].simhash for pair in comparison.pairs}
     else:
         earlier, later = one, other
-        met = {comparison.one.representatives[pair.one].simhash for pair in comparison.pairs}
-    # What is certain comes first.
+        common = {comparison.one.representatives[pair.one].simhash for pair in comparison.pairs}
+    # Certain reasons come before probable ones.
     if later.to_other_root is not None and not later.to_other_root.may_join:
         return Outcome.FAR_FROM_ROOT
-    if earlier.indexed is not None and not met.intersection(earlier.indexed):
+    if earlier.indexed is not None and not common.intersection(earlier.indexed):
         return Outcome.SATURATED
     if gap_ms is not None and retention_ms is not None and gap_ms >= retention_ms:
         return Outcome.EXPIRED

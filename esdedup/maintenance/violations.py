@@ -1,8 +1,10 @@
-"""Breaches of the forest's laws, each with what would mend it."""
+"""Violations of the forest's laws, each with the writes that repair it."""
 
 import dataclasses
 import enum
 from typing import Any
+
+import pydantic
 
 from esdedup.elastic.forest.documents import StoredNode
 from esdedup.forest.model import State
@@ -10,51 +12,59 @@ from esdedup.maintenance.records import Record
 
 
 class ViolationKind(enum.Enum):
-    """Which law is broken, and how."""
+    """Which law is violated, and how."""
 
-    ROOT_GONE = "a leaf whose root is gone"
+    ROOT_GONE = "a leaf whose root is missing"
     ROOT_IS_LEAF = "a leaf whose root is itself a leaf"
     ROOT_SEEN_TOO_LOW = "a root that would expire before its leaf"
-    LEAF_BEFORE_ROOT = "a leaf that was made before its root"
-    NOTHING_NEAR = "a leaf that nothing in its tree is near"
+    LEAF_BEFORE_ROOT = "a leaf that is older than its root"
+    NOTHING_NEAR = "a leaf without a neighbour in its tree"
     UNLIKE_ROOT = "a leaf that does not agree with its root"
-    NEAR_ROOTS = "a root that was made near a live node of another tree"
-    NOT_TO_BE_FOUND = "a node that lacks a key of its signature, or the right mark of a leaf"
-    NO_NODE = "a document that is no node"
-    STATE_BEHIND = "a forest that is behind its articles"
-    NODE_GONE = "an article whose node is gone"
-    NODE_BEHIND = "a node that does not know of its article"
-    ARTICLE_ROOT_GONE = "an article whose root is no node"
-    TWO_ROOTS = "an article under another root than its text's node"
-    WRONG_BANDS = "an article whose bands do not belong to its fingerprint"
+    NEAR_ROOTS = "a root with an older neighbour in another tree"
+    UNFINDABLE = "a node without one of its keys, or wrongly marked as a root or leaf"
+    DAMAGED_NODE = "a document that is not a valid node"
+    STATE_BEHIND = "a forest whose state is older than its articles"
+    NODE_GONE = "an article whose node is missing"
+    NODE_BEHIND = "a node that would expire too early, or is newer than its article"
+    ARTICLE_ROOT_GONE = "an article whose root is missing"
+    TWO_ROOTS = "an article under another root than its node"
+    WRONG_BANDS = "an article whose bands do not match its fingerprint"
     OTHER_PROFILE = "an article of another profile"
-    NO_LABEL = "an article whose fingerprint, signature or root makes no sense"
+    INVALID_RECORD = "an article whose fingerprint, signature or root is invalid"
     NO_ROOT = "articles without a root"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Violation:
-    """One violation, and its remedy; with no remedy, a person has to look."""
+class Remedy:
+    """What has to be written to repair a violation."""
 
-    kind: ViolationKind
-    # The id of the node or article.
-    subject: str
-    detail: str
-    # Nodes to write as they should be.
+    # Nodes, as they should be.
     nodes: tuple[StoredNode, ...] = ()
-    # A damaged document to delete, as a search found it.
+    # A damaged document to delete: a search hit with its version.
     damaged: dict[str, Any] | None = None
-    # The root whose tree takes in that of `subject`.
+    # The root of an older tree that the tree of the violation's subject joins.
     joins: str | None = None
-    # The article that should have this root.
-    relabel: tuple[Record, str] | None = None
-    # The state that the forest should have at least.
+    # An article, and the root that it should have.
+    new_root: tuple[Record, str] | None = None
+    # The least state that the forest should have.
     state: State | None = None
 
+
+class Violation(pydantic.BaseModel, frozen=True, arbitrary_types_allowed=True):
+    """One violation of a law."""
+
+    kind: ViolationKind
+    # The id of the node or article, or what it is counted in.
+    subject: str
+    detail: str
+    # None if only a person can decide what is right.
+    remedy: pydantic.SkipValidation[Remedy | None] = pydantic.Field(default=None, exclude=True, repr=False)
+
+    @pydantic.computed_field  # type: ignore[prop-decorator] # as pydantic documents it
     @property
     def can_be_repaired(self) -> bool:
-        """Whether a repair would mend it."""
-        return bool(self.nodes or self.joins or self.relabel or self.state or self.damaged)
+        """Whether `Maintenance.repair` repairs it."""
+        return self.remedy is not None
 
     def __str__(self) -> str:
         return f"{self.subject}: {self.kind.value}: {self.detail}"

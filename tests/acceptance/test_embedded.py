@@ -6,13 +6,13 @@ from esdedup import sample
 from tests.acceptance.conftest import LONG, Run, lines
 
 
-def test_the_demo(run: Run, tmp_path: Path) -> None:
+def test_the_demo(run_process: Run, tmp_path: Path) -> None:
     own = tmp_path / "own.jsonl"
     own.write_bytes(
         lines(*({"id": f"a{n}", "title": "Mine", "text": LONG + "!" * n} for n in range(3)), {"id": "bad"})
     )
     data = tmp_path / "node"
-    sampled = run("demo", "--data", data, "--port", 0)
+    sampled = run_process("demo", "--data", data, "--port", 0)
     try:
         assert sampled.code == 0
         assert "starting an embedded Elasticsearch" in sampled.err
@@ -20,32 +20,34 @@ def test_the_demo(run: Run, tmp_path: Path) -> None:
         assert "by similar-desc" in sampled.out
         assert "similar articles under root" in sampled.out
         assert "Go on with" in sampled.out
-        status = run("node", "status", "--data", data, "--json")
+        status = run_process("node", "status", "--data", data, "--json")
         assert status.json["nodes"][0]["alive"]
-        mine = run("demo", "--data", data, "--input", own, "--once")
+        mine = run_process("demo", "--data", data, "--input", own, "--once")
         assert mine.code == 1
         assert "4 articles read, 3 indexed, 1 failed: 1 new clusters, 2 near-duplicates" in mine.err
         assert f"{own}:4 (id 'bad')" in mine.err
     finally:
-        run("node", "stop", "--data", data)
-    assert run("node", "status", "--data", data).code == 3
-    assert run("node", "stop", "--data", data, "--json").json == {"stopped": False}
+        run_process("node", "stop", "--data", data)
+    assert run_process("node", "status", "--data", data).code == 3
+    assert run_process("node", "stop", "--data", data, "--json").json == {"stopped": False}
 
 
-def test_elasticsearch_8(run: Run, tmp_path: Path) -> None:
+def test_elasticsearch_8(run_process: Run, tmp_path: Path) -> None:
     data = tmp_path / "node"
-    started = run("node", "start", "--data", data, "--port", 0, "--version", "8.19", "--hours", 0.2, "--json")
+    started = run_process(
+        "node", "start", "--data", data, "--port", 0, "--version", "8.19", "--hours", 0.2, "--json"
+    )
     try:
         url = started.json["url"]
         assert started.json["version"].startswith("8.19.")
         articles = list(sample.articles(300))
-        assert run("setup", "news", url=url).code == 0
-        summary = run("index", "-", "--index", "news", "--json", stdin=lines(*articles), url=url).json
+        assert run_process("setup", "news", url=url).code == 0
+        summary = run_process("index", "-", "--index", "news", "--json", stdin=lines(*articles), url=url).json
         assert summary["indexed"] == len(articles)
-        page = run("list", "--index", "news", "--sort", "similar-desc", "--json", url=url).json
+        page = run_process("list", "--index", "news", "--sort", "similar-desc", "--json", url=url).json
         assert page["total_rows"] == summary["new_roots"]
         head = page["rows"][0]
-        similar = run("similar", "--index", "news", "--id", head["id"], "--json", url=url).json
+        similar = run_process("similar", "--index", "news", "--id", head["id"], "--json", url=url).json
         assert similar["total"] == head["similar"]
     finally:
-        run("node", "stop", "--data", data)
+        run_process("node", "stop", "--data", data)

@@ -158,7 +158,7 @@ def test_together_and_apart(run: Run, elasticsearch_url: str, feed: Any, explain
     assert (root["node"], root["live_leaves"], root["to_root"]) == ("live", 1, None)
     assert (leaf["node"], leaf["root_node"], leaf["root"]) == ("live", "live", root["fingerprint"])
     # The first article with that text to arrive.
-    assert (leaf["to_root"]["article"], leaf["near_it"]["article"]) == ("a", "a")
+    assert (leaf["to_root"]["article"], leaf["neighbour"]["article"]) == ("a", "a")
     assert leaf["to_root"]["may_join"]
     assert leaf["to_root"]["whole_texts"]["exact_resemblance"] is not None
     outcomes = {"a": "same_article", "copy": "one_node", "other": "apart", "empty": "no_fingerprint"}
@@ -210,7 +210,7 @@ def test_the_index_says_otherwise(
     people = run("explain", one, other, "--index", index, "--forest", forest, url=elasticsearch_url)
     assert words in " ".join(people.out.split())
     if outcome == "through_others":
-        assert found["one"]["near_it"]["article"] == "b"
+        assert found["one"]["neighbour"]["article"] == "b"
     if outcome == "expired":
         assert found["one"]["node"] == "expired"
 
@@ -223,7 +223,7 @@ def test_a_root_whose_text_is_gone(es: Elasticsearch, feed: Any, explain: Any) -
     for each in (found["one"], found["other"]):
         assert (each["to_root"]["article"], each["to_root"]["may_join"]) == (None, True)
         assert each["to_root"]["whole_texts"]["exact_resemblance"] is None
-    assert found["one"]["near_it"]["article"] is None
+    assert found["one"]["neighbour"]["article"] is None
 
 
 def test_an_id_in_several_indices(es: Elasticsearch, feed: Any, explain: Any, index_name: Names) -> None:

@@ -62,7 +62,7 @@ def test_verify_and_repair(run: Run, es: Elasticsearch, elasticsearch_url: str, 
     broken = run(*verify, "--json", url=elasticsearch_url)
     assert broken.code == 1
     assert broken.json["violations"]
-    assert f"{last['_id']}: an article whose node is gone" in broken.err
+    assert f"{last['_id']}: an article whose node is missing" in broken.err
     assert "(can be repaired)" in broken.err
     assert "Traceback" not in broken.err
     dry = run(*verify, "--repair", "--dry-run", url=elasticsearch_url)

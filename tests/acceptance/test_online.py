@@ -14,6 +14,7 @@ from pathlib import Path
 from elasticsearch import Elasticsearch
 
 from esdedup import sample
+from esdedup.elastic.forest.lease import LEASE_ID
 from tests.acceptance.conftest import LONG, Run, lines
 
 Names = Callable[[str], str]
@@ -136,7 +137,7 @@ def test_real_news(
 
 
 def test_two_processes_and_one_forest(
-    run: Run, elasticsearch_url: str, index_name: Names, tmp_path: Path
+    run: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names, tmp_path: Path
 ) -> None:
     index, forest = index_name("news"), index_name("forest")
     run("setup", index, url=elasticsearch_url)
@@ -153,10 +154,12 @@ def test_two_processes_and_one_forest(
     first.stdin.write(many)
     first.stdin.flush()
     deadline = time.monotonic() + 60
-    while True:
-        refused = run(*feed, stdin=lines({"id": "b", "text": LONG}))
-        if refused.code == 3 or time.monotonic() > deadline:
-            break
+    while not es.indices.exists(index=forest) or not es.exists(index=forest, id=LEASE_ID):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    refused = run(*feed, stdin=lines({"id": "b", "text": LONG}))
+    assert refused.code == 3
+    assert "--wait SECONDS" in refused.err
     assert f"process {first.pid} on" in refused.err
     assert "owns it since" in refused.err
     threading.Timer(2, first.stdin.close).start()

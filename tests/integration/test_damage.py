@@ -90,7 +90,7 @@ def tree_torn_apart(es: Elasticsearch, index: str, forest: str, found: dict[str,
     write(es, forest, leaf._replace(root=leaf.id))
 
 
-def article_relabelled(es: Elasticsearch, index: str, forest: str, found: dict[str, StoredNode]) -> None:
+def article_misplaced(es: Elasticsearch, index: str, forest: str, found: dict[str, StoredNode]) -> None:
     one, other = (node for node in list(found.values())[:2])
     article = es.search(index=index, query={"term": {"dedup.fingerprint": one.id}})["hits"]["hits"][0]
     assert article["_source"]["dedup"]["root"] == one.root != other.root
@@ -102,18 +102,18 @@ DAMAGES = {
     leaf_gone: {ViolationKind.NODE_GONE},
     root_seen_too_low: {ViolationKind.ROOT_SEEN_TOO_LOW, ViolationKind.NODE_BEHIND},
     leaf_before_root: {ViolationKind.LEAF_BEFORE_ROOT, ViolationKind.NODE_BEHIND},
-    wrong_keys: {ViolationKind.NOT_TO_BE_FOUND},
-    wrong_mark: {ViolationKind.NOT_TO_BE_FOUND},
-    no_number: {ViolationKind.NO_NODE, ViolationKind.NODE_GONE},
-    no_root: {ViolationKind.NO_NODE, ViolationKind.NODE_GONE},
-    no_signature: {ViolationKind.NO_NODE, ViolationKind.NODE_GONE},
-    no_hex: {ViolationKind.NO_NODE},
+    wrong_keys: {ViolationKind.UNFINDABLE},
+    wrong_mark: {ViolationKind.UNFINDABLE},
+    no_number: {ViolationKind.DAMAGED_NODE, ViolationKind.NODE_GONE},
+    no_root: {ViolationKind.DAMAGED_NODE, ViolationKind.NODE_GONE},
+    no_signature: {ViolationKind.DAMAGED_NODE, ViolationKind.NODE_GONE},
+    no_hex: {ViolationKind.DAMAGED_NODE},
     root_hung_under_another: {ViolationKind.ROOT_IS_LEAF, ViolationKind.TWO_ROOTS},
     two_things_at_once: {
         *(ViolationKind.ROOT_SEEN_TOO_LOW, ViolationKind.LEAF_BEFORE_ROOT, ViolationKind.NODE_BEHIND)
     },
     tree_torn_apart: {ViolationKind.NEAR_ROOTS, ViolationKind.TWO_ROOTS},
-    article_relabelled: {ViolationKind.TWO_ROOTS},
+    article_misplaced: {ViolationKind.TWO_ROOTS},
 }
 
 
@@ -125,7 +125,7 @@ DAMAGES = {
     ],
     ids=lambda each: each.name if isinstance(each, Profile) else each.__name__,
 )
-def test_damage_is_found_and_mended(
+def test_damage_is_found_and_repaired(
     es: Elasticsearch, fed: tuple[str, str], profile: Profile, damage: Callable[..., None]
 ) -> None:
     index, forest = fed
@@ -135,19 +135,19 @@ def test_damage_is_found_and_mended(
     found = list(maintenance.verify([index]))
     assert {violation.kind for violation in found} & DAMAGES[damage]
     assert {violation.kind for violation in found} <= DAMAGES[damage] | {ViolationKind.NOTHING_NEAR}
-    # Whoever feeds meanwhile is not thrown out.
+    # Feeding goes on meanwhile.
     with Dedup(es, forest=forest, profile=profile) as dedup:
         list(dedup.enrich({"_index": index, **article} for article in ARTICLES[:5]))
     assert maintenance.repair([index]).total()
-    # What a damaged document was, its articles tell the next time.
-    if ViolationKind.NO_NODE in DAMAGES[damage]:
+    # A damaged document is deleted first; the next repair makes its node from its articles.
+    if ViolationKind.DAMAGED_NODE in DAMAGES[damage]:
         maintenance.repair([index])
     assert list(maintenance.verify([index])) == []
     assert roots(es, index) == before
     assert_rearrivals_are_known(es, index, forest, profile)
 
 
-def test_what_was_mended_once_is_looked_at_again(es: Elasticsearch, fed: tuple[str, str]) -> None:
+def test_what_was_repaired_once_is_looked_at_again(es: Elasticsearch, fed: tuple[str, str]) -> None:
     index, forest = fed
     before = roots(es, index)
     maintenance = Maintenance(es, forest=forest)
@@ -158,7 +158,7 @@ def test_what_was_mended_once_is_looked_at_again(es: Elasticsearch, fed: tuple[s
         assert roots(es, index) == before
 
 
-def test_labels_that_make_no_sense_stop_nothing(es: Elasticsearch, fed: tuple[str, str]) -> None:
+def test_invalid_records_stop_no_repair(es: Elasticsearch, fed: tuple[str, str]) -> None:
     index, forest = fed
     for article, change in (
         (ARTICLES[-1], {"fingerprint": "no hex"}),
@@ -168,10 +168,10 @@ def test_labels_that_make_no_sense_stop_nothing(es: Elasticsearch, fed: tuple[st
     leaf_gone(es, index, forest, nodes(es, forest))
     maintenance = Maintenance(es, forest=forest)
     assert maintenance.repair([index])[ViolationKind.NODE_GONE]
-    assert [violation.kind for violation in maintenance.verify([index])] == [ViolationKind.NO_LABEL] * 2
+    assert [violation.kind for violation in maintenance.verify([index])] == [ViolationKind.INVALID_RECORD] * 2
 
 
-def test_what_nobody_can_mend_is_said(es: Elasticsearch, fed: tuple[str, str]) -> None:
+def test_what_cannot_be_repaired_is_reported(es: Elasticsearch, fed: tuple[str, str]) -> None:
     index, forest = fed
     es.index(index=index, id="plain", document={"text": "没有经过任何处理的文章"}, refresh=True)
     article = next(iter(roots(es, index)))

@@ -9,8 +9,6 @@ import pytest
 from elasticsearch import Elasticsearch, helpers
 
 from esdedup import VERIFIED, Dedup, IndexNotReady, Maintenance, Profile
-from esdedup.forest import growth
-from esdedup.maintenance import stats
 
 Names = Callable[[str], str]
 FOOTER = "subscribe to the harbour letter and read about ferries and weather every morning"
@@ -22,16 +20,12 @@ def words(draw: Random, count: int) -> str:
 
 
 @pytest.fixture
-def fed(
-    es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[Profile, list[str]], tuple[str, str]]:
+def fed(es: Elasticsearch, index_name: Names) -> Callable[[Profile, list[str]], tuple[str, str]]:
     """Feeds texts to a new index and forest, where few leaves are plausible."""
-    for module in (growth, stats):
-        monkeypatch.setattr(module, "MOST_PLAUSIBLE_LEAVES", LIMIT)
 
     def feed(profile: Profile, texts: list[str]) -> tuple[str, str]:
         index, forest = index_name("articles"), index_name("forest")
-        with Dedup(es, forest=forest, profile=profile) as dedup:
+        with Dedup(es, forest=forest, profile=profile, most_plausible_leaves=LIMIT) as dedup:
             dedup.setup(index)
             actions = [{"_index": index, "_id": str(at), "text": text} for at, text in enumerate(texts)]
             helpers.bulk(es, dedup.enrich(actions), refresh=True)
@@ -50,35 +44,38 @@ def test_a_cluster_that_is_too_large(es: Elasticsearch, fed: Any, caplog: pytest
     texts = template(2 * LIMIT + 3)
     with caplog.at_level(logging.WARNING, logger="esdedup"):
         index, forest = fed(VERIFIED, texts)
-    found = Maintenance(es, forest=forest).stats()
+    found = Maintenance(es, forest=forest, most_plausible_leaves=LIMIT).stats()
     live = 2 * LIMIT + 2
     assert found.implausible_trees == 1
     (cluster,) = found.implausible
     assert (cluster.root, cluster.leaves) == (found.largest[0].root, live)
     assert cluster.shared is not None
-    assert (cluster.shared.nodes, cluster.shared.looked_at, cluster.shared.trees) == (live, live, 1)
+    assert (cluster.shared.nodes, cluster.shared.examined, cluster.shared.trees) == (live, live, 1)
     assert cluster.shared.sentence is None
     for record, passed in zip(caplog.records, (LIMIT, 2 * LIMIT), strict=True):
         assert cluster.root in record.getMessage()
         assert f"more than {passed} distinct texts" in record.getMessage()
         assert not any(word in record.getMessage() for word in texts[0].split())
-    told = Maintenance(es, forest=forest).stats([index]).implausible[0].shared
+    told = Maintenance(es, forest=forest, most_plausible_leaves=LIMIT).stats([index]).implausible[0].shared
     assert told is not None
     assert told.kind == "sentence"
     assert told.sentence is not None
     assert told.sentence in texts[0]
-    # Of an index that has none of its articles only the simhash is told.
+    # An index without the forest's articles gives no sentence.
     empty, _ = fed(VERIFIED, [])
-    assert Maintenance(es, forest=forest).stats([empty]).implausible[0].shared == cluster.shared
+    assert (
+        Maintenance(es, forest=forest, most_plausible_leaves=LIMIT).stats([empty]).implausible[0].shared
+        == cluster.shared
+    )
     with pytest.raises(IndexNotReady):
-        Maintenance(es, forest=forest).stats([forest])
+        Maintenance(es, forest=forest, most_plausible_leaves=LIMIT).stats([forest])
 
 
-def test_a_plausible_cluster_is_not_told_of(
+def test_a_plausible_cluster_is_not_reported(
     es: Elasticsearch, fed: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     _, forest = fed(VERIFIED, template(LIMIT + 1))
-    found = Maintenance(es, forest=forest).stats()
+    found = Maintenance(es, forest=forest, most_plausible_leaves=LIMIT).stats()
     assert (found.largest[0].leaves, found.implausible, found.implausible_trees) == (LIMIT, [], 0)
     assert (found.boilerplate, caplog.records) == ([], [])
 
@@ -88,10 +85,10 @@ def test_boilerplate(es: Elasticsearch, fed: Any) -> None:
     # A sentence for each half.
     texts = [f"{words(draw, 40)}. {FOOTER}" for _ in range(12)]
     index, forest = fed(VERIFIED, texts)
-    (shared,) = Maintenance(es, forest=forest).stats([index]).boilerplate
+    (shared,) = Maintenance(es, forest=forest, most_plausible_leaves=LIMIT).stats([index]).boilerplate
     assert (shared.kind, shared.sentence) == ("sentence", FOOTER)
-    assert (shared.nodes, shared.looked_at, shared.trees) == (12, 12, 12)
-    (unsaid,) = Maintenance(es, forest=forest).stats().boilerplate
+    assert (shared.nodes, shared.examined, shared.trees) == (12, 12, 12)
+    (unsaid,) = Maintenance(es, forest=forest, most_plausible_leaves=LIMIT).stats().boilerplate
     assert unsaid == shared.model_copy(update={"kind": None, "sentence": None})
     own, other = fed(VERIFIED, texts[:9])
-    assert Maintenance(es, forest=other).stats([own]).boilerplate == []
+    assert Maintenance(es, forest=other, most_plausible_leaves=LIMIT).stats([own]).boilerplate == []

@@ -34,7 +34,7 @@ from tests.support.forests import (
 )
 
 
-def test_a_sound_forest_has_no_breaches(es: Elasticsearch, fed: tuple[str, str]) -> None:
+def test_a_sound_forest_has_no_violations(es: Elasticsearch, fed: tuple[str, str]) -> None:
     index, forest = fed
     seen: list[int] = []
     maintenance = Maintenance(es, forest=forest)
@@ -84,8 +84,8 @@ def test_verifying_while_articles_arrive_and_expire(es: Elasticsearch, index_nam
             find = functools.partial(ForestIndex.find, limits=Limits(max_hits=20))
             patch.setattr(ForestIndex, "find", find)
             patch.setattr("esdedup.elastic.limits.MAX_HITS", 20)
-            patch.setattr("esdedup.maintenance.forest_audit._NODES_AT_ONCE", 10)
-            assert list(Maintenance(es, forest=forest).verify([index], on_progress=feed_on)) == []
+            maintenance = Maintenance(es, forest=forest, audit_batch=10)
+            assert list(maintenance.verify([index], on_progress=feed_on)) == []
 
 
 def test_a_forest_that_is_deleted_while_it_is_fed_does_not_come_back(

@@ -35,15 +35,15 @@ def test_each_cluster_lies_on_one_shard(es: Elasticsearch, routed: tuple[str, st
 
 def test_an_article_with_another_root_moves(es: Elasticsearch, routed: tuple[str, str]) -> None:
     index, _ = routed
-    labels = Records(es, indices=[index], fields=Fields())
-    page = [label for labels_of_page in labels.pages() for label in labels_of_page]
-    label, other = page[0], next(each for each in page if each.root != page[0].root)
-    assert labels.relabel([(label, other.root)]) == 1
+    records = Records(es, indices=[index], fields=Fields())
+    page = [record for labels_of_page in records.pages() for record in labels_of_page]
+    record, other = page[0], next(each for each in page if each.root != page[0].root)
+    assert records.assign_roots([(record, other.root)]) == 1
     # The same again finds nothing to do: it is not where it was any more.
-    assert labels.relabel([(label, other.root)]) == 0
+    assert records.assign_roots([(record, other.root)]) == 0
     es.indices.refresh(index=index)
     assert es.count(index=index)["count"] == len(ARTICLES)
-    (hit,) = es.search(index=index, query={"ids": {"values": [label.id]}})["hits"]["hits"]
+    (hit,) = es.search(index=index, query={"ids": {"values": [record.id]}})["hits"]["hits"]
     assert hit["_routing"] == hit["_source"]["dedup"]["root"] == other.root
     assert hit["_source"]["text"]
 

@@ -101,7 +101,7 @@ def test_a_node_whose_signature_has_another_length(
     body = document(es, forest, leaf) | {"signature": base64.b64encode(bytes(length)).decode()}
     es.index(index=forest, id=leaf.id, document=body, refresh=True)
     maintenance = Maintenance(es, forest=forest)
-    assert kinds(maintenance, index) == {ViolationKind.NO_NODE, ViolationKind.NODE_GONE}
+    assert kinds(maintenance, index) == {ViolationKind.DAMAGED_NODE, ViolationKind.NODE_GONE}
     query = {"bool": {"filter": {"term": {"dedup.root": leaf.root}}, "must_not": text_of(leaf)}}
     others = {hit["_id"] for hit in helpers.scan(es, index=index, query={"query": query})}
     with Dedup(es, forest=forest) as dedup:
@@ -130,11 +130,11 @@ def test_articles_whose_signature_is_not_their_fingerprints_stop_nothing(
     maintenance = Maintenance(es, forest=forest)
     found = list(maintenance.verify([index]))
     assert {violation.subject for violation in found} == wrong.keys()
-    assert {violation.kind for violation in found} == {ViolationKind.NO_LABEL}
+    assert {violation.kind for violation in found} == {ViolationKind.INVALID_RECORD}
     assert maintenance.repair([index]).total() == 0
     es.indices.delete(index=forest)
     maintenance.rebuild([index])
-    assert kinds(maintenance, index) == {ViolationKind.NO_LABEL}
+    assert kinds(maintenance, index) == {ViolationKind.INVALID_RECORD}
     # What other articles tell is there as it was.
     rebuilt = nodes(es, forest)
     told = {

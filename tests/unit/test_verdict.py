@@ -5,17 +5,17 @@ from typing import Any
 import pytest
 
 from esdedup.fingerprint.profile import VERIFIED
-from esdedup.maintenance.verdict import Outcome, Standing, ToRoot, outcome
+from esdedup.maintenance.verdict import ArticleState, Outcome, RootComparison, outcome
 from esdedup.neighbours.explainer import explain
 
 NEAR = explain("the ferry line has ordered four ships", "The ferry line has ordered four ships!", VERIFIED)
 FAR = explain("the ferry line has ordered four ships", "rain is expected in the hills on monday", VERIFIED)
 COMMON = [each.simhash for each in NEAR.one.representatives]
-FROM_ROOT = ToRoot(root="aa", article=None, nearest_bits=0, whole_texts=None, may_join=False)
+FROM_ROOT = RootComparison(root="aa", article=None, nearest_bits=0, whole_texts=None, may_join=False)
 
 
-def standing(name: str, **known: Any) -> Standing:
-    nothing: dict[str, Any] = dict.fromkeys(Standing.model_fields)
+def state(name: str, **known: Any) -> ArticleState:
+    nothing: dict[str, Any] = dict.fromkeys(ArticleState.model_fields)
     usual: dict[str, Any] = {
         "id": name,
         "index": "news",
@@ -24,10 +24,10 @@ def standing(name: str, **known: Any) -> Standing:
         "fingerprint": name,
         "profile": VERIFIED.label,
     }
-    return Standing(**nothing | usual | known)
+    return ArticleState(**nothing | usual | known)
 
 
-def judge(comparison: Any, one: Standing, other: Standing, gap_ms: int | None = None) -> Outcome:
+def judge(comparison: Any, one: ArticleState, other: ArticleState, gap_ms: int | None = None) -> Outcome:
     return outcome(comparison, one, other, gap_ms=gap_ms, retention_ms=10)
 
 
@@ -59,11 +59,11 @@ def judge(comparison: Any, one: Standing, other: Standing, gap_ms: int | None = 
     ],
 )
 def test_outcomes(comparison: Any, one: dict[str, Any], other: dict[str, Any], expected: Outcome) -> None:
-    assert judge(comparison, standing("a", **one), standing("b", **other)) is expected
+    assert judge(comparison, state("a", **one), state("b", **other)) is expected
 
 
 def test_the_gap_is_inclusive() -> None:
-    earlier, later = standing("a", seq=1), standing("b", seq=2, root="c")
+    earlier, later = state("a", seq=1), state("b", seq=2, root="c")
     assert judge(NEAR, earlier, later, 9) is Outcome.OTHER_ROOT
     assert judge(NEAR, earlier, later, 10) is Outcome.EXPIRED
     certain = later.model_copy(update={"to_other_root": FROM_ROOT})

@@ -1,4 +1,4 @@
-"""An explanation in words."""
+"""The explanation of two texts, in words."""
 
 from rich.console import Console
 
@@ -8,41 +8,33 @@ from esdedup.neighbours.explanation import Explanation, Pair, Representative, Ru
 _MOST_PAIRS = 6
 
 RULES = {
-    Rule.NO_FINGERPRINT: (
-        "One of them has no fingerprint. It stands alone, whatever the other is: two texts alone would not "
-        "be in one cluster."
-    ),
-    Rule.EQUAL: "All that is compared of them is equal: they have one fingerprint, and one cluster.",
-    Rule.NOTHING_IN_COMMON: (
-        "Nothing that represents one is near anything that represents the other, so nobody looks any "
-        "further: two texts alone would not be in one cluster."
-    ),
+    Rule.NO_FINGERPRINT: "One of them has no fingerprint, so it stands alone: two clusters.",
+    Rule.EQUAL: "They have the same fingerprint: one cluster.",
+    Rule.NOTHING_IN_COMMON: "They have no representative in common: two clusters.",
     Rule.WITHIN_DISTANCE: (
-        "Their fingerprints are near each other, and this profile asks for no more: two texts alone would "
-        "be in one cluster."
+        "They have a representative in common, and this profile compares nothing else: one cluster."
     ),
     Rule.RESEMBLE: (
-        "They have a representative in common, and resemble each other enough: two texts alone would be in "
-        "one cluster."
+        "They have a representative in common, and the whole texts resemble each other enough: one cluster."
     ),
     Rule.CONTAINED: (
-        "They have a representative in common, and the smaller one is contained in the other: two texts "
-        "alone would be in one cluster."
+        "They have a representative in common, and the shorter text is contained in the other: one cluster."
     ),
     Rule.IN_THE_FIRST: (
-        "They have a representative in common, and B is contained in A. But A would be the root, and a root "
-        "takes in nothing that it only contains: two texts alone would not be in one cluster; they would if "
-        "B came first."
+        "They have a representative in common, and B is contained in A. But A came first and would be the "
+        "root, and a text that is only contained in a root does not join it: two clusters. If B came first, "
+        "it would be one cluster."
     ),
     Rule.UNLIKE: (
-        "They have a representative in common, but as a whole they resemble each other too little: two "
-        "texts alone would not be in one cluster."
+        "They have a representative in common, but the whole texts do not resemble each other enough: two "
+        "clusters."
     ),
 }
+"""What a rule means for two texts without any others."""
 
 
 def print_explanation(screen: Console, found: Explanation) -> None:
-    """Print the stages that the two texts alone decide, for people."""
+    """Print each stage of the comparison of two texts."""
     texts = {"A": found.one, "B": found.other}
     screen.print(f"profile {found.profile}\n")
     print_stage(
@@ -55,35 +47,35 @@ def print_explanation(screen: Console, found: Explanation) -> None:
         for name, text in texts.items()
         for place, each in enumerate(text.representatives, 1)
     ]
-    print_stage(screen, "2 What represents them", represented or [("", "", "nothing")])
+    print_stage(screen, "2 Their representatives", represented or [("", "", "none")])
     print_stage(
         screen,
-        f"3 Pairs of those that differ in {found.max_distance_bits} bits at most, of 64",
+        f"3 Representatives in common: pairs that differ in at most {found.max_distance_bits} of 64 bits",
         _pairs(found),
     )
     print_stage(screen, "4 The whole texts", _whole_texts(found))
-    print_stage(screen, "5 What decides", [("", RULES[found.rule])])
+    print_stage(screen, "5 The decision for these two texts alone", [("", RULES[found.rule])])
 
 
 def measured(whole_texts: WholeTextComparison) -> str:
-    """Say how much two texts resemble each other."""
+    """Return how much two texts resemble each other, in words."""
     exact = whole_texts.exact_resemblance
-    counted = "" if exact is None else f", {exact:.2f} when counted"
-    return f"{whole_texts.resemblance:.2f} as estimated{counted}"
+    counted = "" if exact is None else f" ({exact:.2f} exactly)"
+    return f"{whole_texts.resemblance:.2f} by estimate{counted}"
 
 
 def _length(text: Text, min_letters: int) -> str:
     length = f"{text.letters:,} letters and digits"
     if text.letters < min_letters:
-        return f"{length}: too short, it takes {min_letters}"
-    return length if text.fingerprint else f"{length}, but no words that tell anything"
+        return f"{length}: too short, {min_letters} are needed"
+    return length if text.fingerprint else f"{length}, but no words with a weight"
 
 
 def _passage(representative: Representative) -> str:
     if representative.passage is None:
-        return "a minhash of the wording"
-    told = passage(representative.passage)
-    return f"the heaviest words: {told}" if representative.kind == "words" else told
+        return "a minhash of the text"
+    shown = passage(representative.passage)
+    return f"the heaviest words: {shown}" if representative.kind == "words" else shown
 
 
 def _pairs(found: Explanation) -> list[tuple[str, str]]:
@@ -126,7 +118,9 @@ def _whole_texts(found: Explanation) -> list[tuple[str, str]]:
         ("contained", contained),
     ]
     if not found.pairs:
-        lines.append(("", "(For the record: with no pair near each other, nobody asks for these.)"))
+        lines.append(
+            ("", "(Not decisive: without a representative in common, whole texts are not compared.)")
+        )
     return lines
 
 

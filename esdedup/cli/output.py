@@ -1,4 +1,4 @@
-"""What commands print: tables for people, JSON for programs; messages go to standard error."""
+"""What commands print to standard output: tables for people, JSON for programs; and progress bars."""
 
 import contextlib
 import json
@@ -37,7 +37,7 @@ _LONGEST_PASSAGE = 160
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return a console; wide enough for tables where it is no terminal."""
+    """Return a console; if the output is no terminal, it is 120 characters wide."""
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else _WIDTH_WITHOUT_TERMINAL
     return Console(stderr=stderr, width=width, highlight=False, soft_wrap=False)
@@ -46,12 +46,12 @@ def console(*, stderr: bool = False) -> Console:
 def file_progress(
     what: str, total_bytes: int | None
 ) -> contextlib.AbstractContextManager[Callable[[int], None]]:
-    """Show a progress bar over the bytes read, on a terminal only; yields what to tell them to."""
+    """Show a progress bar over the bytes read, on a terminal only; yields a function that adds bytes."""
     return _progress(what, total_bytes, TaskProgressColumn(), DownloadColumn())
 
 
 def count_progress(what: str, total: int) -> contextlib.AbstractContextManager[Callable[[int], None]]:
-    """Show a progress bar over a count, on a terminal only; yields what to tell it to."""
+    """Show a progress bar over a count, on a terminal only; yields a function that adds to it."""
     return _progress(what, total, MofNCompleteColumn())
 
 
@@ -103,13 +103,13 @@ def print_json(value: dict[str, Any]) -> None:
     text = json.dumps(value, ensure_ascii=False)
     try:
         text.encode()
-    except UnicodeEncodeError:  # half characters, from articles that did not come through esdedup
+    except UnicodeEncodeError:  # lone surrogates, in articles that were not indexed by esdedup
         text = json.dumps(value)
     typer.echo(text)
 
 
 def print_counts(title: str, counts: dict[str, Any]) -> None:
-    """Print names and numbers."""
+    """Print a title, and names with their numbers."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column()
     table.add_column(justify="right")
@@ -122,7 +122,7 @@ def print_counts(title: str, counts: dict[str, Any]) -> None:
 
 
 def print_stage(screen: Console, title: str, lines: Sequence[tuple[str, ...]]) -> None:
-    """Print a heading, and lines of cells, all as many; the last one is wrapped where it is long."""
+    """Print a heading and rows of equally many cells; the last cell of a row is wrapped if it is long."""
     rows = [[escape(cell) for cell in line] for line in lines]
     table = Table.grid(padding=(0, 2))
     for _ in rows[0][1:]:
@@ -135,12 +135,12 @@ def print_stage(screen: Console, title: str, lines: Sequence[tuple[str, ...]]) -
 
 
 def printable(text: object) -> str:
-    """Return a text with a space for whatever would move the cursor."""
+    """Return a text with control characters replaced by spaces."""
     return "".join(each if each.isprintable() else " " for each in str(text))
 
 
 def passage(text: str) -> str:
-    """Return a piece of an article on one line, without the end of a long one."""
+    """Return a passage on one line, cut after 160 characters."""
     line = " ".join(printable(text).split())
     return f"{line[:_LONGEST_PASSAGE]}…" if len(line) > _LONGEST_PASSAGE else line
 
@@ -161,9 +161,7 @@ def print_page(page: Page) -> None:
         f"for {page.total_articles:,} articles, by {page.sort}"
     )
     if not page.order_exact:
-        screen.print(
-            "The index has several shards: the order by the number of similar articles is approximate."
-        )
+        screen.print("Order by the number of similar articles is approximate: the index has several shards.")
     _print_next(screen, page.next)
 
 
@@ -178,7 +176,7 @@ def print_similar(page: SimilarPage) -> None:
     if page.articles:
         screen.print(table)
     screen.print(
-        "no cluster has this text"
+        "no cluster contains this text"
         if page.root is None
         else f"{page.total:,} similar articles under root {page.root}"
     )
@@ -186,7 +184,7 @@ def print_similar(page: SimilarPage) -> None:
 
 
 def print_sources(page: SourcesPage) -> None:
-    """Print which sources published an article, with the earliest article of each."""
+    """Print the sources of similar articles as a table, with the earliest article of each."""
     screen = console()
     table = _table()
     table.add_column("articles", justify="right", no_wrap=True)
@@ -216,11 +214,11 @@ def _table() -> Table:
 
 
 def _add_article_columns(table: Table, articles: Sequence[Article], width: int) -> None:
-    """Add the columns of articles; the title gives way where the screen is narrow, an id never does."""
+    """Add the columns of articles; on a narrow screen titles are cut, ids never."""
     longest_id = max((len(article.id) for article in articles), default=0)
     table.add_column("published", no_wrap=True)
     table.add_column("source", max_width=_SOURCE_WIDTH, no_wrap=True, overflow="ellipsis")
-    # Of the first column, which is no wider than one of its headings; of gaps and edges.
+    # The first column is as wide as its widest heading; then gaps and edges.
     taken = (
         len("articles") + len("2026-01-01 00:00") + _SOURCE_WIDTH + longest_id + 4 * len("   ") + len("  ")
     )

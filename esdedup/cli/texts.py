@@ -9,11 +9,11 @@ from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fields import Fields, text_of
 from esdedup.ingest.files import STANDARD_INPUT
 
-# Nobody's prose begins like that.
+# A text that begins like this is taken for JSON.
 _JSON_OBJECT = re.compile(r'\s*\{\s*["}]')
 _JSON_ARRAY = re.compile(r'\s*\[\s*\{\s*["}]')
 _ONE_A_FILE = (
-    "only one article a file is taken: put each into its own, or index them and name ids, with --index"
+    "only one article a file is allowed: put each into its own file, or index them and give ids, with --index"
 )
 
 
@@ -21,8 +21,8 @@ def read_text(path: Path, fields: Fields) -> str:
     """Read a text from a file, or from an article in it.
 
     Raises:
-        ArticleRejected: It is not UTF-8, or an article without its text.
-        SettingError: It cannot be read, or has several articles.
+        ArticleRejected: The file is not UTF-8, or its article has no text.
+        SettingError: The file cannot be read, or has several articles.
     """
     name = "standard input" if path == STANDARD_INPUT else str(path)
     try:
@@ -40,7 +40,7 @@ def read_text(path: Path, fields: Fields) -> str:
     try:
         article = json.loads(text)
     except json.JSONDecodeError as error:
-        # Only after an object that is complete can another one begin.
+        # Extra data after a complete object that begins with a brace is another article.
         if text.startswith("{", error.pos) and error.msg == "Extra data":
             raise SettingError(
                 f"{name} has several articles, the second on line {error.lineno} (JSON Lines); {_ONE_A_FILE}"
@@ -52,4 +52,4 @@ def read_text(path: Path, fields: Fields) -> str:
 
 
 def _no_object(name: str, reason: object) -> ArticleRejected:
-    return ArticleRejected(name, f"begins like a JSON object, but is not one: {reason}")
+    return ArticleRejected(name, f"begins like a JSON object but is not valid JSON: {reason}")

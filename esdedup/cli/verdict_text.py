@@ -1,4 +1,4 @@
-"""What an index and its forest made of two articles, in words."""
+"""The clusters of two indexed articles, and why, in words."""
 
 from rich.console import Console
 from rich.markup import escape
@@ -9,60 +9,58 @@ from esdedup.maintenance import ArticleState, IndexedExplanation, Outcome
 from esdedup.maintenance.verdict import NodeState, RootComparison
 
 _NODE_STATES: dict[NodeState, str] = {
-    "live": "lives",
-    "expired": "has expired, and takes no part in anything any more",
-    "gone": "is not in the forest: it has expired and been deleted, or no refresh has shown it yet",
+    "live": "live",
+    "expired": "expired",
+    "gone": "not in the forest: expired and deleted, or written since the last refresh",
 }
 
 _OUTCOMES = {
-    Outcome.SAME_ARTICLE: "Both ids mean the same article.",
-    Outcome.NO_ROOT: "{without} was indexed without esdedup, and has no cluster; index it anew.",
-    Outcome.NO_FINGERPRINT: (
-        "Two clusters: {lone} told nothing when it was indexed, and has a cluster of its own."
-    ),
+    Outcome.SAME_ARTICLE: "Both ids name the same article.",
+    Outcome.NO_ROOT: "{without} was indexed without esdedup and has no cluster. Index it again with esdedup.",
+    Outcome.NO_FINGERPRINT: "Two clusters: {lone} has no fingerprint, and so a cluster of its own.",
     Outcome.OTHER_PROFILES: (
-        "{clusters}: they were fingerprinted with two profiles, and never compared with each other."
+        "{clusters}: they were indexed with different profiles, whose fingerprints are never compared."
     ),
     Outcome.ONE_NODE: "One cluster: they have the same fingerprint.",
     Outcome.TOGETHER: "One cluster, as the comparison says.",
     Outcome.THROUGH_OTHERS: (
-        "One cluster, though the comparison alone says otherwise: other articles stand between them. Each "
-        "of the two is the root, or is near some article of the cluster and agrees with the root."
+        "One cluster, although the comparison says two: other articles link them. Each of the two is the "
+        "root, or is near an article of the cluster and agrees with the root."
     ),
     Outcome.APART: "Two clusters, as the comparison says.",
     Outcome.COMPARED_OTHERWISE: (
-        "{clusters}. The comparison above is with another profile than the one that decided: leave out "
-        "--profile to see why."
+        "{clusters}. They were indexed with another profile than the comparison above: leave out --profile "
+        "to see why."
     ),
     Outcome.TEXT_CHANGED: (
-        "{clusters}, though the comparison of the texts as they are now says otherwise: {changed} was "
-        "changed after it was fingerprinted."
+        "{clusters}, although the comparison of the present texts says otherwise: the text of {changed} has "
+        "changed since it was fingerprinted."
     ),
     Outcome.FAR_FROM_ROOT: (
-        "Two clusters, though they are near each other: {later}, which came later, does not agree with the "
-        "root of {earlier}, and nobody joins a cluster whose root it is too far from."
+        "Two clusters, although they are neighbours: {later}, which came later, does not agree with the root "
+        "of {earlier}, so it could not join that cluster."
     ),
     Outcome.SATURATED: (
-        "Two clusters, though they are near each other: what they have in common is posting_keys by so many "
-        "articles that {earlier} is not found by it, and {later} came later."
+        "Two clusters, although they are neighbours: so many articles share their common representatives "
+        "that {earlier} is no longer indexed under them, so {later} did not find it."
     ),
     Outcome.OTHER_ROOT: (
-        "Two clusters, though they are near each other: when {later} came, it was near articles of several "
-        "clusters, and joined the one that had more live leaves then, or was older."
+        "Two clusters, although they are neighbours: when {later} came, it had neighbours in several "
+        "clusters, and joined the one with the most live leaves, or the oldest of those."
     ),
     Outcome.EXPIRED: (
-        "Two clusters, though they are near each other: they arrived as long apart as nodes live, or longer, "
-        "so what {later} would have joined had expired."
+        "Two clusters, although they are neighbours: the time between them is as long as nodes live or "
+        "longer, so {earlier} had expired when {later} came."
     ),
     Outcome.UNEXPLAINED: (
-        "Two clusters, though they are near each other, and nothing that is left tells why: {earlier} was "
-        "not known to the forest when {later} came. `esdedup verify` checks the forest."
+        "Two clusters, although they are neighbours, for no reason that can still be seen: when {later} "
+        "came, the forest did not have {earlier}. `esdedup verify` checks the forest."
     ),
 }
 
 
 def print_verdict(screen: Console, found: IndexedExplanation) -> None:
-    """Print the comparison, and what became of it in the index."""
+    """Print the comparison of the texts, the state of both articles, and the outcome."""
     print_explanation(screen, found.comparison)
     articles = {"A": found.one, "B": found.other}
     for name, article in articles.items():
@@ -79,7 +77,7 @@ def print_verdict(screen: Console, found: IndexedExplanation) -> None:
 
 
 def verdict(found: IndexedExplanation) -> str:
-    """Say what became of two articles, in a sentence or two."""
+    """Return the outcome in a sentence or two."""
     articles = {"A": found.one, "B": found.other}
     earlier, later = sorted(articles, key=lambda name: articles[name].order)
 
@@ -103,7 +101,7 @@ def _article_lines(article: ArticleState, found: IndexedExplanation) -> list[tup
     if article.root is None:
         return [*lines, ("root", "none: it was indexed without esdedup")]
     when = "" if article.seen is None else f", when the forest's time was {article.seen}"
-    lines.append(("arrival", ("not known" if article.seq is None else f"{article.seq:,}") + when))
+    lines.append(("arrival", ("unknown" if article.seq is None else f"{article.seq:,}") + when))
     lines.append(("profile", _profile(article, found)))
     lines.append(("fingerprint", _fingerprint(article)))
     lines.append(("root", article.root + (", itself" if article.root == article.fingerprint else "")))
@@ -117,8 +115,8 @@ def _article_lines(article: ArticleState, found: IndexedExplanation) -> list[tup
     if article.to_root is not None:
         lines.append(("with its root", _root_comparison(article.to_root)))
     if article.neighbour is not None:
-        by = article.neighbour.article or f"{article.neighbour.fingerprint}, which no article has any more"
-        lines.append(("joined through", printable(by)))
+        by = article.neighbour.article or f"{article.neighbour.fingerprint}, which no article has now"
+        lines.append(("neighbour", printable(by)))
     if article.to_other_root is not None:
         lines.append(("with the other's root", _root_comparison(article.to_other_root)))
     return lines
@@ -127,14 +125,14 @@ def _article_lines(article: ArticleState, found: IndexedExplanation) -> list[tup
 def _profile(article: ArticleState, found: IndexedExplanation) -> str:
     if article.profile == found.comparison.profile:
         return article.profile or "none"
-    return f"{article.profile}: the comparison above is by another one, and not what decided"
+    return f"{article.profile}, which is not the profile of the comparison above"
 
 
 def _fingerprint(article: ArticleState) -> str:
     if article.fingerprint is None:
         return "none"
     return article.fingerprint + (
-        "; its text gives another one now, so it was changed, or is in another field"
+        "; its present text has another one: it has changed, or is in another field"
         if article.text_is_same is False
         else ""
     )
@@ -143,7 +141,7 @@ def _fingerprint(article: ArticleState) -> str:
 def _node_root(article: ArticleState) -> str:
     if article.node_root in {None, article.root}:
         return ""
-    return f", under another root than the article has: {article.node_root}; `esdedup verify` tells more"
+    return f", under another root than the article: {article.node_root}; `esdedup verify` reports why"
 
 
 def _root_comparison(compared: RootComparison) -> str:
@@ -151,6 +149,6 @@ def _root_comparison(compared: RootComparison) -> str:
     line = f"nearest representatives {compared.nearest_bits} bits apart"
     if compared.whole_texts is not None:
         line += f"; resemblance {measured(compared.whole_texts)}, "
-        line += f"{compared.whole_texts.needed_for_root:.2f} is needed towards a root: "
+        line += f"{compared.whole_texts.needed_for_root:.2f} is needed to join a root: "
         line += "it may join" if compared.may_join else "it may not join"
     return f"{line} (by {by})"

@@ -34,12 +34,12 @@ def test_the_demo(run_process: Run, tmp_path: Path) -> None:
 
 def test_elasticsearch_8(run_process: Run, tmp_path: Path) -> None:
     data = tmp_path / "node"
-    started = run_process(
-        "node", "start", "--data", data, "--port", 0, "--version", "8.19", "--hours", 0.2, "--json"
-    )
+    options = ["--port", 0, "--version", "8.19", "--nodes", 2, "--heap", "256m", "--hours", 0.2]
+    started = run_process("node", "start", "--data", data, *options, "--json")
     try:
         url = started.json["url"]
         assert started.json["version"].startswith("8.19.")
+        assert [each["alive"] for each in started.json["nodes"]] == [True, True]
         articles = list(sample.articles(300))
         assert run_process("setup", "news", url=url).code == 0
         summary = run_process("index", "-", "--index", "news", "--json", stdin=lines(*articles), url=url).json

@@ -73,7 +73,13 @@ def test_two_files(run: Run, files: tuple[Path, Path], profile: str) -> None:
     assert (found["whole_texts"] is None) is (profile != "verified")
     people = run("explain", *files, "--profile", profile)
     assert people.code == 0
-    for stage in ("1 The texts", "2 What represents them", "3 Pairs", "4 The whole texts", "5 What decides"):
+    for stage in (
+        "1 The texts",
+        "2 Their representatives",
+        "3 Representatives in",
+        "4 The whole",
+        "5 The decision",
+    ):
         assert stage in people.out
     assert found["one"]["representatives"][0]["simhash"] in people.out
 
@@ -175,7 +181,7 @@ def test_together_and_apart(run: Run, elasticsearch_url: str, feed: Any, explain
     [
         (
             {"a": FIRST, "b": SECOND, "c": THIRD},
-            *([1, 1, 1], "c", "a", "through_others", "other articles stand between them"),
+            *([1, 1, 1], "c", "a", "through_others", "other articles link them"),
         ),
         (
             {"a": FIRST, "b": SECOND, "d": FOURTH},
@@ -183,11 +189,11 @@ def test_together_and_apart(run: Run, elasticsearch_url: str, feed: Any, explain
         ),
         (
             {"d": FOURTH, "a": FIRST, "a2": LONGER, "b": SECOND},
-            *([1, 1, 1, 1], "d", "b", "other_root", "when B came, it was near articles of several clusters"),
+            *([1, 1, 1, 1], "d", "b", "other_root", "when B came, it had neighbours in several clusters"),
         ),
         (
             {"a": FIRST, "b": SECOND},
-            *([1, 9], "a", "b", "expired", "so what B would have joined had expired"),
+            *([1, 9], "a", "b", "expired", "so A had expired when B came"),
         ),
     ],
 )

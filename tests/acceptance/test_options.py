@@ -1,0 +1,128 @@
+"""Every option of the commands that prepare and read an index has its effect."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from elasticsearch import Elasticsearch
+
+from tests.acceptance.conftest import LONG, Run, lines
+
+Names = Callable[[str], str]
+Ask = Callable[..., Any]
+
+# One text three times, from two sources on three days; and another text.
+ARTICLES = [
+    {"key": "a", "head": "ferry", "body": f"{LONG} of ferries", "day": "2026-01-01", "by": "North"},
+    {"key": "b", "head": "ferry", "body": f"{LONG} of ferries!", "day": "2026-01-02", "by": "South"},
+    {"key": "c", "head": "late ferry", "body": f"{LONG} of ferries", "day": "2026-01-03", "by": "North"},
+    {
+        "key": "d",
+        "head": "rain",
+        "body": "rain is expected in the hills on monday",
+        "day": "2026-01-04",
+        "by": "East",
+    },
+]
+FIELDS = [
+    *("--text-field", "body", "--title-field", "head", "--time-field", "day", "--source-field", "by"),
+    *("--link-field", "at", "--dedup-field", "near"),
+]
+
+
+@pytest.fixture
+def names(index_name: Names) -> tuple[str, str]:
+    return index_name("news"), index_name("forest")
+
+
+@pytest.fixture
+def ask(run: Run, elasticsearch_url: str, names: tuple[str, str]) -> Ask:
+    """Feed an index whose fields have other names; then run a command on it, and return its JSON."""
+    index, forest = names
+    assert run("setup", index, *FIELDS, "--shards", 1, url=elasticsearch_url).code == 0
+    fed = run(
+        *("index", "-", "--index", index, "--forest", forest, "--id-field", "key", *FIELDS),
+        stdin=lines(*ARTICLES),
+        url=elasticsearch_url,
+    )
+    assert fed.code == 0, fed.err
+
+    def ask(command: str, *options: object, stdin: bytes | None = None) -> Any:
+        done = run(command, "--index", index, *FIELDS, *options, "--json", stdin=stdin, url=elasticsearch_url)
+        assert (done.code, done.err) == (0, "")
+        return done.json
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    ("options", "ids"),
+    [
+        ([], ["d", "c"]),
+        (["--sort", "oldest"], ["a", "d"]),
+        (["--sort", "similar-desc"], ["c", "d"]),
+        (["--sort", "similar-asc"], ["d", "c"]),
+        (["--sort", "oldest", "--head", "newest"], ["c", "d"]),
+        (["--head", "earliest"], ["d", "a"]),
+        (["--query", "rain"], ["d"]),
+        (["--query", "late"], ["c"]),
+        (["--since", "2026-01-04"], ["d"]),
+        (["--until", "2026-01-01"], ["a"]),
+        (["--source", "South"], ["b"]),
+        (["--only", "similar"], ["c"]),
+        (["--only", "single"], ["d"]),
+        (["--no-dedup"], ["d", "c", "b", "a"]),
+        (["--no-dedup", "--size", 3, "--page", 2], ["a"]),
+    ],
+    ids=lambda each: " ".join(map(str, each)) or "none",
+)
+def test_options_of_list_choose_and_sort_rows(ask: Ask, options: list[object], ids: list[str]) -> None:
+    assert [row["id"] for row in ask("list", *options)["rows"]] == ids
+
+
+def test_list_counts_whole_clusters_or_what_matches(ask: Ask) -> None:
+    counted = ["--sort", "similar-desc", "--source", "North"]
+    assert [row["similar"] for row in ask("list", *counted, "--counting", "similar")["rows"]] == [2]
+    matching = ask("list", *counted, "--counting", "matching")
+    assert matching["total_articles"] == 2
+    first = ask("list", "--size", 1)
+    assert [row["id"] for row in ask("list", "--size", 1, "--after", first["next"])["rows"]] == ["c"]
+
+
+def test_options_of_similar(ask: Ask, names: tuple[str, str]) -> None:
+    def ids(*options: object, stdin: bytes | None = None) -> list[str]:
+        return [article["id"] for article in ask("similar", *options, stdin=stdin)["articles"]]
+
+    assert ids("--id", "a") == ["c", "b"]
+    assert ids("--id", "a", "--other-sources") == ["b"]
+    assert ids("--id", "a", "--size", 1, "--page", 2) == ["b"]
+    first = ask("similar", "--id", "a", "--size", 1)
+    assert ids("--id", "a", "--size", 1, "--after", first["next"]) == ["b"]
+    text = json.dumps({"body": f"{LONG} of ferries"}).encode()
+    assert ids("--text", "-", "--forest", names[1], stdin=text) == ["c", "b", "a"]
+    by_source = ask("similar", "--id", "a", "--by-source")
+    assert {each["source"]: each["articles"] for each in by_source["sources"]} == {"North": 1, "South": 1}
+
+
+def test_setup_makes_shards_and_routes_by_root(
+    run: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names
+) -> None:
+    index, forest = index_name("routed"), index_name("forest")
+    made = run("setup", index, "--shards", 3, "--route-by-root", "--json", url=elasticsearch_url)
+    assert made.json == {"index": index, "made": True}
+    assert run("setup", index, "--route-by-root", "--json", url=elasticsearch_url).json["made"] is False
+    assert es.indices.get_settings(index=index)[index]["settings"]["index"]["number_of_shards"] == "3"
+    article = {"id": "1", "text": LONG}
+    fed = run("index", "-", "--index", index, "--forest", forest, stdin=lines(article), url=elasticsearch_url)
+    assert fed.code == 0
+    (hit,) = es.search(index=index)["hits"]["hits"]
+    assert hit["_routing"] == hit["_source"]["dedup"]["root"]
+
+
+def test_maintenance_and_explanations_read_fields_of_other_names(ask: Ask, names: tuple[str, str]) -> None:
+    forest = ["--forest", names[1]]
+    assert ask("stats", *forest)["nodes"] == 2
+    assert ask("verify", *forest)["violations"] == {}
+    assert ask("rebuild", *forest, "--replace") == {"forest": names[1], "nodes": 2}
+    assert ask("explain", "a", "b", *forest)["same_cluster"] is True

@@ -8,9 +8,10 @@ from typing import Annotated
 import typer
 from elasticsearch import Elasticsearch
 
-from esdedup import node, sample
+from esdedup import sample
 from esdedup.cli import output
 from esdedup.cli.command import command
+from esdedup.cli.extras import extra
 from esdedup.cli.messages import say, say_rejected
 from esdedup.cli.pages import start_pages, stop_pages
 from esdedup.elastic.client import connect
@@ -38,6 +39,9 @@ def demo(
     once: Annotated[bool, typer.Option("--once", help="Stop Elasticsearch at the end.")] = False,
 ) -> None:
     """Start an embedded Elasticsearch, load articles, show their clusters, and serve pages."""
+    with extra("node"):
+        from esdedup import node
+
     if input_file is not None:
         check_readable([input_file])
     running = node.find(data)

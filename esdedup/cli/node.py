@@ -2,15 +2,18 @@
 
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from esdedup import node
 from esdedup.cli import options, output
 from esdedup.cli.command import command
+from esdedup.cli.extras import extra
 from esdedup.cli.messages import say
 from esdedup.errors import NodeError
+
+if TYPE_CHECKING:
+    from esdedup import node
 
 app = typer.Typer(
     name="node",
@@ -46,6 +49,9 @@ def start(
     json: options.Json = False,
 ) -> None:
     """Start Elasticsearch and wait until it answers. The first start downloads it (about 40 MB)."""
+    with extra("node"):
+        from esdedup import node
+
     directory = data or node.default_data()
     if not json:
         say(f"starting Elasticsearch in {directory}")
@@ -65,6 +71,9 @@ def start(
 @command("stop", example="esdedup node stop", app=app)
 def stop(*, data: Data = None, json: options.Json = False) -> None:
     """Stop Elasticsearch; its data are kept."""
+    with extra("node"):
+        from esdedup import node
+
     stopped = node.stop(data or node.default_data())
     if json:
         output.print_json({"stopped": stopped})
@@ -75,6 +84,9 @@ def stop(*, data: Data = None, json: options.Json = False) -> None:
 @command("status", example="esdedup node status --json", app=app)
 def status(*, data: Data = None, json: options.Json = False) -> None:
     """Show whether Elasticsearch is running, and at which address."""
+    with extra("node"):
+        from esdedup import node
+
     directory = data or node.default_data()
     cluster = node.find(directory)
     if cluster is None or not cluster.is_running:
@@ -82,7 +94,7 @@ def status(*, data: Data = None, json: options.Json = False) -> None:
     _show(cluster, json)
 
 
-def _show(cluster: node.Cluster, json: bool) -> None:
+def _show(cluster: "node.Cluster", json: bool) -> None:
     nodes = [
         {"name": each.name, "pid": each.pid, "url": each.url, "alive": each.is_alive}
         for each in cluster.nodes

@@ -13,6 +13,7 @@ import typer
 
 from esdedup.cli import options
 from esdedup.cli.command import command
+from esdedup.cli.extras import extra
 from esdedup.errors import SettingError
 from esdedup.reading.reader import Reader
 
@@ -47,15 +48,10 @@ def serve(
     Ends with Ctrl-C. There is no log-in: everybody who can reach the address can read the articles.
     """
     profile, fields = fingerprinting.profile(), field_names.fields()
-    try:
-        # The pages are an optional part of the installation.
+    with extra("serve"):
         import uvicorn
 
         from esdedup.web import create_app
-    except ModuleNotFoundError as error:
-        raise SettingError(
-            f"pages need {error.name}, which is not installed: pip install 'esdedup[serve]'"
-        ) from error
     # A wrong server or index is reported here instead of on the first page.
     with server.connect() as client:
         Reader(client, fields=fields).list(index, size=1)

@@ -1,7 +1,10 @@
-"""A small corpus of our own for trying out: invented news, printed again and again by invented media.
+"""A small corpus for the demo and for tests: invented news, reprinted by invented media.
 
-Every story is told from a grammar (`stories`), edited by those who reprint it (`reprints`), and spread
+Every story is written from a grammar (`stories`), edited when it is reprinted (`reprints`), and spread
 over outlets and weeks (`spread`). All facts, people, companies, places and media are invented.
+
+It is in the wheel, so that `esdedup demo` works wherever esdedup is installed, without a download. The
+grammar takes 144 of the wheel's 439 KB; the 3,000 articles written from it would take megabytes.
 """
 
 import dataclasses
@@ -17,7 +20,7 @@ from esdedup.sample.reprints import Newsroom
 from esdedup.sample.stories import LANGUAGES, Plot, Story, bulletins, plots, tell
 
 END = datetime(2026, 10, 6, 6, 0, tzinfo=UTC)
-"""When the corpus ends unless something else is said: the demo shows the same whenever it runs."""
+"""The default end of the corpus; fixed, so that every demo shows the same articles."""
 
 COUNT = 3_000
 _MOST_SLUG_WORDS = 8
@@ -25,7 +28,7 @@ _MOST_SLUG_WORDS = 8
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """An article, and the story that it tells: what a perfect clustering would find."""
+    """An article, and the number of its story: the cluster that it belongs to."""
 
     story: int
     article: dict[str, Any]

@@ -29,6 +29,51 @@ def test_starting_imports_nothing_heavy(program: str) -> None:
     assert said == ([f"esdedup {metadata.version('esdedup')}"] if "--version" in program else [])
 
 
+def run_without(modules: tuple[str, ...], program: str) -> "subprocess.CompletedProcess[str]":
+    """Run a program for which some modules are not installed."""
+    blocked = f"import sys; sys.modules.update(dict.fromkeys({modules}))"
+    return subprocess.run(
+        [sys.executable, "-c", f"{blocked}\n{program}"],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--help"], 0, ""),
+        (["node", "status"], 2, "pip install 'esdedup[node]'"),
+        (["demo"], 2, "pip install 'esdedup[node]'"),
+        (["serve", "--index", "x"], 2, "pip install 'esdedup[serve]'"),
+    ],
+)
+def test_a_missing_extra_is_named(arguments: list[str], code: int, said: str) -> None:
+    program = f"sys.argv = ['esdedup', *{arguments}]; from esdedup.cli import main; main()"
+    ended = run_without(("filelock", "psutil", "uvicorn", "fastapi"), program)
+    assert (ended.returncode, said in ended.stderr) == (code, True)
+    assert "Traceback" not in ended.stderr
+
+
+def test_the_demo_needs_neither_peers_nor_tools_for_development() -> None:
+    others = (
+        "datasketch",
+        "faiss",
+        "matplotlib",
+        "rensa",
+        "simhash",
+        "hypothesis",
+        "pytest",
+        "testcontainers",
+    )
+    program = (
+        "import uvicorn, esdedup.cli.demo, esdedup.cli.pages, esdedup.cli.serve, esdedup.node, esdedup.web"
+    )
+    assert run_without(others, program).returncode == 0
+
+
 def test_every_error_is_ours_and_says_what_it_is() -> None:
     for name in errors.__all__:
         kind = getattr(errors, name)

@@ -154,7 +154,9 @@ def test_two_processes_and_one_forest(
     first.stdin.write(many)
     first.stdin.flush()
     deadline = time.monotonic() + 60
-    while not es.indices.exists(index=forest) or not es.exists(index=forest, id=LEASE_ID):
+    # 404: no forest or no lease yet; 503: its index is being made.
+    quiet = es.options(ignore_status=[404, 503])
+    while not quiet.get(index=forest, id=LEASE_ID).body.get("found"):
         assert time.monotonic() < deadline
         time.sleep(0.1)
     refused = run(*feed, stdin=lines({"id": "b", "text": LONG}))

@@ -64,5 +64,5 @@ def test_invalid_set_ups_are_refused(es: Elasticsearch, index_name: Names) -> No
     with pytest.raises(SettingError, match="may have 1 to"):
         dedup.setup(index, shards=0)
     dedup.setup(index)
-    with pytest.raises(IndexNotReady, match="is there already"):
+    with pytest.raises(IndexNotReady, match="exists already"):
         dedup.setup(index, route_by_root=True)

@@ -1,17 +1,19 @@
 """Carries out operations with a client: one that waits, or one that is awaited."""
 
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from typing import Any, TypeVar
 
 from elasticsearch import AsyncElasticsearch, Elasticsearch
 
 from esdedup.elastic.errors import refused, translated
+from esdedup.elastic.pages import Hits, close, first_page, next_page
 from esdedup.elastic.requests import (
     POINT_KEEP_ALIVE,
     UNREAD,
     ClosePointInTime,
     OpenPointInTime,
+    Query,
     ReadClock,
     ReadDocument,
     ReadMappings,
@@ -100,6 +102,24 @@ async def execute_async(
             return result
         with translated(_task(request), index=request.index):
             response = await _call(client, request)
+
+
+def hit_pages(client: Elasticsearch, index: str, body: Query) -> Iterator[Hits]:
+    """Yield the hits of a search page by page, waiting for each. Parameters as for `first_page`.
+
+    Raises:
+        ServerError: Elasticsearch does not answer, or refuses.
+    """
+    page = execute(client, first_page(index, body))
+    try:
+        if page.hits:
+            yield page.hits
+        while not page.is_last:
+            page = execute(client, next_page(page))
+            if page.hits:
+                yield page.hits
+    finally:
+        execute(client, close(page))
 
 
 def _for_server(

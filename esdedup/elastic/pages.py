@@ -1,12 +1,8 @@
 """All hits of a search, however many, page by page, as the index was when the first page was read."""
 
 import dataclasses
-from collections.abc import Iterator
 from typing import Any
 
-from elasticsearch import Elasticsearch
-
-from esdedup.elastic.execute import execute
 from esdedup.elastic.requests import (
     POINT_KEEP_ALIVE,
     ClosePointInTime,
@@ -62,24 +58,6 @@ def all_hits(index: str, body: Query) -> Requests[Hits]:
         page = yield from next_page(page)
         hits += page.hits
     return hits
-
-
-def hit_pages(client: Elasticsearch, index: str, body: Query) -> Iterator[Hits]:
-    """Yield the hits of a search page by page, waiting for each. Parameters as for `first_page`.
-
-    Raises:
-        ServerError: Elasticsearch does not answer, or refuses.
-    """
-    page = execute(client, first_page(index, body))
-    try:
-        if page.hits:
-            yield page.hits
-        while not page.is_last:
-            page = execute(client, next_page(page))
-            if page.hits:
-                yield page.hits
-    finally:
-        execute(client, close(page))
 
 
 def _read(index: str, body: Query, point: str, after: Query) -> Requests[Page]:

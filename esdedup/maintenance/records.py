@@ -10,10 +10,10 @@ from elasticsearch import Elasticsearch
 from esdedup.elastic import limits
 from esdedup.elastic.client import PartlyRefused, patient, until_all_is_taken
 from esdedup.elastic.errors import translated
+from esdedup.elastic.execute import hit_pages
 from esdedup.elastic.forest.documents import columns_of
 from esdedup.elastic.forest.status import state_aggregations, state_of
 from esdedup.elastic.limits import BUSY_STATUSES
-from esdedup.elastic.pages import hit_pages
 from esdedup.errors import IndexNotReady, ServerError, SettingError
 from esdedup.fields import Fields, partition_of
 from esdedup.forest.model import NO_TIME, State

@@ -1,4 +1,4 @@
-"""Expiry: what is deleted when, and what has expired stays so."""
+"""Expiry: which nodes are deleted, and that expired nodes never live again."""
 
 from collections import Counter
 from datetime import timedelta
@@ -21,7 +21,7 @@ from tests.support.forests import ARTICLES, Names, classic_node, feed, nodes, ro
 
 @pytest.fixture
 def ageing(es: Elasticsearch, index_name: Names) -> tuple[ForestIndex, Aging]:
-    """A forest of two old trees, with a leaf each, and a live one; its time has gone on."""
+    """A forest of two expired trees and a live one, each a root and a leaf."""
     forest = index_name("forest")
     aging = Aging.of(retention=timedelta(days=10))
     index = ForestIndex.open(es, forest, profile=CLASSIC)
@@ -40,7 +40,7 @@ def ageing(es: Elasticsearch, index_name: Names) -> tuple[ForestIndex, Aging]:
     return index, aging
 
 
-def test_only_what_has_expired_is_deleted(es: Elasticsearch, ageing: tuple[ForestIndex, Aging]) -> None:
+def test_only_expired_nodes_are_deleted(es: Elasticsearch, ageing: tuple[ForestIndex, Aging]) -> None:
     index, aging = ageing
     assert expiry.count_expired(index, aging) == expiry.Expired(leaves=2, roots=2)
     with ForestWriter(index) as owned:
@@ -86,7 +86,7 @@ def test_no_root_goes_before_its_leaves(
         assert expire(owned, aging) == expiry.Expired(leaves=1, roots=1)
 
 
-def test_what_has_expired_is_excused(es: Elasticsearch, index_name: Names) -> None:
+def test_expired_nodes_are_no_violation(es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("articles"), index_name("forest")
     with Dedup(es, forest=forest, retention=timedelta(days=2)) as dedup:
         dedup.setup(index)
@@ -98,7 +98,7 @@ def test_what_has_expired_is_excused(es: Elasticsearch, index_name: Names) -> No
 
 
 def test_a_text_that_came_back_after_it_had_expired(es: Elasticsearch, index_name: Names) -> None:
-    """Its leaves of old are there still, made before the root that it is now."""
+    """Its old leaves are still there, and were made before the root that it is now."""
     index, forest = index_name("articles"), index_name("forest")
     one, near = next((each[0], each[1]) for each in stories(1))
     with Dedup(es, forest=forest, profile=CLASSIC, retention=timedelta(days=1)) as dedup:
@@ -114,9 +114,7 @@ def test_a_text_that_came_back_after_it_had_expired(es: Elasticsearch, index_nam
     assert maintenance.repair([index]).total() == 0
 
 
-def test_what_has_expired_stays_so_when_nodes_live_longer_from_now_on(
-    es: Elasticsearch, index_name: Names
-) -> None:
+def test_longer_retention_revives_no_expired_node(es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("articles"), index_name("forest")
     one, near, other = stories(1)[0]
 
@@ -125,7 +123,7 @@ def test_what_has_expired_stays_so_when_nodes_live_longer_from_now_on(
 
     with Dedup(es, forest=forest, profile=CLASSIC, retention=timedelta(days=1)) as dedup:
         dedup.setup(index)
-        # The first text comes again as a leaf, while its own leaf of old has expired.
+        # The first text arrives again and becomes a leaf; its own old leaf has expired.
         old = [article(0, one, 1), article(1, near, 1), article(2, other, 5), article(3, one, 5)]
         feed(es, dedup, index, old, backfill=True)
     with Dedup(es, forest=forest, profile=CLASSIC, retention=timedelta(days=30)) as dedup:
@@ -135,7 +133,7 @@ def test_what_has_expired_stays_so_when_nodes_live_longer_from_now_on(
     assert list(maintenance.verify([index])) == []
     found = roots(es, index)
     assert found["4"] == found["3"] == found["2"] != found["1"]
-    # Whoever says nothing leaves it as it is.
+    # Without a retention, the forest keeps its own.
     with Dedup(es, forest=forest, profile=CLASSIC) as dedup:
         feed(es, dedup, index, [article(5, near, 6)], backfill=True)
     assert maintenance.stats().retention_days == 30
@@ -143,7 +141,7 @@ def test_what_has_expired_stays_so_when_nodes_live_longer_from_now_on(
     assert maintenance.stats().retention_days == 30
 
 
-def test_what_has_expired_stays_so_when_a_forest_is_rebuilt_for_longer(
+def test_a_rebuild_with_longer_retention_revives_no_expired_node(
     es: Elasticsearch, index_name: Names
 ) -> None:
     index, forest = index_name("articles"), index_name("forest")

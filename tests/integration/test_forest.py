@@ -1,4 +1,4 @@
-"""The forest on a real server: which indices are no forest, and what its laws survive."""
+"""The forest on a real server: which indices are refused, and failed writes that its laws survive."""
 
 from typing import Any
 
@@ -21,15 +21,17 @@ def test_another_profile_is_refused(es: Elasticsearch, index_name: Names) -> Non
     with Dedup(es, forest=forest) as dedup:
         dedup.setup(index)
         list(dedup.enrich([{"_index": index, "_id": "1", "text": TEXT}]))
-    with pytest.raises(ForestMismatch, match=r"verified-1.*keywords-1"):
+    with pytest.raises(ForestMismatch, match=r"verified-1.*keywords-1") as refused:
         list(Dedup(es, forest=forest, profile=KEYWORDS).enrich([{"_index": index, "_id": "1", "text": TEXT}]))
+    assert refused.value.forest == forest
+    assert (refused.value.found, refused.value.supported) == ("verified-1", "keywords-1")
 
 
 @pytest.mark.parametrize(
     ("meta", "message"),
     [({}, "no forest of esdedup"), ({"esdedup": {"format": 99, "profile": "classic-1"}}, "format 99")],
 )
-def test_an_index_that_is_no_forest_of_ours(
+def test_an_index_that_is_not_a_forest_is_refused(
     es: Elasticsearch, index_name: Names, meta: dict[str, Any], message: str
 ) -> None:
     forest = index_name("forest")
@@ -38,7 +40,7 @@ def test_an_index_that_is_no_forest_of_ours(
         list(Dedup(es, forest=forest).enrich([{"_id": "1", "text": TEXT}]))
 
 
-def test_a_forest_is_no_alias(es: Elasticsearch, index_name: Names) -> None:
+def test_an_alias_is_refused(es: Elasticsearch, index_name: Names) -> None:
     forest, alias = index_name("forest"), index_name("alias")
     ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING).close()
     es.indices.put_alias(index=forest, name=alias)

@@ -1,4 +1,4 @@
-"""The indices that articles go to: which are ready, which are refused."""
+"""Article indices: which are ready, and which are refused."""
 
 import pytest
 from elasticsearch import Elasticsearch, helpers

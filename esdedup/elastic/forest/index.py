@@ -8,14 +8,14 @@ from elasticsearch import ApiError, Elasticsearch
 
 from esdedup.elastic.client import PartlyRefused, patient, until_all_is_taken
 from esdedup.elastic.errors import translated
-from esdedup.elastic.execute import execute
+from esdedup.elastic.execute import execute, hit_pages
 from esdedup.elastic.forest.documents import StoredNode, nodes_of, search_body
 from esdedup.elastic.forest.meta import Meta, read_meta, refuse_incomplete, refuse_others
 from esdedup.elastic.forest.search import NodeSearch
 from esdedup.elastic.forest.status import ForestStatus, read_ordered_since, read_status
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.elastic.mappings import forest_index
-from esdedup.elastic.pages import Hits, hit_pages
+from esdedup.elastic.pages import Hits
 from esdedup.elastic.requests import Query, Requests
 from esdedup.errors import ForestMissing
 from esdedup.fingerprint.bands import Layout

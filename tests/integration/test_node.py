@@ -1,7 +1,5 @@
 """The embedded Elasticsearch: start, find, stop."""
 
-import os
-import signal
 import socket
 import subprocess
 import sys
@@ -89,23 +87,3 @@ def test_a_node_that_cannot_start_says_why(tmp_path: Path) -> None:
 def test_versions_that_cannot_be_embedded(version: str) -> None:
     with pytest.raises(SettingError, match="cannot embed"):
         full_version(version)
-
-
-def test_three_nodes_carry_on_without_one(tmp_path: Path) -> None:
-    cluster = node.start(tmp_path, port=0, node_count=3, heap="256m", lifetime_s=600, with_parent=True)
-    try:
-        with connect(cluster.url) as client:
-            assert client.cluster.health()["number_of_nodes"] == 3
-            client.indices.create(index="kept", settings={"number_of_replicas": 2})
-            client.cluster.health(index="kept", wait_for_status="green", timeout="60s")
-        os.kill(cluster.nodes[0].pid, signal.SIGKILL)
-        deadline = time.monotonic() + 10
-        while cluster.nodes[0].is_alive and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert cluster.url == cluster.nodes[1].url
-        with connect(cluster.url) as client:
-            client.cluster.health(wait_for_nodes="2", wait_for_status="yellow", timeout="60s")
-            client.index(index="kept", id="1", document={"a": 1})
-    finally:
-        node.stop(tmp_path)
-    assert not cluster.is_running

@@ -209,7 +209,7 @@ def run(profile: Profile, *, minutes: float, seed: int) -> int:
     with tempfile.TemporaryDirectory(prefix="esdedup-soak-", ignore_cleanup_errors=True) as data:
         soak = Soak(Path(data), profile, seed=seed)
         try:
-            soak.run(until=started + 60 * minutes)
+            soak.run(until=time.monotonic() + 60 * minutes)
             soak.check()
         finally:
             soak.close()

@@ -131,7 +131,7 @@ class Dedup(Closing):
         Raises:
             IndexNotReady: It has these fields with another mapping, or exists and is not routed by root.
             SettingError: The name or the number of shards is invalid.
-            ServerError: Elasticsearch does not answer, or refuses.
+            ServerError: Elasticsearch does not answer, or refuses the request.
         """
         return self._articles.setup(index, shards=shards, route_by_root=route_by_root)
 
@@ -141,7 +141,7 @@ class Dedup(Closing):
         Raises:
             IndexNotReady: The index is missing, or lacks the fields that `setup` adds.
             SettingError: The name is invalid.
-            ServerError: Elasticsearch does not answer, or refuses.
+            ServerError: Elasticsearch does not answer, or refuses the request.
         """
         self._articles.check(index)
 
@@ -169,7 +169,7 @@ class Dedup(Closing):
         Raises:
             IndexNotReady: The index of an action is missing, or lacks the fields.
             ForestError: Another process owns the forest, or it has another profile.
-            ServerError: Elasticsearch does not answer, or refuses.
+            ServerError: Elasticsearch does not answer, or refuses the request.
         """
         return self._enricher.enrich(
             actions, backfill=backfill, on_rejected=on_rejected, on_assigned=on_assigned
@@ -182,7 +182,7 @@ class Dedup(Closing):
 
         Raises:
             ForestError: Another process owns the forest, or it has another profile.
-            ServerError: Elasticsearch does not answer, or refuses.
+            ServerError: Elasticsearch does not answer, or refuses the request.
         """
         self._open_forest()
         assert self._store is not None

@@ -1,4 +1,4 @@
-"""The list with dedup and the similar articles: what is searched, and the values that are returned.
+"""Reads clustered articles: the list with dedup, similar articles, sources and timelines.
 
 `operations` holds every operation once, as a generator of requests; `reader` runs them with a client.
 Public: `Reader`, `AsyncReader`, and the results in `esdedup.reading.results`.

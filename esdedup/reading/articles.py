@@ -1,4 +1,4 @@
-"""One article with its text, and when the articles of its cluster were published."""
+"""One article with its text, and the timeline of a cluster."""
 
 from esdedup.elastic.requests import Requests, search
 from esdedup.errors import ArticleNotFound, SettingError
@@ -55,7 +55,7 @@ def find_article(scope: Scope, index: str, article_id: str, *, in_index: str | N
 
 
 def timeline(scope: Scope, index: str, root: str) -> Requests[Timeline]:
-    """Return when the articles of a cluster were published; see `Operations.timeline`."""
+    """Return the timeline of a cluster; see `Operations.timeline`."""
     ready = yield from scope.ready(index)
     (answer,) = yield from search(index, bodies.time_range(root, fields=scope.fields))
     first, last = (answer["aggregations"][name]["value"] for name in ("first", "last"))
@@ -84,7 +84,7 @@ def timeline(scope: Scope, index: str, root: str) -> Requests[Timeline]:
 
 
 def _interval_ms(span_ms: int) -> int:
-    """Return the shortest usual interval that divides a span into few enough steps; beyond those, minutes."""
+    """Return the shortest standard interval that gives at most 48 steps; for longer spans, whole minutes."""
     fitting = (each for each in _INTERVALS_MS if span_ms // each < _MAX_STEPS)
     minutes = -(-(span_ms + 1) // (_MAX_STEPS * _MINUTE_MS))
     return next(fitting, minutes * _MINUTE_MS)

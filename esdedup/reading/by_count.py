@@ -1,10 +1,10 @@
-"""Rows by how many articles their clusters have.
+"""Rows sorted by the number of articles in their clusters.
 
-A terms aggregation gives the exact order on one shard, and on several if each cluster lies on one of them
-(articles routed by root). Elsewhere each shard knows only a part of each count. Then the roots that the
-shards sent are counted once more, exactly, and the shards' smallest counts bound every root that was not
-sent (Fagin's threshold algorithm). While that bound does not prove the order, shards are asked for more
-roots. If the most that they can send does not prove it, the result says that the order is not exact.
+A terms aggregation gives the exact order on one shard, and on several shards if each cluster lies on one
+of them (articles routed by root). Otherwise each shard has only part of each count. Then the roots that the
+shards sent are counted again, exactly, and the shards' smallest counts bound the count of every root that
+was not sent (Fagin's threshold algorithm). Until that bound proves the order, each shard sends more roots,
+up to a limit. If the order is not proved at the limit, the result says that it is not exact.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ _Bucket = dict[str, Any]
 def rows_by_count(
     request: ListRequest, start: Cursor, ready: ReadyIndex, tuning: Tuning
 ) -> Requests[SortResult]:
-    """Find the articles on a page."""
+    """Find the articles that a page shows."""
     end = start.offset + request.size
     (answer,) = yield from search(request.index, bodies.count_articles(request.query, fields=request.fields))
     total_articles = answer["hits"]["total"]["value"]
@@ -52,7 +52,7 @@ def rows_by_count(
 
 
 def _heads(request: ListRequest, roots: list[str]) -> Requests[list[dict[str, Any]]]:
-    """Find the articles that the rows of some roots show."""
+    """Find the article that each root's row shows, in the order of `roots`."""
     if not roots:
         return []
     (answer,) = yield from search(
@@ -66,11 +66,11 @@ def _heads(request: ListRequest, roots: list[str]) -> Requests[list[dict[str, An
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Ranked:
-    """Roots in the order of their counts."""
+    """Roots sorted by count."""
 
     roots: list[str]
     is_exact: bool
-    # Whether there are no more roots.
+    # Whether no other roots exist.
     is_complete: bool
 
 
@@ -83,11 +83,11 @@ class _Ranking:
     is_routed_by_root: bool
     # Matches the articles that are counted.
     counted: Query
-    # Clusters of which no article matches this are skipped; None skips none.
+    # Clusters without an article that matches this are skipped; None skips none.
     required: Query | None = None
 
     def first(self, depth: int) -> Requests[_Ranked]:
-        """Rank the first `depth` clusters, from as few roots of each shard as suffice."""
+        """Rank the first `depth` clusters, requesting as few roots from each shard as suffice."""
         from_shard = depth
         while True:
             ranked = yield from self._from_shards(depth, from_shard)
@@ -101,7 +101,7 @@ class _Ranking:
         sent = answer["aggregations"]["roots"]
         buckets: list[_Bucket] = sent["buckets"]
         is_on_one_shard = answer["_shards"]["total"] == 1 or self.is_routed_by_root
-        # Where no shard left anything out, the sums are exact.
+        # If no shard left out a root, the sums are exact.
         is_exact = is_on_one_shard or sent["doc_count_error_upper_bound"] == 0
         is_complete = is_exact and not sent["sum_other_doc_count"] and len(buckets) <= depth
         if not is_exact and self._is_descending and buckets:
@@ -116,19 +116,19 @@ class _Ranking:
     def _recounted(
         self, sent: dict[str, Any], depth: int, *, is_cut: bool
     ) -> Requests[tuple[list[_Bucket], bool]]:
-        """Count the roots that shards sent, exactly; return them with whether no other root can precede them.
+        """Count exactly the roots that the shards sent; return them, and whether their order is proved.
 
         Args:
             sent: The aggregation's answer.
             depth: How many roots are needed.
-            is_cut: Whether shards sent more roots than the answer holds.
+            is_cut: Whether the answer may leave out roots that the shards sent.
         """
         names = [bucket["key"] for bucket in sent["buckets"]]
         named = {"bool": {"must": [self.counted], "filter": [bodies.with_roots(names, self.request.fields)]}}
         answer = yield from self._search(named, size=min(depth, len(names)), from_shard=len(names))
         buckets = answer["aggregations"]["roots"]["buckets"]
-        # A root that no shard sent has at most `doc_count_error_upper_bound` articles. One that was sent, and
-        # cut off, has at most the last bucket's count on the shards that sent it, besides.
+        # A root that no shard sent has at most `doc_count_error_upper_bound` articles. A root that was sent
+        # but left out of the answer also has at most the last bucket's count, on the shards that sent it.
         most_elsewhere = sent["doc_count_error_upper_bound"]
         if is_cut:
             most_elsewhere += sent["buckets"][-1]["doc_count"]
@@ -165,7 +165,7 @@ def _whole_clusters(ranking: _Ranking, depth: int, *, total_articles: int) -> Re
 def _sifted(ranking: _Ranking, depth: int) -> Requests[_Ranked | None]:
     """Rank all clusters, and skip those without a match; None if too few remain.
 
-    Quick where very many articles match, since then most of the largest clusters match.
+    Fast if very many articles match: then most of the largest clusters have a match.
     """
     every_cluster = dataclasses.replace(
         ranking, counted=within(None, ranking.request.fields), required=ranking.counted
@@ -182,7 +182,7 @@ def _roots_with_a_match(ranking: _Ranking) -> Requests[list[str]]:
     """Return the roots of all matching articles.
 
     Raises:
-        SettingError: There are more than one request can name.
+        SettingError: There are more than fit in one request.
     """
     request, most = ranking.request, ranking.tuning.max_roots
     body = bodies.roots_of(request.query, size=most, fields=request.fields)

@@ -1,4 +1,4 @@
-"""Rows by relevance: the engine collapses, and finds the best match of each cluster by itself."""
+"""Rows by relevance: Elasticsearch collapses the matches to the best one of each cluster."""
 
 from esdedup.elastic import limits
 from esdedup.elastic.requests import Requests, search
@@ -9,11 +9,10 @@ from esdedup.reading.sort_result import SortResult
 
 
 def rows_by_relevance(request: ListRequest, start: Cursor) -> Requests[SortResult]:
-    """Find the articles on a page."""
+    """Find the articles that a page shows."""
     fields = request.fields
     body_of = bodies.first_of_each_root if request.dedup else bodies.articles
-    # One more than the page holds shows whether there is a next page; at the engine's limit there is no
-    # room for it.
+    # One extra row shows whether there is a next page; at Elasticsearch's limit there is no room for it.
     size = min(request.size + 1, limits.MAX_HITS - start.offset)
     answer, count = yield from search(
         request.index,
@@ -21,7 +20,7 @@ def rows_by_relevance(request: ListRequest, start: Cursor) -> Requests[SortResul
         bodies.count_articles(request.query, fields=fields),
     )
     hits = answer["hits"]["hits"]
-    # At the limit a full page counts as having a next one, whose error says what to do instead.
+    # A full page at the limit offers a next page, whose error says what to do instead.
     is_cut_at_limit = size == request.size == len(hits)
     return SortResult(
         hits=hits[: request.size],

@@ -1,8 +1,8 @@
-"""Rows by time: articles are read in plain order, and the first of each cluster is kept.
+"""Rows by time: articles are read in time order, and the first of each cluster becomes a row.
 
-Collapse would visit every match for one page; this visits about as many articles as the page has rows.
-It needs no record of earlier pages: an article is a row if it is the first match of its cluster, and one
-search over the clusters at hand shows that. So pages reach any depth.
+Collapsing would visit every match for each page; this visits about as many articles as the page has rows.
+Earlier pages need not be remembered: an article is a row if it is the first match of its cluster, and one
+search over the clusters on the page decides that. So cursors reach any depth.
 """
 
 import collections
@@ -16,17 +16,16 @@ from esdedup.reading.list_request import ListRequest
 from esdedup.reading.sort_result import SortResult
 
 _MAX_CHUNK = 5_000
-# At most so many clusters, the largest ones read so far, are excluded from the next chunk.
+# The next chunk excludes the clusters with the most articles read so far, at most this many.
 _MAX_EXCLUDED = 1_000
 
 
 def rows_by_time(request: ListRequest, start: Cursor) -> Requests[SortResult]:
-    """Find the articles on a page."""
-    # A numbered page is found by reading the pages before it too. One row more than the page holds
-    # shows whether there is a next page.
+    """Find the articles that a page shows."""
+    # For a numbered page the pages before it are read too. One extra row shows whether there is a next page.
     skipped = 0 if start.place is not None else start.offset
     needed = skipped + request.size + 1
-    # How many articles of each root have been read.
+    # The number of articles read so far, by root.
     read: collections.Counter[str] = collections.Counter()
     rows: list[Hit] = []
     place, chunk, is_last = start.place, min(2 * needed, _MAX_CHUNK), False
@@ -40,7 +39,7 @@ def rows_by_time(request: ListRequest, start: Cursor) -> Requests[SortResult]:
                 candidates = yield from _without_rows_of_earlier_pages(candidates, request)
         else:
             candidates = hits
-        rows += yield from _of_wanted_size(candidates, request)
+        rows += yield from _filtered_by_only(candidates, request)
         is_last = len(hits) < chunk
         if not is_last:
             place, chunk = hits[-1]["sort"], min(2 * chunk, _MAX_CHUNK)
@@ -72,7 +71,7 @@ def _read(
 
 
 def _first_of_each_root(hits: list[Hit], read: collections.Counter[str], request: ListRequest) -> list[Hit]:
-    """Return the hits whose root comes for the first time, and add all hits to `read`."""
+    """Return the first hit of each root that is not in `read`, and count all hits in `read`."""
     firsts: list[Hit] = []
     for hit in hits:
         root = root_of(hit, request.fields)
@@ -94,8 +93,8 @@ def _without_rows_of_earlier_pages(hits: list[Hit], request: ListRequest) -> Req
     return [hit for hit in hits if (hit["_index"], hit["_id"]) in firsts]
 
 
-def _of_wanted_size(hits: list[Hit], request: ListRequest) -> Requests[list[Hit]]:
-    """Return the hits whose cluster has similar articles, or none, as `only` says."""
+def _filtered_by_only(hits: list[Hit], request: ListRequest) -> Requests[list[Hit]]:
+    """Apply `only`: keep the hits whose clusters have similar articles, or those whose clusters have none."""
     if request.only is None or not hits:
         return hits
     roots = [root_of(hit, request.fields) for hit in hits]

@@ -8,7 +8,7 @@ from esdedup.fields import Fields
 from esdedup.reading.queries import by_id, order, shown, with_text
 
 MAX_SOURCES = 10_000
-"""Up to how many sources of one cluster are grouped."""
+"""The most sources of one cluster that are grouped."""
 
 
 def one_article(article_id: str, *, fields: Fields, in_index: str | None = None) -> Query:
@@ -33,7 +33,7 @@ def others(
         root: The root.
         fields: The names of the articles' fields.
         without: Index and id of an article to exclude.
-        source_field: The field that `not_from` is matched in.
+        source_field: The field that holds the sources.
         not_from: Sources to exclude.
     """
     excluded: list[Query] = []
@@ -47,7 +47,9 @@ def others(
     return {"bool": {"filter": [{"term": {fields.root: root}}], "must_not": excluded}}
 
 
-def members(query: Query, *, first: int, after: Sequence[Any] | None, size: int, fields: Fields) -> Query:
+def cluster_members(
+    query: Query, *, first: int, after: Sequence[Any] | None, size: int, fields: Fields
+) -> Query:
     """Return the search for a page of the articles that match, newest first."""
     place = {"from": first} if after is None else {"search_after": list(after)}
     return {
@@ -61,7 +63,7 @@ def members(query: Query, *, first: int, after: Sequence[Any] | None, size: int,
 
 
 def count_sources(query: Query, *, source_field: str, size: int) -> Query:
-    """Return the search for the sources of matching articles, the largest first, and their number."""
+    """Return the search for the sources with the most matching articles, and for the number of sources."""
     by_count = [{"_count": "desc"}, {"_key": "asc"}]
     terms = {"field": source_field, "size": size, "shard_size": MAX_SOURCES, "order": by_count}
     return {
@@ -83,7 +85,7 @@ def of_sources(query: Query, *, names: Sequence[Any], source_field: str, fields:
     Args:
         query: Matches the articles.
         names: The sources; None stands for articles without one.
-        source_field: The field that sources are matched in.
+        source_field: The field that holds the sources.
         fields: The names of the articles' fields.
     """
     earliest = {"top_hits": {"size": 1, "sort": order("oldest", fields), "_source": with_signature(fields)}}
@@ -119,7 +121,7 @@ def time_range(root: str, *, fields: Fields) -> Query:
 def timeline(
     root: str, *, interval_ms: int, offset_ms: int, source_field: str | None, fields: Fields
 ) -> Query:
-    """Return the search that counts a root's articles, and their sources, in steps of time."""
+    """Return the search that counts a root's articles, and their sources, in each interval."""
     histogram: Query = {
         "field": fields.time,
         "fixed_interval": f"{interval_ms}ms",

@@ -19,16 +19,16 @@ from esdedup.reading.similarity import Similarity
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _Members:
+class _ClusterMembers:
     """Articles of one cluster, to be read page by page."""
 
     index: str
     root: str
-    # Matches them.
+    # Matches the articles.
     query: Query
-    # Computes how similar each is.
+    # Computes how similar each article is.
     similarity: Similarity
-    # Identifies them in cursors.
+    # Ties cursors to these articles.
     identity: Sequence[Any]
 
 
@@ -37,12 +37,12 @@ def similar_to_article(
 ) -> Requests[SimilarPage]:
     """Return the other articles of an article's cluster; see `Operations.similar`."""
     ready = yield from scope.ready(index)
-    itself = yield from find_article(scope, index, article_id, in_index=in_index)
-    members = _Members(
+    hit = yield from find_article(scope, index, article_id, in_index=in_index)
+    members = _ClusterMembers(
         index=index,
-        root=root_of(itself, scope.fields),
-        query=other_articles(scope, index, ready, itself, other_sources=other_sources),
-        similarity=Similarity.to(itself, scope.fields),
+        root=root_of(hit, scope.fields),
+        query=other_articles(scope, index, ready, hit, other_sources=other_sources),
+        similarity=Similarity.to(hit, scope.fields),
         identity=[index, article_id, in_index, other_sources],
     )
     return (yield from _page_of(members, paging, scope.fields))
@@ -54,7 +54,7 @@ def similar_to_text(scope: Scope, index: str, text: str, *, paging: Paging) -> R
     assignment = yield from look_up(text, forest=scope.forest, profile=scope.profile)
     if assignment.root is None or assignment.kind is Kind.NEW_ROOT:
         return SimilarPage(root=None, total=0, articles=[], page=paging.page, size=paging.size)
-    members = _Members(
+    members = _ClusterMembers(
         index=index,
         root=assignment.root,
         query=bodies.others(assignment.root, fields=scope.fields),
@@ -64,18 +64,18 @@ def similar_to_text(scope: Scope, index: str, text: str, *, paging: Paging) -> R
     return (yield from _page_of(members, paging, scope.fields))
 
 
-def other_articles(scope: Scope, index: str, ready: ReadyIndex, itself: Hit, *, other_sources: bool) -> Query:
+def other_articles(scope: Scope, index: str, ready: ReadyIndex, hit: Hit, *, other_sources: bool) -> Query:
     """Return the query for the other articles of an article's cluster.
 
     Raises:
         SettingError: A source is to be excluded, but the source field cannot be matched exactly.
     """
-    source = value_of(itself["_source"], scope.fields.source) if other_sources else None
+    source = value_of(hit["_source"], scope.fields.source) if other_sources else None
     own = source if isinstance(source, list) else [] if source is None else [source]
     return bodies.others(
-        root_of(itself, scope.fields),
+        root_of(hit, scope.fields),
         fields=scope.fields,
-        without=(itself["_index"], itself["_id"]),
+        without=(hit["_index"], hit["_id"]),
         source_field=None if source is None else require_source_field(scope, index, ready),
         not_from=own,
     )
@@ -85,7 +85,7 @@ def require_source_field(scope: Scope, index: str, ready: ReadyIndex) -> str:
     """Return the field that sources are counted by.
 
     Raises:
-        SettingError: There is none.
+        SettingError: The source field cannot be aggregated.
     """
     if ready.source_field is None:
         raise SettingError(
@@ -95,10 +95,12 @@ def require_source_field(scope: Scope, index: str, ready: ReadyIndex) -> str:
     return ready.source_field
 
 
-def _page_of(members: _Members, paging: Paging, fields: Fields) -> Requests[SimilarPage]:
+def _page_of(members: _ClusterMembers, paging: Paging, fields: Fields) -> Requests[SimilarPage]:
     start = paging.start(members.identity, is_endless=True)
     first = start.offset if start.place is None else 0
-    body = bodies.members(members.query, first=first, after=start.place, size=paging.size, fields=fields)
+    body = bodies.cluster_members(
+        members.query, first=first, after=start.place, size=paging.size, fields=fields
+    )
     (answer,) = yield from search(members.index, body)
     hits, total = answer["hits"]["hits"], answer["hits"]["total"]["value"]
     following = None

@@ -1,4 +1,4 @@
-"""The counts of rows, and the totals of the list."""
+"""The counts that rows show, and the totals of the list."""
 
 import dataclasses
 from collections.abc import Iterable, Sequence
@@ -11,15 +11,15 @@ from esdedup.reading.hits import moment_of
 from esdedup.reading.list_request import ListRequest
 from esdedup.reading.tuning import Tuning
 
-# Times the sources that each may have, this stays below the number of buckets in one answer.
+# Times the sources counted for each root, this stays below Elasticsearch's limit on buckets.
 _ROOTS_IN_A_SEARCH = 60
-# An estimate of rows that lies this far above the limit of exact counting is believed.
+# An estimate above `exact_rows` times this factor is returned without counting.
 _ESTIMATE_MARGIN = 1.1
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Totals:
-    """How much there is on all pages."""
+    """Totals over all pages."""
 
     articles: int
     rows: int
@@ -35,14 +35,14 @@ class ListCounter:
         Args:
             request: The list.
             tuning: When estimates replace counts.
-            total_articles: How many articles match; it decides how rows are counted.
+            total_articles: How many articles match; decides how rows are counted.
         """
         self._request = request
         self._tuning = tuning
         self._articles = total_articles
 
     def bodies_for_clusters(self, roots: Sequence[str], source_field: str | None) -> list[Query]:
-        """Return the searches for the counts of roots; none if there are no roots."""
+        """Return the searches that count the articles of each root; none if there are no roots."""
         return [
             bodies.count_clusters(
                 roots[first : first + _ROOTS_IN_A_SEARCH],
@@ -54,7 +54,7 @@ class ListCounter:
         ]
 
     def counts_of(self, answers: Iterable[Any]) -> dict[str, dict[str, Any]]:
-        """Read the counts of each root from the answers, as a row has them."""
+        """Return the counts of each root from the answers, named as the fields of `Row`."""
         return {
             bucket["key"]: {
                 "similar": bucket["doc_count"] - 1,
@@ -68,7 +68,7 @@ class ListCounter:
         }
 
     def bodies_for_rows(self) -> list[Query]:
-        """Return the search that counts or estimates rows; none without dedup, where rows are articles."""
+        """Return the search that counts or estimates rows; none without dedup: rows are articles."""
         if not self._request.dedup:
             return []
         if self._articles <= self._tuning.few_articles:
@@ -81,7 +81,7 @@ class ListCounter:
         """Return the totals.
 
         Args:
-            answer: To the search of `bodies_for_rows`; None if there was none.
+            answer: The answer to the search of `bodies_for_rows`; None if it returned none.
         """
         if answer is None:
             return Totals(articles=self._articles, rows=self._articles, rows_exact=True)
@@ -94,13 +94,13 @@ class ListCounter:
         return Totals(articles=self._articles, rows=rows, rows_exact=is_exact)
 
     def _counted_or_estimated(self, answer: Any) -> Requests[tuple[int, bool]]:
-        """Return the rows and whether that is exact: counted if an estimate says that they are few enough."""
+        """Return the number of rows, counted if the estimate is low enough; and whether it is exact."""
         tuning = self._tuning
         rows = int(answer["aggregations"]["rows"]["value"])
         if self._articles > tuning.many_articles:
             rows *= PARTITIONS // tuning.estimate_partitions
             if rows < 4 * tuning.exact_rows:
-                # Too few for an estimate from some partitions; or the articles lack the field.
+                # Too few rows for an estimate from some partitions, or the articles lack the partition field.
                 (answer,) = yield from self._search(self._estimate_body())
                 rows = int(answer["aggregations"]["rows"]["value"])
         if rows > _ESTIMATE_MARGIN * tuning.exact_rows:
@@ -110,9 +110,9 @@ class ListCounter:
         return (counted, True) if counted <= tuning.exact_rows else (rows, False)
 
     def _only(self, rows: int) -> Requests[tuple[int, bool]]:
-        """Return how many of so many rows `only` leaves, and whether that is exact.
+        """Return how many of `rows` rows `only` keeps, and whether that is exact.
 
-        Counted from all roots if they are few enough, else estimated from some partitions of them.
+        Counted from all roots if they are few enough, else estimated from some partitions.
         """
         request, tuning = self._request, self._tuning
         is_exact = rows <= tuning.exact_rows
@@ -127,8 +127,8 @@ class ListCounter:
             return 0, is_exact
         (answer,) = yield from self._search(bodies.larger_roots(roots, fields=request.fields))
         with_similar = len(answer["aggregations"]["roots"]["buckets"])
-        left = with_similar if request.only == "similar" else len(roots) - with_similar
-        return (left, True) if partitions is None else (left * PARTITIONS // partitions, False)
+        kept = with_similar if request.only == "similar" else len(roots) - with_similar
+        return (kept, True) if partitions is None else (kept * PARTITIONS // partitions, False)
 
     def _count_body(self, *, is_few: bool) -> Query:
         return bodies.count_rows(

@@ -1,4 +1,4 @@
-"""Where a page ended, as text that the client returns to get the next one. The server keeps no state."""
+"""Cursors: text that says where the next page begins. The client sends it back; the server keeps no state."""
 
 import base64
 import binascii
@@ -25,20 +25,20 @@ class Cursor:
     place: list[Any] | None = None
 
     def next(self, *, rows: int, place: list[Any] | None) -> "Cursor":
-        """Return where the following page begins, after a page of so many rows that ends at `place`."""
+        """Return where the next page begins, after a page of `rows` rows that ends at `place`."""
         return Cursor(page=self.page + 1, offset=self.offset + rows, place=place)
 
-    def write(self, of: Sequence[Any]) -> str:
+    def write(self, identity: Sequence[Any]) -> str:
         """Return the cursor as text.
 
         Args:
-            of: Identifies what is paged through, as JSON; `read` demands the same.
+            identity: Identifies the list, as JSON values; `read` requires the same.
         """
-        values = [_digest(of), self.page, self.offset, self.place]
+        values = [_digest(identity), self.page, self.offset, self.place]
         return base64.urlsafe_b64encode(json.dumps(values).encode()).decode().rstrip("=")
 
     @classmethod
-    def read(cls, text: str, of: Sequence[Any]) -> "Cursor":
+    def read(cls, text: str, identity: Sequence[Any]) -> "Cursor":
         """Read what `write` returned.
 
         Raises:
@@ -49,18 +49,18 @@ class Cursor:
             digest, page, offset, place = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
         except (UnicodeError, binascii.Error, ValueError, TypeError, RecursionError) as error:
             raise SettingError(_INVALID) from error
-        if digest != _digest(of):
+        if digest != _digest(identity):
             raise SettingError(
                 "that cursor belongs to another list: index, query, sort and options must be the same "
                 "as for the previous page"
             )
-        # Time, order of arrival, index.
+        # The sort values: time, order of arrival, index.
         is_place = place is None or (isinstance(place, list) and list(map(type, place)) == [int, int, str])
         if type(page) is not int or type(offset) is not int or page < 1 or offset < 0 or not is_place:
             raise SettingError(_INVALID)
         return cls(page=page, offset=offset, place=place)
 
 
-def _digest(of: Sequence[Any]) -> str:
-    text = json.dumps(of, sort_keys=True, default=str)
+def _digest(identity: Sequence[Any]) -> str:
+    text = json.dumps(identity, sort_keys=True, default=str)
     return hashlib.blake2b(text.encode(errors="backslashreplace"), digest_size=6).hexdigest()

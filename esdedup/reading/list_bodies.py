@@ -8,7 +8,7 @@ from esdedup.fields import Fields
 from esdedup.reading.queries import Order, order, shown, within
 
 MAX_SOURCES = 1_000
-"""Up to how many sources of a cluster are counted for its row."""
+"""The most sources of a cluster that are counted for its row."""
 
 
 def articles(
@@ -21,7 +21,7 @@ def articles(
     without: Sequence[str] = (),
     first: int = 0,
 ) -> Query:
-    """Return the search for articles in order, whatever their roots.
+    """Return the search for articles in order, not grouped by root.
 
     Args:
         query: The user's.
@@ -70,7 +70,7 @@ def estimate_rows(query: Query | None, *, fields: Fields, partitions: int | None
     Args:
         query: The user's.
         fields: The names of the articles' fields.
-        partitions: Look only at roots in so many of the 256 partitions; None looks at all.
+        partitions: How many of the 256 partitions of roots to look at; None for all.
     """
     return {
         "query": _within(query, partitions, fields),
@@ -81,7 +81,7 @@ def estimate_rows(query: Query | None, *, fields: Fields, partitions: int | None
 
 
 def _within(query: Query | None, partitions: int | None, fields: Fields) -> Query:
-    """Restrict a query to articles with a root; with `partitions`, one in the first of the 256 partitions."""
+    """Restrict a query to articles with a root; `partitions` keeps only the first so many of 256."""
     matching = within(query, fields)
     if partitions is not None:
         matching["bool"]["filter"].append({"terms": {fields.partition: list(range(partitions))}})
@@ -89,12 +89,12 @@ def _within(query: Query | None, partitions: int | None, fields: Fields) -> Quer
 
 
 def count_rows(query: Query | None, *, up_to: int, is_few: bool, fields: Fields) -> Query:
-    """Return the search that counts roots exactly; a count above `up_to` only says that there are more.
+    """Return the search that counts roots exactly; a count above `up_to` means only that there are more.
 
     Args:
         query: The user's.
         up_to: The largest exact count.
-        is_few: Whether few articles match: then only their roots are visited, not all of the index.
+        is_few: Whether few articles match: then only their roots are visited, not all roots of the index.
         fields: The names of the articles' fields.
     """
     terms: Query = {"field": fields.root, "size": up_to + 1}
@@ -133,7 +133,7 @@ def count_clusters(
 
 
 def roots_of(query: Query | None, *, size: int, fields: Fields, partitions: int | None = None) -> Query:
-    """Return the search for the roots of matching articles; with `partitions`, of so many of the 256."""
+    """Return the search for the roots of matching articles; `partitions` as for `estimate_rows`."""
     return {
         "query": _within(query, partitions, fields),
         "size": 0,
@@ -162,7 +162,7 @@ def roots_by_count(
     from_shard: int | None = None,
     required: Query | None = None,
 ) -> Query:
-    """Return the search for roots by how many of their articles match, ties by name.
+    """Return the search for roots sorted by how many of their articles match; ties are sorted by name.
 
     Args:
         query: Matches the articles that are counted.

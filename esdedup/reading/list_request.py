@@ -1,4 +1,4 @@
-"""What can be asked of the list, what goes together, and which sort is the default."""
+"""The parameters of a list: their values, which of them go together, and the default sort."""
 
 import dataclasses
 from typing import Any, Literal, get_args
@@ -35,10 +35,9 @@ _HEAD_OF_SORT: dict[Sort, Head] = {"relevance": "best", "oldest": "earliest"}
 
 
 def default_sort(query: Query | None, *, only: Only | None) -> Sort:
-    """Return the sort of a list for which none was chosen.
+    """Return the default sort: relevance if the query ranks articles, else newest.
 
-    That is relevance if the query ranks articles, else newest; with `only`, which needs a sort by time,
-    always newest.
+    With `only`, which needs a sort by time, it is always newest.
     """
     return "relevance" if only is None and ranks_articles(query) else "newest"
 
@@ -55,7 +54,7 @@ class ListRequest:
     fields: Fields
     query: Query | None
     sort: Sort
-    # None: the article that the sort follows; for sorts by count the newest.
+    # None: the match that decides the row's position; for sorts by count the newest match.
     head: Head | None
     counting: Counting
     only: Only | None
@@ -98,12 +97,12 @@ class ListRequest:
 
     @property
     def order(self) -> Order:
-        """The order of articles that rows follow; for sorts by count, that of the articles shown."""
+        """The order of articles that decides the order of rows; unused by sorts by count."""
         return _ORDER_OF_SORT.get(self.sort, "newest")
 
     @property
     def order_of_heads(self) -> Order:
-        """The order of articles whose first match in a cluster is shown."""
+        """The order of articles in which the first match of a cluster is the one shown."""
         return _ORDER_OF_HEAD[self.head or _HEAD_OF_SORT.get(self.sort, "newest")]
 
     def start(self) -> Cursor:

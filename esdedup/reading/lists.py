@@ -19,21 +19,21 @@ from esdedup.reading.sort_result import SortResult
 def list_rows(scope: Scope, request: ListRequest) -> Requests[Page]:
     """Return a page; see `Operations.list`."""
     start = request.start()
-    # The proof that an order by count is exact must not rest on an alias as it was seconds ago.
+    # A cached alias, some seconds old, could make an order by count wrongly count as exact.
     ready = yield from scope.ready(request.index, is_fresh=request.is_by_count)
-    found = yield from _sorted(scope, request, start, ready)
-    rows, totals = yield from _with_counts(scope, request, found, ready)
-    following = start.next(rows=request.size, place=found.place)
+    result = yield from _sorted(scope, request, start, ready)
+    rows, totals = yield from _with_counts(scope, request, result, ready)
+    following = start.next(rows=request.size, place=result.place)
     return Page(
         rows=rows,
         total_rows=totals.rows,
         total_rows_exact=totals.rows_exact,
         total_articles=totals.articles,
-        order_exact=found.order_exact,
+        order_exact=result.order_exact,
         page=start.page,
         size=request.size,
         sort=request.sort,
-        next=request.write(following) if found.has_more else None,
+        next=request.write(following) if result.has_more else None,
     )
 
 
@@ -47,13 +47,13 @@ def _sorted(scope: Scope, request: ListRequest, start: Cursor, ready: ReadyIndex
 
 
 def _with_counts(
-    scope: Scope, request: ListRequest, found: SortResult, ready: ReadyIndex
+    scope: Scope, request: ListRequest, result: SortResult, ready: ReadyIndex
 ) -> Requests[tuple[list[Row], Totals]]:
-    """Make rows of articles: heads, counts and totals come from searches that run side by side."""
+    """Turn articles into rows; heads, counts and totals are searched for together."""
     fields = request.fields
-    roots = [root_of(hit, fields) for hit in found.hits]
-    counter = ListCounter(request, scope.tuning, total_articles=found.total_articles)
-    for_heads = _heads_body(request, found, roots)
+    roots = [root_of(hit, fields) for hit in result.hits]
+    counter = ListCounter(request, scope.tuning, total_articles=result.total_articles)
+    for_heads = _heads_body(request, result, roots)
     for_clusters = counter.bodies_for_clusters(list(dict.fromkeys(roots)), ready.source_field)
     for_rows = counter.bodies_for_rows()
     searches = [*for_heads, *for_clusters, *for_rows]
@@ -62,7 +62,7 @@ def _with_counts(
     counts = counter.counts_of(answers[len(for_heads) : len(for_heads) + len(for_clusters)])
     rows = [
         Row(**values_of(heads.get(root, hit), fields), **counts[root])
-        for root, hit in zip(roots, found.hits, strict=True)
+        for root, hit in zip(roots, result.hits, strict=True)
         # A cluster that was deleted meanwhile has no counts.
         if root in counts
     ]
@@ -70,9 +70,9 @@ def _with_counts(
     return rows, totals
 
 
-def _heads_body(request: ListRequest, found: SortResult, roots: list[str]) -> list[dict[str, Any]]:
-    """Return the search for the articles that rows show, none if the sort has found them already."""
-    has_heads = found.are_heads or request.order_of_heads == request.order
+def _heads_body(request: ListRequest, result: SortResult, roots: list[str]) -> list[dict[str, Any]]:
+    """Return the search for the articles that rows show, none if the sort already returned them."""
+    has_heads = result.are_heads or request.order_of_heads == request.order
     if not request.dedup or has_heads or not roots:
         return []
     return [bodies.heads(roots, query=request.query, by=request.order_of_heads, fields=request.fields)]

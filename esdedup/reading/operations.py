@@ -34,7 +34,7 @@ class Operations:
             ArticleNotFound: No article has that id, or it has no root.
             SettingError: The id or the index is empty.
             IndexNotReady: The index is missing, or lacks the fields.
-            ServerError: Elasticsearch does not answer, or refuses.
+            ServerError: Elasticsearch does not answer, or refuses the request.
         """
         return articles.article(self._scope, index, article_id, in_index=in_index)
 
@@ -56,30 +56,32 @@ class Operations:
 
         The counts of a row are exact on any number of shards and indices. The order by count is exact on
         one shard, and on several shards of one index with articles routed by root. An alias of several
-        indices loses that guarantee, since a cluster may lie in more than one of them. Elsewhere the
-        order is exact where the shards' answers prove it; `Page.order_exact` says whether it is.
+        indices loses that guarantee, since a cluster may lie in more than one of them. Otherwise the
+        order is exact if the shards' answers prove it; `Page.order_exact` says whether it is.
 
         Args:
             index: An index, alias or pattern.
             query: Any query of Elasticsearch; None for all articles.
-            sort: What the order of rows follows: the best match (``relevance``), the newest or oldest match,
+            sort: What decides a row's position: its best match (``relevance``), its newest or oldest match,
                 or a count. None: ``relevance`` if the query ranks articles (has words, not only
                 filters) and `only` is not given, else ``newest``.
             head: Which match a row shows: the ``best``, the ``newest``, the ``earliest`` (the
-                original) or the ``longest``. None: the one that the sort follows; for counts, the newest.
+                original) or the ``longest``. None: the one that decides the row's position; for
+                counts, the newest.
             counting: What the sorts by count compare: all articles of a cluster (``similar``), or those
                 that match the query (``matching``).
-            only: Only rows with ``similar`` articles, or only ``single`` ones; for sorts by time.
+            only: Show only rows with ``similar`` articles, or only rows of ``single`` articles; needs a sort
+                by time.
             dedup: False gives each article a row of its own, with the same counts.
             page: From 1; `page` times `size` is at most 10,000.
             size: Rows on a page, at most 1,000.
-            after: The cursor `next` of the previous page, in place of `page`. With sorts by time
-                cursors reach any depth.
+            after: The cursor `next` of the previous page, in place of `page`. With sorts by
+                time, cursors reach any depth.
 
         Raises:
             SettingError: A value is invalid, two contradict each other, or the page lies too deep.
             IndexNotReady: The index is missing, or lacks the fields.
-            ServerError: Elasticsearch does not answer, or refuses.
+            ServerError: Elasticsearch does not answer, or refuses the request.
         """
         request = ListRequest(
             index=index,
@@ -120,7 +122,7 @@ class Operations:
             ArticleNotFound: No article has that id, or it has no root.
             SettingError: A value is invalid, or the page lies too deep.
             IndexNotReady: The index is missing, or lacks the fields.
-            ServerError: Elasticsearch does not answer, or refuses.
+            ServerError: Elasticsearch does not answer, or refuses the request.
         """
         return similar_to_article(
             self._scope,
@@ -151,10 +153,10 @@ class Operations:
 
         Raises:
             SettingError: A value is invalid, or the page lies too deep.
-            ArticleRejected: The text contains half a character (a lone surrogate).
+            ArticleRejected: The text contains a lone surrogate (half a character).
             ForestError: There is no forest, or it has another profile.
             IndexNotReady: The index is missing, or lacks the fields.
-            ServerError: Elasticsearch does not answer, or refuses.
+            ServerError: Elasticsearch does not answer, or refuses the request.
         """
         if not isinstance(text, str):
             raise SettingError(f"the text is a {type(text).__name__}, not a string")
@@ -162,16 +164,16 @@ class Operations:
         return similar_to_text(self._scope, index, text, paging=Paging(page=page, size=size, after=after))
 
     def source_field(self, index: str) -> Requests[str | None]:
-        """Return the field to match and count sources by, None if it cannot be aggregated.
+        """Return the field to match and count sources by, None if no such field can be aggregated.
 
-        It is the source field itself, or the keyword beneath it if it is mapped as text.
+        It is the source field, or its keyword subfield if the source field is mapped as text.
 
         Args:
             index: An index, alias or pattern.
 
         Raises:
             IndexNotReady: The index is missing, or lacks the fields.
-            ServerError: Elasticsearch does not answer, or refuses.
+            ServerError: Elasticsearch does not answer, or refuses the request.
         """
         return sources.source_field(self._scope, index)
 
@@ -184,7 +186,7 @@ class Operations:
 
         Raises:
             IndexNotReady: The index is missing, or lacks the fields.
-            ServerError: Elasticsearch does not answer, or refuses.
+            ServerError: Elasticsearch does not answer, or refuses the request.
         """
         return sources.source_names(self._scope, index, size=size)
 
@@ -198,7 +200,7 @@ class Operations:
         page: int = 1,
         size: int = 20,
     ) -> Requests[SourcesPage]:
-        """Return which sources published an article's cluster, those with the most articles first.
+        """Return the sources in an article's cluster, those with the most articles first.
 
         The article itself is not counted.
 
@@ -214,7 +216,7 @@ class Operations:
             ArticleNotFound: No article has that id, or it has no root.
             SettingError: A value is invalid, or the source field is text, which cannot be grouped by.
             IndexNotReady: The index is missing, or lacks the fields.
-            ServerError: Elasticsearch does not answer, or refuses.
+            ServerError: Elasticsearch does not answer, or refuses the request.
         """
         return sources.sources(
             self._scope,
@@ -226,7 +228,7 @@ class Operations:
         )
 
     def timeline(self, index: str, root: str) -> Requests[Timeline]:
-        """Return when the articles of a cluster were published, in at most 48 steps of equal length.
+        """Return how many articles of a cluster were published when, in at most 48 steps of equal length.
 
         Args:
             index: An index, alias or pattern.
@@ -234,6 +236,6 @@ class Operations:
 
         Raises:
             IndexNotReady: The index is missing, or lacks the fields.
-            ServerError: Elasticsearch does not answer, or refuses.
+            ServerError: Elasticsearch does not answer, or refuses the request.
         """
         return articles.timeline(self._scope, index, root)

@@ -1,4 +1,4 @@
-"""Which page is asked for, and how deep pages go."""
+"""Pages by number or cursor, and how deep they reach."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from esdedup.errors import SettingError
 from esdedup.reading.cursor import Cursor
 
 MAX_SIZE = 1_000
-"""Rows, articles or sources on one page."""
+"""The most rows, articles or sources on one page."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -31,20 +31,20 @@ class Paging:
         if self.size > MAX_SIZE:
             raise SettingError(f"the page size is {self.size:,}; it may be at most {MAX_SIZE:,}")
         if self.after is not None and self.page != 1:
-            raise SettingError("give a page number or a cursor, not both: the cursor knows its page")
+            raise SettingError("give a page number or a cursor, not both: the cursor includes its page")
 
-    def start(self, of: Sequence[Any], *, is_endless: bool) -> Cursor:
+    def start(self, identity: Sequence[Any], *, is_endless: bool) -> Cursor:
         """Return where the page begins.
 
         Args:
-            of: Identifies what is paged through, as for `Cursor.write`.
+            identity: Identifies the list, as for `Cursor.write`.
             is_endless: Whether cursors may lead beyond row 10,000, where numbered pages end.
 
         Raises:
             SettingError: The cursor is invalid or belongs to another list, or the page lies too deep.
         """
         if self.after is not None:
-            start = Cursor.read(self.after, of)
+            start = Cursor.read(self.after, identity)
         else:
             start = Cursor(page=self.page, offset=(self.page - 1) * self.size)
         if start.place is None or not is_endless:

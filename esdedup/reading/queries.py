@@ -13,9 +13,9 @@ Order = Literal["relevance", "newest", "oldest", "longest"]
 """An order of articles."""
 
 MAX_NAMESAKES = 10
-"""How many articles with one id, each in another index, are found."""
+"""The most articles with the same id, in different indices, that are found."""
 
-# Queries that give every match the same score, or a score that means nothing.
+# Queries that give every match the same score, or a meaningless one.
 _UNRANKED = frozenset(
     {
         *("constant_score", "exists", "ids", "match_all", "match_none", "prefix", "range", "regexp"),
@@ -33,7 +33,7 @@ def within(query: Query | None, fields: Fields) -> Query:
 def ranks_articles(query: Query | None) -> bool:
     """Return whether a query scores articles by how well they match: it has words, not only filters.
 
-    Of a `bool`, `must` and `should` count. Queries for exact values, such as `term` and `range`, do not.
+    In a `bool`, only `must` and `should` count. Queries for exact values, such as `term` and `range`, do not.
     """
     for kind, body in (query or {}).items():
         if kind != "bool" or not isinstance(body, dict):
@@ -45,7 +45,7 @@ def ranks_articles(query: Query | None) -> bool:
 
 
 def words(text: str, fields: Fields) -> Query:
-    """Return the query for all words of `text`, in title or text; a run of Chinese is one phrase."""
+    """Return the query for all words of `text`, in title or text; Chinese without spaces is one phrase."""
     chunks = text.split()
     if not chunks:
         raise SettingError("the query has no words")
@@ -85,7 +85,7 @@ def narrowed(
         since: The first moment, inclusive, ISO 8601.
         until: The last moment, inclusive, ISO 8601; a day without a time lasts to its end.
         source: The exact name of a source.
-        source_field: The field to match it in, if not `fields.source`; see `Reader.source_field`.
+        source_field: The field that `source` must match, if not `fields.source`; see `Reader.source_field`.
 
     Raises:
         SettingError: `since` or `until` is not a time.
@@ -103,7 +103,7 @@ def narrowed(
 
 
 def _moment(text: str | None, *, is_end: bool) -> int | None:
-    """Return milliseconds since 1970; for a day without a time its first or its last one."""
+    """Return milliseconds since 1970; for a day without a time, its first or last millisecond."""
     if not text or not text.strip():
         return None
     moment = time_ms(text)
@@ -149,8 +149,8 @@ def with_text(fields: Fields) -> list[str]:
 def order(by: Order, fields: Fields) -> list[dict[str, Any]]:
     """Return a sort in which no two articles tie, so that pages never overlap.
 
-    Ties in time or score are broken by the order of arrival. That is a number within one forest;
-    articles of several forests are ordered by their index.
+    Ties in time or score are broken by the order of arrival, which is unique within one forest; articles of
+    several forests by their index.
     """
     direction = "asc" if by == "oldest" else "desc"
     by_time = {fields.time: {"order": direction, "missing": "_last", "unmapped_type": "date"}}

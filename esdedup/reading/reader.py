@@ -1,7 +1,7 @@
-"""`Reader` and `AsyncReader`: what a program reads an index with. Neither takes the forest's lease.
+"""`Reader` and `AsyncReader` read indices of articles. Neither takes the forest's lease.
 
-Both have the methods of `Operations`, run by a client that blocks or by one that is awaited. Parameters
-and errors are described there, once; signature and docstring of each method are made from them.
+Both have the methods of `Operations`, with a blocking or an async client. Each method takes its signature
+and docstring from the operation.
 """
 
 import inspect
@@ -39,7 +39,7 @@ class _Reading(Generic[_Client]):
         """Read with a client. Nothing is sent yet.
 
         Args:
-            client: Stays the caller's, who closes it.
+            client: Closed by the caller.
             fields: The names of the articles' fields.
             forest: The forest's index; only `similar_to_text` needs it.
             profile: The profile that the forest was made with; only `similar_to_text` needs it.
@@ -75,7 +75,7 @@ def _blocking(
 def _awaited(
     operation: _Operation[_Params, _Result],
 ) -> Callable[Concatenate[_Reading[AsyncElasticsearch], _Params], Coroutine[Any, Any, _Result]]:
-    """Turn an operation into a method that is awaited for its result."""
+    """Turn an operation into an async method that returns its result."""
 
     async def method(
         self: _Reading[AsyncElasticsearch], /, *args: _Params.args, **options: _Params.kwargs
@@ -101,7 +101,7 @@ class Reader(_Reading[Elasticsearch]):
 
 
 class AsyncReader(_Reading[AsyncElasticsearch]):
-    """Reads indices of articles with a client that is awaited."""
+    """Reads indices of articles with an async client."""
 
     article = _awaited(Operations.article)
     list = _awaited(Operations.list)

@@ -23,7 +23,7 @@ _ROW = _ARTICLE | {
 
 
 def _example(**values: Any) -> pydantic.ConfigDict:
-    """Add an example to the description of the API."""
+    """Return a configuration that adds an example to the description of the API."""
     return pydantic.ConfigDict(json_schema_extra={"examples": [values]})
 
 
@@ -93,7 +93,7 @@ class Page(Result, frozen=True):
     """From 1."""
     size: int
     sort: str
-    """The sort that was used, chosen or by default."""
+    """The sort that was used: the one requested, or the default."""
     next: str | None = None
     """The cursor of the next page; None on the last page."""
 
@@ -190,11 +190,11 @@ class TimelineStep(Result, frozen=True):
     articles: int
     """Articles published in it."""
     sources: int | None
-    """About how many sources published them; None if the source field cannot be counted."""
+    """Approximately how many sources published them; None if the source field cannot be counted."""
 
 
 class Timeline(Result, frozen=True):
-    """How many articles of a cluster were published when."""
+    """How many articles of a cluster were published in each interval."""
 
     model_config = _example(
         interval_ms=7_200_000,

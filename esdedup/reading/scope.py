@@ -1,4 +1,4 @@
-"""What a reader is configured with, and what it learns from the mappings before it searches."""
+"""A reader's configuration, and what the mappings say about an index before it is searched."""
 
 import dataclasses
 from typing import Any
@@ -11,7 +11,7 @@ from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile
 from esdedup.reading.tuning import Tuning
 
-# The keyword that Elasticsearch's default mapping puts beneath a text field.
+# The keyword subfield that Elasticsearch's default mapping gives a text field.
 _SUBFIELD = "keyword"
 
 
@@ -27,7 +27,7 @@ class ReadyIndex:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Scope:
-    """Which fields articles are read by; which forest and profile decide for a text that is not indexed."""
+    """The fields of the articles, and the forest and profile that assign a text that is not indexed."""
 
     fields: Fields
     forest: str = DEFAULT_FOREST
@@ -35,7 +35,7 @@ class Scope:
     tuning: Tuning = Tuning()  # noqa: RUF009 - frozen
 
     def ready(self, index: str, *, is_fresh: bool = False) -> Requests[ReadyIndex]:
-        """Check that every index behind a name can be read; one without the fields would falsify counts.
+        """Check that every index behind a name has the fields; one without them would make counts wrong.
 
         Args:
             index: An index, alias or pattern.

@@ -12,11 +12,11 @@ class SortResult:
 
     # One article for each row, in the order of the rows.
     hits: list[Hit]
-    # The sort values of the last one, if the next page can be read on from them.
+    # The sort values of the last one, if the next page can start after them.
     place: list[Any] | None = None
     has_more: bool
     # Articles that match the query, on all pages.
     total_articles: int
     order_exact: bool = True
-    # Whether `hits` are the heads that were asked for, rather than the articles that the sort follows.
+    # True if `hits` are the heads that rows show; false if they only decide the order of rows.
     are_heads: bool = False

@@ -1,4 +1,4 @@
-"""Sources: which of them published a cluster, and which an index has."""
+"""The sources in a cluster, and the sources in an index."""
 
 from typing import Any
 
@@ -17,21 +17,21 @@ from esdedup.reading.similarity import Similarity
 def sources(
     scope: Scope, index: str, article_id: str, *, in_index: str | None, other_sources: bool, paging: Paging
 ) -> Requests[SourcesPage]:
-    """Return which sources published an article's cluster; see `Operations.sources`."""
+    """Return the sources in an article's cluster; see `Operations.sources`."""
     # Checks the depth; sources have numbered pages only.
     paging.start([], is_endless=False)
     ready = yield from scope.ready(index)
-    itself = yield from find_article(scope, index, article_id, in_index=in_index)
-    query = other_articles(scope, index, ready, itself, other_sources=other_sources)
+    hit = yield from find_article(scope, index, article_id, in_index=in_index)
+    query = other_articles(scope, index, ready, hit, other_sources=other_sources)
     field = require_source_field(scope, index, ready)
     size = paging.page * paging.size
     (answer,) = yield from search(index, bodies.count_sources(query, source_field=field, size=size))
     counts = answer["aggregations"]
     names = _names(counts, size=size)[(paging.page - 1) * paging.size :]
     groups = yield from _groups(index, query, names, source_field=field, fields=scope.fields)
-    similarity = Similarity.to(itself, scope.fields)
+    similarity = Similarity.to(hit, scope.fields)
     return SourcesPage(
-        root=root_of(itself, scope.fields),
+        root=root_of(hit, scope.fields),
         total=answer["hits"]["total"]["value"],
         total_sources=int(counts["total"]["count"]) + bool(counts["without_source"]["doc_count"]),
         sources=[

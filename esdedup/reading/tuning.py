@@ -1,4 +1,4 @@
-"""The sizes at which reading changes its method. Tests make them small."""
+"""The sizes at which estimates replace exact counts. Tests make them small."""
 
 import dataclasses
 
@@ -9,17 +9,17 @@ from esdedup.elastic import limits
 class Tuning:
     """How much is counted exactly, and when estimates take over."""
 
-    # The roots of at most so many matching articles are looked at one by one.
+    # Up to this many matching articles, their roots are visited one by one.
     few_articles: int = 10_000
     # With more matching articles than this, rows are estimated from some partitions of all roots.
     many_articles: int = 300_000
-    # How many of the 256 partitions: their estimate is off by a few per cent.
+    # How many of the 256 partitions; the estimate is off by a few per cent.
     estimate_partitions: int = 8
-    # Up to so many rows are counted, more are estimated.
+    # Up to this many rows are counted; more are estimated.
     exact_rows: int = 10_000
     # About how many roots are inspected to estimate how many rows `only` leaves.
     inspected_roots: int = 8_000
-    # How many roots the order by count first asks each shard for, when a page alone does not settle it.
+    # If the roots for one page do not prove an order by count, each shard next sends at least this many.
     first_roots: int = 1_000
     # Roots in one answer, and in one query: one less than Elasticsearch's limit on buckets.
     max_roots: int = limits.MAX_BUCKETS - 1

@@ -106,8 +106,8 @@ async def sources(
 @router.get("/timeline", summary="When an article's cluster was published", responses=_NOT_FOUND)
 async def timeline(site: CurrentSite, id: Id, index: InIndex = None) -> Timeline:  # noqa: A002
     """How many articles of the cluster were published in each step of time."""
-    itself = await site.reader.article(site.index, id, in_index=index)
-    return await site.reader.timeline(site.index, itself.root or "")
+    found = await site.reader.article(site.index, id, in_index=index)
+    return await site.reader.timeline(site.index, found.root or "")
 
 
 @router.post(

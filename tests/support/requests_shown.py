@@ -29,7 +29,7 @@ IN_DOCS: dict[str, Query] = {
         within(QUERY, FIELDS), descending=True, size=21, fields=FIELDS
     ),
     "one": cluster_bodies.one_article("ID", fields=FIELDS),
-    "similar": cluster_bodies.members(_OTHERS, first=0, after=None, size=20, fields=FIELDS),
+    "similar": cluster_bodies.cluster_members(_OTHERS, first=0, after=None, size=20, fields=FIELDS),
     "sources": cluster_bodies.count_sources(_OTHERS, source_field="source", size=20),
     "of-sources": cluster_bodies.of_sources(
         _OTHERS, names=["Morning Wire", None], source_field="source", fields=FIELDS
@@ -44,7 +44,7 @@ IN_MAPPINGS: dict[str, Query] = {
     "list-most-similar": list_bodies.roots_by_count(
         within(None, FIELDS), descending=True, size=20, fields=FIELDS
     ),
-    "similar": cluster_bodies.members(
+    "similar": cluster_bodies.cluster_members(
         cluster_bodies.others("ROOT", without=("INDEX", "ID"), fields=FIELDS),
         first=0,
         after=None,

@@ -9,10 +9,10 @@ with Dedup(es) as dedup:
     helpers.bulk(es, dedup.enrich(actions))
     page = dedup.list("news", sort="similar-desc")
 
-Everything that the signatures of these names need is here too. The parts of two large results have
-modules of their own: `esdedup.maintenance` (what `Stats`, `Violation` and `IndexedExplanation` consist of)
-and `esdedup.neighbours.explanation` (what an `Explanation` consists of). `esdedup.web` has `create_app`.
-Everything else is internal.
+This module also exports the types in the signatures of these names. The parts of larger results are in
+`esdedup.maintenance` (for `Stats`, `Violation` and `IndexedExplanation`) and
+`esdedup.neighbours.explanation` (for `Explanation`). `esdedup.web` has `create_app`. Everything else is
+internal.
 
 A name is imported when it is first used, so `import esdedup` alone costs nothing.
 """

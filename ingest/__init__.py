@@ -1,7 +1,7 @@
 """Everything that happens to articles before they are indexed: read, fingerprinted, assigned, enriched.
 
-`Dedup` is for programs; `files`, `load` and `cluster` serve the command line. Every article that comes in
-comes out as an enriched action or as a rejection that says why.
+`Dedup` is for programs; `files`, `load` and `cluster` serve the command line. Every article
+becomes an enriched action or a rejection with its reason.
 
 May import everything except the shells (`cli`, `web`, `node`) and `maintenance`.
 """

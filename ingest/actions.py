@@ -1,4 +1,4 @@
-"""Bulk actions in, bulk actions with the dedup object out. Pure: assignments come in as values."""
+"""Reads articles from bulk actions, and adds the dedup object to them. Pure: assignments are arguments."""
 
 import dataclasses
 import hashlib
@@ -40,7 +40,7 @@ def read_action(action: BulkAction, fields: Fields, *, position: int) -> Article
     """Find the article in a bulk action.
 
     Args:
-        action: Is not changed.
+        action: The action; not changed.
         fields: The names of the article's fields.
         position: The action's number in the run, from 1; names an article that has no id.
 
@@ -49,7 +49,7 @@ def read_action(action: BulkAction, fields: Fields, *, position: int) -> Article
         or an update without the text.
 
     Raises:
-        ArticleRejected: It is no action, or the text is missing, or cannot be stored.
+        ArticleRejected: It is not a bulk action, or its text is missing or cannot be stored.
     """
     nameless = f"action {position}"
     if isinstance(action, str | bytes):
@@ -87,7 +87,7 @@ def read_action(action: BulkAction, fields: Fields, *, position: int) -> Article
 def enriched(
     article: ArticleAction,
     assignment: Assignment,
-    record: Mapping[str, Any],
+    fingerprint: Mapping[str, Any],
     *,
     fields: Fields,
     profile: str,
@@ -97,18 +97,18 @@ def enriched(
 
     Args:
         article: The action.
-        assignment: The forest's answer.
-        record: The part of the dedup object that comes from the fingerprint; unused if there is none.
+        assignment: The forest's decision.
+        fingerprint: The dedup fields that come from the fingerprint; unused if there is none.
         fields: The names of the article's fields.
         profile: The label of the profile.
-        route_by_root: Make the root the routing, in place of any other.
+        route_by_root: Set the routing to the root, replacing any other.
     """
     action = dict(article.action)
     if assignment.kind is Kind.WITHOUT_FINGERPRINT:
         root = lone_root(action.get("_index"), action.get("_id"), seq=assignment.seq)
         values: dict[str, Any] = {"root": root}
     else:
-        values = {**record, "root": assignment.root}
+        values = {**fingerprint, "root": assignment.root}
     values |= {"profile": profile, "seq": assignment.seq, "length": len(article.text)}
     values["partition"] = partition_of(str(values["root"]))
     if assignment.time_ms != NO_TIME:
@@ -132,7 +132,8 @@ def enriched(
 def lone_root(index: str | None, article_id: object, *, seq: int) -> str:
     """Return the root of an article without a fingerprint, which is a cluster of its own.
 
-    It follows from index and id, so the same article always gets the same root; without an id, from the seq.
+    Derived from index and id, so that the same article always gets the same root; without an id, from the
+    seq.
     """
     identity = ["seq", seq] if article_id is None else ["id", str(article_id)]
     digest = hashlib.blake2b(json.dumps([index, identity]).encode(), digest_size=16)
@@ -148,7 +149,7 @@ def _name(article_id: object, nameless: str) -> str:
     if article_id is None:
         return nameless
     if isinstance(article_id, bool) or not isinstance(article_id, str | int) or article_id == "":
-        raise ArticleRejected(nameless, "its _id must be a string that is not empty, or a whole number")
+        raise ArticleRejected(nameless, "its _id must be a non-empty string or a whole number")
     name = str(article_id)
     refuse_surrogates(name, name=name)
     if len(name.encode()) > MAX_ID_BYTES:
@@ -161,5 +162,5 @@ def _has_text(part: object, fields: Fields) -> bool:
 
 
 def _with_object(document: Mapping[str, Any], name: str, values: dict[str, Any]) -> dict[str, Any]:
-    """Return the document with the object, without dotted keys such as `dedup.root` that mean its fields."""
+    """Return the document with the object, but without dotted keys for its fields such as `dedup.root`."""
     return {key: value for key, value in document.items() if not key.startswith(f"{name}.")} | {name: values}

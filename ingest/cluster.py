@@ -1,4 +1,4 @@
-"""Clusters of the articles in files, in memory, without Elasticsearch."""
+"""Clusters the articles of files in memory, without Elasticsearch."""
 
 import itertools
 import time
@@ -45,7 +45,7 @@ def cluster(
         profile: How texts are fingerprinted.
         fields: The names of the articles' fields.
         use_time: Take the forest's time from the articles; without it nothing expires.
-        retention: How long a cluster takes in further articles after its last one, with `use_time`.
+        retention: With `use_time`: how long a cluster accepts articles after its last one.
         on_rejected: Called for each article that cannot be clustered; it is not yielded.
     """
     fingerprinter = Fingerprinter(profile)

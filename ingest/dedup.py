@@ -1,4 +1,4 @@
-"""`Dedup`: what a program feeds an index with."""
+"""`Dedup`: assigns articles to clusters before a program indexes them."""
 
 import functools
 from collections.abc import Callable, Iterable, Iterator
@@ -38,10 +38,10 @@ def _shortcut(
 
 
 class Dedup(Closing):
-    """Adds its cluster to each article before it is indexed.
+    """Assigns each article to a cluster before it is indexed.
 
     The forest of clusters lives in the same Elasticsearch. The first article opens it and takes its
-    lease; `close` gives it back. Not safe for use by several threads at once.
+    lease; `close` releases it. Not safe for use by several threads at once.
 
     Attributes:
         reader: Reads the same Elasticsearch; it never takes the lease.
@@ -66,18 +66,18 @@ class Dedup(Closing):
         """Feed with a client. Nothing is sent yet.
 
         Args:
-            client: Stays the caller's, who closes it.
+            client: Closed by the caller.
             profile: How texts are fingerprinted; must be the profile that the forest was made with.
             fields: The names of the articles' fields.
             forest: The forest's index. Several article indices may share one.
-            retention: How long a cluster takes in further articles after its last one. None keeps the
+            retention: How long a cluster accepts articles after its last one. None keeps the
                 forest's retention, 30 days in a new forest. A longer retention does not revive expired nodes.
             batch_size: How many articles are assigned together, 1 to 5,000.
             wait_s: How long to wait while another process owns the forest.
-            lease_ttl_s: After how long other processes may take the forest over if this one stops
-                without giving it back; at least 1.
-            most_plausible_leaves: A warning is logged when a cluster grows beyond so many distinct texts; a
-                power of two.
+            lease_ttl_s: How long after this process dies without releasing the forest others may take it
+                over; at least 1.
+            most_plausible_leaves: A warning is logged when a cluster grows beyond this many distinct texts;
+                a power of two.
 
         Raises:
             SettingError: A value is out of its range.
@@ -107,7 +107,7 @@ class Dedup(Closing):
         self._forest: Forest | None = None
 
     def close(self) -> None:
-        """Give the forest back if it was opened. A further article opens it again."""
+        """Release the forest if it is open. The next article opens it again."""
         store, self._store, self._forest = self._store, None, None
         if store is not None:
             store.close()

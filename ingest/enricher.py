@@ -1,4 +1,4 @@
-"""A batch on its way: bulk actions are fingerprinted, assigned by the forest, and enriched."""
+"""Enriches bulk actions in batches: articles are fingerprinted, then assigned by the forest."""
 
 import base64
 import itertools
@@ -22,7 +22,7 @@ log = logging.getLogger("esdedup")
 OnRejected = Callable[[ArticleRejected], None]
 """Called for each article that cannot be indexed."""
 OnAssigned = Callable[[ArticleAction, Assignment], None]
-"""Called with each article and what the forest decided for it."""
+"""Called with each article and its assignment."""
 
 
 class Enricher:
@@ -47,7 +47,7 @@ class Enricher:
             check_index: Called once for each index, before its first article. Returns whether articles are
                 routed by root there; raises if articles cannot be written to it.
             batch_size: How many actions are read, and their articles assigned, together.
-            most_plausible_leaves: Clusters that grow beyond this are logged.
+            most_plausible_leaves: A warning is logged when a cluster grows beyond this.
         """
         self._profile = profile
         self._fields = fields
@@ -93,13 +93,13 @@ class Enricher:
             if not isinstance(action, ArticleAction):
                 yield action
                 continue
-            assignment, record = next(assigned)
+            assignment, fingerprint = next(assigned)
             if on_assigned is not None:
                 on_assigned(action, assignment)
             yield enriched(
                 action,
                 assignment,
-                record,
+                fingerprint,
                 fields=self._fields,
                 profile=self._profile.label,
                 route_by_root=self._is_routed.get(str(action.action.get("_index")), False),
@@ -108,7 +108,7 @@ class Enricher:
     def _assign(
         self, articles: list[ArticleAction], backfill: bool
     ) -> list[tuple[Assignment, dict[str, Any]]]:
-        """Return each article's assignment, and what is stored of its fingerprint."""
+        """Return each article's assignment, and the dedup fields that come from its fingerprint."""
         indices = {str(index) for each in articles if (index := each.action.get("_index")) is not None}
         for index in indices - self._is_routed.keys():
             self._is_routed[index] = self._check_index(index)
@@ -126,10 +126,12 @@ class Enricher:
                 root,
                 f"{leaves:,}",
             )
-        return list(zip(assignments, self._records(arrivals, assignments), strict=True))
+        return list(zip(assignments, self._fingerprint_fields(arrivals, assignments), strict=True))
 
-    def _records(self, arrivals: Arrivals, assignments: Iterable[Assignment]) -> Iterator[dict[str, Any]]:
-        """Yield what is stored of each arrival's fingerprint in its article."""
+    def _fingerprint_fields(
+        self, arrivals: Arrivals, assignments: Iterable[Assignment]
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the dedup fields that come from each fingerprint."""
         bands = self._profile.layout.terms_of_rows(
             self._relation.simhashes(arrivals.signatures), self._relation.are_distinct(arrivals.signatures)
         )

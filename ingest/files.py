@@ -113,7 +113,7 @@ def _numbered_lines(
                 if content.strip():
                     yield number, content
     except (OSError, EOFError, zlib.error) as error:
-        # The lines before are good. The rest is lost, and must be counted as failed.
+        # The lines before are intact. The rest is lost, and must count as failed.
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         place = f"{name}:{number + 1}"
         yield number + 1, ArticleRejected(place, f"cannot be read from here on: {reason}")
@@ -140,9 +140,7 @@ def _read_line(line: bytes, place: str, id_field: str) -> Line:
     if article_id is None:
         raise ArticleRejected(place, f"has no id in the field {id_field!r}")
     if not isinstance(article_id, str) or not article_id:
-        raise ArticleRejected(
-            place, f"its id in {id_field!r} must be a string that is not empty, or a whole number"
-        )
+        raise ArticleRejected(place, f"its id in {id_field!r} must be a non-empty string or a whole number")
     if _MAYBE_SURROGATE.search(line):
         refuse_surrogates([article_id, article], name=place)
     if len(article_id.encode()) > MAX_ID_BYTES:

@@ -1,4 +1,4 @@
-"""Lines are enriched and indexed in bulk; every article is accounted for."""
+"""Enriches and indexes lines in bulk, and accounts for every article."""
 
 import collections
 import time
@@ -22,7 +22,7 @@ _CHUNK_BYTES = 20 << 20
 
 
 class Summary(pydantic.BaseModel, frozen=True):
-    """What became of the articles of a run; each one that was read was either indexed or failed."""
+    """The outcome of a run: each article that was read was either indexed or failed."""
 
     read: int
     indexed: int
@@ -43,13 +43,13 @@ class Load:
         self._read = self._failed = 0
         self._indexed: collections.Counter[Kind] = collections.Counter()
         self._seconds = 0.0
-        # Articles that Elasticsearch has not answered for, by id, and what the forest decided for them.
+        # Articles that Elasticsearch has not acknowledged, by id, and what the forest decided for them.
         self._lines: dict[str, Line] = {}
         self._kinds: dict[str, Kind] = {}
 
     @property
     def summary(self) -> Summary:
-        """The run so far; after an error, articles that were under way count as failed."""
+        """The run so far; after an error, unacknowledged articles count as failed."""
         return Summary(
             read=self._read,
             indexed=self._indexed.total(),
@@ -73,7 +73,7 @@ class Load:
         """Index articles.
 
         Args:
-            client: Stays the caller's, who closes it.
+            client: Closed by the caller.
             dedup: Enriches the articles.
             lines: Articles, and rejections of what could not be read.
             index: Where the articles go.

@@ -1,4 +1,4 @@
-"""What a user of the command line can do about an error; the library's messages know no options."""
+"""Advice on errors for the command line; the library's own messages name no options."""
 
 from collections.abc import Iterator
 
@@ -28,7 +28,7 @@ def advice(error: EsdedupError) -> Iterator[str]:
     if type(error) in _ADVICE:
         yield _ADVICE[type(error)]
     elif isinstance(error, IndexNotReady) and _can_be_set_up(error):
-        yield f"`esdedup setup {error.index}` gives an index the fields, and makes one that does not exist"
+        yield f"`esdedup setup {error.index}` adds the fields, and creates the index if it does not exist"
 
 
 def _can_be_set_up(error: IndexNotReady) -> bool:

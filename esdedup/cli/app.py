@@ -38,7 +38,7 @@ class _Commands(LazyGroup):
 app = typer.Typer(
     name="esdedup",
     cls=_Commands,
-    help="The near-duplicate layer for Elasticsearch: one row a cluster, and who else published it.",
+    help="The near-duplicate layer for Elasticsearch: one row per cluster, and who else published it.",
     epilog=(
         "Exit codes: 0 success; 1 some articles failed or were not found, or a forest violates its laws; "
         "2 usage error; 3 server or forest not available."
@@ -50,8 +50,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(is_requested: bool) -> None:
+    if is_requested:
         typer.echo(f"esdedup {metadata.version('esdedup')}")
         raise typer.Exit
 
@@ -68,7 +68,7 @@ def _root(
 def main() -> NoReturn:
     """Run the command line, and end the process; errors of esdedup are printed without a traceback."""
     logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s")
-    # The client logs every failed attempt; the final failure is raised as an error of ours.
+    # The client logs every failed attempt; the final failure is raised as an `EsdedupError`.
     logging.getLogger("elastic_transport").setLevel(logging.CRITICAL)
     code = 0
     try:
@@ -83,7 +83,7 @@ def main() -> NoReturn:
             say(line)
         code = _exit_code(error)
     except BrokenPipeError:
-        # The reader of the output has gone, as `head` does.
+        # The reader of the output has closed it, as `head` does.
         _discard_output()
     except OSError as error:
         _discard_output()
@@ -93,7 +93,7 @@ def main() -> NoReturn:
 
 
 def _discard_output() -> None:
-    """Let Python flush into nothing at its end: standard output cannot be written to."""
+    """Redirect standard output to nowhere: it is broken, and Python would fail to flush it at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

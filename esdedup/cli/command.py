@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 
 
 class OptionGroup:
-    """Options that several commands share: a frozen dataclass whose fields are annotated as typer's are.
+    """Options that several commands share: a frozen dataclass whose fields are annotated as typer options.
 
     A command takes a group as one keyword parameter; each field becomes an option of the command.
     """
@@ -26,13 +26,13 @@ def command(
     Args:
         name: The command's name.
         example: One line that shows its use.
-        app: What it is added to. None: an application of its own, for a `LazyGroup`.
+        app: The application to add it to. None: one of its own, for a `LazyGroup`.
     """
     if app is None:
         app = typer.Typer(add_completion=False, rich_markup_mode="rich", pretty_exceptions_enable=False)
 
     def register(function: Callable[..., None]) -> typer.Typer:
-        app.command(name, epilog=f"Example: [bold]{example}[/bold]")(_spread(function))
+        app.command(name, epilog=f"Example: [bold]{example}[/bold]")(_with_flat_options(function))
         return app
 
     return register
@@ -41,7 +41,7 @@ def command(
 class LazyGroup(TyperGroup):
     """A group of commands, each imported when it is called or described."""
 
-    # By the command's name: a module of this package and a name in it.
+    # For each command: a module of this package, and the command's name in it.
     places: ClassVar[Mapping[str, tuple[str, str]]] = {}
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]  # noqa: ARG002
@@ -56,7 +56,7 @@ class LazyGroup(TyperGroup):
         return typer.main.get_command(getattr(importlib.import_module(f"esdedup.cli.{module}"), name))
 
 
-def _spread(function: Callable[..., None]) -> Callable[..., None]:
+def _with_flat_options(function: Callable[..., None]) -> Callable[..., None]:
     """Return a function that takes the options of each group one by one, as typer reads signatures."""
     hints = typing.get_type_hints(function, include_extras=True)
     groups = {

@@ -31,12 +31,16 @@ def demo(
     data: Annotated[Path, typer.Option("--data", help="Directory of the embedded Elasticsearch.")] = Path(
         ".esdedup/node"
     ),
-    port: Annotated[int, typer.Option("--port", min=0, max=65_535, help="0 takes a free one.")] = 9200,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65_535, help="Port of Elasticsearch; 0 takes a free one.")
+    ] = 9200,
     input_file: Annotated[
         Path | None,
         typer.Option("--input", help="Your own articles (JSON Lines) instead of the sample corpus."),
     ] = None,
-    once: Annotated[bool, typer.Option("--once", help="Stop Elasticsearch at the end.")] = False,
+    once: Annotated[
+        bool, typer.Option("--once", help="Stop Elasticsearch at the end, and serve no pages.")
+    ] = False,
 ) -> None:
     """Start an embedded Elasticsearch, load articles, show their clusters, and serve pages."""
     with extra("node"):
@@ -49,7 +53,7 @@ def demo(
         cluster = running
         say(f"Elasticsearch {cluster.version} is already running at {cluster.url}")
     else:
-        say("starting an embedded Elasticsearch (the first time it is downloaded, some 40 MB)")
+        say("starting an embedded Elasticsearch (the first start downloads about 40 MB)")
         with output.download_progress() as progress:
             cluster = node.start(data, port=port, progress=progress)
         say(f"Elasticsearch {cluster.version} is up at {cluster.url}")
@@ -77,7 +81,7 @@ def demo(
 
 
 def _load(client: Elasticsearch, input_file: Path | None) -> Summary:
-    # Emptied first, so that every run of the demo shows the same.
+    # Deleted first, so that every run of the demo shows the same.
     for index in (_INDEX, _FOREST):
         client.options(ignore_status=404).indices.delete(index=index)
     load = Load(on_rejected=say_rejected)
@@ -123,7 +127,7 @@ def _say_how_to_go_on(url: str, data: Path, pages: str) -> None:
         f"""
 Open it in a browser: {pages}
 
-Elasticsearch and the pages keep running, at {url}. Go on with:
+Elasticsearch keeps running at {url}, and so do the pages. Go on with:
   .venv/bin/esdedup list --index {_INDEX} --sort newest --size 20{server}
   .venv/bin/esdedup list --index {_INDEX} --query 'electric ferries'{server}
   .venv/bin/esdedup similar --index {_INDEX} --id ID{server}

@@ -1,4 +1,4 @@
-"""`esdedup explain`: why two articles are in one cluster, or are not."""
+"""`esdedup explain`: why two articles are in one cluster or not."""
 
 from pathlib import Path
 from typing import Annotated
@@ -31,7 +31,7 @@ def explain(
     index: Annotated[
         str | None,
         typer.Option(
-            "--index", help="Index of the articles, or an alias: A and B are ids.", show_default=False
+            "--index", help="Index of the articles, or an alias; A and B are then ids.", show_default=False
         ),
     ] = None,
     json: options.Json = False,
@@ -40,10 +40,10 @@ def explain(
     field_names: options.FieldNames,
     server: options.Server,
 ) -> None:
-    """Explain why two articles are in one cluster, or are not: every stage of the decision, in words.
+    """Explain why two articles are in one cluster or not, stage by stage.
 
     With --index, articles are compared by the profile they were indexed with, unless --profile names
-    another one. The exit code is the same for both answers.
+    another one. The exit code does not depend on the answer.
     """
     fields = field_names.fields()
     if index is None:

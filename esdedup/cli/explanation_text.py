@@ -30,7 +30,7 @@ RULES = {
         "clusters."
     ),
 }
-"""What a rule means for two texts without any others."""
+"""What each rule means for two texts without any others."""
 
 
 def print_explanation(screen: Console, found: Explanation) -> None:
@@ -97,8 +97,8 @@ def _name(pair: Pair) -> str:
 def _whole_texts(found: Explanation) -> list[tuple[str, str]]:
     whole_texts = found.whole_texts
     if whole_texts is None:
-        asked = "not compared" if found.nearest is None else "this profile does not look at them"
-        return [("", asked)]
+        reason = "not compared" if found.nearest is None else "this profile does not compare them"
+        return [("", reason)]
     if whole_texts.contained_counts:
         contained = (
             f"{whole_texts.contained:.2f} of the smaller one is in the other as estimated "

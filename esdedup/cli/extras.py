@@ -1,4 +1,4 @@
-"""Parts of esdedup that are installed on request."""
+"""Optional parts of esdedup: the extras of its package."""
 
 import contextlib
 from collections.abc import Iterator
@@ -8,7 +8,9 @@ from esdedup.errors import SettingError
 
 @contextlib.contextmanager
 def extra(name: str) -> Iterator[None]:
-    """Import what an extra of esdedup brings, inside a function: help must work without it.
+    """Name the extra to install if an import in this block fails; the block belongs inside a command.
+
+    So `--help` works without the extra.
 
     Raises:
         SettingError: A package is missing.
@@ -17,5 +19,5 @@ def extra(name: str) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         raise SettingError(
-            f"{error.name} is not installed, which this command needs: pip install 'esdedup[{name}]'"
+            f"this command needs {error.name}, which is not installed: pip install 'esdedup[{name}]'"
         ) from error

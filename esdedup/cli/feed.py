@@ -15,7 +15,7 @@ from esdedup.ingest.load import Load
 @command("setup", example="esdedup setup news --shards 3 --route-by-root")
 def setup(
     index: Annotated[
-        str, typer.Argument(metavar="INDEX", help="Made if it does not exist.", show_default=False)
+        str, typer.Argument(metavar="INDEX", help="Created if it does not exist.", show_default=False)
     ],
     *,
     shards: Annotated[
@@ -34,13 +34,13 @@ def setup(
     field_names: options.FieldNames,
     server: options.Server,
 ) -> None:
-    """Give an index the fields that esdedup writes, before articles are indexed."""
+    """Add the fields that esdedup writes to an index, before articles are indexed."""
     with server.connect() as client, Dedup(client, fields=field_names.fields()) as dedup:
         made = dedup.setup(index, shards=shards, route_by_root=route_by_root)
     if json:
         output.print_json({"index": index, "made": made})
     else:
-        typer.echo(f"made the index {index}" if made else f"the index {index} has the fields")
+        typer.echo(f"created the index {index}" if made else f"the index {index} has the fields")
 
 
 @command("index", example="esdedup index news.jsonl.gz --index news")
@@ -50,11 +50,14 @@ def index(
     index: options.Index,
     backfill: Annotated[
         bool,
-        typer.Option("--backfill", help="Take the forest's time from the articles instead of the clock."),
+        typer.Option(
+            "--backfill",
+            help="Take the forest's time from the articles' publication times instead of the clock.",
+        ),
     ] = False,
     retention_days: options.RetentionDays = None,
     json: options.Json = False,
-    forest: options.OwnedForest,
+    forest: options.WritableForest,
     fingerprinting: options.Fingerprinting,
     id_field: options.IdField = "id",
     field_names: options.FieldNames,
@@ -81,8 +84,8 @@ def index(
             client.indices.refresh(index=index)
         except KeyboardInterrupt:
             say(
-                "interrupted: articles under way count as failed; run the command again, nothing is indexed "
-                "twice"
+                "interrupted: unacknowledged articles count as failed; run the command again, nothing is "
+                "indexed twice"
             )
             raise
         finally:

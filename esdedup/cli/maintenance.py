@@ -37,7 +37,7 @@ def stats(
     field_names: options.FieldNames,
     server: options.Server,
 ) -> None:
-    """Show a forest in figures: nodes, clusters, the largest clusters, the fullest keys, growth.
+    """Show the statistics of a forest: nodes, clusters, the largest clusters, the fullest keys, growth.
 
     Also shows clusters that are larger than one story can plausibly be, and what their texts share.
     """
@@ -54,10 +54,13 @@ def expire(
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only count what would be deleted.")] = False,
     json: options.Json = False,
-    forest: options.OwnedForest,
+    forest: options.WritableForest,
     server: options.Server,
 ) -> None:
-    """Delete the expired nodes of a forest; articles stay. Can be run at any time."""
+    """Delete the expired nodes of a forest; articles stay.
+
+    Refused while another process, such as a feeder, owns the forest; see --wait.
+    """
     with server.connect() as client:
         maintenance = Maintenance(client, forest=forest.name, wait_s=forest.wait_s)
         total = maintenance.expire(dry_run=True)
@@ -81,13 +84,13 @@ def verify(
         bool, typer.Option("--dry-run", help="With --repair: only show what can be repaired.")
     ] = False,
     json: options.Json = False,
-    forest: options.OwnedForest,
+    forest: options.WritableForest,
     field_names: options.FieldNames,
     server: options.Server,
 ) -> None:
     """Check a forest against its laws, and articles against the forest.
 
-    Prints each violation. Exit code 1 if any are left.
+    Prints violations, at most 1,000. Exit code 1 if any are left.
     """
     if dry_run and not repair:
         raise SettingError("--dry-run goes with --repair: without --repair nothing is changed")
@@ -137,7 +140,7 @@ def rebuild(
     ] = False,
     retention_days: options.RetentionDays = None,
     json: options.Json = False,
-    forest: options.OwnedForest,
+    forest: options.WritableForest,
     field_names: options.FieldNames,
     server: options.Server,
 ) -> None:

@@ -26,7 +26,9 @@ app = typer.Typer(
 Data = Annotated[
     Path | None,
     typer.Option(
-        "--data", help="Its directory. Default: one in the user's data directory.", show_default=False
+        "--data",
+        help="Directory of Elasticsearch. Default: one in the user's data directory.",
+        show_default=False,
     ),
 ]
 
@@ -44,8 +46,8 @@ def start(
     version: Annotated[
         str, typer.Option("--version", help="Version of Elasticsearch: 8.19, 9, or a full version.")
     ] = "9",
-    heap: Annotated[str, typer.Option("--heap", help="Memory of each node, in Java's notation.")] = "512m",
-    hours: Annotated[float, typer.Option("--hours", min=0.001, help="Stop after so many hours.")] = 12.0,
+    heap: Annotated[str, typer.Option("--heap", help="Java heap of each node, such as 512m or 2g.")] = "512m",
+    hours: Annotated[float, typer.Option("--hours", min=0.001, help="Stop after this many hours.")] = 12.0,
     json: options.Json = False,
 ) -> None:
     """Start Elasticsearch and wait until it answers. The first start downloads it (about 40 MB)."""

@@ -37,7 +37,7 @@ def cluster(
         str | None,
         typer.Option(
             "--time-field",
-            help="When it was published. Default: articles have no time, and nothing expires.",
+            help="The publication time. Default: articles have no time, and nothing expires.",
             rich_help_panel="Field names",
         ),
     ] = None,
@@ -46,8 +46,8 @@ def cluster(
         typer.Option(
             "--retention-days",
             min=0.001,
-            help="With --time-field: how long a cluster stays open after its last article, in days; "
-            "30 if not given.",
+            help="With --time-field: how many days a cluster accepts articles after its last one. "
+            "Default: 30.",
             show_default=False,
         ),
     ] = None,
@@ -57,8 +57,8 @@ def cluster(
 ) -> None:
     """Cluster the articles of files in memory, in the order of their lines.
 
-    Writes a line {"id", "root", "fingerprint"} for each; root and fingerprint are null for a text that
-    has no fingerprint.
+    Writes a line {"id", "root", "fingerprint"} for each article; root and fingerprint are null for a text
+    that has no fingerprint.
     """
     profile = fingerprinting.profile()
     fields = Fields(text=text_field, time=time_field or Fields.time)
@@ -137,7 +137,7 @@ def fingerprint(
     screen.print(f"fingerprint  {name}")
     for each in represented:
         shown = f"{each.kind:<12} {each.simhash}  {each.passage or ''}"
-        # The text as it is: `:cat:` is no picture, and a backslash at the end stays one.
+        # Printed as it is: no emoji for `:cat:`, and a final backslash stays.
         screen.print(shown.rstrip(), markup=False, emoji=False)
     screen.print(f"bands        {' '.join(bands)}  ({chosen.layout.name})")
     if not features:

@@ -32,7 +32,7 @@ Files = Annotated[
 Index = Annotated[str, typer.Option("--index", help="Index of the articles, or an alias.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
 TextField = Annotated[
-    str, typer.Option("--text-field", help="The text, which is fingerprinted.", rich_help_panel=_FIELDS)
+    str, typer.Option("--text-field", help="The text; it is fingerprinted.", rich_help_panel=_FIELDS)
 ]
 IdField = Annotated[str, typer.Option("--id-field", help="The article's id.", rich_help_panel=_FIELDS)]
 RetentionDays = Annotated[
@@ -40,8 +40,8 @@ RetentionDays = Annotated[
     typer.Option(
         "--retention-days",
         min=0.001,
-        help="How many days a cluster stays open after its last article. Default: what the forest has, 30 "
-        "for a new one.",
+        help="How many days a cluster accepts articles after its last one. Default: the forest's "
+        "retention, 30 in a new forest.",
         show_default=False,
     ),
 ]
@@ -56,7 +56,7 @@ class Server(OptionGroup):
         typer.Option(
             "--url",
             envvar=["ELASTICSEARCH_URL", "ES_URL"],
-            help="Address of Elasticsearch; may hold user and password. Several: separated by commas.",
+            help="Address of Elasticsearch; may contain user and password. Separate several by commas.",
             rich_help_panel=_SERVER,
         ),
     ] = "http://localhost:9200"
@@ -65,7 +65,7 @@ class Server(OptionGroup):
         typer.Option(
             "--api-key",
             envvar=["ES_API_KEY", "ELASTICSEARCH_API_KEY"],
-            help="API key, as Elasticsearch gave it (base64).",
+            help="API key, in the base64 form that Elasticsearch returns.",
             rich_help_panel=_SERVER,
         ),
     ] = None
@@ -74,7 +74,7 @@ class Server(OptionGroup):
         typer.Option(
             "--ca-certs",
             envvar=["ES_CA_CERTS", "ELASTICSEARCH_CA_CERTS"],
-            help="Certificate of the authority that signed the server's.",
+            help="Certificate of the authority that signed the server's certificate.",
             rich_help_panel=_SERVER,
         ),
     ] = None
@@ -88,7 +88,7 @@ class Server(OptionGroup):
         return connect(self.url, api_key=self.api_key, ca_certs=self.ca_certs)
 
     def connect_async(self) -> "AsyncElasticsearch":
-        """Return an awaited client, which the caller closes."""
+        """Return an async client, which the caller closes."""
         from esdedup.elastic.client import connect_async
 
         return connect_async(self.url, api_key=self.api_key, ca_certs=self.ca_certs)
@@ -96,21 +96,21 @@ class Server(OptionGroup):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FieldNames(OptionGroup):
-    """Where an article in an index has its text, title and so on."""
+    """The names of the fields that hold an article's text, title and so on."""
 
     text: TextField = Fields.text
     title: Annotated[str, typer.Option("--title-field", help="The title.", rich_help_panel=_FIELDS)] = (
         Fields.title
     )
     time: Annotated[
-        str, typer.Option("--time-field", help="When it was published.", rich_help_panel=_FIELDS)
+        str, typer.Option("--time-field", help="The publication time.", rich_help_panel=_FIELDS)
     ] = Fields.time
-    source: Annotated[
-        str, typer.Option("--source-field", help="Who published it.", rich_help_panel=_FIELDS)
-    ] = Fields.source
-    link: Annotated[
-        str, typer.Option("--link-field", help="Its address on the web.", rich_help_panel=_FIELDS)
-    ] = Fields.link
+    source: Annotated[str, typer.Option("--source-field", help="The publisher.", rich_help_panel=_FIELDS)] = (
+        Fields.source
+    )
+    link: Annotated[str, typer.Option("--link-field", help="The web address.", rich_help_panel=_FIELDS)] = (
+        Fields.link
+    )
     dedup: Annotated[
         str, typer.Option("--dedup-field", help="The object that esdedup writes.", rich_help_panel=_FIELDS)
     ] = Fields.dedup
@@ -128,7 +128,7 @@ class Fingerprinting(OptionGroup):
         str | None,
         typer.Option(
             "--profile",
-            help="How texts are fingerprinted.",
+            help="How texts are fingerprinted: verified, classic or keywords.",
             rich_help_panel=_FINGERPRINT,
             show_default=DEFAULT.name,
         ),
@@ -189,7 +189,7 @@ class Forest(OptionGroup):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class OwnedForest(Forest):
+class WritableForest(Forest):
     """The forest that is written to, by one process at a time."""
 
     wait_s: Annotated[
@@ -197,7 +197,7 @@ class OwnedForest(Forest):
         typer.Option(
             "--wait",
             min=0,
-            help="Seconds to wait for another process that owns the forest.",
+            help="Seconds to wait while another process owns the forest.",
             rich_help_panel=_FOREST,
         ),
     ] = 0.0
@@ -205,13 +205,13 @@ class OwnedForest(Forest):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Paging(OptionGroup):
-    """Which part of a long answer."""
+    """Which page of a result."""
 
     page: Annotated[int, typer.Option("--page", min=1, help="Number of the page.")] = 1
     size: Annotated[int, typer.Option("--size", min=1, max=1_000, help="Entries on a page.")] = 20
     after: Annotated[
         str | None,
-        typer.Option("--after", help="The cursor that the previous page ended with; reaches any depth."),
+        typer.Option("--after", help="The cursor that the previous page printed, instead of --page."),
     ] = None
 
 

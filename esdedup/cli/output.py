@@ -37,7 +37,7 @@ _LONGEST_PASSAGE = 160
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return a console; if the output is no terminal, it is 120 characters wide."""
+    """Return a console; if the output is not a terminal, it is 120 characters wide."""
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else _WIDTH_WITHOUT_TERMINAL
     return Console(stderr=stderr, width=width, highlight=False, soft_wrap=False)
@@ -75,7 +75,7 @@ def _progress(what: str, total: int | None, *columns: ProgressColumn) -> Iterato
 def download_progress() -> Iterator[
     Callable[[str, int], contextlib.AbstractContextManager[Callable[[int], None]]]
 ]:
-    """Show what is being downloaded: a bar on a terminal, a line a file elsewhere."""
+    """Show what is being downloaded: a bar on a terminal, a line per file elsewhere."""
     screen = Console(stderr=True)
     progress = Progress(
         SpinnerColumn(),
@@ -109,7 +109,7 @@ def print_json(value: dict[str, Any]) -> None:
 
 
 def print_counts(title: str, counts: dict[str, Any]) -> None:
-    """Print a title, and names with their numbers."""
+    """Print a title, then each name with its count."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column()
     table.add_column(justify="right")
@@ -122,7 +122,7 @@ def print_counts(title: str, counts: dict[str, Any]) -> None:
 
 
 def print_stage(screen: Console, title: str, lines: Sequence[tuple[str, ...]]) -> None:
-    """Print a heading and rows of equally many cells; the last cell of a row is wrapped if it is long."""
+    """Print a heading and rows with the same number of cells; a long last cell is wrapped."""
     rows = [[escape(cell) for cell in line] for line in lines]
     table = Table.grid(padding=(0, 2))
     for _ in rows[0][1:]:
@@ -169,14 +169,14 @@ def print_similar(page: SimilarPage) -> None:
     """Print the similar articles as a table."""
     screen = console()
     table = _table()
-    table.add_column("alike", justify="right", no_wrap=True)
+    table.add_column("likeness", justify="right", no_wrap=True)
     _add_article_columns(table, page.articles, screen.width)
     for article in page.articles:
-        table.add_row(_alike(article), *_article_cells(article))
+        table.add_row(_likeness(article), *_article_cells(article))
     if page.articles:
         screen.print(table)
     screen.print(
-        "no cluster contains this text"
+        "the text would join no existing cluster"
         if page.root is None
         else f"{page.total:,} similar articles under root {page.root}"
     )
@@ -198,7 +198,7 @@ def print_sources(page: SourcesPage) -> None:
     )
 
 
-def _alike(article: SimilarArticle) -> str:
+def _likeness(article: SimilarArticle) -> str:
     if article.resemblance is not None:
         return f"{article.resemblance:.0%}"
     return "" if article.distance_bits is None else f"{article.distance_bits} bits"

@@ -25,7 +25,7 @@ def start_pages(data: Path, *, server_url: str, server_pid: int, index: str, for
         port: Preferred port; if it is taken, any free one.
 
     Raises:
-        NodeError: They did not come up.
+        NodeError: They did not start.
     """
     stop_pages(data)
     for wanted_port in (port, 0):
@@ -49,8 +49,8 @@ def start_pages(data: Path, *, server_url: str, server_pid: int, index: str, for
                     return str(found["url"])
             time.sleep(0.1)
         process.kill()
-    said = (data / "pages.log").read_text(errors="replace").strip().splitlines()
-    raise NodeError(f"the pages did not come up: {said[-1] if said else 'pages.log is empty'}")
+    log = (data / "pages.log").read_text(errors="replace").strip().splitlines()
+    raise NodeError(f"the pages did not start: {log[-1] if log else 'pages.log is empty'}")
 
 
 def stop_pages(data: Path) -> None:

@@ -27,32 +27,38 @@ def list_rows(
     ] = None,
     sort: Annotated[
         Sort | None,
-        typer.Option("--sort", help="Default: relevance with --query and without --only, otherwise newest."),
+        typer.Option(
+            "--sort",
+            help="How rows are sorted. Default: relevance with --query and without --only, else newest.",
+        ),
     ] = None,
     since: Annotated[
-        str | None, typer.Option("--since", help="Only articles from this day or moment on.")
+        str | None, typer.Option("--since", help="Only articles from this day or moment on, ISO 8601.")
     ] = None,
     until: Annotated[
-        str | None, typer.Option("--until", help="Only articles up to this day or moment.")
+        str | None, typer.Option("--until", help="Only articles up to this day or moment, inclusive.")
     ] = None,
-    source: Annotated[str | None, typer.Option("--source", help="Only articles of this source.")] = None,
+    source: Annotated[str | None, typer.Option("--source", help="Only articles from this source.")] = None,
     head: Annotated[
         Head | None,
         typer.Option(
             "--head",
-            help="Which article of a cluster its row shows. Default: the one that the sort puts first.",
+            help="Which matching article a row shows. Default: the one that decides its position; the newest "
+            "if rows are sorted by count.",
         ),
     ] = None,
     counting: Annotated[
         Counting,
         typer.Option(
             "--counting",
-            help="What to count when sorting by count: all articles of a cluster, or those that match.",
+            help="What the sorts by count compare: all articles of a cluster, or only those that match.",
         ),
     ] = "similar",
     only: Annotated[
         Only | None,
-        typer.Option("--only", help="Only articles that have similar ones, or only those that have none."),
+        typer.Option(
+            "--only", help="Only rows with similar articles, or only rows without; needs a sort by time."
+        ),
     ] = None,
     no_dedup: Annotated[
         bool, typer.Option("--no-dedup", help="Show every article in a row of its own.")
@@ -62,13 +68,13 @@ def list_rows(
     field_names: options.FieldNames,
     server: options.Server,
 ) -> None:
-    """List articles, one row for each group of near-duplicates, with the number of similar ones."""
+    """List articles, one row for each cluster of near-duplicates, with the number of similar articles."""
     fields = field_names.fields()
     if query is not None and not query.strip():
         raise SettingError("the query has no words")
     with server.connect() as client:
         reader = Reader(client, fields=fields)
-        wanted = queries.narrowed(
+        matching = queries.narrowed(
             query,
             fields=fields,
             since=since,
@@ -78,7 +84,7 @@ def list_rows(
         )
         answer = reader.list(
             index,
-            query=wanted,
+            query=matching,
             sort=sort,
             head=head,
             counting=counting,
@@ -104,7 +110,10 @@ def similar(
         ),
     ] = None,
     by_source: Annotated[
-        bool, typer.Option("--by-source", help="Show which sources published it, and how many articles each.")
+        bool,
+        typer.Option(
+            "--by-source", help="Show the sources in its cluster, and how many articles each published."
+        ),
     ] = False,
     other_sources: Annotated[
         bool, typer.Option("--other-sources", help="Leave out the article's own source.")
@@ -116,11 +125,11 @@ def similar(
     field_names: options.FieldNames,
     server: options.Server,
 ) -> None:
-    """Show who else published an article: the others of its cluster, newest first."""
+    """Show who else published an article: the other articles of its cluster, newest first."""
     if (article_id is None) is (text is None):
         raise SettingError("name an article with --id, or a file with --text")
     if by_source and paging.after is not None:
-        raise SettingError("pages of sources have numbers: use --page")
+        raise SettingError("--after does not go with --by-source: use --page")
     if text is not None and (by_source or other_sources):
         raise SettingError("a text has no source: --by-source and --other-sources go with --id")
     profile, fields = fingerprinting.profile(), field_names.fields()

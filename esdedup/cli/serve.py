@@ -1,4 +1,4 @@
-"""`esdedup serve`: pages for people, JSON for programs."""
+"""`esdedup serve`: web pages for people, JSON for programs."""
 
 import contextlib
 import json
@@ -43,9 +43,9 @@ def serve(
         int | None, typer.Option("--with-pid", hidden=True, help="End when this process has ended.")
     ] = None,
 ) -> None:
-    """Serve the list with dedup and the similar articles as pages, and as JSON under /api.
+    """Serve the list with dedup and the similar articles as web pages, and as JSON under /api.
 
-    Ends with Ctrl-C. There is no log-in: everybody who can reach the address can read the articles.
+    Ends with Ctrl-C. There is no log-in: anyone who can reach the address can read the articles.
     """
     profile, fields = fingerprinting.profile(), field_names.fields()
     with extra("serve"):

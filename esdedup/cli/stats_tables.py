@@ -1,4 +1,4 @@
-"""Tables of a forest's figures."""
+"""Tables of a forest's statistics."""
 
 import rich.box
 from rich.table import Table
@@ -10,20 +10,20 @@ from esdedup.maintenance.shared_representatives import SharedRepresentative
 
 
 def print_stats(forest: str, stats: Stats) -> None:
-    """Print the figures of a forest."""
+    """Print the statistics of a forest."""
     screen = output.console()
     screen.print(
         f"{forest}, profile {stats.profile}: {stats.nodes:,} nodes in {stats.trees:,} trees after "
         f"{stats.seq:,} arrivals"
     )
     screen.print(
-        f"{stats.size_bytes / 1e6:,.1f} MB on disk, {stats.bytes_a_node:,} bytes a node; "
+        f"{stats.size_bytes / 1e6:,.1f} MB on disk, {stats.bytes_a_node:,} bytes per node; "
         f"{stats.expired:,} have expired and can be deleted"
     )
     growth = "" if stats.growth_7_days is None else f"; {stats.growth_7_days:+.1%} nodes in the last 7 days"
     screen.print(f"forest time {stats.time or 'unknown'}; nodes live {stats.retention_days:g} days{growth}")
     days = [(each.day, each.made, each.last_needed) for each in stats.days]
-    screen.print(f"{stats.nodes_a_key:,} nodes have the same key on average\n")
+    screen.print(f"a key has {stats.nodes_a_key:,} nodes on average\n")
     for title, names, rows in (
         ("trees by leaves", ("leaves", "trees"), stats.trees_by_leaves.items()),
         ("largest clusters", ("root", "leaves"), [(each.root, each.leaves) for each in stats.largest]),

@@ -1,4 +1,4 @@
-"""The clusters of two indexed articles, and why, in words."""
+"""Why two indexed articles are in one cluster or not, in words."""
 
 from rich.console import Console
 from rich.markup import escape
@@ -25,7 +25,7 @@ _OUTCOMES = {
     Outcome.TOGETHER: "One cluster, as the comparison says.",
     Outcome.THROUGH_OTHERS: (
         "One cluster, although the comparison says two: other articles link them. Each of the two is the "
-        "root, or is near an article of the cluster and agrees with the root."
+        "root, or is a neighbour of an article of the cluster and agrees with the root."
     ),
     Outcome.APART: "Two clusters, as the comparison says.",
     Outcome.COMPARED_OTHERWISE: (
@@ -49,11 +49,11 @@ _OUTCOMES = {
         "clusters, and joined the one with the most live leaves, or the oldest of those."
     ),
     Outcome.EXPIRED: (
-        "Two clusters, although they are neighbours: the time between them is as long as nodes live or "
-        "longer, so {earlier} had expired when {later} came."
+        "Two clusters, although they are neighbours: the time between them is at least as long as nodes "
+        "live, so {earlier} had expired when {later} came."
     ),
     Outcome.UNEXPLAINED: (
-        "Two clusters, although they are neighbours, for no reason that can still be seen: when {later} "
+        "Two clusters, although they are neighbours, for a reason that can no longer be seen: when {later} "
         "came, the forest did not have {earlier}. `esdedup verify` checks the forest."
     ),
 }

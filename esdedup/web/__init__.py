@@ -1,6 +1,6 @@
-"""The pages, and the same results as JSON over HTTP, for one index.
+"""The web pages and the JSON API of one index.
 
-Routes only parse what is asked and render what a reader returns. May import everything except `cli`,
+Routes only parse requests and render what a reader returns. May import everything except `cli`,
 `node`, `sample`, `ingest` and `maintenance`.
 """
 

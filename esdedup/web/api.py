@@ -1,4 +1,4 @@
-"""The results as JSON."""
+"""The JSON API."""
 
 from typing import Annotated
 
@@ -48,7 +48,7 @@ InIndex = Annotated[
     str | None,
     Query(
         alias="index",
-        description="The index to take it from, if several behind the served name have this id.",
+        description="The index to take the article from, if several behind the served name have this id.",
     ),
 ]
 PageNumber = Annotated[int, Query(ge=1, description="The number of the page, from 1.")]
@@ -72,7 +72,7 @@ async def article(site: CurrentSite, id: Id, index: InIndex = None) -> FullArtic
     return await site.reader.article(site.index, id, in_index=index)
 
 
-@router.get("/similar", summary="The similar articles of an article", responses=_NOT_FOUND)
+@router.get("/similar", summary="Articles similar to an article", responses=_NOT_FOUND)
 async def similar(
     site: CurrentSite,
     id: Id,  # noqa: A002
@@ -88,7 +88,7 @@ async def similar(
     )
 
 
-@router.get("/sources", summary="Which sources published an article's cluster", responses=_NOT_FOUND)
+@router.get("/sources", summary="The sources in an article's cluster", responses=_NOT_FOUND)
 async def sources(
     site: CurrentSite,
     id: Id,  # noqa: A002
@@ -103,16 +103,16 @@ async def sources(
     )
 
 
-@router.get("/timeline", summary="When an article's cluster was published", responses=_NOT_FOUND)
+@router.get("/timeline", summary="The timeline of an article's cluster", responses=_NOT_FOUND)
 async def timeline(site: CurrentSite, id: Id, index: InIndex = None) -> Timeline:  # noqa: A002
-    """How many articles of the cluster were published in each step of time."""
+    """How many articles of the cluster were published in each interval."""
     found = await site.reader.article(site.index, id, in_index=index)
     return await site.reader.timeline(site.index, found.root or "")
 
 
 @router.post(
     "/similar",
-    summary="The similar articles of a text",
+    summary="Articles similar to a text",
     responses={409: {"model": Failure, "description": "The forest is missing, or has another profile."}},
 )
 async def similar_to_text(

@@ -90,7 +90,7 @@ def create_app(
     description = app.openapi()
     for path in description["paths"].values():
         for operation in path.values():
-            # Invalid parameters are answered with 400 here.
+            # This application answers invalid parameters with 400.
             operation["responses"].pop("422", None)
     return app
 

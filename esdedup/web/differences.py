@@ -8,7 +8,7 @@ from rapidfuzz.distance import Indel, Opcode
 
 # A word, a run of white space, or any other character, such as a Chinese one.
 _TOKEN = re.compile(r"[^\W\u2e80-\u9fff\uf900-\ufaff\u3040-\u30ff\uac00-\ud7af]+|\s+|.", re.DOTALL)
-# A longer comparison would keep the reader waiting.
+# A longer comparison would take too long for a page.
 MAX_TOKENS = 10_000
 
 Kind = Literal["same", "removed", "added"]
@@ -16,7 +16,7 @@ Kind = Literal["same", "removed", "added"]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Piece:
-    """A passage that both versions have, or only one of them."""
+    """A passage that is in both versions, or in only one."""
 
     kind: Kind
     text: str

@@ -1,4 +1,4 @@
-"""The parameters of a list in an address, for the pages and for JSON."""
+"""The query parameters of a list, for the pages and for the JSON API."""
 
 from typing import Annotated, Any
 
@@ -12,7 +12,7 @@ _MAX_SIZE = 100
 
 
 class Form(BaseModel):
-    """The list that is asked for; unknown parameters are errors."""
+    """The parameters of a list; unknown ones are errors."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -30,7 +30,7 @@ class Form(BaseModel):
     ] = None
     head: Annotated[
         Head | None,
-        Field(description="Which matching article a row shows. Default: the one that the sort follows."),
+        Field(description="Which matching article a row shows. Default: the one that decides its position."),
     ] = None
     counting: Annotated[
         Counting,
@@ -80,7 +80,7 @@ class Form(BaseModel):
 
 
 class PageForm(Form):
-    """The same, filled in by a person: contradictions are resolved, unknown parameters ignored."""
+    """The parameters of the list page: contradictions are resolved, unknown parameters ignored."""
 
     model_config = ConfigDict(extra="ignore")
 

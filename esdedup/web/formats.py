@@ -5,18 +5,18 @@ from urllib.parse import urlencode, urlsplit
 
 from esdedup.reading.results import Article
 from esdedup.times import iso, time_ms
-from esdedup.web.timeline_drawing import spoken
+from esdedup.web.timeline_drawing import readable
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _CJK = ("\u3040", "\u9fff")
 
 
 def moment(value: object) -> str:
-    """Write an article's time, whatever form it is stored in."""
+    """Write an article's time, in whatever form it is stored."""
     milliseconds = time_ms(value)
     if milliseconds is None:
         return "" if value is None else str(value)
-    return spoken(iso(milliseconds))
+    return readable(iso(milliseconds))
 
 
 def machine_time(value: object) -> str:
@@ -57,7 +57,7 @@ def is_day(text: str) -> bool:
 
 
 def language(text: str | None) -> str:
-    """Return the language of a text, by which browsers break lines and read it aloud."""
+    """Return the language of a text, which browsers need to break lines and to read aloud."""
     beginning = (text or "")[:200]
     many = sum(_CJK[0] <= each <= _CJK[1] for each in beginning)
     return "zh" if 4 * many > len(beginning) else "en"

@@ -1,4 +1,4 @@
-"""The pages: the list, and an article with who else published it."""
+"""The web pages: the list, and an article with its similar articles."""
 
 import asyncio
 from typing import Annotated
@@ -13,7 +13,7 @@ from esdedup.web import formats
 from esdedup.web.differences import differences, is_cut
 from esdedup.web.form import PageForm
 from esdedup.web.state import CurrentSite, Site
-from esdedup.web.timeline_drawing import HEIGHT, WIDTH, draw, spoken
+from esdedup.web.timeline_drawing import HEIGHT, WIDTH, draw, readable
 
 SORT_NAMES = {
     "relevance": "best match",
@@ -120,7 +120,7 @@ _environment.filters |= {
     "source": formats.source_names,
     "link": formats.link,
     "language": formats.language,
-    "spoken": lambda value: "" if value is None else spoken(value),
+    "readable": lambda value: "" if value is None else readable(value),
     "count": lambda value: f"{value:,}",
 }
 _environment.globals |= {"address": formats.address, "page_of": _page_of}

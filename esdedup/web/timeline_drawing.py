@@ -13,7 +13,7 @@ _MIN_HEIGHT = 3.0
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Bar:
-    """The bar of one step of time, in the units of the drawing."""
+    """The bar of one interval, in the units of the drawing."""
 
     x: float
     y: float
@@ -50,24 +50,24 @@ def draw(timeline: Timeline) -> Drawing | None:
                 y=round(HEIGHT - height, 2),
                 width=round(max(step - _GAP, 1.0), 2),
                 height=round(height, 2),
-                label=f"{_articles(each_step.articles)} from {spoken(each_step.start)}",
+                label=f"{_articles(each_step.articles)} from {readable(each_step.start)}",
             )
         )
-    end = spoken(_after(steps[-1].start, timeline.interval_ms))
+    end = readable(_after(steps[-1].start, timeline.interval_ms))
     peak = max(steps, key=lambda each: each.articles)
     total = sum(each.articles for each in steps)
     return Drawing(
         bars=bars,
-        begin=spoken(steps[0].start),
+        begin=readable(steps[0].start),
         end=end,
         summary=(
-            f"{_articles(total)} between {spoken(steps[0].start)} and {end}; "
-            f"peak: {peak.articles:,} in the {_length(timeline.interval_ms)} from {spoken(peak.start)}"
+            f"{_articles(total)} between {readable(steps[0].start)} and {end}; "
+            f"peak: {peak.articles:,} in the {_length(timeline.interval_ms)} from {readable(peak.start)}"
         ),
     )
 
 
-def spoken(moment: str) -> str:
+def readable(moment: str) -> str:
     """Write an ISO 8601 moment as pages show it; any other text is returned unchanged."""
     try:
         return datetime.fromisoformat(moment).strftime("%Y-%m-%d %H:%M")

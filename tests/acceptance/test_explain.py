@@ -140,7 +140,7 @@ def test_a_file_with_several_articles(
     (tmp_path / "many.json").write_text(content)
     result = run("explain", files[0], "many.json")
     assert (result.code, said in result.err) == (2, True)
-    assert "one article a file" in result.err
+    assert "one article per file" in result.err
     assert "--index" in result.err
 
 

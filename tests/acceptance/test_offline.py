@@ -63,7 +63,9 @@ def test_time_and_retention(run: Run) -> None:
     assert "3 clustered, 0 failed, 1 roots" in nodes()
     assert "3 clustered, 0 failed, 1 roots" in nodes("--time-field", "at")
     said = " ".join(run("cluster", "--help").out.replace("│", " ").split())
-    assert "With --time-field: how long a cluster stays open after its last article, in days; 30 if" in said
+    assert (
+        "With --time-field: how many days a cluster accepts articles after its last one. Default: 30." in said
+    )
     assert "as before" not in said
 
 

@@ -12,7 +12,10 @@ from esdedup.ingest.files import STANDARD_INPUT
 # A text that begins like this is taken for JSON.
 _JSON_OBJECT = re.compile(r'\s*\{\s*["}]')
 _JSON_ARRAY = re.compile(r'\s*\[\s*\{\s*["}]')
-_ONE_A_FILE = "only one article per file is allowed: put each into its own file, or index them and pass ids with --index"
+_ONE_A_FILE = (
+    "only one article per file is allowed: put each into its own file, or index them and pass ids with "
+    "--index"
+)
 
 
 def read_text(path: Path, fields: Fields) -> str:

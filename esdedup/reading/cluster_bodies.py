@@ -5,7 +5,8 @@ from typing import Any
 
 from esdedup.elastic.requests import UNREAD, Query
 from esdedup.fields import Fields
-from esdedup.reading.queries import by_id, order, shown, with_text
+from esdedup.reading.hits import fields_read
+from esdedup.reading.queries import by_id, order, with_text
 
 MAX_SOURCES = 10_000
 """The most sources of one cluster that are grouped."""
@@ -13,7 +14,7 @@ MAX_SOURCES = 10_000
 
 def one_article(article_id: str, *, fields: Fields, in_index: str | None = None) -> Query:
     """Return the search for one article with its text; the last to arrive if several have the id."""
-    body = by_id(article_id, fields=fields) | {"_source": [*shown(fields), *with_text(fields)]}
+    body = by_id(article_id, fields=fields) | {"_source": [*fields_read(fields), *with_text(fields)]}
     if in_index is not None:
         body["query"] = {"bool": {"filter": [body["query"], {"term": {"_index": in_index}}]}}
     return body
@@ -140,4 +141,7 @@ def timeline(
 
 def with_signature(fields: Fields) -> list[str]:
     """Return the fields that lists show, and those that similarity is computed from."""
-    return [*shown(fields), *(f"{fields.dedup}.{name}" for name in ("fingerprint", "signature", "profile"))]
+    return [
+        *fields_read(fields),
+        *(f"{fields.dedup}.{name}" for name in ("fingerprint", "signature", "profile")),
+    ]

@@ -13,6 +13,11 @@ def root_of(hit: Hit, fields: Fields) -> str:
     return str(value_of(hit["_source"], fields.root))
 
 
+def fields_read(fields: Fields) -> list[str]:
+    """Return the fields that `values_of` reads, for ``_source``: others are not in a hit."""
+    return [fields.title, fields.time, fields.source, fields.link, fields.root]
+
+
 def values_of(hit: Hit, fields: Fields) -> dict[str, Any]:
     """Return the values of the fields of `results.Article`."""
     source = hit["_source"]

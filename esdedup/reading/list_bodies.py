@@ -5,7 +5,8 @@ from typing import Any
 
 from esdedup.elastic.requests import UNREAD, Query
 from esdedup.fields import Fields
-from esdedup.reading.queries import Order, order, shown, within
+from esdedup.reading.hits import fields_read
+from esdedup.reading.queries import Order, order, within
 
 MAX_SOURCES = 1_000
 """The most sources of a cluster that are counted for its row."""
@@ -41,7 +42,7 @@ def articles(
         "sort": order(by, fields),
         "size": size,
         "track_total_hits": False,
-        "_source": shown(fields),
+        "_source": fields_read(fields),
         **place,
     }
 

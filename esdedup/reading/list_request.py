@@ -1,7 +1,7 @@
 """The parameters of a list: their values, which of them go together, and the default sort."""
 
 import dataclasses
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from esdedup.elastic.requests import Query
 from esdedup.errors import SettingError
@@ -19,7 +19,6 @@ Counting = Literal["similar", "matching"]
 Only = Literal["similar", "single"]
 """Only rows with similar articles, or only rows without."""
 
-SORTS: tuple[Sort, ...] = get_args(Sort)
 HEADS: tuple[Head, ...] = get_args(Head)
 COUNTINGS: tuple[Counting, ...] = get_args(Counting)
 ONLY: tuple[Only, ...] = get_args(Only)
@@ -30,8 +29,29 @@ _ORDER_OF_HEAD: dict[Head, Order] = {
     "earliest": "oldest",
     "longest": "longest",
 }
-_ORDER_OF_SORT: dict[Sort, Order] = {"relevance": "relevance", "oldest": "oldest"}
-_HEAD_OF_SORT: dict[Sort, Head] = {"relevance": "best", "oldest": "earliest"}
+
+
+class _Rules(NamedTuple):
+    """What follows from a sort."""
+
+    # Which module finds the rows: `by_relevance`, `by_time` or `by_count`.
+    by: Literal["relevance", "time", "count"]
+    # The order of articles that decides the order of rows; unused by counts.
+    order: Order
+    # The match that a row shows unless another one is asked for.
+    head: Head
+
+
+_RULES: dict[Sort, _Rules] = {
+    "relevance": _Rules("relevance", "relevance", "best"),
+    "newest": _Rules("time", "newest", "newest"),
+    "oldest": _Rules("time", "oldest", "earliest"),
+    "similar-desc": _Rules("count", "newest", "newest"),
+    "similar-asc": _Rules("count", "newest", "newest"),
+}
+SORTS: tuple[Sort, ...] = tuple(_RULES)
+SORTS_BY_TIME = frozenset(sort for sort, rules in _RULES.items() if rules.by == "time")
+SORTS_BY_COUNT = frozenset(sort for sort, rules in _RULES.items() if rules.by == "count")
 
 
 def default_sort(query: Query | None, *, only: Only | None) -> Sort:
@@ -88,22 +108,22 @@ class ListRequest:
     @property
     def is_by_time(self) -> bool:
         """Whether rows are sorted by time."""
-        return self.sort in {"newest", "oldest"}
+        return self.sort in SORTS_BY_TIME
 
     @property
     def is_by_count(self) -> bool:
         """Whether rows are sorted by a count."""
-        return self.sort.startswith("similar-")
+        return self.sort in SORTS_BY_COUNT
 
     @property
     def order(self) -> Order:
         """The order of articles that decides the order of rows; unused by sorts by count."""
-        return _ORDER_OF_SORT.get(self.sort, "newest")
+        return _RULES[self.sort].order
 
     @property
     def order_of_heads(self) -> Order:
         """The order of articles in which the first match of a cluster is the one shown."""
-        return _ORDER_OF_HEAD[self.head or _HEAD_OF_SORT.get(self.sort, "newest")]
+        return _ORDER_OF_HEAD[self.head or _RULES[self.sort].head]
 
     def start(self) -> Cursor:
         """Return where the page begins.

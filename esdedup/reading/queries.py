@@ -7,6 +7,7 @@ from typing import Any, Literal
 from esdedup.elastic.requests import Query
 from esdedup.errors import SettingError
 from esdedup.fields import Fields
+from esdedup.reading.hits import fields_read
 from esdedup.times import DAY_MS, time_ms
 
 Order = Literal["relevance", "newest", "oldest", "longest"]
@@ -122,7 +123,7 @@ def by_id(article_id: str, *, fields: Fields) -> dict[str, Any]:
         "query": {"ids": {"values": [article_id]}},
         "sort": [{fields.seq: {"order": "desc", "unmapped_type": "long", "missing": "_last"}}],
         "size": 1,
-        "_source": shown(fields),
+        "_source": fields_read(fields),
     }
 
 
@@ -161,8 +162,3 @@ def order(by: Order, fields: Fields) -> list[dict[str, Any]]:
     elif by == "longest":
         first = [{fields.length: {"order": "desc", "missing": "_last", "unmapped_type": "integer"}}]
     return [*first, by_time, by_arrival, {"_index": {"order": "asc"}}]
-
-
-def shown(fields: Fields) -> list[str]:
-    """Return the fields of an article that lists show."""
-    return [fields.title, fields.time, fields.source, fields.link, fields.root]

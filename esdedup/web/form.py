@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from esdedup.reading.list_request import Counting, Head, Only, Sort
+from esdedup.reading.list_request import SORTS_BY_COUNT, SORTS_BY_TIME, Counting, Head, Only, Sort
 from esdedup.reading.queries import narrowed
 from esdedup.web.state import Site
 
@@ -88,8 +88,8 @@ class PageForm(Form):
     def _resolve(self) -> "PageForm":
         if not self.dedup:
             self.head = self.only = None
-            if self.sort in {"similar-desc", "similar-asc"}:
+            if self.sort in SORTS_BY_COUNT:
                 self.sort = None
-        elif self.only is not None and self.sort not in {"newest", "oldest"}:
+        elif self.only is not None and self.sort not in SORTS_BY_TIME:
             self.sort = None
         return self

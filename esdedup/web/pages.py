@@ -7,7 +7,6 @@ import jinja2
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 
-from esdedup.reading.list_request import SORTS
 from esdedup.reading.results import Article
 from esdedup.web import formats
 from esdedup.web.differences import differences, is_cut
@@ -125,4 +124,3 @@ _environment.filters |= {
 }
 _environment.globals |= {"address": formats.address, "page_of": _page_of}
 _environment.tests["day"] = formats.is_day
-assert SORT_NAMES.keys() == set(SORTS)

@@ -1,12 +1,14 @@
 """The forest on a real server: which indices are refused, and failed writes that its laws survive."""
 
+import dataclasses
 from typing import Any
 
 import pytest
 from elasticsearch import Elasticsearch
 
-from esdedup import KEYWORDS, Dedup, ForestMismatch, ServerUnavailable
+from esdedup import KEYWORDS, VERIFIED, Dedup, ForestMismatch, ServerUnavailable
 from esdedup.elastic.forest.bulk import ForestBulk
+from esdedup.elastic.forest.meta import Meta
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.forest import Aging, Forest, Kind
@@ -29,7 +31,14 @@ def test_another_profile_is_refused(es: Elasticsearch, index_name: Names) -> Non
 
 @pytest.mark.parametrize(
     ("meta", "message"),
-    [({}, "no forest of esdedup"), ({"esdedup": {"format": 99, "profile": "classic-1"}}, "format 99")],
+    [
+        ({}, "no forest of esdedup"),
+        ({"esdedup": {"format": 99, "profile": "classic-1"}}, "format 99"),
+        (
+            {"esdedup": dataclasses.asdict(Meta.of(VERIFIED)) | {"agreement": {"number_weight": 5}}},
+            r"rules \(number_weight\)",
+        ),
+    ],
 )
 def test_an_index_that_is_not_a_forest_is_refused(
     es: Elasticsearch, index_name: Names, meta: dict[str, Any], message: str

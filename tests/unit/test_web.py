@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from esdedup.reading.list_request import SORTS
 from esdedup.reading.results import Timeline, TimelineStep
 from esdedup.web.differences import Piece, differences
 from esdedup.web.formats import address, language, link, moment, source_names
+from esdedup.web.pages import SORT_NAMES
 from esdedup.web.timeline_drawing import HEIGHT, WIDTH, draw
 
 texts = st.text(st.sampled_from("ab 你好,\n"), max_size=40)
@@ -92,3 +94,7 @@ def test_what_templates_show() -> None:
     assert (source_names(["A", None, "B"]), source_names(None)) == ("A, B", "no source")
     assert moment("2026-11-21T08:00:00+02:00") == "2026-11-21 06:00"
     assert (moment(None), moment("some day")) == ("", "some day")
+
+
+def test_every_sort_has_a_name_on_the_pages() -> None:
+    assert SORT_NAMES.keys() == set(SORTS)

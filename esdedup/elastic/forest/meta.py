@@ -10,7 +10,7 @@ from esdedup.fingerprint.bands import LAYOUTS, Layout
 from esdedup.fingerprint.profile import Profile
 from esdedup.neighbours.relation import Relation, relation_of
 
-FORMAT = 3
+FORMAT = 4
 """The format of a forest's index. An index of another format is refused."""
 
 
@@ -82,6 +82,14 @@ def read_meta(name: str) -> Requests[Meta | None]:
             forest=name,
             found=found["format"],
             supported=FORMAT,
+        )
+    rules = found["agreement"]
+    if rules is not None and rules.keys() != {field.name for field in dataclasses.fields(Agreement)}:
+        raise ForestMismatch(
+            f"the forest {name!r} compares texts by rules ({', '.join(sorted(rules))}) that this version "
+            "of esdedup does not have: use the version that made it, or name another forest",
+            forest=name,
+            found=found["profile"],
         )
     return Meta.read(found)
 

@@ -1,22 +1,22 @@
 """Every error that esdedup raises on purpose.
 
-Each carries its facts as attributes and can be pickled. Messages speak of parameters; a shell that has
-options, such as the command line, adds its own advice.
+Each carries its facts as attributes and can be pickled. Messages name parameters; the command line adds
+advice about its options.
 
 EsdedupError
-├── SettingError             a parameter is out of its range, or two of them contradict
-├── ArticleRejected          one article cannot be taken; the rest go on        .article .reason
+├── SettingError             a parameter is out of range, or two contradict each other
+├── ArticleRejected          one article is rejected; the others are processed  .article .reason
 ├── ArticleNotFound          no article has that id                             .article .index
 ├── ServerError              Elasticsearch answered with an error               .status .index
-│   ├── ServerUnavailable    nothing answers, or not an Elasticsearch
+│   ├── ServerUnavailable    no server answers, or it is not Elasticsearch, or it is busy
 │   └── IndexNotReady        the index is missing, or lacks the fields          .missing_fields
 ├── ForestError              the forest cannot be used                          .forest
 │   ├── ForestMissing        there is no forest of that name
-│   ├── ForestExists         there is one already, and it was not to be replaced
-│   ├── ForestIncomplete     a rebuild of it has not ended
+│   ├── ForestExists         it exists already, and replacing it was not requested
+│   ├── ForestIncomplete     a rebuild of it has not finished
 │   ├── ForestBusy           another process owns it                            .owner
 │   ├── ForestLost           this process owned it, and another took it over    .owner
-│   └── ForestMismatch       made with another profile or by another version    .found .supported
+│   └── ForestMismatch       made with another profile or in another format     .found .supported
 └── NodeError                the embedded Elasticsearch did not start or stop
 """
 
@@ -46,23 +46,24 @@ __all__ = [
 
 
 class EsdedupError(Exception):
-    """The base of every error of esdedup."""
+    """Base class of all errors of esdedup."""
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Python would call the constructor with the message alone, and lose keyword-only facts.
+        # Exceptions are unpickled by calling the constructor with the message alone, which fails if it has
+        # required keyword-only parameters.
         return copyreg.__newobj__, (type(self), *self.args), vars(self)  # type: ignore[attr-defined]
 
 
 class SettingError(EsdedupError, ValueError):
-    """A parameter is out of its range, or two of them contradict each other."""
+    """A parameter is out of range, or two contradict each other."""
 
 
 class ArticleRejected(EsdedupError):
-    """One article cannot be taken.
+    """One article is rejected; the others are processed.
 
     Attributes:
-        article: The article's id, or the place where it stands (``FILE:LINE``) when it has none.
-        reason: What is wrong with it, without any of its text.
+        article: The article's id, or its position (``FILE:LINE``) if it has none.
+        reason: What is wrong with it; never quotes its text.
     """
 
     def __init__(self, article: str, reason: str) -> None:
@@ -79,7 +80,7 @@ class ArticleNotFound(EsdedupError, LookupError):
 
     Attributes:
         article: The id.
-        index: Where it was looked for: an index, alias or pattern, or several, separated by commas.
+        index: The index, alias or pattern searched; several are separated by commas.
     """
 
     def __init__(self, message: str, *, article: str, index: str) -> None:
@@ -92,8 +93,8 @@ class ServerError(EsdedupError):
     """Elasticsearch answered with an error.
 
     Attributes:
-        status: The HTTP status of its answer; None if there was none.
-        index: The index, alias or pattern that was asked for; None if there was none.
+        status: The HTTP status of the response; None without a response.
+        index: The index, alias or pattern of the request; None if it had none.
     """
 
     def __init__(self, message: str, *, status: int | None = None, index: str | None = None) -> None:
@@ -103,7 +104,7 @@ class ServerError(EsdedupError):
 
 
 class ServerUnavailable(ServerError):
-    """Nothing answers at that address, or not an Elasticsearch, or it is too busy."""
+    """No server answers, or it is not Elasticsearch, or it is too busy."""
 
 
 class IndexNotReady(ServerError):
@@ -111,7 +112,7 @@ class IndexNotReady(ServerError):
 
     Attributes:
         status: 404 if the index is missing.
-        missing_fields: The fields that it lacks, or has with another mapping.
+        missing_fields: The fields that are missing or have another mapping.
     """
 
     def __init__(
@@ -143,16 +144,16 @@ class ForestMissing(ForestError):
 
 
 class ForestExists(ForestError):
-    """There is a forest of that name already, and it was not to be replaced."""
+    """A forest of that name exists already, and replacing it was not requested."""
 
 
 class ForestIncomplete(ForestError):
-    """A rebuild of the forest has not ended."""
+    """A rebuild of the forest has not finished."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ForestOwner:
-    """A process that owns a forest, or owned it last."""
+    """The process that owns a forest, or its last owner."""
 
     host: str
     pid: int
@@ -163,8 +164,8 @@ class ForestOwner:
     def __str__(self) -> str:
         since = f"{self.since:%Y-%m-%d %H:%M:%S %Z}"
         if self.released:
-            return f"process {self.pid} on {self.host} took it at {since}, and has given it back"
-        return f"process {self.pid} on {self.host} owns it since {since}"
+            return f"process {self.pid} on {self.host} took it at {since} and has released it"
+        return f"process {self.pid} on {self.host} has owned it since {since}"
 
 
 class ForestBusy(ForestError):
@@ -183,7 +184,7 @@ class ForestLost(ForestError):
     """This process owned the forest, and another one has taken it over.
 
     Attributes:
-        owner: The last process known to have taken it; None if that could not be read.
+        owner: Its latest known owner; None if that could not be read.
     """
 
     def __init__(self, message: str, *, forest: str, owner: ForestOwner | None = None) -> None:
@@ -192,11 +193,11 @@ class ForestLost(ForestError):
 
 
 class ForestMismatch(ForestError):
-    """The forest was made with another profile, or by a version that this one cannot read.
+    """The forest was made with another profile, or in a format that this version cannot read.
 
     Attributes:
-        found: Its profile's label, or the format of its index; None if the index is no forest.
-        supported: The profile's label, or the format, that was expected; None if there is no single one.
+        found: The forest's profile label or format; None if the index is not a forest.
+        supported: The profile label or format that was expected; None if there is no single one.
     """
 
     def __init__(

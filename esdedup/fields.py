@@ -16,8 +16,8 @@ class Fields:
     """The names of an article's fields; a dot separates an object from a field in it.
 
     Raises:
-        SettingError: A name is empty, has an empty part or one that starts with ``_``, is used twice, or
-            lies in the object that esdedup writes; or that object lies in another one.
+        SettingError: A name has a part that is empty or starts with ``_``, is used twice, or lies in the
+            object that esdedup writes; or that object is not at the top level.
     """
 
     # The text that is fingerprinted.
@@ -72,7 +72,7 @@ class Fields:
 
 
 PARTITIONS = 256
-"""The number of partitions of the roots, of about equal size."""
+"""Roots are divided into this many partitions of about equal size."""
 
 
 def partition_of(root: str) -> int:
@@ -83,7 +83,7 @@ def partition_of(root: str) -> int:
 def value_of(article: Mapping[str, Any], name: str) -> Any:
     """Return the value of a field, None if it is missing.
 
-    A field with the full name, dots included, is preferred to one inside of objects.
+    A key that is the full name, dots included, takes precedence over nested objects.
     """
     if name in article:
         return article[name]
@@ -96,7 +96,7 @@ def value_of(article: Mapping[str, Any], name: str) -> Any:
 
 
 def signature_of(article: Mapping[str, Any], fields: Fields) -> bytes:
-    """Return the signature that esdedup wrote into an article, empty if it is missing or damaged."""
+    """Return the signature that esdedup wrote into an article; empty if missing or damaged."""
     signature = value_of(article, f"{fields.dedup}.signature")
     try:
         return base64.b64decode(signature) if isinstance(signature, str) else b""
@@ -110,25 +110,27 @@ def text_of(article: Mapping[str, Any], fields: Fields, *, name: str) -> str:
     Args:
         article: Its fields.
         fields: Their names.
-        name: What the error calls the article.
+        name: How the error names the article.
 
     Raises:
         ArticleRejected: The text is missing, or not a string.
     """
     text = value_of(article, fields.text)
     if text is None:
-        raise ArticleRejected(name, f"has no field {fields.text!r} with its text")
+        raise ArticleRejected(name, f"has no field {fields.text!r}, or it is null")
     if not isinstance(text, str):
-        raise ArticleRejected(name, f"its text in {fields.text!r} is a {_json_type(text)}, not a string")
+        raise ArticleRejected(
+            name, f"the text in the field {fields.text!r} is a {_json_type(text)}, not a string"
+        )
     return text
 
 
 def refuse_surrogates(value: object, *, name: str) -> None:
-    """Check that all strings in `value` can be encoded as UTF-8, which other readers of the index need.
+    """Check that all strings in `value` can be encoded as UTF-8, as other readers of the index require.
 
     Args:
         value: JSON.
-        name: What the error calls the article.
+        name: How the error names the article.
 
     Raises:
         ArticleRejected: A string contains a lone surrogate.
@@ -138,7 +140,7 @@ def refuse_surrogates(value: object, *, name: str) -> None:
             try:
                 value.encode()
             except UnicodeEncodeError:
-                reason = "has half a character (a lone surrogate), which UTF-8 cannot hold"
+                reason = "contains half a character (a lone surrogate), which UTF-8 cannot encode"
                 raise ArticleRejected(name.encode(errors="backslashreplace").decode(), reason) from None
     elif isinstance(value, Mapping):
         for key, each in value.items():

@@ -11,8 +11,8 @@ _MS = timedelta(milliseconds=1)
 def time_ms(value: object) -> int | None:
     """Convert a time to whole milliseconds since 1970; return None for anything that is not a time.
 
-    Takes ISO 8601, in UTC if it names no zone; milliseconds since 1970, as a number or as 9 digits or more;
-    dates and datetimes.
+    Accepts ISO 8601, read as UTC if it names no zone; milliseconds since 1970, as a number or a string of at
+    least 9 digits; dates and datetimes.
     """
     if isinstance(value, bool):
         return None
@@ -34,7 +34,7 @@ def time_ms(value: object) -> int | None:
 
 
 def iso(milliseconds: int) -> str:
-    """Write milliseconds since 1970 as ISO 8601, UTC, or as a number beyond the years 1 to 9999."""
+    """Format milliseconds since 1970 as ISO 8601 in UTC; outside the years 1 to 9999, as a number."""
     try:
         return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="seconds")
     except (ValueError, OverflowError, OSError):

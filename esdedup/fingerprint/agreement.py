@@ -18,28 +18,27 @@ class Agreement:
     also agree if one is contained in the other, such as a bulletin in its longer version.
 
     Raises:
-        SettingError: A threshold lies outside 0 to 1, or a count below 1.
+        SettingError: A threshold is outside 0 to 1, or a count is below 1.
     """
 
     # How many times a run of tokens with a number counts in the sketch; from 1.
     number_weight: int = 5
-    # The resemblance (inclusive, 0 to 1) that texts need: the least as their length grows without
-    # limit, and the most.
+    # The resemblance (inclusive, 0 to 1) that texts need: the most for short texts, falling towards the
+    # least as texts get longer.
     least_resemblance: float = 0.5
     most_resemblance: float = 0.75
-    # Texts need the most if the shorter one has up to so many letters and digits. From there on, what
-    # exceeds the least falls as one over the length.
+    # Texts need the most if the shorter one has at most this many letters and digits. Beyond that, the
+    # excess over the least falls in inverse proportion to the shorter one's length.
     short_letters: int = 150
-    # How much less resemblance to the root of a cluster suffices to join it.
+    # Joining a cluster needs this much less resemblance to its root.
     root_slack: float = 0.15
-    # A text is contained in another if at least this part of it (inclusive) is in the other, ...
+    # A text is contained in another if at least this share of it (inclusive) is in the other, ...
     least_contained: float = 0.93
-    # ... both have at most so many letters and digits (inclusive), ...
+    # ... both have at most this many letters and digits, ...
     contained_letters: int = 300
-    # ... and they resemble each other at least so much (inclusive): neither is many times the other.
+    # ... and their resemblance is at least this (inclusive), so neither is many times as long as the other.
     contained_resemblance: float = 0.25
-    # The number of nodes, made within the retention, that are indexed under one representative; further
-    # nodes are not.
+    # At most this many nodes made within the retention are indexed under one representative.
     max_postings: int = 64
 
     def __post_init__(self) -> None:
@@ -57,9 +56,9 @@ class Agreement:
     def may_join(self, texts: Signatures, roots: Signatures) -> npt.NDArray[np.bool_]:
         """Return which texts may join the cluster of a root, row by row: bool ``(n,)``.
 
-        Less resemblance suffices than to agree, since the text also agrees with a member of the cluster.
-        A text that contains the root may join it, but not one that the root contains: two texts that a
-        root contains may have nothing in common.
+        This needs less resemblance than agreeing does, since the text also agrees with a member of the
+        cluster. A text that contains the root may join it; one that the root contains may not, since two
+        texts that a root contains may have nothing in common.
         """
         return Comparison.of(texts, roots, self).may_join
 
@@ -72,7 +71,7 @@ class Comparison:
     resemblance: npt.NDArray[np.float64]
     # The resemblance (inclusive) that texts of this length need to agree.
     needed: npt.NDArray[np.float64]
-    # The part of the smaller text that is in the other, estimated, 0 to 1.
+    # The share of the smaller text that is in the other, estimated, 0 to 1.
     contained: npt.NDArray[np.float64]
     # Whether both are short enough for containment to count.
     is_short: npt.NDArray[np.bool_]
@@ -101,7 +100,7 @@ class Comparison:
             contained=contained,
             is_short=is_short,
             agree=(similarity >= needed) | is_contained,
-            # Texts that contain the root have it in common; texts that it contains may share nothing.
+            # Texts that contain the root have the root in common; texts that it contains may share nothing.
             may_join=(similarity >= needed - rules.root_slack)
             | (is_contained & (other["runs"] <= one["runs"])),
         )

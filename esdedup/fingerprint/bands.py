@@ -1,4 +1,4 @@
-"""Band keys, at least one of which two fingerprints within a few bits of each other share.
+"""Band keys: two fingerprints within a few bits of each other share at least one.
 
 A layout is a list of tables. A table is a choice of bit ranges, and a fingerprint's key in it is the bits
 in those ranges, one range after the other. Cut 64 bits into *m* blocks: 3 differing bits leave at least
@@ -38,7 +38,7 @@ class Layout:
 
     @functools.cached_property
     def has_terms_around(self) -> bool:
-        """Whether `terms_around` can be used: whether the tables are the pairs of five blocks."""
+        """Whether `terms_around` is available: the tables must be the pairs of five blocks."""
         blocks = {part for ranges in self.tables for part in ranges}
         return len(blocks) == 5 and {frozenset(ranges) for ranges in self.tables} == {
             frozenset(pair) for pair in itertools.combinations(blocks, 2)
@@ -62,15 +62,15 @@ class Layout:
             fingerprints: uint64 ``(n,)``.
 
         Returns:
-            For each fingerprint one term a table, in the order of the tables.
+            For each fingerprint one term per table, in the order of the tables.
         """
-        words = self._words(self.keys(fingerprints), np.arange(self.table_count, dtype=np.uint64))
-        return [words[at : at + self.table_count] for at in range(0, len(words), self.table_count)]
+        terms = self._to_terms(self.keys(fingerprints), np.arange(self.table_count, dtype=np.uint64))
+        return [terms[at : at + self.table_count] for at in range(0, len(terms), self.table_count)]
 
     def terms_of_rows(
         self, fingerprints: npt.NDArray[np.uint64], chosen: npt.NDArray[np.bool_]
     ) -> list[list[str]]:
-        """Return the terms of several fingerprints a row.
+        """Return the terms of several fingerprints per row.
 
         Args:
             fingerprints: uint64 ``(n, s)``.
@@ -97,13 +97,13 @@ class Layout:
         differing bit together, or each of the three has exactly one.
 
         Raises:
-            SettingError: The layout is of another kind; see `has_terms_around`.
+            SettingError: The layout does not pair five blocks; see `has_terms_around`.
         """
         if not self.has_terms_around:
             raise SettingError(f"the layout {self.name} does not pair five blocks")
         own = _bits(self.tables[table])
         others = [at for at, ranges in enumerate(self.tables) if not own & _bits(ranges)]
-        words = []
+        terms = []
         for other in others:
             one, two = (
                 [np.uint64(1 << WIDTH_BITS - 1 - bit) for bit in _bits([part])] for part in self.tables[other]
@@ -112,14 +112,14 @@ class Layout:
             if other == others[0]:
                 flips += [first | second for first in one for second in two]
             keys = self.keys(np.uint64(fingerprint) ^ np.array(flips))[:, [other]]
-            words += self._words(keys, np.array([other], np.uint64))
-        return words
+            terms += self._to_terms(keys, np.array([other], np.uint64))
+        return terms
 
     @functools.cached_property
     def _columns(self) -> npt.NDArray[np.uint64]:
         """Shifts, masks and widths of the tables' ranges: uint64 ``(3, ranges, tables)``.
 
-        Tables with fewer ranges than others have empty ones first.
+        Tables with fewer ranges than others are padded with empty ones in front.
         """
         most = max(map(len, self.tables))
         columns = np.zeros((3, most, self.table_count), np.uint64)
@@ -132,14 +132,14 @@ class Layout:
     def _table_digits(self) -> int:
         return (len(self.tables) - 1).bit_length() + 3 >> 2 or 1
 
-    def _words(self, keys: npt.NDArray[np.uint64], tables: npt.NDArray[np.uint64]) -> list[str]:
+    def _to_terms(self, keys: npt.NDArray[np.uint64], tables: npt.NDArray[np.uint64]) -> list[str]:
         key_digits = max(sum(stop - start for start, stop in ranges) for ranges in self.tables) + 3 >> 2
         length = self._table_digits + key_digits
         size = length + 1 >> 1
         numbers = (keys | tables << np.uint64(4 * key_digits)).astype(">u8").reshape(-1, 1)
-        # One conversion for all words, split at spaces, is much faster than slicing a string for each.
-        words = numbers.view(np.uint8)[:, -size:].tobytes().hex(" ", size).split()
-        return [word[1:] for word in words] if length % 2 else words
+        # Converting all terms at once and splitting at spaces is much faster than slicing one by one.
+        terms = numbers.view(np.uint8)[:, -size:].tobytes().hex(" ", size).split()
+        return [term[1:] for term in terms] if length % 2 else terms
 
 
 def choose(widths: Sequence[int], count: int) -> Layout:
@@ -158,22 +158,25 @@ def choose(widths: Sequence[int], count: int) -> Layout:
     )
 
 
-def two_level(width: int, then: int) -> Layout:
-    """Return a layout with a table for each block of `width` bits and each piece of `then` other bits.
+def two_level(block_width: int, piece_width: int) -> Layout:
+    """Return a layout with a table for each block and each piece of the bits outside that block.
+
+    Blocks have `block_width` bits, and pieces `piece_width`.
 
     With 16 and 12, two fingerprints within 3 bits share a key: at least one block of four is equal, the
     differing bits are in the other 48, and at least one of the four pieces of those is equal too.
 
     Raises:
-        SettingError: The blocks do not add up to 64 bits, or the pieces to what a block leaves of them.
+        SettingError: The blocks do not add up to 64 bits, or the pieces to the bits outside a block.
     """
     whole = [(0, WIDTH_BITS)]
     tables = []
-    for block in _cut([width] * (WIDTH_BITS // width), whole):
+    for block in _cut([block_width] * (WIDTH_BITS // block_width), whole):
         rest = [(0, block[0][0]), (block[0][1], WIDTH_BITS)]
-        pieces = _cut([then] * ((WIDTH_BITS - width) // then), [part for part in rest if part[0] < part[1]])
+        rest = [part for part in rest if part[0] < part[1]]
+        pieces = _cut([piece_width] * ((WIDTH_BITS - block_width) // piece_width), rest)
         tables += [block + piece for piece in pieces]
-    return Layout(name=f"{WIDTH_BITS // width}x({width}+{then})", tables=tuple(tables))
+    return Layout(name=f"{WIDTH_BITS // block_width}x({block_width}+{piece_width})", tables=tuple(tables))
 
 
 def _bits(ranges: Sequence[BitRange]) -> frozenset[int]:

@@ -17,7 +17,7 @@ from esdedup.text.normalise import normal_points
 from esdedup.text.sentences import Sentences
 from esdedup.text.tokens import LONGEST_RUN_UNITS, Tokens
 
-# Two characters of Chinese, or one word: short runs survive small edits best.
+# Two Chinese characters, or one word: short runs survive small edits best.
 _SENTENCE_RUN_UNITS = 2
 _MAX_RUNS = np.iinfo(SIGNATURE["runs"]).max
 
@@ -29,13 +29,13 @@ class ByHalves:
     """Computes the signatures of profiles with an agreement."""
 
     def __init__(self, profile: Profile, agreement: Agreement) -> None:
-        """Take the settings of `profile`, whose agreement is `agreement`."""
+        """Use the settings of `profile`; `agreement` is the profile's, known not to be None."""
         self._min_letters = profile.min_letters
         self._max_sentence_length = profile.max_sentence_length
         self._number_weight = agreement.number_weight
 
     def signatures(self, texts: Sequence[str]) -> tuple[Ints, npt.NDArray[Any]]:
-        """Return the positions of the texts that have a signature, rising, and those signatures.
+        """Return the positions of the texts that have a signature, ascending, and those signatures.
 
         Returns:
             int64 ``(n,)``, and `SIGNATURE` ``(n,)``.
@@ -57,11 +57,11 @@ class ByHalves:
         return present, signatures
 
     def features(self, text: str) -> list[Feature]:  # noqa: ARG002
-        """Return no words: sentences are hashed by runs of tokens that all weigh the same."""
+        """Return no words: sentences are hashed by runs of tokens, all of equal weight."""
         return []
 
     def passages(self, text: str) -> list[str]:
-        """Return the longest sentence of each half of a raw text, as far as it is hashed."""
+        """Return the longest sentence of each half of a raw text, up to where hashing stops."""
         points = normal_points([text])
         kinds = classes()[points]
         sentences, tokens = Sentences.of(points, kinds), Tokens.of(points, kinds)
@@ -88,7 +88,7 @@ class ByHalves:
         Args:
             sentences: Of the batch.
             tokens: Of the batch.
-            present: Positions of texts with a sentence, ``(n,)``, rising.
+            present: Positions of texts with a sentence, ``(n,)``, ascending.
             minhashes: Of those texts, ``(n, MINHASHES)``, 0 for none.
 
         Returns:

@@ -1,4 +1,4 @@
-"""Simhashes of weighted words: those of a text's longest sentence, or its heaviest ones."""
+"""Simhashes of weighted words: the words of a text's longest sentence, or the heaviest of the whole text."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ class Feature:
     word: str
     # How often it occurs.
     count: int
-    # Of all its occurrences together.
+    # The weight of all its occurrences together.
     weight: float
 
 
@@ -34,15 +34,15 @@ class _Words:
 
     # Rows of the vocabulary.
     rows: Ints
-    # How many occurrences each entry stands for, and their weight together.
+    # The number of occurrences that each entry stands for, and their total weight.
     counts: Ints
     weights: Ints
-    # The positions of their texts, never falling.
+    # The position in the batch of each entry's text, non-decreasing.
     texts: Ints
 
 
 class ByWords:
-    """Computes the signatures of profiles that weigh words: one simhash a text."""
+    """Computes the signatures of profiles that weigh words: one simhash per text."""
 
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
@@ -50,7 +50,7 @@ class ByWords:
         self._vocabulary = Vocabulary(profile.weighting)
 
     def signatures(self, texts: Sequence[str]) -> tuple[Ints, npt.NDArray[np.uint64]]:
-        """Return the positions of the texts that have a simhash, rising, and those simhashes.
+        """Return the positions of the texts that have a simhash, ascending, and those simhashes.
 
         Returns:
             int64 ``(n,)``, and uint64 ``(n,)``.
@@ -76,7 +76,7 @@ class ByWords:
         return sorted(features, key=lambda feature: (-feature.weight, feature.word))
 
     def passages(self, text: str) -> list[str]:
-        """Return the normalised passage from which words are taken: the whole text, or a sentence if any."""
+        """Return the normalised passage that is hashed: the whole text, or the longest sentence if any."""
         if self._is_whole_text:
             return normalise([text])
         sentences = _sentences([text])
@@ -88,7 +88,7 @@ class ByWords:
         return self._heaviest(words) if self._is_whole_text else words
 
     def _weighed_words(self, texts: Sequence[str]) -> _Words:
-        """Return all words with a weight in what represents each text, an entry for each occurrence."""
+        """Return the words that have a weight in each text's passage, one entry per occurrence."""
         sentences = _sentences(texts)
         is_long = sentences.letters_of_texts >= self._profile.min_letters
         cuts = [
@@ -108,7 +108,7 @@ class ByWords:
         )
 
     def _passages(self, sentences: Sentences) -> list[str]:
-        """Return what represents each text, empty for a text without letters."""
+        """Return the passage that represents each text, empty for a text without sentences."""
         if self._is_whole_text:
             return strings(sentences.points)
         passages = [""] * sentences.text_count
@@ -120,7 +120,7 @@ class ByWords:
         return sentences.string(sentence, max_length=self._profile.max_sentence_length)
 
     def _heaviest(self, words: _Words) -> _Words:
-        """Keep each text's heaviest words, an entry for each; of equals those with the lower hash."""
+        """Keep each text's heaviest words, one entry per word; ties go to the lower hash."""
         vocabulary = self._vocabulary
         (texts, rows), counts = np.unique(np.stack((words.texts, words.rows)), axis=1, return_counts=True)
         weights = vocabulary.weights[rows] * counts

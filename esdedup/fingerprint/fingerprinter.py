@@ -19,7 +19,7 @@ class _Method(Protocol):
     """Computes signatures for one representation of texts."""
 
     def signatures(self, texts: Sequence[str]) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
-        """Return the positions of the texts that have a signature, rising, and those signatures: ``(n,)``."""
+        """Return the positions of texts that have a signature, ascending, and the signatures: ``(n,)``."""
 
     def features(self, text: str) -> list[Feature]:
         """Return the weighted words that decide the simhash of a raw text."""
@@ -29,7 +29,7 @@ class _Method(Protocol):
 
 
 class Fingerprinter:
-    """Computes fingerprints of one profile. Not safe for use by several threads at once."""
+    """Computes fingerprints of one profile. Not thread-safe."""
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
@@ -40,8 +40,7 @@ class Fingerprinter:
     def fingerprint(self, texts: Sequence[str]) -> Fingerprints:
         """Return the fingerprints of raw `texts`, in their order.
 
-        A batch is faster than single texts, and has no other effect: each fingerprint depends on its
-        own text alone.
+        Batching only saves time: each fingerprint depends on its own text alone.
         """
         exists = np.zeros(len(texts), bool)
         signatures = np.zeros(len(texts), self.profile.signature_dtype)
@@ -59,7 +58,7 @@ class Fingerprinter:
         return self._method.features(text)
 
     def passages(self, text: str) -> list[str]:
-        """Return the normalised passages that represent a raw text, each as far as it is hashed.
+        """Return the normalised passages that represent a raw text, each up to where hashing stops.
 
         Empty if the text has no letters or digits, unless the profile takes its keywords from the
         whole text.

@@ -1,4 +1,4 @@
-"""What two whole texts have in common, counted exactly, for a single pair."""
+"""The exact overlap of two whole texts, which sketches only estimate."""
 
 import dataclasses
 
@@ -21,7 +21,7 @@ class Overlap:
     resemblance: float
     # The same for runs without a number; None if neither text has any.
     resemblance_of_words: float | None
-    # The part of the smaller text that is in the other one.
+    # The share of the smaller text that is in the other one.
     contained: float
     # The share of each text's runs that have a number.
     number_shares: tuple[float, float]
@@ -30,7 +30,7 @@ class Overlap:
     def of(
         cls, points: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8], *, number_weight: int
     ) -> "Overlap":
-        """Compare two texts, each of which has a letter or digit.
+        """Compare two texts; each must have a letter or digit.
 
         Args:
             points: Of the two texts, from `normal_points`.
@@ -53,7 +53,7 @@ class Overlap:
 
 
 def _distinct_runs(tokens: Tokens) -> list[_Runs]:
-    """Return the distinct runs of each text, and whether each run has a number in it."""
+    """Return the distinct runs of each text, and whether each run contains a number."""
     runs = tokens.runs(units=LONGEST_RUN_UNITS, starts=tokens.starts_of_texts, stops=tokens.ends)
     have_number = tokens.have_number(runs)
     ends = runs.counts.cumsum()

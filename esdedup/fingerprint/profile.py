@@ -41,22 +41,22 @@ class Profile:
 
     # Part of the label; not empty.
     name: str
-    # Goes up with every change that may change a bit; from 1.
+    # Raised with every change that may alter a bit of a fingerprint; from 1.
     version: int
     representation: Representation
     # The number of heaviest words, 1 to 10,000; only for "keywords".
     keyword_count: int = _KEYWORD_COUNT
-    # What words count; not for "halves", which does not weigh words.
+    # How much words weigh; not for "halves", which does not weigh words.
     weighting: Weighting = TF_IDF
     # The band keys written to articles and nodes: one of `LAYOUTS`.
     layout: Layout = FIVE_CHOOSE_TWO
-    # The largest distance between two simhashes that are near, inclusive; 0 to 3.
+    # Two simhashes are near up to this distance, inclusive; 0 to 3.
     max_distance_bits: int = 3
     # When two whole texts agree; only for "halves", and required there.
     agreement: Agreement | None = None
     # A text with fewer letters and digits gets no fingerprint; from 1.
     min_letters: int = 6
-    # A sentence is cut after so many characters, or for "halves" after so many words or East Asian
+    # A sentence is cut after this many characters, or for "halves" after this many words or East Asian
     # characters; 1 to 65,535.
     max_sentence_length: int = 2_000
 
@@ -70,11 +70,9 @@ class Profile:
         self._check_agreement()
         self._check_words()
         if LAYOUTS.get(self.layout.name) != self.layout:
-            # Forests store the name, and read nodes by it. All of these find everything within 3 bits.
+            # Forests store only the layout's name. Every known layout finds everything within 3 bits.
             known = ", ".join(LAYOUTS)
-            raise SettingError(
-                f"the layout {self.layout.name} is not one that forests know; take one of {known}"
-            )
+            raise SettingError(f"the layout {self.layout.name} is unknown to forests; use one of {known}")
 
     def _check_ranges(self) -> None:
         ranges: dict[str, tuple[int, float]] = {
@@ -93,25 +91,25 @@ class Profile:
     def _check_agreement(self) -> None:
         if self.representation == "halves" and self.agreement is None:
             raise SettingError(
-                "the representation 'halves' needs an agreement: a sentence in common is not enough for it; "
-                "give one, such as Agreement(), or take 'longest-sentence'"
+                "the representation 'halves' needs an agreement: a sentence in common is not enough; "
+                "give one, such as Agreement(), or use 'longest-sentence'"
             )
         if self.representation != "halves" and self.agreement is not None:
             raise SettingError(
                 f"an agreement contradicts the representation {self.representation!r}, which keeps no "
-                "sketches to compare; leave it None, or take 'halves'"
+                "sketches to compare; leave it None, or use 'halves'"
             )
 
     def _check_words(self) -> None:
         if self.representation != "keywords" and self.keyword_count != _KEYWORD_COUNT:
             raise SettingError(
-                f"keyword_count contradicts the representation {self.representation!r}, which takes no "
-                "keywords; leave it out, or take 'keywords'"
+                f"keyword_count contradicts the representation {self.representation!r}, which has no "
+                "keywords; leave it out, or use 'keywords'"
             )
         if self.representation == "halves" and self.weighting != TF_IDF:
             raise SettingError(
                 f"the weighting {self.weighting.name!r} contradicts the representation 'halves', which does "
-                "not weigh words; leave it out, or take 'longest-sentence' or 'keywords'"
+                "not weigh words; leave it out, or use 'longest-sentence' or 'keywords'"
             )
 
     @property
@@ -135,7 +133,7 @@ class Profile:
         weighting: Weighting | None = None,
         layout: Layout | None = None,
     ) -> "Profile":
-        """Return the profile with other values for those that are not None.
+        """Return a copy of the profile; None leaves a value as it is.
 
         Raises:
             SettingError: A value is out of range, or contradicts the profile.

@@ -18,7 +18,7 @@ SIGNATURE = np.dtype(
         ("letters", "<u4"),
         # The weight of all runs of tokens in the sketch, capped at 65,535.
         ("runs", "<u2"),
-        # Of a node: the representatives it is indexed under, a bit each, the lowest for the first.
+        # For a node: one bit for each representative it is indexed under, the lowest for the first.
         ("indexed", "u1"),
         ("unused", "u1"),
     ]
@@ -42,13 +42,13 @@ class Fingerprints:
 
 
 def are_indexed(signatures: Signatures) -> npt.NDArray[np.bool_]:
-    """Return the representatives under which nodes are indexed: bool ``(n, REPRESENTATIVES)``."""
+    """Return which representatives each node is indexed under: bool ``(n, REPRESENTATIVES)``."""
     indexed: npt.NDArray[np.bool_] = (signatures["indexed"][:, None] & PLACES) != 0
     return indexed
 
 
 def are_first(simhashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-    """Return which values of each row do not repeat an earlier one of it: bool ``(n, s)``."""
+    """Return which values do not repeat an earlier one of their row: bool ``(n, s)``."""
     first = np.ones(simhashes.shape, bool)
     for place in range(1, simhashes.shape[1]):
         first[:, place] = (simhashes[:, :place] != simhashes[:, place, None]).all(axis=1)

@@ -18,7 +18,7 @@ _LANES = np.uint64(0x0001_0001_0001_0001)
 _LITTLE = sys.byteorder == "little"
 
 TokenHash = Callable[[bytes], int]
-"""Hashes the UTF-8 bytes of a token to an unsigned integer, of which a simhash takes the low bits."""
+"""Hashes the UTF-8 bytes of a token to an unsigned integer; a simhash takes its low bits."""
 
 
 def simhash(tokens: Iterable[tuple[str, int]], *, width: int = 64, token_hash: TokenHash = murmur64) -> int:
@@ -27,7 +27,7 @@ def simhash(tokens: Iterable[tuple[str, int]], *, width: int = 64, token_hash: T
     Args:
         tokens: Tokens and their weights; a token that occurs twice counts twice.
         width: The number of bits, from 1.
-        token_hash: Must give at least that many bits.
+        token_hash: Must return at least `width` bits.
     """
     pairs = list(tokens)
     hashes = hash_bits((token_hash(token.encode()) for token, _ in pairs), width=width)
@@ -56,7 +56,7 @@ def components(
     Args:
         bits: The bits of the tokens' hashes, 0 or 1, ``(tokens, width)``.
         weights: ``(tokens,)``.
-        starts: The first token of each group, ``(groups,)``, strictly rising from 0.
+        starts: The first token of each group, ``(groups,)``, strictly ascending from 0.
 
     Returns:
         int64 ``(groups, width)``.
@@ -83,11 +83,11 @@ def majority(hashes: npt.NDArray[np.uint64], counts: npt.NDArray[np.int64]) -> n
     """
     if not len(counts):
         return np.zeros(0, np.uint64)
-    # Each 64-bit number adds up four bits of the hashes, in lanes of 16 bits.
-    spread = (hashes >> _LANE_SHIFTS) & _LANES
-    ones = np.add.reduceat(spread, counts.cumsum() - counts, axis=1).view(np.uint16)
+    # Each 64-bit number counts four bit positions of the hashes, in lanes of 16 bits.
+    bits = (hashes >> _LANE_SHIFTS) & _LANES
+    ones = np.add.reduceat(bits, counts.cumsum() - counts, axis=1).view(np.uint16)
     signs = 2 * ones.reshape(16, len(counts), 4).astype(np.int64) > counts[:, None]
-    # Bit 16 * lane + shift, counted from the lowest, belongs in that column counted from the last.
+    # Bit 16 * lane + shift from the lowest belongs in the column with that number from the last.
     lanes = signs if _LITTLE else signs[:, :, ::-1]
     return pack64(lanes.transpose(1, 2, 0).reshape(len(counts), 64)[:, ::-1])
 

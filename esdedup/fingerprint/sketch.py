@@ -1,13 +1,13 @@
 """A sketch of a whole text in 64 bytes, from which the resemblance of two texts is estimated.
 
 One-permutation MinHash (Li, Owen, Zhang, NIPS 2012): every run of tokens is hashed, the highest bits of
-the hash choose one of 128 bins, and each bin keeps its least hash. A sketch has 4 bits of that (b-bit
-MinHash; Li, König, WWW 2010), or 0 for an empty bin. A bin that is empty in both texts is not compared. So
-short texts, nearly each of whose runs has a bin of its own, are compared nearly exactly.
+the hash choose one of 128 bins, and each bin keeps its least hash. A sketch stores 4 bits of each
+(b-bit MinHash; Li, König, WWW 2010), or 0 for an empty bin. A bin that is empty in both texts is not
+compared. So short texts, in which nearly every run has a bin of its own, are compared nearly exactly.
 
 The resemblance of two texts is the share of their distinct runs that both have (Broder 1997). Runs with a
-number count several times: texts made from one template differ in their numbers, and the more of the text
-are numbers, the more that should weigh.
+number count several times: texts made from one template differ in their numbers, and the larger the
+share of numbers in a text, the more they should weigh.
 """
 
 import dataclasses
@@ -29,13 +29,13 @@ WORDS = BINS * 4 // 64
 MINHASHES = 3
 """Minhashes of a text."""
 
-# The bins are divided into so many groups, of which a minhash takes two.
+# The bins form this many groups, and each minhash takes two of them.
 _GROUPS = 8
 _CODES = np.uint64(15)
 _NIBBLES = np.uint64(0x1111_1111_1111_1111)
 _LOW = np.uint64(0xFFFF_FFFF)
 _NONE = np.uint64(2**64 - 1)
-# Odd. A run that counts several times is hashed anew by multiplying with its powers.
+# Odd. A run that counts several times is rehashed by multiplying its hash with powers of this.
 _REPEAT = 0xD6E8FEB86659FD93
 
 Sketches = npt.NDArray[np.uint64]
@@ -47,7 +47,7 @@ class Sketched:
 
     # uint64 (n, WORDS).
     sketches: Sketches
-    # int64 (n,): the weight of each text's runs together.
+    # int64 (n,): the total weight of each text's runs.
     runs: npt.NDArray[np.int64]
     # uint64 (n, MINHASHES): each made of two runs, chosen by their hashes; 0 for none.
     minhashes: npt.NDArray[np.uint64]
@@ -57,8 +57,8 @@ def sketch(runs: "Runs", have_number: npt.NDArray[np.bool_], *, number_weight: i
     """Sketch a batch of texts.
 
     Args:
-        runs: Of each text a group of runs.
-        have_number: Whether each run has a number in it, bool ``(runs,)``.
+        runs: One group of runs per text.
+        have_number: Whether each run contains a number, bool ``(runs,)``.
         number_weight: How many times a run with a number counts; the others count once.
     """
     count = len(runs.counts)
@@ -109,7 +109,7 @@ def resemblance(one: Sketches, other: Sketches) -> npt.NDArray[np.float64]:
     in_one, in_other = _filled(one), _filled(other)
     either = _count(in_one | in_other)
     same = either - _count(_filled(one ^ other))
-    # Different runs have the same code by chance once in 15 times.
+    # Different runs have equal codes by chance once in 15 times.
     chance = _count(in_one & in_other) / float(_CODES)
     share = (same - chance) / (1 - 1 / float(_CODES)) / np.maximum(either, 1)
     return np.clip(share, 0.0, 1.0)

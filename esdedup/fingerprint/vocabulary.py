@@ -1,4 +1,4 @@
-"""Words as rows of arrays, so that texts can be hashed without work for each word."""
+"""Hash bits and weights of words as rows of arrays, so that each distinct word is hashed once."""
 
 from collections.abc import Iterable
 
@@ -15,7 +15,7 @@ _VOCABULARY_LIMIT = 500_000
 class Vocabulary:
     """The hash bits and weights of all words seen so far.
 
-    Starts anew when it has become very large, which changes the rows of words and nothing else.
+    Starts over when it gets very large; that changes only the rows of words.
     """
 
     def __init__(self, weighting: Weighting) -> None:

@@ -1,5 +1,5 @@
 """From raw text to normalised text, sentences, tokens and words.
 
 The same text gives the same result on every machine. Pure, except that dictionaries and tables of installed
-packages are read when they are first needed. May import `errors`, and nothing about fingerprints.
+packages are read on first use. May import `errors` only.
 """

@@ -1,7 +1,7 @@
 """Tables by code point: the class of each character, and its normal form.
 
-With them, work on text becomes look-ups in arrays for a whole batch. They are built when they are first
-used, from Python's Unicode data and OpenCC's table of Chinese characters.
+They turn work on text into array look-ups for a whole batch. They are built on first use, from Python's
+Unicode data and OpenCC's table of Chinese characters.
 """
 
 import functools
@@ -16,18 +16,18 @@ ALNUM, HARD_END, FULL_STOP, SPACE, LATIN = (np.uint8(1 << bit) for bit in range(
 one only before white space; white space; a Latin letter or digit."""
 
 TOKEN_SHIFT = np.uint8(5)
-"""The highest three bits of `classes` are the character's part in a token."""
-JOINER, NUMBER, WORD, WIDE, TOKEN_END = (np.uint8(part) for part in range(1, 6))
-"""Parts: a sign that belongs to a number if it is between two digits; a decimal digit; another letter or
-digit; an East Asian one; the `SEPARATOR`. 0 for characters outside of tokens."""
+"""The highest three bits of `classes`, from this one on, are the character's role in a token."""
+JOINER, NUMBER, WORD, WIDE, TOKEN_END = (np.uint8(role) for role in range(1, 6))
+"""Roles: a sign that belongs to a number if it is between two digits; a decimal digit; another letter or
+digit; an East Asian one; the `SEPARATOR`. Characters outside tokens have role 0."""
 
 FIRST_WIDE = 0x2E80
-"""The code point from which on the scripts of East Asia are."""
+"""East Asian scripts start at this code point."""
 
 DROPPED = np.uint32(0xFFFF_FFFF)
 """In `normal_forms`: the character is removed."""
 CONTEXTUAL = np.uint32(0xFFFF_FFFE)
-"""In `normal_forms`: the normal form has several characters, or depends on the neighbours."""
+"""In `normal_forms`: the normal form has several characters, or depends on adjacent ones."""
 
 SEPARATOR = "\x1e"
 """Follows each text of a batch. It ends a sentence, and no normalised text contains it."""
@@ -37,7 +37,7 @@ _SIZE = 0x110000
 _BLOCK = 0x100
 # Planes 4 to 13 are unassigned, 15 and 16 private.
 ASSIGNED = 0x40000
-"""The code point from which on there are no letters, digits or white space."""
+"""All letters, digits and white space are below this code point."""
 
 
 def code_points(text: str) -> npt.NDArray[np.uint32]:
@@ -47,7 +47,7 @@ def code_points(text: str) -> npt.NDArray[np.uint32]:
 
 @functools.cache
 def classes() -> npt.NDArray[np.uint8]:
-    """Return the class of every code point, its bits and its part in a token: uint8 ``(0x110000,)``."""
+    """Return the class of every code point, its bits and its role in a token: uint8 ``(0x110000,)``."""
     table = np.zeros(_SIZE, np.uint8)
     characters = list(map(chr, range(ASSIGNED)))
     table[:ASSIGNED] |= np.fromiter(map(str.isalnum, characters), np.uint8, ASSIGNED) * ALNUM
@@ -56,12 +56,12 @@ def classes() -> npt.NDArray[np.uint8]:
     table[ord(".")] |= FULL_STOP
     latin_letters = np.flatnonzero(table[:0x250] & ALNUM)
     table[latin_letters] |= LATIN
-    parts = np.where(table & ALNUM, WORD, np.uint8(0))
-    parts[FIRST_WIDE:][parts[FIRST_WIDE:] == WORD] = WIDE
-    parts[:ASSIGNED][np.fromiter(map(str.isdecimal, characters), bool, ASSIGNED)] = NUMBER
-    parts[[ord(character) for character in ".,:"]] = JOINER
-    parts[ord(SEPARATOR)] = TOKEN_END
-    return table | parts << TOKEN_SHIFT
+    roles = np.where(table & ALNUM, WORD, np.uint8(0))
+    roles[FIRST_WIDE:][roles[FIRST_WIDE:] == WORD] = WIDE
+    roles[:ASSIGNED][np.fromiter(map(str.isdecimal, characters), bool, ASSIGNED)] = NUMBER
+    roles[[ord(character) for character in ".,:"]] = JOINER
+    roles[ord(SEPARATOR)] = TOKEN_END
+    return table | roles << TOKEN_SHIFT
 
 
 @functools.cache
@@ -112,10 +112,10 @@ def _replacements() -> dict[int, str]:
 
 
 def _simplified() -> dict[int, str]:
-    """Map traditional characters to simplified ones, one by one, whatever their neighbours.
+    """Map each traditional character to a simplified one, regardless of context.
 
-    In some phrases another character would be right. That does not matter here, since both spellings of a
-    text still get the same form.
+    In some phrases another character would be right. That does no harm here: both spellings of a text still
+    get the same form.
     """
     # Imported here, since most commands normalise no text.
     import opencc
@@ -133,7 +133,7 @@ def _simplified() -> dict[int, str]:
 
 
 def _composing() -> list[int]:
-    """Return the code points that may combine with the character before them, or change places with it."""
+    """Return the code points that may combine with the character before them, or be reordered with it."""
     second = set(range(0x1161, 0x1176)) | set(range(0x11A8, 0x11C3))
     for code_point in range(ASSIGNED):
         character = chr(code_point)

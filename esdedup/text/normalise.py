@@ -19,10 +19,10 @@ _HIDDEN = (
     (re.compile(r"<script\b", re.IGNORECASE), re.compile(r"</script[^<>]{0,99}>", re.IGNORECASE)),
     (re.compile(r"<style\b", re.IGNORECASE), re.compile(r"</style[^<>]{0,99}>", re.IGNORECASE)),
 )
-# Longer numbers are not characters, and Python refuses to read very long ones.
+# Numbers this long are not code points, and Python refuses to parse very long ones.
 _LONG_REFERENCE = re.compile(r"&#\d{9,};?")
-# After a tag's name comes nothing, or one word, or attributes of which the first or second has a value or a
-# hyphen. Everything else is text: a comparison (`a<b and c>d`), a name, an address (`<me@example.com>`).
+# A tag's name is followed by nothing, by one word, or by attributes, where the first or second has a value or
+# a hyphen. Everything else is text: a comparison (`a<b and c>d`), a name, an address (`<me@example.com>`).
 _REST = r"(?:\s+\w+)?(?:\s+[\w:.@]+(?:-|\s*=)[^<>]*|\s*(?:/\s*)?)>"
 _BLOCK_TAG = re.compile(
     r"</?(?:p|div|br|li|ul|ol|h[1-6]|tr|table|blockquote|section|article|hr|dd|dt)" + _REST,
@@ -32,12 +32,12 @@ _TAG = re.compile(rf"</?[a-z][\w:.-]*{_REST}|<![a-z][^<>]*>", re.IGNORECASE | re
 
 
 def normalise(texts: Sequence[str]) -> list[str]:
-    """Return raw texts normalised: without markup, and then as `normal_form` has them."""
+    """Return raw texts without markup, in their `normal_form`."""
     return strings(normal_points(texts))
 
 
 def strings(points: npt.NDArray[np.uint32]) -> list[str]:
-    """Return the texts whose code points `normal_points` has returned."""
+    """Convert the code points that `normal_points` returned into strings, one per text."""
     return points.astype("<u4").tobytes().decode("utf-32-le").split(SEPARATOR)[:-1]
 
 
@@ -46,7 +46,7 @@ def normal_points(texts: Sequence[str]) -> npt.NDArray[np.uint32]:
     plain = [_strip_markup(text) for text in texts]
     forms = normal_forms()[code_points("".join([text + SEPARATOR for text in plain]))]
     ends = np.cumsum([len(text) + 1 for text in plain], dtype=np.int64) - 1
-    # As a control character, the separator has become a space.
+    # The table turned the separator, a control character, into a space.
     forms[ends] = ord(SEPARATOR)
     if not (forms >= CONTEXTUAL).any():
         return forms
@@ -77,7 +77,7 @@ def _strip_markup(text: str) -> str:
 def _without(text: str, opening: re.Pattern[str], closing: re.Pattern[str]) -> str:
     """Replace every part from `opening` to `closing` by a space; a part that is never closed stays.
 
-    Takes one pass over the text, however many parts are opened.
+    Takes one pass over the text, however many parts it has.
     """
     kept: list[str] = []
     at = 0

@@ -30,11 +30,11 @@ class Sentences:
     # int64 (n,) each: the positions in `points` where sentences start and end (exclusive).
     starts: npt.NDArray[np.int64]
     ends: npt.NDArray[np.int64]
-    # int64 (n,): the number of letters and digits, by which the length of a sentence is measured.
+    # int64 (n,): the number of letters and digits, which is the length of a sentence.
     letters: npt.NDArray[np.int64]
-    # int64 (n,): the positions of the sentences' texts, never falling.
+    # int64 (n,): the position in the batch of each sentence's text, non-decreasing.
     texts: npt.NDArray[np.int64]
-    # Includes texts without sentences.
+    # The number of texts, including those without a sentence.
     text_count: int
 
     @classmethod
@@ -73,7 +73,7 @@ class Sentences:
     def longest_of_halves(self) -> npt.NDArray[np.int64]:
         """Return the longest sentence of each half of each text's sentences, the first of equals.
 
-        They are spread over the text, so that a new lead, a cut tail or a long footer replaces only one.
+        A new lead, a cut tail or a long footer replaces only one of the two.
 
         Returns:
             Sentences in their order, int64 ``(m,)``: one or two for each text that has a sentence.
@@ -92,19 +92,19 @@ class Sentences:
         return self.points[start:stop].astype("<u4").tobytes().decode("utf-32-le")
 
     def _longest_of(self, groups: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Return the longest sentence of each group, the first of equals; `groups` never falls."""
+        """Return the longest sentence of each group, the first of equals; `groups` is non-decreasing."""
         if not len(groups):
             return groups
         is_first = np.ones(len(groups), bool)
         is_first[1:] = groups[1:] != groups[:-1]
-        # The least key is that of the longest sentence, and of equals of the first.
+        # The least key belongs to the longest sentence, or to the first of several as long.
         keys = (_MOST_LETTERS - self.letters) << _PLACE_BITS
         keys += np.arange(len(groups))
         return np.minimum.reduceat(keys, is_first.nonzero()[0]) & _PLACE
 
 
 def _sentence_ends(points: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-    """Return the positions of the characters that end sentences: int64 ``(n,)``, rising."""
+    """Return the positions of the characters that end sentences: int64 ``(n,)``, ascending."""
     ends = (kinds & (HARD_END | FULL_STOP)).nonzero()[0]
     ended_by = points[ends]
     ending = np.ones(len(ends), bool)

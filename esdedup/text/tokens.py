@@ -13,21 +13,21 @@ import numpy.typing as npt
 from esdedup.text.characters import ASSIGNED, JOINER, NUMBER, TOKEN_END, TOKEN_SHIFT, WIDE, WORD
 from esdedup.text.hashing import mixed
 
-# A word says about as much as two characters of Chinese.
+# A word carries about as much meaning as two Chinese characters.
 _WORD_UNITS = 2
 LONGEST_RUN_UNITS = 6
-"""The longest run, in units: an East Asian character is one, a word or number two."""
+"""The longest run, in units: an East Asian character is one unit, a word or number two."""
 _MULTIPLIERS = 64
 # Odd, so that it has an inverse modulo 2^64.
 _BASE = 0x9E3779B97F4A7C15
-_LEAST_POWERS = 17
+_MIN_POWERS_BITS = 17
 
 Hashes = npt.NDArray[np.uint64]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Runs:
-    """Runs of neighbouring tokens, group by group."""
+    """Runs of consecutive tokens, group by group."""
 
     # uint64 (n,): equal for runs of the same tokens in the same order.
     hashes: Hashes
@@ -64,29 +64,29 @@ class Tokens:
             points: From `normal_points`, uint32 ``(p,)``.
             kinds: The `classes` of the points, uint8 ``(p,)``.
         """
-        parts = kinds >> TOKEN_SHIFT
-        joiners = (parts == JOINER).nonzero()[0]
+        roles = kinds >> TOKEN_SHIFT
+        joiners = (roles == JOINER).nonzero()[0]
         if len(joiners):
             # The last point is a separator, so every joiner has a next point.
-            joined = (parts[joiners - 1] == NUMBER) & (parts[joiners + 1] == NUMBER)
-            parts[joiners] = joined * NUMBER
-        is_start = parts >= WIDE
-        is_rest = (parts > 0) & ~is_start
-        # A word or number goes on as long as its parts are of one kind.
-        goes_on = is_rest[1:] & (parts[1:] == parts[:-1])
+            joined = (roles[joiners - 1] == NUMBER) & (roles[joiners + 1] == NUMBER)
+            roles[joiners] = joined * NUMBER
+        is_start = roles >= WIDE
+        is_rest = (roles > 0) & ~is_start
+        # A word or number continues while its characters have the same role.
+        continues = is_rest[1:] & (roles[1:] == roles[:-1])
         is_start |= is_rest
-        is_start[1:] ^= goes_on
+        is_start[1:] ^= continues
         starts = is_start.nonzero()[0]
-        parts = parts[starts]
-        units = _units().take(parts)
-        hashes = _hashes(points, starts, goes_on.nonzero()[0] + 1)
+        roles = roles[starts]
+        units = _units().take(roles)
+        hashes = _hashes(points, starts, continues.nonzero()[0] + 1)
         hashes *= _powers(len(starts))[0][: len(starts)]
         sums = np.zeros(len(starts) + 1, np.uint64)
         hashes.cumsum(out=sums[1:])
         return cls(
             starts=starts,
-            are_numbers=parts == NUMBER,
-            ends=(parts == TOKEN_END).nonzero()[0],
+            are_numbers=roles == NUMBER,
+            ends=(roles == TOKEN_END).nonzero()[0],
             _units_before=units.cumsum() - units,
             _token_of_unit=np.arange(len(units)).repeat(units),
             _sums=sums,
@@ -100,13 +100,14 @@ class Tokens:
     def runs(self, *, units: int, starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64]) -> Runs:
         """Return the runs of each group of tokens.
 
-        From each token on there is a run of as many tokens as `units` take, if the group has so many. A
-        group with fewer is a run as a whole.
+        A run starts at each token and takes as many tokens as fill `units`. Runs that would leave their
+        group are dropped; a group too small for any run is a run as a whole.
 
         Args:
             units: The least size of a run, 1 to `LONGEST_RUN_UNITS`.
             starts: The first token of each group, int64 ``(g,)``.
-            stops: The token after its last, int64 ``(g,)``. A group is not empty, and is within one text.
+            stops: The token after the last of each group, int64 ``(g,)``. A group is not empty and lies
+                within one text.
         """
         counts = stops - starts
         if not len(counts):
@@ -115,7 +116,7 @@ class Tokens:
         group_starts = group_ends - counts
         tokens = np.arange(counts.sum()) + (starts - group_starts).repeat(counts)
         run_stops = self._token_of_unit.take(self._units_before.take(tokens) + (units - 1)) + 1
-        # Only runs from the last few tokens can leave the group. They are dropped, except from its first.
+        # Only runs from a group's last few tokens can leave it. They are dropped; its first run is cut.
         tails = (group_ends[:, None] - np.arange(1, units)).ravel()
         groups = np.arange(len(counts)).repeat(units - 1)
         outside = (tails > group_starts[groups]) & (run_stops.take(tails, mode="clip") > stops[groups])
@@ -131,7 +132,7 @@ class Tokens:
         return Runs(hashes=hashes, starts=tokens, stops=run_stops, counts=counts)
 
     def have_number(self, runs: Runs) -> npt.NDArray[np.bool_]:
-        """Return which runs have a number in them: bool ``(n,)``."""
+        """Return which runs contain a number: bool ``(n,)``."""
         before = np.zeros(len(self.are_numbers) + 1, np.int64)
         np.cumsum(self.are_numbers, out=before[1:])
         found: npt.NDArray[np.bool_] = before.take(runs.stops) != before.take(runs.starts)
@@ -145,8 +146,8 @@ def _hashes(
 
     Args:
         points: Code points, ``(p,)``.
-        starts: The position of each token's first point, ``(n,)``, rising.
-        rest: The positions of all further points of tokens, ``(r,)``, rising.
+        starts: The position of each token's first point, ``(n,)``, ascending.
+        rest: The positions of all further points of tokens, ``(r,)``, ascending.
     """
     hashes = _character_hashes().take(points[starts], mode="clip")
     if len(rest):
@@ -162,7 +163,7 @@ def _hashes(
 
 @functools.cache
 def _units() -> npt.NDArray[np.int64]:
-    """Return the units of a token, by the part of its first character."""
+    """Return the units of a token, by the role of its first character."""
     units = np.ones(TOKEN_END + 1, np.int64)
     units[[NUMBER, WORD]] = _WORD_UNITS
     # An end fills a run, so that no run reaches beyond the next text.
@@ -172,13 +173,13 @@ def _units() -> npt.NDArray[np.int64]:
 
 @functools.cache
 def _character_hashes() -> Hashes:
-    """Return a hash of each code point; those from `ASSIGNED` on share the last one."""
+    """Return a hash of each code point; those from `ASSIGNED` on share the last hash."""
     return mixed(np.arange(1, ASSIGNED + 1, dtype=np.uint64) * np.uint64(_BASE))
 
 
 @functools.cache
 def _multipliers() -> Hashes:
-    """Return an odd factor for each place in a token; tokens longer than that use them again."""
+    """Return an odd factor for each place in a token; longer tokens reuse the factors in turn."""
     return mixed(np.arange(1, _MULTIPLIERS + 1, dtype=np.uint64)) | np.uint64(1)
 
 
@@ -195,4 +196,4 @@ def _table_of_powers(size: int) -> tuple[Hashes, Hashes]:
 
 def _powers(count: int) -> tuple[Hashes, Hashes]:
     """Return at least the first `count` powers; sizes are rounded up, so that few tables are made."""
-    return _table_of_powers(1 << max(_LEAST_POWERS, count.bit_length()))
+    return _table_of_powers(1 << max(_MIN_POWERS_BITS, count.bit_length()))

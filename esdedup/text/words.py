@@ -1,4 +1,4 @@
-"""Words and their weights: the cut of jieba, and weights from its IDF table or one that the user gives."""
+"""Words as jieba cuts them, and their weights, from jieba's IDF table or from one given by the user."""
 
 import dataclasses
 import functools
@@ -15,8 +15,8 @@ from esdedup.text.hashing import murmur64
 
 # Weights are kept as whole millionths, so that sums of them are exact.
 WEIGHT_SCALE = 1_000_000
-# rjieba keeps compounds such as `long-term` and `m.weibo.cn` whole. jieba cuts them like this, except
-# for two that are in its dictionary.
+# rjieba keeps compounds such as `long-term` and `m.weibo.cn` whole. jieba cuts them at these
+# places, except for two that are in its dictionary.
 _WHOLE = frozenset({"c#", "c++"})
 _COMPOUND = re.compile(r"[a-zA-Z0-9][+#&._%-]|[+#&._%-][a-zA-Z0-9]")
 _PARTS = re.compile(r"([a-zA-Z0-9]+(?:\.\d+)?%?)")
@@ -35,7 +35,7 @@ def cut(text: str) -> list[str]:
 
 @functools.cache
 def _segmenter() -> Callable[[str], list[str]]:
-    # Importing rjieba unpacks its dictionary, 0.16 s of processor time, and most commands cut no words.
+    # Imported on first use: it unpacks its dictionary, 0.16 s of CPU time, and most commands cut no words.
     import rjieba
 
     return rjieba.cut
@@ -88,7 +88,7 @@ class WordTable:
     """Weights given by the user, with a default for words that are not in the table."""
 
     def __init__(self, weights: Mapping[str, float], *, default: float = 0.0) -> None:
-        """Copy the weights.
+        """Make a table from a copy of `weights`.
 
         Args:
             weights: By word; 0, or from 0.000001 to 1,000,000, so that sums of them are exact.
@@ -102,7 +102,7 @@ class WordTable:
                 raise SettingError(
                     f"the weight of {word!r} must be 0, or a number from 0.000001 to 1,000,000"
                 )
-        # Texts are normalised before they are cut into words, so the words here are too.
+        # Texts are normalised before they are cut into words, so the words of the table must be as well.
         self._weights = {normal_form(word): weight for word, weight in weights.items()}
         self._default = default
 

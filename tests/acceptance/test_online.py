@@ -163,7 +163,7 @@ def test_two_processes_and_one_forest(
     assert refused.code == 3
     assert "--wait SECONDS" in refused.err
     assert f"process {first.pid} on" in refused.err
-    assert "owns it since" in refused.err
+    assert "has owned it since" in refused.err
     threading.Timer(2, first.stdin.close).start()
     waited = run(*feed, "--wait", 60, stdin=lines({"id": "b", "text": LONG}))
     assert waited.code == 0

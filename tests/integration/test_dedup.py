@@ -109,7 +109,7 @@ def test_rejections_are_logged_without_text(
 ) -> None:
     dedup = Dedup(es, forest=index_name("forest"))
     assert list(dedup.enrich([{"_id": "a", "text": ["a secret"]}])) == []
-    assert caplog.messages == ["article left out: a: its text in 'text' is a list, not a string"]
+    assert caplog.messages == ["article left out: a: the text in the field 'text' is a list, not a string"]
 
 
 def test_enriching_is_lazy(es: Elasticsearch, index_name: Names) -> None:

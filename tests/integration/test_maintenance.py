@@ -113,7 +113,7 @@ def test_a_forest_in_use_is_not_replaced(es: Elasticsearch, fed: tuple[str, str]
             lambda: Maintenance(es, forest=forest).repair([index]),
             lambda: Maintenance(es, forest=forest).expire(),
         ):
-            with pytest.raises(ForestBusy, match=r"process \d+ on .* owns it since"):
+            with pytest.raises(ForestBusy, match=r"process \d+ on .* has owned it since"):
                 change()
         # What only reads does not mind.
         assert list(Maintenance(es, forest=forest).verify([index])) == []

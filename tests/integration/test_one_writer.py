@@ -77,7 +77,7 @@ def test_a_process_that_stops_too_long_writes_nothing_any_more(
             name, message = stopped.error
             assert name == "ForestLost"
             assert f"process {os.getpid()} on" in message
-            assert "owns it since" in message
+            assert "has owned it since" in message
         assert stream.versions(es, job.forest) == before
         assert es.indices.get_alias(index=job.forest) == aliases
         # And it has not thrown out the owner.
@@ -97,7 +97,7 @@ def test_a_second_process_is_refused_with_the_owner_and_can_wait_for_it(
         refused = subprocess.run(command, check=False, input=line, capture_output=True, text=True, timeout=60)
         assert refused.returncode == 3
         assert f"process {owner.pid} on" in refused.stderr
-        assert "owns it since" in refused.stderr
+        assert "has owned it since" in refused.stderr
         assert "--wait" in refused.stderr
         waiting = subprocess.Popen(
             [*command, "--wait", "60"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -134,7 +134,7 @@ def test_a_loss_is_reported_even_if_the_forest_is_free_again(es: Elasticsearch, 
             list(rival.enrich([{"_id": "2", **TEXT}]))
         renewing.join(30)
         assert not renewing.is_alive()
-        with pytest.raises(ForestLost, match="has given it back"):
+        with pytest.raises(ForestLost, match="has released it"):
             list(feeder.enrich([{"_id": "3", **TEXT}]))
         (action,) = feeder.enrich([{"_id": "3", **TEXT}])
         assert action["_source"]["dedup"]["seq"] == 3

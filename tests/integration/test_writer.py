@@ -21,7 +21,7 @@ def test_a_second_writer_is_refused_with_the_owner(es: Elasticsearch, index_name
     forest = index_name("forest")
     with Dedup(es, forest=forest) as first:
         list(first.enrich([{"_id": "1", "text": TEXT}]))
-        with pytest.raises(ForestBusy, match=r"process \d+ on .* owns it since") as refused:
+        with pytest.raises(ForestBusy, match=r"process \d+ on .* has owned it since") as refused:
             list(Dedup(es, forest=forest).enrich([{"_id": "2", "text": TEXT}]))
         assert (refused.value.forest, refused.value.owner.pid) == (forest, os.getpid())
         # Reading never needs the forest.

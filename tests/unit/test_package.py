@@ -107,7 +107,7 @@ def test_an_error_survives_pickling_with_its_facts(error: errors.EsdedupError) -
 
 
 def test_an_owner_is_described_in_a_line() -> None:
-    assert str(OWNER) == "process 7 on a owns it since 2026-01-02 00:00:00 UTC"
+    assert str(OWNER) == "process 7 on a has owned it since 2026-01-02 00:00:00 UTC"
 
 
 def test_mappings() -> None:

@@ -59,7 +59,7 @@ def expire(
 ) -> None:
     """Delete the expired nodes of a forest; articles stay.
 
-    Refused while another process, such as a feeder, owns the forest; see --wait.
+    Except with --dry-run, refused while another process, such as a feeder, owns the forest; see --wait.
     """
     with server.connect() as client:
         maintenance = Maintenance(client, forest=forest.name, wait_s=forest.wait_s)

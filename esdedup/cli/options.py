@@ -211,7 +211,11 @@ class Paging(OptionGroup):
     size: Annotated[int, typer.Option("--size", min=1, max=1_000, help="Entries on a page.")] = 20
     after: Annotated[
         str | None,
-        typer.Option("--after", help="The cursor that the previous page printed, instead of --page."),
+        typer.Option(
+            "--after",
+            help="The cursor that the previous page printed, instead of --page; reaches any depth, except in "
+            "lists by relevance or count.",
+        ),
     ] = None
 
 

@@ -36,7 +36,8 @@ def list_rows(
         str | None, typer.Option("--since", help="Only articles from this day or moment on, ISO 8601.")
     ] = None,
     until: Annotated[
-        str | None, typer.Option("--until", help="Only articles up to this day or moment, inclusive.")
+        str | None,
+        typer.Option("--until", help="Only articles up to this day or moment, inclusive, ISO 8601."),
     ] = None,
     source: Annotated[str | None, typer.Option("--source", help="Only articles from this source.")] = None,
     head: Annotated[

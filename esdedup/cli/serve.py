@@ -45,7 +45,7 @@ def serve(
 ) -> None:
     """Serve the list with dedup and the similar articles as web pages, and as JSON under /api.
 
-    Ends with Ctrl-C. There is no log-in: anyone who can reach the address can read the articles.
+    Press Ctrl-C to stop. There is no log-in: anyone who can reach the address can read the articles.
     """
     profile, fields = fingerprinting.profile(), field_names.fields()
     with extra("serve"):

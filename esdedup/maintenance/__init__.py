@@ -1,4 +1,4 @@
-"""Looking after a forest: expiry, verification and repair, rebuilding, figures, explanations.
+"""Maintains a forest: expiry, verification, repair, rebuilding, statistics, explanations.
 
 May import every inner room: reading, elastic, forest, neighbours, fingerprint, text.
 """

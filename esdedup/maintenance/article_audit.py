@@ -1,4 +1,4 @@
-"""Checks articles against their forest: each must have its node and its root in it."""
+"""Checks articles against their forest, which must have the node and the root of each article."""
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator
@@ -22,7 +22,7 @@ class _Page:
     invalid: list[Record]
     # Records whose nodes cannot have expired.
     live: list[Record]
-    # The nodes of the texts and of the roots, by id, as far as they exist.
+    # The nodes of their texts and roots that exist, by id.
     nodes: dict[str, StoredNode]
     # Nodes with an earlier `seen` have expired.
     live_since_ms: int
@@ -72,13 +72,13 @@ class ArticleAudit:
             ]
 
     def repairable(self) -> Iterator[list[tuple[Violation, Remedy]]]:
-        """Yield the violations of each page that can be repaired; checks nothing else."""
+        """Yield the repairable violations of each page; looks for no others."""
         yield _with_remedy(self._state_behind())
         for page in self._pages():
             yield _with_remedy(self._against_nodes(page))
 
     def _pages(self) -> Iterator[_Page]:
-        """Yield the articles page by page, each with the nodes that they need."""
+        """Yield the articles page by page, with the nodes of their texts and roots."""
         for records in self._records.pages():
             # Nodes are written before articles: after a refresh all nodes of this page are visible.
             self._index.refresh()
@@ -94,7 +94,7 @@ class ArticleAudit:
             self._on_articles(len(records))
 
     def _state_behind(self) -> Iterator[Violation]:
-        # Articles first: while a forest is fed, its state runs ahead of its articles.
+        # Articles are read first: while a forest is fed, its state runs ahead of its articles.
         articles = self._records.state()
         forest = self._index.status().state
         after = forest.after(articles)
@@ -102,7 +102,7 @@ class ArticleAudit:
             yield Violation(
                 kind=ViolationKind.STATE_BEHIND,
                 subject=self._index.name,
-                detail=f"its last arrival is {forest.seq}, an article is arrival {articles.seq}",
+                detail=f"its last arrival is {forest.seq}, but an article is arrival {articles.seq}",
                 remedy=Remedy(state=after),
             )
 
@@ -116,7 +116,7 @@ class ArticleAudit:
         return {node.id: node for node in self._index.run(self._index.search.by_id(ids))}
 
     def _against_nodes(self, page: _Page) -> Iterator[Violation]:
-        # The repair of one article counts for the articles after it.
+        # The repairs of earlier articles apply to later ones.
         repaired = dict(page.nodes)
         for record in page.live:
             if record.profile != self._index.meta.profile:
@@ -134,20 +134,20 @@ class ArticleAudit:
         """Compare an article with its node and its root.
 
         Args:
-            record: The article's.
-            fingerprint: The article's.
+            record: The article's record.
+            fingerprint: The article's fingerprint.
             nodes: By id, as repaired so far; the repairs of this article are added.
-            page: The article's.
+            page: The article's page.
         """
         node, root = nodes.get(fingerprint), nodes.get(record.root)
         if node is not None and node.seen_ms < page.live_since_ms:
-            # An expired node does not count: the next arrival of its id starts anew.
+            # An expired node does not count: the next arrival of its id makes a new one.
             node = None
         if node is not None and node.root != record.root:
             yield Violation(
                 kind=ViolationKind.TWO_ROOTS,
                 subject=record.id,
-                detail=f"its root is {record.root}, that of its node {node.root}",
+                detail=f"its root is {record.root}, the root of its node is {node.root}",
                 remedy=Remedy(new_root=(record, node.root)),
             )
             return
@@ -179,7 +179,7 @@ class ArticleAudit:
             )
             return own if node_id == own.id else root_again(node_id, own, self._index.relation)
         return node._replace(
-            # A root that was made again from a leaf's article gets its own text's signature.
+            # A root recreated from a leaf's article gets its own signature back from its own article.
             signature=record.signature if node_id == record.fingerprint else node.signature,
             seq=min(node.seq, record.seq),
             made_ms=min(node.made_ms, record.seen_ms),
@@ -193,7 +193,7 @@ class ArticleAudit:
         bands = keys_of(records, self._index.relation, self._index.layout)
         # A signature whose keys are all saturated has no bands.
         findable = [(record, terms) for record, terms in zip(records, bands, strict=True) if terms]
-        # Bands are checked per group, so swapped neighbours would pass: neighbours are kept apart.
+        # A group is checked as a whole, so bands swapped between neighbours would pass: keep those apart.
         for group in apart(findable, _BANDS_CHECKED_AT_ONCE):
             correct = self._records.with_bands(group)
             for record, _ in group:

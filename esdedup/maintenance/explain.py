@@ -38,8 +38,8 @@ def profile_of(articles: Sequence[StoredText]) -> Profile:
     profile = profile_labelled(label)
     if profile is None:
         raise SettingError(
-            f"the article {article_id!r} was fingerprinted with {label!r}, which is no profile of this "
-            "version: pass the profile that it was indexed with"
+            f"the article {article_id!r} was fingerprinted with {label!r}, which this version does not "
+            "know: pass the profile that it was indexed with"
         )
     return profile
 
@@ -59,7 +59,7 @@ class IndexExplainer:
         self._explainer = explainer
         self._label = explainer.profile.label
         self._relation = relation_of(explainer.profile)
-        # Nodes of another profile say nothing about these articles.
+        # Nodes of another profile cannot be compared with these articles.
         self._forest = forest if forest is not None and forest.meta.profile == self._label else None
         aging = None if forest is None else forest.status().aging
         self._retention_ms = None if aging is None else aging.retention_ms
@@ -190,10 +190,10 @@ class IndexExplainer:
         found = self._forest.run(self._forest.search.candidates(signature, live_since_ms=NO_TIME))
         tree = NodeCache(self._relation)
         tree.put(each for each in found if each.root == node.root and each.id != node.id)
-        near = tree.near(signature)[1]
-        if not near:
+        neighbours = tree.near(signature)[1]
+        if not neighbours:
             return None
-        first = min(near, key=lambda each: (each.seq > node.seq, each.seq))
+        first = min(neighbours, key=lambda each: (each.seq > node.seq, each.seq))
         holder = self._with_fingerprint(first.id)
         return Neighbour(fingerprint=first.id, article=None if holder is None else holder.id)
 

@@ -64,12 +64,12 @@ class ForestAudit:
         self._audit_batch = audit_batch
 
     def violations(self) -> Iterator[Violation]:
-        """Yield every violation that the nodes alone show. The forest may be written to meanwhile."""
+        """Yield every violation that shows in the nodes alone. The forest may be written to meanwhile."""
         self._index.refresh()
         self._damaged = list(itertools.chain.from_iterable(self._index.pages(ROOTLESS, versions=True)))
         nodes = self._nodes()
         first = list(itertools.islice(nodes, 1))
-        # Read after the snapshot of the nodes: a node that lives at this time was alive in it.
+        # Read after the snapshot of the nodes: a node that lives at this time is alive in the snapshot.
         self._live_since_ms = self._index.status().live_since_ms(self._aging)
         self._ordered_since = self._index.ordered_since()
         for trees in _batches(_trees(itertools.chain(first, nodes)), self._audit_batch):
@@ -85,7 +85,10 @@ class ForestAudit:
             yield Violation(
                 kind=ViolationKind.DAMAGED_NODE,
                 subject=hit["_id"],
-                detail="its root, seq or signature is missing or invalid; deleted and rebuilt from articles",
+                detail=(
+                    "its root, seq or signature is missing or invalid; a repair deletes it and restores it "
+                    "from articles"
+                ),
                 remedy=Remedy(damaged=hit),
             )
 
@@ -119,7 +122,7 @@ class ForestAudit:
                 yield Violation(
                     kind=ViolationKind.ROOT_GONE,
                     subject=first.id,
-                    detail=f"there is no root {tree.root}, and it has {len(tree.nodes)} live leaves",
+                    detail=f"its root {tree.root} is missing, and has {len(tree.nodes)} live leaves",
                     remedy=Remedy(
                         nodes=(
                             root_again(tree.root, first, self._index.relation)._replace(seen_ms=tree.seen_ms),
@@ -165,19 +168,21 @@ class ForestAudit:
                 yield Violation(
                     kind=ViolationKind.UNLIKE_ROOT,
                     subject=leaf.id,
-                    detail=f"its text resembles that of its root {tree.root} too little",
+                    detail=f"its text does not resemble that of its root {tree.root} enough",
                 )
         cache = self._cache(tree.nodes)
         for chunk in chunks(leaves, _LEAVES_AT_ONCE):
-            positions, near = cache.near(signatures_of(chunk, self._index.relation))
+            positions, neighbours = cache.near(signatures_of(chunk, self._index.relation))
             with_neighbour = {
-                at for at, node in zip(positions.tolist(), near, strict=True) if _was_there(node, chunk[at])
+                at
+                for at, node in zip(positions.tolist(), neighbours, strict=True)
+                if _is_earlier(node, chunk[at])
             }
             for at in sorted(set(range(len(chunk))) - with_neighbour):
                 yield Violation(
                     kind=ViolationKind.NOTHING_NEAR,
                     subject=chunk[at].id,
-                    detail=f"no earlier node of the tree of {tree.root} is near it",
+                    detail=f"no earlier node of the tree of {tree.root} is its neighbour",
                 )
 
     def _near_roots(self, trees: list[Tree]) -> Iterator[Violation]:
@@ -189,11 +194,11 @@ class ForestAudit:
             self._index.search.candidates(signatures, live_since_ms=self._live_since_ms)
         )
         cache = self._cache(self._genuine(candidates))
-        positions, near = cache.near(signatures)
+        positions, neighbours = cache.near(signatures)
         earlier: dict[str, StoredNode] = {}
-        for root, node in self._that_may_join([roots[at] for at in positions.tolist()], near):
-            # Two roots are never near each other, whichever came first. A leaf may be near a root that it
-            # did not choose; and the order of nodes that were rebuilt is unknown.
+        for root, node in self._that_may_join([roots[at] for at in positions.tolist()], neighbours):
+            # Two roots must not be neighbours, whichever came first. A later leaf may be a neighbour of a
+            # root that it did not join, and the order of rebuilt nodes is unknown.
             is_ordered = root.seq > self._ordered_since or node.is_root
             if node.root != root.id and node.seq < root.seq and is_ordered:
                 found = earlier.setdefault(root.id, node)
@@ -203,20 +208,20 @@ class ForestAudit:
             yield Violation(
                 kind=ViolationKind.NEAR_ROOTS,
                 subject=later,
-                detail=f"{node.id}, in the tree of {node.root}, is near it and older",
+                detail=f"its neighbour {node.id}, in the tree of {node.root}, is older",
                 remedy=Remedy(joins=node.root),
             )
 
     def _that_may_join(
-        self, texts: list[StoredNode], near: list[StoredNode]
+        self, texts: list[StoredNode], neighbours: list[StoredNode]
     ) -> Iterator[tuple[StoredNode, StoredNode]]:
         """Yield the pairs of a text and a neighbour in which the text may join the neighbour's tree."""
-        roots = {node.id: node for node in near if node.is_root}
-        missing = {node.root for node in near} - roots.keys()
+        roots = {node.id: node for node in neighbours if node.is_root}
+        missing = {node.root for node in neighbours} - roots.keys()
         roots |= {
             node.id: node for node in self._genuine(list(self._index.run(self._index.search.by_id(missing))))
         }
-        pairs = [(text, node) for text, node in zip(texts, near, strict=True) if node.root in roots]
+        pairs = [(text, node) for text, node in zip(texts, neighbours, strict=True) if node.root in roots]
         relation = self._index.relation
         may_join = relation.may_join(
             signatures_of((text for text, _ in pairs), relation),
@@ -234,7 +239,7 @@ class ForestAudit:
             )
 
     def _genuine(self, nodes: Sequence[StoredNode]) -> list[StoredNode]:
-        """Return the nodes that have their own signature, not one taken over from a leaf."""
+        """Return the nodes with their own signature: a recreated root may have that of a leaf."""
         relation = self._index.relation
         names = relation.ids(signatures_of(nodes, relation))
         return [node for node, name in zip(nodes, names, strict=True) if name == node.id]
@@ -245,7 +250,7 @@ class ForestAudit:
         return cache
 
 
-def _was_there(node: StoredNode, leaf: StoredNode) -> bool:
+def _is_earlier(node: StoredNode, leaf: StoredNode) -> bool:
     """Return whether a node is older than a leaf; a recreated root has the number of its first leaf."""
     return node.seq <= leaf.seq if node.is_root else node.seq < leaf.seq
 

@@ -32,7 +32,7 @@ OnProgress = Callable[[int], None]
 
 
 class Maintenance:
-    """Looks after one forest. Methods that change it take its lease until they return."""
+    """Maintains one forest. Methods that change it hold its lease until they return."""
 
     def __init__(
         self,
@@ -45,16 +45,16 @@ class Maintenance:
         audit_batch: int = AUDIT_BATCH,
         write_batch: int = WRITE_BATCH,
     ) -> None:
-        """Look after a forest; nothing is sent yet.
+        """Use a forest; nothing is sent yet.
 
         Args:
-            client: Stays the caller's.
+            client: Closed by the caller.
             forest: Name of its index.
             fields: The names of the articles' fields.
-            wait_s: How long to wait for a process that owns the forest.
+            wait_s: How long to wait while another process owns the forest.
             most_plausible_leaves: `stats` reports clusters with more live leaves than this.
-            audit_batch: Nodes that are verified together, at least.
-            write_batch: Nodes or articles that a repair writes in one request, at most.
+            audit_batch: The fewest nodes that are verified together.
+            write_batch: The most nodes or articles that a repair writes in one request.
         """
         self._client = client
         self._forest = forest
@@ -87,7 +87,7 @@ class Maintenance:
     ) -> IndexedExplanation:
         """Explain why two articles are in one cluster or not. Needs no lease.
 
-        Without the forest, the explanation is from the index alone.
+        If the forest is missing, the explanation uses the index alone.
 
         Args:
             index: An index, alias or pattern; if several articles have one id, the last to arrive counts.
@@ -112,7 +112,7 @@ class Maintenance:
         return explainer.explain(one, other, forest=self._forest, forest_missing=missing)
 
     def stats(self, indices: Sequence[str] = ()) -> Stats:
-        """Return the forest in figures.
+        """Return the statistics of the forest.
 
         Args:
             indices: The indices of its articles, to show the sentences that many nodes share.
@@ -138,18 +138,18 @@ class Maintenance:
         index = ForestIndex.find(self._client, self._forest)
         if dry_run:
             return expiry.count_expired(index, self._aging(index))
-        with ForestWriter(index, wait_s=self._wait_s) as owned:
-            return expiry.expire(owned, self._aging(index), on_deleted=on_progress)
+        with ForestWriter(index, wait_s=self._wait_s) as writer:
+            return expiry.expire(writer, self._aging(index), on_deleted=on_progress)
 
     def verify(
         self, indices: Sequence[str] = (), *, on_progress: OnProgress = lambda _: None
     ) -> Iterator[Violation]:
-        """Yield every violation of the laws that the forest and its articles show.
+        """Yield every violation of the laws in the forest and its articles.
 
         Changes nothing and needs no lease; articles may arrive meanwhile.
 
         Args:
-            indices: Indices of articles that this forest assigned. None: only the forest is checked.
+            indices: Indices of articles that this forest assigned. Empty: only the forest is checked.
             on_progress: Called with the number of nodes or articles in each step.
 
         Raises:
@@ -164,13 +164,14 @@ class Maintenance:
             yield from itertools.chain.from_iterable(articles.violations())
 
     def repair(self, indices: Sequence[str] = (), *, on_progress: OnProgress = lambda _: None) -> Repaired:
-        """Repair what `verify` finds and can be repaired; may be interrupted, and run again.
+        """Repair every violation that can be repaired; may be interrupted and run again.
 
         First, articles whose node is missing get it back, with the root they have. Then a tree whose
         root has an older neighbour joins that neighbour's tree. Last, articles get the root of their node.
 
         Args:
-            indices: The indices of all articles that this forest assigned.
+            indices: The indices of all articles that this forest assigned. Empty: only the forest is
+                repaired.
             on_progress: Called with the number of nodes or articles in each step.
 
         Returns:
@@ -181,8 +182,8 @@ class Maintenance:
         """
         index = ForestIndex.find(self._client, self._forest)
         aging = self._aging(index)
-        with ForestWriter(index, wait_s=self._wait_s) as owned:
-            repair = Repair(owned, write_batch=self._write_batch)
+        with ForestWriter(index, wait_s=self._wait_s) as writer:
+            repair = Repair(writer, write_batch=self._write_batch)
             forest = self._forest_audit(index, aging, on_progress)
             if not indices:
                 return repair.repair_forest(forest)
@@ -192,7 +193,7 @@ class Maintenance:
             repaired += repair.repair_forest(forest)
             if repaired[ViolationKind.NODE_GONE]:
                 # A lost node may have been older than its remaining articles: the order is unreliable.
-                owned.write_ordered_since(index.status().state.seq)
+                writer.write_ordered_since(index.status().state.seq)
             return repaired + repair.assign_roots(records, articles)
 
     def rebuild(
@@ -218,8 +219,7 @@ class Maintenance:
             How many nodes the forest has.
 
         Raises:
-            ForestError: There is a forest already, and it is not to be replaced; or another process
-                owns it.
+            ForestError: There is a forest already and `replace` is false, or another process owns it.
             ForestMismatch: The articles are of several profiles, or of an unknown one.
             IndexNotReady: An index is missing.
         """
@@ -228,9 +228,9 @@ class Maintenance:
         begun = rebuild.begin(
             self._client, self._forest, records, aging=aging, replace=replace, wait_s=self._wait_s
         )
-        with begun as owned:
-            articles = ArticleAudit(owned.index, records, self._aging(owned.index), on_articles=on_progress)
-            return rebuild.rebuild(owned, articles)
+        with begun as writer:
+            articles = ArticleAudit(writer.index, records, self._aging(writer.index), on_articles=on_progress)
+            return rebuild.rebuild(writer, articles)
 
     def _forest_audit(self, index: ForestIndex, aging: Aging, on_progress: OnProgress) -> ForestAudit:
         return ForestAudit(index, aging, on_nodes=on_progress, audit_batch=self._audit_batch)

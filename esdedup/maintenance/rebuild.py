@@ -1,4 +1,4 @@
-"""Making a forest anew from articles: it adopts their roots, and decides nothing."""
+"""Rebuilds a forest from articles: it adopts their roots instead of deciding them."""
 
 import dataclasses
 
@@ -21,7 +21,7 @@ def begin(
     """Make an empty forest that cannot be used yet, or find the one that an interrupted rebuild left.
 
     Raises:
-        ForestExists: There is a complete one, and it is not to be replaced.
+        ForestExists: There is a complete one, and `replace` is false.
         ForestBusy: Another process owns it.
         ForestMismatch: The articles are of several profiles, or of an unknown one.
     """
@@ -33,7 +33,7 @@ def begin(
             raise ForestExists(
                 f"there is a forest {name!r} already: replace it, or name another one", forest=name
             )
-        # Take its lease first: its owner's alias could otherwise write into the new forest.
+        # Take its lease first: otherwise its owner could write into the new forest through the alias.
         former = ForestWriter(index, wait_s=wait_s)
         with former.released_on_error():
             status = index.status()
@@ -50,7 +50,7 @@ def begin(
         writer.write_aging(aging, dead_before_ms=max(dead_before_ms, status.dead_before_ms))
         # Numbers of arrivals are never reused, not even those of deleted articles.
         writer.write([], state=index.status().state.after(state).after(records.state()))
-        # An article that was indexed twice has the number of the second time: the order is unreliable.
+        # An article that was indexed twice has the number of its second arrival: the order is unreliable.
         writer.write_ordered_since(index.status().state.seq)
     return writer
 

@@ -1,4 +1,4 @@
-"""What esdedup wrote into articles, read and repaired in bulk, without the texts."""
+"""Reads and repairs the dedup objects of articles in bulk, without their texts."""
 
 import base64
 import dataclasses
@@ -31,7 +31,7 @@ class Record:
     id: str
     index: str
     routing: str | None
-    # Of the document, to detect that it has been written since.
+    # The document's version, to detect later writes.
     version: dict[str, int]
     root: str
     # None for a text without a fingerprint.
@@ -51,12 +51,12 @@ class Records:
         """Use some indices; nothing is sent yet.
 
         Args:
-            client: Stays the caller's.
+            client: Closed by the caller.
             indices: Names, aliases or patterns; at least one.
             fields: The names of the articles' fields.
 
         Raises:
-            SettingError: There is no index, or a string instead of a list.
+            SettingError: `indices` is empty, or a string.
         """
         if isinstance(indices, str) or not indices:
             raise SettingError("name the indices of the articles, as a list")
@@ -69,11 +69,11 @@ class Records:
         return self._count({"exists": {"field": self._fields.root}})
 
     def count_without(self) -> int:
-        """Count the articles that have none."""
+        """Count the articles that have no root."""
         return self._count({"bool": {"must_not": {"exists": {"field": self._fields.root}}}})
 
     def state(self) -> State:
-        """Return the least state of a forest that has all these articles."""
+        """Return the lowest state that a forest with all these articles can have."""
         aggregations = state_aggregations(seq=self._fields.seq, time=f"{self._fields.dedup}.seen")
         return state_of(self._aggregate(aggregations))
 

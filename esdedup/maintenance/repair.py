@@ -1,4 +1,4 @@
-"""Repairing what the audits find, in an order in which each step can be interrupted and run again."""
+"""Repairs violations, in steps that can each be interrupted and run again."""
 
 import collections
 from collections.abc import Iterable
@@ -24,14 +24,14 @@ class Repair:
         """Repair the forest of `writer`.
 
         Args:
-            writer: Owns the forest, and stays the caller's.
+            writer: Owns the forest; closed by the caller.
             write_batch: Nodes or articles that are written in one request.
         """
         self._writer = writer
         self._write_batch = write_batch
 
     def adopt(self, audit: ArticleAudit) -> Repaired:
-        """Give the articles back the nodes that they lack, page by page; their roots stay as they are."""
+        """Restore the nodes of the articles, page by page; the roots of the articles stay as they are."""
         repaired: Repaired = collections.Counter()
         for page in audit.repairable():
             nodes: dict[str, StoredNode] = {}
@@ -44,7 +44,7 @@ class Repair:
         return repaired
 
     def repair_forest(self, audit: ForestAudit) -> Repaired:
-        """Repair what the nodes alone show; a tree with an older neighbour joins that neighbour's tree."""
+        """Repair the violations in the nodes; a tree with an older neighbour joins that neighbour's tree."""
         repaired: Repaired = collections.Counter()
         nodes: dict[str, StoredNode] = {}
         joins: dict[str, str] = {}
@@ -62,7 +62,7 @@ class Repair:
         self._write(nodes.values())
         self._writer.index.refresh()
         for later in joins:
-            target = _end_of(joins, later)
+            target = _last_target(joins, later)
             if target != later:
                 self._join(later, target)
                 # The next tree may join the same one.
@@ -86,7 +86,7 @@ class Repair:
         found = index.run(index.search.by_id([target]))
         root = next((node for node in found if node.is_root), None)
         if root is None:
-            # Missing as well: the next audit finds it after it has been written again.
+            # The target is missing too: the next audit joins the trees, once the target has been restored.
             return
         moved = [node._replace(root=target) for node in index.scan({"term": {"root": later}})]
         seen_ms = max([root.seen_ms, *(node.seen_ms for node in moved)])
@@ -100,9 +100,9 @@ class Repair:
             self._writer.write(chunk)
 
 
-def _end_of(joins: dict[str, str], later: str) -> str:
-    """Follow the joins from one root to the tree that all of them end in."""
-    # Each join leads to an earlier root, except in damaged forests, where they may form a circle.
+def _last_target(joins: dict[str, str], later: str) -> str:
+    """Follow the joins from one root to the last one."""
+    # Each join leads to an earlier root, except in damaged forests, where they may form a cycle.
     target, passed = joins[later], {later}
     while target in joins and target not in passed:
         passed.add(target)

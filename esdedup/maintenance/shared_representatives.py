@@ -1,4 +1,4 @@
-"""The representatives that most of some nodes have in common, and the sentences behind them."""
+"""Finds the representatives that a set of nodes shares most, and the sentences behind them."""
 
 import collections
 import itertools
@@ -25,10 +25,10 @@ _MOST_NODES_READ = 100
 
 
 class SharedRepresentative(pydantic.BaseModel, frozen=True):
-    """A representative that many of some nodes have, counting those within the distance of it."""
+    """A representative that many of the examined nodes have; simhashes within the distance count as equal."""
 
     simhash: str
-    # Nodes that have it, of how many that were examined; and the number of their trees.
+    # How many nodes have it, how many were examined, and in how many trees the former are.
     nodes: int
     examined: int
     trees: int
@@ -48,7 +48,7 @@ class SharedRepresentatives:
 
         Args:
             max_distance_bits: Two simhashes count as one up to this distance, inclusive.
-            texts: The articles of the forest, to name sentences; None: simhashes only.
+            texts: The articles of the forest, to show sentences; None: simhashes only.
             explainer: For the forest's profile; None if that profile is unknown.
         """
         self._max_distance_bits = max_distance_bits
@@ -63,7 +63,7 @@ class SharedRepresentatives:
         Args:
             nodes: The nodes.
             simhashes: Their simhashes, uint64 ``(n, s)``.
-            most: How many representatives to return at most.
+            most: The most representatives to return.
             by_tree: Rank by the number of trees that share them instead of the number of nodes.
         """
         if not nodes:
@@ -74,7 +74,7 @@ class SharedRepresentatives:
         return [self._describe(centre, nodes, simhashes) for centre in itertools.islice(centres, most)]
 
     def _centres(self, simhashes: Simhashes, frequencies: npt.NDArray[np.int64]) -> Iterator[np.uint64]:
-        """Cluster simhashes greedily: yield the one with the most owners around it, remove those, repeat."""
+        """Cluster simhashes greedily: yield the one with the most owners nearby, remove those, repeat."""
         is_near = distance_bits(simhashes[:, None], simhashes[None, :]) <= self._max_distance_bits
         left = frequencies.copy()
         while left.any():
@@ -114,11 +114,11 @@ class SharedRepresentatives:
 
 
 def _most_frequent(owners: Sequence[str], simhashes: Simhashes) -> tuple[Simhashes, npt.NDArray[np.int64]]:
-    """Return the simhashes with most owners, and how many each has; an owner counts once for a simhash."""
+    """Return the simhashes with the most owners, and how many each has; an owner counts once a simhash."""
     rows = simhashes.tolist()
     pairs = {(owner, simhash) for owner, row in zip(owners, rows, strict=True) for simhash in row}
     counts = collections.Counter(simhash for _, simhash in pairs)
-    # Ties go to the simhash that stands first in a signature: a sentence is better to read than a minhash.
+    # Ties go to the simhash that comes first in a signature: a sentence reads better than a minhash.
     places = {simhash: place for row in rows for place, simhash in reversed(list(enumerate(row)))}
     ranked = sorted(counts, key=lambda each: (-counts[each], places[each], each))[:_MOST_COMPARED]
     return np.array(ranked, np.uint64), np.array([counts[each] for each in ranked], np.int64)

@@ -1,4 +1,4 @@
-"""A forest in figures."""
+"""The statistics of a forest."""
 
 import collections
 import itertools
@@ -24,7 +24,7 @@ _LARGEST_SHOWN = 10
 _KEYS_SHOWN = 5
 # Random nodes whose keys are examined, and how many of those have all their keys counted.
 _RANDOM_NODES, _NODES_COUNTED = 10_000, 50
-# Fewer trees may share a representative by accident, even if all texts are of one kind.
+# Fewer trees than this may share a representative by accident, even if all texts are of one kind.
 _MANY_TREES = 10
 _TREES_AT_ONCE = 10_000
 
@@ -61,7 +61,7 @@ class Key(pydantic.BaseModel, frozen=True):
 
 
 class Stats(pydantic.BaseModel, frozen=True):
-    """A forest in figures; times are ISO 8601, None if unknown."""
+    """The statistics of a forest; times are ISO 8601, None if unknown."""
 
     profile: str
     nodes: int
@@ -99,7 +99,7 @@ def stats(
     *,
     most_plausible_leaves: int = MOST_PLAUSIBLE_LEAVES,
 ) -> Stats:
-    """Read the figures of a forest. Needs no lease; nodes written since the last refresh are missing.
+    """Read the statistics of a forest. Needs no lease; nodes written since the last refresh are missing.
 
     Args:
         index: The forest's index.

@@ -1,4 +1,4 @@
-"""Single articles with their texts, and what esdedup wrote into them."""
+"""Reads single articles, with their texts and records."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _RECORD = ("root", "fingerprint", "profile", "seq", "seen")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class StoredText:
-    """An article with its text and its record; None for what esdedup did not write into it."""
+    """An article with its text and its record; None for fields that esdedup did not write."""
 
     id: str
     index: str
@@ -43,7 +43,7 @@ class StoredTexts:
         """Use some indices, after checking that each has the fields of esdedup.
 
         Args:
-            client: Stays the caller's.
+            client: Closed by the caller.
             indices: Names, aliases or patterns.
             fields: The names of the articles' fields.
 

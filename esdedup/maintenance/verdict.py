@@ -1,4 +1,4 @@
-"""Why two indexed articles are in one cluster or not, judged from all that is known of them. Pure."""
+"""Why two indexed articles are in one cluster or not, decided from all that is known about them. Pure."""
 
 import enum
 from typing import Literal
@@ -41,7 +41,7 @@ class Outcome(enum.StrEnum):
     OTHER_ROOT = "other_root"
     # ... or the earlier one's node had expired.
     EXPIRED = "expired"
-    # Neighbours in two clusters, for no reason that can still be seen.
+    # Neighbours in two clusters, for a reason that can no longer be seen.
     UNEXPLAINED = "unexplained"
 
 

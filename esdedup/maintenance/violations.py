@@ -36,7 +36,7 @@ class ViolationKind(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Remedy:
-    """What has to be written to repair a violation."""
+    """The writes that repair a violation."""
 
     # Nodes, as they should be.
     nodes: tuple[StoredNode, ...] = ()
@@ -54,7 +54,7 @@ class Violation(pydantic.BaseModel, frozen=True, arbitrary_types_allowed=True):
     """One violation of a law."""
 
     kind: ViolationKind
-    # The id of the node or article, or what it is counted in.
+    # The id of the node or article, the name of the forest, or a number of articles.
     subject: str
     detail: str
     # None if only a person can decide what is right.

@@ -26,9 +26,9 @@ from esdedup.node.distribution import DEFAULT_VERSION, Progress, full_version, i
 DEFAULT_PORT = 9200
 _STATE_FILE = "cluster.json"
 _HOST = "127.0.0.1"
-# Two time stamps of one process differ by less.
+# Two readings of the start time of one process differ by less than this.
 _SAME_START_S = 0.1
-# Held until this process ends: they are meant to outlive the objects that started them.
+# Kept until this process ends: the children outlive the calls that started them.
 _started: list[subprocess.Popen[bytes]] = []
 
 
@@ -37,13 +37,13 @@ class RunningNode(pydantic.BaseModel, frozen=True):
 
     name: str
     pid: int = pydantic.Field(gt=0)
-    # When the process began, seconds since 1970: tells it from a later one with the same pid.
+    # When the process began, seconds since 1970: distinguishes it from a later one with the same pid.
     started_at: float
     url: str
 
     @property
     def is_alive(self) -> bool:
-        """Whether that very process still runs."""
+        """Whether this process, not a later one with the same pid, still runs."""
         try:
             process = psutil.Process(self.pid)
             same = abs(process.create_time() - self.started_at) < _SAME_START_S
@@ -63,17 +63,17 @@ class Cluster(pydantic.BaseModel, frozen=True):
 
     @property
     def url(self) -> str:
-        """The address of the first living node, else of the first one."""
+        """The address of the first running node, else of the first one."""
         return next((node.url for node in self.nodes if node.is_alive), self.nodes[0].url)
 
     @property
     def is_running(self) -> bool:
-        """Whether any of its processes lives."""
+        """Whether any of its processes is running."""
         return any(node.is_alive for node in self.nodes)
 
 
 def default_data() -> Path:
-    """Return where nodes keep their data when nothing else is said."""
+    """Return the directory that nodes use by default."""
     return platformdirs.user_data_path("esdedup") / "node"
 
 
@@ -102,23 +102,23 @@ def start(
     """Start an Elasticsearch on the loopback interface and wait until it answers.
 
     Args:
-        data: Its directory; made if needed. What an earlier start left there is used again.
-        port: Of the first node; the others take the next ones. 0 takes free ones.
+        data: Its directory; created if missing. Data from an earlier start are used again.
+        port: The port of the first node; the others take the next ones. 0 takes free ports.
         node_count: How many processes form the cluster.
         version: ``8.19``, ``9``, or a full version.
         heap: Memory of each node, as Java writes it.
-        lifetime_s: So long after it is up it stops by itself.
+        lifetime_s: How long after its start it stops by itself.
         with_parent: Stop when this process ends.
         timeout_s: How long to wait for an answer.
-        progress: Told about downloads.
+        progress: Called for each download.
 
     Raises:
-        SettingError: A version, port or amount of memory makes no sense.
-        NodeError: It runs already, its port is taken, or it does not come up.
+        SettingError: A version, port or amount of memory is invalid.
+        NodeError: It is already running, its port is taken, or it does not start.
     """
     version = full_version(version)
     if not re.fullmatch(r"[1-9]\d*[kmgKMG]", heap):
-        raise SettingError(f"{heap!r} is no amount of memory: write 512m or 2g")
+        raise SettingError(f"{heap!r} is not an amount of memory: write 512m or 2g")
     distribution = install(version, progress=progress)
     data = data.resolve()
     try:
@@ -164,7 +164,7 @@ def start(
 def stop(data: Path, *, timeout_s: float = 30) -> bool:
     """Stop the cluster on `data`; return whether one ran.
 
-    Each process is asked to close, and killed if it has not done so in time.
+    Each process is terminated, and killed if it has not ended in time.
     """
     cluster = find(data)
     if cluster is None:
@@ -230,7 +230,7 @@ def _write_home(
         "transport.port": transport_ports[number],
         "path.data": str(home / "data"),
         "path.logs": str(home / "logs"),
-        # Where repositories of snapshots may lie.
+        # Where snapshot repositories may be.
         "path.repo": str(home.parent / "snapshots"),
         # A demo must not turn read-only because the user's disk is fairly full.
         "cluster.routing.allocation.disk.threshold_enabled": False,
@@ -272,9 +272,9 @@ def _wait_until_ready(
     cluster: Cluster, processes: Sequence[subprocess.Popen[bytes]], timeout_s: float
 ) -> None:
     deadline = time.monotonic() + timeout_s
-    wanted = len(cluster.nodes)
+    node_count = len(cluster.nodes)
     for number, node in enumerate(cluster.nodes):
-        address = f"{node.url}/_cluster/health?wait_for_nodes={wanted}&wait_for_status=yellow&timeout=5s"
+        address = f"{node.url}/_cluster/health?wait_for_nodes={node_count}&wait_for_status=yellow&timeout=5s"
         while True:
             log = cluster.data / node.name / "logs" / "node.log"
             if processes[number].poll() is not None:
@@ -293,6 +293,6 @@ def _wait_until_ready(
 
 def _tail(log: Path, count: int = 8) -> str:
     lines = log.read_text(errors="replace").splitlines()
-    # The frames of a stack trace say nothing to whoever started the node.
-    telling = [line for line in lines if not line.lstrip().startswith(("at ", "File ", "...", "^"))]
-    return "\n".join(telling[-count:])
+    # Stack frames do not help the person who started the node.
+    useful = [line for line in lines if not line.lstrip().startswith(("at ", "File ", "...", "^"))]
+    return "\n".join(useful[-count:])

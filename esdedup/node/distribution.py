@@ -1,4 +1,4 @@
-"""The server's jars: resolved once from their coordinates, laid out as a home that nothing rewrites."""
+"""Downloads the server's jars once, by their Maven coordinates, into a directory that never changes."""
 
 import contextlib
 import re
@@ -38,7 +38,7 @@ def full_version(version: str) -> str:
     """Complete a version such as ``8.19``.
 
     Raises:
-        SettingError: It is no version that can be embedded.
+        SettingError: This version cannot be embedded.
     """
     version = _NEWEST.get(version, version)
     if not re.fullmatch(r"(8\.19|9\.\d+)\.\d+", version):
@@ -49,13 +49,13 @@ def full_version(version: str) -> str:
 
 
 def install(version: str, *, progress: Progress = no_progress) -> Path:
-    """Return the home of that version's jars, downloading them when it is not there yet.
+    """Return the home of a version's jars, after downloading them if it does not exist.
 
     The home holds ``lib/`` (the class path) and ``modules/transport-netty4/``. Several processes
     may call this at once: one downloads, the others wait.
 
     Raises:
-        NodeError: The jars cannot be had.
+        NodeError: The jars cannot be downloaded.
     """
     home = platformdirs.user_cache_path("esdedup") / "elasticsearch" / version
     if home.is_dir():

@@ -16,7 +16,7 @@ _SETTLE_S = 0.2
 
 
 def main() -> None:
-    """Run a node until it is told to stop, its time is over, or its parent is gone."""
+    """Run a node until it gets SIGTERM, its lifetime is over, or its parent has ended."""
     parser = argparse.ArgumentParser(prog="esdedup.node.server")
     parser.add_argument("--distribution", type=Path, required=True, help="home of the jars")
     parser.add_argument("--home", type=Path, required=True, help="has config/elasticsearch.yml")
@@ -45,7 +45,7 @@ def main() -> None:
         time.sleep(_SETTLE_S)
     node.close()
     sys.stdout.flush()
-    # Leaves at once: the node is closed, and the runtime's own threads need no farewell.
+    # Exit at once: the node is closed, and Java's own threads need not be joined.
     os._exit(0)
 
 
@@ -92,7 +92,7 @@ def _start_node(home: Path, name: str) -> Any:
             plugins_loader.loadModulesBundles(modules, False),
             plugins_loader.loadPluginsBundles(plugins, False),
         )
-    except TypeError:  # 8.19 knows no second parameter
+    except TypeError:  # 8.19 has no second parameter
         bundles = (plugins_loader.loadModulesBundles(modules), plugins_loader.loadPluginsBundles(plugins))
     try:
         loader = plugins_loader.createPluginsLoader(*bundles, hash_map(), False)

@@ -3,7 +3,7 @@
 Every story is written from a grammar (`stories`), edited when it is reprinted (`reprints`), and spread
 over outlets and weeks (`spread`). All facts, people, companies, places and media are invented.
 
-It is in the wheel, so that `esdedup demo` works wherever esdedup is installed, without a download. The
+It is in the wheel, so that `esdedup demo` has articles without a download. The
 grammar takes 144 of the wheel's 439 KB; the articles written from it are 3.9 MB, 0.8 MB with gzip.
 """
 
@@ -44,7 +44,7 @@ def articles(count: int = COUNT, *, seed: int = 2026, end: datetime = END) -> It
 
 
 def samples(count: int = COUNT, *, seed: int = 2026, end: datetime = END) -> list[Sample]:
-    """Return what `articles` yields, with the truth about it."""
+    """Return what `articles` yields, each with its story."""
     chance = random.Random(seed)  # noqa: S311 - no secret
     printed = sorted(_printed(count, end.astimezone(UTC), chance), key=lambda each: each[1]["published_at"])
     return [
@@ -77,7 +77,7 @@ def _printed(count: int, end: datetime, chance: random.Random) -> list[_Printed]
 
 
 def _dealt(found: list[Plot], chance: random.Random) -> Iterator[Plot]:
-    """Yield every plot as often as the others, without end."""
+    """Yield plots without end, each as often as the others."""
     while True:
         yield from chance.sample(found, len(found))
 
@@ -97,7 +97,7 @@ def _article(
     printed: tuple[str, str], outlet: spread.Outlet, moment: datetime, chance: random.Random
 ) -> dict[str, Any]:
     title, text = printed
-    # In Chinese there are none.
+    # A Chinese title has none.
     words = re.findall("[a-z]+", title.lower())[:_MOST_SLUG_WORDS]
     path = "-".join([*words, str(chance.randrange(10**6, 10**7))])
     return {

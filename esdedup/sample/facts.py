@@ -18,11 +18,11 @@ class Range(NamedTuple):
     decimals: int
 
 
-Source = Range | list[str]
+Pool = Range | list[str]
 """What a fact is drawn from: numbers, or words.
 
-In the words ``@`` is somebody's name. After ``//`` stands what a text calls it later; somebody is called
-by their name anyway.
+In words, ``@`` stands for a person's name. ``//`` separates the first mention from later ones; later
+mentions of a person use the name anyway.
 """
 
 _RANGE = re.compile(r"(\d+(?:\.\d+)?)-\d+(?:\.(\d+))?(?:/\d+)?")
@@ -44,37 +44,37 @@ _FOLLOWING_DAYS = 3
 
 
 class Facts(dict[str, Fact]):
-    """What is so in one story: a fact is drawn when it is first asked for, and no word comes twice.
+    """The facts of one story. A fact is drawn on first use; words are drawn once, until none are left.
 
-    `town2` is another `town`, unless something is said of it.
+    `town2` is another `town`, unless it has a pool of its own.
     """
 
     def __init__(
-        self, sources: Iterable[Mapping[str, Source]], *, language: str, when: datetime, chance: random.Random
+        self, pools: Iterable[Mapping[str, Pool]], *, language: str, when: datetime, chance: random.Random
     ) -> None:
         super().__init__(_calendar(when, language))
-        self._sources = list(sources)
+        self._pools = list(pools)
         self._language = language
         self._chance = chance
         self._taken: set[str] = set()
 
     def __missing__(self, name: str) -> Fact:
-        source = self._source(name)
-        if isinstance(source, Range):
-            self[name] = self._number(source)
+        pool = self._pool(name)
+        if isinstance(pool, Range):
+            self[name] = self._number(pool)
         else:
-            self[name] = self._words(self._pick(source))
+            self[name] = self._words(self._pick(pool))
         return self[name]
 
-    def _source(self, name: str) -> Source:
+    def _pool(self, name: str) -> Pool:
         for wanted in (name, name.rstrip(_DIGITS)):
-            for sources in self._sources:
-                if wanted in sources:
-                    return sources[wanted]
+            for pools in self._pools:
+                if wanted in pools:
+                    return pools[wanted]
         raise KeyError(name)
 
-    def _number(self, source: Range) -> Fact:
-        least, most, step, decimals = source
+    def _number(self, pool: Range) -> Fact:
+        least, most, step, decimals = pool
         if decimals:
             value = self._chance.uniform(least, most)
             return Fact.plain(f"{value:{_thousands(self._language)}.{decimals}f}")
@@ -85,14 +85,14 @@ class Facts(dict[str, Fact]):
         first, _, again = words.partition("//")
         if "@" not in words:
             return Fact(first, again or first, first)
-        given, family = self._pick(self._source("given")), self._pick(self._source("family"))
+        given, family = self._pick(self._pool("given")), self._pick(self._pool("family"))
         name, called = (f"{given} {family}", family) if self._language == "en" else (family + given,) * 2
         return Fact(first.replace("@", name), called, called)
 
-    def _pick(self, source: Source) -> str:
-        assert isinstance(source, list)
-        left = [each for each in source if each not in self._taken]
-        picked = self._chance.choice(left or source)
+    def _pick(self, pool: Pool) -> str:
+        assert isinstance(pool, list)
+        left = [each for each in pool if each not in self._taken]
+        picked = self._chance.choice(left or pool)
         self._taken.add(picked)
         return picked
 
@@ -104,16 +104,16 @@ def number(value: int, *, language: str) -> Fact:
     return Fact.plain(f"{value:{_thousands(language)}}", value)
 
 
-def sources(facts: Mapping[str, str | list[str]]) -> dict[str, Source]:
-    """Return what the grammar says facts are drawn from."""
+def pools(facts: Mapping[str, str | list[str]]) -> dict[str, Pool]:
+    """Return the pools of facts, as the grammar writes them."""
     return {
         name: each if isinstance(each, list) else _range(each) if _RANGE.fullmatch(each) else [each]
         for name, each in facts.items()
     }
 
 
-def ranges(templates: Iterable[str]) -> dict[str, Source]:
-    """Return the numbers that templates give ranges of."""
+def ranges(templates: Iterable[str]) -> dict[str, Pool]:
+    """Return the ranges that templates give for numbers."""
     return {name: _range(said) for name, said in gaps(templates) if said}
 
 

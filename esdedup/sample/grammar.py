@@ -1,8 +1,8 @@
 """Sentences with choices and gaps.
 
-``The [ship|vessel] {ship} lay off {town} for {hours:3-9} hours.`` In brackets stand wordings, any of which
-will do. In braces stands the name of a fact, which is the same throughout a story, and with a number of
-that story alone its range: ``LEAST-MOST`` or ``LEAST-MOST/STEP``.
+``The [ship|vessel] {ship} lay off {town} for {hours:3-9} hours.`` Brackets hold alternative
+wordings. Braces hold the name of a fact, which is the same throughout a story; a number of this plot alone
+also has its range: ``LEAST-MOST`` or ``LEAST-MOST/STEP``.
 """
 
 import random
@@ -17,17 +17,17 @@ _ARTICLE = re.compile(r"\b([Aa]) (?=[aeioAEIO8]|1[18]\b)(?!one\b|eu|Eu)")
 
 
 class Fact(NamedTuple):
-    """The words for a fact: where a text comes to it first, wherever it comes back to it, and in a title."""
+    """The words for a fact: at its first mention in a text, at later ones, and in a title."""
 
     first: str
     again: str
     in_title: str
-    # Of a whole number.
+    # Of a whole number; None for other facts.
     value: int | None = None
 
     @classmethod
     def plain(cls, words: str, value: int | None = None) -> Self:
-        """Return a fact that is always called the same."""
+        """Return a fact with the same words everywhere."""
         return cls(words, words, words, value)
 
 
@@ -37,7 +37,7 @@ def choose(template: str, chance: random.Random) -> str:
 
 
 def gaps(templates: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield the gaps of templates, as often as they occur: the fact's name, and its range or nothing."""
+    """Yield each gap of the templates: the fact's name, and its range or an empty string."""
     for template in templates:
         yield from GAP.findall(template)
 
@@ -48,7 +48,7 @@ def fill_title(wording: str, facts: Mapping[str, Fact]) -> str:
 
 
 def fill(wording: str, facts: Mapping[str, Fact], named: set[str]) -> str:
-    """Fill the gaps of a sentence; `named` are the facts that the text has come to, and grows."""
+    """Fill the gaps of a sentence; `named` has the facts mentioned so far, and grows."""
 
     def words(gap: re.Match[str]) -> str:
         fact = facts[gap[1]]
@@ -61,7 +61,7 @@ def fill(wording: str, facts: Mapping[str, Fact], named: set[str]) -> str:
 
 
 def _polish(sentence: str) -> str:
-    """Begin with a capital, and say `an` where it should be; what is Chinese stays as it is."""
+    """Begin with a capital, and turn `a` into `an` before vowels; Chinese stays as it is."""
     sentence = _FIRST_LETTER.sub(lambda start: start[0].upper(), sentence)
-    # To look first is quicker: most sentences have no `a`.
+    # The check is faster than the pattern: most sentences have no `a`.
     return _ARTICLE.sub(r"\1n ", sentence) if "a " in sentence or "A " in sentence else sentence

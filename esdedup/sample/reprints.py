@@ -1,4 +1,4 @@
-"""What papers make of a story: the text that goes out first, and the edits of those who print it again."""
+"""Prints a story: the original text, and reprints with edits."""
 
 import collections
 import dataclasses
@@ -11,23 +11,24 @@ from esdedup.sample.misprints import misprint
 from esdedup.sample.spread import Outlet
 from esdedup.sample.stories import Story
 
-# Of how many reprints in a hundred what is true. Edits come together as it happens.
+# The percentage of reprints with each edit; edits are independent of each other.
 _OTHER_TITLE, _DRESSED_TITLE = 35, 15
 _OTHER_LEAD, _REWORDED, _ADDED = 18, 20, 10
 _CUT, _BRIEF = 28, 2
 _RAISED = 45
 _WITH_WIRE_LINE, _WITH_OWN_LINE, _WITH_FOOTER = 50, 20, 35
-# Of texts that go out first; and of their reprints.
-_MISPRINTED, _MENDED = 25, 50
+# The percentage of originals with a misprint, and of their reprints that correct it.
+_MISPRINTED, _CORRECTED = 25, 50
 
-# Sentences.
+# Numbers of sentences.
 _BRIEF_LENGTH, _LEAST_AFTER_CUT, _MOST_CUT, _LONGEST_PARAGRAPH = 4, 6, 3, 3
+# By how much a number grows at most.
 _MOST_RAISED = 4
 
 
 @dataclasses.dataclass
 class _Draft:
-    """An article on an editor's desk."""
+    """An article that is being edited."""
 
     title: str
     # Gaps are still open. The lead comes first.
@@ -38,28 +39,28 @@ class _Draft:
 
 
 class Newsroom:
-    """Prints one story: as it goes out first, and as others print it again."""
+    """Prints one story: the original, and the reprints of other outlets."""
 
     def __init__(self, story: Story, origin: Outlet, chance: random.Random) -> None:
         self._story = story
         self._origin = origin
         self._chance = chance
         self._wordings = [sentence.wording for sentence in story.sentences]
-        # As they went out.
+        # As the original prints them.
         self._misprinted = list(self._wordings)
         if self._happens(_MISPRINTED):
             place = chance.randrange(len(self._wordings))
             self._misprinted[place] = misprint(self._wordings[place], chance)
 
     def first(self) -> tuple[str, str]:
-        """Return title and text as the story goes out."""
+        """Return title and text of the original."""
         draft = self._draft(self._misprinted)
         self._dress(draft, self._origin, wire=self._origin.is_agency, own=True)
         return self._printed(draft, self._origin)
 
     def again(self, outlet: Outlet) -> tuple[str, str]:
-        """Return title and text as another outlet prints it, with edits of its own."""
-        draft = self._draft(self._wordings if self._happens(_MENDED) else self._misprinted)
+        """Return title and text of a reprint in another outlet, with edits of its own."""
+        draft = self._draft(self._wordings if self._happens(_CORRECTED) else self._misprinted)
         if not self._story.plot.is_bulletin:
             self._edit(draft)
         if self._happens(_DRESSED_TITLE):
@@ -90,7 +91,7 @@ class Newsroom:
             draft.facts = collections.ChainMap(self._raised(), story.facts)
 
     def _raised(self) -> dict[str, Fact]:
-        """Return the numbers that have grown since the story went out."""
+        """Return the numbers that have grown since the original."""
         language, facts = self._story.plot.language, self._story.facts
         return {
             name: number(value + self._chance.randint(1, _MOST_RAISED), language=language)
@@ -101,7 +102,7 @@ class Newsroom:
     def _dress(self, draft: _Draft, outlet: Outlet, *, wire: bool, own: bool) -> None:
         if wire or own:
             draft.opening = self._chance.choice(outlet.style.wire_lines) if wire else outlet.line
-        # Nobody quotes themselves.
+        # An outlet does not credit itself.
         footers = [each for each in outlet.footers if outlet is not self._origin or "{" not in each]
         if footers and self._happens(_WITH_FOOTER):
             draft.footer = self._chance.choice(footers)
@@ -117,7 +118,7 @@ class Newsroom:
         return fill_title(draft.title, around), "\n\n".join(paragraphs)
 
     def _around(self, draft: _Draft, outlet: Outlet) -> Mapping[str, Fact]:
-        """Return what titles, first and last lines may speak of beside the facts."""
+        """Return the facts, and the other names that titles, openings and footers may use."""
         place = draft.facts["town"].first
         words = {
             "origin": self._origin.name,
@@ -129,7 +130,7 @@ class Newsroom:
         return collections.ChainMap({name: Fact.plain(each) for name, each in words.items()}, draft.facts)
 
     def _paragraphs(self, sentences: Sequence[str]) -> list[str]:
-        """Let the lead stand alone, and put the others together as it happens."""
+        """Make the lead a paragraph of its own, and group the other sentences at random."""
         between = " " if self._story.plot.language == "en" else ""
         paragraphs = [sentences[0]]
         start = 1

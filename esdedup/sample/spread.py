@@ -1,4 +1,4 @@
-"""When and where stories are printed: how often, by whom, and how long after the first."""
+"""When stories are printed, how often, and by which outlets."""
 
 import dataclasses
 import math
@@ -9,22 +9,22 @@ from datetime import datetime, timedelta
 from esdedup.sample.stories import LANGUAGES, Plot, load
 
 WEEKS = 5
-# The largest stories, one in each language, and those that everybody prints are one in so many articles.
+# One in so many articles is of the largest story of each language, or of a large story (smallest, largest).
 _LARGEST, _LARGE_LEAST, _LARGE_MOST = 20, 100, 50
-# Of small, middling and large ones.
+# How often stories are small, medium and large, in per cent.
 _WEIGHTS = (60, 36, 4)
-# Later than this nothing begins, so that what begins is also reprinted.
+# No story begins this shortly before the end, so that each can be reprinted.
 _LAST_BEGINNING = timedelta(hours=12)
-# After the first, on average; and how many are late.
+# The mean delays of soon and of late reprints after the original, and the share of late ones.
 _SOON_HOURS, _LATE_HOURS, _LATE = 5.0, 36.0, 0.25
-# Of the stories with so many copies, some come up again, with some of their copies.
+# Of the stories with at least so many copies: the share revived, the share of their copies, and the delay.
 _LEAST_REVIVED, _REVIVED, _REVIVED_COPIES, _REVIVED_AFTER = 5, 0.15, 0.25, timedelta(days=7)
 _FROM_AGENCY = 0.7
-# An hour (UTC), and what is printed before it all the same.
+# The hour (UTC) at which night ends, and the share that is printed at night all the same.
 _NIGHT_ENDS, _NIGHT_WORK = 5, 0.2
 _WORKDAYS = 5
 _BULLETIN_COPIES = (50, 30, 15, 5)
-# For how many articles there is every bulletin of every day.
+# A corpus of at least so many articles has every bulletin of every day.
 _WHOLE = 3_000
 
 
@@ -42,7 +42,7 @@ class Outlet:
 
     name: str
     domain: str
-    # Before a text of its own.
+    # Opens texts of its own.
     line: str
     footers: list[str]
     style: Style
@@ -63,13 +63,13 @@ def outlets() -> dict[str, list[Outlet]]:
 
 
 def sizes(count: int, chance: random.Random) -> Iterator[int]:
-    """Yield without end how many copies stories have, where `count` articles are wanted in all."""
+    """Yield without end how many copies each story has, in a corpus of `count` articles."""
     yield from [max(1, count // _LARGEST)] * len(LANGUAGES)
     while True:
         small = chance.choices((1, 2, 3), (3, 2, 1))[0]
-        middling = round(chance.triangular(4, 15, 4))
+        medium = round(chance.triangular(4, 15, 4))
         large = max(4, chance.randint(count // _LARGE_LEAST, count // _LARGE_MOST))
-        yield chance.choices((small, middling, large), _WEIGHTS)[0]
+        yield chance.choices((small, medium, large), _WEIGHTS)[0]
 
 
 def beginning(end: datetime, chance: random.Random) -> datetime:
@@ -79,9 +79,9 @@ def beginning(end: datetime, chance: random.Random) -> datetime:
 
 
 def moments(size: int, first: datetime, end: datetime, chance: random.Random) -> list[datetime]:
-    """Return when the copies of a story are printed, the first at `first`: soon, then ever fewer."""
+    """Return when the copies of a story are printed: one at `first`, then fewer and fewer."""
     is_revived = size >= _LEAST_REVIVED and chance.random() < _REVIVED
-    # What everybody prints is printed for longer.
+    # A story with many copies is printed for longer.
     longer = math.sqrt(max(1.0, size / 10))
     found = [first]
     for _ in range(size - 1):
@@ -94,7 +94,7 @@ def moments(size: int, first: datetime, end: datetime, chance: random.Random) ->
 
 
 def bulletin_moments(plot: Plot, count: int, end: datetime, chance: random.Random) -> Iterator[datetime]:
-    """Yield when a bulletin appears: day by day, some days left out where fewer articles are wanted."""
+    """Yield when a bulletin appears: day by day, with days left out in a small corpus."""
     assert plot.hour is not None
     start = (end - timedelta(weeks=WEEKS)).replace(minute=0, second=0, microsecond=0)
     for day in range(WEEKS * 7 + 1):
@@ -110,11 +110,11 @@ def bulletin_size(chance: random.Random) -> int:
 
 
 def papers(size: int, found: list[Outlet], chance: random.Random) -> list[Outlet]:
-    """Return who prints the copies of a story; nobody comes twice before all have come once."""
+    """Return the outlets of a story's copies; none comes twice before all have come once."""
     taken: list[Outlet] = []
     while len(taken) < size:
         taken += chance.sample(found, len(found))
-    # Most of what is reprinted came from an agency.
+    # Most reprinted stories come from an agency.
     if size > 1 and chance.random() < _FROM_AGENCY:
         agency = next(place for place, outlet in enumerate(taken) if outlet.is_agency)
         taken[0], taken[agency] = taken[agency], taken[0]
@@ -122,7 +122,7 @@ def papers(size: int, found: list[Outlet], chance: random.Random) -> list[Outlet
 
 
 def _awake(moment: datetime, chance: random.Random) -> datetime:
-    """Put off to the morning most of what would be printed at night."""
+    """Move most moments at night to the morning."""
     if moment.hour < _NIGHT_ENDS and chance.random() > _NIGHT_WORK:
         return moment + timedelta(hours=_NIGHT_ENDS)
     return moment

@@ -1,4 +1,4 @@
-"""Writing a story: a plot of the grammar, the facts of this one case, and a choice of sentences."""
+"""Writes stories: a plot of the grammar, facts of the one story, and a choice of sentences."""
 
 import dataclasses
 import functools
@@ -10,7 +10,7 @@ from datetime import datetime
 from importlib import resources
 from typing import Any
 
-from esdedup.sample.facts import Facts, Source, ranges, sources
+from esdedup.sample.facts import Facts, Pool, pools, ranges
 from esdedup.sample.grammar import choose
 
 LANGUAGES = ("en", "zh")
@@ -18,38 +18,38 @@ _TOPICS = (
     *("harbour", "transport", "council", "school", "energy", "science", "health", "business"),
     *("weather", "culture", "sport", "football", "farming", "court", "tech"),
 )
-# So many sentences a story has, where its plot has enough.
+# The number of sentences in a story, if its plot has enough.
 _LEAST_SENTENCES, _MOST_SENTENCES = 8, 11
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Plot:
-    """What happens in some of the stories of a topic, each time to others: templates, sources of facts."""
+    """A kind of event in a topic: the templates of its stories, and the pools of their facts."""
 
     language: str
     titles: Sequence[str]
     leads: Sequence[str]
-    # After the lead, in this order: alternatives, of each of which a story takes one at least.
+    # The parts after the lead, in this order: templates; a story takes at least one of each part.
     parts: Sequence[Sequence[str]]
-    # What fits any story of the topic.
+    # Templates that fit any story of the topic.
     background: Sequence[str]
-    # What the facts are drawn from, the nearest first.
-    sources: Sequence[Mapping[str, Source]]
+    # What the facts are drawn from, the most specific first.
+    pools: Sequence[Mapping[str, Pool]]
     # Numbers that later reports raise.
     growing: Sequence[str]
-    # Of what comes every day: the hour (UTC) at which it does, and whether on workdays only.
+    # Of a daily bulletin: the hour (UTC) at which it appears, and whether on workdays only.
     hour: int | None
     only_workdays: bool
 
     @property
     def is_bulletin(self) -> bool:
-        """Whether it comes every day, with other numbers."""
+        """Whether it appears every day, with new numbers."""
         return self.hour is not None
 
 
 @dataclasses.dataclass(frozen=True)
 class Sentence:
-    """A sentence of a story, with gaps: as it can be worded, and as it is."""
+    """A sentence of a story, its gaps open: the template, and the wording chosen from it."""
 
     template: str
     wording: str
@@ -57,7 +57,7 @@ class Sentence:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Story:
-    """What one story has to tell, before anybody prints it; what others tell too they tell by chance."""
+    """The content of one story, before it is printed; stories share content only by chance."""
 
     number: int
     plot: Plot
@@ -66,7 +66,7 @@ class Story:
     title: str
     # The lead, then the rest.
     sentences: Sequence[Sentence]
-    # Which the plot has left: another paper may add one.
+    # Templates that the story has not used: a reprint may add one.
     spare: Sequence[str]
 
 
@@ -83,7 +83,7 @@ def plots() -> dict[str, list[Plot]]:
 
 
 def bulletins() -> dict[str, list[Plot]]:
-    """Return the plots of what appears every day with other numbers, by language."""
+    """Return the plots of the daily bulletins, by language."""
     return {
         language: [_plot(language, plot, {}) for plot in found]
         for language, found in load("bulletins").items()
@@ -98,7 +98,7 @@ def tell(number: int, plot: Plot, *, when: datetime, chance: random.Random) -> S
         number=number,
         plot=plot,
         when=when,
-        facts=Facts(plot.sources, language=plot.language, when=when, chance=chance),
+        facts=Facts(plot.pools, language=plot.language, when=when, chance=chance),
         title=choose(chance.choice(plot.titles), chance),
         sentences=[Sentence(template, choose(template, chance)) for template in told],
         spare=spare,
@@ -106,7 +106,7 @@ def tell(number: int, plot: Plot, *, when: datetime, chance: random.Random) -> S
 
 
 def load(name: str) -> Any:
-    """Return a file of this package."""
+    """Return the content of a JSON file of this package."""
     return json.loads((resources.files("esdedup.sample") / f"{name}.json").read_text("utf-8"))
 
 
@@ -115,7 +115,7 @@ def _chosen(plot: Plot, chance: random.Random) -> tuple[list[str], list[str]]:
     shuffled = [chance.sample(part, len(part)) for part in plot.parts]
     background = chance.sample(plot.background, len(plot.background))
     rest = [(place, template) for place, part in enumerate(shuffled) for template in part[1:]]
-    # Before the last part, which looks ahead.
+    # Background comes before the last part, which looks ahead.
     rest += [(len(shuffled) - 2, template) for template in background]
     chance.shuffle(rest)
     wanted = max(0, chance.randint(_LEAST_SENTENCES, _MOST_SENTENCES) - 1 - len(shuffled))
@@ -137,9 +137,9 @@ def _plot(language: str, plot: Mapping[str, Any], topic: Mapping[str, Any]) -> P
         leads=plot["leads"],
         parts=plot["parts"],
         background=background,
-        sources=[
-            *(sources(plot["facts"]), ranges(templates)),
-            *(sources(topic.get("facts", {})), _words()[language]),
+        pools=[
+            *(pools(plot["facts"]), ranges(templates)),
+            *(pools(topic.get("facts", {})), _words()[language]),
         ],
         growing=plot.get("grows", []),
         hour=plot.get("hour"),
@@ -148,5 +148,5 @@ def _plot(language: str, plot: Mapping[str, Any], topic: Mapping[str, Any]) -> P
 
 
 @functools.cache
-def _words() -> dict[str, dict[str, Source]]:
-    return {language: sources(words) for language, words in load("words").items()}
+def _words() -> dict[str, dict[str, Pool]]:
+    return {language: pools(words) for language, words in load("words").items()}

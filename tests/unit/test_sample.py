@@ -109,7 +109,7 @@ def pairs(groups: Iterable[Hashable]) -> int:
 @pytest.mark.parametrize("plot", PLOTS, ids=lambda plot: f"{plot.language} {plot.titles[0]}")
 def test_every_template_can_be_filled(plot: Plot) -> None:
     chance = Random(1)
-    facts = Facts(plot.sources, language=plot.language, when=END, chance=chance)
+    facts = Facts(plot.pools, language=plot.language, when=END, chance=chance)
     for template in templates(plot):
         wording = choose(template, chance)
         for filled in (fill(wording, facts, set()), fill_title(wording, facts)):
@@ -122,5 +122,5 @@ def test_a_name_means_one_thing(plot: Plot) -> None:
     ranges = {(name, said) for name, said in gaps(templates(plot)) if said}
     names = Counter(name for name, _ in ranges)
     assert [name for name, times in names.items() if times > 1] == []
-    elsewhere = [set(found) for place, found in enumerate(plot.sources) if place != 1]
+    elsewhere = [set(found) for place, found in enumerate(plot.pools) if place != 1]
     assert names.keys() & set().union(*elsewhere) == set()

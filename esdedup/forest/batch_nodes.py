@@ -27,14 +27,14 @@ class BatchNodes:
         first_seq: int,
         count_leaves: CountLeaves,
     ) -> None:
-        """Line them up; nothing has been counted yet.
+        """Start from the nodes before the batch; no leaves are counted yet.
 
         Args:
             found: The nodes near the batch.
             arrivals: The batch.
             ages: The batch's.
-            first_seq: The number of its first arrival.
-            count_leaves: Asked for each root once, when its leaves have to be compared.
+            first_seq: The `seq` of its first arrival.
+            count_leaves: Called at most once per root, when its leaves have to be compared.
         """
         # As they were before the batch.
         self.before = _with_arrivals(found, arrivals, ages, first_seq=first_seq)
@@ -52,7 +52,7 @@ class BatchNodes:
         return self.found_count + arrival
 
     def live_roots(self, rows: Iterable[int], live_since_ms: int) -> set[int]:
-        """Return the roots of those of `rows` that live."""
+        """Return the roots of the live nodes among `rows`."""
         return {self.roots[row] for row in rows if self.seen_ms[row] >= live_since_ms}
 
     def join(self, row: int, root: int) -> None:
@@ -63,7 +63,7 @@ class BatchNodes:
             self._leaves.setdefault(root, collections.Counter())[self.seen_ms[row]] += 1
 
     def refresh(self, row: int, seen_ms: int) -> None:
-        """Note that a node and its root are needed until then."""
+        """Raise the `seen` of a node and of its root to `seen_ms`, if that is later."""
         root = self.roots[row]
         if row != root:
             self._move_leaf(row, seen_ms)
@@ -73,7 +73,7 @@ class BatchNodes:
                 self._refreshed.add(each)
 
     def count(self, roots: Iterable[int]) -> None:
-        """Count the leaves of those of `roots` that were there before the batch and are not counted yet."""
+        """Count the leaves of the `roots` that existed before the batch, unless already counted."""
         missing = sorted(root for root in roots if root < self.found_count and root not in self._leaves)
         if not missing:
             return
@@ -82,7 +82,7 @@ class BatchNodes:
             self._replay(root)
 
     def with_most_leaves(self, roots: set[int], live_since_ms: int) -> int:
-        """Return the root with the most live leaves; among equals the one made earliest."""
+        """Return the root with the most live leaves, on a tie the one made earliest."""
         self.count(roots)
         return min(
             roots, key=lambda root: (-self._count_live_leaves(root, live_since_ms), self.before.seqs[root])
@@ -90,11 +90,11 @@ class BatchNodes:
 
     @property
     def refreshed(self) -> npt.NDArray[np.int64]:
-        """The rows of nodes that were there before and are needed for longer now, int64, ascending."""
+        """The rows of nodes that existed before the batch and got a later `seen`, int64, ascending."""
         return np.array(sorted(row for row in self._refreshed if row < self.found_count), np.int64)
 
     def after(self, arrivals_signatures: npt.NDArray[np.generic]) -> Nodes:
-        """Return all rows as they are now, with the arrivals' signatures as they are to be kept."""
+        """Return all rows as they are now; `arrivals_signatures` are those to be stored."""
         return Nodes(
             ids=self.before.ids,
             signatures=np.concatenate((self.before.signatures[: self.found_count], arrivals_signatures)),
@@ -111,7 +111,7 @@ class BatchNodes:
             counts[seen_ms] += 1
 
     def _replay(self, root: int) -> None:
-        """Bring a root's counts from before the batch up to date."""
+        """Apply the batch's changes so far to a root's counts from before the batch."""
         leaves = self._leaves[root]
         for row in self._refreshed:
             if row < self.found_count and self.roots[row] == root != row:

@@ -16,9 +16,9 @@ class Forest:
         self._store = store
 
     def assign(self, arrivals: Arrivals, *, now_ms: int) -> list[Assignment]:
-        """Give every arrival its root. The store has committed the answers before they are returned.
+        """Give every arrival its root. The store commits the assignments before they are returned.
 
-        How arrivals are cut into batches makes no difference to their roots.
+        Roots do not depend on how arrivals are cut into batches.
 
         Args:
             arrivals: In the order in which they came.

@@ -1,4 +1,4 @@
-"""How many distinct texts a cluster can plausibly have, and which ones grow beyond that. Pure."""
+"""How many distinct texts a cluster can plausibly have, and which clusters outgrow that. Pure."""
 
 import collections
 import heapq
@@ -11,7 +11,7 @@ MOST_PLAUSIBLE_LEAVES = 1_024
 
 A leaf is a distinct text: copies add none. A story that every paper edits has some hundreds. A template,
 such as a weather report or a table of prices, or a sentence that many unrelated texts share adds a few
-leaves every day, without end. Both are far from the limit, so it is not a setting.
+leaves every day, without end. The limit is far from both, so it is not a setting.
 """
 
 
@@ -25,11 +25,11 @@ class Growth:
     def __init__(
         self, *, most_plausible_leaves: int = MOST_PLAUSIBLE_LEAVES, max_clusters: int = 100_000
     ) -> None:
-        """Begin with no counts.
+        """Start without counts.
 
         Args:
             most_plausible_leaves: Growth beyond this is reported; a power of two.
-            max_clusters: When more than these are counted, the half that has grown least is forgotten.
+            max_clusters: When more clusters are counted, the half that has grown least is forgotten.
         """
         self._most_plausible_leaves = most_plausible_leaves
         self._max_clusters = max_clusters
@@ -39,7 +39,7 @@ class Growth:
         """Count assignments; return the roots that now exceed the limit, twice it, four times it and so on.
 
         Returns:
-            Each such root with the number that it exceeds. A number is returned once for each root.
+            Each such root with the number that it exceeds. No number is returned twice for a root.
         """
         passed = []
         for assignment in assignments:

@@ -20,7 +20,7 @@ class JoinableRoots:
             arrivals: The batch.
             neighbours: The nodes found near it.
             relation: The profile's.
-            signatures: Of the neighbours' nodes, then of the arrivals: the rows that `among` speaks of.
+            signatures: Of the neighbours' nodes, then of the arrivals: the rows that `among` takes.
         """
         self._relation = relation
         self._signatures = signatures
@@ -31,16 +31,16 @@ class JoinableRoots:
         self._refused = set(zip(*refused, strict=True))
         self._compared: dict[tuple[int, int], bool] = {}
 
-    def among(self, arrival: int, found: set[int], within: set[int]) -> set[int]:
+    def among(self, arrival: int, stored: set[int], in_batch: set[int]) -> set[int]:
         """Return the roots that an arrival may join.
 
         Args:
             arrival: Its position in the batch.
-            found: Rows of roots of its neighbours.
-            within: Rows of roots of other nodes near it: arrivals of the same batch, or what they joined.
+            stored: Roots, as rows, of stored nodes near it.
+            in_batch: Roots, as rows, of earlier arrivals of the batch near it.
         """
-        roots = {root for root in found if (arrival, root) not in self._refused}
-        return roots | {root for root in within - found if self._may_join(arrival, root)}
+        roots = {root for root in stored if (arrival, root) not in self._refused}
+        return roots | {root for root in in_batch - stored if self._may_join(arrival, root)}
 
     def _may_join(self, arrival: int, root: int) -> bool:
         pair = arrival, root

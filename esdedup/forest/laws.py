@@ -1,9 +1,9 @@
 """The laws of the forest, as decisions over candidates. Pure: no clock, no store.
 
 ARCHITECTURE.md gives the laws in full. In short: an id has at most one live node. An arrival may join the
-roots of the live nodes near it that the profile lets it join: with none it becomes a root; with one, its
-leaf; with several, a leaf of the one with most live leaves, and among equals of the earliest. An arrival
-refreshes its node and that node's root. A root, once assigned, never changes.
+roots of live nodes near it, as far as the profile allows: with none it becomes a root; with one, its leaf;
+with several, a leaf of the one with the most live leaves, on a tie of the earliest. An arrival refreshes its
+node and that node's root. A root, once assigned, never changes.
 """
 
 import dataclasses
@@ -30,15 +30,15 @@ from esdedup.times import DAY_MS
 
 
 def advance_time(arrivals: Arrivals, state: State, *, now_ms: int) -> tuple[npt.NDArray[np.int64], int]:
-    """Move the forest's time through a batch.
+    """Advance the forest's time through a batch.
 
-    An arrival without a time, or with one more than a day after `now_ms`, does not move it.
+    An arrival without a time, or with a time more than a day after `now_ms`, does not advance it.
 
     Returns:
         The forest's time at each arrival, int64 ``(n,)``, and its origin.
     """
-    believed = np.where(arrivals.times_ms <= now_ms + DAY_MS, arrivals.times_ms, NO_TIME)
-    moved = np.maximum.accumulate(np.concatenate(([state.time_ms], believed)))[1:]
+    accepted = np.where(arrivals.times_ms <= now_ms + DAY_MS, arrivals.times_ms, NO_TIME)
+    moved = np.maximum.accumulate(np.concatenate(([state.time_ms], accepted)))[1:]
     known = moved[moved != NO_TIME]
     origin = state.origin_ms if state.origin_ms != NO_TIME or not len(known) else int(known[0])
     return moved, origin
@@ -46,7 +46,7 @@ def advance_time(arrivals: Arrivals, state: State, *, now_ms: int) -> tuple[npt.
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Batch:
-    """A batch of arrivals, with all that a decision needs to know about it."""
+    """A batch of arrivals, with everything that deciding it needs."""
 
     arrivals: Arrivals
     ages: Ages
@@ -63,13 +63,13 @@ class Decision:
     """Decides a batch in order, as if its arrivals had come one by one. Used once."""
 
     def __init__(self, batch: Batch, saturated_keys: SaturatedKeys, count_leaves: CountLeaves) -> None:
-        """Begin with what is certain: an arrival with nothing near it becomes a root.
+        """Settle the certain cases: an arrival with nothing near it becomes a root.
 
         Args:
             batch: The batch.
             saturated_keys: The batch's.
-            count_leaves: Asked once for all roots that can be foreseen to be compared; again only if a
-                saturated key brings further ones together.
+            count_leaves: Called once for all roots that may have to be compared; again only if a saturated
+                key brings others into conflict.
         """
         self._batch = batch
         self._saturated_keys = saturated_keys
@@ -115,22 +115,22 @@ class Decision:
     def _roots_in_conflict(self) -> set[int]:
         """Return the rows of roots whose live leaves may have to be compared.
 
-        A superset, so that one question to the store suffices; only what comes together through a saturated
-        key cannot be foreseen.
+        A superset, so that one call to the store suffices. Only conflicts through saturated keys cannot be
+        foreseen.
         """
         since_ms = self._batch.ages.live_since_ms
-        # For each arrival, the roots that it may come to stand under.
+        # For each arrival, the roots that it may end up under.
         possible: dict[int, set[int]] = {}
         conflict: set[int] = set()
         for at in self._open:
             found = self._found.get(at, [])
-            near = {self._nodes.roots[row] for row in found}
-            within: set[int] = set()
+            stored = {self._nodes.roots[row] for row in found}
+            in_batch: set[int] = set()
             for other in self._batch.earlier_neighbours.get(at, ()):
-                within |= possible.get(other) or {self._nodes.row_of(other)}
-            roots = self._joinable.among(at, near, within)
+                in_batch |= possible.get(other) or {self._nodes.row_of(other)}
+            roots = self._joinable.among(at, stored, in_batch)
             may_expire = any(self._nodes.seen_ms[row] < since_ms[-1] for row in found)
-            if may_expire or len(roots) < len(near | within):
+            if may_expire or len(roots) < len(stored | in_batch):
                 roots.add(self._nodes.row_of(at))
             possible[at] = roots
             if len(roots) > 1:
@@ -138,7 +138,7 @@ class Decision:
         return conflict
 
     def _live_node(self, at: int) -> int | None:
-        """Return the row of the live node that has an arrival's id."""
+        """Return the row of the live node with an arrival's id; None if there is none."""
         row = self._newest.get(self._batch.arrivals.ids[at] or "")
         is_live = row is not None and self._nodes.seen_ms[row] >= self._batch.ages.live_since_ms[at]
         return row if is_live else None
@@ -148,7 +148,7 @@ class Decision:
         row = self._nodes.row_of(at)
         self._newest[self._batch.arrivals.ids[at] or ""] = row
         root = self._choose_root(at)
-        self._saturated_keys.enter(at)
+        self._saturated_keys.add_postings(at)
         if root is not None:
             self._kinds[at] = Kind.JOINED
             self._nodes.join(row, root)
@@ -157,7 +157,7 @@ class Decision:
     def _choose_root(self, at: int) -> int | None:
         """Return the root that an arrival joins; None if there is none that it may join."""
         since_ms = self._batch.ages.live_since_ms[at]
-        # An earlier arrival that was known is not a node itself: its node is among those found.
+        # An earlier arrival that was known made no node: its node is among the stored ones.
         earlier = [each for each in self._batch.earlier_neighbours.get(at, ()) if self._became_node(each)]
         earlier += self._saturated_keys.neighbours(at)
         roots = self._joinable.among(

@@ -1,4 +1,4 @@
-"""A store in memory, for files and tests: twelve bytes a node beside its signature."""
+"""A store in memory, for files and tests: twelve bytes per node besides its signature."""
 
 from collections.abc import Iterator, Sequence
 
@@ -15,8 +15,8 @@ _NODE = np.dtype(
     [
         # The row of its root.
         ("root", np.uint32),
-        # Until when it was last needed: 0 where no time was known, else steps of the granularity
-        # after the origin, from 1.
+        # `Nodes.seen_ms` as a number: 0 if no time was known, else 1 plus the steps of the granularity
+        # after the origin.
         ("seen", np.uint32),
         # Of a root: the row of its newest leaf; of a leaf: the row of the one before.
         ("leaf", np.uint32),
@@ -25,7 +25,7 @@ _NODE = np.dtype(
 
 
 class MemoryStore:
-    """A forest that lives as long as the process. At most 4,294,967,294 nodes.
+    """Keeps a forest for as long as the process runs. At most 4,294,967,294 nodes.
 
     When the id of an expired node arrives again, it gets a new row; the old one stays.
     """
@@ -42,7 +42,7 @@ class MemoryStore:
         self._index = relation.new_index()
         self._columns = {name: np.zeros(0, _NODE[name]) for name in _NODE.names or ()}
         self._count = 0
-        # The rows of the nodes that are indexed under nothing, and are found by their id alone.
+        # The rows of nodes that are indexed under nothing and found by their id alone.
         self._unindexed: dict[str, int] = {}
         # The `seen` that nodes got when they were made: the rows at which it changes, and its values there.
         self._made_from = np.zeros(1, np.int64)
@@ -68,7 +68,7 @@ class MemoryStore:
         queries, rows = self._with_unindexed(arrivals, matches.positions, matches.rows)
         all_roots = self._columns["root"]
         kept = np.unique(np.concatenate((rows, all_roots[rows])))
-        # Rows stand in for seqs: they rise in the same order and cost no memory.
+        # Rows serve as seqs: they have the same order and cost no memory.
         signatures = self._index.signatures(kept)
         nodes = Nodes(
             ids=self.relation.ids(signatures),
@@ -88,7 +88,7 @@ class MemoryStore:
 
     def count_leaves(
         self,
-        near: Neighbours,
+        neighbours: Neighbours,
         roots: Sequence[int],
         state: State,
         *,
@@ -98,7 +98,7 @@ class MemoryStore:
         live_since_ms = state.live_since_ms(self.aging)
         counts = {}
         for root in roots:
-            leaves = np.fromiter(self._leaves(int(near.nodes.seqs[root])), np.int64)
+            leaves = np.fromiter(self._leaves(int(neighbours.nodes.seqs[root])), np.int64)
             seen_ms, how_many = np.unique(
                 self._seen_ms(self._columns["seen"][leaves], state.origin_ms), return_counts=True
             )
@@ -107,7 +107,7 @@ class MemoryStore:
         return counts
 
     def commit(self, plan: Plan) -> None:
-        """Apply the plan; the plan that was committed last is ignored."""
+        """Apply the plan; repeating the last commit changes nothing."""
         if plan.state == self._state:
             return
         before = plan.nodes.seqs[: len(plan.nodes) - len(plan.arrivals)]
@@ -130,7 +130,7 @@ class MemoryStore:
         self._index.add(plan.nodes.signatures[plan.made_rows])
         unindexed = np.flatnonzero(~self.relation.indexed(plan.nodes.signatures[plan.made_rows]).any(axis=1))
         self._unindexed |= {plan.nodes.ids[plan.made_rows[at]]: int(made[at]) for at in unindexed.tolist()}
-        # The forest's time rarely moves by a step.
+        # The forest's time rarely advances by a step, so only the steps are stored.
         made_seen_ms = self.aging.round_up(plan.nodes.made_ms[plan.made_rows])
         changes = np.flatnonzero(np.diff(made_seen_ms, prepend=self._made_seen_ms[-1:]))
         self._made_from = np.append(self._made_from, made[changes])
@@ -170,7 +170,7 @@ class MemoryStore:
         steps = np.where(seen_ms == NO_TIME, 0, (seen_ms - first_ms) // self.aging.granularity_ms + 1)
         if len(steps) and steps.max() > _NONE:
             raise SettingError(
-                f"a granularity of {self.aging.granularity_ms} ms is too fine for so long a time; "
-                "make it coarser"
+                f"a granularity of {self.aging.granularity_ms} ms is too fine for the time that this forest "
+                "spans; make it coarser"
             )
         return steps

@@ -20,7 +20,7 @@ LeafCounts = Mapping[int, Mapping[int, int]]
 """For a row of `Neighbours.nodes` that is a root: how many leaves it has for each value of `seen`."""
 
 DEFAULT_RETENTION = timedelta(days=30)
-"""How long nodes live unless somebody says otherwise."""
+"""How long nodes live by default."""
 
 _MS = timedelta(milliseconds=1)
 
@@ -38,22 +38,22 @@ class Kind(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Nodes:
-    """Columns of nodes: what the forest keeps of distinct texts, one row a node."""
+    """Columns of nodes, one row per node: what the forest keeps of distinct texts."""
 
-    # The names of their signatures: equal ids are equal signatures. Where a store keeps expired nodes, one
-    # id may have several rows; only the last of them can live.
+    # Computed from signatures: equal ids mean that all that is compared is equal. If a store keeps expired
+    # nodes, one id may have several rows; only the last of them can live.
     ids: Sequence[str]
     # (n,): in the profile's dtype.
     signatures: npt.NDArray[Any]
     # int64 (n,): the row of its root; its own for a root.
     roots: npt.NDArray[np.int64]
-    # int64 (n,): the number of the arrival that made it, or any number that rises with that.
+    # int64 (n,): the `seq` of the arrival that made it, or any number with the same order.
     seqs: npt.NDArray[np.int64]
-    # int64 (n,): the forest's time when it was made, milliseconds since 1970; NO_TIME where none was
+    # int64 (n,): the forest's time when it was made, milliseconds since 1970; NO_TIME if none was
     # known. A store may keep it rounded up, as `seen` is.
     made_ms: npt.NDArray[np.int64]
-    # int64 (n,): until when it was last needed, rounded up to the granularity; NO_TIME where no time was
-    # known.
+    # int64 (n,): the forest's time when it was last needed, rounded up to the granularity; NO_TIME if none
+    # was known.
     seen_ms: npt.NDArray[np.int64]
 
     def __len__(self) -> int:
@@ -64,9 +64,9 @@ class Nodes:
 class Arrivals:
     """A batch of articles on their way into the forest."""
 
-    # One an arrival; None for an article without a fingerprint: it takes a seq but has no node.
+    # One per arrival; None for an article without a fingerprint: it takes a seq but has no node.
     ids: Sequence[str | None]
-    # What the profile's relation compares, a row an arrival, in the profile's dtype.
+    # What the profile's relation compares, one row per arrival, in the profile's dtype.
     signatures: npt.NDArray[Any]
     # int64 (n,), milliseconds since 1970, NO_TIME where none is known.
     times_ms: npt.NDArray[np.int64]
@@ -79,8 +79,8 @@ class Arrivals:
 
         Args:
             fingerprints: In the order of arrival.
-            times_ms: One a fingerprint, milliseconds since 1970; None where none is known.
-            relation: The profile's; it names signatures.
+            times_ms: One per fingerprint, milliseconds since 1970; None if not known.
+            relation: The profile's; it computes the ids.
         """
         ids = relation.ids(fingerprints.signatures)
         return cls(
@@ -102,7 +102,7 @@ class Arrivals:
 
 
 class Assignment(NamedTuple):
-    """What the forest answers for one arrival."""
+    """The forest's answer for one arrival."""
 
     kind: Kind
     # None without a fingerprint.
@@ -110,15 +110,15 @@ class Assignment(NamedTuple):
     seq: int
     # The forest's time at the assignment, not rounded; NO_TIME where none is known.
     time_ms: int
-    # Its node's, as the forest keeps it. Meaningless without a fingerprint.
+    # Its node's signature, as the forest keeps it. Meaningless without a fingerprint.
     signature: bytes
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class State:
-    """Where a forest stands between two batches."""
+    """The state of a forest between two batches."""
 
-    # The last arrival's number.
+    # The `seq` of the last arrival.
     seq: int = 0
     # The forest's time; NO_TIME until the first arrival that has one.
     time_ms: int = NO_TIME
@@ -126,7 +126,7 @@ class State:
     origin_ms: int = NO_TIME
 
     def after(self, other: "State") -> "State":
-        """Return the state of a forest that has been through both states, in either order."""
+        """Return the state of a forest that has passed through both states, in either order."""
         origins = {self.origin_ms, other.origin_ms} - {NO_TIME}
         return State(
             seq=max(self.seq, other.seq),
@@ -135,7 +135,7 @@ class State:
         )
 
     def live_since_ms(self, aging: "Aging") -> int:
-        """Return the `seen` from which on (inclusive) a node lives now; NO_TIME: every node lives."""
+        """Return the least `seen` (inclusive) of a live node now; NO_TIME if every node lives."""
         return int(aging.live_since_ms(np.array(self.time_ms), origin_ms=self.origin_ms))
 
 
@@ -148,7 +148,7 @@ class Aging:
     """
 
     retention_ms: int
-    # `seen` is rounded up to a multiple of this, so that an active cluster is not written for each article.
+    # `seen` is rounded up to a multiple of this, so that not every article rewrites nodes of its cluster.
     granularity_ms: int
 
     def __post_init__(self) -> None:
@@ -161,15 +161,15 @@ class Aging:
         return cls(retention_ms=retention // _MS, granularity_ms=granularity // _MS)
 
     def round_up(self, times_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Round times up to the granularity; NO_TIME stays."""
+        """Round times up to the granularity; NO_TIME stays NO_TIME."""
         known = np.where(times_ms == NO_TIME, 0, times_ms)
         return np.where(times_ms == NO_TIME, NO_TIME, -(-known // self.granularity_ms) * self.granularity_ms)
 
     def live_since_ms(self, at_ms: npt.NDArray[np.int64], *, origin_ms: int) -> npt.NDArray[np.int64]:
-        """Return, for times of the forest, the `seen` from which on (inclusive) a node lives then.
+        """Return, for each time of the forest, the least `seen` (inclusive) of a live node.
 
-        NO_TIME means that every node lives: before the first known time, and until the nodes expire that
-        were made before it.
+        NO_TIME means that every node lives: before the first known time, and until the nodes made before it
+        expire.
         """
         known = np.where(at_ms == NO_TIME, 0, at_ms)
         since = known - self.retention_ms + 1
@@ -179,13 +179,13 @@ class Aging:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Ages:
-    """What the forest's time means for each arrival of a batch."""
+    """The forest's time at each arrival of a batch, and the ages that follow from it."""
 
     # The time itself; NO_TIME where none is known.
     times_ms: list[int]
     # The `seen` that it gives to its node.
     seen_ms: list[int]
-    # The `seen` from which on (inclusive) a node lives then.
+    # The least `seen` (inclusive) of a node that lives then.
     live_since_ms: list[int]
 
     @classmethod
@@ -200,7 +200,7 @@ class Ages:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Neighbours:
-    """The nodes near a batch's arrivals, as a store found them: all that deciding and committing need."""
+    """The nodes that a store found near a batch's arrivals: all that deciding and committing need."""
 
     # Pairs of a position in the batch and the row in `nodes` of a node near that arrival: both int64
     # (pairs,), ordered by position.
@@ -217,9 +217,9 @@ class Neighbours:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Plan:
-    """The outcome of a batch: its answers, and what the store writes before they are given."""
+    """The outcome of a batch: its assignments, and what the store writes before they are returned."""
 
-    # One an arrival, in order.
+    # One per arrival, in order.
     assignments: Sequence[Assignment]
     arrivals: Arrivals
     # First the rows of `Neighbours.nodes`, in their order, as they are after the batch; then a row for each

@@ -1,10 +1,10 @@
 """Boilerplate representatives stop being indexed once too many nodes share them. Pure.
 
-A representative is a key of the nodes that are indexed under it. A node is indexed under each of its keys
-under which fewer than `max_postings` nodes were made within the retention. Later nodes still find those
-postings by the key, and are themselves found by the rest of their own keys. So no footer, disclaimer or
-agency line, however common, makes a search expensive. What counts is when postings were made, which never
-changes; so it does not matter how arrivals are cut into batches.
+A representative is a key of the nodes that are indexed under it. A new node is indexed under those of its
+keys that have fewer than `max_postings` postings made within the retention; the others are saturated. It
+still finds the postings of a saturated key, and is itself found by its other keys. So no footer, disclaimer
+or agency line, however common, makes a search expensive. Only the time when a posting was made counts, and
+that never changes; so it does not matter how arrivals are cut into batches.
 """
 
 import dataclasses
@@ -30,7 +30,7 @@ class SaturatedKeys:
     """The keys of one batch that are saturated, or may be before the batch ends."""
 
     def __init__(self, arrivals: Arrivals, *, neighbours: Neighbours, relation: Relation, ages: Ages) -> None:
-        """Find those keys, and the arrivals that they concern.
+        """Find those keys, and the arrivals that have one or are near one.
 
         Args:
             arrivals: The batch.
@@ -70,8 +70,8 @@ class SaturatedKeys:
         agree = self._relation.agree(self._signatures[[at] * len(others)], self._signatures[others])
         return [other for other, does in zip(others, agree.tolist(), strict=True) if does]
 
-    def enter(self, at: int) -> None:
-        """Index an arrival that makes a node under those of its keys that still have room."""
+    def add_postings(self, at: int) -> None:
+        """Index an arrival that makes a node under its keys that are not saturated yet."""
         since_ms = self._ages.live_since_ms[at]
         for place, key in self._own.get(at, ()):
             postings = self._postings[key]
@@ -85,7 +85,7 @@ class SaturatedKeys:
 def _possibly_saturated(
     keys: npt.NDArray[np.uint64], neighbours: Neighbours, max_postings: int
 ) -> dict[int, _Postings]:
-    """Return the keys that may come to have too many postings, with those that they have."""
+    """Return the keys that may be saturated before the batch ends, with their stored postings."""
     if len(keys) + len(neighbours.posting_keys) < max_postings:
         return {}
     values, counts = np.unique(np.concatenate((keys, neighbours.posting_keys)), return_counts=True)
@@ -104,7 +104,7 @@ def _near_keys(
     saturated: npt.NDArray[np.uint64],
     max_distance_bits: int,
 ) -> dict[int, list[int]]:
-    """Return, for each row of `keys` that has one near a saturated key, those saturated keys."""
+    """Return, for each row of `keys`, the saturated keys that one of its own is near, if any."""
     if not len(saturated):
         return {}
     distances = np.bitwise_count(keys[:, :, None] ^ saturated)

@@ -1,14 +1,14 @@
-"""The contract of a store: what a forest needs of the place where its nodes live.
+"""The contract of a store, which keeps the nodes of a forest.
 
 A store can be written from this file and the values of `model.py` alone. Each batch goes through::
 
     state = store.state()
     neighbours = store.find_neighbours(arrivals, state)
-    leaves = store.count_leaves(neighbours, roots, state, end_ms=...)  # not at all, once, or several times
+    leaves = store.count_leaves(neighbours, roots, state, end_ms=...)  # any number of times
     store.commit(plan)
 
-No call relies on what an earlier one left in memory: arguments and committed plans are all there is. A
-batch may be given up after any call, and the next one then begins with `state`.
+A call depends only on its arguments and on committed plans, not on what an earlier call left in memory. A
+batch may be abandoned after any call; the next one then begins with `state`.
 """
 
 from collections.abc import Sequence
@@ -27,22 +27,22 @@ class Store(Protocol):
 
     @property
     def relation(self) -> Relation:
-        """The profile's: which nodes are near each other, and which may stand in one tree."""
+        """The profile's: which nodes are near each other, and which may share a tree."""
 
     def state(self) -> State:
         """Return the state of the last committed plan; ``State()`` for a new forest.
 
-        After a restart it is the same. If the last `commit` failed, it is that plan's state or the one
-        before, whichever agrees with what was written. Changes nothing; may be repeated.
+        A restart does not change it. If the last `commit` failed, it is that plan's state or the one before,
+        whichever agrees with what was written. Changes nothing; may be repeated.
         """
 
     def find_neighbours(self, arrivals: Arrivals, state: State) -> Neighbours:
         """Find every node near an arrival that lives at ``state.time_ms``, with its root.
 
-        Near is what ``relation.new_index().search`` finds; and a node that has an arrival's id is near it,
-        even if it is indexed under nothing. Every node of a committed plan is found, at once and after a
-        restart; none are left out because they are many. Expired nodes may be among them: deciders look at
-        `seen`. Changes nothing; may be repeated.
+        Nodes are near an arrival if ``relation.new_index().search`` finds them, or if they have its id, even
+        if they are indexed under nothing. Every node of a committed plan is found, at once and after a
+        restart, however many there are. Expired nodes may be included, since the forest checks `seen`.
+        Changes nothing; may be repeated.
 
         Args:
             arrivals: A batch; the same text may occur more than once in it.
@@ -71,10 +71,10 @@ class Store(Protocol):
     def commit(self, plan: Plan) -> None:
         """Make a plan durable: its state, its roots, then its leaves in the order of their arrivals.
 
-        Returns when all of it will survive a crash of the process, and of the machine if the store says
-        so. Not atomic: if it fails, or the process dies, any part may have been written, but nothing
-        without all that stands before it in that order. The same arrivals, assigned again, then get the
-        same roots. Committing the plan that was committed last changes nothing.
+        Returns when all of it will survive a crash of the process, and of the machine if the store promises
+        that. Not atomic: if it fails, or the process dies, any part may have been written, but nothing
+        without everything before it in that order. The same arrivals, assigned again, then get the same
+        roots. Committing the plan that was committed last changes nothing.
 
         Args:
             plan: Rows of ``plan.nodes`` begin with those of the batch's ``Neighbours.nodes``, in their

@@ -16,15 +16,15 @@ class Buckets:
     """Numbered buckets without a limit to their size."""
 
     def __init__(self, *, long_chain: int) -> None:
-        """Make no bucket yet.
+        """Make an empty table without buckets; `grow` adds them.
 
         Args:
-            long_chain: The number of overflow buckets from which on `add` reports a chain, at least 1.
+            long_chain: `add` reports chains of at least this many overflow buckets; from 1.
         """
         self._long_chain = long_chain
         self._main = Slots()
         self._overflow = Slots()
-        # By overflow bucket: the length of the chain, where it is the front of one.
+        # By overflow bucket: the length of its chain, if it is the front of one.
         self._lengths = np.zeros(0, np.uint32)
         # Overflow buckets that are empty and in no chain.
         self._unused: list[int] = []
@@ -62,8 +62,8 @@ class Buckets:
             for found, rows in self._overflow.compare(links[:, None], probe_tags, max_distance_bits):
                 yield positions[found], rows
             links = self._overflow.next_of(links)
-            goes_on = links != 0
-            positions, links = positions[goes_on], links[goes_on]
+            continues = links != 0
+            positions, links = positions[continues], links[continues]
 
     def add(self, buckets: Ints, tags: Tags, rows: Rows) -> Ints:
         """Add rows with their tags, each to a bucket.
@@ -100,7 +100,7 @@ class Buckets:
         return np.concatenate(removed)
 
     def _lengthen_chains(self, buckets: Ints, tags: Tags, rows: Rows) -> Ints:
-        """Put rows into unused overflow buckets, and link those in front of the chains.
+        """Put rows into unused overflow buckets, and link these in front of the chains.
 
         Returns:
             What `add` returns.
@@ -116,9 +116,9 @@ class Buckets:
         return self._link(buckets[starts], fresh, counts)
 
     def _link(self, buckets: Ints, fresh: Ints, counts: Ints) -> Ints:
-        """Link overflow buckets, so many of `fresh` for each of `buckets`, in front of the chains.
+        """Link overflow buckets in front of the chains: `counts` of `fresh` for each of `buckets`.
 
-        The last of each, which alone may have free slots, becomes the front.
+        The last one linked to a chain becomes its front, as only that one may have free slots.
 
         Returns:
             What `add` returns.
@@ -133,7 +133,7 @@ class Buckets:
         before = self._lengths[fronts].astype(np.int64)
         after = before + counts
         self._lengths[fresh[lasts]] = after
-        # Exclusive or exceeds the length before only where a higher bit has been set.
+        # XOR exceeds the length before only if a higher bit has been set.
         return buckets[(after >= self._long_chain) & (after ^ before > before)]
 
     def _take_unused(self, count: int) -> Ints:

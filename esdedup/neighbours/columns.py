@@ -1,4 +1,4 @@
-"""Arrays by row that grow as rows come."""
+"""Arrays by row that grow as rows are added."""
 
 import numpy as np
 import numpy.typing as npt
@@ -10,8 +10,8 @@ _GROWTH = 32
 def grow(column: npt.NDArray[np.generic], count: int) -> None:
     """Make room for at least `count` rows, counted along the first axis; new rows are zeros.
 
-    The array is resized in place: where the allocator can extend its memory, nothing is copied. So no
-    view of it may be kept.
+    The array is resized in place: where the allocator can extend its memory, nothing is copied. Views
+    of it must not be kept.
     """
     before = len(column)
     if count > before:

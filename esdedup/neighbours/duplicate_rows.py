@@ -7,7 +7,7 @@ from esdedup.neighbours.slots import Ints, Rows
 
 
 class DuplicateRows:
-    """Which rows duplicate which earlier row, so that tables need to hold each fingerprint only once."""
+    """Maps rows to their later duplicates, so that tables need to hold each fingerprint only once."""
 
     def __init__(self) -> None:
         # Pairs of an original and its duplicate, sorted; an original is never a duplicate itself.
@@ -25,7 +25,7 @@ class DuplicateRows:
             self._pairs = np.insert(self._pairs, self._pairs.searchsorted(pairs), pairs)
 
     def with_duplicates(self, pairs: Pairs) -> Pairs:
-        """Return pairs of a query's position and a row, ``(n,)``, then those with its duplicates."""
+        """Return pairs of a query's position and a row, ``(n,)``, then pairs with the row's duplicates."""
         if not len(self._pairs):
             return pairs
         rows, zero = seconds_of(pairs), np.zeros(1, np.uint32)

@@ -27,7 +27,7 @@ Signatures = npt.NDArray[Any]
 
 
 class Explainer:
-    """Compares texts as a forest of one profile does. Not safe for use by several threads at once."""
+    """Compares texts as a forest of one profile does. Not thread-safe."""
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
@@ -76,7 +76,7 @@ class Explainer:
     def _compare_whole_texts(
         self, texts: tuple[str, str], signatures: tuple[Signatures | None, Signatures | None]
     ) -> tuple[Overlap, WholeTextComparison] | tuple[None, None]:
-        """Compare whole texts if both have a fingerprint and the profile does so too."""
+        """Compare whole texts if both have a fingerprint and the profile compares whole texts."""
         rules, (one, other) = self.profile.agreement, signatures
         if rules is None or one is None or other is None:
             return None, None

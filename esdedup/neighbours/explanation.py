@@ -27,8 +27,8 @@ class Rule(enum.StrEnum):
     RESEMBLE = "resemble"
     # A representative in common, and one of two short texts is contained in the other.
     CONTAINED = "contained"
-    # The first of two short texts contains the second. As a root it would not accept it: texts that a
-    # root contains may have nothing in common with each other.
+    # The first of two short texts contains the second. As a root, the first would not accept the second:
+    # texts that a root contains may have nothing in common with each other.
     IN_THE_FIRST = "in_the_first"
     # A representative in common, but too little resemblance between the whole texts.
     UNLIKE = "unlike"
@@ -43,7 +43,7 @@ class Representative(pydantic.BaseModel, frozen=True):
 
     # 16 hex digits.
     simhash: str
-    # What was hashed: a sentence, a minhash of the wording, or the heaviest words.
+    # What it was made from: a sentence, a minhash of the wording, or the heaviest words.
     kind: Literal["sentence", "minhash", "words"]
     # The normalised passage; words are listed by falling weight. None for a minhash, which stands for
     # no single place in the text.
@@ -84,10 +84,10 @@ class WholeTextComparison(pydantic.BaseModel, frozen=True):
     # The resemblance (inclusive) that texts of this length need to agree, and to join a root.
     needed: float
     needed_for_root: float
-    # The part of the smaller text that is in the other, estimated and counted.
+    # The share of the smaller text that is in the other, estimated and counted.
     contained: float
     exact_contained: float | None
-    # The part (inclusive) from which the smaller text counts as contained, and whether both texts are
+    # The share (inclusive) from which the smaller text counts as contained, and whether both texts are
     # short enough for containment to count.
     contained_needed: float
     contained_counts: bool
@@ -119,7 +119,7 @@ class WholeTextComparison(pydantic.BaseModel, frozen=True):
 
 
 class Explanation(pydantic.BaseModel, frozen=True):
-    """Why two texts, with no third one present, would share a cluster or not."""
+    """Why two texts would or would not share a cluster if there were no others."""
 
     # The label of the profile.
     profile: str
@@ -138,6 +138,6 @@ class Explanation(pydantic.BaseModel, frozen=True):
     rule: Rule
     # Whether the second text joins the first, or shares its node.
     near: bool
-    # Whether the second may join a cluster whose root is the first. Unless the two are near each other,
-    # that takes a third text near the second.
+    # Whether the second may join a cluster whose root is the first. If the two are not near each
+    # other, the cluster must also have a third text that is near the second.
     may_join: bool

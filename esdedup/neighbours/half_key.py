@@ -1,4 +1,4 @@
-"""Half keys: what is left of a fingerprint without one half of some of its bits."""
+"""Half keys: fingerprints with one half of a range of bits masked out."""
 
 import numpy as np
 import numpy.typing as npt
@@ -7,22 +7,22 @@ Fingerprints = npt.NDArray[np.uint64]
 
 _ALL = (1 << 64) - 1
 # Knuth's multiplicative hashing.
-_SPREAD = np.uint64(0x9E37_79B9_7F4A_7C15)
+_MULTIPLIER = np.uint64(0x9E37_79B9_7F4A_7C15)
 
 
 class HalfKey:
-    """A way to take keys from fingerprints.
+    """Takes keys from fingerprints.
 
-    Of some consecutive bits of a fingerprint, one half is in the key and the other half is not. All bits
-    outside of the two halves are in the key as well; of all 64 bits there are none.
+    A range of consecutive bits is cut into two halves. A key has one half and all bits outside the range; if
+    the range is the whole fingerprint, there are none outside.
     """
 
     def __init__(self, *, shift: int, other_shift: int, bits: int) -> None:
         """Define a key.
 
         Args:
-            shift: The lowest bit of the half that is in the key, counted from the lowest of a fingerprint.
-            other_shift: The lowest bit of the half that is not.
+            shift: The lowest bit of the half in the key, counted from the lowest of a fingerprint.
+            other_shift: The lowest bit of the half that is masked out.
             bits: The size of each half.
         """
         self.shift, self.other_shift, self.bits = shift, other_shift, bits
@@ -41,22 +41,22 @@ class HalfKey:
         """
         hashes = fingerprints >> np.uint64(self.shift) & np.uint64((1 << self.bits) - 1)
         if self._outside:
-            spread = (fingerprints & self._outside) * _SPREAD
-            spread ^= spread >> np.uint64(32)
-            hashes ^= spread * _SPREAD >> np.uint64(32)
+            outside = (fingerprints & self._outside) * _MULTIPLIER
+            outside ^= outside >> np.uint64(32)
+            hashes ^= outside * _MULTIPLIER >> np.uint64(32)
         return hashes
 
     def flips(self, bits: int) -> Fingerprints:
-        """Return no flip, then one for each of the lowest `bits` of the half, in a hash: ``(1 + bits,)``."""
+        """Return 0, then a mask for each of the lowest `bits` bits of the half in a hash: ``(1 + bits,)``."""
         return np.concatenate(([0], 1 << np.arange(bits))).astype(np.uint64)
 
     def are_near(self, differences: Fingerprints) -> npt.NDArray[np.bool_]:
-        """Return where keys differ in one bit of the half at most, from the differing bits: ``(n,)``."""
+        """Return where keys differ in at most one bit, in their half; `differences` are XORs: ``(n,)``."""
         near: npt.NDArray[np.bool_] = np.bitwise_count(differences & self._own) <= 1
         near &= differences & self._outside == 0
         return near
 
     def others_are_near(self, differences: Fingerprints) -> npt.NDArray[np.bool_]:
-        """Return where the other halves differ in one bit at most, from the differing bits: ``(n,)``."""
+        """Return where the masked halves differ in at most one bit; `differences` are XORs: ``(n,)``."""
         near: npt.NDArray[np.bool_] = np.bitwise_count(differences & self._other) <= 1
         return near

@@ -1,10 +1,10 @@
 """Hash tables of fingerprints by half keys, with nested tables for keys that very many share.
 
 Two fingerprints within 3 bits differ in at most 1 bit in one of their halves. So every fingerprint is in
-two hash tables, one for each half, and a search looks into the bucket of its own half and of each half
-one bit away.
+two hash tables, one for each half, and a search reads the bucket of the query's half and those of all
+halves one bit away.
 
-A half that very many fingerprints share would make one bucket endless. Such a half is hot. Fingerprints
+A half that very many fingerprints share would overfill one bucket. Such a half is hot. Fingerprints
 with a hot half move to nested tables of the same kind, over the halves of the other bits: 32 bits become
 16, and 8. At most 256 distinct fingerprints agree in all but 8 bits, and a chain of buckets can hold
 those.
@@ -25,9 +25,9 @@ from esdedup.neighbours.slots import Ints, Rows, Tags
 
 _FINGERPRINT_BITS = 64
 _TAG = np.uint64((1 << 32) - 1)
-# Slots taken of a bucket's eight, on average over all buckets.
+# How many of a bucket's eight slots are taken, on average.
 _MEAN_LOAD = 5
-# Halves of so many bits are never hot.
+# Halves of this many bits are never hot.
 _LEAST_BITS = 8
 _QUERIES_AT_ONCE = 1_024
 
@@ -36,16 +36,16 @@ _QUERIES_AT_ONCE = 1_024
 class HotLimits:
     """When a key is hot."""
 
-    # A bucket is checked when its chain reaches so many overflow buckets, and each time it has doubled.
+    # A bucket is checked when its chain reaches this many overflow buckets, and whenever it has doubled.
     chain_length: int = 8
     # A key in a checked bucket is hot if more fingerprints than this share it, ...
-    sharing: int = 32
-    # ... and all keys of a checked bucket are hot if more fingerprints than this would be left.
-    crowded: int = 512
+    max_per_key: int = 32
+    # ... and all keys of a checked bucket are hot if more fingerprints than this would be left in it.
+    max_per_bucket: int = 512
 
 
 class HalfKeyTables:
-    """Rows by their fingerprints, of which few are equal, searched by distance."""
+    """Rows searched by the distance of their fingerprints. Few fingerprints may be equal."""
 
     def __init__(
         self,
@@ -61,8 +61,8 @@ class HalfKeyTables:
         Args:
             fingerprints: All fingerprints by row, uint64; the owner grows it in place.
             shift: The lowest of the bits that are halved.
-            bits: How many bits are halved; the others must be equal in two fingerprints that are near.
-            tag_shift: The lowest bit of the tags; None for tags of the half that is not in the key.
+            bits: How many bits are halved. All other bits must be equal for two fingerprints to match.
+            tag_shift: The lowest bit of the tags; None takes them from the half masked out of the key.
             limits: When a key is hot.
         """
         half = bits // 2
@@ -92,12 +92,12 @@ class HalfKeyTables:
 
         Args:
             queries: What to search for.
-            max_distance_bits: No query's greatest distance exceeds it; 0 to 3.
+            max_distance_bits: At least every query's `most_bits`; 0 to 3.
 
         Yields:
             Packed pairs of a query's position and a row, ``(m,)``, without repeats, in any order.
         """
-        # The first table finds whatever is equal.
+        # The first table finds all equal fingerprints.
         tables = self._tables if max_distance_bits else self._tables[:1]
         for first in range(0, len(queries), _QUERIES_AT_ONCE):
             part = queries.part(first, first + _QUERIES_AT_ONCE)
@@ -108,8 +108,8 @@ class HalfKeyTables:
 class _Table:
     """Rows by one half key of their fingerprints.
 
-    The first table finds the pairs whose keys differ in one bit at most; the second one finds those that
-    the first does not.
+    The first table finds the pairs whose keys differ in at most one bit; the second finds the other pairs,
+    so that none is found twice.
     """
 
     def __init__(
@@ -166,13 +166,13 @@ class _Table:
         return is_hot
 
     def search(self, queries: Queries, *, max_distance_bits: int) -> Iterator[Pairs]:
-        """Find pairs, as `HalfKeyTables.search` does, that are this table's to find."""
+        """Find this table's part of the pairs that `HalfKeyTables.search` finds."""
         buckets = self._buckets_near(queries.fingerprints, max_distance_bits)
         tags = self._tags(queries.fingerprints)
         probe_count = buckets.shape[1]
         for probes, rows in self._buckets.search(buckets, tags, max_distance_bits):
             numbers = probes // probe_count
-            # The flip of the highest address bit leads to the same bucket if that has not been split.
+            # Flipping the highest address bit leads to the same bucket if that has not been split.
             is_new = (probes % probe_count == 0) | (buckets.reshape(-1)[probes] != buckets[numbers, 0])
             is_found = is_new & self._are_matches(queries, numbers, rows)
             yield pack(queries.positions[numbers[is_found]], rows[is_found])
@@ -186,7 +186,7 @@ class _Table:
         return self._hashing.buckets_of(self._key.hashes_of(fingerprints), self._key.flips(bits))
 
     def _are_matches(self, queries: Queries, numbers: Ints, rows: Rows) -> npt.NDArray[np.bool_]:
-        """Return which rows match the queries of these numbers, and are this table's to find: ``(n,)``."""
+        """Return which rows match their queries and are not left to the other table: bool ``(n,)``."""
         differences = queries.fingerprints[numbers] ^ self._fingerprints[rows]
         distances = np.bitwise_count(differences)
         matches = self._key.are_near(differences)
@@ -196,13 +196,13 @@ class _Table:
         return matches
 
     def _hot_queries(self, queries: Queries, max_distance_bits: int) -> Queries:
-        """Return queries of the nested tables: one for each hot key at most one bit from a query's key."""
+        """Return queries for the nested tables: one for each hot key at most one bit from a query's key."""
         flips = self._key.flips(self._key.bits if max_distance_bits else 0) << np.uint64(self._key.shift)
         numbers, chosen = np.nonzero(self.are_hot(queries.fingerprints[:, None] ^ flips))
-        # The flipped bit is one of those in which the two may differ.
+        # The flipped bit uses up one of the bits that may differ.
         spent = (chosen > 0).astype(np.int8)
         most_bits = queries.most_bits[numbers] - spent
-        # The first table finds what differs less in the other half.
+        # The first table finds the rows that differ in fewer than 2 bits of the other half.
         least_bits = np.maximum(queries.least_bits[numbers] - spent, np.int8(0 if self._is_first else 2))
         possible = least_bits <= most_bits
         numbers, chosen = numbers[possible], chosen[possible]
@@ -223,7 +223,7 @@ class _Table:
         return self._buckets.add(buckets[order], self._tags(fingerprints)[order], rows[order])
 
     def _make_room(self, count: int) -> Rows:
-        """Add buckets for so many more rows; return the rows displaced by that, uint32 ``(m,)``."""
+        """Add buckets for `count` more rows; return the rows of buckets split by that, uint32 ``(m,)``."""
         was_empty = not self._count
         self._count += count
         bucket_count = self._count // _MEAN_LOAD
@@ -249,12 +249,12 @@ class _Table:
         self._put(fingerprints[~moves], rows[~moves])
 
     def _too_frequent(self, keys: Fingerprints, counts: Ints) -> npt.NDArray[np.bool_]:
-        """Return which distinct keys, with the number of rows that have each, are hot: bool ``(n,)``."""
-        is_hot: npt.NDArray[np.bool_] = counts > self._limits.sharing
-        # Many keys with few rows each crowd one bucket if their lowest bits are equal.
+        """Return which distinct keys are hot, given how many rows have each: bool ``(n,)``."""
+        is_hot: npt.NDArray[np.bool_] = counts > self._limits.max_per_key
+        # Many keys with few rows each overfill one bucket if their lowest bits are equal.
         _, places = np.unique(self._buckets_near(keys, 0)[:, 0], return_inverse=True)
         left = np.bincount(places, np.where(is_hot, 0, counts))
-        is_hot |= left[places] > self._limits.crowded
+        is_hot |= left[places] > self._limits.max_per_bucket
         return is_hot
 
     def _nested(self) -> HalfKeyTables:

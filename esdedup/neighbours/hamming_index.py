@@ -13,10 +13,10 @@ from esdedup.neighbours.pairs import firsts_of, seconds_of
 from esdedup.neighbours.queries import Queries
 
 MAX_DISTANCE_BITS = 3
-"""The largest distance that two halves suffice for: one of them differs in 1 bit at most."""
+"""The largest distance that two half keys can search: up to it, one half differs in at most 1 bit."""
 
 _HOT_LIMITS = HotLimits()
-# Long chains are relieved after so many additions, so this bounds what one addition does to a bucket.
+# Long chains are relieved after each part of this size, which bounds how far one part overfills a bucket.
 _ADDED_AT_ONCE = 8_192
 
 
@@ -43,7 +43,7 @@ class HammingIndex:
 
         Args:
             max_distance_bits: Inclusive, 0 to 3.
-            hot_limits: When a half of fingerprints has nested tables; they decide speed, not results.
+            hot_limits: When a half key gets nested tables; they affect speed, not results.
 
         Raises:
             SettingError: The distance is out of range.
@@ -86,7 +86,7 @@ class HammingIndex:
         return firsts_of(pairs), seconds_of(pairs)
 
     def search(self, signatures: npt.NDArray[np.uint64]) -> Matches:
-        """Find pairs as `find_pairs` does, without postings: equal texts share one node."""
+        """Find pairs as `find_pairs` does. There are no postings, since equal texts share one node."""
         return Matches(*self.find_pairs(signatures), np.zeros(0, np.uint64), np.zeros(0, np.int64))
 
     def signatures(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
@@ -110,8 +110,8 @@ class HammingIndex:
     ) -> npt.NDArray[np.uint32]:
         """Return the earlier row that each of the new `rows` duplicates, or the row itself: ``(n,)``.
 
-        Finds all duplicates within the batch. Of duplicates of earlier rows it finds those with a hot
-        half; of any other fingerprint there are few, and the tables may hold each of them.
+        Finds all duplicates within the batch. Finds duplicates of earlier rows only if they have a hot half:
+        others are few, and the tables may hold each of them.
         """
         originals = rows.copy()
         ordered = np.sort(fingerprints)

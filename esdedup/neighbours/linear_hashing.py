@@ -9,7 +9,7 @@ _FIRST_LEVEL_BITS = 4
 
 
 class LinearHashing:
-    """Which bucket a key belongs to, while buckets are added one after the other.
+    """Maps keys to buckets while buckets are added one by one.
 
     At level *b* there are from 2^b to 2^(b + 1) buckets. A key's bucket is its low b + 1 bits if there is
     such a bucket, else its low b bits. Adding bucket 2^b + i therefore splits bucket i, and no other.
@@ -46,13 +46,13 @@ class LinearHashing:
         return buckets
 
     def start_with(self, bucket_count: int) -> None:
-        """Begin with so many buckets, if that is more; every bucket must be empty."""
+        """Raise the number of buckets to at least `bucket_count`; all buckets must be empty."""
         if bucket_count > self.bucket_count:
             self._level_bits = bucket_count.bit_length() - 1
             self._split = bucket_count - (1 << self._level_bits)
 
     def grow_to(self, bucket_count: int) -> list[slice]:
-        """Add buckets until there are so many; return the ranges of buckets split by that, in order."""
+        """Add buckets until there are `bucket_count`; return the ranges of buckets split, in order."""
         ranges = []
         while self.bucket_count < bucket_count:
             count = min(bucket_count - self.bucket_count, (1 << self._level_bits) - self._split)

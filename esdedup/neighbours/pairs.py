@@ -1,6 +1,6 @@
 """Pairs of 32-bit numbers, such as a query's position and a row, each packed into one 64-bit number.
 
-Packed pairs take half the memory, and sort at once: by the first number, then by the second.
+Packed pairs take half the memory and sort in one go, by the first number, then by the second.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Queries of tables of fingerprints."""
+"""Queries for tables of fingerprints."""
 
 import dataclasses
 
@@ -8,9 +8,9 @@ import numpy.typing as npt
 
 @dataclasses.dataclass(frozen=True)
 class Queries:
-    """A batch of fingerprints to search for, each with the distances that count as found."""
+    """A batch of fingerprints to search for, each with the range of distances that match."""
 
-    # uint64 (n,). Where a hot key one bit away is searched, that bit is flipped already.
+    # uint64 (n,). If a hot key one bit away is searched, that bit is already flipped here.
     fingerprints: npt.NDArray[np.uint64]
     # int64 (n,): the position of each in the caller's batch; one position may have several queries.
     positions: npt.NDArray[np.int64]

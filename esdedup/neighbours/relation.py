@@ -16,9 +16,9 @@ Signatures = npt.NDArray[Any]
 
 
 class NeighbourIndex(Protocol):
-    """Signatures by row, searched for those near others.
+    """Signatures by row, searched for those near given ones.
 
-    Being near is symmetric, and equal signatures are near.
+    Nearness is symmetric, and equal signatures are near.
     """
 
     def __len__(self) -> int: ...
@@ -50,13 +50,13 @@ class Relation(Protocol):
 
     @property
     def max_postings(self) -> int:
-        """The number of nodes indexed under one representative within the retention, at most."""
+        """At most this many nodes made within the retention are indexed under one representative."""
 
     def new_index(self) -> NeighbourIndex:
         """Return an empty index."""
 
     def ids(self, signatures: Signatures) -> list[str]:
-        """Return the node id of each signature; two are equal exactly if all that is compared is equal."""
+        """Return the node id of each signature; ids are equal exactly if all that is compared is equal."""
 
     def signature_of(self, node_id: str) -> bytes | None:
         """Return the signature with that node id, None if it cannot be computed from the id."""
@@ -64,14 +64,14 @@ class Relation(Protocol):
     def simhashes(self, signatures: Signatures) -> npt.NDArray[np.uint64]:
         """Return the representatives of texts: uint64 ``(n, s)``.
 
-        Two texts that are near have a representative each within `max_distance_bits` of the other's.
+        If two texts are near, a representative of one is within `max_distance_bits` of one of the other.
         """
 
     def are_distinct(self, signatures: Signatures) -> npt.NDArray[np.bool_]:
         """Return which representatives do not repeat an earlier one of the same text: bool ``(n, s)``."""
 
     def indexed(self, signatures: Signatures) -> npt.NDArray[np.bool_]:
-        """Return the representatives under which nodes are indexed, and so found: bool ``(n, s)``."""
+        """Return which representatives each node is indexed under, and so found by: bool ``(n, s)``."""
 
     def mark_indexed(self, signatures: Signatures, indexed: npt.NDArray[np.bool_]) -> Signatures:
         """Return the signatures, indexed under the given representatives, bool ``(n, s)``."""
@@ -87,7 +87,7 @@ class Relation(Protocol):
 
 
 class ByDistance:
-    """The relation of profiles with one simhash a text: texts within a distance are near.
+    """The relation of profiles with one simhash per text: texts within a distance are near.
 
     Every text may join the tree of every root.
     """
@@ -97,7 +97,7 @@ class ByDistance:
     max_postings = 2**31
 
     def __init__(self, *, max_distance_bits: int) -> None:
-        """Make the relation.
+        """Compare simhashes by distance.
 
         Args:
             max_distance_bits: Inclusive, 0 to 3.
@@ -147,7 +147,7 @@ class ByAgreement:
     dtype = SIGNATURE
 
     def __init__(self, *, max_distance_bits: int, agreement: Agreement) -> None:
-        """Make the relation.
+        """Compare representatives by distance, and whole texts by `agreement`.
 
         Args:
             max_distance_bits: Between two representatives in common, inclusive, 0 to 3.
@@ -162,7 +162,7 @@ class ByAgreement:
         return SketchedIndex(max_distance_bits=self.max_distance_bits, agreement=self._agreement)
 
     def ids(self, signatures: Signatures) -> list[str]:
-        """Return a hash of 128 bits of all that is compared, in hex; `indexed` does not count."""
+        """Return a 128-bit hash of all that is compared, in hex; that excludes `indexed`."""
         compared = signatures.copy()
         compared["indexed"] = 0
         size, data = SIGNATURE.itemsize, compared.tobytes()
@@ -177,7 +177,7 @@ class ByAgreement:
         return np.ascontiguousarray(signatures["representatives"], np.uint64)
 
     def are_distinct(self, signatures: Signatures) -> npt.NDArray[np.bool_]:
-        """Return the first of equal representatives; a text with few repeats its first one."""
+        """Return which representatives are the first of equal ones; short texts repeat their first."""
         return are_first(signatures["representatives"])
 
     def indexed(self, signatures: Signatures) -> npt.NDArray[np.bool_]:
@@ -185,7 +185,7 @@ class ByAgreement:
         return are_indexed(signatures)
 
     def mark_indexed(self, signatures: Signatures, indexed: npt.NDArray[np.bool_]) -> Signatures:
-        """Return signatures with the bits of `indexed` set so."""
+        """Return the signatures with the bits of `indexed` set accordingly."""
         marked = signatures.copy()
         marked["indexed"] = (indexed * PLACES).sum(axis=1)
         return marked
@@ -200,7 +200,7 @@ class ByAgreement:
 
 
 class Rules(Protocol):
-    """The settings that decide a relation, of a profile or stored with a forest."""
+    """The settings that define a relation: those of a profile, or those stored with a forest."""
 
     @property
     def max_distance_bits(self) -> int:
@@ -212,7 +212,7 @@ class Rules(Protocol):
 
 
 def relation_of(rules: Rules) -> Relation:
-    """Return the relation that these rules decide."""
+    """Return the relation that these rules define."""
     if rules.agreement is None:
         return ByDistance(max_distance_bits=rules.max_distance_bits)
     return ByAgreement(max_distance_bits=rules.max_distance_bits, agreement=rules.agreement)

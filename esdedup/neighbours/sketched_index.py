@@ -9,7 +9,7 @@ from esdedup.neighbours.columns import grow
 from esdedup.neighbours.hamming_index import HammingIndex, Matches
 from esdedup.neighbours.pairs import distinct, firsts_of, pack, seconds_of
 
-# The sketches of so many pairs fit the processor's cache.
+# The sketches of this many pairs fit the processor's cache.
 _COMPARED_AT_ONCE = 8_192
 
 Ints = npt.NDArray[np.int64]
@@ -46,7 +46,7 @@ class SketchedIndex:
     def add(self, signatures: Signatures) -> None:
         """Add signatures, `SIGNATURE` ``(n,)``; they get the next rows.
 
-        A row is found by those representatives that its signature is indexed under.
+        A row is found by the representatives that its signature is indexed under.
         """
         indexed = are_indexed(signatures)
         counts = indexed.sum(axis=1)
@@ -60,7 +60,7 @@ class SketchedIndex:
     def search(self, signatures: Signatures) -> Matches:
         """Find the rows that agree with each signature and have a representative in common with it.
 
-        The postings are of all representatives of the batch, whether their texts agree or not.
+        Postings cover all representatives of the batch, whether or not the texts agree.
         """
         owners, places = are_first(signatures["representatives"]).nonzero()
         simhashes = signatures["representatives"][owners, places].astype(np.uint64, copy=False)
@@ -80,7 +80,7 @@ class SketchedIndex:
     def _rows_of(self, representatives: Ints) -> Ints:
         """Return the row of each representative, given by its number: int64 ``(n,)``."""
         first = self._first[: self._count]
-        # Numbers in the dtype of the column, which would be converted as a whole otherwise.
+        # Convert the numbers to the column's dtype, or the whole column would be converted.
         return first.searchsorted(representatives.astype(np.uint32), side="right") - 1
 
     def _agree(self, signatures: Signatures, positions: Ints, rows: Ints) -> npt.NDArray[np.bool_]:
@@ -97,8 +97,8 @@ def _postings(simhashes: Simhashes, queries: Ints, rows: Ints) -> tuple[Simhashe
 
     Args:
         simhashes: By query.
-        queries: ``(n,)``; several of them may be of one simhash, and then have the same rows.
-        rows: With the simhash of their query, ``(n,)``.
+        queries: ``(n,)``; several of them may have the same simhash, and then the same rows.
+        rows: The row found by each query, ``(n,)``.
     """
     keys = simhashes[queries]
     _, first = np.unique(keys, return_index=True)

@@ -47,7 +47,7 @@ class Slots:
         return self._tags.nbytes + self._rows.nbytes + self.fill.nbytes + self._next.nbytes
 
     def grow(self, count: int) -> None:
-        """Make room for at least `count` buckets; the new ones are empty and lead to no chain."""
+        """Make room for at least `count` buckets; the new ones are empty and have no chain."""
         before = len(self)
         for column in (self._tags, self._rows, self.fill, self._next):
             grow(column, count)
@@ -112,11 +112,11 @@ class Slots:
         return removed
 
     def next_of(self, buckets: slice | Ints) -> Ints:
-        """Return the overflow bucket that each bucket leads to, 0 for none: int64 ``(n,)``."""
+        """Return the overflow bucket that each bucket links to, 0 for none: int64 ``(n,)``."""
         return self._next[buckets].astype(np.int64)
 
     def set_next(self, buckets: slice | Ints, following: Ints | int) -> None:
-        """Let each bucket lead to an overflow bucket, 0 for none."""
+        """Link each bucket to an overflow bucket, 0 for none."""
         self._next[buckets] = following
 
 

@@ -79,7 +79,7 @@ sharing = st.lists(
 @given(added=st.lists(sharing, max_size=6), queried=sharing, max_distance_bits=st.integers(0, 3))
 def test_halves_that_many_share(added: list[list[int]], queried: list[int], max_distance_bits: int) -> None:
     # Everything gets hot, through all levels, as soon as a bucket is full.
-    limits = HotLimits(chain_length=1, sharing=2, crowded=6)
+    limits = HotLimits(chain_length=1, max_per_key=2, max_per_bucket=6)
     index = HammingIndex(max_distance_bits=max_distance_bits, hot_limits=limits)
     for batch in added:
         index.add(np.array(batch, np.uint64))

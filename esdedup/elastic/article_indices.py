@@ -1,4 +1,4 @@
-"""The user's article indices: set up with the fields of esdedup, and checked before articles go there."""
+"""The user's article indices: adds the fields of esdedup, and checks them before articles are written."""
 
 from typing import Any
 
@@ -20,19 +20,19 @@ class Articles:
         self._fields = fields
 
     def setup(self, index: str, *, shards: int | None = None, route_by_root: bool = False) -> bool:
-        """Give `index` the fields that esdedup writes; make it if there is none.
+        """Add the fields that esdedup writes to `index`; create the index if there is none.
 
         Args:
             index: Its name.
             shards: Of a new index; None: the server's default.
-            route_by_root: Route each article by its root; for a new index.
+            route_by_root: Route each article by its root; only a new index can.
 
         Returns:
-            Whether the index was made.
+            Whether the index was created.
 
         Raises:
-            IndexNotReady: It has a field of that name with another mapping; or it exists, and is not
-                routed by root.
+            IndexNotReady: It has a field of that name with another mapping; or it exists, is not
+                routed by root, and `route_by_root` is set.
             SettingError: No index can have that name, or that many shards.
         """
         check_index_name(index)
@@ -66,14 +66,14 @@ class Articles:
     def check(self, index: str) -> bool:
         """Make sure that articles written to `index` get the right mapping.
 
-        If the index does not exist yet, the templates that will make it are checked.
+        If the index does not exist yet, the templates that will apply to it are checked.
 
         Returns:
             Whether articles are routed by their roots there.
 
         Raises:
-            IndexNotReady: There is neither an index nor a template, or the fields are missing or have
-                another mapping; or it is an alias of several indices without a write index.
+            IndexNotReady: There is neither an index nor a template; the fields are missing or have another
+                mapping; or it is an alias of several indices without a write index.
             SettingError: No index can have that name.
         """
         check_index_name(index)

@@ -1,4 +1,4 @@
-"""Connections for the command line, and patience for any client. Programs bring clients of their own."""
+"""Clients for the command line, and retries for any client. Programs pass clients of their own."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -23,16 +23,16 @@ _TRANSIENT = (elastic_transport.ConnectionError, elastic_transport.ConnectionTim
 
 
 class PartlyRefused(ServerUnavailable):
-    """The server was too busy for a part of a bulk request."""
+    """The server was too busy for a part of a request."""
 
 
-until_all_is_taken = tenacity.retry(
+retry_while_refused = tenacity.retry(
     retry=tenacity.retry_if_exception_type(PartlyRefused),
     stop=tenacity.stop_after_attempt(8),
     wait=tenacity.wait_random_exponential(multiplier=0.2, max=10),
     reraise=True,
 )
-"""Decorates a function that sends a bulk request and may be repeated: repeats it while a part is refused."""
+"""Decorates a function that may be repeated: repeats it, up to 8 times in all, while a part is refused."""
 
 
 class _AnyVersionTransport(elastic_transport.Transport):
@@ -48,7 +48,7 @@ class _AnyVersionTransport(elastic_transport.Transport):
 
 
 class _AnyVersionAsyncTransport(elastic_transport.AsyncTransport):
-    """The same for a client that is awaited."""
+    """The same for an asynchronous client."""
 
     async def perform_request(  # type: ignore[override] # its parameters differ between versions
         self, method: str, target: str, *, headers: Mapping[str, str], **parameters: Any
@@ -57,7 +57,7 @@ class _AnyVersionAsyncTransport(elastic_transport.AsyncTransport):
 
 
 class _PatientTransport:
-    """Repeats a request while the cluster cannot take it, with pauses; clients repeat without pauses."""
+    """Retries a request while the cluster is unavailable, with pauses; clients retry without pauses."""
 
     def __init__(self, transport: elastic_transport.Transport, *, patience_s: float) -> None:
         self._transport = transport
@@ -78,13 +78,13 @@ class _PatientTransport:
 
 
 def patient(client: Elasticsearch, *, patience_s: float = _PATIENCE_S) -> Elasticsearch:
-    """Return a client of the same servers that repeats requests while these cannot take them.
+    """Return a client of the same servers that retries requests while these are unavailable.
 
-    A request may be carried out twice, so it is for requests that can be repeated.
+    A request may be executed twice, so use it only for requests that can be repeated.
 
     Args:
-        client: Stays the caller's, and stays as it is.
-        patience_s: How long a request is repeated, and how long an answer may take.
+        client: Owned by the caller; not changed.
+        patience_s: How long a request is retried, and how long each response may take.
     """
     if isinstance(client.transport, _PatientTransport):
         return client
@@ -104,7 +104,7 @@ def connect(url: str, *, api_key: str | None = None, ca_certs: Path | None = Non
 
     Raises:
         SettingError: The address or the certificates are not valid.
-        ServerUnavailable: Nothing answers, or not an Elasticsearch.
+        ServerUnavailable: No server answers, or it is not Elasticsearch.
         ServerError: The server refuses.
     """
     client = _client(Elasticsearch, _AnyVersionTransport, url, api_key, ca_certs)
@@ -112,12 +112,12 @@ def connect(url: str, *, api_key: str | None = None, ca_certs: Path | None = Non
         try:
             client.cluster.health(timeout="1s")
         except AuthorizationException:
-            # A key for indices alone may not ask for the cluster's health, but the server answers.
+            # A key for indices alone may not read the cluster's health; but the server has answered.
             return client
         except ApiError as error:
             if error.meta.status in {404, 405, 501}:
                 raise ServerUnavailable(
-                    "cannot reach Elasticsearch: what answers is another server"
+                    "cannot reach Elasticsearch: the server that answers is not Elasticsearch"
                 ) from error
             raise
     return client
@@ -126,7 +126,7 @@ def connect(url: str, *, api_key: str | None = None, ca_certs: Path | None = Non
 def connect_async(
     url: str, *, api_key: str | None = None, ca_certs: Path | None = None
 ) -> AsyncElasticsearch:
-    """Return a client that is awaited; parameters as for `connect`. Nothing is sent yet.
+    """Return an asynchronous client; parameters as for `connect`. Nothing is sent yet.
 
     Raises:
         SettingError: The address or the certificates are not valid.
@@ -144,7 +144,7 @@ def _client(
     if ca_certs is not None and not ca_certs.exists():
         raise SettingError(f"there are no certificates at {ca_certs}")
     if api_key is not None and (not api_key.isascii() or not api_key.isprintable() or " " in api_key):
-        raise SettingError("the API key has characters that no API key has (a line break perhaps)")
+        raise SettingError("the API key contains an invalid character (perhaps a line break)")
     given: dict[str, Any] = {"ca_certs": str(ca_certs)} if ca_certs else {}
     try:
         addresses = _BETWEEN_ADDRESSES.split(url)

@@ -7,7 +7,7 @@ from esdedup.errors import EsdedupError
 
 
 class Closing:
-    """Makes a context manager of a class with `close`."""
+    """Makes a class with `close` a context manager."""
 
     def close(self) -> None:
         """Release what the object holds."""

@@ -19,11 +19,11 @@ def translated(task: str, *, index: str | None = None) -> Iterator[None]:
     """Raise our errors in place of the client's.
 
     Args:
-        task: What is being done, to follow "cannot".
-        index: The index, alias or pattern that is asked for, if there is one.
+        task: What is being done, phrased to follow "cannot".
+        index: The index, alias or pattern of the request, if there is one.
 
     Raises:
-        ServerUnavailable: Nothing answers, or not an Elasticsearch, or it is too busy.
+        ServerUnavailable: No server answers, or it is not Elasticsearch, or it is too busy.
         IndexNotReady: The index is missing.
         ServerError: Elasticsearch refused.
     """
@@ -56,13 +56,13 @@ def translated(task: str, *, index: str | None = None) -> Iterator[None]:
 
 
 def refused(task: str, body: dict[str, Any], *, status: int, index: str | None = None) -> ServerError:
-    """Return our error for one item of an answer to several requests.
+    """Return our error for one failed search of several.
 
     Args:
-        task: What was being done, to follow "cannot".
-        body: The item.
-        status: Its status.
-        index: The index, alias or pattern that was asked for, if there is one.
+        task: What was being done, phrased to follow "cannot".
+        body: The response to that search.
+        status: Its HTTP status.
+        index: The index, alias or pattern of the request, if there is one.
     """
     return _refused(task, _reason(body) or "the server gives no reason", status, index)
 

@@ -1,4 +1,4 @@
-"""Carries out operations with a client: one that waits, or one that is awaited."""
+"""Executes operations with a synchronous or an asynchronous client."""
 
 import time
 from collections.abc import Generator, Iterator
@@ -28,7 +28,7 @@ _Result = TypeVar("_Result")
 _TIMEOUT_S = 60.0
 _MAPPINGS_AGE_S = 10.0
 _MAX_NAMES = 1_000
-# Every shard must have answered, or counts would be wrong without notice.
+# Every shard must have answered, or counts would be silently wrong.
 _COMPLETE: dict[str, Any] = {"allow_partial_search_results": False}
 _WITHOUT_UNREAD = f"-**.{UNREAD}"
 _VERBS: dict[type[ServerRequest], str] = {
@@ -42,30 +42,30 @@ _VERBS: dict[type[ServerRequest], str] = {
 
 
 class Mappings:
-    """A cache of mappings for some seconds: they hardly ever change, and every operation needs them."""
+    """Caches mappings for some seconds: they hardly ever change, and every operation needs them."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[float, dict[str, Any]]] = {}
 
     def get(self, index: str) -> dict[str, Any] | None:
-        """Return the mappings behind a name; None if they are not known, or too old."""
+        """Return the mappings behind a name; None if they are not cached, or too old."""
         since_s, mappings = self._known.get(index, (0.0, {}))
         return mappings if mappings and time.monotonic() - since_s < _MAPPINGS_AGE_S else None
 
     def put(self, index: str, mappings: dict[str, Any]) -> None:
-        """Keep the mappings behind a name as they are now."""
+        """Cache the mappings behind a name as they are now."""
         if len(self._known) > _MAX_NAMES:
             self._known.clear()
         self._known[index] = (time.monotonic(), mappings)
 
 
 def execute(client: Elasticsearch, requests: Requests[_Result], *, known: Mappings | None = None) -> _Result:
-    """Carry out an operation; return its result.
+    """Execute an operation; return its result.
 
     Args:
-        client: Stays the caller's.
+        client: Owned by the caller.
         requests: The operation.
-        known: Mappings that need not be read again.
+        known: A cache of mappings; None to read them each time.
 
     Raises:
         ServerError: Elasticsearch does not answer, or refuses.
@@ -86,7 +86,7 @@ def execute(client: Elasticsearch, requests: Requests[_Result], *, known: Mappin
 async def execute_async(
     client: AsyncElasticsearch, requests: Requests[_Result], *, known: Mappings | None = None
 ) -> _Result:
-    """Do as `execute` does, with a client that is awaited.
+    """Execute an operation with an asynchronous client; parameters as for `execute`.
 
     Raises:
         ServerError: Elasticsearch does not answer, or refuses.
@@ -149,7 +149,7 @@ def _known_answer(request: ServerRequest, known: Mappings | None) -> Any:
 
 
 def _call(client: Elasticsearch | AsyncElasticsearch, request: ServerRequest) -> Any:
-    """Send a request; return the response, or what is to be awaited for it."""
+    """Send a request; return the response, or with an asynchronous client an awaitable for it."""
     match request:
         case Search():
             return _search(client, request)
@@ -166,7 +166,7 @@ def _call(client: Elasticsearch | AsyncElasticsearch, request: ServerRequest) ->
 
 
 def _search(client: Elasticsearch | AsyncElasticsearch, request: Search) -> Any:
-    # A filter costs the server a quarter more for 10,000 hits, and only aggregations can need it.
+    # A filter costs the server a quarter more for 10,000 hits, and only aggregations need it.
     filter_path = _WITHOUT_UNREAD if any("aggs" in body for body in request.bodies) else None
     if len(request.bodies) > 1:
         lines = [line for body in request.bodies for line in ({"index": request.index, **_COMPLETE}, body)]
@@ -177,7 +177,7 @@ def _search(client: Elasticsearch | AsyncElasticsearch, request: Search) -> Any:
 
 
 def _answer(request: ServerRequest, response: Any, known: Mappings | None) -> Any:
-    """Return what an operation is sent for a response."""
+    """Return the answer that the operation is sent for a response."""
     match request:
         case Search():
             return [response] if len(request.bodies) == 1 else _checked(request, response["responses"])

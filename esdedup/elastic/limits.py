@@ -1,4 +1,4 @@
-"""Limits of Elasticsearch, what one request to it may carry, and the statuses that ask for patience."""
+"""Limits of Elasticsearch, limits of our requests, and the HTTP statuses after which to retry."""
 
 import dataclasses
 
@@ -6,10 +6,10 @@ MAX_TERMS = 65_536
 """Terms in one query."""
 
 MAX_HITS = 10_000
-"""Hits in one answer; and how deep numbered pages go: `from` and `size` together."""
+"""Hits in one response; and the depth of numbered pages: `from` + `size`."""
 
 MAX_BUCKETS = 65_536
-"""Buckets in one answer."""
+"""Buckets in one response."""
 
 MAX_ID_BYTES = 512
 """Elasticsearch refuses longer ids, and with them the whole request."""
@@ -20,12 +20,12 @@ MAX_SHARDS = 1_024
 """Shards of one index."""
 
 BUSY_STATUSES = frozenset({429, 502, 503, 504})
-"""A request that is answered so may be sent again after a pause."""
+"""A request with one of these statuses may be sent again after a pause."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What a request to a forest's index may carry, and when it is worth avoiding a common key."""
+    """What a request to a forest's index may carry, and when avoiding a common key pays."""
 
     max_terms: int = MAX_TERMS
     max_hits: int = MAX_HITS
@@ -36,9 +36,9 @@ class Limits:
     bulk_documents: int = 5_000
     # Nodes that a store keeps in memory before it refreshes the index.
     recent_nodes: int = 20_000
-    # A key is not common unless more nodes than this have it.
+    # A key is common only if more nodes than this have it.
     common_nodes: int = 1_000
-    # Reading so many nodes costs as much as avoiding one common key of one simhash.
+    # Reading this many nodes costs as much as avoiding one common key of one simhash.
     nodes_per_detour: int = 30
     # Keys remembered as common.
     remembered_keys: int = 100_000

@@ -1,4 +1,4 @@
-"""Index mappings: those of `mappings/` as values, and the check that an index has them."""
+"""Index mappings: reads those of `mappings/`, and checks that an index has them."""
 
 import json
 from importlib import resources
@@ -36,7 +36,7 @@ def article_index(
     Args:
         fields: The articles'.
         shards: None: the server's default.
-        route_by_root: Refuse articles without a routing, and note in the mapping that it is their root.
+        route_by_root: Require a routing, and record in the mapping that it is the article's root.
     """
     properties: dict[str, Any] = {
         fields.text: {"type": "text"},
@@ -63,7 +63,7 @@ def check_mappings(mappings: dict[str, dict[str, Any]], fields: Fields) -> None:
     """Make sure that indices have the fields that esdedup writes and reads.
 
     Raises:
-        IndexNotReady: One lacks them.
+        IndexNotReady: An index lacks one, or has it with another mapping.
     """
     name = fields.dedup
     expected = dedup_properties(name)[name]["properties"]

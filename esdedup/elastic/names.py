@@ -4,11 +4,11 @@ from esdedup.elastic.limits import MAX_INDEX_NAME_BYTES
 from esdedup.errors import SettingError
 
 DEFAULT_FOREST = "esdedup-forest"
-"""The name of the forest's index, unless another is given."""
+"""The default name of a forest's index."""
 
 
 def check_index_name(name: str) -> None:
-    """Make sure that a single index can have that name.
+    """Make sure that a single index can have this name.
 
     Raises:
         SettingError: Elasticsearch would refuse it, or read it as several indices.

@@ -1,4 +1,4 @@
-"""All hits of a search, however many, page by page, as the index was when the first page was read."""
+"""All hits of a search, however many, page by page, from one point in time."""
 
 import dataclasses
 from typing import Any
@@ -23,7 +23,7 @@ class Page:
     index: str
     body: Query
     point: str
-    # The point in time has been closed.
+    # Whether there are no more hits; the point in time is closed then.
     is_last: bool
 
 
@@ -32,7 +32,7 @@ def first_page(index: str, body: Query) -> Requests[Page]:
 
     Args:
         index: An index, or several, separated by commas.
-        body: A search that sorts, and says the size of a page.
+        body: The body of a search, with `sort`, and `size` as the hits per page.
     """
     point: str = yield OpenPointInTime(index=index)
     return (yield from _read(index, body, point, {}))
@@ -45,7 +45,7 @@ def next_page(page: Page) -> Requests[Page]:
 
 
 def close(page: Page) -> Requests[None]:
-    """Give up the pages that have not been read."""
+    """Close the point in time; pages that have not been read are given up."""
     if not page.is_last:
         yield ClosePointInTime(index=page.index, point=page.point)
 

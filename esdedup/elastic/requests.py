@@ -7,8 +7,8 @@ An operation is a generator. It yields a request, is sent the answer, and return
         (response,) = yield Search(index=index, bodies=[body])
         return response["hits"]["total"]["value"]
 
-`execute` carries an operation out with a client that waits, `execute_async` with one that is awaited. So
-there is one copy of each operation for both, and it can be read and tested without a server. Operations
+`execute` runs an operation with a synchronous client, `execute_async` with an asynchronous one. So each
+operation is written once for both, and can be read and tested without a server. Operations
 use each other with ``yield from``.
 """
 
@@ -22,7 +22,7 @@ Query = dict[str, Any]
 """A query of Elasticsearch, such as ``{"match": {"title": "..."}}``, or the body of a search."""
 
 UNREAD = "unread"
-"""The name of aggregations that are not sent back: other aggregations use their buckets on the server."""
+"""Aggregations of this name are left out of responses; only others use their buckets, on the server."""
 
 POINT_KEEP_ALIVE = "5m"
 """How long a point in time lasts without a search."""
@@ -39,14 +39,14 @@ class Search:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class OpenPointInTime:
-    """Keep what a search sees as it is now, for some minutes. The response is the point's id."""
+    """Freeze what searches see, for some minutes. The response is the id of the point in time."""
 
     index: str
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ClosePointInTime:
-    """Let a point in time go. The response is None."""
+    """Close a point in time. The response is None."""
 
     index: str
     point: str
@@ -54,7 +54,7 @@ class ClosePointInTime:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ReadDocument:
-    """Get a document by its id, even if no refresh has shown it. The response is its source, or None."""
+    """Get a document by its id, even before a refresh. The response is its source, or None."""
 
     index: str
     id: str
@@ -65,13 +65,13 @@ class ReadMappings:
     """Get the mappings behind a name. The response is a dict from index to mapping; empty if none exist."""
 
     index: str
-    # Whether mappings that were read some seconds ago are not good enough.
+    # Whether the cache of mappings must be bypassed.
     is_fresh: bool = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Refresh:
-    """Make what was written visible to searches, if the client may do that. The response is None."""
+    """Make writes visible to searches, if the client has the privilege. The response is None."""
 
     index: str
 
@@ -96,7 +96,7 @@ def search(index: str, *bodies: Query) -> Requests[list[Any]]:
 
 
 def aggregate(index: str, query: Query, aggregations: Query) -> Requests[dict[str, Any]]:
-    """Aggregate what matches; return the aggregations."""
+    """Aggregate the documents that match; return the aggregations."""
     (answer,) = yield from search(index, {"query": query, "size": 0, "aggs": aggregations})
     result: dict[str, Any] = answer["aggregations"]
     return result

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from esdedup.elastic.forest.documents import StoredNode, apart, is_node_id, keys_of, root_again
+from esdedup.elastic.forest.documents import StoredNode, interleaved, is_node_id, keys_of, recreate_root
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.forest.model import NO_TIME, Aging
 from esdedup.maintenance.records import LONE, Record, Records
@@ -177,7 +177,7 @@ class ArticleAudit:
             own = StoredNode(
                 record.fingerprint or "", record.root, record.signature, record.seq, record.seen_ms, seen_ms
             )
-            return own if node_id == own.id else root_again(node_id, own, self._index.relation)
+            return own if node_id == own.id else recreate_root(node_id, own, self._index.relation)
         return node._replace(
             # A root recreated from a leaf's article gets its own signature back from its own article.
             signature=record.signature if node_id == record.fingerprint else node.signature,
@@ -194,7 +194,7 @@ class ArticleAudit:
         # A signature whose keys are all saturated has no bands.
         findable = [(record, terms) for record, terms in zip(records, bands, strict=True) if terms]
         # A group is checked as a whole, so bands swapped between neighbours would pass: keep those apart.
-        for group in apart(findable, _BANDS_CHECKED_AT_ONCE):
+        for group in interleaved(findable, _BANDS_CHECKED_AT_ONCE):
             correct = self._records.with_bands(group)
             for record, _ in group:
                 if (record.index, record.id) not in correct:

@@ -190,7 +190,7 @@ class IndexExplainer:
         found = self._forest.run(self._forest.search.candidates(signature, live_since_ms=NO_TIME))
         tree = NodeCache(self._relation)
         tree.put(each for each in found if each.root == node.root and each.id != node.id)
-        neighbours = tree.near(signature)[1]
+        neighbours = tree.find_pairs(signature)[1]
         if not neighbours:
             return None
         first = min(neighbours, key=lambda each: (each.seq > node.seq, each.seq))

@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from esdedup.elastic.forest.documents import StoredNode, chunks, node_of, root_again, signatures_of
+from esdedup.elastic.forest.documents import StoredNode, chunks, node_of, recreate_root, signatures_of
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.node_cache import NodeCache
 from esdedup.elastic.forest.search import EVERY_NODE, ROOTLESS
@@ -125,7 +125,9 @@ class ForestAudit:
                     detail=f"its root {tree.root} is missing, and has {len(tree.nodes)} live leaves",
                     remedy=Remedy(
                         nodes=(
-                            root_again(tree.root, first, self._index.relation)._replace(seen_ms=tree.seen_ms),
+                            recreate_root(tree.root, first, self._index.relation)._replace(
+                                seen_ms=tree.seen_ms
+                            ),
                         )
                     ),
                 )
@@ -172,7 +174,7 @@ class ForestAudit:
                 )
         cache = self._cache(tree.nodes)
         for chunk in chunks(leaves, _LEAVES_AT_ONCE):
-            positions, neighbours = cache.near(signatures_of(chunk, self._index.relation))
+            positions, neighbours = cache.find_pairs(signatures_of(chunk, self._index.relation))
             with_neighbour = {
                 at
                 for at, node in zip(positions.tolist(), neighbours, strict=True)
@@ -194,7 +196,7 @@ class ForestAudit:
             self._index.search.candidates(signatures, live_since_ms=self._live_since_ms)
         )
         cache = self._cache(self._genuine(candidates))
-        positions, neighbours = cache.near(signatures)
+        positions, neighbours = cache.find_pairs(signatures)
         earlier: dict[str, StoredNode] = {}
         for root, node in self._that_may_join([roots[at] for at in positions.tolist()], neighbours):
             # Two roots must not be neighbours, whichever came first. A later leaf may be a neighbour of a

@@ -139,7 +139,7 @@ class Maintenance:
         if dry_run:
             return expiry.count_expired(index, self._aging(index))
         with ForestWriter(index, wait_s=self._wait_s) as writer:
-            return expiry.expire(writer, self._aging(index), on_deleted=on_progress)
+            return expiry.expire(writer, self._aging(index), on_progress=on_progress)
 
     def verify(
         self, indices: Sequence[str] = (), *, on_progress: OnProgress = lambda _: None

@@ -8,7 +8,7 @@ from typing import Any
 from elasticsearch import Elasticsearch
 
 from esdedup.elastic import limits
-from esdedup.elastic.client import PartlyRefused, patient, until_all_is_taken
+from esdedup.elastic.client import PartlyRefused, patient, retry_while_refused
 from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import hit_pages
 from esdedup.elastic.forest.documents import columns_of
@@ -109,7 +109,7 @@ class Records:
             )
         return {(hit["_index"], hit["_id"]) for hit in answer["hits"]["hits"]}
 
-    @until_all_is_taken
+    @retry_while_refused
     def assign_roots(self, roots: Sequence[tuple[Record, str]]) -> int:
         """Write new roots into articles; an article that has been written since it was read stays as it is.
 

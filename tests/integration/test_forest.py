@@ -32,7 +32,7 @@ def test_another_profile_is_refused(es: Elasticsearch, index_name: Names) -> Non
 @pytest.mark.parametrize(
     ("meta", "message"),
     [
-        ({}, "no forest of esdedup"),
+        ({}, "not a forest of esdedup"),
         ({"esdedup": {"format": 99, "profile": "classic-1"}}, "format 99"),
         (
             {"esdedup": dataclasses.asdict(Meta.of(VERIFIED)) | {"agreement": {"number_weight": 5}}},

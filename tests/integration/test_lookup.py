@@ -88,7 +88,7 @@ def test_what_is_refused(es: Elasticsearch, fed: tuple[str, str], read: Read) ->
     index, forest = fed
     with pytest.raises(ForestError, match="there is no forest"):
         read("similar_to_text", index, "some text", of={"forest": "test-none"})
-    with pytest.raises(ForestMismatch, match="no forest"):
+    with pytest.raises(ForestMismatch, match="not a forest"):
         read("similar_to_text", index, "some text", of={"forest": index})
     with pytest.raises(ForestMismatch, match="made with profile"):
         read("similar_to_text", index, "some text", of={"forest": forest, "profile": CLASSIC})

@@ -1,5 +1,5 @@
 """A forest in Elasticsearch: its index, the operations that read it, its one writer, its store.
 
-Reading is operations (`search`, `candidates`, `matching`, `status`, `lookup`), shared by the store and the
-look-up of a text. Writing goes through `writer`, behind `lease` and `fence`.
+Operations (`search`, `candidates`, `matching`, `status`, `lookup`) read; the store and the look-up of a text
+share them. All writes go through `writer`, guarded by `lease` and `fence`.
 """

@@ -1,30 +1,30 @@
-"""Bulk writes into a forest's index, through the alias that lets its owner in."""
+"""Bulk writes into a forest's index, through the alias of its owner."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from elasticsearch import Elasticsearch
 
-from esdedup.elastic.client import PartlyRefused, until_all_is_taken
+from esdedup.elastic.client import PartlyRefused, retry_while_refused
 from esdedup.elastic.errors import translated
 from esdedup.elastic.forest.documents import Document, chunks
 from esdedup.elastic.limits import BUSY_STATUSES
 from esdedup.errors import ForestLost, ServerError
 
-# Shorter than the client's patience: the server must not carry out a write that the client has given up
-# after what the client writes next.
+# Shorter than the client's patience, so that a write on which the client has given up cannot take effect
+# after the client's next write.
 _TIMEOUT = "30s"
 _FIELDS_READ = ["errors", "items.index.status", "items.index.error.reason"]
 
 
 class ForestBulk:
-    """Writes and deletes documents; what it returns from has been acknowledged by the server."""
+    """Writes and deletes documents. Methods return when the server has acknowledged everything."""
 
     def __init__(self, client: Elasticsearch, *, forest: str, max_documents: int) -> None:
-        """Take hold of the index.
+        """Write into an index that exists.
 
         Args:
-            client: Stays the caller's. It should be patient.
+            client: Owned by the caller; should be `patient`.
             forest: Name of the index.
             max_documents: In one request.
         """
@@ -33,7 +33,7 @@ class ForestBulk:
         self._max_documents = max_documents
 
     def write(self, documents: Sequence[Document], *, alias: str) -> None:
-        """Write documents in their order; those that the server was too busy for are sent again.
+        """Write documents in their order; those that a busy server refused are sent again.
 
         Raises:
             ForestLost: The alias has been moved to another owner.
@@ -42,13 +42,13 @@ class ForestBulk:
         for chunk in chunks(documents, self._max_documents):
             self._write_chunk(dict(chunk), alias)
 
-    @until_all_is_taken
+    @retry_while_refused
     def delete(self, hits: Iterable[dict[str, Any]], *, alias: str) -> int:
         """Delete the nodes that have not changed since they were found; return how many.
 
         Args:
-            hits: Of a search, with their versions.
-            alias: The owner's.
+            hits: Hits of a search, with their versions.
+            alias: The alias of the owner.
 
         Raises:
             ForestLost: The alias has been moved to another owner.
@@ -77,9 +77,9 @@ class ForestBulk:
                 raise self._busy()
         return sum(result["status"] == 200 for result in results)
 
-    @until_all_is_taken
+    @retry_while_refused
     def _write_chunk(self, documents: dict[str, dict[str, Any]], alias: str) -> None:
-        """Write documents, and remove from `documents` those that are written."""
+        """Write documents, and remove those that are written from `documents`."""
         operations: list[dict[str, Any]] = []
         for document_id, document in documents.items():
             operations += ({"index": {"_id": document_id}}, document)

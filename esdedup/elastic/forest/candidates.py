@@ -1,9 +1,9 @@
-"""The search for nodes that may be near signatures: those that share a key with one, or its id.
+"""The search for candidates: nodes that share a key with a signature, and so may be near it, or its id.
 
-A key that very many nodes share is *common*: reading all of its nodes would be expensive. Nodes that share
-a key of two blocks differ little in the other blocks, so a few hundred finer keys find every one of them
-that is near (`Layout.terms_around`); common keys are avoided in this way. Which keys are common is learned
-when a page of hits is full, and remembered.
+A key that very many nodes share is *common*: reading all of its nodes would be expensive. Nodes that are
+near and share a key of two blocks differ little in the other blocks, so a few hundred finer keys find all of
+them (`Layout.terms_around`). The search uses these in place of a common key. It learns which keys are common
+when a page of hits is full, and remembers them.
 """
 
 import collections
@@ -23,20 +23,20 @@ from esdedup.elastic.requests import Query, Requests, aggregate, search
 from esdedup.fingerprint.bands import Layout
 from esdedup.neighbours.relation import Relation
 
-# The search begins anew at most so often because keys turn out to be common.
+# How many times a search may start over because keys turn out to be common.
 _RESTARTS = 3
-# Keys of a full page that are counted at once.
+# How many of the most frequent keys of a full page are counted.
 _SUSPECTS = 100
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Sought:
-    """What nodes are searched by."""
+    """The keys and ids to search for."""
 
     simhashes: list[int]
     # The keys of each simhash.
     keys: list[list[str]]
-    # A node may be indexed under nothing, and is found by its id alone.
+    # A node that is indexed under nothing is found by its id alone.
     ids: list[str]
 
     def key_counts(self) -> collections.Counter[str]:
@@ -52,11 +52,11 @@ class CandidateSearch:
         self._relation = relation
         self._layout = layout
         self._limits = limits
-        # A key that is common once stays so.
+        # Common keys stay in the set, even when their nodes expire.
         self._common: set[str] = set()
 
     def find(self, signatures: npt.NDArray[Any], *, live_since_ms: int) -> Requests[list[StoredNode]]:
-        """Find the live nodes that may be near one of `signatures`, or have its id. Some may come twice."""
+        """Find the live nodes that may be near one of `signatures`, or have its id. Nodes may be repeated."""
         simhashes = np.unique(self._relation.simhashes(signatures))
         sought = _Sought(
             simhashes=simhashes.tolist(),
@@ -64,7 +64,7 @@ class CandidateSearch:
             ids=self._relation.ids(signatures),
         )
         filters = live_filter(live_since_ms)
-        # Without finer keys there is no way around a common one: all of its nodes are read.
+        # If the layout has no finer keys, all nodes of a common key are read.
         restarts = _RESTARTS if self._layout.has_terms_around else 0
         while (nodes := (yield from self._read(sought, filters, may_stop=restarts > 0))) is None:
             restarts -= 1
@@ -118,7 +118,7 @@ class CandidateSearch:
         ]
 
     def _finer_keys(self, sought: _Sought) -> list[str]:
-        """Return the keys that find what is near and has a common key."""
+        """Return the finer keys that find all near nodes with a common key."""
         finer: set[str] = set()
         for simhash, keys in zip(sought.simhashes, sought.keys, strict=True):
             for key in self._common.intersection(keys):
@@ -130,13 +130,15 @@ class CandidateSearch:
         shared = collections.Counter(
             itertools.chain.from_iterable(keys_of(page, self._relation, self._layout))
         )
-        simhashes = sought.key_counts()
-        # One page may mislead; the index knows exact counts.
-        suspects = heapq.nlargest(_SUSPECTS, simhashes, key=lambda key: shared[key])
-        nodes = yield from count_by_key(self._forest, suspects)
+        simhash_counts = sought.key_counts()
+        # One page may mislead; the index has exact counts.
+        suspects = heapq.nlargest(_SUSPECTS, simhash_counts, key=lambda key: shared[key])
+        node_counts = yield from count_by_key(self._forest, suspects)
         detour = self._limits.nodes_per_detour
         common = {
-            key for key in suspects if nodes[key] > max(self._limits.common_nodes, detour * simhashes[key])
+            key
+            for key in suspects
+            if node_counts[key] > max(self._limits.common_nodes, detour * simhash_counts[key])
         }
         new = common - self._common
         if len(self._common) > self._limits.remembered_keys:
@@ -146,7 +148,7 @@ class CandidateSearch:
 
 
 def count_by_key(forest: str, keys: Iterable[str]) -> Requests[dict[str, int]]:
-    """Count the nodes that have each key; some thousand keys at most."""
+    """Count the nodes that have each key; at most some thousand keys."""
     filters = {key: {"term": {"keys": key}} for key in keys}
     if not filters:
         return {}

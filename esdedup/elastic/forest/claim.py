@@ -10,7 +10,7 @@ from pathlib import Path
 
 from esdedup.errors import ForestOwner
 
-# Tokens of this process's own claims that failed half-way, in case the server was out of reach.
+# Tokens of this process's claims that failed half-way: an unreachable server may still show them as held.
 _abandoned: set[str] = set()
 
 
@@ -21,6 +21,7 @@ class Claim:
     token: str
     host: str
     pid: int
+    # `since_s` and `renewed_s` are seconds since 1970 by the owner's clock.
     since_s: float
     renewed_s: float
     ttl_s: float
@@ -49,7 +50,7 @@ class Claim:
 
     @property
     def is_over(self) -> bool:
-        """Whether it was released or has run out, or its process was on this machine and has ended."""
+        """Whether it was released, has run out, or was made by a process of this machine that has ended."""
         if self.released or self.token in _abandoned or time.time() > self.renewed_s + self.ttl_s:
             return True
         is_here = (self.host, self.machine) == (socket.gethostname(), _machine())
@@ -63,7 +64,7 @@ class Claim:
 
 
 def abandon(token: str) -> None:
-    """Treat this process's claim with that token as over, whatever the lease document says."""
+    """Treat this process's claim with this token as over, whatever the lease document says."""
     _abandoned.add(token)
 
 

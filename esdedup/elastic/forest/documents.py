@@ -1,4 +1,4 @@
-"""A node as a document of its forest's index, and the queries that speak of its fields. Pure."""
+"""A node as a document of its forest's index, and queries on its fields. Pure."""
 
 import base64
 import re
@@ -39,7 +39,7 @@ class Signed(Protocol):
 
 
 class StoredNode(NamedTuple):
-    """A node as its document has it."""
+    """A node as its document stores it."""
 
     id: str
     # The id of its root; its own for a root.
@@ -49,9 +49,9 @@ class StoredNode(NamedTuple):
     signature: bytes
     # The number of the arrival that made it.
     seq: int
-    # The forest's time when it was made, milliseconds since 1970; NO_TIME where none was known.
+    # The forest's time when it was made, milliseconds since 1970; NO_TIME if none was known.
     made_ms: int
-    # Until when it was last needed, rounded up; NO_TIME where no time was known.
+    # The forest's time when it was last needed, rounded up; NO_TIME if none was known.
     seen_ms: int
 
     @property
@@ -96,10 +96,10 @@ def signatures_of(signed: Iterable[Signed], relation: Relation) -> npt.NDArray[A
     return np.frombuffer(b"".join([each.signature for each in signed]), relation.dtype)
 
 
-def root_again(root_id: str, leaf: StoredNode, relation: Relation) -> StoredNode:
+def recreate_root(root_id: str, leaf: StoredNode, relation: Relation) -> StoredNode:
     """Recreate a lost root from one of its leaves.
 
-    Its signature is read from its id where the profile allows that. Otherwise it is the leaf's, until an
+    Its signature is read from its id if the profile allows that. Otherwise it is the leaf's, until an
     article brings the root's own.
     """
     signature = relation.signature_of(root_id) or leaf.signature
@@ -107,7 +107,7 @@ def root_again(root_id: str, leaf: StoredNode, relation: Relation) -> StoredNode
 
 
 def keys_of(signed: Sequence[Signed], relation: Relation, layout: Layout) -> list[list[str]]:
-    """Return the keys of each: those of every representative under which it is indexed."""
+    """Return the keys of each: those of all representatives under which it is indexed."""
     signatures = signatures_of(signed, relation)
     return layout.terms_of_rows(relation.simhashes(signatures), relation.indexed(signatures))
 
@@ -119,7 +119,7 @@ def columns_of(keys: Sequence[list[str]]) -> list[list[str]]:
 
 
 def documents(nodes: Sequence[StoredNode], relation: Relation, layout: Layout) -> list[Document]:
-    """Write nodes as documents, leaving out unknown times."""
+    """Convert nodes to documents, leaving out unknown times."""
     return [
         (
             node.id,
@@ -160,12 +160,12 @@ def search_body(
 
 
 def live_filter(live_since_ms: int) -> list[dict[str, Any]]:
-    """Return filters for the nodes whose `seen` is that or later; NO_TIME: no filter, every node lives."""
+    """Return filters for nodes with at least this `seen`; none for NO_TIME, when every node lives."""
     return [] if live_since_ms == NO_TIME else [{"range": {"seen": {"gte": live_since_ms}}}]
 
 
 def live_leaves(roots: Sequence[str], live_since_ms: int) -> dict[str, Any]:
-    """Return the query for the leaves of `roots` that live; `live_since_ms` as for `live_filter`."""
+    """Return a query for the live leaves of `roots`; `live_since_ms` as for `live_filter`."""
     return {
         "bool": {
             "filter": [{"terms": {"root": roots}}, {"term": {"leaf": True}}, *live_filter(live_since_ms)]
@@ -178,8 +178,8 @@ def chunks(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
     return (items[at : at + size] for at in range(0, len(items), size))
 
 
-def apart(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
-    """Split a sequence into at least ten groups of at most `size`, none with two items next to each other."""
+def interleaved(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
+    """Deal items into at least ten groups of at most `size`; adjacent items go to different groups."""
     groups = max(_LEAST_GROUPS, -(-len(items) // size))
     return (items[first::groups] for first in range(min(groups, len(items))))
 

@@ -1,4 +1,4 @@
-"""Deletion of expired nodes, which take no part in any decision."""
+"""Deletion of expired nodes, which no decision uses."""
 
 from collections.abc import Callable, Iterator
 
@@ -36,16 +36,16 @@ def count_expired(index: ForestIndex, aging: Aging) -> Expired:
 
 
 def expire(
-    writer: ForestWriter, aging: Aging, *, on_deleted: Callable[[int], None] = lambda _: None
+    writer: ForestWriter, aging: Aging, *, on_progress: Callable[[int], None] = lambda _: None
 ) -> Expired:
-    """Delete expired nodes, leaves before their roots. If it is interrupted, the next run goes on.
+    """Delete expired nodes, leaves before their roots. If it is interrupted, the next run continues.
 
     A node that is written after it was found is kept.
 
     Args:
         writer: The forest's owner.
         aging: How long nodes live.
-        on_deleted: Called with the number of nodes that have been looked at since the last call.
+        on_progress: Called with the number of nodes checked since the last call.
 
     Raises:
         ForestLost: Another process has taken the forest.
@@ -60,15 +60,15 @@ def expire(
         deleted = writer.delete(hits)
         leaves += deleted
         kept += len(hits) - deleted
-        on_deleted(len(hits))
+        on_progress(len(hits))
     index.refresh()
     for hits in _hits(index, _marked(expired, leaf=False)):
-        # A leaf refreshes its root, so none should have leaves; but no root may go before its leaves.
+        # A leaf refreshes its root, so none should have leaves; but no root may be deleted before its leaves.
         with_leaves = index.run(index.search.roots_with_leaves(hit["_id"] for hit in hits))
         deleted = writer.delete(hit for hit in hits if hit["_id"] not in with_leaves)
         roots += deleted
         kept += len(hits) - deleted
-        on_deleted(len(hits))
+        on_progress(len(hits))
     index.refresh()
     return Expired(leaves=leaves, roots=roots, kept=kept)
 

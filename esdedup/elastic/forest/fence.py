@@ -1,7 +1,7 @@
 """The fence that keeps a stale owner's writes out of a forest.
 
 An owner writes through an alias that names its epoch. The next owner replaces that alias by its own, and
-then waits until no write is running that the old alias admitted.
+then waits until all writes that the old alias admitted have ended.
 """
 
 import time
@@ -25,7 +25,7 @@ class Fence:
         """Describe the fence of a forest; nothing is sent yet.
 
         Args:
-            client: Stays the caller's.
+            client: Owned by the caller.
             forest: Name of the forest's index.
         """
         self._client = client
@@ -43,11 +43,11 @@ class Fence:
         return {int(suffix) for suffix in suffixes if suffix.isascii() and suffix.isdigit()}
 
     def move(self, epoch: int) -> bool:
-        """Admit only the owner of that epoch; return false if a later epoch has been admitted.
+        """Admit only the owner of this epoch; return False if a later epoch has been admitted.
 
-        Several processes may do this at the same time: slow ones that took the lease earlier, and ones
-        that take it now. The latest epoch wins, for no process removes the alias of a later epoch, and
-        none writes before it has seen, after adding its own alias, that no other is left.
+        Several processes may do this at the same time: slow ones that took the lease earlier, and one that
+        takes it now. The latest epoch wins: no process removes the alias of a later epoch, and none writes
+        before it has seen, after adding its own alias, that no other is left.
 
         Raises:
             ServerUnavailable: A server of the cluster did not acknowledge the change in time.
@@ -78,7 +78,7 @@ class Fence:
         )
 
     def drain(self) -> bool:
-        """Wait until no write to the forest is running; return false if the client may not list tasks.
+        """Wait until no write to the forest is running; return False if the client may not list tasks.
 
         A write that its alias admitted may wait for its shard long after the alias was moved.
 

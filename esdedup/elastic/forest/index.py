@@ -1,4 +1,4 @@
-"""A forest's index: found, made, read, refreshed and deleted. Who may write to it is not its concern."""
+"""A forest's index: finds, creates, reads, refreshes and deletes it. Nodes are written by `writer`."""
 
 import dataclasses
 from collections.abc import Iterator, Sequence
@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from elasticsearch import ApiError, Elasticsearch
 
-from esdedup.elastic.client import PartlyRefused, patient, until_all_is_taken
+from esdedup.elastic.client import PartlyRefused, patient, retry_while_refused
 from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import execute, hit_pages
 from esdedup.elastic.forest.documents import StoredNode, nodes_of, search_body
@@ -33,9 +33,9 @@ class ForestIndex:
         """Describe an index that exists; see `find`, `open` and `make`.
 
         Args:
-            client: Stays the caller's. It should be patient.
+            client: Owned by the caller; should be `patient`.
             name: Of the index.
-            meta: What the index says about itself.
+            meta: The metadata of the index.
             limits: What a request may carry.
         """
         self.client = client
@@ -55,7 +55,7 @@ class ForestIndex:
     def find(cls, client: Elasticsearch, name: str, *, limits: Limits = DEFAULT_LIMITS) -> "ForestIndex":
         """Find a forest, of any profile.
 
-        Requests are repeated for a minute while the server cannot take them.
+        Requests are retried for a minute while the server is unavailable.
 
         Raises:
             ForestMissing: There is none.
@@ -66,7 +66,7 @@ class ForestIndex:
         meta = execute(client, read_meta(name))
         if meta is None:
             raise ForestMissing(
-                f"there is no forest {name!r}; the first article that is indexed makes it", forest=name
+                f"there is no forest {name!r}; indexing the first article creates it", forest=name
             )
         refuse_incomplete(name, meta)
         return cls(client, name=name, meta=meta, limits=limits)
@@ -75,7 +75,7 @@ class ForestIndex:
     def open(
         cls, client: Elasticsearch, name: str, *, profile: Profile, limits: Limits = DEFAULT_LIMITS
     ) -> "ForestIndex":
-        """Find the forest of a profile, or make it if there is none.
+        """Find the forest of a profile; create it if there is none.
 
         Raises:
             ForestIncomplete: A rebuild of it has not ended.
@@ -89,7 +89,7 @@ class ForestIndex:
     def make(
         cls, client: Elasticsearch, name: str, *, meta: Meta, limits: Limits = DEFAULT_LIMITS
     ) -> "ForestIndex":
-        """Find a forest, whatever its profile and even if it is incomplete; make it if there is none.
+        """Find a forest of any profile, even an incomplete one; create it if there is none.
 
         Raises:
             ForestMismatch: That index is not a forest, or has an unknown format.
@@ -109,7 +109,7 @@ class ForestIndex:
         return cls(client, name=name, meta=found, limits=limits)
 
     def run(self, requests: Requests[_Result]) -> _Result:
-        """Carry out an operation, one of `search` for instance, and wait for its result.
+        """Execute an operation, such as one of `search`, and return its result.
 
         Raises:
             ServerError: Elasticsearch does not answer, or refuses.
@@ -117,7 +117,7 @@ class ForestIndex:
         return execute(self.client, requests)
 
     def status(self) -> ForestStatus:
-        """Read where the forest stands. Nodes count as far as a refresh has shown them."""
+        """Read the forest's state. Only nodes that a refresh has made visible count."""
         return self.run(read_status(self.name))
 
     def ordered_since(self) -> int:
@@ -148,7 +148,7 @@ class ForestIndex:
             answer = self.client.indices.stats(index=self.name, metric="store")
         return int(answer["_all"]["primaries"]["store"]["size_in_bytes"])
 
-    @until_all_is_taken
+    @retry_while_refused
     def refresh(self) -> None:
         """Make everything that has been written visible to searches."""
         with translated(f"refresh the forest {self.name!r}", index=self.name):
@@ -157,7 +157,7 @@ class ForestIndex:
             raise PartlyRefused(f"cannot refresh the forest {self.name!r}: a shard failed", index=self.name)
 
     def write_meta(self, meta: Meta) -> None:
-        """Change what the index says about itself."""
+        """Replace the metadata of the index."""
         with translated(f"complete the forest {self.name!r}", index=self.name):
             self.client.indices.put_mapping(index=self.name, meta={"esdedup": dataclasses.asdict(meta)})
         self.meta = meta

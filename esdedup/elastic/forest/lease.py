@@ -1,6 +1,6 @@
 """The lease on a forest, so that one process at a time writes to it.
 
-The lease is a document in the forest's index that is only changed by compare-and-set. Its epoch grows with
+The lease is a document in the forest's index, changed only by compare-and-set. Its epoch grows with
 every owner. Clocks decide only how long a process waits for another; the fence (`fence.py`), which uses no
 clock, keeps out the writes of a stale owner.
 """
@@ -34,7 +34,7 @@ class Lease:
         """Describe a claim; `acquire` makes it.
 
         Args:
-            client: Stays the caller's.
+            client: Owned by the caller.
             forest: Name of the forest's index, which must exist.
             ttl_s: How long the claim holds without a renewal.
         """
@@ -51,9 +51,9 @@ class Lease:
         self.epoch = 0
         # Whether the fence's alias admits this owner.
         self._is_fenced = False
-        # Whether `lost` has been called: another process has the forest, and a caller knows.
+        # Whether `lost` has been called: another process has the forest, and a caller was told.
         self.is_lost = False
-        # A thread renews the lease while the caller is busy elsewhere.
+        # Guards the lease: a thread renews it while the caller is busy elsewhere.
         self._writing = threading.Lock()
         self._stopped = threading.Event()
 
@@ -69,7 +69,7 @@ class Lease:
             wait_s: How long to wait for another owner to end.
 
         Returns:
-            Whether that is certain. False if the server does not show which writes are running.
+            Whether that is certain; False if the client may not list running writes.
 
         Raises:
             ForestBusy: Another process owns the forest, and still did after the wait.
@@ -84,7 +84,8 @@ class Lease:
                 before, version = self._read()
                 if version != watched:
                     watched, watched_since = version, time.monotonic()
-                # Its clock may be far ahead of ours: a lease that is not renewed runs out on our clock.
+                # The owner's clock may be far ahead of ours. So a lease that is not renewed for its
+                # whole time by our clock has run out too.
                 is_silent = before is not None and time.monotonic() > watched_since + before.ttl_s
                 if before is None or before.is_over or is_silent:
                     if (is_drained := self._take(before, version)) is not None:
@@ -122,13 +123,13 @@ class Lease:
             self._stopped.set()
 
     def lost(self) -> ForestLost:
-        """Note that another process has the forest; return the error that names it."""
+        """Record that another process has the forest; return the error that names it."""
         self.is_lost = True
         owner: ForestOwner | None = None
         with contextlib.suppress(ApiError, elastic_transport.TransportError):
             found, _ = self._read()
             owner = None if found is None else found.owner
-        now = owner or "its present owner is not known"
+        now = owner or "its present owner is unknown"
         return ForestLost(
             f"this process has lost the forest {self._forest!r} to another: {now}",
             forest=self._forest,
@@ -159,7 +160,11 @@ class Lease:
         return time.monotonic() - self._renewed_at
 
     def _take(self, before: Claim | None, version: dict[str, int]) -> bool | None:
-        """Write the lease, and keep out the previous owner; None if another process was faster."""
+        """Write the lease, and shut out the previous owner.
+
+        Returns:
+            What `acquire` returns; None if another process was faster.
+        """
         self._is_fenced = False
         self.epoch = 1 + max([before.epoch if before else 0, *self._fence.epochs()])
         self._since_s = time.time()
@@ -218,7 +223,7 @@ class Lease:
             self._version = found_version
         except NotFoundError:
             return False
-        # Measured from before the request, so that the lease never seems to last longer here than there.
+        # Measured from before the request, so that the lease never seems to last longer than it does.
         self._renewed_at = started_at
         return True
 
@@ -229,7 +234,7 @@ def _keep_renewing(held: "weakref.ref[Lease]", stopped: threading.Event, interva
         lease = held()
         if lease is None:
             return
-        # An error is left to the next caller, which meets it too. A server that does not answer now may
+        # Errors are left to the next caller, who meets them too. A server that does not answer now may still
         # answer in time.
         with contextlib.suppress(EsdedupError):
             if not lease._renew():

@@ -1,4 +1,4 @@
-"""What the forest would decide about a text, without changing anything."""
+"""Looks up the cluster that a text would get, without changing the forest."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from esdedup.neighbours.relation import Relation
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Snapshot:
-    """A store that knows what one arrival needs, and writes nothing."""
+    """A read-only store with what one arrival needs."""
 
     relation: Relation
     aging: Aging
@@ -52,7 +52,7 @@ class _Snapshot:
 def look_up(
     text: str, *, forest: str, profile: Profile, limits: Limits = DEFAULT_LIMITS
 ) -> Requests[Assignment]:
-    """Decide about a text as about an arrival, on what the forest's index holds.
+    """Return what the forest would assign to a text that arrived now, as far as its index shows.
 
     Raises:
         ForestMissing: There is no such forest.
@@ -60,7 +60,7 @@ def look_up(
         ForestMismatch: It was made with another profile, or in an unknown format.
     """
     meta = yield from _meta(forest, profile)
-    # Its owner refreshes only when it needs to see something itself.
+    # The owner refreshes only for its own needs.
     yield Refresh(index=forest)
     search = NodeSearch(forest=forest, relation=meta.relation, layout=meta.layout_of_keys, limits=limits)
     now_ms: int = yield ReadClock()
@@ -89,7 +89,7 @@ def _meta(forest: str, profile: Profile) -> Requests[Meta]:
     meta = yield from read_meta(forest)
     if meta is None:
         raise ForestMissing(
-            f"there is no forest {forest!r}; the first article that is indexed makes it", forest=forest
+            f"there is no forest {forest!r}; indexing the first article creates it", forest=forest
         )
     refuse_others(forest, meta, profile)
     return meta
@@ -98,7 +98,7 @@ def _meta(forest: str, profile: Profile) -> Requests[Meta]:
 def _count_leaves(
     search: NodeSearch, neighbours: Neighbours, status: ForestStatus, now_ms: int
 ) -> Requests[dict[str, dict[int, int]]]:
-    """Count the leaves that live when the text arrives, for each root that it may join, if several."""
+    """Count the leaves, live when the text arrives, of the roots that it may join, if several."""
     roots = {neighbours.nodes.ids[row] for row in neighbours.nodes.roots.tolist()}
     if len(roots) < 2:
         return {}

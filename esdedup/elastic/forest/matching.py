@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.elastic.forest.documents import StoredNode, root_again, signatures_of
+from esdedup.elastic.forest.documents import StoredNode, recreate_root, signatures_of
 from esdedup.elastic.forest.node_cache import NodeCache
 from esdedup.elastic.forest.search import NodeSearch
 from esdedup.elastic.requests import Requests
@@ -22,7 +22,7 @@ def find_neighbours(
     Args:
         search: The forest's nodes, as far as a refresh has shown them.
         arrivals: The batch.
-        recent: Nodes in memory, which may be newer than what a search shows.
+        recent: Nodes in memory, which may be newer than those that a search shows.
         live_since_ms: The `seen` from which on (inclusive) a node lives.
         aging: How long nodes live.
     """
@@ -49,7 +49,7 @@ class MatchedNodes:
 
     @classmethod
     def of(cls, arrivals: Arrivals, caches: Sequence[NodeCache], *, live_since_ms: int) -> "MatchedNodes":
-        """Match arrivals with cached nodes; where several caches have a node, the last one's counts."""
+        """Match arrivals with cached nodes; if several caches have a node, the last cache wins."""
         positions = arrivals.with_node
         signatures = arrivals.signatures[positions]
         ids = [arrivals.ids[at] or "" for at in positions.tolist()]
@@ -58,7 +58,7 @@ class MatchedNodes:
         made_ms: dict[tuple[int, str], int] = {}
         for cache in caches:
             near, postings = cache.search(signatures)
-            # A node whose keys were all saturated is indexed under nothing: its id finds it.
+            # A node whose keys were all saturated is indexed under nothing and found by its id.
             near += [(at, node) for at, node_id in enumerate(ids) if (node := cache.get(node_id))]
             found |= {node.id: node for _, node in near}
             pairs.update((int(positions[at]), node.id) for at, node in near)
@@ -73,7 +73,7 @@ class MatchedNodes:
         return {node.root for node in self.live.values()} - self.live.keys()
 
     def neighbours(self, roots: dict[str, StoredNode], *, relation: Relation, aging: Aging) -> Neighbours:
-        """Return the matches as a store answers them.
+        """Return the matches as `Store.find_neighbours` does.
 
         Args:
             roots: Those of the missing roots that exist, by id.
@@ -98,8 +98,8 @@ class MatchedNodes:
         for node in self.live.values():
             root = self.live.get(node.root) or complete.get(node.root)
             if root is None or not root.is_root:
-                # Damaged: the root is gone, or a leaf of another. It is recreated when its tree is written.
-                complete[node.root] = root_again(node.root, root or node, relation)
+                # Damaged: the root is missing, or is a leaf. It is recreated when its tree is written.
+                complete[node.root] = recreate_root(node.root, root or node, relation)
         return self.live | complete
 
 

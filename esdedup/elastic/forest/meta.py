@@ -1,4 +1,4 @@
-"""What a forest's index says about itself, and which forests are refused."""
+"""The metadata of a forest's index, and the checks that refuse a forest."""
 
 import dataclasses
 from typing import Any
@@ -16,7 +16,7 @@ FORMAT = 4
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Meta:
-    """What a forest's index says about itself."""
+    """The metadata of a forest's index."""
 
     format: int = FORMAT
     # The label of the profile that made the fingerprints.
@@ -27,7 +27,7 @@ class Meta:
     max_distance_bits: int
     # When two whole texts agree; None disables whole-text agreement.
     agreement: Agreement | None
-    # A rebuild from articles has begun and not ended. Only that rebuild may use the forest.
+    # Whether a rebuild from articles has begun and not finished. Only that rebuild may use the forest.
     rebuilding: bool = False
 
     @classmethod
@@ -58,7 +58,7 @@ class Meta:
 
 
 def read_meta(name: str) -> Requests[Meta | None]:
-    """Read what a forest's index says about itself; None if there is no index of that name.
+    """Read the metadata of a forest's index; None if there is no index of that name.
 
     Raises:
         ForestMismatch: That index is not a forest, or has an unknown format.
@@ -73,7 +73,7 @@ def read_meta(name: str) -> Requests[Meta | None]:
     found = mappings[name].get("_meta", {}).get("esdedup", {})
     if "format" not in found:
         raise ForestMismatch(
-            f"the index {name!r} is no forest of esdedup; name another one", forest=name, supported=FORMAT
+            f"the index {name!r} is not a forest of esdedup; name another one", forest=name, supported=FORMAT
         )
     if found["format"] != FORMAT:
         raise ForestMismatch(
@@ -95,10 +95,10 @@ def read_meta(name: str) -> Requests[Meta | None]:
 
 
 def refuse_incomplete(name: str, meta: Meta) -> None:
-    """Make sure that no rebuild of the forest has begun and not ended.
+    """Make sure that no rebuild of the forest is unfinished.
 
     Raises:
-        ForestIncomplete: One has.
+        ForestIncomplete: One is.
     """
     if meta.rebuilding:
         raise ForestIncomplete(

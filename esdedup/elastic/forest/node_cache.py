@@ -1,4 +1,4 @@
-"""Nodes in memory, by id and by nearness: candidates of a batch, and nodes that no refresh has shown."""
+"""Nodes in memory, found by id or signature: candidates of a batch, and nodes not yet visible to searches."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -11,7 +11,7 @@ from esdedup.neighbours.relation import Relation
 
 
 class NodeCache:
-    """Some thousands of nodes. Of two with one id, the one that was put last counts."""
+    """Holds some thousands of nodes. Of two with one id, the later one counts."""
 
     def __init__(self, relation: Relation) -> None:
         self._relation = relation
@@ -35,7 +35,7 @@ class NodeCache:
         self._ids += new
         self._nodes |= by_id
 
-    def near(self, signatures: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], list[StoredNode]]:
+    def find_pairs(self, signatures: npt.NDArray[Any]) -> tuple[npt.NDArray[np.int64], list[StoredNode]]:
         """Return all pairs of a position in `signatures`, int64 ``(pairs,)``, and a node near it."""
         matches = self._index.search(signatures)
         return matches.positions, self._at(matches.rows)
@@ -43,7 +43,7 @@ class NodeCache:
     def search(
         self, signatures: npt.NDArray[Any]
     ) -> tuple[list[tuple[int, StoredNode]], list[tuple[int, StoredNode]]]:
-        """Return the same pairs, and pairs of a representative and a node that is indexed under it."""
+        """Return the pairs of `find_pairs`, and pairs of a representative and a node indexed under it."""
         matches = self._index.search(signatures)
         near = zip(matches.positions.tolist(), self._at(matches.rows), strict=True)
         postings = zip(matches.posting_keys.tolist(), self._at(matches.postings), strict=True)

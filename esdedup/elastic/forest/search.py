@@ -1,4 +1,4 @@
-"""Operations that read the nodes of a forest's index: by key, by id, by root. Limits cut nothing off."""
+"""Operations that read the nodes of a forest's index: by key, id or root. No limit truncates a result."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -8,9 +8,9 @@ import numpy.typing as npt
 from esdedup.elastic.forest.candidates import CandidateSearch, count_by_key
 from esdedup.elastic.forest.documents import (
     StoredNode,
-    apart,
     chunks,
     columns_of,
+    interleaved,
     keys_of,
     live_leaves,
     nodes_of,
@@ -23,7 +23,7 @@ from esdedup.fingerprint.bands import Layout
 from esdedup.forest.model import NO_TIME
 from esdedup.neighbours.relation import Relation
 
-# The `seen` under which leaves are counted together that outlive the batch.
+# Leaves that outlive the batch are counted together under this `seen`.
 _OUTLIVING = 2**62
 
 EVERY_NODE: Query = {"exists": {"field": "root"}}
@@ -39,12 +39,12 @@ class NodeSearch:
     def __init__(
         self, *, forest: str, relation: Relation, layout: Layout, limits: Limits = DEFAULT_LIMITS
     ) -> None:
-        """Describe how nodes are found.
+        """Read the nodes of one index.
 
         Args:
             forest: Name of the forest's index.
             relation: The profile's.
-            layout: The nodes' keys.
+            layout: The layout of the nodes' keys.
             limits: What a request may carry.
         """
         self.forest = forest
@@ -54,11 +54,11 @@ class NodeSearch:
         self._candidates = CandidateSearch(forest=forest, relation=relation, layout=layout, limits=limits)
 
     def candidates(self, signatures: npt.NDArray[Any], *, live_since_ms: int) -> Requests[list[StoredNode]]:
-        """Find the live nodes that may be near one of `signatures`, or have its id. Some may come twice."""
+        """Find the live nodes that may be near one of `signatures`, or have its id. Nodes may be repeated."""
         return self._candidates.find(signatures, live_since_ms=live_since_ms)
 
     def by_id(self, node_ids: Iterable[str]) -> Requests[list[StoredNode]]:
-        """Read the nodes of those ids that exist."""
+        """Read the nodes with these ids, as far as they exist."""
         found: list[StoredNode] = []
         for ids in chunks(sorted(node_ids), self._limits.max_hits):
             found += yield from self._first({"ids": {"values": ids}})
@@ -71,13 +71,13 @@ class NodeSearch:
 
         Args:
             roots: Their ids.
-            live_since_ms: The `seen` from which on (inclusive) a leaf lives now.
-            end_since_ms: The `seen` from which on a leaf will live until the end of the batch. Those
-                leaves are counted together.
+            live_since_ms: The least `seen` (inclusive) of a leaf that lives now.
+            end_since_ms: The least `seen` (inclusive) of a leaf that outlives the batch. Those leaves are
+                counted together.
             steps: How many values of `seen` there may be between the two.
 
         Raises:
-            ForestError: There are more.
+            ForestError: There are more than `steps`.
         """
         steps = min(steps, self._limits.max_buckets // 2)
         expire_within: Query = {"match_none": {}}
@@ -105,7 +105,7 @@ class NodeSearch:
         return counts
 
     def roots_with_leaves(self, roots: Iterable[str]) -> Requests[set[str]]:
-        """Return those of `roots`, ids, that have a leaf, live or not."""
+        """Return the ids among `roots` that have a leaf, live or not."""
         found: set[str] = set()
         for some in chunks(sorted(roots), self._limits.max_terms):
             by_root = {"roots": {"terms": {"field": "root", "size": len(some)}}}
@@ -119,10 +119,9 @@ class NodeSearch:
         keys = keys_of(stored, self.relation, self._layout)
         # A node that is indexed under nothing has no keys to check.
         indexed = [(node, own) for node, own in zip(stored, keys, strict=True) if own]
-        # Keys are checked per group: nodes next to each other, whose keys a slip might exchange, must not
-        # come into one group.
-        for group in apart(indexed, self._limits.checked_nodes):
-            correct = {node.id for node in (yield from self._first(_as_they_should_be(group)))}
+        # Keys are checked per group, so a swap of keys between adjacent nodes would pass; interleave them.
+        for group in interleaved(indexed, self._limits.checked_nodes):
+            correct = {node.id for node in (yield from self._first(_correct_nodes(group)))}
             wrong += [node for node, _ in group if node.id not in correct]
         # Some may have been deleted or written since they were read.
         unchanged = set((yield from self.by_id(node.id for node in wrong)))
@@ -165,8 +164,8 @@ def _counts_by_seen(bucket: dict[str, Any]) -> dict[int, int]:
     return counts
 
 
-def _as_they_should_be(group: Sequence[tuple[StoredNode, list[str]]]) -> Query:
-    """Return the query that matches those nodes of a group that are marked rightly and have keys of it."""
+def _correct_nodes(group: Sequence[tuple[StoredNode, list[str]]]) -> Query:
+    """Return a query for the nodes of a group that are marked correctly and have keys of the group."""
     marked: list[Query] = []
     for is_leaf in (True, False):
         ids = [node.id for node, _ in group if node.is_root is not is_leaf]

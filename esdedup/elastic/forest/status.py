@@ -1,4 +1,4 @@
-"""Where a forest stands between two batches, as documents of its index."""
+"""The state of a forest and the age of its nodes, as documents of its index."""
 
 import dataclasses
 from typing import Any
@@ -8,7 +8,7 @@ from esdedup.elastic.requests import Query, ReadDocument, Requests, aggregate
 from esdedup.forest.model import DEFAULT_RETENTION, NO_TIME, Aging, State
 
 DEFAULT_AGING = Aging.of(retention=DEFAULT_RETENTION)
-"""How long the nodes of a new forest live, unless its first owner says otherwise."""
+"""How long the nodes of a new forest live by default."""
 
 STATE_ID = "~state"
 AGING_ID = "~aging"
@@ -20,28 +20,28 @@ class ForestStatus:
     """The forest's state, and how long its nodes live."""
 
     state: State
-    # As the last owner set it; None until there is one.
+    # As the last owner set it; None if none has.
     stored_aging: Aging | None
-    # Nodes whose `seen` is before this had expired before the retention was made longer; or NO_TIME.
+    # Nodes with an earlier `seen` expired before the retention was made longer; NO_TIME if it never was.
     dead_before_ms: int
 
     @property
     def aging(self) -> Aging:
-        """How long nodes live, unless an owner says otherwise."""
+        """How long nodes live: as stored, or the default."""
         return self.stored_aging or DEFAULT_AGING
 
     def live_since_ms(self, aging: Aging, *, at: State | None = None) -> int:
-        """Return the `seen` from which on (inclusive) a node lives; NO_TIME: every node lives.
+        """Return the least `seen` (inclusive) of a live node; NO_TIME if every node lives.
 
         Args:
             aging: How long nodes live.
-            at: The state at which they are looked at; None: as it is now.
+            at: The state of the forest at that time; None: the present one.
         """
         return max(self.dead_before_ms, (at or self.state).live_since_ms(aging))
 
 
 def read_status(forest: str) -> Requests[ForestStatus]:
-    """Read where a forest stands. Nodes count as far as a refresh has shown them."""
+    """Read a forest's status. Only nodes that a refresh has made visible count."""
     stored = yield from _read(forest, STATE_ID)
     aging = yield from _read(forest, AGING_ID)
     answer = yield from aggregate(forest, {"match_all": {}}, state_aggregations(seq="seq", time="made"))
@@ -96,6 +96,6 @@ def state_of(aggregations: dict[str, Any]) -> State:
 
 
 def _read(forest: str, document_id: str) -> Requests[dict[str, int]]:
-    """Read the numbers in one of the forest's own documents; none if it does not exist."""
+    """Read the numbers in one of the forest's own documents; empty if it does not exist."""
     source: dict[str, Any] | None = yield ReadDocument(index=forest, id=document_id)
     return {} if source is None else dict(source["state"])

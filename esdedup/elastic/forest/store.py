@@ -1,4 +1,4 @@
-"""A forest's store in Elasticsearch: its index, and in memory the nodes that no refresh has shown yet."""
+"""A forest's store in Elasticsearch: its index, and in memory the nodes not yet visible to searches."""
 
 from collections.abc import Sequence
 
@@ -35,13 +35,13 @@ class ElasticStore(Closing):
         lease_ttl_s: float = 30.0,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
-        """Open the forest, or make it if there is none, and take its lease.
+        """Open the forest, or create it if there is none, and take its lease.
 
         Args:
-            client: Stays the caller's.
+            client: Owned by the caller.
             forest: Name of the index.
             profile: The forest's; stored with it.
-            aging: How long nodes live from now on; None: as before, 30 days in a new forest.
+            aging: How long nodes live from now on; None leaves it as it was, or 30 days in a new forest.
             wait_s: How long to wait for another owner to end.
             lease_ttl_s: How long the lease holds without a renewal.
             limits: What a request may carry.
@@ -97,7 +97,7 @@ class ElasticStore(Closing):
     def count_leaves(
         self, neighbours: Neighbours, roots: Sequence[int], state: State, *, end_ms: int
     ) -> LeafCounts:
-        """Count the live leaves of those rows. Leaves that outlive the batch are counted as one."""
+        """Count the live leaves of these roots. Leaves that outlive the batch are counted together."""
         # After a refresh the index has every leaf exactly once.
         self._refresh()
         span_ms = 0 if state.time_ms == NO_TIME else end_ms - state.time_ms
@@ -124,9 +124,9 @@ class ElasticStore(Closing):
         if len(self._recent) > self._index.limits.recent_nodes:
             self._refresh()
 
-    def _settle_aging(self, status: ForestStatus, wanted: Aging | None) -> Aging:
-        """Return how long nodes live from now on, and note it in the forest."""
-        before, aging = status.stored_aging, wanted or status.aging
+    def _settle_aging(self, status: ForestStatus, requested: Aging | None) -> Aging:
+        """Return how long nodes live from now on, and store it in the forest."""
+        before, aging = status.stored_aging, requested or status.aging
         dead_before_ms = status.dead_before_ms
         if before is not None and before.retention_ms < aging.retention_ms:
             # Longer retention must not revive expired nodes.
@@ -138,13 +138,13 @@ class ElasticStore(Closing):
         return aging
 
     def _refresh(self) -> None:
-        """Make everything written visible; then memory need not keep it."""
+        """Make all writes visible to searches, and drop them from memory."""
         self._index.refresh()
         self._recent = NodeCache(self.relation)
 
 
 def _written_nodes(plan: Plan) -> list[StoredNode]:
-    """Return the nodes that the plan makes or refreshes, one an id, in the order of their making."""
+    """Return the nodes that the plan makes or refreshes, one per id, in the order they were made."""
     nodes, rows = plan.nodes, np.concatenate((plan.refreshed, plan.made_rows))
     columns = (nodes.seqs[rows], nodes.made_ms[rows], nodes.seen_ms[rows])
     written: dict[str, StoredNode] = {}

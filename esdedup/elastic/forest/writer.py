@@ -1,4 +1,4 @@
-"""Every write to a forest: through its one owner, while that holds the lease."""
+"""All writes to a forest, by its one owner, while that holds the lease."""
 
 import contextlib
 import time
@@ -22,7 +22,7 @@ class ForestWriter(Closing):
     """Owns a forest: writes to it while it holds the lease, and never after losing it."""
 
     def __init__(self, index: ForestIndex, *, wait_s: float = 0.0, lease_ttl_s: float = 30.0) -> None:
-        """Take the lease, and make everything that was written before visible.
+        """Take the lease, and make all earlier writes visible to searches.
 
         Args:
             index: The forest's.
@@ -52,7 +52,7 @@ class ForestWriter(Closing):
             raise
 
     def close(self) -> None:
-        """Make what was written visible to others, and release the lease."""
+        """Make all writes visible to searches, and release the lease."""
         try:
             self.index.refresh()
         finally:
@@ -93,7 +93,7 @@ class ForestWriter(Closing):
             self._bulk.write(leaves, alias=alias)
 
     def write_ordered_since(self, seq: int) -> None:
-        """Note that the order of nodes up to `seq` is unreliable from now on.
+        """Record that the order of nodes up to `seq` is unreliable from now on.
 
         Raises:
             ForestLost: Another process has taken the forest.
@@ -116,7 +116,7 @@ class ForestWriter(Closing):
         """Delete nodes, except those that have been written since they were found.
 
         Args:
-            hits: Of a search for nodes, with their versions.
+            hits: Hits of a search for nodes, with their versions.
 
         Returns:
             How many were deleted.
@@ -136,7 +136,7 @@ class ForestWriter(Closing):
 
     @contextlib.contextmanager
     def _fenced(self) -> Iterator[str]:
-        """Yield the alias to write through, after renewing the lease if that was due."""
+        """Yield the alias to write through, after renewing the lease if that is due."""
         self._lease.renew()
         try:
             yield self._lease.alias

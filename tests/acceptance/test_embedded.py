@@ -6,7 +6,7 @@ from esdedup import sample
 from tests.acceptance.conftest import LONG, Run, lines
 
 
-def test_the_demo(run_process: Run, tmp_path: Path) -> None:
+def test_the_demo_starts_loads_shows_and_stops(run_process: Run, tmp_path: Path) -> None:
     own = tmp_path / "own.jsonl"
     own.write_bytes(
         lines(*({"id": f"a{n}", "title": "Mine", "text": LONG + "!" * n} for n in range(3)), {"id": "bad"})
@@ -32,7 +32,7 @@ def test_the_demo(run_process: Run, tmp_path: Path) -> None:
     assert run_process("node", "stop", "--data", data, "--json").json == {"stopped": False}
 
 
-def test_elasticsearch_8(run_process: Run, tmp_path: Path) -> None:
+def test_a_node_of_elasticsearch_8_serves_the_command_line(run_process: Run, tmp_path: Path) -> None:
     data = tmp_path / "node"
     options = ["--port", 0, "--version", "8.19", "--nodes", 2, "--heap", "256m", "--hours", 0.2]
     started = run_process("node", "start", "--data", data, *options, "--json")

@@ -75,7 +75,9 @@ def test_verify_and_repair(run: Run, es: Elasticsearch, elasticsearch_url: str, 
     assert roots(es, index) == before
 
 
-def test_expire(run: Run, es: Elasticsearch, elasticsearch_url: str, fed: tuple[str, str]) -> None:
+def test_expire_deletes_what_has_expired(
+    run: Run, es: Elasticsearch, elasticsearch_url: str, fed: tuple[str, str]
+) -> None:
     index, forest = fed
     expire = ["expire", "--forest", forest, "--json"]
     would = run(*expire, "--dry-run", url=elasticsearch_url).json

@@ -22,7 +22,7 @@ def corpus(tmp_path: Path) -> Path:
     return path
 
 
-def test_cluster(run: Run, corpus: Path, tmp_path: Path) -> None:
+def test_cluster_writes_a_root_for_each_article(run: Run, corpus: Path, tmp_path: Path) -> None:
     result = run("cluster", corpus)
     rows = [json.loads(line) for line in result.out.splitlines()]
     assert result.code == 0
@@ -98,7 +98,7 @@ def test_real_articles_are_scored(run: Run, shared: Path, tmp_path: Path, name: 
     assert score["recall"] >= recall
 
 
-def test_fingerprint(run: Run) -> None:
+def test_fingerprint_prints_what_represents_a_text(run: Run) -> None:
     text = b"Short one. The ferry line has ordered four electric ships for its crossing."
     result = run("fingerprint", "--json", stdin=text)
     shown = result.json
@@ -153,7 +153,7 @@ def test_weights_of_ones_own(run: Run, tmp_path: Path) -> None:
         (["list"], "--index"),
     ],
 )
-def test_usage_errors(run: Run, arguments: list[str], message: str) -> None:
+def test_usage_errors_exit_with_2_and_say_why(run: Run, arguments: list[str], message: str) -> None:
     result = run(*arguments, stdin=b"")
     assert result.code == 2
     assert message in result.err

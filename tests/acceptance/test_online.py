@@ -89,7 +89,7 @@ def test_index_list_similar(run: Run, es: Elasticsearch, elasticsearch_url: str,
     assert "cannot name one index" in run(*feed, stdin=lines(*articles), url=elasticsearch_url).err
 
 
-def test_real_news(
+def test_real_news_is_indexed_and_listed(
     run: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names, shared: Path
 ) -> None:
     """Every count on every page equals a count by hand; a second run changes no root."""

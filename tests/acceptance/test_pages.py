@@ -190,7 +190,7 @@ def test_differences_are_marked(site: str, page: Page) -> None:
     assert whole.split() == text.split()
 
 
-def test_filters(site: str, page: Page) -> None:
+def test_filters_narrow_the_list(site: str, page: Page) -> None:
     page.goto(site)
     source = page.get_by_label("Source").locator("option").nth(1).inner_text()
     page.get_by_label("Source").select_option(source)

@@ -14,7 +14,9 @@ from tests.acceptance.conftest import LONG, Run, lines
 Names = Callable[[str], str]
 
 
-def test_bad_input(run: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names) -> None:
+def test_bad_lines_are_reported_and_the_rest_is_indexed(
+    run: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names
+) -> None:
     index = index_name("bad")
     run("setup", index, url=elasticsearch_url)
     run_lines = [

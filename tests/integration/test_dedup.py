@@ -187,7 +187,7 @@ def test_a_server_that_is_not_there(index_name: Names) -> None:
         {"lease_ttl_s": float("nan")},
     ],
 )
-def test_bad_parameters(parameters: dict[str, Any]) -> None:
+def test_values_out_of_range_are_refused(parameters: dict[str, Any]) -> None:
     with pytest.raises(SettingError):
         Dedup(Elasticsearch("http://127.0.0.1:9"), **parameters)
 

@@ -80,7 +80,7 @@ def test_a_plausible_cluster_is_not_reported(
     assert (found.boilerplate, caplog.records) == ([], [])
 
 
-def test_boilerplate(es: Elasticsearch, fed: Any) -> None:
+def test_a_footer_of_unrelated_articles_is_named_as_boilerplate(es: Elasticsearch, fed: Any) -> None:
     draw = Random(2)
     # A sentence for each half.
     texts = [f"{words(draw, 40)}. {FOOTER}" for _ in range(12)]

@@ -120,7 +120,7 @@ def test_a_forest_in_use_is_not_replaced(es: Elasticsearch, fed: tuple[str, str]
         assert Maintenance(es, forest=forest).expire(dry_run=True) == expiry.Expired()
 
 
-def test_figures(es: Elasticsearch, fed: tuple[str, str]) -> None:
+def test_stats_count_what_was_fed(es: Elasticsearch, fed: tuple[str, str]) -> None:
     _, forest = fed
     found = nodes(es, forest)
     stats = Maintenance(es, forest=forest).stats()

@@ -61,7 +61,9 @@ LISTS: list[dict[str, Any]] = [
 ]
 
 
-def test_lists(es: Elasticsearch, elasticsearch_url: str, fed: Fed) -> None:
+def test_every_option_of_a_list_shows_what_the_library_returns(
+    es: Elasticsearch, elasticsearch_url: str, fed: Fed
+) -> None:
     index, _ = fed
     reader = Reader(es)
     for options in LISTS:

@@ -60,7 +60,7 @@ def test_a_short_text_may_be_contained_in_another() -> None:
 
 
 @given(st.data())
-def test_laws(data: st.DataObject) -> None:
+def test_comparison_is_symmetric_but_for_joining(data: st.DataObject) -> None:
     def draw() -> np.ndarray:
         made = np.zeros(1, SIGNATURE)
         made["sketch"] = [data.draw(st.sampled_from([0, 1, 0x1111, 2**64 - 1, 0xF0F0])) for _ in range(8)]

@@ -22,7 +22,7 @@ def keys(layout: Layout, *values: int) -> list[list[int]]:
     [(FOUR_BLOCKS, 4, {16}), (FIVE_CHOOSE_TWO, 10, {25, 26}), (TWO_LEVEL, 16, {28})],
     ids=lambda each: getattr(each, "name", None),
 )
-def test_shape(layout: Layout, count: int, key_bits: set[int]) -> None:
+def test_a_layout_has_keys_of_these_bits(layout: Layout, count: int, key_bits: set[int]) -> None:
     assert layout.table_count == count
     assert {sum(stop - start for start, stop in ranges) for ranges in layout.tables} == key_bits
 

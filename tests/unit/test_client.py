@@ -61,7 +61,9 @@ def test_what_will_not_change_is_told_at_once(
 
 
 @pytest.mark.parametrize("last", [503, elastic_transport.ConnectionError("refused")])
-def test_patience_ends(answers: Callable[..., list[int | Exception]], last: int | Exception) -> None:
+def test_a_patient_client_gives_up_in_the_end(
+    answers: Callable[..., list[int | Exception]], last: int | Exception
+) -> None:
     answers(*[last] * 50)
     with Elasticsearch(ADDRESS) as es, pytest.raises((ApiError, elastic_transport.ConnectionError)):
         patient(es, patience_s=0.2).indices.refresh(index="news")

@@ -66,7 +66,7 @@ def test_it_says_what_the_forest_does(profile: Profile, one: str, other: str, is
 
 @examples(60)
 @given(st.sampled_from(list(PROFILES.values())), TEXTS, TEXTS)
-def test_laws(profile: Profile, one: str, other: str) -> None:
+def test_an_explanation_is_symmetric_but_for_joining(profile: Profile, one: str, other: str) -> None:
     there, back = (EXPLAINERS[profile].explain(*texts) for texts in ((one, other), (other, one)))
     assert (there.one, there.other) == (back.other, back.one)
     assert {there.rule, back.rule} == {there.rule} or Rule.IN_THE_FIRST in {there.rule, back.rule}
@@ -87,7 +87,7 @@ def test_laws(profile: Profile, one: str, other: str) -> None:
 
 
 @given(TEXTS.filter(lambda text: EXPLAINERS[VERIFIED].fingerprint(text) is not None))
-def test_a_text_is_all_that_it_is(text: str) -> None:
+def test_a_text_resembles_itself_entirely(text: str) -> None:
     whole_texts = EXPLAINERS[VERIFIED].explain(text, text).whole_texts
     assert whole_texts is not None
     assert whole_texts.resemblance == pytest.approx(1)
@@ -104,7 +104,7 @@ def test_the_estimate_is_of_what_is_counted() -> None:
     assert (sum(error**2 for error in errors) / len(errors)) ** 0.5 < 0.05
 
 
-def test_numbers_weigh() -> None:
+def test_a_template_with_other_numbers_is_not_alike() -> None:
     template = "the shipping forecast says {} knots and {} metres in the northern bay until {} o'clock"
     found = EXPLAINERS[VERIFIED].explain(template.format(11, 2, 6), template.format(27, 5, 9))
     assert found.rule in {Rule.UNLIKE, Rule.NOTHING_IN_COMMON}
@@ -141,7 +141,7 @@ def test_what_represents_a_text() -> None:
 
 
 @pytest.mark.parametrize("nothing", ["", "!!!", "abc", "😀" * 9])
-def test_a_text_that_tells_nothing(nothing: str) -> None:
+def test_a_text_without_a_fingerprint_stands_alone(nothing: str) -> None:
     for explainer in EXPLAINERS.values():
         found = explainer.explain(nothing, SAMPLE[0])
         assert (found.rule, found.near, found.may_join) == (Rule.NO_FINGERPRINT, False, False)

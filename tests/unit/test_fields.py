@@ -4,7 +4,7 @@ from esdedup import Fields, SettingError
 from esdedup.fields import value_of
 
 
-def test_value_of() -> None:
+def test_a_value_is_found_by_its_full_name_or_along_its_dots() -> None:
     assert value_of({"a.b": 1, "a": {"b": 2}}, "a.b") == 1
     assert value_of({"a": {"b": 2}}, "a.b") == 2
     assert value_of({"a": "text"}, "a.b") is None
@@ -21,6 +21,6 @@ def test_value_of() -> None:
         {"source": "dedup.x"},
     ],
 )
-def test_bad_names(names: dict[str, str]) -> None:
+def test_names_that_cannot_be_fields_are_refused(names: dict[str, str]) -> None:
     with pytest.raises(SettingError):
         Fields(**names)

@@ -44,7 +44,7 @@ def names(fingerprinter: Fingerprinter, texts: list[str]) -> list[str | None]:
     ],
     ids=["verified-zh", "verified-en", "classic-zh", "classic-en", "keywords-zh", "keywords-en"],
 )
-def test_golden_vectors(profile: str, text: str, fingerprint: str) -> None:
+def test_fingerprints_are_the_golden_vectors(profile: str, text: str, fingerprint: str) -> None:
     """A change here is a change of bits: every index made before no longer compares."""
     assert one(Fingerprinter(get_profile(profile)), text) == fingerprint
 
@@ -131,7 +131,7 @@ def test_keywords_takes_the_heaviest() -> None:
     ]
 
 
-def test_weights() -> None:
+def test_a_weighting_decides_the_weight_of_words() -> None:
     tf = Fingerprinter(CLASSIC.with_changes(weighting=Tf()))
     assert {each.word: each.weight for each in tf.features("one two two three")} == {
         "one": 1,
@@ -154,7 +154,7 @@ def test_unknown_words_weigh_the_median() -> None:
 @pytest.mark.parametrize(
     "weights", [{"a": -1}, {"a": "1"}, {"a": float("nan")}, {"a": True}, {"a": 1e9}, {"a": 1e-7}]
 )
-def test_bad_weights(weights: dict[str, float]) -> None:
+def test_weights_that_do_not_add_up_exactly_are_refused(weights: dict[str, float]) -> None:
     with pytest.raises(SettingError):
         WordTable(weights)
 

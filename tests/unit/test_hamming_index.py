@@ -123,7 +123,7 @@ def test_many_halves_that_some_share_cost_no_step_each() -> None:
     assert found == [(position, position * 1_000) for position in range(100)]
 
 
-def test_equal_fingerprints() -> None:
+def test_equal_fingerprints_are_all_found() -> None:
     index = HammingIndex()
     for size in (*[1] * 1_011, 30_000):
         index.add(np.full(size, 5, np.uint64))

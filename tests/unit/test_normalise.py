@@ -58,7 +58,7 @@ def test_normalised_text_can_be_written(batch: list[str]) -> None:
         ("&#" + "9" * 5_000 + "; x", "  x"),
     ],
 )
-def test_normalise(raw: str, normal: str) -> None:
+def test_normalised_text_has_no_markup_case_or_width(raw: str, normal: str) -> None:
     assert normalise([raw]) == [normal]
 
 

@@ -110,7 +110,7 @@ def test_an_owner_is_described_in_a_line() -> None:
     assert str(OWNER) == "process 7 on a has owned it since 2026-01-02 00:00:00 UTC"
 
 
-def test_mappings() -> None:
+def test_mappings_are_read_from_the_package() -> None:
     root = dedup_properties("dedup")["dedup"]["properties"]["root"]
     assert root == {"type": "keyword", "eager_global_ordinals": True}
     assert "near" in article_index(Fields(dedup="near"))["mappings"]["properties"]

@@ -72,7 +72,7 @@ def test_five_weeks_in_order(corpus: list[Sample]) -> None:
     assert all("2027-01-25" <= each["published_at"] < "2027-03-01" for each in later)
 
 
-def test_two_languages(corpus: list[Sample]) -> None:
+def test_the_corpus_has_two_languages(corpus: list[Sample]) -> None:
     texts = [each.article["text"] for each in corpus]
     chinese = [len(text) for text in texts if is_chinese(text)]
     english = [len(text.split()) for text in texts if not is_chinese(text)]

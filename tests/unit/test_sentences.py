@@ -29,7 +29,7 @@ def letters(text: str) -> int:
         ("中文标题没有句号\n正文也没有句号但是更长", "正文也没有句号但是更长"),
     ],
 )
-def test_longest_sentence(text: str, sentence: str) -> None:
+def test_the_longest_sentence_is_found(text: str, sentence: str) -> None:
     found = sentences_of(["before. it", text, "after"])
     assert found.string(int(found.longest()[1])).strip() == sentence
 

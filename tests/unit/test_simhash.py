@@ -71,11 +71,11 @@ def test_hex_there_and_back(values: list[int]) -> None:
 
 
 @given(fingerprints, fingerprints)
-def test_distance(one: int, other: int) -> None:
+def test_distance_counts_the_bits_that_differ(one: int, other: int) -> None:
     assert distance_bits(np.uint64(one), np.uint64(other)) == (one ^ other).bit_count()  # type: ignore[arg-type]
 
 
 @given(st.lists(fingerprints, min_size=1))
-def test_pack(values: list[int]) -> None:
+def test_packed_signs_are_the_bits_of_the_fingerprint(values: list[int]) -> None:
     signs = np.array([[value >> bit & 1 for bit in range(63, -1, -1)] for value in values]) == 1
     assert pack64(signs).tolist() == values

@@ -32,5 +32,5 @@ from esdedup.times import time_ms
         ([], None),
     ],
 )
-def test_time(value: object, milliseconds: int | None) -> None:
+def test_times_are_read_in_every_accepted_form(value: object, milliseconds: int | None) -> None:
     assert time_ms(value) == milliseconds

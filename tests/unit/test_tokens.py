@@ -42,7 +42,7 @@ def runs(tokens: list[str], units: int) -> list[tuple[str, ...]]:
         ("iphone15 pro", ["iphone", "15", "pro"]),
     ],
 )
-def test_tokens(text: str, expected: list[str]) -> None:
+def test_a_text_is_cut_into_characters_words_and_numbers(text: str, expected: list[str]) -> None:
     starts = tokens_of([text]).starts.tolist()[:-1]
     assert words(text) == expected
     assert [text[start:].startswith(word) for start, word in zip(starts, expected, strict=True)]

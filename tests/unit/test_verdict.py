@@ -58,7 +58,9 @@ def judge(comparison: Any, one: ArticleState, other: ArticleState, gap_ms: int |
         (NEAR, {"seq": 2, "indexed": ["0" * 16]}, {"seq": 1, "indexed": COMMON}, Outcome.UNEXPLAINED),
     ],
 )
-def test_outcomes(comparison: Any, one: dict[str, Any], other: dict[str, Any], expected: Outcome) -> None:
+def test_the_outcome_follows_from_comparison_and_index(
+    comparison: Any, one: dict[str, Any], other: dict[str, Any], expected: Outcome
+) -> None:
     assert judge(comparison, state("a", **one), state("b", **other)) is expected
 
 

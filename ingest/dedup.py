@@ -13,6 +13,7 @@ from esdedup.elastic.article_indices import Articles
 from esdedup.elastic.closing import Closing
 from esdedup.elastic.forest.expiry import Expired, expire
 from esdedup.elastic.forest.store import ElasticStore
+from esdedup.elastic.limits import DEFAULT_LIMITS
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
 from esdedup.errors import SettingError
 from esdedup.fields import Fields
@@ -84,8 +85,14 @@ class Dedup(Closing):
         """
         if not 1 <= lease_ttl_s < float("inf"):
             raise SettingError(f"lease_ttl_s is {lease_ttl_s}; it must be at least 1")
-        if not 1 <= batch_size <= 5_000:
-            raise SettingError(f"batch_size is {batch_size}; it must be from 1 to 5,000")
+        if not 1 <= batch_size <= DEFAULT_LIMITS.bulk_documents:
+            raise SettingError(
+                f"batch_size is {batch_size}; it must be from 1 to {DEFAULT_LIMITS.bulk_documents:,}"
+            )
+        if not wait_s >= 0:
+            raise SettingError(f"wait_s is {wait_s}; it must be at least 0")
+        if most_plausible_leaves < 1 or most_plausible_leaves.bit_count() != 1:
+            raise SettingError(f"most_plausible_leaves is {most_plausible_leaves}; it must be a power of two")
         check_index_name(forest)
         self.reader = Reader(client, fields=fields, forest=forest, profile=profile)
         self._client = client

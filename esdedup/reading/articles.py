@@ -32,10 +32,12 @@ def find_article(scope: Scope, index: str, article_id: str, *, in_index: str | N
 
     Raises:
         ArticleNotFound: No article has that id, or it has no root.
-        SettingError: The id is empty.
+        SettingError: The id or the name of its index is empty.
     """
     if not article_id:
         raise SettingError("the id of the article is empty")
+    if in_index is not None and not in_index:
+        raise SettingError("the name of the article's index is empty")
     (answer,) = yield from search(
         index, bodies.one_article(article_id, fields=scope.fields, in_index=in_index)
     )
@@ -56,6 +58,8 @@ def find_article(scope: Scope, index: str, article_id: str, *, in_index: str | N
 
 def timeline(scope: Scope, index: str, root: str) -> Requests[Timeline]:
     """Return the timeline of a cluster; see `Operations.timeline`."""
+    if not root:
+        raise SettingError(f"the root is {root!r}; it must be a non-empty string")
     ready = yield from scope.ready(index)
     (answer,) = yield from search(index, bodies.time_range(root, fields=scope.fields))
     first, last = (answer["aggregations"][name]["value"] for name in ("first", "last"))

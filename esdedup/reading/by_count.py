@@ -191,6 +191,6 @@ def _roots_with_a_match(ranking: _Ranking) -> Requests[list[str]]:
     if roots["sum_other_doc_count"]:
         raise SettingError(
             f"the query matches more than {most:,} clusters, too many to sort by the size of whole clusters: "
-            'use counting="matching", narrow the query, or sort by time or relevance'
+            "sort by the count of matching articles, narrow the query, or sort by time or relevance"
         )
     return [bucket["key"] for bucket in roots["buckets"]]

@@ -58,7 +58,11 @@ def default_sort(query: Query | None, *, only: Only | None) -> Sort:
     """Return the default sort: relevance if the query ranks articles, else newest.
 
     With `only`, which needs a sort by time, it is always newest.
+
+    Raises:
+        SettingError: The query is not a dict.
     """
+    _check_query(query)
     return "relevance" if only is None and ranks_articles(query) else "newest"
 
 
@@ -86,18 +90,19 @@ class ListRequest:
         _check("head", self.head, (None, *HEADS))
         _check("counting", self.counting, COUNTINGS)
         _check("only", self.only, (None, *ONLY))
-        if self.query is not None and not isinstance(self.query, dict):
-            raise SettingError(
-                f"the query is a {type(self.query).__name__}; it must be a dict, as Elasticsearch takes it"
-            )
+        _check_query(self.query)
         if self.only is not None and not self.is_by_time:
             raise SettingError(
-                f"only={self.only!r} needs the sort newest or oldest; "
+                f"only {self.only!r} needs the sort newest or oldest; "
                 "sort by similar-desc to see the rows with similar articles first"
+            )
+        if self.counting != "similar" and not self.is_by_count:
+            raise SettingError(
+                f"counting {self.counting!r} needs a sort by count: similar-desc or similar-asc"
             )
         if not self.dedup and (self.is_by_count or self.only or self.head):
             raise SettingError(
-                "with dedup=False there are no clusters: sorts by count, only and head do not apply"
+                "without dedup each article is a row of its own: sorts by count, only and head do not apply"
             )
 
     @property
@@ -140,6 +145,13 @@ class ListRequest:
     @property
     def _identity(self) -> list[Any]:
         return [self.index, self.query, self.sort, self.head, self.counting, self.only, self.dedup]
+
+
+def _check_query(query: object) -> None:
+    if query is not None and not isinstance(query, dict):
+        raise SettingError(
+            f"the query is a {type(query).__name__}; it must be a dict, as Elasticsearch takes it"
+        )
 
 
 def _check(what: str, value: object, known: tuple[object, ...]) -> None:

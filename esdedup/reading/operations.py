@@ -32,7 +32,7 @@ class Operations:
 
         Raises:
             ArticleNotFound: No article has that id, or it has no root.
-            SettingError: The id or the index is empty.
+            SettingError: The id, the index or `in_index` is empty.
             IndexNotReady: The index is missing, or lacks the fields.
             ServerError: Elasticsearch does not answer, or refuses the request.
         """
@@ -69,7 +69,7 @@ class Operations:
                 original) or the ``longest``. None: the one that decides the row's position; for
                 counts, the newest.
             counting: What the sorts by count compare: all articles of a cluster (``similar``), or those
-                that match the query (``matching``).
+                that match the query (``matching``); with other sorts, only ``similar`` is accepted.
             only: Show only rows with ``similar`` articles, or only rows of ``single`` articles; needs a sort
                 by time.
             dedup: False gives each article a row of its own, with the same counts.
@@ -182,9 +182,10 @@ class Operations:
 
         Args:
             index: An index, alias or pattern.
-            size: How many names at most.
+            size: How many names at most, 1 to 65,536.
 
         Raises:
+            SettingError: The size is out of range, or the name of the index is empty.
             IndexNotReady: The index is missing, or lacks the fields.
             ServerError: Elasticsearch does not answer, or refuses the request.
         """
@@ -235,6 +236,7 @@ class Operations:
             root: The cluster's root.
 
         Raises:
+            SettingError: The root or the name of the index is empty.
             IndexNotReady: The index is missing, or lacks the fields.
             ServerError: Elasticsearch does not answer, or refuses the request.
         """

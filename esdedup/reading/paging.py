@@ -17,7 +17,7 @@ class Paging:
     """A page by its number, or by the cursor of the page before it.
 
     Raises:
-        SettingError: A number is out of range, or both page and cursor are given.
+        SettingError: A number is out of range, the cursor is not a string, or both page and cursor are given.
     """
 
     # From 1.
@@ -26,10 +26,14 @@ class Paging:
     after: str | None = None
 
     def __post_init__(self) -> None:
+        if not all(isinstance(number, int) for number in (self.page, self.size)):
+            raise SettingError(f"page {self.page!r} of size {self.size!r}: both must be whole numbers")
         if self.page < 1 or self.size < 1:
             raise SettingError(f"page {self.page} of size {self.size}: both must be at least 1")
         if self.size > MAX_SIZE:
             raise SettingError(f"the page size is {self.size:,}; it may be at most {MAX_SIZE:,}")
+        if self.after is not None and not isinstance(self.after, str):
+            raise SettingError(f"the cursor is {self.after!r}, which is not a string")
         if self.after is not None and self.page != 1:
             raise SettingError("give a page number or a cursor, not both: the cursor includes its page")
 

@@ -1,5 +1,6 @@
 """Queries and parts of searches that several operations share. Pure: plain dicts, nothing is sent."""
 
+import unicodedata
 from collections.abc import Sequence
 from datetime import date
 from typing import Any, Literal
@@ -36,7 +37,9 @@ def ranks_articles(query: Query | None) -> bool:
 
     In a `bool`, only `must` and `should` count. Queries for exact values, such as `term` and `range`, do not.
     """
-    for kind, body in (query or {}).items():
+    if not isinstance(query, dict):
+        return False
+    for kind, body in query.items():
         if kind != "bool" or not isinstance(body, dict):
             return kind not in _UNRANKED
         scored = (body.get(part) or [] for part in ("must", "should"))
@@ -46,9 +49,13 @@ def ranks_articles(query: Query | None) -> bool:
 
 
 def words(text: str, fields: Fields) -> Query:
-    """Return the query for all words of `text`, in title or text; Chinese without spaces is one phrase."""
+    """Return the query for all words of `text`, in title or text; Chinese without spaces is one phrase.
+
+    Raises:
+        SettingError: There are no words.
+    """
     chunks = text.split()
-    if not chunks:
+    if not any(map(_has_words, text)):
         raise SettingError("the query has no words")
     names = [f"{fields.title}^2", fields.text]
     return {
@@ -67,6 +74,13 @@ def words(text: str, fields: Fields) -> Query:
             ]
         }
     }
+
+
+def _has_words(character: str) -> bool:
+    """Return whether Elasticsearch's standard analyser makes words of a character: not of punctuation."""
+    category = unicodedata.category(character)
+    # Emoji are "other symbols".
+    return category[0] in "LN" or category == "So"
 
 
 def narrowed(
@@ -89,7 +103,7 @@ def narrowed(
         source_field: The field that `source` must match, if not `fields.source`; see `Reader.source_field`.
 
     Raises:
-        SettingError: `since` or `until` is not a time.
+        SettingError: `text` has no words, or `since` or `until` is not a time.
     """
     filters: list[Query] = []
     bounds = {"gte": _moment(since, is_end=False), "lte": _moment(until, is_end=True)}

@@ -43,6 +43,9 @@ class _Reading(Generic[_Client]):
             fields: The names of the articles' fields.
             forest: The forest's index; only `similar_to_text` needs it.
             profile: The profile that the forest was made with; only `similar_to_text` needs it.
+
+        Raises:
+            SettingError: The forest's name cannot name one index.
         """
         self._client: _Client = client
         self._operations = Operations(Scope(fields=fields, forest=forest, profile=profile))

@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any
 
 from esdedup.elastic.mappings import check_mappings, is_routed_by_root
-from esdedup.elastic.names import DEFAULT_FOREST
+from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
 from esdedup.elastic.requests import ReadMappings, Requests
 from esdedup.errors import IndexNotReady, SettingError
 from esdedup.fields import Fields
@@ -27,12 +27,19 @@ class ReadyIndex:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Scope:
-    """The fields of the articles, and the forest and profile that assign a text that is not indexed."""
+    """The fields of the articles, and the forest and profile that assign a text that is not indexed.
+
+    Raises:
+        SettingError: The forest's name cannot name one index.
+    """
 
     fields: Fields
     forest: str = DEFAULT_FOREST
     profile: Profile = DEFAULT
     tuning: Tuning = Tuning()  # noqa: RUF009 - frozen
+
+    def __post_init__(self) -> None:
+        check_index_name(self.forest)
 
     def ready(self, index: str, *, is_fresh: bool = False) -> Requests[ReadyIndex]:
         """Check that every index behind a name has the fields; one without them would make counts wrong.
@@ -44,8 +51,12 @@ class Scope:
         Raises:
             IndexNotReady: There is no such index, one lacks the fields, or the time field is a date in
                 some and date_nanos in others.
-            SettingError: The name is empty.
+            SettingError: The name is empty, or not a string.
         """
+        if not isinstance(index, str):
+            raise SettingError(
+                f"the index is a {type(index).__name__}, not a string; separate several names by commas"
+            )
         if not index:
             raise SettingError("the name of the index is empty")
         mappings: dict[str, dict[str, Any]] = yield ReadMappings(index=index, is_fresh=is_fresh)

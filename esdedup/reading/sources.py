@@ -2,7 +2,9 @@
 
 from typing import Any
 
+from esdedup.elastic import limits
 from esdedup.elastic.requests import Query, Requests, search
+from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.reading import cluster_bodies as bodies
 from esdedup.reading.articles import find_article
@@ -46,6 +48,8 @@ def sources(
 
 def source_names(scope: Scope, index: str, *, size: int) -> Requests[tuple[str, ...]]:
     """Return the names of the largest sources; see `Operations.source_names`."""
+    if not 1 <= size <= limits.MAX_BUCKETS:
+        raise SettingError(f"{size:,} names of sources: from 1 to {limits.MAX_BUCKETS:,} are possible")
     ready = yield from scope.ready(index)
     if ready.source_field is None:
         return ()

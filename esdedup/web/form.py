@@ -92,4 +92,6 @@ class PageForm(Form):
                 self.sort = None
         elif self.only is not None and self.sort not in SORTS_BY_TIME:
             self.sort = None
+        if self.sort not in SORTS_BY_COUNT:
+            self.counting = "similar"
         return self

@@ -266,6 +266,7 @@ def test_pages_take_what_people_send(site: str) -> None:
         "fbclid=1",
         "sort=similar-desc&dedup=false&only=single",
         "only=similar&sort=relevance",
+        "counting=matching&sort=newest",
         "page=",
     ):
         with urllib.request.urlopen(f"{site}/?{odd}") as answer:

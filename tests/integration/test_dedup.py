@@ -185,6 +185,10 @@ def test_a_server_that_is_not_there(index_name: Names) -> None:
         {"retention": timedelta(0)},
         {"lease_ttl_s": 0.5},
         {"lease_ttl_s": float("nan")},
+        {"wait_s": -1},
+        {"wait_s": float("nan")},
+        {"most_plausible_leaves": 0},
+        {"most_plausible_leaves": 1_000},
     ],
 )
 def test_values_out_of_range_are_refused(parameters: dict[str, Any]) -> None:

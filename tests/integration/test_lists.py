@@ -249,7 +249,7 @@ def test_invalid_requests_are_refused(corpus: Corpus, read: Read) -> None:
         ({"sort": "random"}, "no sort"),
         ({"head": "shortest"}, "no head"),
         ({"only": "similar", "sort": "relevance"}, "newest or oldest"),
-        ({"dedup": False, "sort": "similar-desc"}, "dedup=False"),
+        ({"dedup": False, "sort": "similar-desc"}, "without dedup"),
         ({"after": "nonsense"}, "not a valid cursor"),
         ({"after": "!"}, "not a valid cursor"),
     ]
@@ -261,6 +261,8 @@ def test_invalid_requests_are_refused(corpus: Corpus, read: Read) -> None:
         read("list", index, size=5, sort="oldest", after=cursor)
     with pytest.raises(SettingError, match="not both"):
         read("list", index, page=2, after=cursor)
+    with pytest.raises(SettingError, match="index is empty"):
+        read("similar", index, "none", in_index="")
 
 
 def test_an_order_by_count_is_exact_only_where_shards_prove_it(

@@ -69,11 +69,13 @@ def request(**values: Any) -> ListRequest:
         ({"counting": "all"}, "no counting"),
         ({"only": "double"}, "no only"),
         ({"query": "ferry"}, "the query is a str"),
+        ({"counting": "matching"}, "counting 'matching' needs a sort by count"),
+        ({"counting": "matching", "sort": "relevance"}, "needs a sort by count"),
         ({"sort": "relevance", "only": "similar"}, "needs the sort newest or oldest"),
         ({"sort": "similar-asc", "only": "single"}, "needs the sort newest or oldest"),
-        ({"dedup": False, "sort": "similar-asc"}, "dedup=False"),
-        ({"dedup": False, "only": "similar"}, "dedup=False"),
-        ({"dedup": False, "head": "best"}, "dedup=False"),
+        ({"dedup": False, "sort": "similar-asc"}, "without dedup"),
+        ({"dedup": False, "only": "similar"}, "without dedup"),
+        ({"dedup": False, "head": "best"}, "without dedup"),
     ],
 )
 def test_what_does_not_exist_or_go_together_is_refused(values: dict[str, Any], message: str) -> None:
@@ -88,6 +90,8 @@ def test_what_does_not_exist_or_go_together_is_refused(values: dict[str, Any], m
         ({"page": 1, "size": 0}, "at least 1"),
         ({"page": 1, "size": 1_001}, "at most 1,000"),
         ({"page": 2, "size": 20, "after": "x"}, "not both"),
+        ({"page": "2", "size": 20}, "whole numbers"),
+        ({"page": 1, "size": 20, "after": 5}, "the cursor is 5, which is not a string"),
     ],
 )
 def test_pages_that_do_not_exist_are_refused(paging: dict[str, Any], message: str) -> None:

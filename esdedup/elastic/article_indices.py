@@ -6,7 +6,13 @@ from elasticsearch import ApiError, Elasticsearch, NotFoundError
 
 from esdedup.elastic.errors import reason, translated
 from esdedup.elastic.limits import MAX_SHARDS
-from esdedup.elastic.mappings import article_index, check_mappings, dedup_properties, is_routed_by_root
+from esdedup.elastic.mappings import (
+    article_index,
+    check_mappings,
+    dedup_properties,
+    is_routed_by_root,
+    refuse_forests,
+)
 from esdedup.elastic.names import check_index_name
 from esdedup.errors import IndexNotReady, SettingError
 from esdedup.fields import Fields
@@ -31,8 +37,8 @@ class Articles:
             Whether the index was created.
 
         Raises:
-            IndexNotReady: It has a field of that name with another mapping; or it exists, is not
-                routed by root, and `route_by_root` is set.
+            IndexNotReady: It has a field of that name with another mapping; it is a forest; or it exists,
+                is not routed by root, and `route_by_root` is set.
             SettingError: No index can have that name, or that many shards.
         """
         check_index_name(index)
@@ -44,7 +50,9 @@ class Articles:
                     index=index, **article_index(self._fields, shards=shards, route_by_root=route_by_root)
                 )
                 return True
-            if route_by_root and not all(map(is_routed_by_root, self._mappings(index).values())):
+            mappings = self._mappings(index)
+            refuse_forests(mappings)
+            if route_by_root and not all(map(is_routed_by_root, mappings.values())):
                 raise IndexNotReady(
                     f"the index {index!r} exists already and is not routed by root, which is decided when "
                     "an index is made. Make a new index, and index the articles into it.",
@@ -73,7 +81,7 @@ class Articles:
 
         Raises:
             IndexNotReady: There is neither an index nor a template; the fields are missing or have another
-                mapping; or it is an alias of several indices without a write index.
+                mapping; it is a forest; or it is an alias of several indices without a write index.
             SettingError: No index can have that name.
         """
         check_index_name(index)

@@ -1,5 +1,6 @@
 """Clients for the command line, and retries for any client. Programs pass clients of their own."""
 
+import importlib.util
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -129,8 +130,10 @@ def connect_async(
     """Return an asynchronous client; parameters as for `connect`. Nothing is sent yet.
 
     Raises:
-        SettingError: The address or the certificates are not valid.
+        SettingError: The address or the certificates are not valid, or aiohttp is not installed.
     """
+    if importlib.util.find_spec("aiohttp") is None:
+        raise SettingError("aiohttp is not installed: pip install 'esdedup[serve]'")
     return _client(AsyncElasticsearch, _AnyVersionAsyncTransport, url, api_key, ca_certs)
 
 

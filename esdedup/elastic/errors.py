@@ -8,10 +8,12 @@ import elastic_transport
 from elasticsearch import ApiError, UnsupportedProductError
 
 from esdedup.elastic.limits import BUSY_STATUSES
-from esdedup.errors import IndexNotReady, ServerError, ServerUnavailable
+from esdedup.errors import IndexNotReady, ServerError, ServerUnavailable, SettingError
 
 _NOT_ALLOWED_STATUS = frozenset({401, 403})
 _NOT_FOUND_STATUS = 404
+# The client raises one error for a request that it cannot write and for a response that it cannot read.
+_REQUEST_IS_NOT_JSON = "Unable to serialize"
 
 
 @contextlib.contextmanager
@@ -26,6 +28,7 @@ def translated(task: str, *, index: str | None = None) -> Iterator[None]:
         ServerUnavailable: No server answers, or it is not Elasticsearch, or it is too busy.
         IndexNotReady: The index is missing.
         ServerError: Elasticsearch refused.
+        SettingError: The request contains a value that JSON does not have.
     """
     try:
         yield
@@ -48,6 +51,10 @@ def translated(task: str, *, index: str | None = None) -> Iterator[None]:
             f"cannot {task}: no server answers there ({_first_line(error.message)})", index=index
         ) from error
     except elastic_transport.SerializationError as error:
+        if error.message.startswith(_REQUEST_IS_NOT_JSON):
+            # The client's own message may quote the whole request.
+            cause = _first_line(str(error.errors[0] if error.errors else error.message))
+            raise SettingError(f"cannot {task}: the request cannot be written as JSON ({cause})") from error
         raise ServerUnavailable(
             f"cannot {task}: the server's answer is not JSON, so it is not Elasticsearch", index=index
         ) from error

@@ -59,12 +59,27 @@ def is_routed_by_root(mapping: dict[str, Any]) -> bool:
     return mapping.get("_routing", {}).get("required") is True and meta.get("routed_by_root") is True
 
 
-def check_mappings(mappings: dict[str, dict[str, Any]], fields: Fields) -> None:
-    """Make sure that indices have the fields that esdedup writes and reads.
+def refuse_forests(mappings: dict[str, dict[str, Any]]) -> None:
+    """Make sure that none of these indices is a forest.
 
     Raises:
-        IndexNotReady: An index lacks one, or has it with another mapping.
+        IndexNotReady: One is.
     """
+    for index, mapping in mappings.items():
+        if "format" in mapping.get("_meta", {}).get("esdedup", {}):
+            raise IndexNotReady(
+                f"the index {index!r} is a forest, which holds no articles: name an index of articles",
+                index=index,
+            )
+
+
+def check_mappings(mappings: dict[str, dict[str, Any]], fields: Fields) -> None:
+    """Make sure that indices have the fields that esdedup writes and reads, and that none is a forest.
+
+    Raises:
+        IndexNotReady: An index lacks one, has it with another mapping, or is a forest.
+    """
+    refuse_forests(mappings)
     name = fields.dedup
     expected = dedup_properties(name)[name]["properties"]
     for index, mapping in mappings.items():

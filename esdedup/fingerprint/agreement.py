@@ -9,6 +9,14 @@ from esdedup.errors import SettingError
 from esdedup.fingerprint.signature import Signatures
 from esdedup.fingerprint.sketch import resemblance
 
+# Pairs of thresholds of which the first must not exceed the second.
+_ASCENDING = (
+    ("least_resemblance", "most_resemblance"),
+    ("root_slack", "least_resemblance"),
+    # Otherwise containment would never decide.
+    ("contained_resemblance", "most_resemblance"),
+)
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Agreement:
@@ -18,7 +26,8 @@ class Agreement:
     also agree if one is contained in the other, such as a bulletin in its longer version.
 
     Raises:
-        SettingError: A threshold is outside 0 to 1, or a count is below 1.
+        SettingError: A threshold is outside 0 to 1, a count is below 1, or two thresholds contradict each
+            other.
     """
 
     # How many times a run of tokens with a number counts in the sketch; from 1.
@@ -48,6 +57,11 @@ class Agreement:
                 raise SettingError(f"{field.name} is {value}; it must be at least 1")
             if field.type is float and not 0 <= value <= 1:
                 raise SettingError(f"{field.name} is {value}; it must be from 0 to 1")
+        for lower, higher in _ASCENDING:
+            if getattr(self, lower) > getattr(self, higher):
+                raise SettingError(
+                    f"{lower} is {getattr(self, lower)}; it must be at most {higher}, {getattr(self, higher)}"
+                )
 
     def agree(self, one: Signatures, other: Signatures) -> npt.NDArray[np.bool_]:
         """Return which pairs of texts agree, row by row: bool ``(n,)``. Symmetric."""

@@ -67,6 +67,7 @@ class Profile:
             known = ", ".join(get_args(Representation))
             raise SettingError(f"representation is {self.representation!r}; it must be one of {known}")
         self._check_ranges()
+        self._check_lengths()
         self._check_agreement()
         self._check_words()
         if LAYOUTS.get(self.layout.name) != self.layout:
@@ -87,6 +88,14 @@ class Profile:
             if not least <= value <= most:
                 allowed = f"at least {least}" if most == float("inf") else f"from {least} to {most:,}"
                 raise SettingError(f"{name} is {value}; it must be {allowed}")
+
+    def _check_lengths(self) -> None:
+        # For "halves" the two are not comparable: a sentence's length counts words.
+        if self.representation != "halves" and self.max_sentence_length < self.min_letters:
+            raise SettingError(
+                f"max_sentence_length is {self.max_sentence_length}; it must be at least min_letters, "
+                f"{self.min_letters}"
+            )
 
     def _check_agreement(self) -> None:
         if self.representation == "halves" and self.agreement is None:

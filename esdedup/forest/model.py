@@ -152,8 +152,10 @@ class Aging:
     granularity_ms: int
 
     def __post_init__(self) -> None:
-        if self.retention_ms < 1 or self.granularity_ms < 1:
-            raise SettingError("retention and granularity must be at least a millisecond")
+        for field in dataclasses.fields(self):
+            if getattr(self, field.name) < 1:
+                name = field.name.removesuffix("_ms")
+                raise SettingError(f"the {name} must be at least a millisecond")
 
     @classmethod
     def of(cls, *, retention: timedelta, granularity: timedelta = timedelta(hours=1)) -> "Aging":

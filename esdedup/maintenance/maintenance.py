@@ -10,8 +10,8 @@ from esdedup.elastic.forest import expiry
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.writer import ForestWriter
-from esdedup.elastic.names import DEFAULT_FOREST
-from esdedup.errors import ForestError
+from esdedup.elastic.names import DEFAULT_FOREST, check_index_name, check_index_names
+from esdedup.errors import ForestError, SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
@@ -55,7 +55,21 @@ class Maintenance:
             most_plausible_leaves: `stats` reports clusters with more live leaves than this.
             audit_batch: The fewest nodes that are verified together.
             write_batch: The most nodes or articles that a repair writes in one request.
+
+        Raises:
+            SettingError: The forest's name is invalid, `wait_s` is negative, or a number is below 1.
         """
+        check_index_name(forest)
+        if not wait_s >= 0:
+            raise SettingError(f"wait_s is {wait_s}; it must be at least 0")
+        numbers = {
+            "most_plausible_leaves": most_plausible_leaves,
+            "audit_batch": audit_batch,
+            "write_batch": write_batch,
+        }
+        for name, number in numbers.items():
+            if number < 1:
+                raise SettingError(f"{name} is {number}; it must be at least 1")
         self._client = client
         self._forest = forest
         self._fields = fields
@@ -70,7 +84,9 @@ class Maintenance:
         Raises:
             ForestError: There is no such forest.
             IndexNotReady: An index is missing.
+            SettingError: `indices` is a string, or contains an empty name.
         """
+        check_index_names(indices)
         index = ForestIndex.find(self._client, self._forest)
         return index.run(index.search.count_nodes()) + (self.count_articles(indices) if indices else 0)
 
@@ -79,6 +95,7 @@ class Maintenance:
 
         Raises:
             IndexNotReady: An index is missing.
+            SettingError: `indices` is a string, or empty, or contains an empty name.
         """
         return self._records(indices).count()
 
@@ -99,7 +116,7 @@ class Maintenance:
             ArticleNotFound: No article has that id.
             ArticleRejected: An article has no text.
             IndexNotReady: The index is missing, or lacks the fields.
-            SettingError: The articles' profile is unknown.
+            SettingError: The articles' profile is unknown, or the name of the index or an id is empty.
         """
         texts = StoredTexts(self._client, indices=[index], fields=self._fields)
         one, other = (texts.by_id(article_id) for article_id in (one_id, other_id))
@@ -120,7 +137,9 @@ class Maintenance:
         Raises:
             ForestError: There is no such forest.
             IndexNotReady: An index is missing, or lacks the fields.
+            SettingError: `indices` is a string, or contains an empty name.
         """
+        check_index_names(indices)
         index = ForestIndex.find(self._client, self._forest)
         texts = StoredTexts(self._client, indices=indices, fields=self._fields) if indices else None
         return stats(index, self._aging(index), texts, most_plausible_leaves=self._most_plausible_leaves)
@@ -155,7 +174,9 @@ class Maintenance:
         Raises:
             ForestError: There is no such forest.
             IndexNotReady: An index is missing.
+            SettingError: `indices` is a string, or contains an empty name.
         """
+        check_index_names(indices)
         index = ForestIndex.find(self._client, self._forest)
         aging = self._aging(index)
         yield from self._forest_audit(index, aging, on_progress).violations()
@@ -179,7 +200,9 @@ class Maintenance:
 
         Raises:
             ForestError: There is no such forest, or another process owns it.
+            SettingError: `indices` is a string, or contains an empty name.
         """
+        check_index_names(indices)
         index = ForestIndex.find(self._client, self._forest)
         aging = self._aging(index)
         with ForestWriter(index, wait_s=self._wait_s) as writer:
@@ -222,6 +245,7 @@ class Maintenance:
             ForestError: There is a forest already and `replace` is false, or another process owns it.
             ForestMismatch: The articles are of several profiles, or of an unknown one.
             IndexNotReady: An index is missing.
+            SettingError: `indices` is a string, or empty, or contains an empty name.
         """
         records = self._records(indices)
         aging = None if retention is None else Aging.of(retention=retention)

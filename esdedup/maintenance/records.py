@@ -14,6 +14,7 @@ from esdedup.elastic.execute import hit_pages
 from esdedup.elastic.forest.documents import columns_of
 from esdedup.elastic.forest.status import state_aggregations, state_of
 from esdedup.elastic.limits import BUSY_STATUSES
+from esdedup.elastic.names import check_index_names
 from esdedup.errors import IndexNotReady, ServerError, SettingError
 from esdedup.fields import Fields, partition_of
 from esdedup.forest.model import NO_TIME, State
@@ -56,9 +57,10 @@ class Records:
             fields: The names of the articles' fields.
 
         Raises:
-            SettingError: `indices` is empty, or a string.
+            SettingError: `indices` is a string, or empty, or contains an empty name.
         """
-        if isinstance(indices, str) or not indices:
+        check_index_names(indices)
+        if not indices:
             raise SettingError("name the indices of the articles, as a list")
         self._client = patient(client)
         self._indices = list(indices)

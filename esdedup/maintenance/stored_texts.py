@@ -8,6 +8,7 @@ from elasticsearch import Elasticsearch
 
 from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import execute
+from esdedup.elastic.names import check_index_names
 from esdedup.errors import ArticleNotFound, SettingError
 from esdedup.fields import Fields, refuse_surrogates, signature_of, text_of, value_of
 from esdedup.reading import queries
@@ -49,7 +50,9 @@ class StoredTexts:
 
         Raises:
             IndexNotReady: An index is missing, or lacks the fields.
+            SettingError: `indices` is a string, or contains an empty name.
         """
+        check_index_names(indices)
         scope = Scope(fields=fields)
         for index in indices:
             execute(client, scope.ready(index))

@@ -34,6 +34,17 @@ def test_an_index_that_exists_gets_the_fields(es: Elasticsearch, index_name: Nam
     dedup.require_ready(index)
 
 
+def test_a_forest_is_not_set_up_for_articles(es: Elasticsearch, index_name: Names) -> None:
+    index, forest = index_name("articles"), index_name("forest")
+    with Dedup(es, forest=forest) as dedup:
+        dedup.setup(index)
+        list(dedup.enrich([{"_index": index, "_id": "1", "text": TEXT}]))
+        for refused in (dedup.setup, dedup.require_ready):
+            with pytest.raises(IndexNotReady, match="is a forest, which holds no articles"):
+                refused(forest)
+    assert "dedup" not in es.indices.get_mapping(index=forest)[forest]["mappings"]["properties"]
+
+
 def test_an_index_made_by_a_template(es: Elasticsearch, index_name: Names) -> None:
     import json
     from pathlib import Path

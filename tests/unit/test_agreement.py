@@ -85,3 +85,24 @@ def test_comparison_is_symmetric_but_for_joining(data: st.DataObject) -> None:
 def test_what_makes_no_sense_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(SettingError, match=next(iter(wrong))):
         Agreement(**wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"least_resemblance": 0.76}, "least_resemblance is 0.76; it must be at most most_resemblance, 0.75"),
+        ({"most_resemblance": 0.49}, "least_resemblance is 0.5; it must be at most most_resemblance, 0.49"),
+        ({"root_slack": 0.51}, "root_slack is 0.51; it must be at most least_resemblance, 0.5"),
+        ({"contained_resemblance": 0.8}, "contained_resemblance is 0.8; .* most_resemblance, 0.75"),
+    ],
+)
+def test_thresholds_that_contradict_each_other_are_refused(wrong: dict[str, float], message: str) -> None:
+    with pytest.raises(SettingError, match=message):
+        Agreement(**wrong)  # type: ignore[arg-type]
+
+
+def test_thresholds_may_be_equal() -> None:
+    rules = Agreement(least_resemblance=0.5, most_resemblance=0.5, root_slack=0.5, contained_resemblance=0.5)
+    same = Comparison.of(signature(), signature(), rules)
+    assert same.agree[0]
+    assert same.may_join[0]

@@ -1,5 +1,6 @@
 """Patience: what a client does while its cluster cannot take a request."""
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -8,7 +9,8 @@ import pytest
 from elasticsearch import ApiError, Elasticsearch
 
 from esdedup import SettingError
-from esdedup.elastic.client import connect, patient
+from esdedup.elastic.client import connect, connect_async, patient
+from esdedup.elastic.errors import translated
 
 ADDRESS = "http://127.0.0.1:9"
 
@@ -74,3 +76,18 @@ def test_several_addresses_of_which_one_makes_no_sense(url: str) -> None:
     with pytest.raises(SettingError, match="the address must be like") as told:
         connect(url)
     assert "secret" not in str(told.value)
+
+
+def test_a_request_that_json_cannot_hold_is_a_wrong_setting() -> None:
+    with (
+        Elasticsearch(ADDRESS) as es,
+        pytest.raises(SettingError, match=r"cannot search: the request cannot be written as JSON \(.*set"),
+        translated("search"),
+    ):
+        es.search(index="news", query={"terms": {"source": {"Coastline"}}})
+
+
+def test_without_aiohttp_an_awaited_client_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "aiohttp", None)
+    with pytest.raises(SettingError, match=r"aiohttp is not installed: pip install 'esdedup\[serve\]'"):
+        connect_async(ADDRESS)

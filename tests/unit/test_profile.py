@@ -55,6 +55,8 @@ def test_an_unknown_profile() -> None:
         (CLASSIC, {"min_letters": 0}, "min_letters"),
         (CLASSIC, {"max_sentence_length": 0}, "max_sentence_length"),
         (VERIFIED, {"max_sentence_length": 65_536}, "from 1 to 65,535"),
+        (CLASSIC, {"max_sentence_length": 5}, "max_sentence_length is 5; it must be at least min_letters, 6"),
+        (KEYWORDS, {"min_letters": 2_001}, "max_sentence_length is 2000; .* min_letters, 2001"),
         (KEYWORDS, {"keyword_count": 0}, "keyword_count is 0; it must be from 1 to 10,000"),
         (KEYWORDS, {"keyword_count": 10_001}, "keyword_count is 10001"),
         (CLASSIC, {"keyword_count": 3}, "keyword_count contradicts .* 'longest-sentence'"),
@@ -81,7 +83,9 @@ def test_a_profile_that_contradicts_itself_is_refused(
     [
         (CLASSIC, {"max_distance_bits": 0}),
         (CLASSIC, {"min_letters": 1, "max_sentence_length": 1}),
+        (CLASSIC, {"max_sentence_length": 6}),
         (VERIFIED, {"max_sentence_length": 65_535}),
+        (VERIFIED, {"max_sentence_length": 5}),
         (KEYWORDS, {"keyword_count": 10_000, "weighting": Tf()}),
         (VERIFIED, {"representation": "keywords", "agreement": None, "keyword_count": 1}),
     ],

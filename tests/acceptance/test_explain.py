@@ -66,9 +66,7 @@ def explain(run: Run, elasticsearch_url: str) -> Callable[..., Any]:
 
 
 @pytest.mark.parametrize("profile", PROFILES)
-def test_explain_prints_every_stage_for_two_files(
-    run: Run, files: tuple[Path, Path], profile: str
-) -> None:
+def test_explain_prints_every_stage_for_two_files(run: Run, files: tuple[Path, Path], profile: str) -> None:
     found = run("explain", *files, "--profile", profile, "--json").json
     assert found["profile"] == PROFILES[profile].label
     assert {"one", "other", "pairs", "nearest", "whole_texts", "rule", "near", "may_join"} <= set(found)

@@ -38,7 +38,7 @@ class _Rules(NamedTuple):
     by: Literal["relevance", "time", "count"]
     # The order of articles that decides the order of rows; unused by counts.
     order: Order
-    # The match that a row shows unless another one is asked for.
+    # The match that a row shows by default.
     head: Head
 
 

@@ -20,9 +20,10 @@ from esdedup import Fields, Reader
 from esdedup.elastic.requests import Query
 from esdedup.reading import cluster_bodies, list_bodies
 from esdedup.reading.cursor import Cursor
+from esdedup.reading.hits import fields_read
 from esdedup.reading.list_request import Counting, ListRequest, Sort
 from esdedup.reading.paging import Paging
-from esdedup.reading.queries import Order, order, shown
+from esdedup.reading.queries import Order, order
 
 _INDEX = "benchmark-reading"
 _COUNTS = (100_000, 1_000_000)
@@ -244,7 +245,7 @@ def _plain(query: Query | None, *, by: Order, after: list[Any] | None = None) ->
         "sort": order(by, _FIELDS),
         "size": _SIZE,
         "track_total_hits": True,
-        "_source": shown(_FIELDS),
+        "_source": fields_read(_FIELDS),
         **({} if after is None else {"search_after": after}),
     }
 

@@ -1,7 +1,7 @@
 import pytest
 
 from esdedup import Fields, SettingError
-from esdedup.fields import value_of
+from esdedup.fields import signature_of, value_of
 
 
 def test_a_value_is_found_by_its_full_name_or_along_its_dots() -> None:
@@ -24,3 +24,9 @@ def test_a_value_is_found_by_its_full_name_or_along_its_dots() -> None:
 def test_names_that_cannot_be_fields_are_refused(names: dict[str, str]) -> None:
     with pytest.raises(SettingError):
         Fields(**names)
+
+
+@pytest.mark.parametrize("damaged", ["é", "a", 5, None, ["QQ=="]])
+def test_a_damaged_signature_counts_as_missing(damaged: object) -> None:
+    assert signature_of({"dedup": {"signature": damaged}}, Fields()) == b""
+    assert signature_of({"dedup": {"signature": "QQ=="}}, Fields()) == b"A"

@@ -42,9 +42,10 @@ class ForestBulk:
         for chunk in chunks(documents, self._max_documents):
             self._write_chunk(dict(chunk), alias)
 
-    @retry_while_refused
     def delete(self, hits: Iterable[dict[str, Any]], *, alias: str) -> int:
         """Delete the nodes that have not changed since they were found; return how many.
+
+        Deletions that a busy server refused are sent again.
 
         Args:
             hits: Hits of a search, with their versions.
@@ -54,28 +55,32 @@ class ForestBulk:
             ForestLost: The alias has been moved to another owner.
             ServerError: The server does not answer, or refuses.
         """
+        pending = {hit["_id"]: hit for hit in hits}
+        deleted: list[str] = []
+        if pending:
+            self._delete_chunk(pending, deleted, alias)
+        return len(deleted)
+
+    @retry_while_refused
+    def _delete_chunk(self, pending: dict[str, dict[str, Any]], deleted: list[str], alias: str) -> None:
+        """Delete nodes; remove from `pending` those that are settled, and note those that were deleted."""
         operations = [
-            {
-                "delete": {
-                    "_id": hit["_id"],
-                    "if_seq_no": hit["_seq_no"],
-                    "if_primary_term": hit["_primary_term"],
-                }
-            }
-            for hit in hits
+            {"delete": {"_id": node_id, "if_seq_no": hit["_seq_no"], "if_primary_term": hit["_primary_term"]}}
+            for node_id, hit in pending.items()
         ]
-        if not operations:
-            return 0
         with translated(f"remove nodes of the forest {self._forest!r}", index=self._forest):
             answer = self._client.bulk(index=alias, operations=operations, timeout=_TIMEOUT)
-        results = [item["delete"] for item in answer["items"]]
-        for result in results:
+        for item in answer["items"]:
+            result = item["delete"]
             # A node that is gone has status 404 without an error, unlike a missing alias.
             if result["status"] == 404 and "error" in result:
                 raise self._lost()
-            if result["status"] in BUSY_STATUSES:
-                raise self._busy()
-        return sum(result["status"] == 200 for result in results)
+            if result["status"] not in BUSY_STATUSES:
+                del pending[result["_id"]]
+                if result["status"] == 200:
+                    deleted.append(result["_id"])
+        if pending:
+            raise self._busy()
 
     @retry_while_refused
     def _write_chunk(self, documents: dict[str, dict[str, Any]], alias: str) -> None:

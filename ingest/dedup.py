@@ -124,7 +124,8 @@ class Dedup(Closing):
 
         Args:
             index: Its name.
-            shards: How many shards a new index has; None leaves that to the server.
+            shards: How many shards the index has; only a new index can be given another number. None
+                leaves that to the server.
             route_by_root: Put all articles of a cluster on one shard, so that the order by count is exact
                 on any number of shards; only for a new index. It suits indices that are only appended
                 to, because it has a price: getting, updating or deleting an article by its id needs
@@ -136,7 +137,8 @@ class Dedup(Closing):
             Whether the index was created.
 
         Raises:
-            IndexNotReady: It has these fields with another mapping, or exists and is not routed by root.
+            IndexNotReady: It has these fields with another mapping; or it exists with another number of
+                shards, or is not routed by root as requested.
             SettingError: The name or the number of shards is invalid.
             ServerError: Elasticsearch does not answer, or refuses the request.
         """

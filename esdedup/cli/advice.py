@@ -12,6 +12,7 @@ from esdedup.errors import (
     IndexNotReady,
     ServerUnavailable,
 )
+from esdedup.fields import Fields
 
 _ADVICE: dict[type[EsdedupError], str] = {
     ForestBusy: "--wait SECONDS waits until the forest is released; --forest NAME uses another one",
@@ -28,7 +29,16 @@ def advice(error: EsdedupError) -> Iterator[str]:
     if type(error) in _ADVICE:
         yield _ADVICE[type(error)]
     elif isinstance(error, IndexNotReady) and _can_be_set_up(error):
-        yield f"`esdedup setup {error.index}` adds the fields, and creates the index if it does not exist"
+        yield (
+            f"`esdedup setup {error.index}{_dedup_field(error)}` adds the fields, and creates the index "
+            "if it does not exist"
+        )
+
+
+def _dedup_field(error: IndexNotReady) -> str:
+    """Return the option that names the object whose fields are missing, unless it has the default name."""
+    names = {field.rpartition(".")[0] for field in error.missing_fields} - {Fields.dedup}
+    return "".join(f" --dedup-field {name}" for name in names)
 
 
 def _can_be_set_up(error: IndexNotReady) -> bool:

@@ -7,6 +7,7 @@ import typer
 from esdedup.cli import options, output
 from esdedup.cli.command import command
 from esdedup.cli.messages import say, say_rejected
+from esdedup.elastic.limits import MAX_SHARDS
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.files import check_readable, read_lines, total_bytes
 from esdedup.ingest.load import Load
@@ -19,7 +20,7 @@ def setup(
     ],
     *,
     shards: Annotated[
-        int | None, typer.Option("--shards", min=1, max=1_024, help="Number of shards of a new index.")
+        int | None, typer.Option("--shards", min=1, max=MAX_SHARDS, help="Number of shards of a new index.")
     ] = None,
     route_by_root: Annotated[
         bool,

@@ -16,13 +16,14 @@ from rich.table import Table
 from esdedup.cli import options, output
 from esdedup.cli.command import command
 from esdedup.cli.messages import say, say_rejected
+from esdedup.cli.texts import read_plain_text
 from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.simhash import from_hex
 from esdedup.forest.model import DEFAULT_RETENTION
 from esdedup.ingest.cluster import cluster as cluster_lines
-from esdedup.ingest.files import check_readable, read_lines, total_bytes
+from esdedup.ingest.files import STANDARD_INPUT, check_readable, read_lines, total_bytes
 from esdedup.neighbours.explainer import Explainer
 
 
@@ -103,9 +104,7 @@ def fingerprint(
     Two texts are compared when a simhash of one is within three bits of a simhash of the other; such
     simhashes share a band.
     """
-    if sys.stdin is None:
-        raise SettingError("standard input is closed")
-    text = sys.stdin.buffer.read().decode(errors="replace")
+    text = read_plain_text(STANDARD_INPUT)
     fingerprinter = Fingerprinter(fingerprinting.profile())
     chosen = fingerprinter.profile
     explainer = Explainer(chosen)

@@ -13,6 +13,7 @@ from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile, get_profile
+from esdedup.reading.paging import MAX_SIZE
 from esdedup.text.words import Tf, TfIdf, Weighting, WordTable
 
 if TYPE_CHECKING:
@@ -136,7 +137,11 @@ class Fingerprinting(OptionGroup):
     keywords: Annotated[
         int | None,
         typer.Option(
-            "--keywords", help="How many words the profile keywords takes.", rich_help_panel=_FINGERPRINT
+            "--keywords",
+            min=1,
+            max=10_000,
+            help="How many words the profile keywords takes.",
+            rich_help_panel=_FINGERPRINT,
         ),
     ] = None
     weights: Annotated[
@@ -208,7 +213,7 @@ class Paging(OptionGroup):
     """Which page of a result."""
 
     page: Annotated[int, typer.Option("--page", min=1, help="Number of the page.")] = 1
-    size: Annotated[int, typer.Option("--size", min=1, max=1_000, help="Entries on a page.")] = 20
+    size: Annotated[int, typer.Option("--size", min=1, max=MAX_SIZE, help="Entries on a page.")] = 20
     after: Annotated[
         str | None,
         typer.Option(

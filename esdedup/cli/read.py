@@ -133,6 +133,10 @@ def similar(
         raise SettingError("--after does not go with --by-source: use --page")
     if text is not None and (by_source or other_sources):
         raise SettingError("a text has no source: --by-source and --other-sources go with --id")
+    if text is None and (fingerprinting, forest) != (options.Fingerprinting(), options.Forest()):
+        raise SettingError(
+            "an indexed article has its cluster: --profile, --keywords, --weights and --forest go with --text"
+        )
     profile, fields = fingerprinting.profile(), field_names.fields()
     content = None if text is None else read_text(text, fields)
     with server.connect() as client:

@@ -52,9 +52,9 @@ def serve(
         import uvicorn
 
         from esdedup.web import create_app
-    # A wrong server or index is reported here instead of on the first page.
+    # A wrong server, index or name of a forest is reported here instead of on the first page.
     with server.connect() as client:
-        Reader(client, fields=fields).list(index, size=1)
+        Reader(client, fields=fields, forest=forest.name).list(index, size=1)
     app = create_app(
         server.connect_async(),
         index,

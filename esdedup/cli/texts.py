@@ -25,15 +25,7 @@ def read_text(path: Path, fields: Fields) -> str:
         ArticleRejected: The file is not UTF-8, or its article has no text.
         SettingError: The file cannot be read, or has several articles.
     """
-    name = "standard input" if path == STANDARD_INPUT else str(path)
-    try:
-        content = sys.stdin.buffer.read() if path == STANDARD_INPUT else path.read_bytes()
-    except OSError as error:
-        raise SettingError(f"cannot read {name}: {error.strerror}") from error
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ArticleRejected(name, f"is not UTF-8 (byte {error.start + 1})") from error
+    name, text = _name(path), read_plain_text(path)
     if _JSON_ARRAY.match(text):
         raise SettingError(f"{name} is a JSON array of articles; {_ONE_A_FILE}")
     if not _JSON_OBJECT.match(text):
@@ -50,6 +42,30 @@ def read_text(path: Path, fields: Fields) -> str:
     except (ValueError, RecursionError) as error:
         raise _no_object(name, error) from error
     return text_of(article, fields, name=name)
+
+
+def read_plain_text(path: Path) -> str:
+    """Read a file as it is, without looking for an article in it.
+
+    Raises:
+        ArticleRejected: The file is not UTF-8.
+        SettingError: The file cannot be read.
+    """
+    name = _name(path)
+    if path == STANDARD_INPUT and sys.stdin is None:
+        raise SettingError("standard input is closed")
+    try:
+        content = sys.stdin.buffer.read() if path == STANDARD_INPUT else path.read_bytes()
+    except OSError as error:
+        raise SettingError(f"cannot read {name}: {error.strerror}") from error
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ArticleRejected(name, f"is not UTF-8 (byte {error.start + 1})") from error
+
+
+def _name(path: Path) -> str:
+    return "standard input" if path == STANDARD_INPUT else str(path)
 
 
 def _no_object(name: str, reason: object) -> ArticleRejected:

@@ -38,7 +38,7 @@ class Articles:
 
         Raises:
             IndexNotReady: It has a field of that name with another mapping; it is a forest; or it exists,
-                is not routed by root, and `route_by_root` is set.
+                and its number of shards is not `shards`, or `route_by_root` is set and it is not routed so.
             SettingError: No index can have that name, or that many shards.
         """
         check_index_name(index)
@@ -52,6 +52,8 @@ class Articles:
                 return True
             mappings = self._mappings(index)
             refuse_forests(mappings)
+            if shards is not None:
+                self._check_shards(index, shards)
             if route_by_root and not all(map(is_routed_by_root, mappings.values())):
                 raise IndexNotReady(
                     f"the index {index!r} exists already and is not routed by root, which is decided when "
@@ -104,6 +106,17 @@ class Articles:
                     )
         check_mappings(mappings, self._fields)
         return any(map(is_routed_by_root, mappings.values()))
+
+    def _check_shards(self, index: str, shards: int) -> None:
+        settings = self._client.indices.get_settings(index=index, name="index.number_of_shards")
+        for name, each in settings.items():
+            found = int(each["settings"]["index"]["number_of_shards"])
+            if found != shards:
+                raise IndexNotReady(
+                    f"the index {name!r} exists already, and its number of shards is {found:,}, which is "
+                    "decided when an index is made. Make a new index, and index the articles into it.",
+                    index=index,
+                )
 
     def _mappings(self, index: str) -> dict[str, dict[str, Any]]:
         """Return the mapping of each index behind a name; none if there is no such index."""

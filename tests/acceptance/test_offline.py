@@ -124,10 +124,16 @@ def test_a_fingerprints_text_is_shown_as_it_is(run: Run) -> None:
         assert text in run("fingerprint", "--profile", profile, stdin=text.encode()).out
 
 
-@pytest.mark.parametrize("text", [b"", b"!!!", "😀".encode() * 9, b"\xff\xfe\x00"])
+@pytest.mark.parametrize("text", [b"", b"!!!", "😀".encode() * 9])
 def test_fingerprint_of_what_has_none(run: Run, text: bytes) -> None:
     assert run("fingerprint", "--json", stdin=text).json["fingerprint"] is None
     assert "none" in run("fingerprint", stdin=text).out
+
+
+def test_a_text_that_is_not_utf_8_has_no_fingerprint(run: Run) -> None:
+    refused = run("fingerprint", "--json", stdin=b"ferr\xff")
+    assert (refused.code, refused.out) == (1, "")
+    assert "standard input: is not UTF-8 (byte 5)" in refused.err
 
 
 def test_weights_of_ones_own(run: Run, tmp_path: Path) -> None:
@@ -144,7 +150,9 @@ def test_weights_of_ones_own(run: Run, tmp_path: Path) -> None:
         (["cluster", "none.jsonl"], "cannot read none.jsonl"),
         (["cluster", "-", "--profile", "nonsense"], "no profile 'nonsense'"),
         (["cluster", "-", "--keywords", "5"], "--keywords goes with"),
-        (["cluster", "-", "--profile", "keywords", "--keywords", "0"], "keyword_count"),
+        (["cluster", "-", "--profile", "keywords", "--keywords", "0"], "Invalid value for '--keywords'"),
+        (["similar", "--index", "news", "--id", "1", "--profile", "classic"], "go with --text"),
+        (["similar", "--index", "news", "--id", "1", "--forest", "other"], "go with --text"),
         (["cluster", "-", "--weights", "tf"], "--weights goes with"),
         (["cluster", "-", "--profile", "classic", "--weights", "none.json"], "neither tf-idf nor tf"),
         (["cluster", "-", "--output", "no/such/dir"], "cannot write"),

@@ -74,6 +74,11 @@ def ask(run: Run, elasticsearch_url: str, names: tuple[str, str]) -> Ask:
         (["--only", "single"], ["d"]),
         (["--no-dedup"], ["d", "c", "b", "a"]),
         (["--no-dedup", "--size", 3, "--page", 2], ["a"]),
+        (["--sort", "newest"], ["d", "c"]),
+        (["--sort", "relevance", "--query", "ferry"], ["b"]),
+        (["--sort", "relevance", "--query", "ferry", "--head", "newest"], ["c"]),
+        (["--sort", "newest", "--query", "ferry", "--head", "best"], ["b"]),
+        (["--head", "longest"], ["d", "b"]),
     ],
     ids=lambda each: " ".join(map(str, each)) or "none",
 )
@@ -103,6 +108,9 @@ def test_options_of_similar(ask: Ask, names: tuple[str, str]) -> None:
     assert ids("--text", "-", "--forest", names[1], stdin=text) == ["c", "b", "a"]
     by_source = ask("similar", "--id", "a", "--by-source")
     assert {each["source"]: each["articles"] for each in by_source["sources"]} == {"North": 1, "South": 1}
+    second = ask("similar", "--id", "a", "--by-source", "--size", 1, "--page", 2)
+    assert (second["page"], second["total_sources"]) == (2, 2)
+    assert second["sources"] == by_source["sources"][1:]
 
 
 def test_setup_makes_shards_and_routes_by_root(
@@ -118,6 +126,39 @@ def test_setup_makes_shards_and_routes_by_root(
     assert fed.code == 0
     (hit,) = es.search(index=index)["hits"]["hits"]
     assert hit["_routing"] == hit["_source"]["dedup"]["root"]
+
+
+def test_setup_refuses_another_number_of_shards_than_an_index_has(
+    run: Run, elasticsearch_url: str, index_name: Names
+) -> None:
+    index = index_name("shards")
+    assert run("setup", index, "--shards", 2, url=elasticsearch_url).code == 0
+    assert run("setup", index, "--shards", 2, url=elasticsearch_url).code == 0
+    refused = run("setup", index, "--shards", 3, url=elasticsearch_url)
+    assert refused.code == 3
+    assert "exists already, and its number of shards is 2" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["list", "--query", "!!!"], "the query has no words"),
+        (["list", "--counting", "matching"], "counting 'matching' needs a sort by count"),
+        (["list", "--no-dedup", "--head", "best"], "without dedup each article is a row of its own"),
+        (["serve", "--forest", ""], "cannot name one index"),
+        (["list", "--dedup-field", "other"], "esdedup setup INDEX --dedup-field other"),
+        (["list"], "esdedup setup INDEX` adds the fields"),
+    ],
+    ids=lambda each: " ".join(each) if isinstance(each, list) else "",
+)
+def test_refusals_name_the_option_that_is_wrong_or_would_help(
+    run: Run, elasticsearch_url: str, es: Elasticsearch, index_name: Names, arguments: list[str], message: str
+) -> None:
+    index = index_name("plain")
+    es.indices.create(index=index)
+    refused = run(*arguments, "--index", index, url=elasticsearch_url)
+    assert refused.code in {2, 3}
+    assert message.replace("INDEX", index) in refused.err
 
 
 def test_maintenance_and_explanations_read_fields_of_other_names(ask: Ask, names: tuple[str, str]) -> None:

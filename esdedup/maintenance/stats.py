@@ -1,6 +1,7 @@
 """The statistics of a forest."""
 
 import collections
+import dataclasses
 import itertools
 from collections.abc import Iterator
 from typing import Any
@@ -10,6 +11,7 @@ import pydantic
 from esdedup.elastic.forest.documents import StoredNode, keys_of, live_leaves, signatures_of
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.search import EVERY_NODE
+from esdedup.elastic.limits import MAX_HITS
 from esdedup.elastic.requests import Query
 from esdedup.fingerprint.profile import profile_labelled
 from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
@@ -23,9 +25,10 @@ _DAYS_SHOWN = 14
 _LARGEST_SHOWN = 10
 _KEYS_SHOWN = 5
 # Random nodes whose keys are examined, and how many of those have all their keys counted.
-_RANDOM_NODES, _NODES_COUNTED = 10_000, 50
+_RANDOM_NODES, _NODES_COUNTED = MAX_HITS, 50
 # Fewer trees than this may share a representative by accident, even if all texts are of one kind.
 _MANY_TREES = 10
+# Trees in one answer or query; less than MAX_BUCKETS and MAX_TERMS.
 _TREES_AT_ONCE = 10_000
 
 
@@ -76,18 +79,18 @@ class Stats(pydantic.BaseModel, frozen=True):
     bytes_a_node: float
     # Number of trees by their leaves: 0, 1, 2-3, 4-7 and so on.
     trees_by_leaves: dict[str, int]
-    largest: list[Cluster]
+    largest: tuple[Cluster, ...]
     # Clusters with more live leaves than is plausible: the limit, inclusive; the largest; how many.
     most_plausible_leaves: int
-    implausible: list[ImplausibleCluster]
+    implausible: tuple[ImplausibleCluster, ...]
     implausible_trees: int
     # The fullest keys of random nodes, counted exactly; and the mean number of nodes of a key.
-    fullest_keys: list[Key]
+    fullest_keys: tuple[Key, ...]
     nodes_a_key: float
     # Representatives that random nodes of many trees share: boilerplate, which fills keys.
-    boilerplate: list[SharedRepresentative]
+    boilerplate: tuple[SharedRepresentative, ...]
     # The latest days of the forest's time.
-    days: list[Day]
+    days: tuple[Day, ...]
     # Nodes made in the last seven days of the forest's time, as a share of the nodes made before.
     growth_7_days: float | None
 
@@ -113,63 +116,98 @@ def stats(
         texts=texts,
         explainer=None if profile is None else Explainer(profile),
     )
-    state = index.status().state
-    live_since_ms = index.status().live_since_ms(aging)
-    week_ms = state.time_ms - 7 * DAY_MS
-    answer = index.run(
-        index.search.aggregate(
-            EVERY_NODE,
-            {
-                "trees": {"filter": {"term": {"leaf": False}}},
-                "live": {"filter": _since("seen", live_since_ms)},
-                "new": {"filter": _since("made", week_ms if state.time_ms != NO_TIME else NO_TIME)},
-                **{name: _by_day(name) for name in ("made", "seen")},
-            },
-        )
-    )
-    nodes, trees, live, new = (
-        index.run(index.search.count_nodes()),
-        *(answer[name]["doc_count"] for name in ("trees", "live", "new")),
-    )
+    status = index.status()
+    live_since_ms = status.live_since_ms(aging)
+    counts = _Counts.read(index, time_ms=status.state.time_ms, live_since_ms=live_since_ms)
     sizes = collections.Counter(dict(_leaves_by_root(index)))
-    by_day = {
-        name: {bucket["key"]: bucket["doc_count"] for bucket in answer[name]["buckets"]}
-        for name in ("made", "seen")
-    }
-    random_nodes = index.run(index.search.random_nodes(_RANDOM_NODES))
-    fullest, nodes_a_key = _keys(index, random_nodes)
     implausible = _implausible(index, sizes, live_since_ms, most_plausible_leaves)
+    random_nodes = index.run(index.search.random_nodes(_RANDOM_NODES))
+    fullest_keys, nodes_a_key = _keys(index, random_nodes)
     size_bytes = index.size_bytes()
     return Stats(
         profile=index.meta.profile,
-        nodes=nodes,
-        trees=trees,
-        expired=nodes - live,
-        seq=state.seq,
-        time=None if state.time_ms == NO_TIME else iso(state.time_ms),
+        nodes=counts.nodes,
+        trees=counts.trees,
+        expired=counts.nodes - counts.live,
+        seq=status.state.seq,
+        time=None if status.state.time_ms == NO_TIME else iso(status.state.time_ms),
         retention_days=round(aging.retention_ms / DAY_MS, 3),
         size_bytes=size_bytes,
-        bytes_a_node=round(size_bytes / nodes, 1) if nodes else 0.0,
-        trees_by_leaves=_by_leaves(sizes, trees),
-        largest=[Cluster(root=root, leaves=leaves) for root, leaves in sizes.most_common(_LARGEST_SHOWN)],
+        bytes_a_node=round(size_bytes / counts.nodes, 1) if counts.nodes else 0.0,
+        trees_by_leaves=_by_leaves(sizes, counts.trees),
+        largest=_largest(sizes),
         most_plausible_leaves=most_plausible_leaves,
-        implausible=[
+        implausible=tuple(
             ImplausibleCluster(
                 root=root,
                 leaves=leaves,
                 shared=_most_shared(index, shared_representatives, root, live_since_ms),
             )
             for root, leaves in implausible[:_LARGEST_SHOWN]
-        ],
+        ),
         implausible_trees=len(implausible),
-        fullest_keys=fullest,
+        fullest_keys=fullest_keys,
         nodes_a_key=nodes_a_key,
         boilerplate=_boilerplate(index, shared_representatives, random_nodes),
-        days=[
-            Day(day=iso(day)[:10], made=by_day["made"].get(day, 0), last_needed=by_day["seen"].get(day, 0))
-            for day in sorted(by_day["made"].keys() | by_day["seen"].keys())[-_DAYS_SHOWN:]
-        ],
-        growth_7_days=round(new / (nodes - new), 4) if nodes > new else None,
+        days=counts.days,
+        growth_7_days=counts.growth_7_days,
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Counts:
+    """How many nodes a forest has, of several kinds."""
+
+    nodes: int
+    # Roots.
+    trees: int
+    # Nodes that have not expired.
+    live: int
+    # Nodes made in the last seven days of the forest's time; all nodes if it has no time.
+    new: int
+    # The latest days.
+    days: tuple[Day, ...]
+
+    @classmethod
+    def read(cls, index: ForestIndex, *, time_ms: int, live_since_ms: int) -> "_Counts":
+        """Count the nodes.
+
+        Args:
+            index: The forest's index.
+            time_ms: The forest's time.
+            live_since_ms: The least `seen` (inclusive) of a live node.
+        """
+        new_since_ms = NO_TIME if time_ms == NO_TIME else time_ms - 7 * DAY_MS
+        aggregations = {
+            "trees": {"filter": {"term": {"leaf": False}}},
+            "live": {"filter": _since("seen", live_since_ms)},
+            "new": {"filter": _since("made", new_since_ms)},
+            **{field: _by_day(field) for field in ("made", "seen")},
+        }
+        answer = index.run(index.search.aggregate(EVERY_NODE, aggregations))
+        return cls(
+            nodes=index.run(index.search.count_nodes()),
+            trees=answer["trees"]["doc_count"],
+            live=answer["live"]["doc_count"],
+            new=answer["new"]["doc_count"],
+            days=_days(*(_counts_by_day(answer[field]["buckets"]) for field in ("made", "seen"))),
+        )
+
+    @property
+    def growth_7_days(self) -> float | None:
+        """The new nodes as a share of the others; None if there are no others."""
+        return round(self.new / (self.nodes - self.new), 4) if self.nodes > self.new else None
+
+
+def _counts_by_day(buckets: list[dict[str, int]]) -> dict[int, int]:
+    return {bucket["key"]: bucket["doc_count"] for bucket in buckets}
+
+
+def _days(made: dict[int, int], last_needed: dict[int, int]) -> tuple[Day, ...]:
+    """Return the latest days, from counts by the time at which a day begins."""
+    return tuple(
+        Day(day=iso(day)[:10], made=made.get(day, 0), last_needed=last_needed.get(day, 0))
+        for day in sorted(made.keys() | last_needed.keys())[-_DAYS_SHOWN:]
     )
 
 
@@ -213,11 +251,15 @@ def _most_shared(
 
 def _boilerplate(
     index: ForestIndex, shared_representatives: SharedRepresentatives, random_nodes: list[StoredNode]
-) -> list[SharedRepresentative]:
+) -> tuple[SharedRepresentative, ...]:
     """Find representatives that many trees share."""
     simhashes = index.relation.simhashes(signatures_of(random_nodes, index.relation))
     found = shared_representatives.find(random_nodes, simhashes, most=_KEYS_SHOWN, by_tree=True)
-    return [shared for shared in found if shared.trees >= _MANY_TREES]
+    return tuple(shared for shared in found if shared.trees >= _MANY_TREES)
+
+
+def _largest(sizes: collections.Counter[str]) -> tuple[Cluster, ...]:
+    return tuple(Cluster(root=root, leaves=leaves) for root, leaves in sizes.most_common(_LARGEST_SHOWN))
 
 
 def _by_leaves(sizes: dict[str, int], trees: int) -> dict[str, int]:
@@ -230,7 +272,7 @@ def _by_leaves(sizes: dict[str, int], trees: int) -> dict[str, int]:
     return counts
 
 
-def _keys(index: ForestIndex, random_nodes: list[StoredNode]) -> tuple[list[Key], float]:
+def _keys(index: ForestIndex, random_nodes: list[StoredNode]) -> tuple[tuple[Key, ...], float]:
     """Return the fullest keys of some nodes, and the mean number of nodes of a key."""
     terms = keys_of(random_nodes, index.relation, index.layout)
     shared = collections.Counter(term for own in terms for term in set(own))
@@ -238,7 +280,7 @@ def _keys(index: ForestIndex, random_nodes: list[StoredNode]) -> tuple[list[Key]
     fullest = [term for term, _ in shared.most_common(_KEYS_SHOWN)]
     counts = index.run(index.search.count_by_key(ordinary.union(fullest)))
     keys = sorted((Key(key=term, nodes=counts[term]) for term in fullest), key=lambda key: -key.nodes)
-    return keys, round(sum(counts[term] for term in ordinary) / len(ordinary), 2) if ordinary else 0.0
+    return tuple(keys), round(sum(counts[term] for term in ordinary) / len(ordinary), 2) if ordinary else 0.0
 
 
 def _since(field: str, time_ms: int) -> Query:

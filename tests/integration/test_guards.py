@@ -76,8 +76,8 @@ def test_a_plausible_cluster_is_not_reported(
 ) -> None:
     _, forest = fed(VERIFIED, template(LIMIT + 1))
     found = Maintenance(es, forest=forest, most_plausible_leaves=LIMIT).stats()
-    assert (found.largest[0].leaves, found.implausible, found.implausible_trees) == (LIMIT, [], 0)
-    assert (found.boilerplate, caplog.records) == ([], [])
+    assert (found.largest[0].leaves, found.implausible, found.implausible_trees) == (LIMIT, (), 0)
+    assert (found.boilerplate, caplog.records) == ((), [])
 
 
 def test_a_footer_of_unrelated_articles_is_named_as_boilerplate(es: Elasticsearch, fed: Any) -> None:
@@ -91,4 +91,4 @@ def test_a_footer_of_unrelated_articles_is_named_as_boilerplate(es: Elasticsearc
     (unsaid,) = Maintenance(es, forest=forest, most_plausible_leaves=LIMIT).stats().boilerplate
     assert unsaid == shared.model_copy(update={"kind": None, "sentence": None})
     own, other = fed(VERIFIED, texts[:9])
-    assert Maintenance(es, forest=other, most_plausible_leaves=LIMIT).stats([own]).boilerplate == []
+    assert Maintenance(es, forest=other, most_plausible_leaves=LIMIT).stats([own]).boilerplate == ()

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     )
     from esdedup.fields import Fields
     from esdedup.fingerprint.agreement import Agreement
-    from esdedup.fingerprint.bands import Layout
+    from esdedup.fingerprint.bands import LAYOUTS, Layout
     from esdedup.fingerprint.profile import CLASSIC, KEYWORDS, PROFILES, VERIFIED, Profile, get_profile
     from esdedup.forest.model import Assignment, Kind
     from esdedup.ingest.actions import ArticleAction, BulkAction
@@ -78,6 +78,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CLASSIC",
     "KEYWORDS",
+    "LAYOUTS",
     "PROFILES",
     "VERIFIED",
     "Agreement",

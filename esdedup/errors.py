@@ -37,6 +37,7 @@ __all__ = [
     "ForestLost",
     "ForestMismatch",
     "ForestMissing",
+    "ForestOwner",
     "IndexNotReady",
     "NodeError",
     "ServerError",

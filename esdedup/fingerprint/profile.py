@@ -22,7 +22,7 @@ sentence of all, which survives reprinting better than the rest; or the heaviest
 _KEYWORD_COUNT = 80
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
 class Profile:
     """Everything that decides a fingerprint.
 
@@ -31,7 +31,7 @@ class Profile:
 
     Change one with `with_changes`, or with `dataclasses.replace`. For example, articles and nodes get
     shorter keys from ``CLASSIC.with_changes(layout=LAYOUTS["4x16"])``. Every layout in
-    `esdedup.fingerprint.bands.LAYOUTS` finds the same neighbours; they differ in the number of terms for
+    `LAYOUTS` finds the same neighbours; they differ in the number of terms for
     each article and in how many fingerprints share one. With the default, "5choose2", a forest in
     Elasticsearch narrows down a key that very many nodes share; with the others it reads all those nodes.
 
@@ -120,6 +120,9 @@ class Profile:
                 f"the weighting {self.weighting.name!r} contradicts the representation 'halves', which does "
                 "not weigh words; leave it out, or use 'longest-sentence' or 'keywords'"
             )
+
+    def __repr__(self) -> str:
+        return f"Profile({self.label!r})"
 
     @property
     def label(self) -> str:

@@ -5,16 +5,24 @@ May import every inner room: reading, elastic, forest, neighbours, fingerprint, 
 
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.maintenance.maintenance import Maintenance
-from esdedup.maintenance.stats import Stats
-from esdedup.maintenance.verdict import ArticleState, IndexedExplanation, Outcome
+from esdedup.maintenance.shared_representatives import SharedRepresentative
+from esdedup.maintenance.stats import Cluster, Day, ImplausibleCluster, Key, Stats
+from esdedup.maintenance.verdict import ArticleState, IndexedExplanation, Neighbour, Outcome, RootComparison
 from esdedup.maintenance.violations import Violation, ViolationKind
 
 __all__ = [
     "ArticleState",
+    "Cluster",
+    "Day",
     "Expired",
+    "ImplausibleCluster",
     "IndexedExplanation",
+    "Key",
     "Maintenance",
+    "Neighbour",
     "Outcome",
+    "RootComparison",
+    "SharedRepresentative",
     "Stats",
     "Violation",
     "ViolationKind",

@@ -9,7 +9,7 @@ from esdedup.elastic.forest.documents import StoredNode, interleaved, is_node_id
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.forest.model import NO_TIME, Aging
 from esdedup.maintenance.records import LONE, Record, Records
-from esdedup.maintenance.violations import Remedy, Violation, ViolationKind
+from esdedup.maintenance.violations import Remedy, RepairableViolation, Violation, ViolationKind
 
 _BANDS_CHECKED_AT_ONCE = 1_000
 
@@ -71,11 +71,11 @@ class ArticleAudit:
                 )
             ]
 
-    def repairable(self) -> Iterator[list[tuple[Violation, Remedy]]]:
+    def repairable(self) -> Iterator[list[RepairableViolation]]:
         """Yield the repairable violations of each page; looks for no others."""
-        yield _with_remedy(self._state_behind())
+        yield _repairable(self._state_behind())
         for page in self._pages():
-            yield _with_remedy(self._against_nodes(page))
+            yield _repairable(self._against_nodes(page))
 
     def _pages(self) -> Iterator[_Page]:
         """Yield the articles page by page, with the nodes of their texts and roots."""
@@ -99,7 +99,7 @@ class ArticleAudit:
         forest = self._index.status().state
         after = forest.after(articles)
         if after != forest:
-            yield Violation(
+            yield RepairableViolation(
                 kind=ViolationKind.STATE_BEHIND,
                 subject=self._index.name,
                 detail=f"its last arrival is {forest.seq}, but an article is arrival {articles.seq}",
@@ -144,7 +144,7 @@ class ArticleAudit:
             # An expired node does not count: the next arrival of its id makes a new one.
             node = None
         if node is not None and node.root != record.root:
-            yield Violation(
+            yield RepairableViolation(
                 kind=ViolationKind.TWO_ROOTS,
                 subject=record.id,
                 detail=f"its root is {record.root}, the root of its node is {node.root}",
@@ -163,7 +163,7 @@ class ArticleAudit:
                 kind = ViolationKind.NODE_GONE
             elif record.root not in page.nodes:
                 kind = ViolationKind.ARTICLE_ROOT_GONE
-            yield Violation(
+            yield RepairableViolation(
                 kind=kind,
                 subject=record.id,
                 detail=f"arrival {record.seq}, text {fingerprint}, root {record.root}",
@@ -223,8 +223,8 @@ class ArticleAudit:
         return int(self._aging.round_up(np.array(record.seen_ms)))
 
 
-def _with_remedy(violations: Iterable[Violation]) -> list[tuple[Violation, Remedy]]:
-    return [(violation, violation.remedy) for violation in violations if violation.remedy is not None]
+def _repairable(violations: Iterable[Violation]) -> list[RepairableViolation]:
+    return [violation for violation in violations if isinstance(violation, RepairableViolation)]
 
 
 def _invalid(record: Record) -> Violation:

@@ -19,8 +19,7 @@ from esdedup.maintenance.verdict import (
     RootComparison,
     outcome,
 )
-from esdedup.neighbours.explainer import Explainer
-from esdedup.neighbours.explanation import WholeTextComparison
+from esdedup.neighbours.explainer import Explainer, compare_whole_texts
 from esdedup.neighbours.relation import relation_of
 from esdedup.times import DAY_MS, iso
 
@@ -111,7 +110,7 @@ class IndexExplainer:
         return ArticleState(
             id=article.id,
             index=article.index,
-            also_in=list(article.also_in),
+            also_in=article.also_in,
             root=article.root,
             profile=article.profile,
             fingerprint=article.fingerprint,
@@ -138,9 +137,9 @@ class IndexExplainer:
             return "gone"
         return "live" if node.seen_ms >= self._live_since_ms else "expired"
 
-    def _indexed(self, node: StoredNode) -> list[str]:
+    def _indexed(self, node: StoredNode) -> tuple[str, ...]:
         signature = signatures_of([node], self._relation)
-        return to_hex(self._relation.simhashes(signature)[self._relation.indexed(signature)])
+        return tuple(to_hex(self._relation.simhashes(signature)[self._relation.indexed(signature)]))
 
     def _count_live_leaves(self, root: str | None) -> int | None:
         if self._forest is None or root is None:
@@ -178,7 +177,7 @@ class IndexExplainer:
             root=root.id,
             article=None,
             nearest_bits=int(distance_bits(mine[:, None], theirs[None, :]).min()),
-            whole_texts=None if rules is None else WholeTextComparison.of(other, one, rules),
+            whole_texts=None if rules is None else compare_whole_texts(other, one, rules),
             may_join=bool(self._relation.may_join(one, other)[0]),
         )
 

@@ -9,7 +9,7 @@ from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.node_cache import NodeCache
 from esdedup.elastic.forest.search import EVERY_NODE, ROOTLESS
 from esdedup.forest.model import NO_TIME, Aging
-from esdedup.maintenance.violations import Remedy, Violation, ViolationKind
+from esdedup.maintenance.violations import Remedy, RepairableViolation, Violation, ViolationKind
 
 AUDIT_BATCH = 5_000
 # Leaves of one tree that are compared at once: each may have very many neighbours.
@@ -82,7 +82,7 @@ class ForestAudit:
             yield from self._near_roots(live)
             self._on_nodes(len(batch))
         for hit in self._damaged:
-            yield Violation(
+            yield RepairableViolation(
                 kind=ViolationKind.DAMAGED_NODE,
                 subject=hit["_id"],
                 detail=(
@@ -110,7 +110,7 @@ class ForestAudit:
             first = tree.nodes[0]
             root = found.get(tree.root)
             if root is not None and not root.is_root:
-                yield Violation(
+                yield RepairableViolation(
                     kind=ViolationKind.ROOT_IS_LEAF,
                     subject=root.id,
                     detail=f"it is a leaf of {root.root}, and has {len(tree.nodes)} live leaves",
@@ -119,7 +119,7 @@ class ForestAudit:
                     ),
                 )
             elif root is None:
-                yield Violation(
+                yield RepairableViolation(
                     kind=ViolationKind.ROOT_GONE,
                     subject=first.id,
                     detail=f"its root {tree.root} is missing, and has {len(tree.nodes)} live leaves",
@@ -139,7 +139,7 @@ class ForestAudit:
         first, repaired = tree.nodes[0], root
         if root.seen_ms < tree.seen_ms:
             repaired = repaired._replace(seen_ms=tree.seen_ms)
-            yield Violation(
+            yield RepairableViolation(
                 kind=ViolationKind.ROOT_SEEN_TOO_LOW,
                 subject=root.id,
                 detail=f"its `seen` is {root.seen_ms}, that of a leaf {tree.seen_ms}",
@@ -147,7 +147,7 @@ class ForestAudit:
             )
         if first.seq < root.seq:
             repaired = repaired._replace(seq=first.seq, made_ms=min(first.made_ms, root.made_ms))
-            yield Violation(
+            yield RepairableViolation(
                 kind=ViolationKind.LEAF_BEFORE_ROOT,
                 subject=first.id,
                 detail=f"it is arrival {first.seq}, its root {root.id} arrival {root.seq}",
@@ -207,7 +207,7 @@ class ForestAudit:
                 if node.seq < found.seq:
                     earlier[root.id] = node
         for later, node in earlier.items():
-            yield Violation(
+            yield RepairableViolation(
                 kind=ViolationKind.NEAR_ROOTS,
                 subject=later,
                 detail=f"its neighbour {node.id}, in the tree of {node.root}, is older",
@@ -233,7 +233,7 @@ class ForestAudit:
 
     def _unfindable(self, nodes: list[StoredNode]) -> Iterator[Violation]:
         for node in self._index.run(self._index.search.unfindable(nodes)):
-            yield Violation(
+            yield RepairableViolation(
                 kind=ViolationKind.UNFINDABLE,
                 subject=node.id,
                 detail="its neighbours would not find it, or its tree would be counted wrongly",

@@ -144,7 +144,7 @@ class Maintenance:
         texts = StoredTexts(self._client, indices=indices, fields=self._fields) if indices else None
         return stats(index, self._aging(index), texts, most_plausible_leaves=self._most_plausible_leaves)
 
-    def expire(self, *, dry_run: bool = False, on_progress: OnProgress = lambda _: None) -> Expired:
+    def expire(self, *, dry_run: bool = False, on_progress: OnProgress | None = None) -> Expired:
         """Delete the nodes that have expired.
 
         Args:
@@ -158,10 +158,10 @@ class Maintenance:
         if dry_run:
             return expiry.count_expired(index, self._aging(index))
         with ForestWriter(index, wait_s=self._wait_s) as writer:
-            return expiry.expire(writer, self._aging(index), on_progress=on_progress)
+            return expiry.expire(writer, self._aging(index), on_progress=on_progress or _ignore)
 
     def verify(
-        self, indices: Sequence[str] = (), *, on_progress: OnProgress = lambda _: None
+        self, indices: Sequence[str] = (), *, on_progress: OnProgress | None = None
     ) -> Iterator[Violation]:
         """Yield every violation of the laws in the forest and its articles.
 
@@ -181,10 +181,10 @@ class Maintenance:
         aging = self._aging(index)
         yield from self._forest_audit(index, aging, on_progress).violations()
         if indices:
-            articles = ArticleAudit(index, self._records(indices), aging, on_articles=on_progress)
+            articles = ArticleAudit(index, self._records(indices), aging, on_articles=on_progress or _ignore)
             yield from itertools.chain.from_iterable(articles.violations())
 
-    def repair(self, indices: Sequence[str] = (), *, on_progress: OnProgress = lambda _: None) -> Repaired:
+    def repair(self, indices: Sequence[str] = (), *, on_progress: OnProgress | None = None) -> Repaired:
         """Repair every violation that can be repaired; may be interrupted and run again.
 
         First, articles whose node is missing get it back, with the root they have. Then a tree whose
@@ -196,7 +196,7 @@ class Maintenance:
             on_progress: Called with the number of nodes or articles in each step.
 
         Returns:
-            How many violations of each kind were repaired.
+            How many violations of each kind were repaired, as a `collections.Counter`.
 
         Raises:
             ForestError: There is no such forest, or another process owns it.
@@ -211,7 +211,7 @@ class Maintenance:
             if not indices:
                 return repair.repair_forest(forest)
             records = self._records(indices)
-            articles = ArticleAudit(index, records, aging, on_articles=on_progress)
+            articles = ArticleAudit(index, records, aging, on_articles=on_progress or _ignore)
             repaired = repair.adopt(articles)
             repaired += repair.repair_forest(forest)
             if repaired[ViolationKind.NODE_GONE]:
@@ -225,7 +225,7 @@ class Maintenance:
         *,
         replace: bool = False,
         retention: timedelta | None = None,
-        on_progress: OnProgress = lambda _: None,
+        on_progress: OnProgress | None = None,
     ) -> int:
         """Rebuild the forest from articles alone; each article keeps its root.
 
@@ -253,14 +253,20 @@ class Maintenance:
             self._client, self._forest, records, aging=aging, replace=replace, wait_s=self._wait_s
         )
         with begun as writer:
-            articles = ArticleAudit(writer.index, records, self._aging(writer.index), on_articles=on_progress)
+            articles = ArticleAudit(
+                writer.index, records, self._aging(writer.index), on_articles=on_progress or _ignore
+            )
             return rebuild.rebuild(writer, articles)
 
-    def _forest_audit(self, index: ForestIndex, aging: Aging, on_progress: OnProgress) -> ForestAudit:
-        return ForestAudit(index, aging, on_nodes=on_progress, audit_batch=self._audit_batch)
+    def _forest_audit(self, index: ForestIndex, aging: Aging, on_progress: OnProgress | None) -> ForestAudit:
+        return ForestAudit(index, aging, on_nodes=on_progress or _ignore, audit_batch=self._audit_batch)
 
     def _records(self, indices: Sequence[str]) -> Records:
         return Records(self._client, indices=indices, fields=self._fields)
 
     def _aging(self, index: ForestIndex) -> Aging:
         return index.status().aging
+
+
+def _ignore(_count: int) -> None:
+    """Report no progress."""

@@ -9,7 +9,7 @@ from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.maintenance.article_audit import ArticleAudit
 from esdedup.maintenance.forest_audit import ForestAudit
 from esdedup.maintenance.records import Records
-from esdedup.maintenance.violations import ViolationKind
+from esdedup.maintenance.violations import RepairableViolation, ViolationKind
 
 Repaired = collections.Counter[ViolationKind]
 """How many violations of each kind have been repaired."""
@@ -35,7 +35,8 @@ class Repair:
         repaired: Repaired = collections.Counter()
         for page in audit.repairable():
             nodes: dict[str, StoredNode] = {}
-            for violation, remedy in page:
+            for violation in page:
+                remedy = violation.remedy
                 nodes |= {node.id: node for node in remedy.nodes}
                 if remedy.state:
                     self._writer.write([], state=remedy.state)
@@ -50,7 +51,7 @@ class Repair:
         joins: dict[str, str] = {}
         damaged: list[dict[str, Any]] = []
         for violation in audit.violations():
-            if violation.remedy is None:
+            if not isinstance(violation, RepairableViolation):
                 continue
             repaired[violation.kind] += 1
             nodes |= {node.id: node for node in violation.remedy.nodes}
@@ -73,7 +74,7 @@ class Repair:
         """Give each article the root of its text's node."""
         repaired: Repaired = collections.Counter()
         for page in audit.repairable():
-            new_roots = [remedy.new_root for _, remedy in page if remedy.new_root]
+            new_roots = [violation.remedy.new_root for violation in page if violation.remedy.new_root]
             for chunk in chunks(new_roots, self._write_batch):
                 self._writer.renew()
                 repaired[ViolationKind.TWO_ROOTS] += records.assign_roots(chunk)

@@ -72,7 +72,7 @@ class ArticleState(pydantic.BaseModel, frozen=True):
     id: str
     index: str
     # Other indices behind the same name that have an article of that id.
-    also_in: list[str]
+    also_in: tuple[str, ...]
     root: str | None
     profile: str | None
     fingerprint: str | None
@@ -84,7 +84,7 @@ class ArticleState(pydantic.BaseModel, frozen=True):
     # The state of its node; None without a forest or a fingerprint.
     node: NodeState | None
     # The simhashes that its node is indexed under: all but saturated keys.
-    indexed: list[str] | None
+    indexed: tuple[str, ...] | None
     # The root of its node, and the number of the arrival that made the node.
     node_root: str | None
     node_seq: int | None

@@ -1,4 +1,4 @@
-"""Violations of the forest's laws, each with the writes that repair it."""
+"""Violations of the forest's laws, and the writes that repair them."""
 
 import dataclasses
 import enum
@@ -50,21 +50,25 @@ class Remedy:
     state: State | None = None
 
 
-class Violation(pydantic.BaseModel, frozen=True, arbitrary_types_allowed=True):
+class Violation(pydantic.BaseModel, frozen=True):
     """One violation of a law."""
 
     kind: ViolationKind
     # The id of the node or article, the name of the forest, or a number of articles.
     subject: str
     detail: str
-    # None if only a person can decide what is right.
-    remedy: pydantic.SkipValidation[Remedy | None] = pydantic.Field(default=None, exclude=True, repr=False)
 
     @pydantic.computed_field  # type: ignore[prop-decorator] # as pydantic documents it
     @property
     def can_be_repaired(self) -> bool:
-        """Whether `Maintenance.repair` repairs it."""
-        return self.remedy is not None
+        """Whether `Maintenance.repair` repairs it; if not, only a person can decide what is right."""
+        return isinstance(self, RepairableViolation)
 
     def __str__(self) -> str:
         return f"{self.subject}: {self.kind.value}: {self.detail}"
+
+
+class RepairableViolation(Violation, frozen=True):
+    """A violation with the writes that repair it, which callers of `Maintenance` need not know."""
+
+    remedy: pydantic.SkipValidation[Remedy] = pydantic.Field(exclude=True, repr=False)

@@ -5,9 +5,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from esdedup.fingerprint.agreement import Agreement, Comparison
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.overlap import Overlap
-from esdedup.fingerprint.profile import Profile
+from esdedup.fingerprint.profile import DEFAULT, Profile
 from esdedup.fingerprint.simhash import distance_bits, to_hex
 from esdedup.neighbours.explanation import (
     NEAR,
@@ -60,7 +61,7 @@ class Explainer:
             other=second,
             max_distance_bits=self.profile.max_distance_bits,
             min_letters=self.profile.min_letters,
-            pairs=near_pairs,
+            pairs=tuple(near_pairs),
             nearest=pairs[0] if pairs else None,
             whole_texts=whole_texts,
             rule=rule,
@@ -82,7 +83,7 @@ class Explainer:
             return None, None
         points = normal_points(texts)
         overlap = Overlap.of(points, classes()[points], number_weight=rules.number_weight)
-        return overlap, WholeTextComparison.of(one, other, rules, overlap=overlap)
+        return overlap, compare_whole_texts(one, other, rules, overlap=overlap)
 
     def _describe(self, text: str, signature: Signatures | None, number_share: float | None) -> Text:
         points = normal_points([text])
@@ -90,7 +91,7 @@ class Explainer:
         return Text(
             letters=int(letters[0]),
             fingerprint=None if signature is None else self._relation.ids(signature)[0],
-            representatives=[] if signature is None else self._representatives(text, signature),
+            representatives=() if signature is None else tuple(self._representatives(text, signature)),
             number_share=number_share,
         )
 
@@ -111,9 +112,31 @@ class Explainer:
         ]
 
 
-def explain(one: str, other: str, profile: Profile) -> Explanation:
+def explain(one: str, other: str, profile: Profile = DEFAULT) -> Explanation:
     """Explain why two raw texts are near each other under a profile, or why they are not."""
     return Explainer(profile).explain(one, other)
+
+
+def compare_whole_texts(
+    one: Signatures, other: Signatures, rules: Agreement, *, overlap: Overlap | None = None
+) -> WholeTextComparison:
+    """Compare two signatures, each ``(1,)``; `overlap` adds what was counted in the texts."""
+    # Only `may_join` has a direction: the other text joins `one`.
+    compared = Comparison.of(other, one, rules)
+    needed = float(compared.needed[0])
+    return WholeTextComparison(
+        resemblance=float(compared.resemblance[0]),
+        exact_resemblance=overlap.resemblance if overlap else None,
+        exact_resemblance_of_words=overlap.resemblance_of_words if overlap else None,
+        needed=needed,
+        needed_for_root=needed - rules.root_slack,
+        contained=float(compared.contained[0]),
+        exact_contained=overlap.contained if overlap else None,
+        contained_needed=rules.least_contained,
+        contained_counts=bool(compared.is_short[0]),
+        agree=bool(compared.agree[0]),
+        may_join=bool(compared.may_join[0]),
+    )
 
 
 def _pairs(one: Text, other: Text) -> list[Pair]:

@@ -1,15 +1,9 @@
 """An explanation of why two texts are neighbours or not, stage by stage."""
 
 import enum
-from typing import Any, Literal
+from typing import Literal
 
-import numpy.typing as npt
 import pydantic
-
-from esdedup.fingerprint.agreement import Agreement, Comparison
-from esdedup.fingerprint.overlap import Overlap
-
-Signatures = npt.NDArray[Any]
 
 
 class Rule(enum.StrEnum):
@@ -58,7 +52,7 @@ class Text(pydantic.BaseModel, frozen=True):
     # None if the text has too few letters, or no words.
     fingerprint: str | None
     # Each simhash once; empty if the text has no fingerprint.
-    representatives: list[Representative]
+    representatives: tuple[Representative, ...]
     # The share of its sketch that runs with a number account for, 0 to 1. None if the profile has no
     # sketches, or one of the texts has no fingerprint.
     number_share: float | None
@@ -95,28 +89,6 @@ class WholeTextComparison(pydantic.BaseModel, frozen=True):
     # Whether the second may join a cluster whose root is the first.
     may_join: bool
 
-    @classmethod
-    def of(
-        cls, one: Signatures, other: Signatures, rules: Agreement, *, overlap: Overlap | None = None
-    ) -> "WholeTextComparison":
-        """Compare two signatures, each ``(1,)``; `overlap` adds what was counted in the texts."""
-        # Only `may_join` has a direction: the other text joins `one`.
-        compared = Comparison.of(other, one, rules)
-        needed = float(compared.needed[0])
-        return cls(
-            resemblance=float(compared.resemblance[0]),
-            exact_resemblance=overlap.resemblance if overlap else None,
-            exact_resemblance_of_words=overlap.resemblance_of_words if overlap else None,
-            needed=needed,
-            needed_for_root=needed - rules.root_slack,
-            contained=float(compared.contained[0]),
-            exact_contained=overlap.contained if overlap else None,
-            contained_needed=rules.least_contained,
-            contained_counts=bool(compared.is_short[0]),
-            agree=bool(compared.agree[0]),
-            may_join=bool(compared.may_join[0]),
-        )
-
 
 class Explanation(pydantic.BaseModel, frozen=True):
     """Why two texts would or would not share a cluster if there were no others."""
@@ -130,7 +102,7 @@ class Explanation(pydantic.BaseModel, frozen=True):
     # A text with fewer letters and digits has no fingerprint.
     min_letters: int
     # The pairs of representatives within that distance, the nearest first.
-    pairs: list[Pair]
+    pairs: tuple[Pair, ...]
     # The nearest pair at any distance; None if a text has no fingerprint.
     nearest: Pair | None
     # None if a text has no fingerprint, or the profile does not compare whole texts.

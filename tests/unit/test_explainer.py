@@ -77,7 +77,7 @@ def test_an_explanation_is_symmetric_but_for_joining(profile: Profile, one: str,
             there.whole_texts.model_copy(update={"may_join": back.whole_texts.may_join}) == back.whole_texts
         )
     assert all(pair.distance_bits <= there.max_distance_bits for pair in there.pairs)
-    assert there.pairs[:1] == ([there.nearest] if there.nearest in there.pairs else [])
+    assert there.pairs[:1] == ((there.nearest,) if there.nearest in there.pairs else ())
     if there.whole_texts is not None:
         exact = there.whole_texts.exact_resemblance, there.whole_texts.exact_contained
         assert all(share is not None and 0 <= share <= 1 for share in exact)

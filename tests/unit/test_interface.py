@@ -13,11 +13,20 @@ import pydantic
 import pytest
 
 import esdedup
-from esdedup import AsyncReader, Dedup, Page, Reader, SimilarPage
+from esdedup import AsyncReader, Dedup, Maintenance, Page, Reader, SimilarPage, maintenance
+from esdedup.neighbours import explanation
 from esdedup.reading.operations import Operations
 
-# Modules whose values consist of further types.
-WITH_PARTS = ("esdedup.maintenance", "esdedup.neighbours.explanation", "esdedup.reading.results")
+# What programs may use: the names of `esdedup`, and the parts of larger results where its docstring says.
+PUBLIC = {
+    **{name: getattr(esdedup, name) for name in esdedup.__all__},
+    **{name: getattr(maintenance, name) for name in maintenance.__all__},
+    **{
+        name: value
+        for name, value in vars(explanation).items()
+        if inspect.isclass(value) and value.__module__ == explanation.__name__
+    },
+}
 OPERATIONS = [name for name in vars(Operations) if not name.startswith("_")]
 
 
@@ -63,6 +72,18 @@ def test_readers_are_described_as_callers_see_them(name: str) -> None:
     assert not inspect.iscoroutinefunction(getattr(Reader, name))
 
 
+def test_signatures_and_values_print_in_one_short_line() -> None:
+    assert repr(esdedup.VERIFIED) == "Profile('verified-1')"
+    assert repr(esdedup.KEYWORDS.with_changes(keyword_count=5)) == "Profile('keywords-1-d3704f41')"
+    for name in ("expire", "verify", "repair", "rebuild"):
+        assert "<function" not in str(inspect.signature(getattr(Maintenance, name)))
+
+
+def test_texts_are_explained_by_the_default_profile() -> None:
+    text = "The ferry leaves at nine."
+    assert esdedup.explain(text, text) == esdedup.explain(text, text, esdedup.VERIFIED)
+
+
 def test_shortcuts_of_a_feeder_are_methods_of_its_reader() -> None:
     for name in ("list", "similar"):
         assert inspect.signature(getattr(Dedup, name)) == inspect.signature(getattr(Reader, name))
@@ -70,14 +91,13 @@ def test_shortcuts_of_a_feeder_are_methods_of_its_reader() -> None:
     assert not issubclass(Dedup, Reader)
 
 
-# A violation also carries what `Maintenance.repair` writes, which is the forest's own.
-@pytest.mark.parametrize("name", [name for name in esdedup.__all__ if name != "Violation"])
+@pytest.mark.parametrize("name", PUBLIC)
 def test_signatures_need_no_name_that_is_not_public(name: str) -> None:
-    for where, hint in _hints(getattr(esdedup, name)):
+    public = [value for value in PUBLIC.values() if inspect.isclass(value)]
+    for where, hint in _hints(PUBLIC[name]):
         for kind in _types_in(hint):
             if kind.__module__.startswith("esdedup."):
-                is_public = kind.__name__ in esdedup.__all__ or kind.__module__.startswith(WITH_PARTS)
-                assert is_public, f"{name}.{where} needs {kind.__module__}.{kind.__name__}"
+                assert kind in public, f"{name}.{where} needs {kind.__module__}.{kind.__name__}"
 
 
 def _hints(value: Any) -> Iterator[tuple[str, Any]]:
@@ -93,7 +113,7 @@ def _hints(value: Any) -> Iterator[tuple[str, Any]]:
         if "__init__" in vars(value):
             callables.append(value.__init__)
     for each in callables:
-        if getattr(each, "__module__", "").startswith("esdedup"):
+        if (getattr(each, "__module__", None) or "").startswith("esdedup"):
             yield from (
                 (f"{each.__name__}({what})", hint) for what, hint in typing.get_type_hints(each).items()
             )

@@ -36,9 +36,10 @@ class ForestWriter(Closing):
         self.index = index
         self._bulk = ForestBulk(index.client, forest=index.name, max_documents=index.limits.bulk_documents)
         self._lease = Lease(index.client, forest=index.name, ttl_s=lease_ttl_s)
-        if not self._lease.acquire(wait_s=wait_s):
-            time.sleep(_GRACE_S)
+        is_drained = self._lease.acquire(wait_s=wait_s)
         with self.released_on_error():
+            if not is_drained:
+                time.sleep(_GRACE_S)
             index.refresh()
 
     @contextlib.contextmanager

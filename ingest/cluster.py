@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 
 import pydantic
+from esdedup.ingest.enricher import BATCH_SIZE
 from esdedup.ingest.files import Line
 
 from esdedup.errors import ArticleRejected
@@ -16,8 +17,6 @@ from esdedup.forest import Aging, Arrivals, Forest
 from esdedup.forest.memory import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.times import time_ms
-
-_BATCH = 1_000
 
 
 class ClusteredArticle(pydantic.BaseModel, frozen=True):
@@ -51,23 +50,32 @@ def cluster(
     fingerprinter = Fingerprinter(profile)
     relation = relation_of(profile)
     forest = Forest(MemoryStore(aging=Aging.of(retention=retention), relation=relation))
-    iterator = iter(lines)
-    while batch := list(itertools.islice(iterator, _BATCH)):
-        taken: list[tuple[Line, str]] = []
-        for line in batch:
-            try:
-                if isinstance(line, ArticleRejected):
-                    raise line
-                taken.append((line, text_of(line.article, fields, name=line.name)))
-            except ArticleRejected as rejected:
-                on_rejected(rejected)
+    readable = _with_texts(lines, fields, on_rejected)
+    while batch := list(itertools.islice(readable, BATCH_SIZE)):
         arrivals = Arrivals.of(
-            fingerprinter.fingerprint([text for _, text in taken]),
+            fingerprinter.fingerprint([text for _, text in batch]),
             times_ms=[
-                time_ms(value_of(line.article, fields.time)) if use_time else None for line, _ in taken
+                time_ms(value_of(line.article, fields.time)) if use_time else None for line, _ in batch
             ],
             relation=relation,
         )
         assignments = forest.assign(arrivals, now_ms=int(time.time() * 1000))
-        for (line, _), name, assignment in zip(taken, arrivals.ids, assignments, strict=True):
+        for (line, _), name, assignment in zip(batch, arrivals.ids, assignments, strict=True):
             yield ClusteredArticle(id=line.id, root=assignment.root, fingerprint=name)
+
+
+def _with_texts(
+    lines: Iterable[Line | ArticleRejected],
+    fields: Fields,
+    on_rejected: Callable[[ArticleRejected], None],
+) -> Iterator[tuple[Line, str]]:
+    """Yield the lines that have a text, each with it."""
+    for line in lines:
+        try:
+            if isinstance(line, ArticleRejected):
+                raise line
+            text = text_of(line.article, fields, name=line.name)
+        except ArticleRejected as rejected:
+            on_rejected(rejected)
+        else:
+            yield line, text

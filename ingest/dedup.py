@@ -7,7 +7,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from elasticsearch import Elasticsearch
 from esdedup.ingest.actions import BulkAction
-from esdedup.ingest.enricher import Enricher, OnAssigned, OnRejected
+from esdedup.ingest.enricher import BATCH_SIZE, Enricher, OnAssigned, OnRejected
 
 from esdedup.elastic.article_indices import Articles
 from esdedup.elastic.closing import Closing
@@ -59,7 +59,7 @@ class Dedup(Closing):
         fields: Fields = Fields(),  # noqa: B008 - frozen
         forest: str = DEFAULT_FOREST,
         retention: timedelta | None = None,
-        batch_size: int = 1_000,
+        batch_size: int = BATCH_SIZE,
         wait_s: float = 0.0,
         lease_ttl_s: float = 30.0,
         most_plausible_leaves: int = MOST_PLAUSIBLE_LEAVES,

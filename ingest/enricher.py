@@ -19,6 +19,9 @@ from esdedup.neighbours.relation import relation_of
 
 log = logging.getLogger("esdedup")
 
+BATCH_SIZE = 1_000
+"""How many articles are assigned together, unless another number is given."""
+
 OnRejected = Callable[[ArticleRejected], None]
 """Called for each article that cannot be indexed."""
 OnAssigned = Callable[[ArticleAction, Assignment], None]

@@ -64,7 +64,7 @@ def timeline(scope: Scope, index: str, root: str) -> Requests[Timeline]:
     (answer,) = yield from search(index, bodies.time_range(root, fields=scope.fields))
     first, last = (answer["aggregations"][name]["value"] for name in ("first", "last"))
     if first is None or last is None:
-        return Timeline(interval_ms=_INTERVALS_MS[0], steps=[])
+        return Timeline(interval_ms=_INTERVALS_MS[0], steps=())
     interval_ms = _interval_ms(int(last - first))
     body = bodies.timeline(
         root,
@@ -76,14 +76,14 @@ def timeline(scope: Scope, index: str, root: str) -> Requests[Timeline]:
     (answer,) = yield from search(index, body)
     return Timeline(
         interval_ms=interval_ms,
-        steps=[
+        steps=tuple(
             TimelineStep(
                 start=iso(int(bucket["key"])),
                 articles=bucket["doc_count"],
                 sources=bucket["sources"]["value"] if "sources" in bucket else None,
             )
             for bucket in answer["aggregations"]["steps"]["buckets"]
-        ],
+        ),
     )
 
 

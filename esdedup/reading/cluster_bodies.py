@@ -8,8 +8,8 @@ from esdedup.fields import Fields
 from esdedup.reading.hits import fields_read
 from esdedup.reading.queries import by_id, order, with_text
 
-MAX_SOURCES = 10_000
-"""The most sources of one cluster that are grouped."""
+# Sources of one cluster that are grouped.
+_MAX_GROUPED_SOURCES = 10_000
 
 
 def one_article(article_id: str, *, fields: Fields, in_index: str | None = None) -> Query:
@@ -66,13 +66,13 @@ def cluster_members(
 def count_sources(query: Query, *, source_field: str, size: int) -> Query:
     """Return the search for the sources with the most matching articles, and for the number of sources."""
     by_count = [{"_count": "desc"}, {"_key": "asc"}]
-    terms = {"field": source_field, "size": size, "shard_size": MAX_SOURCES, "order": by_count}
+    terms = {"field": source_field, "size": size, "shard_size": _MAX_GROUPED_SOURCES, "order": by_count}
     return {
         "query": query,
         "size": 0,
         "track_total_hits": True,
         "aggs": {
-            UNREAD: {"terms": {"field": source_field, "size": MAX_SOURCES}},
+            UNREAD: {"terms": {"field": source_field, "size": _MAX_GROUPED_SOURCES}},
             "total": {"stats_bucket": {"buckets_path": f"{UNREAD}._count"}},
             "sources": {"terms": terms},
             "without_source": {"missing": {"field": source_field}},

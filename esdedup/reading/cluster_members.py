@@ -53,7 +53,7 @@ def similar_to_text(scope: Scope, index: str, text: str, *, paging: Paging) -> R
     yield from scope.ready(index)
     assignment = yield from look_up(text, forest=scope.forest, profile=scope.profile)
     if assignment.root is None or assignment.kind is Kind.NEW_ROOT:
-        return SimilarPage(root=None, total=0, articles=[], page=paging.page, size=paging.size)
+        return SimilarPage(root=None, total=0, articles=(), page=paging.page, size=paging.size)
     members = _ClusterMembers(
         index=index,
         root=assignment.root,

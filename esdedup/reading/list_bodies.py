@@ -8,8 +8,8 @@ from esdedup.fields import Fields
 from esdedup.reading.hits import fields_read
 from esdedup.reading.queries import Order, order, within
 
-MAX_SOURCES = 1_000
-"""The most sources of a cluster that are counted for its row."""
+# Sources of a cluster that are counted for its row.
+_MAX_COUNTED_SOURCES = 1_000
 
 
 def articles(
@@ -123,7 +123,7 @@ def count_clusters(
     }
     if source_field is not None:
         # Counted as buckets, which stay on the server: a cardinality would be an estimate.
-        aggs[UNREAD] = {"terms": {"field": source_field, "size": MAX_SOURCES}}
+        aggs[UNREAD] = {"terms": {"field": source_field, "size": _MAX_COUNTED_SOURCES}}
         aggs["sources"] = {"stats_bucket": {"buckets_path": f"{UNREAD}._count"}}
     return {
         "query": with_roots(roots, fields),

@@ -1,8 +1,9 @@
 """A page of the list with dedup: its sort finds articles, which become rows with counts."""
 
+import itertools
 from typing import Any
 
-from esdedup.elastic.requests import Requests, search
+from esdedup.elastic.requests import Query, Requests, search
 from esdedup.reading import list_bodies as bodies
 from esdedup.reading.by_count import rows_by_count
 from esdedup.reading.by_relevance import rows_by_relevance
@@ -48,29 +49,36 @@ def _sorted(scope: Scope, request: ListRequest, start: Cursor, ready: ReadyIndex
 
 def _with_counts(
     scope: Scope, request: ListRequest, result: SortResult, ready: ReadyIndex
-) -> Requests[tuple[list[Row], Totals]]:
+) -> Requests[tuple[tuple[Row, ...], Totals]]:
     """Turn articles into rows; heads, counts and totals are searched for together."""
-    fields = request.fields
-    roots = [root_of(hit, fields) for hit in result.hits]
+    roots = [root_of(hit, request.fields) for hit in result.hits]
     counter = ListCounter(request, scope.tuning, total_articles=result.total_articles)
-    for_heads = _heads_body(request, result, roots)
-    for_clusters = counter.bodies_for_clusters(list(dict.fromkeys(roots)), ready.source_field)
-    for_rows = counter.bodies_for_rows()
-    searches = [*for_heads, *for_clusters, *for_rows]
-    answers = (yield from search(request.index, *searches)) if searches else []
-    heads = _heads_by_root(answers[: len(for_heads)], request)
-    counts = counter.counts_of(answers[len(for_heads) : len(for_heads) + len(for_clusters)])
-    rows = [
-        Row(**values_of(heads.get(root, hit), fields), **counts[root])
+    for_heads, for_clusters, for_rows = yield from _search_together(
+        request.index,
+        _heads_body(request, result, roots),
+        counter.bodies_for_clusters(list(dict.fromkeys(roots)), ready.source_field),
+        counter.bodies_for_rows(),
+    )
+    heads = _heads_by_root(for_heads, request)
+    counts = counter.counts_of(for_clusters)
+    rows = tuple(
+        Row(**values_of(heads.get(root, hit), request.fields), **counts[root])
         for root, hit in zip(roots, result.hits, strict=True)
         # A cluster that was deleted meanwhile has no counts.
         if root in counts
-    ]
-    totals = yield from counter.totals(answers[-1] if for_rows else None)
+    )
+    totals = yield from counter.totals(for_rows[0] if for_rows else None)
     return rows, totals
 
 
-def _heads_body(request: ListRequest, result: SortResult, roots: list[str]) -> list[dict[str, Any]]:
+def _search_together(index: str, *groups: list[Query]) -> Requests[list[list[Any]]]:
+    """Run groups of searches in one request; return the answers of each group."""
+    searches = list(itertools.chain.from_iterable(groups))
+    answers = iter((yield from search(index, *searches)) if searches else ())
+    return [list(itertools.islice(answers, len(group))) for group in groups]
+
+
+def _heads_body(request: ListRequest, result: SortResult, roots: list[str]) -> list[Query]:
     """Return the search for the articles that rows show, none if the sort already returned them."""
     has_heads = result.are_heads or request.order_of_heads == request.order
     if not request.dedup or has_heads or not roots:

@@ -80,7 +80,7 @@ class Page(Result, frozen=True):
         next="WyJkNDhkOWIyMzA4MWQiLCAyLCAxLCBudWxsXQ",
     )
 
-    rows: list[Row]
+    rows: tuple[Row, ...]
     total_rows: int
     """Rows on all pages."""
     total_rows_exact: bool
@@ -123,7 +123,7 @@ class SimilarPage(Result, frozen=True):
     """The cluster; None for a text that belongs to none."""
     total: int
     """Similar articles on all pages."""
-    articles: list[SimilarArticle]
+    articles: tuple[SimilarArticle, ...]
     page: int
     """From 1."""
     size: int
@@ -170,7 +170,7 @@ class SourcesPage(Result, frozen=True):
     """Articles on all pages."""
     total_sources: int
     """Sources on all pages."""
-    sources: list[Source]
+    sources: tuple[Source, ...]
     page: int
     """From 1."""
     size: int
@@ -206,5 +206,5 @@ class Timeline(Result, frozen=True):
 
     interval_ms: int
     """The length of each step, milliseconds."""
-    steps: list[TimelineStep]
+    steps: tuple[TimelineStep, ...]
     """From the first article to the last, without gaps; empty if no article has a time."""

@@ -31,7 +31,7 @@ class Similarity:
         profile = profile_labelled(label) if isinstance(label, str) else None
         return cls(profile, signature_of(hit["_source"], fields))
 
-    def articles(self, hits: list[Hit], fields: Fields) -> list[SimilarArticle]:
+    def articles(self, hits: list[Hit], fields: Fields) -> tuple[SimilarArticle, ...]:
         """Return the articles of hits, each with how similar it is if that can be computed."""
         measures: list[dict[str, Any]] = [{} for _ in hits]
         comparable = [at for at, hit in enumerate(hits) if self._is_comparable(hit, fields)]
@@ -46,10 +46,10 @@ class Similarity:
                 name, values = "resemblance", Comparison.of(one, other, rules).resemblance.round(4).tolist()
             for at, value in zip(comparable, values, strict=True):
                 measures[at] = {name: value}
-        return [
+        return tuple(
             SimilarArticle(**values_of(hit, fields), **measure)
             for hit, measure in zip(hits, measures, strict=True)
-        ]
+        )
 
     def _is_comparable(self, hit: Hit, fields: Fields) -> bool:
         if self._profile is None:

@@ -1,6 +1,7 @@
 """The sources in a cluster, and the sources in an index."""
 
-from typing import Any
+import dataclasses
+from typing import Any, NamedTuple
 
 from esdedup.elastic import limits
 from esdedup.elastic.requests import Query, Requests, search
@@ -24,23 +25,21 @@ def sources(
     paging.start([], is_endless=False)
     ready = yield from scope.ready(index)
     hit = yield from find_article(scope, index, article_id, in_index=in_index)
-    query = other_articles(scope, index, ready, hit, other_sources=other_sources)
-    field = require_source_field(scope, index, ready)
-    size = paging.page * paging.size
-    (answer,) = yield from search(index, bodies.count_sources(query, source_field=field, size=size))
-    counts = answer["aggregations"]
-    names = _names(counts, size=size)[(paging.page - 1) * paging.size :]
-    groups = yield from _groups(index, query, names, source_field=field, fields=scope.fields)
+    grouping = _Grouping(
+        index=index,
+        query=other_articles(scope, index, ready, hit, other_sources=other_sources),
+        source_field=require_source_field(scope, index, ready),
+        fields=scope.fields,
+    )
+    last = paging.page * paging.size
+    counts = yield from grouping.count(last)
+    groups = yield from grouping.groups(counts.names[last - paging.size :])
     similarity = Similarity.to(hit, scope.fields)
     return SourcesPage(
         root=root_of(hit, scope.fields),
-        total=answer["hits"]["total"]["value"],
-        total_sources=int(counts["total"]["count"]) + bool(counts["without_source"]["doc_count"]),
-        sources=[
-            _source(name, group, similarity, scope.fields)
-            for name, group in zip(names, groups, strict=True)
-            if group["doc_count"]
-        ],
+        total=counts.articles,
+        total_sources=counts.sources,
+        sources=tuple(_source(name, group, similarity, scope.fields) for name, group in groups),
         page=paging.page,
         size=paging.size,
     )
@@ -63,23 +62,45 @@ def source_field(scope: Scope, index: str) -> Requests[str | None]:
     return (yield from scope.ready(index)).source_field
 
 
-def _names(counts: dict[str, Any], *, size: int) -> list[Any]:
-    """Return the first `size` sources; articles without one come last, as None."""
-    names = [bucket["key"] for bucket in counts["sources"]["buckets"]]
-    has_all = len(names) == int(counts["total"]["count"]) < size
-    return [*names, None] if has_all and counts["without_source"]["doc_count"] else names
+class _Counts(NamedTuple):
+    """The sources with the most articles, and how many there are in all."""
+
+    articles: int
+    sources: int
+    # None stands for articles without a source; it comes last.
+    names: list[Any]
 
 
-def _groups(
-    index: str, query: Query, names: list[Any], *, source_field: str, fields: Fields
-) -> Requests[list[dict[str, Any]]]:
-    """Find the first, last and earliest article of each source, in the order of `names`."""
-    if not names:
-        return []
-    body = bodies.of_sources(query, names=names, source_field=source_field, fields=fields)
-    (answer,) = yield from search(index, body)
-    groups: list[dict[str, Any]] = answer["aggregations"]["sources"]["buckets"]
-    return groups
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Grouping:
+    """Articles, to be grouped by source."""
+
+    index: str
+    # Matches the articles.
+    query: Query
+    source_field: str
+    fields: Fields
+
+    def count(self, size: int) -> Requests[_Counts]:
+        """Count the articles and sources, and return the first `size` sources."""
+        body = bodies.count_sources(self.query, source_field=self.source_field, size=size)
+        (answer,) = yield from search(self.index, body)
+        counts = answer["aggregations"]
+        with_name = int(counts["total"]["count"])
+        has_nameless = bool(counts["without_source"]["doc_count"])
+        names = [bucket["key"] for bucket in counts["sources"]["buckets"]]
+        if has_nameless and len(names) == with_name < size:
+            names.append(None)
+        return _Counts(answer["hits"]["total"]["value"], with_name + has_nameless, names)
+
+    def groups(self, names: list[Any]) -> Requests[list[tuple[Any, dict[str, Any]]]]:
+        """Find the first, last and earliest article of each source; leave out those without articles."""
+        if not names:
+            return []
+        body = bodies.of_sources(self.query, names=names, source_field=self.source_field, fields=self.fields)
+        (answer,) = yield from search(self.index, body)
+        groups = answer["aggregations"]["sources"]["buckets"]
+        return [(name, group) for name, group in zip(names, groups, strict=True) if group["doc_count"]]
 
 
 def _source(name: Any, group: dict[str, Any], similarity: Similarity, fields: Fields) -> Source:

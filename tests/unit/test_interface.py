@@ -15,6 +15,7 @@ import pytest
 import esdedup
 from esdedup import AsyncReader, Dedup, Maintenance, Page, Reader, SimilarPage, maintenance
 from esdedup.neighbours import explanation
+from esdedup.reading import results
 from esdedup.reading.operations import Operations
 
 # What programs may use: the names of `esdedup`, and the parts of larger results where its docstring says.
@@ -135,3 +136,10 @@ async def _types_as_mypy_sees_them(reader: Reader, awaited: AsyncReader, dedup: 
     assert_type(await awaited.similar("news", "1"), SimilarPage)
     reader.list("news", sort="upwards")  # type: ignore[arg-type]
     reader.list("news", scope=None)  # type: ignore[call-arg]
+
+
+def test_results_of_reading_hold_no_lists_that_could_be_changed() -> None:
+    for result in vars(results).values():
+        if isinstance(result, type) and issubclass(result, pydantic.BaseModel):
+            for field, hint in typing.get_type_hints(result).items():
+                assert "list[" not in str(hint), (result.__name__, field)

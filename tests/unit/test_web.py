@@ -42,14 +42,14 @@ def timeline(*articles: int, interval_ms: int = 3_600_000) -> Timeline:
     start = datetime(2026, 11, 21, tzinfo=UTC)
     return Timeline(
         interval_ms=interval_ms,
-        steps=[
+        steps=tuple(
             TimelineStep(
                 start=(start + at * timedelta(milliseconds=interval_ms)).isoformat(),
                 articles=count,
                 sources=None,
             )
             for at, count in enumerate(articles)
-        ],
+        ),
     )
 
 

@@ -28,27 +28,9 @@ _Operation = Callable[Concatenate[Operations, _Params], Requests[_Result]]
 class _Reading(Generic[_Client]):
     """A client, and the operations that it runs."""
 
-    def __init__(
-        self,
-        client: _Client,
-        *,
-        fields: Fields = Fields(),  # noqa: B008 - frozen
-        forest: str = DEFAULT_FOREST,
-        profile: Profile = DEFAULT,
-    ) -> None:
-        """Read with a client. Nothing is sent yet.
-
-        Args:
-            client: Closed by the caller.
-            fields: The names of the articles' fields.
-            forest: The forest's index; only `similar_to_text` needs it.
-            profile: The profile that the forest was made with; only `similar_to_text` needs it.
-
-        Raises:
-            SettingError: The forest's name cannot name one index.
-        """
+    def __init__(self, client: _Client, scope: Scope) -> None:
         self._client: _Client = client
-        self._operations = Operations(Scope(fields=fields, forest=forest, profile=profile))
+        self._operations = Operations(scope)
         self._known = Mappings()
 
 
@@ -93,6 +75,27 @@ def _awaited(
 class Reader(_Reading[Elasticsearch]):
     """Reads indices of articles. May be shared between threads if its client may."""
 
+    def __init__(
+        self,
+        client: Elasticsearch,
+        *,
+        fields: Fields = Fields(),  # noqa: B008 - frozen
+        forest: str = DEFAULT_FOREST,
+        profile: Profile = DEFAULT,
+    ) -> None:
+        """Read with a client. Nothing is sent yet.
+
+        Args:
+            client: Closed by the caller.
+            fields: The names of the articles' fields.
+            forest: The forest's index; only `similar_to_text` needs it.
+            profile: The profile that the forest was made with; only `similar_to_text` needs it.
+
+        Raises:
+            SettingError: The forest's name cannot name one index.
+        """
+        super().__init__(client, Scope(fields=fields, forest=forest, profile=profile))
+
     article = _blocking(Operations.article)
     list = _blocking(Operations.list)
     similar = _blocking(Operations.similar)
@@ -105,6 +108,17 @@ class Reader(_Reading[Elasticsearch]):
 
 class AsyncReader(_Reading[AsyncElasticsearch]):
     """Reads indices of articles with an async client."""
+
+    def __init__(
+        self,
+        client: AsyncElasticsearch,
+        *,
+        fields: Fields = Fields(),  # noqa: B008 - frozen
+        forest: str = DEFAULT_FOREST,
+        profile: Profile = DEFAULT,
+    ) -> None:
+        """Read with an async client, which the caller closes; the other parameters are those of `Reader`."""
+        super().__init__(client, Scope(fields=fields, forest=forest, profile=profile))
 
     article = _awaited(Operations.article)
     list = _awaited(Operations.list)

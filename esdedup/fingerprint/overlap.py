@@ -1,6 +1,7 @@
 """The exact overlap of two whole texts, which sketches only estimate."""
 
 import dataclasses
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,18 +39,30 @@ class Overlap:
             number_weight: How many times a run with a number counts.
         """
         one, other = _distinct_runs(Tokens.of(points, kinds))
-        words, numbers = (_count_shared(one, other, with_number=kind) for kind in (False, True))
-        sizes = words + number_weight * numbers
-        shared, of_one, of_other = sizes.tolist()
-        shared_words, words_of_one, words_of_other = words.tolist()
-        all_words = words_of_one + words_of_other - shared_words
-        shares = number_weight * numbers[1:] / sizes[1:]
+        words, numbers = (_count(one, other, with_number=kind) for kind in (False, True))
+        runs = _Counts(*(each + number_weight * number for each, number in zip(words, numbers, strict=True)))
         return cls(
-            resemblance=shared / (of_one + of_other - shared),
-            resemblance_of_words=shared_words / all_words if all_words else None,
-            contained=shared / min(of_one, of_other),
-            number_shares=(float(shares[0]), float(shares[1])),
+            resemblance=runs.shared / runs.of_either,
+            resemblance_of_words=words.shared / words.of_either if words.of_either else None,
+            contained=runs.shared / min(runs.of_one, runs.of_other),
+            number_shares=(
+                number_weight * numbers.of_one / runs.of_one,
+                number_weight * numbers.of_other / runs.of_other,
+            ),
         )
+
+
+class _Counts(NamedTuple):
+    """How many distinct runs both texts have, the one text, and the other text."""
+
+    shared: int
+    of_one: int
+    of_other: int
+
+    @property
+    def of_either(self) -> int:
+        """How many distinct runs the two texts have together."""
+        return self.of_one + self.of_other - self.shared
 
 
 def _distinct_runs(tokens: Tokens) -> list[_Runs]:
@@ -64,8 +77,8 @@ def _distinct_runs(tokens: Tokens) -> list[_Runs]:
     return distinct
 
 
-def _count_shared(one: _Runs, other: _Runs, *, with_number: bool) -> npt.NDArray[np.int64]:
-    """Count runs with a number, or those without: the shared ones, those of one, and those of the other."""
+def _count(one: _Runs, other: _Runs, *, with_number: bool) -> _Counts:
+    """Count the runs with a number, or those without."""
     ours, theirs = (hashes[have_number == with_number] for hashes, have_number in (one, other))
     shared = np.intersect1d(ours, theirs, assume_unique=True)
-    return np.array([len(shared), len(ours), len(theirs)], np.int64)
+    return _Counts(len(shared), len(ours), len(theirs))

@@ -61,40 +61,49 @@ def sketch(runs: "Runs", have_number: npt.NDArray[np.bool_], *, number_weight: i
         have_number: Whether each run contains a number, bool ``(runs,)``.
         number_weight: How many times a run with a number counts; the others count once.
     """
-    count = len(runs.counts)
-    places = (np.arange(count) << BIN_BITS).repeat(runs.counts)
-    numbers, places_of_numbers = runs.hashes[have_number], places[have_number]
-    least = np.full(count * BINS, _NONE)
-    _lower(least, places, runs.hashes)
-    repeats = np.array([pow(_REPEAT, repeat, 2**64) for repeat in range(1, number_weight)], np.uint64)
-    _lower(least, np.tile(places_of_numbers, len(repeats)), (repeats[:, None] * numbers).ravel())
+    texts = np.arange(len(runs.counts)).repeat(runs.counts)
+    least = np.full((len(runs.counts), BINS), _NONE)
+    _lower(least, texts, runs.hashes)
+    texts_of_numbers, hashes_of_numbers = texts[have_number], runs.hashes[have_number]
+    for repeat in range(1, number_weight):
+        factor = np.uint64(pow(_REPEAT, repeat, 2**64))
+        _lower(least, texts_of_numbers, factor * hashes_of_numbers)
+    repeats = (number_weight - 1) * np.bincount(texts_of_numbers, minlength=len(least))
+    return Sketched(sketches=_packed(least), runs=runs.counts + repeats, minhashes=_minhashes(least))
+
+
+def _packed(least: npt.NDArray[np.uint64]) -> Sketches:
+    """Return 4 bits of each bin's least hash, 0 for an empty bin: uint64 ``(n, WORDS)``."""
     codes = ((least & _LOW) % _CODES + np.uint64(1)).astype(np.uint8)
     codes[least == _NONE] = 0
-    packed = codes[0::2] << np.uint8(4) | codes[1::2]
-    sketches = packed.view(">u8").astype(np.uint64).reshape(count, WORDS)
-    weights = runs.counts + (number_weight - 1) * np.bincount(places_of_numbers >> BIN_BITS, minlength=count)
+    nibbles = codes[:, 0::2] << np.uint8(4) | codes[:, 1::2]
+    return nibbles.view(">u8").astype(np.uint64)
+
+
+def _minhashes(least: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """Return the minhashes of texts, uint64 ``(n, MINHASHES)``, from the least hashes of their bins."""
     # The least hash in a group of bins picks a run at random. Another text with that run picks the same
     # one, unless it has a run with a lower hash that this text lacks.
-    groups = least.reshape(count, _GROUPS, -1)[:, : 2 * MINHASHES].min(axis=2)
-    pairs = groups.reshape(count, MINHASHES, 2)
+    groups = least.reshape(len(least), _GROUPS, -1)[:, : 2 * MINHASHES].min(axis=2)
+    pairs = groups.reshape(len(least), MINHASHES, 2)
     minhashes = mixed(pairs[:, :, 0] + mixed(pairs[:, :, 1]))
     minhashes[(pairs == _NONE).any(axis=2)] = 0
-    return Sketched(sketches=sketches, runs=weights, minhashes=minhashes)
+    return minhashes
 
 
 def _lower(
-    least: npt.NDArray[np.uint64], places: npt.NDArray[np.int64], values: npt.NDArray[np.uint64]
+    least: npt.NDArray[np.uint64], texts: npt.NDArray[np.int64], hashes: npt.NDArray[np.uint64]
 ) -> None:
-    """Lower the bins of `least`, in place, to the values that fall into them.
+    """Lower the bins of `least`, in place, to the hashes that fall into them.
 
     Args:
-        least: ``(texts * BINS,)``.
-        places: The first bin of each value's text, ``(n,)``.
-        values: ``(n,)``; their highest bits choose the bin.
+        least: ``(texts, BINS)``, contiguous.
+        texts: The text of each hash, ``(n,)``.
+        hashes: ``(n,)``; their highest bits choose the bin.
     """
-    bins = (values >> np.uint64(64 - BIN_BITS)).view(np.int64)
-    bins += places
-    np.minimum.at(least, bins, values)
+    bins = (hashes >> np.uint64(64 - BIN_BITS)).view(np.int64)
+    bins += texts << BIN_BITS
+    np.minimum.at(least.reshape(-1), bins, hashes)
 
 
 def resemblance(one: Sketches, other: Sketches) -> npt.NDArray[np.float64]:

@@ -4,8 +4,6 @@ import contextlib
 import json
 import os
 import re
-import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -13,7 +11,6 @@ import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import filelock
 import platformdirs
@@ -22,10 +19,10 @@ import pydantic
 
 from esdedup.errors import NodeError, SettingError
 from esdedup.node.distribution import DEFAULT_VERSION, Progress, full_version, install, no_progress
+from esdedup.node.homes import HOST, http_ports, name_of, write_homes
 
 DEFAULT_PORT = 9200
 _STATE_FILE = "cluster.json"
-_HOST = "127.0.0.1"
 # Two readings of the start time of one process differ by less than this.
 _SAME_START_S = 0.1
 # Kept until this process ends: the children outlive the calls that started them.
@@ -120,37 +117,21 @@ def start(
     if not re.fullmatch(r"[1-9]\d*[kmgKMG]", heap):
         raise SettingError(f"{heap!r} is not an amount of memory: write 512m or 2g")
     distribution = install(version, progress=progress)
-    data = data.resolve()
-    try:
-        data.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise NodeError(f"cannot make the directory {data}: {error.strerror}") from error
+    data = _made(data)
     with filelock.FileLock(data / "control.lock"):
         running = find(data)
         if running is not None and running.is_running:
             raise NodeError(f"Elasticsearch {running.version} runs on {data} already, at {running.url}")
-        http_ports = _http_ports(port, node_count)
-        transport_ports = _free_ports(node_count)
+        ports = http_ports(port, node_count)
+        write_homes(data, distribution, ports)
         processes: list[subprocess.Popen[bytes]] = []
+        nodes: list[RunningNode] = []
         try:
-            for number, http_port in enumerate(http_ports):
-                home = data / f"node-{number}"
-                _write_home(home, distribution, number, http_port, transport_ports)
+            for number, node_port in enumerate(ports):
+                home = data / name_of(number)
                 processes.append(_spawn(home, distribution, number, heap, lifetime_s, with_parent))
-            cluster = Cluster(
-                version=version,
-                data=data,
-                nodes=[
-                    RunningNode(
-                        name=_name(number),
-                        pid=process.pid,
-                        started_at=psutil.Process(process.pid).create_time(),
-                        url=f"http://{_HOST}:{http_ports[number]}",
-                    )
-                    for number, process in enumerate(processes)
-                ],
-                stops_at=time.time() + lifetime_s,
-            )
+                nodes.append(_running(number, processes[-1], node_port))
+            cluster = Cluster(version=version, data=data, nodes=nodes, stops_at=time.time() + lifetime_s)
             (data / _STATE_FILE).write_text(cluster.model_dump_json(indent=1))
             _wait_until_ready(cluster, processes, timeout_s)
         except BaseException:
@@ -186,70 +167,22 @@ def stop(data: Path, *, timeout_s: float = 30) -> bool:
     return bool(alive)
 
 
-def _name(number: int) -> str:
-    return f"node-{number}"
+def _made(data: Path) -> Path:
+    """Make a directory if it is missing; return its absolute path."""
+    data = data.resolve()
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise NodeError(f"cannot make the directory {data}: {error.strerror}") from error
+    return data
 
 
-def _http_ports(port: int, count: int) -> list[int]:
-    if port == 0:
-        return _free_ports(count)
-    ports = list(range(port, port + count))
-    if not 1 <= ports[0] <= ports[-1] <= 65535:
-        raise SettingError(f"port {port} and those after it for {count} nodes must be from 1 to 65535")
-    for one in ports:
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind((_HOST, one))
-            except OSError:
-                raise NodeError(f"port {one} is in use by another program; choose another port") from None
-    return ports
-
-
-def _free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as held:
-        probes = [held.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind((_HOST, 0))
-        return [probe.getsockname()[1] for probe in probes]
-
-
-def _write_home(
-    home: Path, distribution: Path, number: int, http_port: int, transport_ports: Sequence[int]
-) -> None:
-    config = home / "config"
-    for directory in (config, home / "plugins", home / "logs", home / "data"):
-        directory.mkdir(parents=True, exist_ok=True)
-    shutil.rmtree(home / "modules", ignore_errors=True)
-    shutil.copytree(distribution / "modules", home / "modules")
-    settings: dict[str, Any] = {
-        "cluster.name": "esdedup",
-        "node.name": _name(number),
-        "network.host": _HOST,
-        "http.port": http_port,
-        "transport.port": transport_ports[number],
-        "path.data": str(home / "data"),
-        "path.logs": str(home / "logs"),
-        # Where snapshot repositories may be.
-        "path.repo": str(home.parent / "snapshots"),
-        # A demo must not turn read-only because the user's disk is fairly full.
-        "cluster.routing.allocation.disk.threshold_enabled": False,
-    }
-    if len(transport_ports) == 1:
-        settings["discovery.type"] = "single-node"
-    else:
-        settings["discovery.seed_hosts"] = [f"{_HOST}:{port}" for port in transport_ports]
-        settings["cluster.initial_master_nodes"] = [_name(each) for each in range(len(transport_ports))]
-    # Every JSON value is a YAML value too.
-    lines = [f"{key}: {json.dumps(value)}\n" for key, value in settings.items()]
-    (config / "elasticsearch.yml").write_text("".join(lines))
-    (config / "log4j2.properties").write_text(
-        "appender.console.type = Console\n"
-        "appender.console.name = console\n"
-        "appender.console.layout.type = PatternLayout\n"
-        "appender.console.layout.pattern = [%d{ISO8601}][%-5p][%c{1.}] %m%n\n"
-        "rootLogger.level = warn\n"
-        "rootLogger.appenderRef.console.ref = console\n"
+def _running(number: int, process: subprocess.Popen[bytes], port: int) -> RunningNode:
+    return RunningNode(
+        name=name_of(number),
+        pid=process.pid,
+        started_at=psutil.Process(process.pid).create_time(),
+        url=f"http://{HOST}:{port}",
     )
 
 
@@ -257,7 +190,16 @@ def _spawn(
     home: Path, distribution: Path, number: int, heap: str, lifetime_s: float, with_parent: bool
 ) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "esdedup.node.server", "--distribution", str(distribution)]
-    command += ["--home", str(home), "--name", _name(number), "--heap", heap, "--lifetime-s", str(lifetime_s)]
+    command += [
+        "--home",
+        str(home),
+        "--name",
+        name_of(number),
+        "--heap",
+        heap,
+        "--lifetime-s",
+        str(lifetime_s),
+    ]
     if with_parent:
         command += ["--parent", str(os.getpid())]
     with (home / "logs" / "node.log").open("wb") as log:

@@ -29,8 +29,8 @@ class _Commands(LazyGroup):
         "expire": ("maintenance", "expire"),
         "verify": ("maintenance", "verify"),
         "rebuild": ("maintenance", "rebuild"),
-        "cluster": ("offline", "cluster"),
-        "fingerprint": ("offline", "fingerprint"),
+        "cluster": ("cluster", "cluster"),
+        "fingerprint": ("fingerprint", "fingerprint"),
         "demo": ("demo", "demo"),
     }
 

@@ -1,0 +1,128 @@
+"""`esdedup cluster`: clusters without Elasticsearch."""
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Annotated
+
+import typer
+
+from esdedup.cli import options, output
+from esdedup.cli.command import command
+from esdedup.cli.messages import say, say_rejected
+from esdedup.errors import ArticleRejected, SettingError
+from esdedup.fields import Fields
+from esdedup.forest.model import DEFAULT_RETENTION
+from esdedup.ingest.cluster import ClusteredArticle
+from esdedup.ingest.cluster import cluster as cluster_lines
+from esdedup.ingest.files import check_readable, read_lines, total_bytes
+
+
+@command("cluster", example="esdedup cluster news.jsonl --output roots.jsonl")
+def cluster(
+    files: options.Files,
+    *,
+    output_file: Annotated[
+        Path | None, typer.Option("--output", help="File to write to. Default: standard output.")
+    ] = None,
+    time_field: Annotated[
+        str | None,
+        typer.Option(
+            "--time-field",
+            help="The publication time. Default: articles have no time, and nothing expires.",
+            rich_help_panel="Field names",
+        ),
+    ] = None,
+    retention_days: Annotated[
+        float | None,
+        typer.Option(
+            "--retention-days",
+            min=0.001,
+            help="With --time-field: how many days a cluster accepts articles after its last one. "
+            "Default: 30.",
+            show_default=False,
+        ),
+    ] = None,
+    fingerprinting: options.Fingerprinting,
+    id_field: options.IdField = "id",
+    text_field: options.TextField = "text",
+) -> None:
+    """Cluster the articles of files in memory, in the order of their lines.
+
+    Writes a line {"id", "root", "fingerprint"} for each article; root and fingerprint are null for a text
+    that has no fingerprint.
+    """
+    profile = fingerprinting.profile()
+    fields = Fields(text=text_field, time=time_field or Fields.time)
+    check_readable(files)
+    report = _Report()
+    with (
+        _opened(output_file, files) as target,
+        output.file_progress("clustering", total_bytes(files)) as on_bytes,
+    ):
+        for article in cluster_lines(
+            read_lines(files, id_field=id_field, on_bytes=on_bytes),
+            profile=profile,
+            fields=fields,
+            use_time=time_field is not None,
+            retention=options.retention(retention_days) or DEFAULT_RETENTION,
+            on_rejected=report.reject,
+        ):
+            target.write(json.dumps(article.model_dump()) + "\n")
+            report.add(article)
+    say(str(report))
+    if report.failed:
+        raise typer.Exit(1)
+
+
+class _Report:
+    """Counts the articles of a run."""
+
+    def __init__(self) -> None:
+        self._written = 0
+        self.failed = 0
+        self._roots: set[str] = set()
+
+    def reject(self, rejected: ArticleRejected) -> None:
+        """Count an article that cannot be clustered, and print why."""
+        self.failed += 1
+        say_rejected(rejected)
+
+    def add(self, article: ClusteredArticle) -> None:
+        """Count a clustered article."""
+        self._written += 1
+        if article.root is not None:
+            self._roots.add(article.root)
+
+    def __str__(self) -> str:
+        return (
+            f"{self._written + self.failed:,} read, {self._written:,} clustered, {self.failed:,} failed, "
+            f"{len(self._roots):,} roots"
+        )
+
+
+@contextlib.contextmanager
+def _opened(path: Path | None, inputs: list[Path]) -> Iterator[IO[str]]:
+    """Open the output; a file appears under its name only when it is complete."""
+    if path is None:
+        yield sys.stdout
+        return
+    if any(each.exists() and path.exists() and path.samefile(each) for each in inputs):
+        raise SettingError(f"{path} is an input file: write to another file")
+    scratch = path if path.exists() and not path.is_file() else path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        target = scratch.open("w", encoding="utf-8")
+    except OSError as error:
+        raise SettingError(f"cannot write to {path}: {error.strerror}") from error
+    try:
+        with target:
+            yield target
+        if scratch != path:
+            scratch.replace(path)
+    except BaseException:
+        if scratch != path:
+            scratch.unlink(missing_ok=True)
+        raise

@@ -1,6 +1,6 @@
 """Every error that esdedup raises on purpose.
 
-Each carries its facts as attributes and can be pickled. Messages name parameters; the command line adds
+Each carries its facts as attributes and can be pickled; an owner is a `ForestOwner`. Messages name parameters; the command line adds
 advice about its options.
 
 EsdedupError

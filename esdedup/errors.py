@@ -1,7 +1,7 @@
 """Every error that esdedup raises on purpose.
 
-Each carries its facts as attributes and can be pickled; an owner is a `ForestOwner`. Messages name parameters; the command line adds
-advice about its options.
+Each carries its facts as attributes and can be pickled; an owner is a `ForestOwner`. Messages name
+parameters; the command line adds advice about its options.
 
 EsdedupError
 ├── SettingError             a parameter is out of range, or two contradict each other

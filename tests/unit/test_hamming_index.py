@@ -51,7 +51,7 @@ PATTERNS = {
 
 @pytest.mark.parametrize(("fixed", "varying"), PATTERNS.values(), ids=PATTERNS)
 @pytest.mark.parametrize("batch_size", [1, 97, 1_000])
-def test_crowded_buckets_lose_nothing(fixed: int, varying: int, batch_size: int) -> None:
+def test_full_buckets_lose_nothing(fixed: int, varying: int, batch_size: int) -> None:
     random = np.random.default_rng(batch_size)
     index, everything = HammingIndex(), np.zeros(0, np.uint64)
     for _ in range(min(4_000 // batch_size, 400)):

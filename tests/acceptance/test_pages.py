@@ -66,15 +66,21 @@ def site(
         actions = ({"_index": index, **article} for article in [*ARTICLES, *ODD])
         helpers.bulk(es, dedup.enrich(actions), refresh=True)
     announced = tmp_path_factory.mktemp("pages") / "address.json"
-    command = [str(Path(sys.executable).parent / "esdedup"), "serve", "--index", index, "--forest", forest]
-    command += ["--url", elasticsearch_url, "--port", "0", "--announce", str(announced)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+    with _served(announced, "--index", index, "--forest", forest, "--url", elasticsearch_url) as address:
+        yield address
+    es.indices.delete(index=[index, forest])
+
+
+@contextlib.contextmanager
+def _served(announced: Path, *options: str) -> Iterator[str]:
+    """Run the command on a free port; yield the address that it announces."""
+    command = [str(Path(sys.executable).parent / "esdedup"), "serve", *options, "--port", "0"]
+    with subprocess.Popen([*command, "--announce", str(announced)], stdout=subprocess.DEVNULL) as process:
         try:
             yield _address(announced)
         finally:
             process.terminate()
             assert process.wait(timeout=30) in {0, -15}
-    es.indices.delete(index=[index, forest])
 
 
 def _address(announced: Path) -> str:
@@ -275,6 +281,15 @@ def test_pages_take_what_people_send(site: str) -> None:
         urllib.request.urlopen(f"{site}/api/list?fbclid=1")
     with pytest.raises(urllib.error.HTTPError, match="405"):
         urllib.request.urlopen(f"{site}/api/list", data=b"{}")
+
+
+def test_the_pages_listen_on_the_given_host_only(site: str, elasticsearch_url: str, tmp_path: Path) -> None:
+    options = ("--index", "test-pages", "--url", elasticsearch_url, "--host", "127.0.0.2")
+    with _served(tmp_path / "address.json", *options) as address:
+        assert address.startswith("http://127.0.0.2:")
+        assert get(f"{address}/api/list", size=1) == get(f"{site}/api/list", size=1)
+        with pytest.raises(urllib.error.URLError, match="refused"):
+            urllib.request.urlopen(address.replace("127.0.0.2", "127.0.0.1"))
 
 
 def test_json_is_what_the_reader_answers(site: str, es: Elasticsearch) -> None:

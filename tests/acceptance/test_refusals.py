@@ -118,6 +118,33 @@ def test_servers_that_are_none(run: Run) -> None:
     assert run("list", "--index", "x", "--ca-certs", "none.pem", url=url).code == 2
 
 
+def test_the_api_key_is_sent_as_an_option_or_from_the_environment(run: Run) -> None:
+    received: list[str | None] = []
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            received.append(self.headers["Authorization"])
+            self.send_response(401)
+            self.end_headers()
+
+        do_HEAD = do_GET  # noqa: N815 - the protocol's name
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Answer) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        refused = run(
+            "list", "--index", "x", "--api-key", "from-option", url=url, ES_API_KEY="from-environment"
+        )
+        run("list", "--index", "x", url=url, ES_API_KEY="from-environment")
+        server.shutdown()
+    assert refused.code == 3
+    assert set(received) == {"ApiKey from-option", "ApiKey from-environment"}
+    assert received[0] == "ApiKey from-option"
+
+
 @pytest.mark.parametrize(
     ("url", "key"),
     [

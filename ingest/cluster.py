@@ -13,7 +13,7 @@ from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields, text_of, value_of
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
-from esdedup.forest import Aging, Arrivals, Forest
+from esdedup.forest import Aging, Arrivals, Assignment, Forest
 from esdedup.forest.memory import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.times import time_ms
@@ -60,8 +60,7 @@ def cluster(
             relation=relation,
         )
         assignments = forest.assign(arrivals, now_ms=int(time.time() * 1000))
-        for (line, _), name, assignment in zip(batch, arrivals.ids, assignments, strict=True):
-            yield ClusteredArticle(id=line.id, root=assignment.root, fingerprint=name)
+        yield from itertools.starmap(_clustered, zip(batch, arrivals.ids, assignments, strict=True))
 
 
 def _with_texts(
@@ -79,3 +78,10 @@ def _with_texts(
             on_rejected(rejected)
         else:
             yield line, text
+
+
+def _clustered(
+    article: tuple[Line, str], fingerprint: str | None, assignment: Assignment
+) -> ClusteredArticle:
+    line, _ = article
+    return ClusteredArticle(id=line.id, root=assignment.root, fingerprint=fingerprint)

@@ -12,7 +12,7 @@ from esdedup.cli.command import OptionGroup
 from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.errors import SettingError
 from esdedup.fields import Fields
-from esdedup.fingerprint.profile import DEFAULT, Profile, get_profile
+from esdedup.fingerprint.profile import DEFAULT, MAX_KEYWORDS, Profile, get_profile
 from esdedup.reading.paging import MAX_SIZE
 from esdedup.text.words import Tf, TfIdf, Weighting, WordTable
 
@@ -139,7 +139,7 @@ class Fingerprinting(OptionGroup):
         typer.Option(
             "--keywords",
             min=1,
-            max=10_000,
+            max=MAX_KEYWORDS,
             help="How many words the profile keywords takes.",
             rich_help_panel=_FINGERPRINT,
         ),

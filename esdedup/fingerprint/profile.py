@@ -19,6 +19,8 @@ Representation = Literal["halves", "longest-sentence", "keywords"]
 """What stands for a text: the longest sentence of each half, with minhashes of the wording; the longest
 sentence of all, which survives reprinting better than the rest; or the heaviest words."""
 
+MAX_KEYWORDS = 10_000
+"""The most words that `keywords` can take."""
 _KEYWORD_COUNT = 80
 
 
@@ -78,7 +80,7 @@ class Profile:
     def _check_ranges(self) -> None:
         ranges: dict[str, tuple[int, float]] = {
             "version": (1, float("inf")),
-            "keyword_count": (1, 10_000),
+            "keyword_count": (1, MAX_KEYWORDS),
             "max_distance_bits": (0, 3),
             "min_letters": (1, float("inf")),
             "max_sentence_length": (1, 65_535),

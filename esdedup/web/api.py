@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
 from esdedup.reading.results import FullArticle, Page, SimilarPage, SourcesPage, Timeline
-from esdedup.web.form import Form
+from esdedup.web.form import MAX_SIZE, Form
 from esdedup.web.state import CurrentSite
 
 PREFIX = "/api"
@@ -52,7 +52,7 @@ InIndex = Annotated[
     ),
 ]
 PageNumber = Annotated[int, Query(ge=1, description="The number of the page, from 1.")]
-Size = Annotated[int, Query(ge=1, le=100, description="Results on a page.")]
+Size = Annotated[int, Query(ge=1, le=MAX_SIZE, description="Results on a page.")]
 After = Annotated[
     str | None, Query(description="The cursor `next` of the previous page, in place of `page`.")
 ]

@@ -8,7 +8,8 @@ from esdedup.reading.list_request import SORTS_BY_COUNT, SORTS_BY_TIME, Counting
 from esdedup.reading.queries import narrowed
 from esdedup.web.state import Site
 
-_MAX_SIZE = 100
+MAX_SIZE = 100
+"""The most rows, articles or sources on one page."""
 
 
 class Form(BaseModel):
@@ -41,7 +42,7 @@ class Form(BaseModel):
     ] = None
     dedup: Annotated[bool, Field(description="False gives each article a row of its own.")] = True
     page: Annotated[int, Field(ge=1, description="The number of the page, from 1.")] = 1
-    size: Annotated[int, Field(ge=1, le=_MAX_SIZE, description="Rows on a page.")] = 20
+    size: Annotated[int, Field(ge=1, le=MAX_SIZE, description="Rows on a page.")] = 20
     after: Annotated[
         str | None, Field(description="The cursor `next` of the previous page, in place of `page`.")
     ] = None

@@ -54,7 +54,7 @@ class Cluster(pydantic.BaseModel, frozen=True):
 
     version: str
     data: Path
-    nodes: list[RunningNode]
+    nodes: tuple[RunningNode, ...]
     # When it stops by itself, seconds since 1970.
     stops_at: float
 
@@ -131,7 +131,9 @@ def start(
                 home = data / name_of(number)
                 processes.append(_spawn(home, distribution, number, heap, lifetime_s, with_parent))
                 nodes.append(_running(number, processes[-1], node_port))
-            cluster = Cluster(version=version, data=data, nodes=nodes, stops_at=time.time() + lifetime_s)
+            cluster = Cluster(
+                version=version, data=data, nodes=tuple(nodes), stops_at=time.time() + lifetime_s
+            )
             (data / _STATE_FILE).write_text(cluster.model_dump_json(indent=1))
             _wait_until_ready(cluster, processes, timeout_s)
         except BaseException:

@@ -57,11 +57,11 @@ class MatchedNodes:
         found: dict[str, StoredNode] = {}
         made_ms: dict[tuple[int, str], int] = {}
         for cache in caches:
-            near, postings = cache.search(signatures)
+            neighbours, postings = cache.search(signatures)
             # A node whose keys were all saturated is indexed under nothing and found by its id.
-            near += [(at, node) for at, node_id in enumerate(ids) if (node := cache.get(node_id))]
-            found |= {node.id: node for _, node in near}
-            pairs.update((int(positions[at]), node.id) for at, node in near)
+            neighbours += [(at, node) for at, node_id in enumerate(ids) if (node := cache.get(node_id))]
+            found |= {node.id: node for _, node in neighbours}
+            pairs.update((int(positions[at]), node.id) for at, node in neighbours)
             made_ms |= {(key, node.id): node.made_ms for key, node in postings}
         # Expired nodes must go: the root of one may have expired too, and be a leaf of another tree by now.
         live = {node_id: node for node_id, node in found.items() if node.seen_ms >= live_since_ms}
@@ -82,11 +82,11 @@ class MatchedNodes:
         """
         nodes = self._with_roots(roots, relation)
         rows = {node_id: row for row, node_id in enumerate(nodes)}
-        pairs = sorted((at, rows[node_id]) for at, node_id in self.pairs if node_id in self.live)
-        near = np.array(pairs, np.int64).reshape(-1, 2)
+        live_pairs = sorted((at, rows[node_id]) for at, node_id in self.pairs if node_id in self.live)
+        pairs = np.array(live_pairs, np.int64).reshape(-1, 2)
         return Neighbours(
-            arrivals=near[:, 0],
-            rows=near[:, 1],
+            arrivals=pairs[:, 0],
+            rows=pairs[:, 1],
             nodes=_columns(nodes.values(), rows, relation),
             posting_keys=np.array([key for key, _ in self.postings], np.uint64),
             postings_seen_ms=aging.round_up(np.array(list(self.postings.values()), np.int64)),

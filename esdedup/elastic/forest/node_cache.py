@@ -45,9 +45,9 @@ class NodeCache:
     ) -> tuple[list[tuple[int, StoredNode]], list[tuple[int, StoredNode]]]:
         """Return the pairs of `find_pairs`, and pairs of a representative and a node indexed under it."""
         matches = self._index.search(signatures)
-        near = zip(matches.positions.tolist(), self._at(matches.rows), strict=True)
+        neighbours = zip(matches.positions.tolist(), self._at(matches.rows), strict=True)
         postings = zip(matches.posting_keys.tolist(), self._at(matches.postings), strict=True)
-        return list(near), list(postings)
+        return list(neighbours), list(postings)
 
     def _at(self, rows: npt.NDArray[np.int64]) -> list[StoredNode]:
         return [self._nodes[self._ids[row]] for row in rows.tolist()]

@@ -254,6 +254,7 @@ def test_odd_articles_are_shown_as_they_are(site: str, page: Page) -> None:
         ("/?after=nonsense", 400, "not a valid cursor"),
         ("/?page=9999", 400, "numbered pages end"),
         ("/?since=yesterday", 400, "is not a time"),
+        ("/?q=!!!", 400, "the query has no words"),
         ("/nowhere", 404, "no such page"),
     ],
 )

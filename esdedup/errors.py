@@ -9,6 +9,7 @@ EsdedupError
 ├── ArticleNotFound          no article has that id                             .article .index
 ├── ServerError              Elasticsearch answered with an error               .status .index
 │   ├── ServerUnavailable    no server answers, or it is not Elasticsearch, or it is busy
+│   ├── IndexBlocked         the disk is full, or somebody has blocked the index
 │   └── IndexNotReady        the index is missing, or lacks the fields          .missing_fields
 ├── ForestError              the forest cannot be used                          .forest
 │   ├── ForestMissing        there is no forest of that name
@@ -38,6 +39,7 @@ __all__ = [
     "ForestMismatch",
     "ForestMissing",
     "ForestOwner",
+    "IndexBlocked",
     "IndexNotReady",
     "NodeError",
     "ServerError",
@@ -106,6 +108,10 @@ class ServerError(EsdedupError):
 
 class ServerUnavailable(ServerError):
     """No server answers, or it is not Elasticsearch, or it is too busy."""
+
+
+class IndexBlocked(ServerError):
+    """Elasticsearch refuses a request until space is freed or a block is removed; repeating it is no use."""
 
 
 class IndexNotReady(ServerError):

@@ -10,7 +10,7 @@ import elastic_transport
 import tenacity
 from elasticsearch import ApiError, AsyncElasticsearch, AuthorizationException, Elasticsearch
 
-from esdedup.elastic.errors import translated
+from esdedup.elastic.errors import is_blocked, translated
 from esdedup.elastic.limits import BUSY_STATUSES
 from esdedup.errors import ServerUnavailable, SettingError
 
@@ -69,8 +69,7 @@ class _PatientTransport:
 
     def perform_request(self, *request: Any, **parameters: Any) -> elastic_transport.TransportApiResponse:
         retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(_is_transient)
-            | tenacity.retry_if_result(lambda answer: answer.meta.status in BUSY_STATUSES),
+            retry=tenacity.retry_if_exception(_is_transient) | tenacity.retry_if_result(_is_busy),
             stop=tenacity.stop_after_delay(self._patience_s),
             wait=tenacity.wait_random_exponential(multiplier=0.1, max=2),
             retry_error_callback=_last_answer,
@@ -166,6 +165,10 @@ def _of_version_8(headers: Mapping[str, str]) -> dict[str, str]:
 
 def _is_transient(error: BaseException) -> bool:
     return isinstance(error, _TRANSIENT) and not isinstance(error, elastic_transport.TlsError)
+
+
+def _is_busy(answer: elastic_transport.TransportApiResponse) -> bool:
+    return answer.meta.status in BUSY_STATUSES and not is_blocked(answer.body)
 
 
 def _last_answer(state: tenacity.RetryCallState) -> Any:

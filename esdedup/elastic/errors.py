@@ -8,10 +8,14 @@ import elastic_transport
 from elasticsearch import ApiError, UnsupportedProductError
 
 from esdedup.elastic.limits import BUSY_STATUSES
-from esdedup.errors import IndexNotReady, ServerError, ServerUnavailable, SettingError
+from esdedup.errors import IndexBlocked, IndexNotReady, ServerError, ServerUnavailable, SettingError
 
 _NOT_ALLOWED_STATUS = frozenset({401, 403})
 _NOT_FOUND_STATUS = 404
+_BLOCK = "cluster_block_exception"
+# With 503 it passes by itself: the cluster is starting, or is choosing a master.
+_BLOCKED_STATUS = frozenset({403, 429})
+_FULL_DISK = "read-only-allow-delete"
 # The client raises one error for a request that it cannot write and for a response that it cannot read.
 _REQUEST_IS_NOT_JSON = "Unable to serialize"
 
@@ -27,6 +31,7 @@ def translated(task: str, *, index: str | None = None) -> Iterator[None]:
     Raises:
         ServerUnavailable: No server answers, or it is not Elasticsearch, or it is too busy.
         IndexNotReady: The index is missing.
+        IndexBlocked: The disk is full, or the index or cluster has a block.
         ServerError: Elasticsearch refused.
         SettingError: The request contains a value that JSON does not have.
     """
@@ -37,7 +42,7 @@ def translated(task: str, *, index: str | None = None) -> Iterator[None]:
             f"cannot {task}: the server that answers is not Elasticsearch", index=index
         ) from error
     except ApiError as error:
-        raise _refused(task, reason(error), error.meta.status, index) from error
+        raise _refused(task, reason(error), error.body, error.meta.status, index) from error
     except elastic_transport.TlsError as error:
         raise ServerUnavailable(
             f"cannot {task}: no secure connection ({_first_line(error.message)}); "
@@ -63,15 +68,30 @@ def translated(task: str, *, index: str | None = None) -> Iterator[None]:
 
 
 def refused(task: str, body: dict[str, Any], *, status: int, index: str | None = None) -> ServerError:
-    """Return our error for one failed search of several.
+    """Return our error for one failed search of several, or one failed item of a bulk response.
 
     Args:
         task: What was being done, phrased to follow "cannot".
-        body: The response to that search.
+        body: The response to that search, or the item.
         status: Its HTTP status.
         index: The index, alias or pattern of the request, if there is one.
     """
-    return _refused(task, _reason(body) or "the server gives no reason", status, index)
+    return _refused(task, _reason(body) or "the server gives no reason", body, status, index)
+
+
+def is_blocked(answer: object) -> bool:
+    """Return whether a block refused a request: repeating it is no use until somebody acts.
+
+    Args:
+        answer: The body of a response, or one item of a bulk response.
+    """
+    error = answer.get("error") if isinstance(answer, dict) else None
+    return (
+        isinstance(answer, dict)
+        and isinstance(error, dict)
+        and error.get("type") == _BLOCK
+        and answer.get("status") in _BLOCKED_STATUS
+    )
 
 
 def reason(error: ApiError) -> str:
@@ -81,8 +101,15 @@ def reason(error: ApiError) -> str:
     return _reason(error.body) or said
 
 
-def _refused(task: str, why: str, status: int, index: str | None) -> ServerError:
+def _refused(task: str, why: str, body: object, status: int, index: str | None) -> ServerError:
     message = f"cannot {task}: {why}"
+    if is_blocked(body):
+        action = (
+            "free space on the disk, and Elasticsearch removes the block"
+            if _FULL_DISK in why
+            else "remove the block, a setting of the index or the cluster"
+        )
+        return IndexBlocked(f"{message} {action}; then run this again", status=status, index=index)
     if status in _NOT_ALLOWED_STATUS:
         return ServerError(f"{message}; check the API key and what it may do", status=status, index=index)
     if status == _NOT_FOUND_STATUS:

@@ -9,13 +9,13 @@ from elasticsearch import Elasticsearch
 
 from esdedup.elastic import limits
 from esdedup.elastic.client import PartlyRefused, patient, retry_while_refused
-from esdedup.elastic.errors import translated
+from esdedup.elastic.errors import is_blocked, refused, translated
 from esdedup.elastic.execute import hit_pages
 from esdedup.elastic.forest.documents import columns_of
 from esdedup.elastic.forest.status import state_aggregations, state_of
 from esdedup.elastic.limits import BUSY_STATUSES
 from esdedup.elastic.names import check_index_names
-from esdedup.errors import IndexNotReady, ServerError, SettingError
+from esdedup.errors import IndexNotReady, SettingError
 from esdedup.fields import Fields, partition_of
 from esdedup.forest.model import NO_TIME, State
 
@@ -179,21 +179,19 @@ class Records:
 
         Raises:
             PartlyRefused: The server was too busy for some.
+            IndexBlocked: The disk is full, or the index has a block.
             ServerError: It refused one.
         """
         with translated(f"assign roots to articles in {self._names}"):
             items = self._client.bulk(operations=operations)["items"]
         results = [result for item in items for result in item.values()]
+        for each in results:
+            is_busy = each["status"] in BUSY_STATUSES and not is_blocked(each)
+            if not is_busy and each["status"] not in _EXPECTED_STATUS:
+                task = f"assign a root to the article {each['_id']} in {each['_index']!r}"
+                raise refused(task, each, status=each["status"], index=each["_index"])
         if any(each["status"] in BUSY_STATUSES for each in results):
             raise PartlyRefused(f"cannot assign roots to articles in {self._names}: the server is too busy")
-        refused = [each for each in results if each["status"] not in _EXPECTED_STATUS]
-        if refused:
-            raise ServerError(
-                f"cannot assign a root to the article {refused[0]['_id']} in {refused[0]['_index']!r}: "
-                f"{refused[0]['error'].get('reason', refused[0]['error'])}",
-                status=refused[0]["status"],
-                index=refused[0]["_index"],
-            )
         return sum(each["status"] in {200, 201} for each in results)
 
     def refresh(self) -> None:

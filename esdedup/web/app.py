@@ -17,6 +17,7 @@ from esdedup.errors import (
     ArticleRejected,
     EsdedupError,
     ForestError,
+    IndexBlocked,
     IndexNotReady,
     ServerUnavailable,
     SettingError,
@@ -32,6 +33,7 @@ _STATUS: list[tuple[type[EsdedupError], int]] = [
     (ArticleRejected, 400),
     (ArticleNotFound, 404),
     (ForestError, 409),
+    (IndexBlocked, 503),
     (IndexNotReady, 503),
     (ServerUnavailable, 503),
 ]

@@ -86,7 +86,7 @@ def test_a_claim_that_fails_half_way_is_given_up(
     with monkeypatch.context() as patch:
         patch.setattr(type(es.indices), "update_aliases", refuse_connection)
         if not is_released:
-            patch.setattr(Lease, "release", refuse_connection_translated)
+            refuse_release(patch)
         with pytest.raises(ServerUnavailable):
             Lease(es, forest=forest, ttl_s=TTL_S).acquire()
     lease = es.get(index=forest, id=LEASE_ID)["_source"]["lease"]
@@ -112,7 +112,7 @@ def test_this_process_may_try_again_at_once_after_a_claim_of_its_own_failed(
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(type(es.indices), "update_aliases", refuse_connection)
-        patch.setattr(Lease, "release", refuse_connection_translated)
+        refuse_release(patch)
         with pytest.raises(ServerUnavailable):
             Lease(es, forest=forest, ttl_s=600).acquire()
     again = Lease(es, forest=forest)
@@ -269,5 +269,12 @@ def refuse_connection(*_: Any, **__: Any) -> None:
     raise elastic_transport.ConnectionError("refused on purpose")
 
 
-def refuse_connection_translated(*_: Any, **__: Any) -> None:
-    raise ServerUnavailable("refused on purpose")
+def refuse_release(patch: pytest.MonkeyPatch) -> None:
+    write = Lease._write
+
+    def refuse(lease: Lease, *arguments: Any, released: bool) -> bool:
+        if released:
+            refuse_connection()
+        return write(lease, *arguments, released=released)
+
+    patch.setattr(Lease, "_write", refuse)

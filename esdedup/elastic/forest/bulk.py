@@ -6,7 +6,7 @@ from typing import Any
 from elasticsearch import Elasticsearch
 
 from esdedup.elastic.client import PartlyRefused, retry_while_refused
-from esdedup.elastic.errors import translated
+from esdedup.elastic.errors import is_blocked, refused, translated
 from esdedup.elastic.forest.documents import Document, chunks
 from esdedup.elastic.limits import BUSY_STATUSES
 from esdedup.errors import ForestLost, ServerError
@@ -14,7 +14,13 @@ from esdedup.errors import ForestLost, ServerError
 # Shorter than the client's patience, so that a write on which the client has given up cannot take effect
 # after the client's next write.
 _TIMEOUT = "30s"
-_FIELDS_READ = ["errors", "items.index.status", "items.index.error.reason"]
+_FIELDS_READ = [
+    *("errors", "items.index.status", "items.index.error.type", "items.index.error.reason"),
+    # When the whole request is refused.
+    *("error", "status"),
+]
+# A node that has changed since it was found, or that is gone, stays.
+_DELETION_STATUSES = frozenset({200, 404, 409})
 
 
 class ForestBulk:
@@ -37,6 +43,7 @@ class ForestBulk:
 
         Raises:
             ForestLost: The alias has been moved to another owner.
+            IndexBlocked: The disk is full, or the index has a block.
             ServerError: The server refuses a document, or does not answer.
         """
         for chunk in chunks(documents, self._max_documents):
@@ -53,6 +60,7 @@ class ForestBulk:
 
         Raises:
             ForestLost: The alias has been moved to another owner.
+            IndexBlocked: The disk is full, or the index has a block.
             ServerError: The server does not answer, or refuses.
         """
         pending = {hit["_id"]: hit for hit in hits}
@@ -75,10 +83,13 @@ class ForestBulk:
             # A node that is gone has status 404 without an error, unlike a missing alias.
             if result["status"] == 404 and "error" in result:
                 raise self._lost()
-            if result["status"] not in BUSY_STATUSES:
-                del pending[result["_id"]]
-                if result["status"] == 200:
-                    deleted.append(result["_id"])
+            if _is_busy(result):
+                continue
+            if result["status"] not in _DELETION_STATUSES:
+                raise self._refused(f"remove node {result['_id']} from", result)
+            del pending[result["_id"]]
+            if result["status"] == 200:
+                deleted.append(result["_id"])
         if pending:
             raise self._busy()
 
@@ -104,19 +115,23 @@ class ForestBulk:
                 raise self._lost()
             if result["status"] < 300:
                 del documents[document_id]
-            elif result["status"] not in BUSY_STATUSES:
-                raise ServerError(
-                    f"cannot write node {document_id} to the forest {self._forest!r}: "
-                    f"{result['error'].get('reason', result['error'])}",
-                    status=result["status"],
-                    index=self._forest,
-                )
+            elif not _is_busy(result):
+                raise self._refused(f"write node {document_id} to", result)
         raise self._busy()
 
     def _lost(self) -> ForestLost:
         return ForestLost(f"the forest {self._forest!r} has another owner", forest=self._forest)
 
+    def _refused(self, task: str, result: dict[str, Any]) -> ServerError:
+        return refused(
+            f"{task} the forest {self._forest!r}", result, status=result["status"], index=self._forest
+        )
+
     def _busy(self) -> PartlyRefused:
         return PartlyRefused(
             f"cannot write to the forest {self._forest!r}: the server is too busy", index=self._forest
         )
+
+
+def _is_busy(result: dict[str, Any]) -> bool:
+    return result["status"] in BUSY_STATUSES and not is_blocked(result)

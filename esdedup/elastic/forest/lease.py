@@ -79,7 +79,7 @@ class Lease:
         deadline = time.monotonic() + wait_s
         watched: dict[str, int] | None = None
         watched_since = 0.0
-        with translated(f"take the lease on the forest {self._forest!r}"):
+        with translated(f"take the lease on the forest {self._forest!r}", index=self._forest):
             while True:
                 before, version = self._read()
                 if version != watched:
@@ -113,9 +113,15 @@ class Lease:
     def release(self) -> None:
         """Release the lease, unless another process has taken it."""
         self._stopped.set()
-        with self._writing, translated(f"release the forest {self._forest!r}"):
-            if not self.is_lost:
+        with self._writing, translated(f"release the forest {self._forest!r}", index=self._forest):
+            if self.is_lost:
+                return
+            try:
                 self._write(self._client, self._version, released=True)
+            except BaseException:
+                # The lease runs out; until then at least this process may take the forest again.
+                abandon(self._token)
+                raise
 
     def abandon(self) -> None:
         """Stop renewing the lease, without releasing it: its index is about to be deleted."""
@@ -138,7 +144,7 @@ class Lease:
 
     def _renew(self) -> bool:
         """Renew the lease if that is due; return whether it is still held."""
-        with self._writing, translated(f"renew the lease on the forest {self._forest!r}"):
+        with self._writing, translated(f"renew the lease on the forest {self._forest!r}", index=self._forest):
             if self._stopped.is_set():
                 # Released while the thread was about to renew it: it must not be taken again.
                 return True
@@ -175,8 +181,6 @@ class Lease:
             self._move_alias()
             return self._fence.drain()
         except BaseException:
-            # Release immediately. If the server is unreachable, at least let this process reacquire.
-            abandon(self._token)
             with contextlib.suppress(EsdedupError):
                 self.release()
             raise

@@ -11,7 +11,7 @@ from elasticsearch import Elasticsearch
 from esdedup import sample
 from esdedup.cli import output
 from esdedup.cli.command import command
-from esdedup.cli.extras import extra
+from esdedup.cli.extras import require_extra
 from esdedup.cli.messages import say, say_rejected
 from esdedup.cli.pages import start_pages, stop_pages
 from esdedup.elastic.client import connect
@@ -43,8 +43,10 @@ def demo(
     ] = False,
 ) -> None:
     """Start an embedded Elasticsearch, load articles, show their clusters, and serve pages."""
-    with extra("node"):
-        from esdedup import node
+    require_extra("node")
+    if not once:
+        require_extra("serve")
+    from esdedup import node
 
     if input_file is not None:
         check_readable([input_file])

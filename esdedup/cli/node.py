@@ -8,7 +8,7 @@ import typer
 
 from esdedup.cli import options, output
 from esdedup.cli.command import command
-from esdedup.cli.extras import extra
+from esdedup.cli.extras import require_extra
 from esdedup.cli.messages import say
 from esdedup.errors import NodeError
 
@@ -51,8 +51,8 @@ def start(
     json: options.Json = False,
 ) -> None:
     """Start Elasticsearch and wait until it answers. The first start downloads it (about 40 MB)."""
-    with extra("node"):
-        from esdedup import node
+    require_extra("node")
+    from esdedup import node
 
     directory = data or node.default_data()
     if not json:
@@ -73,8 +73,8 @@ def start(
 @command("stop", example="esdedup node stop", app=app)
 def stop(*, data: Data = None, json: options.Json = False) -> None:
     """Stop Elasticsearch; its data are kept."""
-    with extra("node"):
-        from esdedup import node
+    require_extra("node")
+    from esdedup import node
 
     stopped = node.stop(data or node.default_data())
     if json:
@@ -86,8 +86,8 @@ def stop(*, data: Data = None, json: options.Json = False) -> None:
 @command("status", example="esdedup node status --json", app=app)
 def status(*, data: Data = None, json: options.Json = False) -> None:
     """Show whether Elasticsearch is running, and at which address."""
-    with extra("node"):
-        from esdedup import node
+    require_extra("node")
+    from esdedup import node
 
     directory = data or node.default_data()
     cluster = node.find(directory)

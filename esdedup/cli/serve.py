@@ -13,7 +13,7 @@ import typer
 
 from esdedup.cli import options
 from esdedup.cli.command import command
-from esdedup.cli.extras import extra
+from esdedup.cli.extras import require_extra
 from esdedup.errors import SettingError
 from esdedup.reading.reader import Reader
 
@@ -48,10 +48,11 @@ def serve(
     Press Ctrl-C to stop. There is no log-in: anyone who can reach the address can read the articles.
     """
     profile, fields = fingerprinting.profile(), field_names.fields()
-    with extra("serve"):
-        import uvicorn
+    require_extra("serve")
+    import uvicorn
 
-        from esdedup.web import create_app
+    from esdedup.web import create_app
+
     # A wrong server, index or name of a forest is reported here instead of on the first page.
     with server.connect() as client:
         Reader(client, fields=fields, forest=forest.name).list(index, size=1)

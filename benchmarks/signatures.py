@@ -61,8 +61,14 @@ def batch_of(profile: Profile, count: int, held: Signatures, random: np.random.G
 
 def arrivals_of(profile: Profile, signatures: Signatures) -> Arrivals:
     """Let signatures arrive, all at the time 0."""
-    fingerprints = Fingerprints(signatures=signatures, exists=np.ones(len(signatures), bool))
-    return Arrivals.of(fingerprints, times_ms=[0] * len(signatures), relation=relation_of(profile))
+    count = len(signatures)
+    fingerprints = Fingerprints(
+        signatures=signatures,
+        exists=np.ones(count, bool),
+        letters=np.zeros(count, np.int64),
+        are_cut=np.zeros(count, bool),
+    )
+    return Arrivals.of(fingerprints, times_ms=[0] * count, relation=relation_of(profile))
 
 
 def as_bytes(profile: Profile, signatures: Signatures) -> npt.NDArray[np.uint8]:

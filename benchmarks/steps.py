@@ -11,12 +11,13 @@ from benchmarks.rows import processor_s
 from esdedup.fingerprint import by_halves
 from esdedup.fingerprint.bands import Layout
 from esdedup.neighbours.relation import ByAgreement
+from esdedup.text.normalise import NormalTexts
 from esdedup.text.sentences import Sentences
 from esdedup.text.tokens import Tokens
 
 # None of these functions calls another one.
 STEPS: dict[str, list[tuple[Any, str]]] = {
-    "normalise": [(by_halves, "normal_points")],
+    "normalise": [(NormalTexts, "of")],
     "sentences": [(Sentences, "of"), (Sentences, "longest_of_halves")],
     "tokens": [(Tokens, "of")],
     "runs": [(Tokens, "runs"), (Tokens, "have_number")],

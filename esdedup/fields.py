@@ -61,7 +61,7 @@ class Fields:
 
     @property
     def length(self) -> str:
-        """The full name of the field with the length of the text, in characters."""
+        """The full name of the field with the number of letters and digits in the visible text."""
         return f"{self.dedup}.length"
 
     @property

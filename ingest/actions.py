@@ -89,6 +89,7 @@ def enriched(
     assignment: Assignment,
     fingerprint: Mapping[str, Any],
     *,
+    letters: int,
     fields: Fields,
     profile: str,
     route_by_root: bool = False,
@@ -99,6 +100,7 @@ def enriched(
         article: The action.
         assignment: The forest's decision.
         fingerprint: The dedup fields that come from the fingerprint; unused if there is none.
+        letters: Of the text, as far as it is fingerprinted: only what readers see makes an article longer.
         fields: The names of the article's fields.
         profile: The label of the profile.
         route_by_root: Set the routing to the root, replacing any other.
@@ -109,7 +111,7 @@ def enriched(
         values: dict[str, Any] = {"root": root}
     else:
         values = {**fingerprint, "root": assignment.root}
-    values |= {"profile": profile, "seq": assignment.seq, "length": len(article.text)}
+    values |= {"profile": profile, "seq": assignment.seq, "length": letters}
     values["partition"] = partition_of(str(values["root"]))
     if assignment.time_ms != NO_TIME:
         values["seen"] = assignment.time_ms

@@ -96,13 +96,14 @@ class Enricher:
             if not isinstance(action, ArticleAction):
                 yield action
                 continue
-            assignment, fingerprint = next(assigned)
+            assignment, fingerprint, letters = next(assigned)
             if on_assigned is not None:
                 on_assigned(action, assignment)
             yield enriched(
                 action,
                 assignment,
                 fingerprint,
+                letters=letters,
                 fields=self._fields,
                 profile=self._profile.label,
                 route_by_root=self._is_routed.get(str(action.action.get("_index")), False),
@@ -110,14 +111,15 @@ class Enricher:
 
     def _assign(
         self, articles: list[ArticleAction], backfill: bool
-    ) -> list[tuple[Assignment, dict[str, Any]]]:
-        """Return each article's assignment, and the dedup fields that come from its fingerprint."""
+    ) -> list[tuple[Assignment, dict[str, Any], int]]:
+        """Return each article's assignment, the dedup fields from its fingerprint, and its letters."""
         indices = {str(index) for each in articles if (index := each.action.get("_index")) is not None}
         for index in indices - self._is_routed.keys():
             self._is_routed[index] = self._check_index(index)
         now_ms = int(time.time() * 1000)
+        fingerprints = self._fingerprinter.fingerprint([article.text for article in articles])
         arrivals = Arrivals.of(
-            self._fingerprinter.fingerprint([article.text for article in articles]),
+            fingerprints,
             times_ms=[article.published_ms if backfill else now_ms for article in articles],
             relation=self._relation,
         )
@@ -129,7 +131,8 @@ class Enricher:
                 root,
                 f"{leaves:,}",
             )
-        return list(zip(assignments, self._fingerprint_fields(arrivals, assignments), strict=True))
+        from_fingerprints = self._fingerprint_fields(arrivals, assignments)
+        return list(zip(assignments, from_fingerprints, fingerprints.letters.tolist(), strict=True))
 
     def _fingerprint_fields(
         self, arrivals: Arrivals, assignments: Iterable[Assignment]

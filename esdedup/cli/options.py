@@ -12,7 +12,14 @@ from esdedup.cli.command import OptionGroup
 from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.errors import SettingError
 from esdedup.fields import Fields
-from esdedup.fingerprint.profile import DEFAULT, MAX_KEYWORDS, Profile, get_profile
+from esdedup.fingerprint.profile import (
+    DEFAULT,
+    LONGEST_TEXT_LENGTH,
+    MAX_KEYWORDS,
+    MAX_TEXT_LENGTH,
+    Profile,
+    get_profile,
+)
 from esdedup.reading.paging import MAX_SIZE
 from esdedup.text.words import Tf, TfIdf, Weighting, WordTable
 
@@ -155,6 +162,18 @@ class Fingerprinting(OptionGroup):
         ),
     ] = None
 
+    max_text_length: Annotated[
+        int | None,
+        typer.Option(
+            "--max-text-length",
+            min=1,
+            max=LONGEST_TEXT_LENGTH,
+            help="How many characters of a text are fingerprinted; what lies beyond is not compared.",
+            rich_help_panel=_FINGERPRINT,
+            show_default=f"{MAX_TEXT_LENGTH:,}",
+        ),
+    ] = None
+
     def profile(self) -> Profile:
         """Return the profile that the options describe.
 
@@ -169,7 +188,9 @@ class Fingerprinting(OptionGroup):
                 f"--weights goes with the profiles classic and keywords, not with {chosen.name}"
             )
         weighting = None if self.weights is None else _weighting(self.weights)
-        return chosen.with_changes(keyword_count=self.keywords, weighting=weighting)
+        return chosen.with_changes(
+            keyword_count=self.keywords, weighting=weighting, max_text_length=self.max_text_length
+        )
 
     def given_profile(self) -> Profile | None:
         """Return the profile that the options describe, None if none is given.
@@ -179,8 +200,8 @@ class Fingerprinting(OptionGroup):
         """
         if self.name is not None:
             return self.profile()
-        if self.keywords is not None or self.weights is not None:
-            raise SettingError("with --index, --keywords and --weights go with --profile")
+        if any(each is not None for each in (self.keywords, self.weights, self.max_text_length)):
+            raise SettingError("with --index, --keywords, --weights and --max-text-length go with --profile")
         return None
 
 

@@ -1,7 +1,6 @@
 """Signatures of `verified`: the longest sentence of each half, minhashes, and a sketch of the whole text."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -9,11 +8,11 @@ import numpy.typing as npt
 from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.by_words import Feature
 from esdedup.fingerprint.profile import Profile
-from esdedup.fingerprint.signature import REPRESENTATIVES, SIGNATURE
+from esdedup.fingerprint.signature import REPRESENTATIVES, SIGNATURE, Fingerprints
 from esdedup.fingerprint.simhash import majority
 from esdedup.fingerprint.sketch import Sketched, sketch
 from esdedup.text.characters import classes
-from esdedup.text.normalise import normal_points
+from esdedup.text.normalise import NormalTexts
 from esdedup.text.sentences import Sentences
 from esdedup.text.tokens import LONGEST_RUN_UNITS, Tokens
 
@@ -32,29 +31,28 @@ class ByHalves:
         """Use the settings of `profile`; `agreement` is the profile's, known not to be None."""
         self._min_letters = profile.min_letters
         self._max_sentence_length = profile.max_sentence_length
+        self._max_text_length = profile.max_text_length
         self._number_weight = agreement.number_weight
 
-    def signatures(self, texts: Sequence[str]) -> tuple[Ints, npt.NDArray[Any]]:
-        """Return the positions of the texts that have a signature, ascending, and those signatures.
-
-        Returns:
-            int64 ``(n,)``, and `SIGNATURE` ``(n,)``.
-        """
-        points = normal_points(texts)
-        kinds = classes()[points]
-        sentences = Sentences.of(points, kinds)
+    def fingerprints(self, texts: Sequence[str]) -> Fingerprints:
+        """Return the fingerprints of raw texts."""
+        normal = self._normal(texts)
+        kinds = classes()[normal.points]
+        sentences = Sentences.of(normal.points, kinds)
         letters = sentences.letters_of_texts
-        present = np.flatnonzero(letters >= self._min_letters)
-        signatures = np.zeros(len(present), SIGNATURE)
-        if not len(present):
-            return present, signatures
-        tokens = Tokens.of(points, kinds)
-        sketched = self._sketch(tokens, present)
-        signatures["letters"] = letters[present]
-        signatures["sketch"] = sketched.sketches
-        signatures["runs"] = np.minimum(sketched.runs, _MAX_RUNS)
-        signatures["representatives"] = self._representatives(sentences, tokens, present, sketched.minhashes)
-        return present, signatures
+        exists = letters >= self._min_letters
+        signatures = np.zeros(len(texts), SIGNATURE)
+        present = np.flatnonzero(exists)
+        if len(present):
+            tokens = Tokens.of(normal.points, kinds)
+            sketched = self._sketch(tokens, present)
+            own = np.zeros(len(present), SIGNATURE)
+            own["letters"] = letters[present]
+            own["sketch"] = sketched.sketches
+            own["runs"] = np.minimum(sketched.runs, _MAX_RUNS)
+            own["representatives"] = self._representatives(sentences, tokens, present, sketched.minhashes)
+            signatures[present] = own
+        return Fingerprints(signatures=signatures, exists=exists, letters=letters, are_cut=normal.are_cut)
 
     def features(self, text: str) -> list[Feature]:  # noqa: ARG002
         """Return no words: sentences are hashed by runs of tokens, all of equal weight."""
@@ -62,7 +60,7 @@ class ByHalves:
 
     def passages(self, text: str) -> list[str]:
         """Return the longest sentence of each half of a raw text, up to where hashing stops."""
-        points = normal_points([text])
+        points = self._normal([text]).points
         kinds = classes()[points]
         sentences, tokens = Sentences.of(points, kinds), Tokens.of(points, kinds)
         chosen = sentences.longest_of_halves()
@@ -72,6 +70,9 @@ class ByHalves:
             sentences.string(each, max_length=length).strip()
             for each, length in zip(chosen.tolist(), lengths.tolist(), strict=True)
         ]
+
+    def _normal(self, texts: Sequence[str]) -> NormalTexts:
+        return NormalTexts.of(texts, max_length=self._max_text_length)
 
     def _sketch(self, tokens: Tokens, present: Ints) -> Sketched:
         """Sketch the texts at these positions, from their longest runs of tokens."""

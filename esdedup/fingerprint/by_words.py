@@ -7,10 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup.fingerprint.profile import Profile
+from esdedup.fingerprint.signature import Fingerprints
 from esdedup.fingerprint.simhash import components, pack64
 from esdedup.fingerprint.vocabulary import Vocabulary
 from esdedup.text.characters import classes
-from esdedup.text.normalise import normal_points, normalise, strings
+from esdedup.text.normalise import NormalTexts, strings
 from esdedup.text.sentences import Sentences
 from esdedup.text.words import WEIGHT_SCALE, cut
 
@@ -49,22 +50,29 @@ class ByWords:
         self._is_whole_text = profile.representation == "keywords"
         self._vocabulary = Vocabulary(profile.weighting)
 
-    def signatures(self, texts: Sequence[str]) -> tuple[Ints, npt.NDArray[np.uint64]]:
-        """Return the positions of the texts that have a simhash, ascending, and those simhashes.
-
-        Returns:
-            int64 ``(n,)``, and uint64 ``(n,)``.
-        """
-        words = self._features(texts)
-        if not len(words.rows):
-            return np.zeros(0, np.int64), np.zeros(0, np.uint64)
-        starts = np.flatnonzero(np.diff(words.texts, prepend=-1))
-        sums = components(self._vocabulary.bits[words.rows], words.weights, starts)
-        return words.texts[starts], pack64(sums > 0)
+    def fingerprints(self, texts: Sequence[str]) -> Fingerprints:
+        """Return the fingerprints of raw texts."""
+        normal = self._normal(texts)
+        sentences = _sentences(normal)
+        words = self._features(sentences)
+        signatures = np.zeros(len(texts), np.uint64)
+        exists = np.zeros(len(texts), bool)
+        if len(words.rows):
+            starts = np.flatnonzero(np.diff(words.texts, prepend=-1))
+            sums = components(self._vocabulary.bits[words.rows], words.weights, starts)
+            present = words.texts[starts]
+            signatures[present] = pack64(sums > 0)
+            exists[present] = True
+        return Fingerprints(
+            signatures=signatures,
+            exists=exists,
+            letters=sentences.letters_of_texts,
+            are_cut=normal.are_cut,
+        )
 
     def features(self, text: str) -> list[Feature]:
         """Return the words that decide the simhash of a raw text, the heaviest first."""
-        words = self._features([text])
+        words = self._features(_sentences(self._normal([text])))
         rows, entries = np.unique(words.rows, return_inverse=True)
         # Sums below 2^53 are exact.
         counts = np.bincount(entries, words.counts)
@@ -77,19 +85,22 @@ class ByWords:
 
     def passages(self, text: str) -> list[str]:
         """Return the normalised passage that is hashed: the whole text, or the longest sentence if any."""
+        normal = self._normal([text])
         if self._is_whole_text:
-            return normalise([text])
-        sentences = _sentences([text])
+            return strings(normal.points)
+        sentences = _sentences(normal)
         return [self._sentence(sentences, each).strip() for each in sentences.longest().tolist()]
 
-    def _features(self, texts: Sequence[str]) -> _Words:
-        """Return the words that decide the simhashes of raw texts."""
-        words = self._weighed_words(texts)
+    def _normal(self, texts: Sequence[str]) -> NormalTexts:
+        return NormalTexts.of(texts, max_length=self._profile.max_text_length)
+
+    def _features(self, sentences: Sentences) -> _Words:
+        """Return the words that decide the simhashes of texts."""
+        words = self._weighed_words(sentences)
         return self._heaviest(words) if self._is_whole_text else words
 
-    def _weighed_words(self, texts: Sequence[str]) -> _Words:
+    def _weighed_words(self, sentences: Sentences) -> _Words:
         """Return the words that have a weight in each text's passage, one entry per occurrence."""
-        sentences = _sentences(texts)
         is_long = sentences.letters_of_texts >= self._profile.min_letters
         cuts = [
             cut(passage) if enough else []
@@ -132,6 +143,5 @@ class ByWords:
         return _Words(rows=rows[kept], counts=counts[kept], weights=weights[kept], texts=texts[kept])
 
 
-def _sentences(texts: Sequence[str]) -> Sentences:
-    points = normal_points(texts)
-    return Sentences.of(points, classes()[points])
+def _sentences(texts: NormalTexts) -> Sentences:
+    return Sentences.of(texts.points, classes()[texts.points])

@@ -1,25 +1,23 @@
 """From texts to their signatures under a profile, a batch at a time."""
 
-from collections.abc import Sequence
-from typing import Any, Protocol
-
-import numpy as np
-import numpy.typing as npt
+from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 from esdedup.fingerprint.by_halves import ByHalves
 from esdedup.fingerprint.by_words import ByWords, Feature
 from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.signature import Fingerprints
 
-# More texts at once would not fit the processor's cache.
+# More would not fit the processor's cache; the number of characters also bounds the memory for long texts.
 _TEXTS_AT_ONCE = 48
+_CHARACTERS_AT_ONCE = 200_000
 
 
 class _Method(Protocol):
     """Computes signatures for one representation of texts."""
 
-    def signatures(self, texts: Sequence[str]) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
-        """Return the positions of texts that have a signature, ascending, and the signatures: ``(n,)``."""
+    def fingerprints(self, texts: Sequence[str]) -> Fingerprints:
+        """Return the fingerprints of raw texts."""
 
     def features(self, text: str) -> list[Feature]:
         """Return the weighted words that decide the simhash of a raw text."""
@@ -40,15 +38,12 @@ class Fingerprinter:
     def fingerprint(self, texts: Sequence[str]) -> Fingerprints:
         """Return the fingerprints of raw `texts`, in their order.
 
-        Batching only saves time: each fingerprint depends on its own text alone.
+        Batching only saves time: each fingerprint depends on its own text alone. The time and the memory
+        that a text takes are proportional to its length, whatever is in it.
         """
-        exists = np.zeros(len(texts), bool)
-        signatures = np.zeros(len(texts), self.profile.signature_dtype)
-        for first in range(0, len(texts), _TEXTS_AT_ONCE):
-            present, found = self._method.signatures(texts[first : first + _TEXTS_AT_ONCE])
-            exists[first + present] = True
-            signatures[first + present] = found
-        return Fingerprints(signatures=signatures, exists=exists)
+        return Fingerprints.joined(
+            [self._method.fingerprints(some) for some in _slices(texts)], self.profile.signature_dtype
+        )
 
     def features(self, text: str) -> list[Feature]:
         """Return the weighted words that decide the simhash of a raw text, the heaviest first.
@@ -64,3 +59,15 @@ class Fingerprinter:
         whole text.
         """
         return self._method.passages(text)
+
+
+def _slices(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Cut a batch into slices of a limited number of texts and characters; each has at least one text."""
+    start = characters = 0
+    for at, text in enumerate(texts):
+        characters += len(text)
+        if at > start and (at - start >= _TEXTS_AT_ONCE or characters > _CHARACTERS_AT_ONCE):
+            yield texts[start:at]
+            start, characters = at, len(text)
+    if len(texts) > start:
+        yield texts[start:]

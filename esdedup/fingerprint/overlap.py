@@ -34,7 +34,7 @@ class Overlap:
         """Compare two texts; each must have a letter or digit.
 
         Args:
-            points: Of the two texts, from `normal_points`.
+            points: Of the two texts, from `NormalTexts`.
             kinds: The `classes` of the points.
             number_weight: How many times a run with a number counts.
         """

@@ -21,6 +21,11 @@ sentence of all, which survives reprinting better than the rest; or the heaviest
 
 MAX_KEYWORDS = 10_000
 """The most words that `keywords` can take."""
+MAX_TEXT_LENGTH = 200_000
+"""How much of a text is fingerprinted by default, in characters: a book of some 100 pages, which is longer
+than any article. One text of that length takes at most 20 MB of memory while it is fingerprinted."""
+LONGEST_TEXT_LENGTH = 10_000_000
+"""The most characters of a text that a profile may take."""
 _KEYWORD_COUNT = 80
 
 
@@ -61,6 +66,9 @@ class Profile:
     # A sentence is cut after this many characters, or for "halves" after this many words or East Asian
     # characters; 1 to 65,535.
     max_sentence_length: int = 2_000
+    # A text is cut after this many characters, without markup: only its beginning is fingerprinted; from
+    # `min_letters` to 10,000,000.
+    max_text_length: int = MAX_TEXT_LENGTH
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -84,6 +92,7 @@ class Profile:
             "max_distance_bits": (0, 3),
             "min_letters": (1, float("inf")),
             "max_sentence_length": (1, 65_535),
+            "max_text_length": (self.min_letters, LONGEST_TEXT_LENGTH),
         }
         for name, (least, most) in ranges.items():
             value = getattr(self, name)
@@ -146,6 +155,7 @@ class Profile:
         keyword_count: int | None = None,
         weighting: Weighting | None = None,
         layout: Layout | None = None,
+        max_text_length: int | None = None,
     ) -> "Profile":
         """Return a copy of the profile; None leaves a value as it is.
 
@@ -157,6 +167,7 @@ class Profile:
             keyword_count=self.keyword_count if keyword_count is None else keyword_count,
             weighting=self.weighting if weighting is None else weighting,
             layout=self.layout if layout is None else layout,
+            max_text_length=self.max_text_length if max_text_length is None else max_text_length,
         )
 
     def _description(self) -> str:
@@ -171,6 +182,7 @@ class Profile:
                 self.max_distance_bits,
                 self.min_letters,
                 self.max_sentence_length,
+                self.max_text_length,
                 *(() if self.agreement is None else (self.agreement,)),
             )
         )
@@ -179,9 +191,9 @@ class Profile:
 PROFILES = {
     profile.name: profile
     for profile in (
-        Profile(name="verified", version=1, representation="halves", agreement=Agreement()),
-        Profile(name="classic", version=1, representation="longest-sentence"),
-        Profile(name="keywords", version=1, representation="keywords"),
+        Profile(name="verified", version=2, representation="halves", agreement=Agreement()),
+        Profile(name="classic", version=2, representation="longest-sentence"),
+        Profile(name="keywords", version=2, representation="keywords"),
     )
 }
 VERIFIED = PROFILES["verified"]

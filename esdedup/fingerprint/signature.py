@@ -1,6 +1,7 @@
 """The signature of a text under the profile `verified`: everything that is compared and stored."""
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,21 @@ class Fingerprints:
     signatures: npt.NDArray[Any]
     # bool (n,): False for a text that is too short or has no words.
     exists: npt.NDArray[np.bool_]
+    # int64 (n,): the letters and digits of each text, as far as it is fingerprinted.
+    letters: npt.NDArray[np.int64]
+    # bool (n,): True for a text that is longer than the profile's `max_text_length`, so that only its
+    # beginning is fingerprinted.
+    are_cut: npt.NDArray[np.bool_]
+
+    @classmethod
+    def joined(cls, parts: Sequence["Fingerprints"], dtype: np.dtype[Any]) -> "Fingerprints":
+        """Return the fingerprints of several batches as those of one; `dtype` is the profile's."""
+        return cls(
+            signatures=np.concatenate((np.zeros(0, dtype), *(part.signatures for part in parts))),
+            exists=np.concatenate((np.zeros(0, bool), *(part.exists for part in parts))),
+            letters=np.concatenate((np.zeros(0, np.int64), *(part.letters for part in parts))),
+            are_cut=np.concatenate((np.zeros(0, bool), *(part.are_cut for part in parts))),
+        )
 
 
 def are_indexed(signatures: Signatures) -> npt.NDArray[np.bool_]:

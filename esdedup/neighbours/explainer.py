@@ -21,7 +21,7 @@ from esdedup.neighbours.explanation import (
 )
 from esdedup.neighbours.relation import relation_of
 from esdedup.text.characters import classes
-from esdedup.text.normalise import normal_points
+from esdedup.text.normalise import NormalTexts
 from esdedup.text.sentences import Sentences
 
 Signatures = npt.NDArray[Any]
@@ -69,6 +69,9 @@ class Explainer:
             may_join=rule is not Rule.NO_FINGERPRINT and (whole_texts is None or whole_texts.may_join),
         )
 
+    def _points(self, *texts: str) -> npt.NDArray[np.uint32]:
+        return NormalTexts.of(texts, max_length=self.profile.max_text_length).points
+
     def _signature(self, text: str) -> Signatures | None:
         """Return the signature of a raw text, ``(1,)``, None if it has no fingerprint."""
         found = self._fingerprinter.fingerprint([text])
@@ -81,12 +84,12 @@ class Explainer:
         rules, (one, other) = self.profile.agreement, signatures
         if rules is None or one is None or other is None:
             return None, None
-        points = normal_points(texts)
+        points = self._points(*texts)
         overlap = Overlap.of(points, classes()[points], number_weight=rules.number_weight)
         return overlap, compare_whole_texts(one, other, rules, overlap=overlap)
 
     def _describe(self, text: str, signature: Signatures | None, number_share: float | None) -> Text:
-        points = normal_points([text])
+        points = self._points(text)
         letters = Sentences.of(points, classes()[points]).letters_of_texts
         return Text(
             letters=int(letters[0]),

@@ -35,6 +35,9 @@ SEPARATOR = "\x1e"
 _HARD_ENDS = "。!?;\n\u061f\u06d4\u0964\u0965\u1362" + SEPARATOR
 _SIZE = 0x110000
 _BLOCK = 0x100
+_MOST_MARKS = 30
+# The Arabic ligature U+FDFA unfolds into 18 characters.
+_LONGEST_FORM = 18
 # Planes 4 to 13 are unassigned, 15 and 16 private.
 ASSIGNED = 0x40000
 """All letters, digits and white space are below this code point."""
@@ -96,7 +99,58 @@ def normal_form(text: str) -> str:
     Format characters are removed, and other control characters become spaces, except for line breaks and
     tabs. The result can always be encoded as UTF-8.
     """
-    return unicodedata.normalize("NFKC", text).casefold().translate(_replacements())
+    return _composed(text).casefold().translate(_replacements())
+
+
+def beginning(text: str, *, max_length: int) -> str:
+    """Return as much of `text` as fits into `max_length` characters, each counted with its normal form.
+
+    So the normal form of the result has at most `max_length` characters, and the rest is never unfolded.
+    """
+    text = text[:max_length]
+    if len(text) * _LONGEST_FORM <= max_length:
+        return text
+    return text[: np.searchsorted(_lengths_of_forms()[code_points(text)].cumsum(), max_length, side="right")]
+
+
+@functools.cache
+def _lengths_of_forms() -> npt.NDArray[np.int64]:
+    """Return how many characters the normal form of each code point has, at least 1."""
+    table = np.ones(_SIZE, np.int64)
+    forms = (unicodedata.normalize("NFKC", chr(each)).casefold() for each in range(ASSIGNED))
+    table[:ASSIGNED] = np.fromiter(map(len, forms), np.int64, ASSIGNED)
+    return table
+
+
+def _composed(text: str) -> str:
+    """Return `text` in NFKC, in time proportional to its length.
+
+    Normalising sorts each run of combining marks, which takes quadratic time. No script needs more than 30
+    marks in a row; longer runs are cut, as in the Stream-Safe Text Format (Unicode Standard Annex #15).
+    """
+    # Nearly no text has a mark at one of these places, of which a full run occupies one.
+    sample = text[_MOST_MARKS - 1 :: _MOST_MARKS]
+    if not sample or not _are_marks()[code_points(sample)].any():
+        return unicodedata.normalize("NFKC", text)
+    is_mark = _are_marks()[code_points(text)]
+    places = np.arange(1, len(text) + 1)
+    places -= np.maximum.accumulate(np.where(is_mark, 0, places))
+    cuts = np.flatnonzero(is_mark & (places % _MOST_MARKS == 0)) + 1
+    parts = itertools.pairwise((0, *cuts.tolist(), len(text)))
+    return "".join([unicodedata.normalize("NFKC", text[start:end]) for start, end in parts])
+
+
+@functools.cache
+def _are_marks() -> npt.NDArray[np.bool_]:
+    """Return which code points are combining marks, or have a normal form that begins with one."""
+    table = np.zeros(_SIZE, bool)
+    characters = map(chr, range(ASSIGNED))
+    firsts = (
+        unicodedata.normalize("NFKD", each)[0] if unicodedata.decomposition(each) else each
+        for each in characters
+    )
+    table[:ASSIGNED] = np.fromiter(map(unicodedata.combining, firsts), bool, ASSIGNED)
+    return table
 
 
 @functools.cache

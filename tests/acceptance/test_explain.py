@@ -110,6 +110,7 @@ def test_empty_and_huge_texts(run: Run, files: tuple[Path, Path], tmp_path: Path
         (b"", ["-"], 2, "Missing argument 'B'"),
         (b"", ["one.txt", "-", "--profile", "none"], 2, "no profile 'none'"),
         (b"", ["one.txt", "-", "--index", "x", "--keywords", "5"], 2, "go with --profile"),
+        (b"", ["one.txt", "-", "--index", "x", "--max-text-length", "5"], 2, "go with --profile"),
         (b"\xff\xfe", ["one.txt", "-"], 1, "standard input: is not UTF-8"),
         (b'{"id": 1}', ["one.txt", "-"], 1, "has no field 'text'"),
         (b'{"text": [1]}', ["one.txt", "-"], 1, "is a list, not a string"),
@@ -248,7 +249,7 @@ def test_an_id_in_several_indices(es: Elasticsearch, feed: Any, explain: Any, in
 def test_other_profiles_and_changed_texts(es: Elasticsearch, feed: Any, explain: Any) -> None:
     index, forest = feed({"a": FIRST, "b": SECOND})
     own = explain("a", "b", index, forest, "--profile", "keywords")
-    assert (own["comparison"]["profile"], own["outcome"]) == ("keywords-1", "compared_otherwise")
+    assert (own["comparison"]["profile"], own["outcome"]) == ("keywords-2", "compared_otherwise")
     assert (own["one"]["text_is_same"], own["one"]["node"]) == (None, None)
     es.update(index=index, id="b", doc={"text": SAMPLE[0]}, refresh=True)
     changed = explain("a", "b", index, forest)

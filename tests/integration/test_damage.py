@@ -175,7 +175,7 @@ def test_what_cannot_be_repaired_is_reported(es: Elasticsearch, fed: tuple[str, 
     index, forest = fed
     es.index(index=index, id="plain", document={"text": "没有经过任何处理的文章"}, refresh=True)
     article = next(iter(roots(es, index)))
-    es.update(index=index, id=article, doc={"dedup": {"profile": "keywords-1"}}, refresh=True)
+    es.update(index=index, id=article, doc={"dedup": {"profile": "keywords-2"}}, refresh=True)
     other = ARTICLES[5]["_id"]
     es.update(index=index, id=other, doc={"dedup": {"bands": ["000000000"]}}, refresh=True)
     maintenance = Maintenance(es, forest=forest)

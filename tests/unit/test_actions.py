@@ -25,8 +25,9 @@ def enrich(
         article_action(action, fields),
         assignment,
         {"fingerprint": "f" * 16, "bands": ["0aa"]},
+        letters=5,
         fields=fields,
-        profile="classic-1",
+        profile="classic-2",
         route_by_root=route_by_root,
     )
 
@@ -35,7 +36,7 @@ DEDUP = {
     "fingerprint": "f" * 16,
     "bands": ["0aa"],
     "root": "r" * 16,
-    "profile": "classic-1",
+    "profile": "classic-2",
     "seq": 7,
     "length": 5,
     "partition": partition_of("r" * 16),
@@ -116,7 +117,7 @@ def test_what_is_rejected(action: Any, article: str, reason: str) -> None:
 def test_without_a_fingerprint() -> None:
     lone = Assignment(Kind.WITHOUT_FINGERPRINT, None, 9, NO_TIME, b"")
     dedup = enrich({"_index": "news", "_id": "1", "text": ""}, lone)["_source"]["dedup"]
-    assert dedup == {"root": lone_root("news", "1", seq=9), "profile": "classic-1", "seq": 9, "length": 0} | {
+    assert dedup == {"root": lone_root("news", "1", seq=9), "profile": "classic-2", "seq": 9, "length": 5} | {
         "partition": partition_of(lone_root("news", "1", seq=9))
     }
     assert dedup["root"].startswith("~")

@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import tracemalloc
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup import CLASSIC, KEYWORDS, PROFILES, SettingError, Tf, WordTable, get_profile, sample
+from esdedup import CLASSIC, KEYWORDS, PROFILES, Profile, SettingError, Tf, WordTable, get_profile, sample
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
 from esdedup.fingerprint.simhash import simhash
@@ -81,6 +82,35 @@ def test_texts_that_tell_nothing_have_none(profile: object, text: str) -> None:
 def test_odd_texts_have_one(text: str) -> None:
     for profile in PROFILES.values():
         assert one(Fingerprinter(profile), text) is not None
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
+def test_only_the_beginning_of_a_long_text_is_fingerprinted(profile: Profile) -> None:
+    fingerprinter = Fingerprinter(profile.with_changes(max_text_length=len(EN)))
+    # Markup does not count, and one character may unfold into 18.
+    texts = [EN, f"{EN} More. And more.", f"<b>{EN}</b>", EN[:-1] + "\ufdfa", ""]
+    found = fingerprinter.fingerprint(texts)
+    assert found.are_cut.tolist() == [False, True, False, True, False]
+    assert found.signatures[0] == found.signatures[1]
+    assert found.letters.tolist() == [*[sum(map(str.isalnum, EN))] * 4, 0]
+    assert fingerprinter.passages(texts[1]) == fingerprinter.passages(EN)
+
+
+@pytest.mark.parametrize(
+    "unit", ["\ufdfa", "x", "好。", "a1 "], ids=["unfolds", "letter", "sentence", "numbers"]
+)
+def test_memory_is_bounded_however_long_the_texts(unit: str) -> None:
+    """Twice the figure in the docstring of `MAX_TEXT_LENGTH`, and room for the visible texts."""
+    fingerprinter = Fingerprinter(VERIFIED)
+    fingerprinter.fingerprint([unit * 10_000])
+    texts = [unit * (1_000_000 // len(unit))] * 4
+    tracemalloc.start()
+    try:
+        fingerprinter.fingerprint(texts)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 50e6
 
 
 def test_traditional_and_simplified_full_and_half_width_meet() -> None:

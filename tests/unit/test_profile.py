@@ -25,7 +25,7 @@ def test_labels_tell_profiles_apart() -> None:
         CLASSIC.with_changes(layout=LAYOUTS["4x16"]),
     ]
     assert len({profile.label for profile in changed}) == len(changed)
-    assert CLASSIC.label == "classic-1"
+    assert CLASSIC.label == "classic-2"
 
 
 def test_labels_do_not_change() -> None:
@@ -35,8 +35,8 @@ def test_labels_do_not_change() -> None:
     has changed: raise its `version` (CONTRIBUTING.md), or forests made before would be refused by their own
     label.
     """
-    assert KEYWORDS.with_changes(keyword_count=5).label == "keywords-1-d3704f41"
-    assert dataclasses.replace(VERIFIED, min_letters=9).label == "verified-1-da577418"
+    assert KEYWORDS.with_changes(keyword_count=5).label == "keywords-2-5dd223c0"
+    assert dataclasses.replace(VERIFIED, min_letters=9).label == "verified-2-2056525c"
 
 
 def test_an_unknown_profile() -> None:
@@ -57,6 +57,8 @@ def test_an_unknown_profile() -> None:
         (VERIFIED, {"max_sentence_length": 65_536}, "from 1 to 65,535"),
         (CLASSIC, {"max_sentence_length": 5}, "max_sentence_length is 5; it must be at least min_letters, 6"),
         (KEYWORDS, {"min_letters": 2_001}, "max_sentence_length is 2000; .* min_letters, 2001"),
+        (VERIFIED, {"max_text_length": 5}, "max_text_length is 5; it must be from 6 to 10,000,000"),
+        (VERIFIED, {"max_text_length": 10_000_001}, "max_text_length is 10000001"),
         (KEYWORDS, {"keyword_count": 0}, "keyword_count is 0; it must be from 1 to 10,000"),
         (KEYWORDS, {"keyword_count": 10_001}, "keyword_count is 10001"),
         (CLASSIC, {"keyword_count": 3}, "keyword_count contradicts .* 'longest-sentence'"),

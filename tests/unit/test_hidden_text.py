@@ -1,0 +1,69 @@
+"""What the fingerprint does not see, readers do not see, and it buys no place in a list."""
+
+import re
+
+import pytest
+from esdedup.ingest.enricher import Enricher
+from hypothesis import given
+from hypothesis import strategies as st
+
+from esdedup import VERIFIED
+from esdedup.fields import Fields
+from esdedup.forest import Aging, Forest
+from esdedup.forest.memory import MemoryStore
+from esdedup.neighbours.relation import relation_of
+from esdedup.text.markup import visible_text
+from esdedup.text.normalise import normalise
+
+TEXT = "The harbour council voted on Monday to move the ferry to the northern pier."
+HIDDEN = "The secret was told to nobody but a crawler. "
+HIDING = [
+    "<!-- {} -->",
+    "<style>{}</style>",
+    "<SCRIPT type='x'>{}</script >",
+    "<img alt='{}'>",
+    "<b title='{}'></b>",
+    "<a\n href=x data-x='{}'></a>",
+    "<![CDATA[{}]]>",
+]
+
+
+@pytest.mark.parametrize("hiding", HIDING)
+def test_readers_see_what_the_fingerprint_sees(hiding: str) -> None:
+    raw = f"{TEXT} {hiding.format(HIDDEN)} Nobody spoke against it."
+    is_compared = "secret" in normalise([raw])[0]
+    assert ("secret" in visible_text(raw)) == is_compared
+
+
+@given(st.text(st.sampled_from("<>!-/&;= abpstyle\u202e\u200b\r\n#x1"), max_size=60))
+def test_no_word_is_shown_that_is_not_compared(raw: str) -> None:
+    shown, compared = (
+        re.findall(r"\w+", each) for each in (visible_text(raw).casefold(), normalise([raw])[0])
+    )
+    assert "".join(shown) == "".join(compared)
+
+
+def test_overrides_do_not_reverse_the_text_for_readers() -> None:
+    assert (
+        visible_text("pay \u202e001\u202c now, \u202dnot\u202c later &#8238;")
+        == "pay 001\u202c now, not\u202c later "
+    )
+
+
+@pytest.mark.parametrize(
+    "padding", [*(each.format(HIDDEN * 50) for each in HIDING[:-1]), " " * 2_000, "\u200b" * 999]
+)
+def test_padding_makes_no_article_longer(padding: str) -> None:
+    relation = relation_of(VERIFIED)
+    forest = Forest(MemoryStore(aging=Aging(retention_ms=1_000, granularity_ms=1), relation=relation))
+    enricher = Enricher(
+        profile=VERIFIED,
+        fields=Fields(),
+        open_forest=lambda: forest,
+        check_index=lambda _: False,
+        batch_size=10,
+        most_plausible_leaves=1_024,
+    )
+    actions = [{"_index": "news", "_source": {"text": text}} for text in (TEXT, TEXT + padding)]
+    plain, padded = enricher.enrich(actions, backfill=False, on_rejected=None, on_assigned=None)
+    assert padded["_source"]["dedup"]["length"] == plain["_source"]["dedup"]["length"] == 61

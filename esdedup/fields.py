@@ -79,8 +79,8 @@ def partition_of(root: str) -> int:
     return mmh3.hash(root, signed=False) % PARTITIONS
 
 
-def value_of(article: Mapping[str, Any], name: str) -> Any:
-    """Return the value of a field, None if it is missing.
+def value_of(article: Mapping[str, Any], name: str, default: Any = None) -> Any:
+    """Return the value of a field, `default` if it is missing.
 
     A key that is the full name, dots included, takes precedence over nested objects.
     """
@@ -89,7 +89,7 @@ def value_of(article: Mapping[str, Any], name: str) -> Any:
     value: Any = article
     for part in name.split("."):
         if not isinstance(value, Mapping) or part not in value:
-            return None
+            return default
         value = value[part]
     return value
 
@@ -124,30 +124,23 @@ def text_of(article: Mapping[str, Any], fields: Fields, *, name: str) -> str:
     return text
 
 
-def refuse_surrogates(value: object, *, name: str) -> None:
-    """Check that all strings in `value` can be encoded as UTF-8, as other readers of the index require.
+def refuse_surrogates(text: str, *, name: str) -> None:
+    """Check that a text can be encoded as UTF-8, as other readers of the index require.
 
     Args:
-        value: JSON.
+        text: A string from JSON.
         name: How the error names the article.
 
     Raises:
-        ArticleRejected: A string contains a lone surrogate.
+        ArticleRejected: It contains a lone surrogate.
     """
-    if isinstance(value, str):
-        if not value.isascii():
-            try:
-                value.encode()
-            except UnicodeEncodeError:
-                reason = "contains half a character (a lone surrogate), which UTF-8 cannot encode"
-                raise ArticleRejected(name.encode(errors="backslashreplace").decode(), reason) from None
-    elif isinstance(value, Mapping):
-        for key, each in value.items():
-            refuse_surrogates(key, name=name)
-            refuse_surrogates(each, name=name)
-    elif isinstance(value, list | tuple):
-        for each in value:
-            refuse_surrogates(each, name=name)
+    if text.isascii():
+        return
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        reason = "contains half a character (a lone surrogate), which UTF-8 cannot encode"
+        raise ArticleRejected(name.encode(errors="backslashreplace").decode(), reason) from None
 
 
 def _json_type(value: object) -> str:

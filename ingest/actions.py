@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from esdedup.ingest.json_values import refuse_unstorable
+
 from esdedup.elastic.limits import MAX_ID_BYTES
 from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields, partition_of, refuse_surrogates, text_of, value_of
@@ -21,6 +23,9 @@ _META = {"_op_type"} | {
     *("_routing", "_timestamp", "_type", "_version", "_version_type", "if_seq_no", "if_primary_term"),
     *("parent", "pipeline", "retry_on_conflict", "routing", "version", "version_type"),
 }
+# The fields of the dedup object that some articles lack. An update merges objects, so it has to clear them.
+_OPTIONAL = ("fingerprint", "signature", "bands", "seen")
+_MISSING = object()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -34,6 +39,17 @@ class ArticleAction:
     text: str
     # From the article's time field; None if it has no valid time.
     published_ms: int | None
+
+    @property
+    def index(self) -> str | None:
+        """Where it goes; None if the action leaves that to the bulk request."""
+        index = self.action.get("_index")
+        return None if index is None else str(index)
+
+    @property
+    def is_update(self) -> bool:
+        """Whether it changes an article in place, if there is one."""
+        return self.action.get("_op_type") == "update"
 
 
 def read_action(action: BulkAction, fields: Fields, *, position: int) -> ArticleAction | dict[str, Any]:
@@ -49,7 +65,8 @@ def read_action(action: BulkAction, fields: Fields, *, position: int) -> Article
         or an update without the text.
 
     Raises:
-        ArticleRejected: It is not a bulk action, or its text is missing or cannot be stored.
+        ArticleRejected: It is not a bulk action; its text is missing; it cannot be stored; or an update has
+            one text for an article that exists and another for one that does not.
     """
     nameless = f"action {position}"
     if isinstance(action, str | bytes):
@@ -69,18 +86,23 @@ def read_action(action: BulkAction, fields: Fields, *, position: int) -> Article
     body = action.get("_source")
     if not isinstance(body, Mapping):
         body = {key: value for key, value in action.items() if key not in _META}
-    article: Any = body
+    refuse_unstorable(body, name=name)
+    articles: list[Any] = [body]
     if operation == "update":
-        parts = (body.get(part) for part in ("doc", "upsert"))
-        article = next((part for part in parts if _has_text(part, fields)), None)
-        if article is None:
+        articles = [part for part in map(body.get, ("doc", "upsert")) if _has_text(part, fields)]
+        if not articles:
             return action
-    refuse_surrogates(body, name=name)
+    texts = [text_of(article, fields, name=name) for article in articles]
+    if len(set(texts)) > 1:
+        raise ArticleRejected(
+            name,
+            "its doc and its upsert have different texts: give both the same, or index the article whole",
+        )
     return ArticleAction(
         action={**meta, "_source": dict(body)},
         name=name,
-        text=text_of(article, fields, name=name),
-        published_ms=time_ms(value_of(article, fields.time)),
+        text=texts[0],
+        published_ms=time_ms(value_of(articles[0], fields.time)),
     )
 
 
@@ -119,10 +141,11 @@ def enriched(
         action["routing"] = values["root"]
         action.pop("_routing", None)
     source = action["_source"]
-    if action.get("_op_type") == "update":
+    if article.is_update:
+        merged = dict.fromkeys(_OPTIONAL) | values
         parts = {
-            part: _with_object(source[part], fields.dedup, values)
-            for part in ("doc", "upsert")
+            part: _with_object(source[part], fields.dedup, dedup)
+            for part, dedup in (("doc", merged), ("upsert", values))
             if _has_text(source.get(part), fields)
         }
         action["_source"] = source | parts
@@ -160,7 +183,8 @@ def _name(article_id: object, nameless: str) -> str:
 
 
 def _has_text(part: object, fields: Fields) -> bool:
-    return isinstance(part, Mapping) and value_of(part, fields.text) is not None
+    """Return whether a part of an update sets the text, be it to null."""
+    return isinstance(part, Mapping) and value_of(part, fields.text, _MISSING) is not _MISSING
 
 
 def _with_object(document: Mapping[str, Any], name: str, values: dict[str, Any]) -> dict[str, Any]:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 
 import pydantic
-from esdedup.ingest.enricher import BATCH_SIZE
+from esdedup.ingest.batches import BATCH_SIZE, batches
 from esdedup.ingest.files import Line
+from esdedup.ingest.json_values import characters_in
 
 from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields, text_of, value_of
@@ -51,7 +52,7 @@ def cluster(
     relation = relation_of(profile)
     forest = Forest(MemoryStore(aging=Aging.of(retention=retention), relation=relation))
     readable = _with_texts(lines, fields, on_rejected)
-    while batch := list(itertools.islice(readable, BATCH_SIZE)):
+    for batch in batches(readable, most=BATCH_SIZE, size_of=lambda each: characters_in(each[0].article)):
         arrivals = Arrivals.of(
             fingerprinter.fingerprint([text for _, text in batch]),
             times_ms=[

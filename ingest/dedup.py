@@ -1,13 +1,15 @@
 """`Dedup`: assigns articles to clusters before a program indexes them."""
 
 import functools
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from elasticsearch import Elasticsearch
 from esdedup.ingest.actions import BulkAction
-from esdedup.ingest.enricher import BATCH_SIZE, Enricher, OnAssigned, OnRejected
+from esdedup.ingest.batches import BATCH_SIZE
+from esdedup.ingest.enricher import Enricher, OnAssigned, OnRejected
 
 from esdedup.elastic.article_indices import Articles
 from esdedup.elastic.closing import Closing
@@ -161,6 +163,7 @@ class Dedup(Closing):
         backfill: bool = False,
         on_rejected: OnRejected | None = None,
         on_assigned: OnAssigned | None = None,
+        flush_interval_s: float | None = None,
     ) -> Iterator[dict[str, Any]]:
         """Yield bulk actions with the dedup object added to their articles, lazily, batch by batch.
 
@@ -174,14 +177,25 @@ class Dedup(Closing):
             on_rejected: Called for each article that cannot be indexed and is left out; by default a
                 warning is logged.
             on_assigned: Called with each article and its assignment, just before it is yielded.
+            flush_interval_s: Assign what has come so long after the first action of a batch, if the batch is
+                not full by then; for actions that come slowly. They are then read in a thread of their own.
+                None: wait until a batch is full. Give ``elasticsearch.helpers.streaming_bulk`` the same as
+                its ``flush_after_seconds``, since it waits too.
 
         Raises:
+            SettingError: `flush_interval_s` is not greater than 0.
             IndexNotReady: The index of an action is missing, or lacks the fields.
             ForestError: Another process owns the forest, or it has another profile.
             ServerError: Elasticsearch does not answer, or refuses the request.
         """
+        if flush_interval_s is not None and not 0 < flush_interval_s < threading.TIMEOUT_MAX:
+            raise SettingError(f"flush_interval_s is {flush_interval_s}; it must be greater than 0")
         return self._enricher.enrich(
-            actions, backfill=backfill, on_rejected=on_rejected, on_assigned=on_assigned
+            actions,
+            backfill=backfill,
+            on_rejected=on_rejected,
+            on_assigned=on_assigned,
+            flush_interval_s=flush_interval_s,
         )
 
     def expire(self) -> Expired:

@@ -1,13 +1,15 @@
 """Enriches bulk actions in batches: articles are fingerprinted, then assigned by the forest."""
 
 import base64
-import itertools
+import functools
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from esdedup.ingest.actions import ArticleAction, BulkAction, enriched, read_action
+from esdedup.ingest.batches import batches
+from esdedup.ingest.json_values import characters_in
 
 from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields
@@ -18,9 +20,6 @@ from esdedup.forest.growth import Growth
 from esdedup.neighbours.relation import relation_of
 
 log = logging.getLogger("esdedup")
-
-BATCH_SIZE = 1_000
-"""How many articles are assigned together, unless another number is given."""
 
 OnRejected = Callable[[ArticleRejected], None]
 """Called for each article that cannot be indexed."""
@@ -47,8 +46,9 @@ class Enricher:
             profile: How texts are fingerprinted.
             fields: The names of the articles' fields.
             open_forest: Called for each batch with an article; returns the forest that assigns it.
-            check_index: Called once for each index, before its first article. Returns whether articles are
-                routed by root there; raises if articles cannot be written to it.
+            check_index: Called for each index of a batch, because an index that is deleted meanwhile would
+                come back without its mapping. Returns whether articles are routed by root there; raises if
+                articles cannot be written to it.
             batch_size: How many actions are read, and their articles assigned, together.
             most_plausible_leaves: A warning is logged when a cluster grows beyond this.
         """
@@ -59,8 +59,6 @@ class Enricher:
         self._batch_size = batch_size
         self._fingerprinter = Fingerprinter(profile)
         self._relation = relation_of(profile)
-        # For each index that was checked: whether articles are routed by root.
-        self._is_routed: dict[str, bool] = {}
         # Counts only what this process adds, so it needs no request.
         self._growth = Growth(most_plausible_leaves=most_plausible_leaves)
 
@@ -71,10 +69,15 @@ class Enricher:
         backfill: bool,
         on_rejected: OnRejected | None,
         on_assigned: OnAssigned | None,
+        flush_interval_s: float | None,
     ) -> Iterator[dict[str, Any]]:
         """Yield the actions with the dedup object in their articles; see `Dedup.enrich`."""
-        numbered = enumerate(actions, 1)
-        while batch := list(itertools.islice(numbered, self._batch_size)):
+        for batch in batches(
+            enumerate(actions, 1),
+            most=self._batch_size,
+            size_of=lambda numbered: characters_in(numbered[1]),
+            flush_interval_s=flush_interval_s,
+        ):
             yield from self._enrich_batch(batch, backfill, on_rejected or _log_rejected, on_assigned)
 
     def _enrich_batch(
@@ -84,12 +87,17 @@ class Enricher:
         on_rejected: OnRejected,
         on_assigned: OnAssigned | None,
     ) -> Iterator[dict[str, Any]]:
+        is_routed = functools.cache(self._check_index)
         actions: list[ArticleAction | dict[str, Any]] = []
         for position, given in batch:
             try:
-                actions.append(read_action(given, self._fields, position=position))
+                action = read_action(given, self._fields, position=position)
+                if isinstance(action, ArticleAction) and action.index is not None and is_routed(action.index):
+                    _refuse_update(action)
             except ArticleRejected as rejected:
                 on_rejected(rejected)
+            else:
+                actions.append(action)
         articles = [action for action in actions if isinstance(action, ArticleAction)]
         assigned = iter(self._assign(articles, backfill)) if articles else iter(())
         for action in actions:
@@ -106,16 +114,13 @@ class Enricher:
                 letters=letters,
                 fields=self._fields,
                 profile=self._profile.label,
-                route_by_root=self._is_routed.get(str(action.action.get("_index")), False),
+                route_by_root=action.index is not None and is_routed(action.index),
             )
 
     def _assign(
         self, articles: list[ArticleAction], backfill: bool
     ) -> list[tuple[Assignment, dict[str, Any], int]]:
         """Return each article's assignment, the dedup fields from its fingerprint, and its letters."""
-        indices = {str(index) for each in articles if (index := each.action.get("_index")) is not None}
-        for index in indices - self._is_routed.keys():
-            self._is_routed[index] = self._check_index(index)
         now_ms = int(time.time() * 1000)
         fingerprints = self._fingerprinter.fingerprint([article.text for article in articles])
         arrivals = Arrivals.of(
@@ -147,6 +152,20 @@ class Enricher:
                 "signature": base64.b64encode(assignment.signature).decode(),
                 "bands": own,
             }
+
+
+def _refuse_update(action: ArticleAction) -> None:
+    """Refuse an update of a text in an index that is routed by root.
+
+    Its new root may belong to another shard than the article, where the update would miss it, or make a
+    second article of the same id.
+    """
+    if action.is_update:
+        raise ArticleRejected(
+            action.name,
+            f"updates a text in {action.index!r}, which is routed by root: with another text the article may "
+            "belong to another shard. Delete it, with its root as routing, and index it whole",
+        )
 
 
 def _log_rejected(rejected: ArticleRejected) -> None:

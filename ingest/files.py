@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from esdedup.elastic.limits import MAX_ID_BYTES
+from esdedup.ingest.json_values import refuse_unstorable
+
+from esdedup.elastic.limits import MAX_ID_BYTES, MAX_JSON_DEPTH
 from esdedup.errors import ArticleRejected, SettingError
-from esdedup.fields import refuse_surrogates
 
 STANDARD_INPUT = Path("-")
 _MAYBE_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -141,8 +142,9 @@ def _read_line(line: bytes, place: str, id_field: str) -> Line:
         raise ArticleRejected(place, f"has no id in the field {id_field!r}")
     if not isinstance(article_id, str) or not article_id:
         raise ArticleRejected(place, f"its id in {id_field!r} must be a non-empty string or a whole number")
-    if _MAYBE_SURROGATE.search(line):
-        refuse_surrogates([article_id, article], name=place)
+    if _MAYBE_SURROGATE.search(line) or line.count(b"[") + line.count(b"{") > MAX_JSON_DEPTH:
+        refuse_unstorable(article_id, name=place)
+        refuse_unstorable(article, name=place)
     if len(article_id.encode()) > MAX_ID_BYTES:
         raise ArticleRejected(place, f"its id is longer than {MAX_ID_BYTES} bytes")
     return Line(place=place, id=article_id, article=article)

@@ -14,6 +14,10 @@ MAX_BUCKETS = 65_536
 MAX_ID_BYTES = 512
 """Elasticsearch refuses longer ids, and with them the whole request."""
 
+MAX_JSON_DEPTH = 100
+"""Objects and lists in one another in an article. Elasticsearch reads 1,000 levels, and refuses a whole bulk
+request for a deeper update; Python writes some 900. No article needs nearly as many."""
+
 MAX_INDEX_NAME_BYTES = 255
 
 MAX_SHARDS = 1_024

@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
-from esdedup import ArticleRejected, Dedup, ServerUnavailable, SettingError, sample
+from esdedup import (
+    ArticleRejected,
+    Dedup,
+    IndexNotReady,
+    Maintenance,
+    ServerUnavailable,
+    SettingError,
+    sample,
+)
 from esdedup.elastic.client import connect
 from esdedup.forest import Assignment
 from tests.support.forests import TEXT, Names
@@ -239,3 +247,37 @@ def test_an_update_whose_upsert_alone_carries_the_text(es: Elasticsearch, index_
         helpers.bulk(es, dedup.enrich([action, action]))
     assert len(roots(es, index)) == 1
     assert es.get(index=index, id="1")["_source"]["n"] == 1
+
+
+def test_an_update_to_another_kind_of_text_leaves_no_fingerprint_behind(
+    es: Elasticsearch, index_name: Names
+) -> None:
+    index, forest = index_name("news"), index_name("forest")
+    with Dedup(es, forest=forest) as dedup:
+        dedup.setup(index)
+        article = {"_index": index, "_id": "1"}
+        for text, has_fingerprint in ((TEXT, True), ("!", False), (TEXT, True)):
+            update = {"_op_type": "update", **article, "doc": {"text": text}, "doc_as_upsert": True}
+            helpers.bulk(es, dedup.enrich([update]), refresh=True)
+            stored = es.get(index=index, id="1")["_source"]["dedup"]
+            bare = {name for name in ("fingerprint", "signature", "bands") if stored[name] is None}
+            assert bare == (set() if has_fingerprint else {"fingerprint", "signature", "bands"})
+            assert stored["root"].startswith("~") is not has_fingerprint
+            assert list(Maintenance(es, forest=forest).verify([index])) == []
+            assert dedup.list(index).rows[0].root == stored["root"]
+            assert dedup.similar(index, "1").total == 0
+
+
+def test_an_index_that_is_deleted_meanwhile_is_not_written_to(es: Elasticsearch, index_name: Names) -> None:
+    index = index_name("news")
+
+    def actions() -> Iterator[dict[str, Any]]:
+        yield {"_index": index, "_id": "1", "text": TEXT}
+        es.indices.delete(index=index)
+        yield {"_index": index, "_id": "2", "text": TEXT}
+
+    with Dedup(es, forest=index_name("forest"), batch_size=1) as dedup:
+        dedup.setup(index)
+        with pytest.raises(IndexNotReady, match=f"there is no index '{index}'"):
+            helpers.bulk(es, dedup.enrich(actions()))
+    assert not es.indices.exists(index=index)

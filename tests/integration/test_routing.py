@@ -5,7 +5,7 @@ import collections
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
-from esdedup import Dedup, IndexNotReady, Maintenance, Reader, SettingError
+from esdedup import ArticleRejected, Dedup, IndexNotReady, Maintenance, Reader, SettingError
 from esdedup.fields import Fields
 from esdedup.maintenance.records import Records
 from tests.support.forests import ARTICLES, Names, feed, kinds
@@ -46,6 +46,22 @@ def test_an_article_with_another_root_moves(es: Elasticsearch, routed: tuple[str
     (hit,) = es.search(index=index, query={"ids": {"values": [record.id]}})["hits"]["hits"]
     assert hit["_routing"] == hit["_source"]["dedup"]["root"] == other.root
     assert hit["_source"]["text"]
+
+
+def test_an_update_of_a_text_is_refused(es: Elasticsearch, routed: tuple[str, str]) -> None:
+    """Its new root may belong to another shard: the update would miss the article, or make a second one."""
+    index, forest = routed
+    (hit,) = es.search(index=index, size=1, source_includes="dedup.root")["hits"]["hits"]
+    update = {"_op_type": "update", "_index": index, "_id": hit["_id"], "routing": hit["_routing"]}
+    texts = [{"doc": {"text": f"Another text, number {n}"}, "doc_as_upsert": True} for n in range(8)]
+    rejected: list[ArticleRejected] = []
+    with Dedup(es, forest=forest) as dedup:
+        run = [{**update, **each} for each in (*texts, {"doc": {"title": "Another title"}})]
+        assert helpers.bulk(es, dedup.enrich(run, on_rejected=rejected.append), refresh=True) == (1, [])
+    copies = es.search(index=index, query={"ids": {"values": [hit["_id"]]}})["hits"]["hits"]
+    assert [copy["_source"]["title"] for copy in copies] == ["Another title"]
+    assert {each.article for each in rejected} == {hit["_id"]}
+    assert all("routed by root" in each.reason for each in rejected)
 
 
 def test_an_index_gets_as_many_shards_as_it_is_told(es: Elasticsearch, index_name: Names) -> None:

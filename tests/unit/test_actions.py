@@ -1,3 +1,5 @@
+import contextlib
+import json
 from collections import Counter
 from typing import Any
 
@@ -5,6 +7,7 @@ import pytest
 from esdedup.ingest.actions import ArticleAction, enriched, lone_root, read_action
 
 from esdedup import ArticleRejected, Fields
+from esdedup.elastic.limits import MAX_JSON_DEPTH
 from esdedup.fields import partition_of
 from esdedup.forest import NO_TIME, Assignment, Kind
 
@@ -72,7 +75,7 @@ def test_an_update_that_carries_the_text(flat: bool) -> None:
     body = {"doc": {"text": "hello"}, "upsert": {"text": "hello", "new": True}}
     action = {"_op_type": "update", "_id": "1", **(body if flat else {"_source": body})}
     assert enrich(action)["_source"] == {
-        "doc": {"text": "hello", "dedup": DEDUP},
+        "doc": {"text": "hello", "dedup": {"signature": None, **DEDUP}},
         "upsert": {"text": "hello", "new": True, "dedup": DEDUP},
     }
 
@@ -89,6 +92,25 @@ def test_what_passes_through(action: dict[str, Any]) -> None:
     assert read_action(action, FIELDS, position=1) is action
 
 
+def nested(brackets: str, levels: int) -> str:
+    """JSON in JSON."""
+    opening, closing = brackets
+    key = '"a":' if opening == "{" else ""
+    return (opening + key) * levels + "1" + closing * levels
+
+
+CYCLIC: dict[str, Any] = {}
+CYCLIC["a"] = CYCLIC
+
+
+@pytest.mark.parametrize("brackets", ["[]", "{}"])
+def test_articles_may_be_nested_up_to_a_limit(brackets: str) -> None:
+    for levels, passes in ((MAX_JSON_DEPTH - 1, True), (MAX_JSON_DEPTH, False)):
+        action = {"_id": "1", "text": "hello", "x": json.loads(nested(brackets, levels))}
+        with contextlib.nullcontext() if passes else pytest.raises(ArticleRejected, match="nested"):
+            json.dumps(enrich(action))
+
+
 @pytest.mark.parametrize(
     ("action", "article", "reason"),
     [
@@ -101,6 +123,21 @@ def test_what_passes_through(action: dict[str, Any]) -> None:
         ({"_id": "a", "text": "x", "tags": [{"deep": "\udc00"}]}, "a", "lone surrogate"),
         ({"_op_type": ["x"], "_id": "a", "text": "x"}, "a", "unknown operation"),
         ("[" * 100_000, "action 1", "is not JSON"),
+        ('{"text": "x", "a": ' + nested("[]", 900) + "}", "action 1", "nested too deeply"),
+        ({"_id": "a", "text": "x", "a": json.loads(nested("[]", 900))}, "a", "nested too deeply"),
+        ({"_id": "a", "text": "x", "a": CYCLIC}, "a", "nested too deeply"),
+        (
+            {"_op_type": "update", "_id": "a", "doc": json.loads(nested("{}", 900))},
+            "a",
+            "nested too deeply",
+        ),
+        (
+            {"_op_type": "update", "_id": "a", "doc": {"text": "x"}, "upsert": {"text": "y"}},
+            "a",
+            "different texts",
+        ),
+        ({"_op_type": "update", "_id": "a", "doc": {"text": None}}, "a", "has no field 'text'"),
+        ({"_op_type": "update", "_id": "a", "doc": {"text": "x"}, "upsert": {"text": 5}}, "a", "is a number"),
         ({"text": 5}, "action 1", "is a number"),
         ({"_op_type": "upsert", "_id": "a"}, "a", "unknown operation"),
         ("{", "action 1", "is not JSON"),
@@ -122,6 +159,16 @@ def test_without_a_fingerprint() -> None:
     }
     assert dedup["root"].startswith("~")
     assert len(dedup["root"]) == 33
+
+
+def test_an_update_to_a_text_without_a_fingerprint_clears_the_earlier_one() -> None:
+    lone = Assignment(Kind.WITHOUT_FINGERPRINT, None, 9, NO_TIME, b"")
+    source = enrich({"_op_type": "update", "_id": "1", "doc": {"text": ""}, "upsert": {"text": ""}}, lone)[
+        "_source"
+    ]
+    cleared = {"fingerprint": None, "signature": None, "bands": None, "seen": None}
+    assert source["doc"]["dedup"] == source["upsert"]["dedup"] | cleared
+    assert not cleared.keys() & source["upsert"]["dedup"].keys()
 
 
 def test_lone_roots_are_stable_and_distinct() -> None:

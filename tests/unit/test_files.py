@@ -38,6 +38,8 @@ def test_lines_and_places(tmp_path: Path) -> None:
         (b'{"id": "a", "text": "\\ud83d x"}', "lone surrogate"),
         (b'{"id": "\\uDC00"}', "lone surrogate"),
         (b'{"id": "a", "x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nested too deeply"),
+        (b'{"id": "a", "x": ' + b"[" * 500 + b"]" * 500 + b"}", "nested too deeply"),
+        (b'{"id": "a", "x": ' + b'{"x":' * 500 + b"1" + b"}" * 500 + b"}", "nested too deeply"),
     ],
 )
 def test_bad_lines_do_not_stop_the_rest(tmp_path: Path, line: bytes, reason: str) -> None:

@@ -1,0 +1,120 @@
+"""Groups a stream into batches: by number, by size and, where items come slowly, by time."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Generic, TypeVar
+
+_Item = TypeVar("_Item")
+
+BATCH_SIZE = 1_000
+"""How many articles are assigned together, unless another number is given."""
+
+MAX_BATCH_CHARACTERS = 8_000_000
+"""A batch with so many characters is complete. 1,000 articles of usual lengths have fewer, and a batch is in
+memory as a whole."""
+
+
+def batches(
+    items: Iterable[_Item],
+    *,
+    most: int,
+    size_of: Callable[[_Item], int],
+    flush_interval_s: float | None = None,
+) -> Iterator[list[_Item]]:
+    """Yield the items in lists, in order; together they are the same whatever the batches.
+
+    A batch is complete when it has `most` items or `MAX_BATCH_CHARACTERS`, of which the last item may exceed
+    any size.
+
+    Args:
+        items: Any iterable.
+        most: Items in a batch.
+        size_of: Returns the number of characters of an item.
+        flush_interval_s: A batch is also complete so long after its first item came. Then `items` is read by
+            a thread of its own, one batch ahead at most. None: a batch waits until it is full.
+    """
+    if flush_interval_s is not None:
+        yield from _Reader(items, most=most, size_of=size_of, flush_interval_s=flush_interval_s).batches()
+        return
+    batch, characters = [], 0
+    for item in items:
+        batch.append(item)
+        characters += size_of(item)
+        if len(batch) >= most or characters >= MAX_BATCH_CHARACTERS:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch
+
+
+class _Reader(Generic[_Item]):
+    """Collects the next batch in a thread, because reading may block for as long as nothing comes."""
+
+    def __init__(
+        self,
+        items: Iterable[_Item],
+        *,
+        most: int,
+        size_of: Callable[[_Item], int],
+        flush_interval_s: float,
+    ) -> None:
+        self._items = items
+        self._most = most
+        self._size_of = size_of
+        self._flush_interval_s = flush_interval_s
+        # Guards all that follows, and is notified of every change.
+        self._changed = threading.Condition()
+        self._batch: list[_Item] = []
+        self._characters = 0
+        self._begun_s = 0.0
+        self._has_ended = False
+        self._error: BaseException | None = None
+        self._is_abandoned = False
+
+    def batches(self) -> Iterator[list[_Item]]:
+        # A daemon: nobody can end a thread that waits for input which never comes.
+        threading.Thread(target=self._read, name="esdedup-reader", daemon=True).start()
+        try:
+            while batch := self._next():
+                yield batch
+        finally:
+            with self._changed:
+                self._is_abandoned = True
+                self._changed.notify_all()
+        if self._error is not None:
+            raise self._error
+
+    def _next(self) -> list[_Item]:
+        """Wait for a batch; it is empty at the end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._batch or self._has_ended)
+            rest_s = self._begun_s + self._flush_interval_s - time.monotonic()
+            self._changed.wait_for(lambda: self._is_full or self._has_ended, timeout=max(0.0, rest_s))
+            batch, self._batch, self._characters = self._batch, [], 0
+            self._changed.notify_all()
+            return batch
+
+    def _read(self) -> None:
+        try:
+            for item in self._items:
+                size = self._size_of(item)
+                with self._changed:
+                    self._changed.wait_for(lambda: not self._is_full or self._is_abandoned)
+                    if self._is_abandoned:
+                        return
+                    if not self._batch:
+                        self._begun_s = time.monotonic()
+                    self._batch.append(item)
+                    self._characters += size
+                    self._changed.notify_all()
+        except BaseException as error:  # raised again where the batches are read
+            self._error = error
+        finally:
+            with self._changed:
+                self._has_ended = True
+                self._changed.notify_all()
+
+    @property
+    def _is_full(self) -> bool:
+        return len(self._batch) >= self._most or self._characters >= MAX_BATCH_CHARACTERS

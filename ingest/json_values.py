@@ -1,0 +1,50 @@
+"""The strings and the depth of JSON values that Elasticsearch is to store. Pure."""
+
+import itertools
+from collections.abc import Iterator, Mapping
+
+from esdedup.elastic.limits import MAX_JSON_DEPTH
+from esdedup.errors import ArticleRejected
+from esdedup.fields import refuse_surrogates
+
+
+def refuse_unstorable(value: object, *, name: str) -> None:
+    """Check that Elasticsearch, and the client that writes to it, can take a value.
+
+    Args:
+        value: JSON.
+        name: How the error names the article.
+
+    Raises:
+        ArticleRejected: It is nested too deeply, or a string in it cannot be encoded as UTF-8.
+    """
+    for depth, level in enumerate(_levels(value)):
+        if depth > MAX_JSON_DEPTH:
+            raise ArticleRejected(name, f"is nested too deeply: more than {MAX_JSON_DEPTH} levels")
+        for each in level:
+            if isinstance(each, str):
+                refuse_surrogates(each, name=name)
+
+
+def characters_in(value: object) -> int:
+    """Return how many characters the strings in a value have; those below the greatest depth are left out."""
+    levels = itertools.islice(_levels(value), MAX_JSON_DEPTH + 1)
+    return sum(len(each) for level in levels for each in level if isinstance(each, str | bytes))
+
+
+def _levels(value: object) -> Iterator[list[object]]:
+    """Yield the value, then what it contains, then what these contain, and so on.
+
+    Not recursive: no depth of a value exhausts the stack.
+    """
+    level = [value]
+    while level:
+        yield level
+        below: list[object] = []
+        for each in level:
+            if isinstance(each, Mapping):
+                below += each.keys()
+                below += each.values()
+            elif isinstance(each, list | tuple):
+                below += each
+        level = below

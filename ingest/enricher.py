@@ -69,7 +69,7 @@ class Enricher:
         backfill: bool,
         on_rejected: OnRejected | None,
         on_assigned: OnAssigned | None,
-        flush_interval_s: float | None,
+        flush_interval_s: float | None = None,
     ) -> Iterator[dict[str, Any]]:
         """Yield the actions with the dedup object in their articles; see `Dedup.enrich`."""
         for batch in batches(

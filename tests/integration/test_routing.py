@@ -1,6 +1,7 @@
 """An index with articles routed by root."""
 
 import collections
+from typing import Any
 
 import pytest
 from elasticsearch import Elasticsearch, helpers
@@ -53,7 +54,9 @@ def test_an_update_of_a_text_is_refused(es: Elasticsearch, routed: tuple[str, st
     index, forest = routed
     (hit,) = es.search(index=index, size=1, source_includes="dedup.root")["hits"]["hits"]
     update = {"_op_type": "update", "_index": index, "_id": hit["_id"], "routing": hit["_routing"]}
-    texts = [{"doc": {"text": f"Another text, number {n}"}, "doc_as_upsert": True} for n in range(8)]
+    texts: list[dict[str, Any]] = [
+        {"doc": {"text": f"Another text, number {n}"}, "doc_as_upsert": True} for n in range(8)
+    ]
     rejected: list[ArticleRejected] = []
     with Dedup(es, forest=forest) as dedup:
         run = [{**update, **each} for each in (*texts, {"doc": {"title": "Another title"}})]

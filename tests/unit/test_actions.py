@@ -94,7 +94,7 @@ def test_what_passes_through(action: dict[str, Any]) -> None:
 
 def nested(brackets: str, levels: int) -> str:
     """JSON in JSON."""
-    opening, closing = brackets
+    opening, closing = brackets[0], brackets[1]
     key = '"a":' if opening == "{" else ""
     return (opening + key) * levels + "1" + closing * levels
 

@@ -1,8 +1,10 @@
 """Executes operations with a synchronous or an asynchronous client."""
 
+import asyncio
+import dataclasses
 import time
 from collections.abc import Generator, Iterator
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from elasticsearch import AsyncElasticsearch, Elasticsearch
 
@@ -74,11 +76,9 @@ def execute(client: Elasticsearch, requests: Requests[_Result], *, known: Mappin
     to_server = _for_server(requests, known)
     response: Any = None
     while True:
-        try:
-            request = to_server.send(response)
-        except StopIteration as end:
-            result: _Result = end.value
-            return result
+        request = _next_request(to_server, response)
+        if isinstance(request, _End):
+            return request.result
         with translated(_task(request), index=request.index):
             response = _call(client, request)
 
@@ -88,6 +88,8 @@ async def execute_async(
 ) -> _Result:
     """Execute an operation with an asynchronous client; parameters as for `execute`.
 
+    The operation itself runs in worker threads, one step after the other.
+
     Raises:
         ServerError: Elasticsearch does not answer, or refuses.
     """
@@ -95,13 +97,30 @@ async def execute_async(
     to_server = _for_server(requests, known)
     response: Any = None
     while True:
-        try:
-            request = to_server.send(response)
-        except StopIteration as end:
-            result: _Result = end.value
-            return result
+        # What an operation computes, such as the fingerprint of a long text, must not stop the event loop.
+        request = await asyncio.to_thread(_next_request, to_server, response)
+        if isinstance(request, _End):
+            return request.result
         with translated(_task(request), index=request.index):
             response = await _call(client, request)
+
+
+@dataclasses.dataclass(frozen=True)
+class _End(Generic[_Result]):
+    """An operation has ended."""
+
+    result: _Result
+
+
+def _next_request(
+    to_server: Generator[ServerRequest, Any, _Result], response: Any
+) -> ServerRequest | _End[_Result]:
+    """Send an operation the response to its last request; return its next request."""
+    try:
+        return to_server.send(response)
+    except StopIteration as end:
+        # It could not leave a worker thread as an exception.
+        return _End(end.value)
 
 
 def hit_pages(client: Elasticsearch, index: str, body: Query) -> Iterator[Hits]:

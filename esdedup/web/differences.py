@@ -1,6 +1,7 @@
 """The differences between two versions of a text, word by word. Pure."""
 
 import dataclasses
+import itertools
 import re
 from typing import Literal
 
@@ -27,34 +28,41 @@ def differences(before: str, after: str) -> list[Piece]:
 
     The first 10,000 words, spaces and Chinese characters of each text are compared.
     """
-    one, other = (_TOKEN.findall(text)[:MAX_TOKENS] for text in (before, after))
+    one, other = (_tokens(text)[:MAX_TOKENS] for text in (before, after))
     pieces: list[Piece] = []
-    removed = added = ""
+    removed: list[str] = []
+    added: list[str] = []
     for step in Indel.opcodes(one, other):
-        before, after = ("".join(each) for each in _of_step(one, other, step))
-        if step.tag != "equal" or (not before.strip() and (removed or added)):
+        ours, theirs = _of_step(one, other, step)
+        if step.tag != "equal" or (not "".join(ours).strip() and (removed or added)):
             # White space between two changes joins them, so that a changed phrase reads as one.
-            removed, added = removed + before, added + after
+            removed += ours
+            added += theirs
             continue
         pieces += _changed(removed, added)
-        pieces.append(Piece(kind="same", text=before))
-        removed = added = ""
+        pieces.append(Piece(kind="same", text="".join(ours)))
+        removed, added = [], []
     return [*pieces, *_changed(removed, added)]
 
 
 def is_cut(before: str, after: str) -> bool:
     """Return whether one of the texts is too long to be compared to its end."""
-    return any(len(_TOKEN.findall(text)) > MAX_TOKENS for text in (before, after))
+    return any(len(_tokens(text)) > MAX_TOKENS for text in (before, after))
+
+
+def _tokens(text: str) -> list[str]:
+    """Return the first tokens of a text, up to one more than are compared."""
+    return [match[0] for match in itertools.islice(_TOKEN.finditer(text), MAX_TOKENS + 1)]
 
 
 def _of_step(one: list[str], other: list[str], step: Opcode) -> tuple[list[str], list[str]]:
     return one[step.src_start : step.src_end], other[step.dest_start : step.dest_end]
 
 
-def _changed(removed: str, added: str) -> list[Piece]:
+def _changed(removed: list[str], added: list[str]) -> list[Piece]:
     pieces: list[Piece] = []
     if removed:
-        pieces.append(Piece(kind="removed", text=removed))
+        pieces.append(Piece(kind="removed", text="".join(removed)))
     if added:
-        pieces.append(Piece(kind="added", text=added))
+        pieces.append(Piece(kind="added", text="".join(added)))
     return pieces

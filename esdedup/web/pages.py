@@ -1,15 +1,17 @@
 """The web pages: the list, and an article with its similar articles."""
 
 import asyncio
+import dataclasses
 from typing import Annotated
 
 import jinja2
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 
-from esdedup.reading.results import Article
+from esdedup.reading.results import Article, FullArticle
+from esdedup.text.markup import visible_text
 from esdedup.web import formats
-from esdedup.web.differences import differences, is_cut
+from esdedup.web.differences import Piece, differences, is_cut
 from esdedup.web.form import PageForm
 from esdedup.web.state import CurrentSite, Site
 from esdedup.web.timeline_drawing import HEIGHT, WIDTH, draw, readable
@@ -75,11 +77,35 @@ async def article_page(
         width=WIDTH,
         height=HEIGHT,
         other=other,
-        pieces=None if other is None else differences(article.text, other.text),
-        is_cut=other is not None and is_cut(article.text, other.text),
+        shown=await _shown_text(article, other),
         after=after,
         other_sources=other_sources,
     )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _ShownText:
+    """The text of an article as readers see it."""
+
+    text: str
+    # The differences from another text; None if none is compared.
+    pieces: list[Piece] | None = None
+    # Whether the end of a text is too far to be compared.
+    is_cut: bool = False
+
+
+async def _shown_text(article: FullArticle, other: FullArticle | None) -> _ShownText:
+    """Show an article's text, compared with that of another one if that is given."""
+
+    def shown() -> _ShownText:
+        text = visible_text(article.text)
+        if other is None:
+            return _ShownText(text=text)
+        others = visible_text(other.text)
+        return _ShownText(text=text, pieces=differences(text, others), is_cut=is_cut(text, others))
+
+    # The texts may be long, and the event loop must go on meanwhile.
+    return await asyncio.to_thread(shown)
 
 
 def render_error(request: Request, status: int, message: str) -> HTMLResponse:

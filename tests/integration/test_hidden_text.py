@@ -1,0 +1,30 @@
+"""Readers of the pages see what the fingerprint sees."""
+
+import html
+import re
+
+from elasticsearch import Elasticsearch, helpers
+
+from esdedup import Dedup
+from tests.support.asgi import request
+from tests.support.forests import Names
+
+TEXT = "The harbour council voted on Monday to move the ferry. It goes to the northern pier from May on."
+
+
+def test_the_pages_hide_what_is_not_compared(
+    es: Elasticsearch, elasticsearch_url: str, index_name: Names
+) -> None:
+    index, forest = index_name("articles"), index_name("forest")
+    texts = {"1": TEXT, "2": f"<style>Buy now!</style>{TEXT}<!-- Buy now! --><i title='Buy now!'></i>"}
+    with Dedup(es, forest=forest) as dedup:
+        dedup.setup(index)
+        actions = [{"_index": index, "_id": each, "_source": {"text": text}} for each, text in texts.items()]
+        helpers.bulk(es, dedup.enrich(actions), refresh=True)
+        similar = dedup.similar(index, "1").articles
+    assert [(each.id, each.resemblance) for each in similar] == [("2", 1.0)]
+    for id_, compared in (("2", ""), ("1", "2"), ("2", "1")):
+        page = request(elasticsearch_url, index, "/article", id=id_, compare=compared)
+        assert page.status == 200
+        assert TEXT in html.unescape(re.sub("<[^>]*>", "", page.body))
+        assert "Buy now" not in page.body

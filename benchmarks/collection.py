@@ -133,6 +133,7 @@ class Collection:
                         "profile": VERIFIED.label,
                         "seq": article,
                         "seen": int(self.times_s[article]) * 1_000,
+                        "published": int(self.times_s[article]) * 1_000,
                         "length": len(body),
                         "partition": partition_of(root),
                     },

@@ -60,6 +60,11 @@ class Fields:
         return f"{self.dedup}.seq"
 
     @property
+    def published(self) -> str:
+        """The full name of the field with the time of publication, or of arrival if that is not believed."""
+        return f"{self.dedup}.published"
+
+    @property
     def length(self) -> str:
         """The full name of the field with the number of letters and digits in the visible text."""
         return f"{self.dedup}.length"

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from esdedup.ingest.dates import published_ms
 from esdedup.ingest.json_values import refuse_unstorable
 
 from esdedup.elastic.limits import MAX_ID_BYTES
@@ -24,7 +25,7 @@ _META = {"_op_type"} | {
     *("parent", "pipeline", "retry_on_conflict", "routing", "version", "version_type"),
 }
 # The fields of the dedup object that some articles lack. An update merges objects, so it has to clear them.
-_OPTIONAL = ("fingerprint", "signature", "bands", "seen")
+_OPTIONAL = ("fingerprint", "signature", "bands", "seen", "published")
 _MISSING = object()
 
 
@@ -38,7 +39,7 @@ class ArticleAction:
     name: str
     text: str
     # From the article's time field; None if it has no valid time.
-    published_ms: int | None
+    dated_ms: int | None
 
     @property
     def index(self) -> str | None:
@@ -102,7 +103,7 @@ def read_action(action: BulkAction, fields: Fields, *, position: int) -> Article
         action={**meta, "_source": dict(body)},
         name=name,
         text=texts[0],
-        published_ms=time_ms(value_of(articles[0], fields.time)),
+        dated_ms=time_ms(value_of(articles[0], fields.time)),
     )
 
 
@@ -114,6 +115,7 @@ def enriched(
     letters: int,
     fields: Fields,
     profile: str,
+    backfill: bool = False,
     route_by_root: bool = False,
 ) -> dict[str, Any]:
     """Return the action with the dedup object in its document; the user's own objects are not changed.
@@ -125,6 +127,7 @@ def enriched(
         letters: Of the text, as far as it is fingerprinted: only what readers see makes an article longer.
         fields: The names of the article's fields.
         profile: The label of the profile.
+        backfill: Whether old articles are expected.
         route_by_root: Set the routing to the root, replacing any other.
     """
     action = dict(article.action)
@@ -137,12 +140,18 @@ def enriched(
     values["partition"] = partition_of(str(values["root"]))
     if assignment.time_ms != NO_TIME:
         values["seen"] = assignment.time_ms
+    published = published_ms(article.dated_ms, arrived_ms=assignment.time_ms, backfill=backfill)
+    if published is not None:
+        values["published"] = published
     if route_by_root:
         action["routing"] = values["root"]
         action.pop("_routing", None)
     source = action["_source"]
     if article.is_update:
         merged = dict.fromkeys(_OPTIONAL) | values
+        if value_of(source.get("doc") or {}, fields.time) is None:
+            # The article keeps its date, and so when it counts as published.
+            del merged["published"]
         parts = {
             part: _with_object(source[part], fields.dedup, dedup)
             for part, dedup in (("doc", merged), ("upsert", values))
@@ -152,6 +161,26 @@ def enriched(
     else:
         action["_source"] = _with_object(source, fields.dedup, values)
     return action
+
+
+def redated(action: dict[str, Any], *, fields: Fields, now_ms: int, backfill: bool) -> dict[str, Any]:
+    """Return an action without a text, with the place in time that follows from its date, if it has one.
+
+    Args:
+        action: As `read_action` returned it; not changed.
+        fields: The names of the article's fields.
+        now_ms: The clock, milliseconds since 1970.
+        backfill: Whether old articles are expected.
+    """
+    body = action.get("_source", action)
+    doc = body.get("doc") if isinstance(body, Mapping) else None
+    if action.get("_op_type") != "update" or not isinstance(doc, Mapping):
+        return action
+    dated_ms = time_ms(value_of(doc, fields.time))
+    if dated_ms is None or published_ms(dated_ms, arrived_ms=now_ms, backfill=backfill) != dated_ms:
+        return action
+    part = {"doc": _with_object(doc, fields.dedup, {"published": dated_ms})}
+    return action | ({"_source": body | part} if "_source" in action else part)
 
 
 def lone_root(index: str | None, article_id: object, *, seq: int) -> str:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from esdedup.ingest.actions import ArticleAction, BulkAction, enriched, read_action
+from esdedup.ingest.actions import ArticleAction, BulkAction, enriched, read_action, redated
 from esdedup.ingest.batches import batches
 from esdedup.ingest.json_values import characters_in
 
@@ -102,7 +102,7 @@ class Enricher:
         assigned = iter(self._assign(articles, backfill)) if articles else iter(())
         for action in actions:
             if not isinstance(action, ArticleAction):
-                yield action
+                yield redated(action, fields=self._fields, now_ms=int(time.time() * 1000), backfill=backfill)
                 continue
             assignment, fingerprint, letters = next(assigned)
             if on_assigned is not None:
@@ -114,6 +114,7 @@ class Enricher:
                 letters=letters,
                 fields=self._fields,
                 profile=self._profile.label,
+                backfill=backfill,
                 route_by_root=action.index is not None and is_routed(action.index),
             )
 
@@ -125,7 +126,7 @@ class Enricher:
         fingerprints = self._fingerprinter.fingerprint([article.text for article in articles])
         arrivals = Arrivals.of(
             fingerprints,
-            times_ms=[article.published_ms if backfill else now_ms for article in articles],
+            times_ms=[article.dated_ms if backfill else now_ms for article in articles],
             relation=self._relation,
         )
         assignments = self._open_forest().assign(arrivals, now_ms=now_ms)

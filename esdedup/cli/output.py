@@ -34,6 +34,8 @@ _WIDTH_WITHOUT_TERMINAL = 120
 _SOURCE_WIDTH = 20
 _MIN_TITLE_WIDTH = 12
 _LONGEST_PASSAGE = 160
+# Follows a date that is too far from the article's arrival.
+_DOUBT = "?"
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -160,6 +162,7 @@ def print_page(page: Page) -> None:
         f"page {page.page} of {about}{pages:,}: {about}{page.total_rows:,} rows "
         f"for {page.total_articles:,} articles, by {page.sort}"
     )
+    _print_doubts(screen, page.rows)
     if not page.order_exact:
         screen.print("Order by the number of similar articles is approximate: the index has several shards.")
     _print_next(screen, page.next)
@@ -175,6 +178,7 @@ def print_similar(page: SimilarPage) -> None:
         table.add_row(_likeness(article), *_article_cells(article))
     if page.articles:
         screen.print(table)
+    _print_doubts(screen, page.articles)
     screen.print(
         "the text would join no existing cluster"
         if page.root is None
@@ -193,6 +197,7 @@ def print_sources(page: SourcesPage) -> None:
         table.add_row(str(each.articles), *_article_cells(each.earliest))
     if page.sources:
         screen.print(table)
+    _print_doubts(screen, [each.earliest for each in page.sources])
     screen.print(
         f"{page.total:,} similar articles from {page.total_sources:,} sources under root {page.root}"
     )
@@ -220,7 +225,7 @@ def _add_article_columns(table: Table, articles: Sequence[Article], width: int) 
     table.add_column("source", max_width=_SOURCE_WIDTH, no_wrap=True, overflow="ellipsis")
     # The first column is as wide as its widest heading; then gaps and edges.
     taken = (
-        len("articles") + len("2026-01-01 00:00") + _SOURCE_WIDTH + longest_id + 4 * len("   ") + len("  ")
+        len("articles") + len("2026-01-01 00:00?") + _SOURCE_WIDTH + longest_id + 4 * len("   ") + len("  ")
     )
     table.add_column(
         "title", max_width=max(_MIN_TITLE_WIDTH, width - taken), no_wrap=True, overflow="ellipsis"
@@ -231,8 +236,19 @@ def _add_article_columns(table: Table, articles: Sequence[Article], width: int) 
 def _article_cells(article: Article) -> tuple[str, ...]:
     sources = article.source if isinstance(article.source, list) else [article.source]
     source = ", ".join(str(each) for each in sources if each is not None)
-    cells = (_moment(article.published_at), source, article.title or "", article.id)
+    doubt = _DOUBT if _is_doubtful(article) else ""
+    cells = (_moment(article.published_at) + doubt, source, article.title or "", article.id)
     return tuple(escape(printable(cell)) for cell in cells)
+
+
+def _is_doubtful(article: Article) -> bool:
+    return article.arrived_at is not None and article.published_at is not None
+
+
+def _print_doubts(screen: Console, articles: Sequence[Article]) -> None:
+    """Explain the mark at dates that are not believed, if there are any."""
+    if any(map(_is_doubtful, articles)):
+        screen.print(f"{_DOUBT} not believed: sorted and counted by the time of its arrival")
 
 
 def _moment(published_at: object) -> str:

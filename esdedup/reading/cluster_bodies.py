@@ -91,8 +91,8 @@ def of_sources(query: Query, *, names: Sequence[Any], source_field: str, fields:
     """
     earliest = {"top_hits": {"size": 1, "sort": order("oldest", fields), "_source": with_signature(fields)}}
     each = {
-        "first": {"min": {"field": fields.time}},
-        "last": {"max": {"field": fields.time}},
+        "first": {"min": {"field": fields.published}},
+        "last": {"max": {"field": fields.published}},
         "earliest": earliest,
     }
     filters: list[Query] = [
@@ -115,7 +115,7 @@ def time_range(root: str, *, fields: Fields) -> Query:
         "query": {"term": {fields.root: root}},
         "size": 0,
         "track_total_hits": False,
-        "aggs": {"first": {"min": {"field": fields.time}}, "last": {"max": {"field": fields.time}}},
+        "aggs": {"first": {"min": {"field": fields.published}}, "last": {"max": {"field": fields.published}}},
     }
 
 
@@ -124,7 +124,7 @@ def timeline(
 ) -> Query:
     """Return the search that counts a root's articles, and their sources, in each interval."""
     histogram: Query = {
-        "field": fields.time,
+        "field": fields.published,
         "fixed_interval": f"{interval_ms}ms",
         "offset": f"{offset_ms % interval_ms}ms",
     }

@@ -3,7 +3,7 @@
 from typing import Any
 
 from esdedup.fields import Fields, value_of
-from esdedup.times import iso
+from esdedup.times import iso, time_ms
 
 Hit = dict[str, Any]
 
@@ -15,19 +15,22 @@ def root_of(hit: Hit, fields: Fields) -> str:
 
 def fields_read(fields: Fields) -> list[str]:
     """Return the fields that `values_of` reads, for ``_source``: others are not in a hit."""
-    return [fields.title, fields.time, fields.source, fields.link, fields.root]
+    return [fields.title, fields.time, fields.source, fields.link, fields.root, fields.published]
 
 
 def values_of(hit: Hit, fields: Fields) -> dict[str, Any]:
     """Return the values of the fields of `results.Article`."""
     source = hit["_source"]
     title, link = value_of(source, fields.title), value_of(source, fields.link)
+    dated, published_ms = value_of(source, fields.time), time_ms(value_of(source, fields.published))
+    arrived_ms = None if published_ms == time_ms(dated) else published_ms
     return {
         "id": hit["_id"],
         "index": hit["_index"],
         "root": value_of(source, fields.root),
         "title": None if title is None else str(title),
-        "published_at": value_of(source, fields.time),
+        "published_at": dated,
+        "arrived_at": None if arrived_ms is None else iso(arrived_ms),
         "source": value_of(source, fields.source),
         "url": None if link is None else str(link),
     }

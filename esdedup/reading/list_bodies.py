@@ -118,8 +118,8 @@ def count_clusters(
     """Return the search that counts the articles of each root, all and matching, exactly on any shards."""
     aggs: Query = {
         "matching": {"filter": within(query, fields)},
-        "first": {"min": {"field": fields.time}},
-        "last": {"max": {"field": fields.time}},
+        "first": {"min": {"field": fields.published}},
+        "last": {"max": {"field": fields.published}},
     }
     if source_field is not None:
         # Counted as buckets, which stay on the server: a cardinality would be an estimate.

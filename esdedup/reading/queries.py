@@ -110,7 +110,7 @@ def narrowed(
     given = {bound: moment for bound, moment in bounds.items() if moment is not None}
     if given:
         # Independent of the field's own format.
-        filters.append({"range": {fields.time: given | {"format": "epoch_millis"}}})
+        filters.append({"range": {fields.published: given | {"format": "epoch_millis"}}})
     if source:
         filters.append({"term": {source_field or fields.source: source}})
     matching = [words(text, fields)] if text and text.strip() else []
@@ -168,7 +168,7 @@ def order(by: Order, fields: Fields) -> list[dict[str, Any]]:
     several forests by their index.
     """
     direction = "asc" if by == "oldest" else "desc"
-    by_time = {fields.time: {"order": direction, "missing": "_last", "unmapped_type": "date"}}
+    by_time = {fields.published: {"order": direction, "missing": "_last", "unmapped_type": "date"}}
     by_arrival = {fields.seq: {"order": direction, "unmapped_type": "long"}}
     first: list[dict[str, Any]] = []
     if by == "relevance":

@@ -10,6 +10,7 @@ _ARTICLE: dict[str, Any] = {
     "root": "122c0d63bb65dc118aafa28e66b57fce",
     "title": "Harbour council votes for a second ferry",
     "published_at": "2026-09-07T21:32:00Z",
+    "arrived_at": None,
     "source": "Morning Wire",
     "url": "https://morningwire.example/second-ferry",
 }
@@ -43,6 +44,8 @@ class Article(Result, frozen=True):
     title: str | None
     published_at: Any = None
     """As stored in the article, in whatever form."""
+    arrived_at: str | None = None
+    """When it arrived, ISO 8601, if that is its place in time: `published_at` is missing or not believed."""
     source: Any = None
     """As stored in the article; a list if it has several."""
     url: str | None = None
@@ -60,7 +63,7 @@ class Row(Article, frozen=True):
     sources: int | None = None
     """How many sources the cluster has, at most 1,000; None if the source field cannot be counted."""
     first: str | None = None
-    """When the first article of the cluster was published, ISO 8601, UTC."""
+    """When the first article of the cluster was published (or arrived, see `arrived_at`), ISO 8601, UTC."""
     last: str | None = None
     """When the last article of the cluster was published."""
 

@@ -49,8 +49,7 @@ class Scope:
             is_fresh: Read the mappings anew instead of using those of the last few seconds.
 
         Raises:
-            IndexNotReady: There is no such index, one lacks the fields, or the time field is a date in
-                some and date_nanos in others.
+            IndexNotReady: There is no such index, or one lacks the fields.
             SettingError: The name is empty, or not a string.
         """
         if not isinstance(index, str):
@@ -63,21 +62,10 @@ class Scope:
         if not mappings:
             raise IndexNotReady(f"there is no index {index!r}", index=index, status=404)
         check_mappings(mappings, self.fields)
-        self._check_times(mappings)
         return ReadyIndex(
             source_field=_source_field(mappings, self.fields),
             is_routed_by_root=len(mappings) == 1 and all(map(is_routed_by_root, mappings.values())),
         )
-
-    def _check_times(self, mappings: dict[str, dict[str, Any]]) -> None:
-        """Refuse indices that would sort wrongly together: nanoseconds among milliseconds."""
-        types = {str(_mapping_of(each, self.fields.time).get("type")) for each in mappings.values()}
-        if len(types & {"date", "date_nanos"}) > 1:
-            raise IndexNotReady(
-                f"the field {self.fields.time!r} is a date in some of {', '.join(sorted(mappings))}, and "
-                "date_nanos in others: their articles cannot be sorted together; read the indices one by one",
-                index=",".join(sorted(mappings)),
-            )
 
 
 def _source_field(mappings: dict[str, dict[str, Any]], fields: Fields) -> str | None:

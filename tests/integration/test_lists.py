@@ -225,9 +225,10 @@ def test_similar_articles_and_sources_against_brute_force(corpus: Corpus, read: 
             }
             for each in groups:
                 times = [
-                    documents[one]["published_at"]
+                    time
                     for one in expected
-                    if documents[one]["source"] == each.source and documents[one]["published_at"] is not None
+                    if documents[one]["source"] == each.source
+                    and (time := documents[one]["dedup"]["published"]) is not None
                 ]
                 assert each.first == (iso(min(times)) if times else None)
                 assert each.last == (iso(max(times)) if times else None)
@@ -314,9 +315,8 @@ def test_pages_go_past_a_very_large_cluster(
                 "_index": index,
                 "_id": f"a{seq}",
                 "_source": {
-                    "published_at": 1_790_000_000_000 + seq * 1_000,
                     "source": f"S{seq % 7}",
-                    "dedup": {"root": root, "seq": seq},
+                    "dedup": {"root": root, "seq": seq, "published": 1_790_000_000_000 + seq * 1_000},
                 },
             }
             for seq, root in enumerate(roots)

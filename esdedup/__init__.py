@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from esdedup.errors import (
         ArticleNotFound,
         ArticleRejected,
+        ClientForked,
         EsdedupError,
         ForestBusy,
         ForestError,
@@ -90,6 +91,7 @@ __all__ = [
     "Assignment",
     "AsyncReader",
     "BulkAction",
+    "ClientForked",
     "Counting",
     "Dedup",
     "EsdedupError",

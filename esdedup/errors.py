@@ -7,6 +7,7 @@ EsdedupError
 ├── SettingError             a parameter is out of range, or two contradict each other
 ├── ArticleRejected          one article is rejected; the others are processed  .article .reason
 ├── ArticleNotFound          no article has that id                             .article .index
+├── ClientForked             a forked process uses its parent's client          .process
 ├── ServerError              Elasticsearch answered with an error               .status .index
 │   ├── ServerUnavailable    no server answers, or it is not Elasticsearch, or it is busy
 │   ├── IndexBlocked         the disk is full, or somebody has blocked the index
@@ -30,6 +31,7 @@ from typing import Any
 __all__ = [
     "ArticleNotFound",
     "ArticleRejected",
+    "ClientForked",
     "EsdedupError",
     "ForestBusy",
     "ForestError",
@@ -90,6 +92,18 @@ class ArticleNotFound(EsdedupError, LookupError):
         super().__init__(message)
         self.article = article
         self.index = index
+
+
+class ClientForked(EsdedupError):
+    """A process uses a client that the process before its fork has used.
+
+    Attributes:
+        process: The id of the process before the fork.
+    """
+
+    def __init__(self, message: str, *, process: int) -> None:
+        super().__init__(message)
+        self.process = process
 
 
 class ServerError(EsdedupError):

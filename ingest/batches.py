@@ -1,5 +1,6 @@
 """Groups a stream into batches: by number, by size and, where items come slowly, by time."""
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -63,6 +64,7 @@ class _Reader(Generic[_Item]):
         self._most = most
         self._size_of = size_of
         self._flush_interval_s = flush_interval_s
+        self._process = os.getpid()
         # Guards all that follows, and is notified of every change.
         self._changed = threading.Condition()
         self._batch: list[_Item] = []
@@ -79,9 +81,11 @@ class _Reader(Generic[_Item]):
             while batch := self._next():
                 yield batch
         finally:
-            with self._changed:
-                self._is_abandoned = True
-                self._changed.notify_all()
+            # A forked process has no such thread, and the lock may have been held when it was forked.
+            if os.getpid() == self._process:
+                with self._changed:
+                    self._is_abandoned = True
+                    self._changed.notify_all()
         if self._error is not None:
             raise self._error
 

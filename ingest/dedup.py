@@ -15,6 +15,7 @@ from esdedup.elastic.article_indices import Articles
 from esdedup.elastic.closing import Closing
 from esdedup.elastic.forest.expiry import Expired, expire
 from esdedup.elastic.forest.store import ElasticStore
+from esdedup.elastic.given_client import is_inherited, refuse_inherited, take_blocking
 from esdedup.elastic.limits import DEFAULT_LIMITS
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
 from esdedup.errors import SettingError
@@ -44,7 +45,8 @@ class Dedup(Closing):
     """Assigns each article to a cluster before it is indexed.
 
     The forest of clusters lives in the same Elasticsearch. The first article opens it and takes its
-    lease; `close` releases it. Not safe for use by several threads at once.
+    lease; `close` releases it. Threads may share one `Dedup` (their batches are assigned one after the
+    other); processes may not, even by a fork: one process at a time feeds a forest.
 
     Attributes:
         reader: Reads the same Elasticsearch; it never takes the lease.
@@ -83,8 +85,9 @@ class Dedup(Closing):
                 a power of two.
 
         Raises:
-            SettingError: A value is out of its range.
+            SettingError: A value is out of its range, or the client is asynchronous.
         """
+        take_blocking(client, taker="Dedup")
         if not 1 <= lease_ttl_s < float("inf"):
             raise SettingError(f"lease_ttl_s is {lease_ttl_s}; it must be at least 1")
         if not 1 <= batch_size <= DEFAULT_LIMITS.bulk_documents:
@@ -104,9 +107,14 @@ class Dedup(Closing):
         self._wait_s = wait_s
         self._lease_ttl_s = lease_ttl_s
         self._articles = Articles(client, fields=fields)
+        # Held while a batch is assigned, since threads may share this object. Reentrant, for a signal handler
+        # that closes it.
+        self._lock = threading.RLock()
         self._enricher = Enricher(
             profile=profile,
             fields=fields,
+            lock=self._lock,
+            check_process=self._check_process,
             open_forest=self._open_forest,
             check_index=self._articles.check,
             batch_size=batch_size,
@@ -116,10 +124,16 @@ class Dedup(Closing):
         self._forest: Forest | None = None
 
     def close(self) -> None:
-        """Release the forest if it is open. The next article opens it again."""
-        store, self._store, self._forest = self._store, None, None
-        if store is not None:
-            store.close()
+        """Release the forest if it is open. The next article opens it again.
+
+        In a forked process, the forest stays with the process that opened it.
+        """
+        if is_inherited(self._client):
+            return
+        with self._lock:
+            store, self._store, self._forest = self._store, None, None
+            if store is not None:
+                store.close()
 
     def setup(self, index: str, *, shards: int | None = None, route_by_root: bool = False) -> bool:
         """Add the fields that esdedup writes to an index, which is created if it does not exist.
@@ -144,6 +158,7 @@ class Dedup(Closing):
             SettingError: The name or the number of shards is invalid.
             ServerError: Elasticsearch does not answer, or refuses the request.
         """
+        self._check_process()
         return self._articles.setup(index, shards=shards, route_by_root=route_by_root)
 
     def require_ready(self, index: str) -> None:
@@ -154,6 +169,7 @@ class Dedup(Closing):
             SettingError: The name is invalid.
             ServerError: Elasticsearch does not answer, or refuses the request.
         """
+        self._check_process()
         self._articles.check(index)
 
     def enrich(
@@ -184,6 +200,7 @@ class Dedup(Closing):
 
         Raises:
             SettingError: `flush_interval_s` is not greater than 0.
+            ClientForked: This is a forked process, and its parent has used the client.
             IndexNotReady: The index of an action is missing, or lacks the fields.
             ForestError: Another process owns the forest, or it has another profile.
             ServerError: Elasticsearch does not answer, or refuses the request.
@@ -207,9 +224,14 @@ class Dedup(Closing):
             ForestError: Another process owns the forest, or it has another profile.
             ServerError: Elasticsearch does not answer, or refuses the request.
         """
-        self._open_forest()
-        assert self._store is not None
-        return expire(self._store.writer, self._store.aging)
+        self._check_process()
+        with self._lock:
+            self._open_forest()
+            assert self._store is not None
+            return expire(self._store.writer, self._store.aging)
+
+    def _check_process(self) -> None:
+        refuse_inherited(self._client)
 
     def _open_forest(self) -> Forest:
         if self._store is not None and self._store.is_lost:

@@ -5,6 +5,7 @@ import functools
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 from esdedup.ingest.actions import ArticleAction, BulkAction, enriched, read_action, redated
@@ -35,6 +36,8 @@ class Enricher:
         *,
         profile: Profile,
         fields: Fields,
+        lock: AbstractContextManager[Any],
+        check_process: Callable[[], None],
         open_forest: Callable[[], Forest],
         check_index: Callable[[str], bool],
         batch_size: int,
@@ -45,6 +48,9 @@ class Enricher:
         Args:
             profile: How texts are fingerprinted.
             fields: The names of the articles' fields.
+            lock: Held while a batch is assigned: threads may enrich at the same time.
+            check_process: Called before the lock is taken and before each action after the first; raises in
+                a forked process.
             open_forest: Called for each batch with an article; returns the forest that assigns it.
             check_index: Called for each index of a batch, because an index that is deleted meanwhile would
                 come back without its mapping. Returns whether articles are routed by root there; raises if
@@ -54,6 +60,8 @@ class Enricher:
         """
         self._profile = profile
         self._fields = fields
+        self._lock = lock
+        self._check_process = check_process
         self._open_forest = open_forest
         self._check_index = check_index
         self._batch_size = batch_size
@@ -72,13 +80,17 @@ class Enricher:
         flush_interval_s: float | None = None,
     ) -> Iterator[dict[str, Any]]:
         """Yield the actions with the dedup object in their articles; see `Dedup.enrich`."""
+        self._check_process()
         for batch in batches(
             enumerate(actions, 1),
             most=self._batch_size,
             size_of=lambda numbered: characters_in(numbered[1]),
             flush_interval_s=flush_interval_s,
         ):
-            yield from self._enrich_batch(batch, backfill, on_rejected or _log_rejected, on_assigned)
+            for action in self._enrich_batch(batch, backfill, on_rejected or _log_rejected, on_assigned):
+                yield action
+                # The caller may have forked meanwhile: the rest of this batch belongs to the parent.
+                self._check_process()
 
     def _enrich_batch(
         self,
@@ -99,7 +111,7 @@ class Enricher:
             else:
                 actions.append(action)
         articles = [action for action in actions if isinstance(action, ArticleAction)]
-        assigned = iter(self._assign(articles, backfill)) if articles else iter(())
+        assigned = iter(self._assign(articles, backfill) if articles else ())
         for action in actions:
             if not isinstance(action, ArticleAction):
                 yield redated(action, fields=self._fields, now_ms=int(time.time() * 1000), backfill=backfill)
@@ -122,6 +134,14 @@ class Enricher:
         self, articles: list[ArticleAction], backfill: bool
     ) -> list[tuple[Assignment, dict[str, Any], int]]:
         """Return each article's assignment, the dedup fields from its fingerprint, and its letters."""
+        # Before the lock: a thread of the parent may have held it when this process was forked.
+        self._check_process()
+        with self._lock:
+            return self._assign_in_turn(articles, backfill)
+
+    def _assign_in_turn(
+        self, articles: list[ArticleAction], backfill: bool
+    ) -> list[tuple[Assignment, dict[str, Any], int]]:
         now_ms = int(time.time() * 1000)
         fingerprints = self._fingerprinter.fingerprint([article.text for article in articles])
         arrivals = Arrivals.of(

@@ -11,6 +11,7 @@ import tenacity
 from elasticsearch import ApiError, AsyncElasticsearch, AuthorizationException, Elasticsearch
 
 from esdedup.elastic.errors import is_blocked, translated
+from esdedup.elastic.given_client import refuse_inherited
 from esdedup.elastic.limits import BUSY_STATUSES
 from esdedup.errors import ServerUnavailable, SettingError
 
@@ -60,14 +61,16 @@ class _AnyVersionAsyncTransport(elastic_transport.AsyncTransport):
 class _PatientTransport:
     """Retries a request while the cluster is unavailable, with pauses; clients retry without pauses."""
 
-    def __init__(self, transport: elastic_transport.Transport, *, patience_s: float) -> None:
-        self._transport = transport
+    def __init__(self, client: Elasticsearch, *, patience_s: float) -> None:
+        self._client = client
+        self._transport = client.transport
         self._patience_s = patience_s
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
 
     def perform_request(self, *request: Any, **parameters: Any) -> elastic_transport.TransportApiResponse:
+        refuse_inherited(self._client)
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception(_is_transient) | tenacity.retry_if_result(_is_busy),
             stop=tenacity.stop_after_delay(self._patience_s),
@@ -89,7 +92,7 @@ def patient(client: Elasticsearch, *, patience_s: float = _PATIENCE_S) -> Elasti
     if isinstance(client.transport, _PatientTransport):
         return client
     copy = client.options(request_timeout=patience_s, max_retries=3, retry_on_timeout=True)
-    copy._transport = _PatientTransport(client.transport, patience_s=patience_s)  # type: ignore[assignment]
+    copy._transport = _PatientTransport(client, patience_s=patience_s)  # type: ignore[assignment]
     return copy
 
 

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 from elasticsearch import AsyncElasticsearch, Elasticsearch
 
 from esdedup.elastic.errors import refused, translated
+from esdedup.elastic.given_client import is_inherited, refuse_inherited
 from esdedup.elastic.pages import Hits, close, first_page, next_page
 from esdedup.elastic.requests import (
     POINT_KEEP_ALIVE,
@@ -70,8 +71,10 @@ def execute(client: Elasticsearch, requests: Requests[_Result], *, known: Mappin
         known: A cache of mappings; None to read them each time.
 
     Raises:
+        ClientForked: The process before a fork has used the client.
         ServerError: Elasticsearch does not answer, or refuses.
     """
+    refuse_inherited(client)
     client = client.options(request_timeout=_TIMEOUT_S)
     to_server = _for_server(requests, known)
     response: Any = None
@@ -91,8 +94,10 @@ async def execute_async(
     The operation itself runs in worker threads, one step after the other.
 
     Raises:
+        ClientForked: The process before a fork has used the client.
         ServerError: Elasticsearch does not answer, or refuses.
     """
+    refuse_inherited(client)
     client = client.options(request_timeout=_TIMEOUT_S)
     to_server = _for_server(requests, known)
     response: Any = None
@@ -138,7 +143,9 @@ def hit_pages(client: Elasticsearch, index: str, body: Query) -> Iterator[Hits]:
             if page.hits:
                 yield page.hits
     finally:
-        execute(client, close(page))
+        # In a forked process the generator's end must not take the point in time from its parent.
+        if not is_inherited(client):
+            execute(client, close(page))
 
 
 def _for_server(

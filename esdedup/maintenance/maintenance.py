@@ -10,6 +10,7 @@ from esdedup.elastic.forest import expiry
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.writer import ForestWriter
+from esdedup.elastic.given_client import take_blocking
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name, check_index_names
 from esdedup.errors import ForestError, SettingError
 from esdedup.fields import Fields
@@ -57,8 +58,10 @@ class Maintenance:
             write_batch: The most nodes or articles that a repair writes in one request.
 
         Raises:
-            SettingError: The forest's name is invalid, `wait_s` is negative, or a number is below 1.
+            SettingError: The client is asynchronous, the forest's name is invalid, `wait_s` is negative, or
+                a number is below 1.
         """
+        take_blocking(client, taker="Maintenance")
         check_index_name(forest)
         if not wait_s >= 0:
             raise SettingError(f"wait_s is {wait_s}; it must be at least 0")

@@ -12,6 +12,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 from elasticsearch import AsyncElasticsearch, Elasticsearch
 
 from esdedup.elastic.execute import Mappings, execute, execute_async
+from esdedup.elastic.given_client import take_async, take_blocking
 from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.elastic.requests import Requests
 from esdedup.fields import Fields
@@ -92,8 +93,9 @@ class Reader(_Reading[Elasticsearch]):
             profile: The profile that the forest was made with; only `similar_to_text` needs it.
 
         Raises:
-            SettingError: The forest's name cannot name one index.
+            SettingError: The client is asynchronous, or the forest's name cannot name one index.
         """
+        take_blocking(client, taker="Reader")
         super().__init__(client, Scope(fields=fields, forest=forest, profile=profile))
 
     article = _blocking(Operations.article)
@@ -118,6 +120,7 @@ class AsyncReader(_Reading[AsyncElasticsearch]):
         profile: Profile = DEFAULT,
     ) -> None:
         """Read with an async client, which the caller closes; the other parameters are those of `Reader`."""
+        take_async(client, taker="AsyncReader")
         super().__init__(client, Scope(fields=fields, forest=forest, profile=profile))
 
     article = _awaited(Operations.article)

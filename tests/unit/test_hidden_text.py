@@ -1,5 +1,6 @@
 """What the fingerprint does not see, readers do not see, and it buys no place in a list."""
 
+import contextlib
 import re
 
 import pytest
@@ -59,6 +60,8 @@ def test_padding_makes_no_article_longer(padding: str) -> None:
     enricher = Enricher(
         profile=VERIFIED,
         fields=Fields(),
+        lock=contextlib.nullcontext(),
+        check_process=lambda: None,
         open_forest=lambda: forest,
         check_index=lambda _: False,
         batch_size=10,

@@ -53,8 +53,16 @@ class Claim:
         """Whether it was released, has run out, or was made by a process of this machine that has ended."""
         if self.released or self.token in _abandoned or time.time() > self.renewed_s + self.ttl_s:
             return True
-        is_here = (self.host, self.machine) == (socket.gethostname(), _machine())
-        return is_here and not _process_exists(self.pid)
+        return self._is_of_this_machine and not _process_exists(self.pid)
+
+    @property
+    def is_of_this_process(self) -> bool:
+        """Whether this process made it, with another object."""
+        return self._is_of_this_machine and self.pid == os.getpid()
+
+    @property
+    def _is_of_this_machine(self) -> bool:
+        return (self.host, self.machine) == (socket.gethostname(), _machine())
 
     @property
     def owner(self) -> ForestOwner:

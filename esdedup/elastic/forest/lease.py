@@ -19,6 +19,7 @@ from elasticsearch import ApiError, ConflictError, Elasticsearch, NotFoundError
 from esdedup.elastic.errors import translated
 from esdedup.elastic.forest.claim import Claim, abandon
 from esdedup.elastic.forest.fence import Fence
+from esdedup.elastic.given_client import is_inherited, refuse_inherited
 from esdedup.errors import EsdedupError, ForestBusy, ForestLost, ForestOwner, ServerUnavailable
 
 LEASE_ID = "~lease"
@@ -91,12 +92,7 @@ class Lease:
                     if (is_drained := self._take(before, version)) is not None:
                         return is_drained
                 elif time.monotonic() >= deadline:
-                    raise ForestBusy(
-                        f"the forest {self._forest!r} is in use: {before.owner}. "
-                        "Wait until it is released, or name another forest.",
-                        forest=self._forest,
-                        owner=before.owner,
-                    )
+                    raise self._busy(before)
                 else:
                     time.sleep(min(_POLL_S, max(0.0, deadline - time.monotonic())))
 
@@ -111,7 +107,9 @@ class Lease:
             raise self.lost()
 
     def release(self) -> None:
-        """Release the lease, unless another process has taken it."""
+        """Release the lease, unless another process has taken it, or it is that of the parent of a fork."""
+        if is_inherited(self._client):
+            return
         self._stopped.set()
         with self._writing, translated(f"release the forest {self._forest!r}", index=self._forest):
             if self.is_lost:
@@ -125,6 +123,7 @@ class Lease:
 
     def abandon(self) -> None:
         """Stop renewing the lease, without releasing it: its index is about to be deleted."""
+        refuse_inherited(self._client)
         with self._writing:
             self._stopped.set()
 
@@ -142,8 +141,20 @@ class Lease:
             owner=owner,
         )
 
+    def _busy(self, claim: Claim) -> ForestBusy:
+        action = "Wait until it is released, or name another forest."
+        if claim.is_of_this_process:
+            action = "That is this process: share its Dedup between threads, or close it first."
+        return ForestBusy(
+            f"the forest {self._forest!r} is in use: {claim.owner}. {action}",
+            forest=self._forest,
+            owner=claim.owner,
+        )
+
     def _renew(self) -> bool:
         """Renew the lease if that is due; return whether it is still held."""
+        # Before the lock: the parent's thread may have held it when this process was forked.
+        refuse_inherited(self._client)
         with self._writing, translated(f"renew the lease on the forest {self._forest!r}", index=self._forest):
             if self._stopped.is_set():
                 # Released while the thread was about to renew it: it must not be taken again.

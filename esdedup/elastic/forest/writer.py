@@ -11,6 +11,7 @@ from esdedup.elastic.forest.documents import Document, StoredNode, documents
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lease import Lease
 from esdedup.elastic.forest.status import aging_document, ordered_since_document, state_document
+from esdedup.elastic.given_client import is_inherited
 from esdedup.errors import EsdedupError, ForestLost
 from esdedup.forest.model import Aging, State
 
@@ -53,7 +54,9 @@ class ForestWriter(Closing):
             raise
 
     def close(self) -> None:
-        """Make all writes visible to searches, and release the lease."""
+        """Make all writes visible to searches, and release the lease; in a forked process do nothing."""
+        if is_inherited(self.index.client):
+            return
         try:
             self.index.refresh()
         finally:

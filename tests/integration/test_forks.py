@@ -1,0 +1,177 @@
+"""Forked processes, which must not use what their parent uses; the parent goes on undisturbed."""
+
+import contextlib
+import json
+import os
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from elasticsearch import Elasticsearch, helpers
+from esdedup.ingest.batches import _Reader
+
+from esdedup import ClientForked, Dedup, Maintenance, Reader
+from esdedup.elastic.client import connect
+from tests.support.forests import ARTICLES, Names, roots
+
+# From Python 3.12 on.
+pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
+
+BATCH = 20
+TIMEOUT_S = 60
+
+
+def in_child(*attempts: Callable[[], Any]) -> list[str]:
+    """Fork, and let the child try each; return what became of them: the name of the error, or "done"."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child:
+        os.close(writing)
+        stopper = threading.Timer(TIMEOUT_S, os.kill, (child, 9))
+        stopper.start()
+        with open(reading) as said:  # noqa: PTH123 - a descriptor
+            outcome: list[str] = json.loads(said.read() or '["the child hung or died"]')
+        stopper.cancel()
+        os.waitpid(child, 0)
+        return outcome
+    outcome = []
+    for attempt in attempts:
+        try:
+            attempt()
+        except BaseException as error:
+            outcome.append(type(error).__name__)
+        else:
+            outcome.append("done")
+    os.write(writing, json.dumps(outcome).encode())
+    os._exit(0)
+
+
+def actions(index: str, articles: list[dict[str, Any]] = ARTICLES) -> list[dict[str, Any]]:
+    return [{"_index": index, **article} for article in articles]
+
+
+def numbers(es: Elasticsearch, index: str) -> dict[str, int]:
+    hits = helpers.scan(es, index=index, _source=["dedup.seq"])
+    return {hit["_id"]: hit["_source"]["dedup"]["seq"] for hit in hits}
+
+
+def test_a_child_neither_feeds_nor_disturbs_its_parent(
+    es: Elasticsearch, elasticsearch_url: str, index_name: Names, fed: tuple[str, str]
+) -> None:
+    """In the middle of a batch; and the child forks again."""
+    index, forest = index_name("articles"), index_name("forest")
+    outcome: list[str] = []
+
+    def enter_and_leave() -> None:
+        with dedup:
+            pass
+
+    with connect(elasticsearch_url) as client, Dedup(client, forest=forest, batch_size=BATCH) as dedup:
+        dedup.setup(index)
+        feeding = dedup.enrich(actions(index))
+        enriched = [next(feeding) for _ in range(BATCH + BATCH // 2)]
+        verifying = Maintenance(client, forest=forest).verify()
+        attempts = (
+            lambda: next(feeding),
+            lambda: helpers.bulk(connect(elasticsearch_url), dedup.enrich(actions(index))),
+            lambda: dedup.setup(index),
+            dedup.expire,
+            lambda: Reader(client).list(index),
+            lambda: Maintenance(client, forest=forest).repair([index]),
+            lambda: list(verifying),
+            lambda: list(Dedup(client, forest=forest).enrich(actions(index))),
+            dedup.close,
+            enter_and_leave,
+            # Closed, it still has its parent's client.
+            lambda: list(dedup.enrich(actions(index))),
+            # With a client of its own the child is told who owns the forest.
+            lambda: list(Dedup(connect(elasticsearch_url), forest=forest).enrich(actions(index))),
+        )
+        outcome = in_child(*attempts, lambda: outcome.extend(in_child(*attempts)))
+        helpers.bulk(client, [*enriched, *feeding])
+    refused = ["ClientForked"] * 8
+    assert outcome == [*refused, "done", "done", "ClientForked", "ForestBusy", "done"]
+    assert roots(es, index) == roots(es, fed[0])
+    assert numbers(es, index) == {article["_id"]: seq for seq, article in enumerate(ARTICLES, 1)}
+    assert list(Maintenance(es, forest=forest).verify([index])) == []
+
+
+def test_a_grandchild_is_refused_too(elasticsearch_url: str, index_name: Names) -> None:
+    forest = index_name("forest")
+
+    def fork_again() -> None:
+        (outcome,) = in_child(lambda: list(dedup.enrich(actions("none", ARTICLES[:1]))))
+        raise ClientForked(outcome, process=0) if outcome == "ClientForked" else AssertionError(outcome)
+
+    with connect(elasticsearch_url) as client, Dedup(client, forest=forest) as dedup:
+        list(dedup.enrich(ARTICLES[:1]))
+        assert in_child(fork_again) == ["ClientForked"]
+
+
+def test_a_child_is_refused_while_threads_of_its_parent_hold_locks(
+    elasticsearch_url: str, index_name: Names
+) -> None:
+    forest = index_name("forest")
+    with connect(elasticsearch_url) as client, Dedup(client, forest=forest) as dedup:
+        list(dedup.enrich(ARTICLES[:1]))
+        assert dedup._store is not None
+        lease = dedup._store.writer._lease
+        lock_of_event: Any = vars(lease._stopped)["_cond"]
+        with held_by_another_thread(dedup._lock, lease._writing, lock_of_event):
+            outcome = in_child(
+                lambda: list(dedup.enrich(ARTICLES[1:2])),
+                dedup.expire,
+                lease.renew,
+                lease.release,
+                dedup.close,
+            )
+        assert outcome == ["ClientForked"] * 3 + ["done"] * 2
+        (again,) = dedup.enrich(ARTICLES[1:2])
+        assert again["_source"]["dedup"]["seq"] == 2
+
+
+def test_what_nobody_has_used_before_a_fork_may_be_used_after_it(
+    elasticsearch_url: str, index_name: Names
+) -> None:
+    """A server that makes its client first, and forks its workers then."""
+    forest = index_name("forest")
+    with Elasticsearch(elasticsearch_url) as client, Dedup(client, forest=forest) as dedup:
+        assert in_child(lambda: list(dedup.enrich(ARTICLES[:1])), dedup.close) == ["done", "done"]
+        (second,) = dedup.enrich(ARTICLES[1:2])
+        assert second["_source"]["dedup"]["seq"] == 2
+    # What the parent has done with the client alone counts too: its connections are open.
+    with Elasticsearch(elasticsearch_url) as client:
+        reader = Reader(client)
+        client.cluster.health()
+        assert in_child(lambda: reader.list("none")) == ["ClientForked"]
+
+
+def test_a_child_may_drop_a_stream_that_a_thread_of_its_parent_reads() -> None:
+    reader = _Reader(ARTICLES, most=1, size_of=len, flush_interval_s=60.0)
+    stream: Any = reader.batches()
+    assert next(stream) == ARTICLES[:1]
+    with held_by_another_thread(reader._changed):
+        assert in_child(stream.close) == ["done"]
+    assert next(stream) == ARTICLES[1:2]
+
+
+@contextlib.contextmanager
+def held_by_another_thread(*locks: Any) -> Iterator[None]:
+    taken, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with contextlib.ExitStack() as stack:
+            for lock in locks:
+                stack.enter_context(lock)
+            taken.set()
+            done.wait(TIMEOUT_S)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    assert taken.wait(TIMEOUT_S)
+    try:
+        yield
+    finally:
+        done.set()
+        holder.join()

@@ -31,6 +31,15 @@ def serve(
     port: Annotated[
         int, typer.Option("--port", min=0, max=65_535, help="Port to listen on; 0 takes a free one.")
     ] = 8000,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-host",
+            metavar="NAME",
+            help="A name under which the pages are reached, such as that of a proxy; may be repeated. "
+            "Addresses, localhost and --host need none. Requests for other names are refused.",
+        ),
+    ] = None,
     fingerprinting: options.Fingerprinting,
     forest: options.Forest,
     field_names: options.FieldNames,
@@ -51,7 +60,7 @@ def serve(
     require_extra("serve")
     import uvicorn
 
-    from esdedup.web import create_app
+    from esdedup.web import BoundedConnection, create_app
 
     # A wrong server, index or name of a forest is reported here instead of on the first page.
     with server.connect() as client:
@@ -62,6 +71,7 @@ def serve(
         fields=fields,
         forest=forest.name,
         profile=profile,
+        hosts={host, *(allow_host or ())},
     )
     listening = _listen(host, port)
     address = _address(listening)
@@ -70,7 +80,7 @@ def serve(
     )
     if announce is not None:
         announce.write_text(json.dumps({"url": address, "pid": os.getpid()}))
-    pages = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
+    pages = uvicorn.Server(uvicorn.Config(app, http=BoundedConnection, ws="none", log_level="warning"))
     if with_pid is not None:
         threading.Thread(target=_end_with, args=(with_pid, pages), daemon=True).start()
     with contextlib.suppress(KeyboardInterrupt):

@@ -30,7 +30,7 @@ def check_index_name(name: str) -> None:
     is_bad = name in {"", ".", ".."} or name[0] in "_-+" or name != name.lower()
     if (
         is_bad
-        or len(name.encode()) > MAX_INDEX_NAME_BYTES
+        or len(name.encode(errors="replace")) > MAX_INDEX_NAME_BYTES
         or any(character in '\\/*?"<>| ,#:' for character in name)
     ):
         raise SettingError(

@@ -1,5 +1,6 @@
 """One article with its text, and the timeline of a cluster."""
 
+from esdedup.elastic.names import check_index_name
 from esdedup.elastic.requests import Requests, search
 from esdedup.errors import ArticleNotFound, SettingError
 from esdedup.fields import value_of
@@ -32,12 +33,13 @@ def find_article(scope: Scope, index: str, article_id: str, *, in_index: str | N
 
     Raises:
         ArticleNotFound: No article has that id, or it has no root.
-        SettingError: The id or the name of its index is empty.
+        SettingError: The id is empty, or no index can have the name of its index.
     """
     if not article_id:
         raise SettingError("the id of the article is empty")
-    if in_index is not None and not in_index:
-        raise SettingError("the name of the article's index is empty")
+    if in_index is not None:
+        # A remote cluster's name stands before a colon.
+        check_index_name(in_index.rpartition(":")[2])
     (answer,) = yield from search(
         index, bodies.one_article(article_id, fields=scope.fields, in_index=in_index)
     )

@@ -11,6 +11,8 @@ from typing import Any
 from esdedup.errors import SettingError
 
 _INVALID = "that is not a valid cursor: pass `next` of the previous page unchanged"
+# Elasticsearch's numbers have 64 bits; the ends stand for an article without a time.
+_BEYOND = 2**63
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -57,6 +59,8 @@ class Cursor:
         # The sort values: time, order of arrival, index.
         is_place = place is None or (isinstance(place, list) and list(map(type, place)) == [int, int, str])
         if type(page) is not int or type(offset) is not int or page < 1 or offset < 0 or not is_place:
+            raise SettingError(_INVALID)
+        if not all(-_BEYOND <= number < _BEYOND for number in (page, offset, *(place or [])[:2])):
             raise SettingError(_INVALID)
         return cls(page=page, offset=offset, place=place)
 

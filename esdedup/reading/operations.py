@@ -32,7 +32,7 @@ class Operations:
 
         Raises:
             ArticleNotFound: No article has that id, or it has no root.
-            SettingError: The id, the index or `in_index` is empty.
+            SettingError: The id or the index is empty, or no index can have the name `in_index`.
             IndexNotReady: The index is missing, or lacks the fields.
             ServerError: Elasticsearch does not answer, or refuses the request.
         """

@@ -1,8 +1,8 @@
 """The JSON API."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
 from esdedup.reading.results import FullArticle, Page, SimilarPage, SourcesPage, Timeline
@@ -57,6 +57,20 @@ After = Annotated[
     str | None, Query(description="The cursor `next` of the previous page, in place of `page`.")
 ]
 OtherSources = Annotated[bool, Query(description="Leave out articles from the article's own source.")]
+
+
+@router.get("", include_in_schema=False)
+async def overview(request: Request) -> dict[str, Any]:
+    """What there is."""
+    described = request.app.openapi()["paths"]
+    return {
+        "routes": {
+            f"{method.upper()} {path}": operation["summary"]
+            for path, operations in described.items()
+            for method, operation in operations.items()
+        },
+        "description": "/openapi.json",
+    }
 
 
 @router.get("/list", summary="The list: one row for each cluster of near-duplicate articles")

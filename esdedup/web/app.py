@@ -1,49 +1,23 @@
-"""The application: its routes, the status of each error, and headers."""
+"""The application: its routes, and what stands before them."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from importlib import resources
 
 from elasticsearch import AsyncElasticsearch
-from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response
+from fastapi import Depends, FastAPI, Request
 from fastapi.staticfiles import StaticFiles
-from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp
 
 from esdedup.elastic.names import DEFAULT_FOREST
-from esdedup.errors import (
-    ArticleNotFound,
-    ArticleRejected,
-    EsdedupError,
-    ForestError,
-    IndexBlocked,
-    IndexNotReady,
-    ServerUnavailable,
-    SettingError,
-)
+from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile
 from esdedup.reading.reader import AsyncReader
 from esdedup.web import api, pages
+from esdedup.web.errors import handle_errors
+from esdedup.web.guards import Limits, SafeHeaders, Visitors
 from esdedup.web.state import Site
-
-_STATUS: list[tuple[type[EsdedupError], int]] = [
-    (SettingError, 400),
-    (ArticleRejected, 400),
-    (ArticleNotFound, 404),
-    (ForestError, 409),
-    (IndexBlocked, 503),
-    (IndexNotReady, 503),
-    (ServerUnavailable, 503),
-]
-_HEADERS = {
-    # Nothing is loaded from other servers, and no script runs.
-    "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; "
-    "base-uri 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-}
 
 
 def create_app(
@@ -53,7 +27,8 @@ def create_app(
     fields: Fields = Fields(),  # noqa: B008 - frozen
     forest: str = DEFAULT_FOREST,
     profile: Profile = DEFAULT,
-) -> FastAPI:
+    hosts: Collection[str] = (),
+) -> ASGIApp:
     """Return an application that shows one index.
 
     Args:
@@ -62,6 +37,7 @@ def create_app(
         fields: The names of the articles' fields.
         forest: The forest's index; only looking up a text needs it.
         profile: The profile that the forest was made with.
+        hosts: The names under which the application is reached, besides localhost and addresses.
     """
 
     @asynccontextmanager
@@ -80,51 +56,29 @@ def create_app(
     )
     reader = AsyncReader(client, fields=fields, forest=forest, profile=profile)
     app.state.site = Site(reader=reader, index=index, fields=fields)
-    app.include_router(api.router)
-    app.include_router(pages.router)
+    for router in (api.router, pages.router):
+        app.include_router(router, dependencies=[Depends(_check_given_once)])
     static = resources.files("esdedup.web") / "static"
     app.mount("/static", StaticFiles(directory=str(static)), name="static")
-    app.add_exception_handler(EsdedupError, _failed)
-    app.add_exception_handler(RequestValidationError, _refused)
-    app.add_exception_handler(HTTPException, _not_served)
-    app.add_exception_handler(Exception, _broken)
-    app.middleware("http")(_with_headers)
+    handle_errors(app)
+    # The last one added comes first.
+    app.add_middleware(Limits)
+    app.add_middleware(Visitors, hosts=hosts)
     description = app.openapi()
     for path in description["paths"].values():
         for operation in path.values():
             # This application answers invalid parameters with 400.
             operation["responses"].pop("422", None)
-    return app
+    # Outside the application, since not even its middleware sees the answer to an unexpected error.
+    return SafeHeaders(app)
 
 
-async def _with_headers(request: Request, answer: Callable[[Request], Awaitable[Response]]) -> Response:
-    response = await answer(request)
-    response.headers.update(_HEADERS)
-    return response
+async def _check_given_once(request: Request) -> None:
+    """Refuse a parameter that is repeated: only one of its values would count.
 
-
-async def _failed(request: Request, error: Exception) -> Response:
-    status = next((status for kind, status in _STATUS if isinstance(error, kind)), 502)
-    return _error(request, status, str(error))
-
-
-async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
-    messages = "; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in error.errors())
-    return _error(request, 400, messages)
-
-
-async def _not_served(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    message = "there is no such page" if error.status_code == 404 else str(error.detail)
-    return _error(request, error.status_code, message)
-
-
-async def _broken(request: Request, _: Exception) -> Response:
-    return _error(request, 500, "internal error; the server's log has the details")
-
-
-def _error(request: Request, status: int, message: str) -> Response:
-    if request.url.path.startswith(api.PREFIX):
-        return JSONResponse({"error": message}, status_code=status)
-    return pages.render_error(request, status, message)
+    Raises:
+        SettingError: A parameter is given more than once.
+    """
+    for name in request.query_params:
+        if len(request.query_params.getlist(name)) > 1:
+            raise SettingError(f"{name} is given more than once; give it once")

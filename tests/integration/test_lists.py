@@ -262,8 +262,9 @@ def test_invalid_requests_are_refused(corpus: Corpus, read: Read) -> None:
         read("list", index, size=5, sort="oldest", after=cursor)
     with pytest.raises(SettingError, match="not both"):
         read("list", index, page=2, after=cursor)
-    with pytest.raises(SettingError, match="index is empty"):
-        read("similar", index, "none", in_index="")
+    for name in ("", "-", "a,b", "*"):
+        with pytest.raises(SettingError, match="cannot name one index"):
+            read("similar", index, "none", in_index=name)
 
 
 def test_an_order_by_count_is_exact_only_where_shards_prove_it(

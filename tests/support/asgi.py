@@ -1,13 +1,15 @@
 """Requests to the pages' application in this process, without a socket."""
 
 import asyncio
+import contextlib
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
 from elasticsearch import AsyncElasticsearch
+from starlette.types import ASGIApp
 
 from esdedup.web import create_app
 
@@ -18,10 +20,22 @@ class Response:
 
     status: int
     body: str
+    headers: Mapping[str, str]
 
     @property
     def json(self) -> Any:
         return json.loads(self.body)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Request:
+    """A request as it is sent; the query is not checked."""
+
+    path: str
+    query: str = ""
+    method: str = "GET"
+    headers: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    body: bytes = b""
 
 
 def request(
@@ -37,29 +51,54 @@ def request(
         of: Further arguments of `create_app`.
         query: Parameters in the address.
     """
-    return asyncio.run(_request(url, index, path, post, of or {}, query))
+    given = Request(path=path, query=urlencode(query))
+    if post is not None:
+        json_type = {"content-type": "application/json"}
+        given = dataclasses.replace(given, method="POST", headers=json_type, body=json.dumps(post).encode())
+    (response,) = requests(url, index, [given], of=of)
+    return response
 
 
-async def _request(
-    url: str, index: str, path: str, post: Any, of: Mapping[str, Any], query: Mapping[str, Any]
-) -> Response:
-    async with AsyncElasticsearch(url) as client:
-        app = create_app(client, index, **of)
-        sent: list[Any] = []
+def requests(
+    url: str, index: str, given: Iterable[Request], *, of: Mapping[str, Any] | None = None
+) -> list[Response]:
+    """Send requests to the pages of an index, one after the other."""
 
-        async def receive() -> dict[str, Any]:
-            return {"type": "http.request", "body": json.dumps(post).encode()}
+    async def all_responses() -> list[Response]:
+        async with AsyncElasticsearch(url) as client:
+            app = create_app(client, index, **of or {})
+            return [await send(app, each) for each in given]
 
-        async def send(message: Any) -> None:
-            sent.append(message)
+    return asyncio.run(all_responses())
 
-        scope = {
-            "type": "http",
-            "method": "GET" if post is None else "POST",
-            "path": path,
-            "query_string": urlencode(query).encode(),
-            "headers": [] if post is None else [(b"content-type", b"application/json")],
-        }
-        await app(scope, receive, send)
+
+async def send(app: ASGIApp, request: Request) -> Response:
+    """Send one request to an application."""
+    sent: list[Any] = []
+    parts = iter([{"type": "http.request", "body": request.body}])
+
+    async def receive() -> dict[str, Any]:
+        for part in parts:
+            return part
+        # The visitor waits for the answer.
+        return await asyncio.Future()
+
+    async def collect(message: Any) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": request.method,
+        "path": request.path,
+        "query_string": request.query.encode(),
+        "headers": [
+            (name.encode(), value.encode())
+            for name, value in ({"host": "localhost:8000"} | dict(request.headers)).items()
+        ],
+    }
+    # An unexpected error is raised again for the server's log, after it is answered.
+    with contextlib.suppress(Exception):
+        await app(scope, receive, collect)
     body = b"".join(each.get("body", b"") for each in sent)
-    return Response(sent[0]["status"], body.decode())
+    headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+    return Response(sent[0]["status"], body.decode(), headers)

@@ -1,0 +1,163 @@
+"""What stands before the routes: the headers of every answer, hosts, foreign pages, and limits.
+
+A host is checked because a foreign page may give its own name our address, and would then read what we
+answer (DNS rebinding). Such a page needs a name, so addresses are always accepted.
+"""
+
+import asyncio
+import ipaddress
+from collections.abc import Collection
+from urllib.parse import urlsplit
+
+from fastapi import Request
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from esdedup.web.api import MAX_TEXT
+from esdedup.web.errors import error_answer
+
+HEADERS = {
+    # Nothing is loaded from other servers, and no script runs.
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+MAX_BODY_BYTES = 6 * MAX_TEXT + 1_000
+"""A character takes at most 6 bytes as JSON (``\\u4e2d``), or 12 beyond the common ones."""
+MAX_REQUESTS = 32
+"""Requests in progress; each may hold a body, and Elasticsearch answers no faster with more at once."""
+MAX_ANSWER_S = 60.0
+"""As long as one request to Elasticsearch may take; reading looks at a limited number of articles."""
+
+
+class SafeHeaders:
+    """Adds headers to every answer, also to those that no route gives."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer with the headers."""
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
+
+
+class Visitors:
+    """Refuses requests for another host, and requests that a page of another site has made.
+
+    A link on another site may lead to a page. Anything else that such a site can make a browser send would
+    only cost time, since the browser keeps the answer from it.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
+        """Guard an application.
+
+        Args:
+            app: The application.
+            hosts: The names under which it is reached, besides localhost.
+        """
+        self._app = app
+        self._hosts = frozenset(host.lower() for host in hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, unless the request is refused."""
+        if scope["type"] == "http":
+            headers = Headers(scope=scope)
+            host = headers.get("host", "")
+            refusal = None
+            if not self._is_known(host):
+                refusal = 421, f"this server is not known as {host!r}; `serve --allow-host NAME` adds a name"
+            elif _is_foreign(scope["method"], headers):
+                refusal = 403, "pages of other sites may only link to this one"
+            if refusal is not None:
+                await error_answer(Request(scope), *refusal)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    def _is_known(self, host: str) -> bool:
+        try:
+            name = (urlsplit(f"//{host}").hostname or "").removesuffix(".")
+        except ValueError:
+            return False
+        return name == "localhost" or name.endswith(".localhost") or name in self._hosts or _is_address(name)
+
+
+class Limits:
+    """Bounds the size of a request, the time that its answer takes, and the number of requests at once."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._in_progress = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer within the limits."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        if self._in_progress >= MAX_REQUESTS:
+            busy = error_answer(
+                Request(scope), 503, "too many requests at once; try again", {"Retry-After": "1"}
+            )
+            await busy(scope, receive, send)
+            return
+        self._in_progress += 1
+        try:
+            await self._answer(scope, receive, send)
+        finally:
+            self._in_progress -= 1
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        received_bytes = 0
+        has_begun = False
+
+        async def receive_limited() -> Message:
+            nonlocal received_bytes
+            message = await receive()
+            received_bytes += len(message.get("body", b""))
+            if received_bytes > MAX_BODY_BYTES:
+                # The rest is not read.
+                raise HTTPException(
+                    413, f"the request is larger than {MAX_BODY_BYTES:,} bytes", {"Connection": "close"}
+                )
+            return message
+
+        async def send_noting(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
+        try:
+            async with asyncio.timeout(MAX_ANSWER_S) as clock:
+                await self._app(scope, receive_limited, send_noting)
+        except TimeoutError:
+            if has_begun or not clock.expired():
+                raise
+            late = error_answer(Request(scope), 503, f"no answer within {MAX_ANSWER_S:.0f} seconds")
+            await late(scope, receive, send)
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_foreign(method: str, headers: Headers) -> bool:
+    """Return whether a page of another site makes this request; browsers say so."""
+    site = headers.get("sec-fetch-site")
+    if method in {"GET", "HEAD"}:
+        return site == "cross-site" and headers.get("sec-fetch-dest") != "document"
+    if site is not None:
+        return site not in {"same-origin", "none"}
+    # Older browsers send only the origin; programs send neither.
+    origin = headers.get("origin")
+    return origin is not None and urlsplit(origin).netloc != headers.get("host")

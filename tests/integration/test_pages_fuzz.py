@@ -1,0 +1,103 @@
+"""Odd values of every parameter: the pages and the JSON refuse them, and never fail."""
+
+import base64
+import itertools
+import json
+import random
+import secrets
+from collections.abc import Iterator
+from urllib.parse import quote
+
+import pytest
+from elasticsearch import Elasticsearch, helpers
+
+from esdedup import Dedup, Reader, sample
+from esdedup.elastic.mappings import article_index
+from esdedup.fields import Fields
+from tests.support.asgi import Request, requests
+
+LISTS = ("/", "/api/list")
+OF_AN_ARTICLE = ("/article", "/api/article", "/api/similar", "/api/sources", "/api/timeline")
+PARAMETERS = {
+    LISTS: "q since until source sort head counting only dedup page size after",
+    OF_AN_ARTICLE: "id index compare compare_index after other_sources sources_page page size",
+}
+# As they stand in an address, encoded.
+VALUES = (
+    *("", "%00", "a" * 8_000, "9" * 30, "-1", "NaN", "1e400", "%ED%A0%80", "-", "a,b", "*", "%E2%80%AE"),
+    *("9007199254740991", "-9007199254740991", "0001-01-01T00:00:00%2B23:59", "9999-12-31T23:59:59-23:59"),
+)
+NUMBERS = (10**4_299, 2**63, -(2**63) - 1)
+BODIES = (
+    *(b"", b"null", b"{}", b'{"text": null}', b'{"text": "\\ud800"}', b'{"text": "\\u0000"}', b"\xff\xfe"),
+    *(b"[" * 100_000, b'{"text": 1e999}', b'{"text": NaN}', b'{"text": ""}'),
+)
+
+
+@pytest.fixture(scope="module", params=["date", "date_nanos"])
+def index(es: Elasticsearch, request: pytest.FixtureRequest) -> Iterator[str]:
+    """An index of articles whose times have milliseconds, or nanoseconds."""
+    index, forest = (f"test-fuzz-{what}-{secrets.token_hex(4)}" for what in ("articles", "forest"))
+    mappings = article_index(Fields())["mappings"]
+    mappings["properties"]["published_at"] = {"type": request.param}
+    es.indices.create(index=index, mappings=mappings)
+    with Dedup(es, forest=forest) as dedup:
+        actions = ({"_index": index, "_id": each["id"], "_source": each} for each in sample.articles(60))
+        helpers.bulk(es, dedup.enrich(actions), refresh=True)
+    yield index
+    es.indices.delete(index=[index, forest])
+
+
+def forged(cursor: str) -> Iterator[str]:
+    """Yield a cursor with other numbers: what a visitor can make of one."""
+    values = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    places = [
+        [],
+        values[3],
+        *([number, 1, "x"] for number in NUMBERS),
+        *([1, number, "\ud800"] for number in NUMBERS),
+    ]
+    for place in places:
+        for page, offset in (
+            (2, 1),
+            *((number, 1) for number in NUMBERS),
+            *((2, number) for number in NUMBERS),
+        ):
+            if place is values[3] or (page, offset) == (2, 1):
+                text = json.dumps([values[0], page, offset, place])
+                yield base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def test_odd_parameters_are_refused_and_nothing_fails(
+    es: Elasticsearch, elasticsearch_url: str, index: str
+) -> None:
+    reader = Reader(es)
+    head = reader.list(index, sort="similar-desc", size=1).rows[0].id
+    # Each odd value of each parameter goes to one of the pages that have it.
+    choose = random.Random(1).choice
+    given = [
+        Request(
+            path=choose(paths),
+            query=f"{name}={value}" if name == "id" or paths is LISTS else f"id={head}&{name}={value}",
+        )
+        for paths, names in PARAMETERS.items()
+        for name, value in itertools.product(names.split(), VALUES)
+    ]
+    lists = {sort: reader.list(index, sort=sort, size=2).next for sort in ("newest", "similar-desc")}
+    for sort, cursor in lists.items():
+        given += [
+            Request(path=choose(LISTS), query=f"sort={sort}&after={each}") for each in forged(cursor or "")
+        ]
+    after_similar = reader.similar(index, head, size=1).next or ""
+    given += [
+        Request(path=choose(("/article", "/api/similar")), query=f"id={quote(head)}&after={each}")
+        for each in forged(after_similar)
+    ]
+    json_type = {"content-type": "application/json"}
+    given += [Request(path="/api/similar", method="POST", headers=json_type, body=body) for body in BODIES]
+    failed = {
+        (each.path, each.query[:200], each.body[:40], response.status, response.body[-200:])
+        for each, response in zip(given, requests(elasticsearch_url, index, given), strict=True)
+        if response.status >= 500 or "content-security-policy" not in response.headers
+    }
+    assert not failed

@@ -1,0 +1,263 @@
+"""What stands before the routes: headers, hosts, foreign pages, sizes, times and numbers."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+import uvicorn
+from elasticsearch import AsyncElasticsearch
+
+from esdedup.web import BoundedConnection, create_app, guards
+from esdedup.web.api import MAX_TEXT
+from tests.support.asgi import Request, Response, request, requests, send
+
+# Nobody listens there: what passes the guards gets 503 from the routes.
+NOWHERE = "http://127.0.0.1:9"
+PASSED = 503
+
+
+def status_of(path: str, *, hosts: tuple[str, ...] = (), method: str = "GET", **headers: str) -> int:
+    given = {name.replace("_", "-"): value for name, value in headers.items()}
+    (response,) = requests(
+        NOWHERE, "news", [Request(path=path, method=method, headers=given)], of={"hosts": hosts}
+    )
+    return response.status
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost", PASSED),
+        ("localhost.:8000", PASSED),
+        ("pages.localhost:8000", PASSED),
+        ("127.0.0.1:8000", PASSED),
+        ("[::1]:8000", PASSED),
+        ("10.1.2.3", PASSED),
+        ("news.example:8000", PASSED),
+        ("NEWS.example", PASSED),
+        ("", 421),
+        ("evil.example", 421),
+        ("evil.example:8000", 421),
+        ("127.0.0.1.evil.example", 421),
+        ("localhost.evil.example", 421),
+        ("news.example.evil.example", 421),
+        ("evil.example@127.0.0.1.x", 421),
+        ("[::1", 421),
+    ],
+)
+def test_only_known_names_are_answered(host: str, status: int) -> None:
+    for path in ("/", "/api/list"):
+        assert status_of(path, hosts=("News.Example",), host=host) == status
+
+
+@pytest.mark.parametrize(
+    ("method", "headers", "status"),
+    [
+        # A typed address, a link on another site, a page of our own, a program.
+        ("GET", {"sec_fetch_site": "none", "sec_fetch_dest": "document"}, PASSED),
+        ("GET", {"sec_fetch_site": "cross-site", "sec_fetch_dest": "document"}, PASSED),
+        ("GET", {"sec_fetch_site": "same-origin", "sec_fetch_dest": "image"}, PASSED),
+        ("GET", {}, PASSED),
+        # A picture, a frame or a script's request on another site.
+        ("GET", {"sec_fetch_site": "cross-site", "sec_fetch_dest": "image"}, 403),
+        ("GET", {"sec_fetch_site": "cross-site", "sec_fetch_dest": "iframe"}, 403),
+        ("GET", {"sec_fetch_site": "cross-site", "sec_fetch_dest": "empty"}, 403),
+        # Forms and scripts; in this test nobody sends a body, so that one which passes is invalid.
+        ("POST", {}, 400),
+        ("POST", {"origin": "http://localhost:8000"}, 400),
+        ("POST", {"sec_fetch_site": "same-origin", "origin": "https://proxy.example"}, 400),
+        ("POST", {"sec_fetch_site": "cross-site"}, 403),
+        ("POST", {"sec_fetch_site": "same-site"}, 403),
+        ("POST", {"origin": "http://evil.example"}, 403),
+        ("POST", {"origin": "http://localhost:3000"}, 403),
+        ("POST", {"origin": "null"}, 403),
+    ],
+)
+def test_pages_of_other_sites_may_only_link(method: str, headers: dict[str, str], status: int) -> None:
+    path = "/api/list" if method == "GET" else "/api/similar"
+    assert status_of(path, hosts=(), method=method, **headers) == status
+
+
+def test_every_answer_has_the_headers(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise RuntimeError
+
+    def headers_of(*given: Request) -> dict[int, Response]:
+        return {response.status: response for response in requests(NOWHERE, "news", given)}
+
+    answers = headers_of(
+        Request(path="/static/style.css"),
+        Request(path="/api/"),
+        Request(path="/"),
+        Request(path="/nowhere"),
+        Request(path="/static/none"),
+        Request(path="/", method="DELETE"),
+        Request(path="/article"),
+        Request(path="/", headers={"host": "evil.example"}),
+        Request(path="/", headers={"sec-fetch-site": "cross-site"}),
+        Request(path="/api/similar", method="POST", body=b" " * (guards.MAX_BODY_BYTES + 1)),
+    )
+    monkeypatch.setattr("esdedup.reading.reader.AsyncReader.source_field", fail)
+    answers |= headers_of(Request(path="/api/list"))
+    assert sorted(answers) == [200, 307, 400, 403, 404, 405, 413, 421, 500, 503]
+    for status, response in answers.items():
+        assert response.headers.items() >= {(k.lower(), v) for k, v in guards.HEADERS.items()}, status
+    assert answers[405].headers["allow"] == "GET"
+    assert answers[413].headers["connection"] == "close"
+
+
+@pytest.mark.parametrize("path", ["/", "/api/list", "/api/similar"])
+def test_a_repeated_parameter_is_refused(path: str) -> None:
+    for query in ("source=a&source=b", "id=1&id=2", "index=a&index=", "page=1&page=1"):
+        (response,) = requests(NOWHERE, "news", [Request(path=path, query=query)])
+        assert response.status == 400
+        assert "is given more than once" in response.body
+
+
+def test_the_api_says_what_there_is() -> None:
+    answer = request(NOWHERE, "news", "/api").json
+    assert "GET /api/list" in answer["routes"]
+    assert "POST /api/similar" in answer["routes"]
+    assert request(NOWHERE, "news", answer["description"]).json["openapi"]
+
+
+def test_a_body_is_read_up_to_its_limit_only() -> None:
+    """The largest text passes however it is written; of a larger body no more is read than the limit."""
+    given = Request(
+        path="/api/similar",
+        method="POST",
+        headers={"content-type": "application/json"},
+        body=json.dumps({"text": "\u4e2d" * MAX_TEXT}).encode(),
+    )
+    assert [response.status for response in requests(NOWHERE, "news", [given])] == [PASSED]
+    read_bytes = 0
+
+    async def send_without_end() -> int:
+        async with AsyncElasticsearch(NOWHERE) as client:
+            statuses: list[int] = []
+
+            async def receive() -> dict[str, Any]:
+                nonlocal read_bytes
+                read_bytes += 2**16
+                return {"type": "http.request", "body": b" " * 2**16, "more_body": True}
+
+            async def collect(message: Any) -> None:
+                statuses.append(message.get("status"))
+
+            scope = {
+                "type": "http",
+                "method": "POST",
+                "path": "/api/similar",
+                "query_string": b"",
+                "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
+            }
+            await asyncio.wait_for(create_app(client, "news")(scope, receive, collect), timeout=60)
+            return statuses[0]
+
+    assert asyncio.run(send_without_end()) == 413
+    assert read_bytes <= guards.MAX_BODY_BYTES + 2**16
+
+
+def test_requests_at_once_and_their_time_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    going_on = asyncio.Event()
+
+    async def wait(*_: Any, **__: Any) -> None:
+        await going_on.wait()
+
+    monkeypatch.setattr("esdedup.reading.reader.AsyncReader.source_field", wait)
+    monkeypatch.setattr(guards, "MAX_REQUESTS", 2)
+    monkeypatch.setattr(guards, "MAX_ANSWER_S", 0.2)
+
+    async def three() -> list[Response]:
+        async with AsyncElasticsearch(NOWHERE) as client:
+            app = create_app(client, "news")
+            at_once = await asyncio.gather(*(send(app, Request(path="/api/list")) for _ in range(3)))
+            return [*at_once, await send(app, Request(path="/api"))]
+
+    answers = asyncio.run(three())
+    assert [response.status for response in answers] == [503, 503, 503, 200]
+    assert ["no answer within" in response.body for response in answers[:3]] == [True, True, False]
+    assert "too many requests" in answers[2].body
+    assert answers[2].headers["retry-after"] == "1"
+
+
+class Impatient(BoundedConnection):
+    max_connections = 3
+    max_request_s = 0.3
+    max_answer_s = 0.6
+
+
+@contextlib.asynccontextmanager
+async def listening() -> AsyncIterator[int]:
+    """Serve the pages on a free port with small limits; yield the port."""
+    async with AsyncElasticsearch(NOWHERE) as client:
+        app = create_app(client, "news")
+        config = uvicorn.Config(app, http=Impatient, ws="none", port=0, log_level="critical", lifespan="off")
+        server = uvicorn.Server(config)
+        serving = asyncio.create_task(server.serve())
+        while not server.started:
+            await asyncio.sleep(0.01)
+        yield server.servers[0].sockets[0].getsockname()[1]
+        server.should_exit = True
+        await serving
+
+
+HEAD = b"GET /api HTTP/1.1\r\nHost: localhost\r\n"
+
+
+@pytest.mark.parametrize(
+    "half",
+    [
+        b"",
+        HEAD,
+        b"POST /api/similar HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{",
+        HEAD + b"\r\n" + HEAD,
+    ],
+    ids=["nothing", "half a head", "half a body", "half a second request"],
+)
+def test_a_request_that_does_not_arrive_is_given_up(half: bytes) -> None:
+    async def until_closed() -> bytes:
+        async with listening() as port:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(half)
+            # Uvicorn would wait for ever.
+            with contextlib.suppress(ConnectionResetError):
+                received = await asyncio.wait_for(reader.read(), timeout=20)
+            writer.close()
+            return received
+
+    assert (b'"routes"' in asyncio.run(until_closed())) is (half.count(HEAD) == 2)
+
+
+def test_connections_beyond_the_limit_are_closed() -> None:
+    async def answers() -> list[bytes]:
+        async with listening() as port:
+            held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(5)]
+            received: list[bytes] = []
+            for reader, writer in held:
+                try:
+                    writer.write(HEAD + b"Connection: close\r\n\r\n")
+                    received.append((await asyncio.wait_for(reader.read(), timeout=20))[:12])
+                except ConnectionError:
+                    received.append(b"")
+                writer.close()
+            return received
+
+    assert asyncio.run(answers()) == [b"HTTP/1.1 200"] * 3 + [b""] * 2
+
+
+def test_what_is_no_request_gets_the_headers_too() -> None:
+    async def answer() -> bytes:
+        async with listening() as port:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"nonsense\r\n\r\n")
+            received = await asyncio.wait_for(reader.read(), timeout=20)
+            writer.close()
+            return received
+
+    received = asyncio.run(answer())
+    assert received.startswith(b"HTTP/1.1 400")
+    assert b"default-src 'none'" in received

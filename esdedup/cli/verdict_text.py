@@ -46,7 +46,7 @@ _OUTCOMES = {
     ),
     Outcome.OTHER_ROOT: (
         "Two clusters, although they are neighbours: when {later} came, it had neighbours in several "
-        "clusters, and joined the one with the most live leaves, or the oldest of those."
+        "clusters, and joined the one whose root it resembles most, or the oldest of those."
     ),
     Outcome.EXPIRED: (
         "Two clusters, although they are neighbours: the time between them is at least as long as nodes "

@@ -33,7 +33,6 @@ class Limits:
 
     max_terms: int = MAX_TERMS
     max_hits: int = MAX_HITS
-    max_buckets: int = MAX_BUCKETS
     # Clauses of one query for candidates.
     max_clauses: int = 100
     # Documents in one bulk request.

@@ -3,7 +3,7 @@
 import dataclasses
 
 from esdedup.forest.laws import Batch, Decision, advance_time
-from esdedup.forest.model import Ages, Arrivals, Assignment, LeafCounts, pairs_of
+from esdedup.forest.model import Ages, Arrivals, Assignment, pairs_of
 from esdedup.forest.saturated_keys import SaturatedKeys
 from esdedup.forest.store import Store
 from esdedup.neighbours.relation import Relation
@@ -41,11 +41,7 @@ class Forest:
             neighbours=neighbours,
             earlier_neighbours=_earlier_neighbours(arrivals, saturated_keys, relation),
         )
-
-        def count_leaves(roots: list[int]) -> LeafCounts:
-            return store.count_leaves(neighbours, roots, state, end_ms=ages.times_ms[-1])
-
-        plan = Decision(batch, saturated_keys, count_leaves).decide()
+        plan = Decision(batch, saturated_keys).decide()
         store.commit(plan)
         return list(plan.assignments)
 

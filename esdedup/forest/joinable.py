@@ -1,5 +1,6 @@
-"""Which roots an arrival may join. Pure."""
+"""Which roots an arrival may join, and which of them it resembles most. Pure."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy.typing as npt
@@ -9,7 +10,7 @@ from esdedup.neighbours.relation import Relation
 
 
 class JoinableRoots:
-    """Compares arrivals with roots by the profile's relation, each pair once."""
+    """Compares arrivals with roots by the profile's relation."""
 
     def __init__(
         self, arrivals: Arrivals, neighbours: Neighbours, relation: Relation, signatures: npt.NDArray[Any]
@@ -41,6 +42,16 @@ class JoinableRoots:
         """
         roots = {root for root in stored if (arrival, root) not in self._refused}
         return roots | {root for root in in_batch - stored if self._may_join(arrival, root)}
+
+    def most_alike(self, arrival: int, roots: Sequence[int]) -> int:
+        """Return the root that an arrival resembles most; on a tie, the first of them.
+
+        Args:
+            arrival: Its position in the batch.
+            roots: As rows; at least one.
+        """
+        own = self._signatures[[self._first_arrival + arrival] * len(roots)]
+        return roots[int(self._relation.resemblance(own, self._signatures[list(roots)]).argmax())]
 
     def _may_join(self, arrival: int, root: int) -> bool:
         pair = arrival, root

@@ -2,7 +2,7 @@
 
 ARCHITECTURE.md gives the laws in full. In short: an id has at most one live node. An arrival may join the
 roots of live nodes near it, as far as the profile allows: with none it becomes a root; with one, its leaf;
-with several, a leaf of the one with the most live leaves, on a tie of the earliest. An arrival refreshes its
+with several, a leaf of the one that it resembles most, on a tie of the earliest. An arrival refreshes its
 node and that node's root. A root, once assigned, never changes.
 """
 
@@ -11,7 +11,7 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.forest.batch_nodes import BatchNodes, CountLeaves
+from esdedup.forest.batch_nodes import BatchNodes
 from esdedup.forest.joinable import JoinableRoots
 from esdedup.forest.model import (
     NO_TIME,
@@ -62,23 +62,12 @@ class Batch:
 class Decision:
     """Decides a batch in order, as if its arrivals had come one by one. Used once."""
 
-    def __init__(self, batch: Batch, saturated_keys: SaturatedKeys, count_leaves: CountLeaves) -> None:
-        """Settle the certain cases: an arrival with nothing near it becomes a root.
-
-        Args:
-            batch: The batch.
-            saturated_keys: The batch's.
-            count_leaves: Called once for all roots that may have to be compared; again only if a saturated
-                key brings others into conflict.
-        """
+    def __init__(self, batch: Batch, saturated_keys: SaturatedKeys) -> None:
+        """Settle the certain cases: an arrival with nothing near it becomes a root."""
         self._batch = batch
         self._saturated_keys = saturated_keys
         self._nodes = BatchNodes(
-            batch.neighbours.nodes,
-            batch.arrivals,
-            batch.ages,
-            first_seq=batch.state.seq + 1,
-            count_leaves=count_leaves,
+            batch.neighbours.nodes, batch.arrivals, batch.ages, first_seq=batch.state.seq + 1
         )
         self._joinable = JoinableRoots(
             batch.arrivals, batch.neighbours, batch.relation, self._nodes.before.signatures
@@ -101,7 +90,6 @@ class Decision:
 
     def decide(self) -> Plan:
         """Assign every arrival."""
-        self._nodes.count(self._roots_in_conflict())
         for at in self._open:
             row = self._live_node(at)
             if row is not None:
@@ -111,31 +99,6 @@ class Decision:
                 row = self._make_node(at)
             self._nodes.refresh(row, self._batch.ages.seen_ms[at])
         return self._plan()
-
-    def _roots_in_conflict(self) -> set[int]:
-        """Return the rows of roots whose live leaves may have to be compared.
-
-        A superset, so that one call to the store suffices. Only conflicts through saturated keys cannot be
-        foreseen.
-        """
-        since_ms = self._batch.ages.live_since_ms
-        # For each arrival, the roots that it may end up under.
-        possible: dict[int, set[int]] = {}
-        conflict: set[int] = set()
-        for at in self._open:
-            found = self._found.get(at, [])
-            stored = {self._nodes.roots[row] for row in found}
-            in_batch: set[int] = set()
-            for other in self._batch.earlier_neighbours.get(at, ()):
-                in_batch |= possible.get(other) or {self._nodes.row_of(other)}
-            roots = self._joinable.among(at, stored, in_batch)
-            may_expire = any(self._nodes.seen_ms[row] < since_ms[-1] for row in found)
-            if may_expire or len(roots) < len(stored | in_batch):
-                roots.add(self._nodes.row_of(at))
-            possible[at] = roots
-            if len(roots) > 1:
-                conflict |= roots
-        return conflict
 
     def _live_node(self, at: int) -> int | None:
         """Return the row of the live node with an arrival's id; None if there is none."""
@@ -167,7 +130,7 @@ class Decision:
         )
         if len(roots) <= 1:
             return next(iter(roots), None)
-        return self._nodes.with_most_leaves(roots, since_ms)
+        return self._joinable.most_alike(at, self._nodes.by_age(roots))
 
     def _became_node(self, at: int) -> bool:
         return self._rows[at] == self._nodes.row_of(at)

@@ -1,12 +1,10 @@
-"""A store in memory, for files and tests: twelve bytes per node besides its signature."""
-
-from collections.abc import Iterator, Sequence
+"""A store in memory, for files and tests: eight bytes per node besides its signature."""
 
 import numpy as np
 import numpy.typing as npt
 
 from esdedup.errors import SettingError
-from esdedup.forest.model import NO_TIME, Aging, Arrivals, LeafCounts, Neighbours, Nodes, Plan, State
+from esdedup.forest.model import NO_TIME, Aging, Arrivals, Neighbours, Nodes, Plan, State
 from esdedup.neighbours.columns import grow
 from esdedup.neighbours.relation import Relation
 
@@ -18,8 +16,6 @@ _NODE = np.dtype(
         # `Nodes.seen_ms` as a number: 0 if no time was known, else 1 plus the steps of the granularity
         # after the origin.
         ("seen", np.uint32),
-        # Of a root: the row of its newest leaf; of a leaf: the row of the one before.
-        ("leaf", np.uint32),
     ]
 )
 
@@ -86,26 +82,6 @@ class MemoryStore:
             postings_seen_ms=self._made_seen(matches.postings),
         )
 
-    def count_leaves(
-        self,
-        neighbours: Neighbours,
-        roots: Sequence[int],
-        state: State,
-        *,
-        end_ms: int,  # noqa: ARG002
-    ) -> LeafCounts:
-        """Count the live leaves of each of `roots`, by their `seen`."""
-        live_since_ms = state.live_since_ms(self.aging)
-        counts = {}
-        for root in roots:
-            leaves = np.fromiter(self._leaves(int(neighbours.nodes.seqs[root])), np.int64)
-            seen_ms, how_many = np.unique(
-                self._seen_ms(self._columns["seen"][leaves], state.origin_ms), return_counts=True
-            )
-            live = seen_ms >= live_since_ms
-            counts[root] = dict(zip(seen_ms[live].tolist(), how_many[live].tolist(), strict=True))
-        return counts
-
     def commit(self, plan: Plan) -> None:
         """Apply the plan; repeating the last commit changes nothing."""
         if plan.state == self._state:
@@ -122,11 +98,6 @@ class MemoryStore:
         self._columns["root"][made] = roots[plan.made_rows]
         self._columns["seen"][made] = seen[plan.made_rows]
         self._columns["seen"][rows[plan.refreshed]] = seen[plan.refreshed]
-        newest_leaf = self._columns["leaf"]
-        newest_leaf[made] = _NONE
-        leaves = plan.made_rows[roots[plan.made_rows] != made]
-        for leaf, root in zip(rows[leaves].tolist(), roots[leaves].tolist(), strict=True):
-            newest_leaf[leaf], newest_leaf[root] = newest_leaf[root], leaf
         self._index.add(plan.nodes.signatures[plan.made_rows])
         unindexed = np.flatnonzero(~self.relation.indexed(plan.nodes.signatures[plan.made_rows]).any(axis=1))
         self._unindexed |= {plan.nodes.ids[plan.made_rows[at]]: int(made[at]) for at in unindexed.tolist()}
@@ -153,13 +124,6 @@ class MemoryStore:
     def _made_seen(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Return the `seen` that nodes got when they were made."""
         return self._made_seen_ms[np.searchsorted(self._made_from, rows, side="right") - 1]
-
-    def _leaves(self, root: int) -> Iterator[int]:
-        leaf_of = self._columns["leaf"]
-        row = leaf_of.item(root)
-        while row != _NONE:
-            yield row
-            row = leaf_of.item(row)
 
     def _seen_ms(self, steps: npt.NDArray[np.uint32], origin_ms: int) -> npt.NDArray[np.int64]:
         first_ms = int(self.aging.round_up(np.array(origin_ms)))

@@ -2,7 +2,7 @@
 
 import dataclasses
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, NamedTuple
 
@@ -15,9 +15,6 @@ from esdedup.neighbours.relation import Relation
 
 NO_TIME = -(2**63)
 """Stands for an unknown time where a number is needed; less than every time."""
-
-LeafCounts = Mapping[int, Mapping[int, int]]
-"""For a row of `Neighbours.nodes` that is a root: how many leaves it has for each value of `seen`."""
 
 DEFAULT_RETENTION = timedelta(days=30)
 """How long nodes live by default."""

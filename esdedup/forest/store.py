@@ -4,17 +4,15 @@ A store can be written from this file and the values of `model.py` alone. Each b
 
     state = store.state()
     neighbours = store.find_neighbours(arrivals, state)
-    leaves = store.count_leaves(neighbours, roots, state, end_ms=...)  # any number of times
     store.commit(plan)
 
 A call depends only on its arguments and on committed plans, not on what an earlier call left in memory. A
 batch may be abandoned after any call; the next one then begins with `state`.
 """
 
-from collections.abc import Sequence
 from typing import Protocol
 
-from esdedup.forest.model import Aging, Arrivals, LeafCounts, Neighbours, Plan, State
+from esdedup.forest.model import Aging, Arrivals, Neighbours, Plan, State
 from esdedup.neighbours.relation import Relation
 
 
@@ -49,27 +47,8 @@ class Store(Protocol):
             state: As `state` returned it, with the origin of the forest's time if the batch brings it.
         """
 
-    def count_leaves(
-        self, neighbours: Neighbours, roots: Sequence[int], state: State, *, end_ms: int
-    ) -> LeafCounts:
-        """Count the leaves of roots that live at ``state.time_ms``, by their `seen`, as committed.
-
-        Every committed leaf is counted exactly once, whether or not it is among the neighbours. Leaves
-        that still live at `end_ms` may be counted together under any `seen` that lives then. Changes
-        nothing; may be repeated, for other roots or the same.
-
-        Args:
-            neighbours: What `find_neighbours` returned for this batch.
-            roots: Rows of ``neighbours.nodes``, each of them a root.
-            state: What `find_neighbours` was given.
-            end_ms: The forest's time at the end of the batch.
-
-        Returns:
-            The counts for each of `roots`; a `seen` without leaves may be missing.
-        """
-
     def commit(self, plan: Plan) -> None:
-        """Make a plan durable: its state, its roots, then its leaves in the order of their arrivals.
+        """Make a plan durable: its state, the nodes it refreshes, then its new ones in the order of arrival.
 
         Returns when all of it will survive a crash of the process, and of the machine if the store promises
         that. Not atomic: if it fails, or the process dies, any part may have been written, but nothing

@@ -7,8 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup.fingerprint.agreement import Agreement
+from esdedup.fingerprint.bands import WIDTH_BITS
 from esdedup.fingerprint.signature import PLACES, SIGNATURE, are_first, are_indexed
 from esdedup.fingerprint.simhash import from_hex, to_hex
+from esdedup.fingerprint.sketch import resemblance
 from esdedup.neighbours.hamming_index import HammingIndex, Matches
 from esdedup.neighbours.sketched_index import SketchedIndex
 
@@ -85,6 +87,12 @@ class Relation(Protocol):
     def may_join(self, signatures: Signatures, roots: Signatures) -> npt.NDArray[np.bool_]:
         """Return which texts may be in the tree of a root, row by row: bool ``(n,)``."""
 
+    def resemblance(self, signatures: Signatures, roots: Signatures) -> npt.NDArray[np.float64]:
+        """Return how much texts resemble roots, row by row: float64 ``(n,)``, 0 to 1.
+
+        Equal on every machine, to the last bit: it decides between several roots.
+        """
+
 
 class ByDistance:
     """The relation of profiles with one simhash per text: texts within a distance are near.
@@ -139,6 +147,11 @@ class ByDistance:
     def may_join(self, signatures: Signatures, roots: Signatures) -> npt.NDArray[np.bool_]:  # noqa: ARG002
         """Return True for all."""
         return np.ones(len(signatures), bool)
+
+    def resemblance(self, signatures: Signatures, roots: Signatures) -> npt.NDArray[np.float64]:
+        """Return the share of bits that two simhashes have in common: float64 ``(n,)``."""
+        distances_bits = np.bitwise_count(signatures ^ roots)
+        return np.asarray(1 - distances_bits / WIDTH_BITS, np.float64)
 
 
 class ByAgreement:
@@ -197,6 +210,10 @@ class ByAgreement:
     def may_join(self, signatures: Signatures, roots: Signatures) -> npt.NDArray[np.bool_]:
         """Return which texts agree with a root, a little less strictly than with each other."""
         return self._agreement.may_join(signatures, roots)
+
+    def resemblance(self, signatures: Signatures, roots: Signatures) -> npt.NDArray[np.float64]:
+        """Estimate the share of their wording that two texts have in common: float64 ``(n,)``."""
+        return resemblance(signatures["sketch"], roots["sketch"])
 
 
 class Rules(Protocol):

@@ -1,7 +1,8 @@
 """What every store must do: the forest over it follows the laws, whatever the batches."""
 
+import dataclasses
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -15,15 +16,14 @@ from esdedup.elastic.forest.search import EVERY_NODE
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.fingerprint.profile import CLASSIC
-from esdedup.forest import NO_TIME, Arrivals, Neighbours, Plan, State, Store
-from esdedup.forest.laws import Decision
+from esdedup.forest import NO_TIME, Arrivals, Forest, Neighbours, Plan, State, Store
 from esdedup.forest.memory import MemoryStore
-from esdedup.forest.model import LeafCounts
 from esdedup.maintenance import Maintenance
 from esdedup.neighbours.hamming_index import HammingIndex
 from esdedup.neighbours.relation import ByDistance, relation_of
 from tests.support.arrivals import (
     AGING,
+    NOW_MS,
     Arrival,
     arrivals,
     as_batch,
@@ -40,31 +40,21 @@ MakeStores = Callable[..., tuple[str, Callable[[], ElasticStore]]]
 any_arrivals = st.one_of(arrivals, ordered_arrivals)
 
 
-@examples(400)
-@given(any_arrivals, batch_sizes)
-def test_memory_follows_the_laws(all_arrivals: list[Arrival], sizes: list[int]) -> None:
-    store, model = MemoryStore(aging=AGING, relation=relation_of(CLASSIC)), Model(AGING)
-    for batch in batches(all_arrivals, sizes):
-        assert_follows_model(store, model, batch)
-
-
 A, B, BETWEEN = 0, 0b111111 << 20, 0b111 << 20
-# Leaves from before there was time expire within the batch, while their root is kept alive: the other
-# root, made later but with a leaf that lives, must win.
-LEAVES_WITHOUT_TIME = [
-    *(
-        Arrival(f"{each:016x}", NO_TIME)
-        for each in (A, A | 1 << 40, A | 1 << 41, A | 1 << 42, B, B | 1 << 50)
-    ),
-    *(
-        Arrival(f"{each:016x}", at)
-        for each, at in ((B | 1 << 50, 0), (A, 90), (B | 1 << 50, 90), (BETWEEN, 105))
-    ),
-]
 
 
 def _run(*each: tuple[int, int]) -> list[Arrival]:
     return [Arrival(f"{node:016x}", at) for node, at in each]
+
+
+# Between two roots, as far from the one as from the other: the earlier one wins, whatever the leaves.
+TIE = _run((A, 0), (B, 0), (B | 1 << 50, 0), (B | 1 << 51, 0), (BETWEEN, 0))
+# Near both, but nearer to the later one's root, though the earlier one has more leaves.
+CLOSER = _run((A, 0), (A | 1 << 50, 0), (A | 1 << 51, 0), (B, 0), (BETWEEN | 1 << 23, 0))
+
+
+def _bits(*each: set[int]) -> list[Arrival]:
+    return _run(*((sum(1 << bit for bit in bits), 0) for bits in each))
 
 
 FAR, NEAR_A = 0xFFFF << 40, A | 1
@@ -75,17 +65,14 @@ LEAF_THEN_ROOT = _run((A, 0), (NEAR_A, 0), (FAR, 200), (NEAR_A, 200), (NEAR_A | 
 ROOT_THEN_LEAF = _run((A, 0), (A | 7, 0), (A | 0b11 << 20, 200), (A, 200), (A | 7, 200))
 
 
-@examples(200)
+@examples(400)
 @given(any_arrivals, batch_sizes)
-@example(_run((A, 0), (B, 0), (B | 1 << 50, 0), (BETWEEN, 0)), [2])
-@example(_run((A, 0), (B, 0), (B | 1 << 50, 0), (B | 1 << 50, 90), (A, 90), (BETWEEN, 105)), [3])
-def test_leaves_may_be_counted_at_any_moment(all_arrivals: list[Arrival], sizes: list[int]) -> None:
-    """As when only a saturated key brings two trees together: no leaves were counted beforehand."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Decision, "_roots_in_conflict", lambda _: set())
-        store, model = MemoryStore(aging=AGING, relation=relation_of(CLASSIC)), Model(AGING)
-        for batch in batches(all_arrivals, sizes):
-            assert_follows_model(store, model, batch)
+@example(TIE, [2, 3])
+@example(CLOSER, [9])
+def test_memory_follows_the_laws(all_arrivals: list[Arrival], sizes: list[int]) -> None:
+    store, model = MemoryStore(aging=AGING, relation=relation_of(CLASSIC)), Model(AGING)
+    for batch in batches(all_arrivals, sizes):
+        assert_follows_model(store, model, batch)
 
 
 @pytest.fixture
@@ -104,7 +91,8 @@ def elastic_stores(es: Elasticsearch) -> Iterator[MakeStores]:
 
 @examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(any_arrivals, batch_sizes, *[st.sets(st.integers(0, 20))] * 3)
-@example(LEAVES_WITHOUT_TIME, [6, 5], set(), set(), set())
+@example(TIE, [2, 3], set(), set(), set())
+@example(CLOSER, [4, 1], set(), set(), set())
 @example(REFRESHED_THEN_REBORN, [1, 3, 1], set(), {0, 1, 2}, set())
 @example(LEAF_THEN_ROOT, [2, 2, 1], set(), {0, 1, 2}, set())
 @example(ROOT_THEN_LEAF, [2, 1, 1, 1], set(), set(), set())
@@ -201,6 +189,44 @@ def _weight_class(node_id: str) -> int:
     return int(node_id, 16).bit_count() // 3
 
 
+class Interrupted(MemoryStore):
+    """Commits only the first of the nodes that a plan makes, as a crash in the middle of a batch does."""
+
+    survivors = 2**31
+
+    def commit(self, plan: Plan) -> None:
+        super().commit(dataclasses.replace(plan, made=plan.made[: self.survivors]))
+
+
+@pytest.mark.parametrize(
+    ("relation", "make_model"), [(relation_of(CLASSIC), lambda: Model(AGING)), (Bounded(), Bounded.model)]
+)
+@examples(400)
+@given(arrivals, st.integers(0, 40), st.integers(1, 50), st.integers(0, 60), st.integers(-50, 450))
+# The last one is a root under `Bounded`; if it were written before the second one, that would join it.
+@example(_bits({0, 1, 17}, {0, 1, 17, 18, 33}, {0, 17, 18, 33}, {17, 18, 33, 34}), 1, 3, 2, 0)
+def test_a_batch_that_a_crash_cut_short_gets_the_same_roots_when_it_comes_again(
+    relation: ByDistance,
+    make_model: Callable[[], Model],
+    drawn: list[Arrival],
+    before: int,
+    size: int,
+    survivors: int,
+    time: int,
+) -> None:
+    """The batch is fed by the clock: all of it has one time."""
+    store, model = Interrupted(aging=AGING, relation=relation), make_model()
+    earlier, batch = drawn[:before], [Arrival(each.id, time) for each in drawn[before : before + size]]
+    for each in earlier:
+        assert_follows_model(store, model, [each])
+    expected = [model.assign(each.id, each.time, now=NOW_MS)[1] for each in batch]
+    store.survivors = survivors
+    Forest(store).assign(as_batch(batch), now_ms=NOW_MS)
+    store.survivors = len(batch)
+    again = Forest(store).assign(as_batch(batch), now_ms=NOW_MS)
+    assert [each.root for each in again] == expected
+
+
 @examples(400)
 @given(any_arrivals, batch_sizes)
 def test_the_forest_works_with_any_relation(all_arrivals: list[Arrival], sizes: list[int]) -> None:
@@ -253,12 +279,6 @@ class Distracted:
     def find_neighbours(self, arrivals: Arrivals, state: State) -> Neighbours:
         return self._store.find_neighbours(arrivals, state)
 
-    def count_leaves(
-        self, neighbours: Neighbours, roots: Sequence[int], state: State, *, end_ms: int
-    ) -> LeafCounts:
-        self._search()
-        return self._store.count_leaves(neighbours, roots, state, end_ms=end_ms)
-
     def commit(self, plan: Plan) -> None:
         self._search()
         self._store.commit(plan)
@@ -274,9 +294,7 @@ def test_memory_needs_no_hidden_state_between_calls(all_arrivals: list[Arrival],
         assert_follows_model(Distracted(store), model, batch)
 
 
-@pytest.mark.parametrize(
-    "drawn", [LEAVES_WITHOUT_TIME, REFRESHED_THEN_REBORN, LEAF_THEN_ROOT, ROOT_THEN_LEAF]
-)
+@pytest.mark.parametrize("drawn", [TIE, CLOSER, REFRESHED_THEN_REBORN, LEAF_THEN_ROOT, ROOT_THEN_LEAF])
 def test_elasticsearch_needs_no_hidden_state_between_calls(
     elastic_stores: MakeStores, drawn: list[Arrival]
 ) -> None:
@@ -293,3 +311,22 @@ def test_elasticsearch_needs_no_hidden_state_between_calls(
     }
     assert found == live
     store.close()
+
+
+def test_elasticsearch_gets_the_nodes_of_a_batch_in_the_order_of_their_arrivals(
+    es: Elasticsearch, elastic_stores: MakeStores
+) -> None:
+    """Roots and leaves alike: what a crash leaves of a batch is its beginning."""
+    name, open_store = elastic_stores()
+    store = open_store()
+    Forest(store).assign(as_batch(_run((A, 0), (A | 1, 0), (B, 0), (B | 1, 0), (FAR, 0))), now_ms=NOW_MS)
+    store.close()
+    found = es.search(
+        index=name,
+        query={"exists": {"field": "root"}},
+        docvalue_fields=[{"field": "seq"}],
+        seq_no_primary_term=True,
+        size=10,
+    )
+    written = sorted(found["hits"]["hits"], key=lambda hit: hit["_seq_no"])
+    assert [hit["fields"]["seq"] for hit in written] == [[1], [2], [3], [4], [5]]

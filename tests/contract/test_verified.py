@@ -13,6 +13,7 @@ from esdedup.elastic.forest.store import ElasticStore
 from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.profile import VERIFIED, Profile
 from esdedup.fingerprint.signature import SIGNATURE
+from esdedup.fingerprint.sketch import resemblance
 from esdedup.forest import NO_TIME, Arrivals, Forest, Store
 from esdedup.forest.memory import MemoryStore
 from esdedup.maintenance import Maintenance
@@ -56,6 +57,7 @@ def _assert_verified_follows(
         AGING,
         lambda one, other: bool(rules.agree(by_id[one], by_id[other])[0]),
         lambda text, root: bool(rules.may_join(by_id[text], by_id[root])[0]),
+        lambda text, root: float(resemblance(by_id[text]["sketch"], by_id[root]["sketch"])[0]),
         lambda text: by_id[text]["representatives"][0].tolist(),
         max_postings,
     )

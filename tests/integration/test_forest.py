@@ -11,9 +11,7 @@ from esdedup.elastic.forest.bulk import ForestBulk
 from esdedup.elastic.forest.meta import Meta
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.fingerprint.profile import CLASSIC
-from esdedup.forest import Aging, Forest, Kind
-from esdedup.forest.memory import MemoryStore
-from esdedup.neighbours.relation import relation_of
+from esdedup.forest import Forest
 from tests.support.arrivals import AGING, NOW_MS, Arrival, as_batch
 from tests.support.forests import TEXT, Names
 
@@ -85,26 +83,3 @@ def test_after_a_failed_write_the_forest_goes_on_by_its_laws(
     else:
         assert (answer.kind.value, answer.root, answer.seq) == ("joined", first.id, 2)
     store.close()
-
-
-def test_many_leaves_that_expire_at_many_times(es: Elasticsearch, index_name: Names) -> None:
-    """One root has more leaves, but most of them expire before a batch ends; on every store the same."""
-    aging = Aging(retention_ms=3_000, granularity_ms=1)
-    one, other = 0, 0b111111 << 20
-    leaves = [1 << bit | 1 << other_bit for bit in range(40, 64) for other_bit in range(bit)]
-    run = [Arrival(f"{one:016x}", 0), Arrival(f"{other:016x}", 0)]
-    run += [Arrival(f"{leaf:016x}", at) for at, leaf in enumerate(leaves[:1_100], 1)]
-    run += [Arrival(f"{other ^ 1 << bit | 1:016x}", 2_900) for bit in range(40, 60)]
-    # Both roots are three bits away; at the second time all but a few leaves of the first have expired.
-    between = f"{0b111 << 20:016x}"
-    ends = [Arrival(between, 4_095), Arrival(f"{0b111 << 21:016x}", 4_096)]
-    answers = []
-    for store in (
-        MemoryStore(aging=aging, relation=relation_of(CLASSIC)),
-        ElasticStore(es, forest=index_name("forest"), profile=CLASSIC, aging=aging),
-    ):
-        forest = Forest(store)
-        forest.assign(as_batch(run), now_ms=NOW_MS)
-        answers.append([(each.kind, each.root) for each in forest.assign(as_batch(ends), now_ms=NOW_MS)])
-    assert answers[0] == answers[1]
-    assert answers[0][0] == (Kind.JOINED, f"{other:016x}")

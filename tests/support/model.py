@@ -27,12 +27,14 @@ class Model:
         aging: Aging,
         near: Pairwise = lambda one, other: distance(one, other) <= 3,
         may_join: Pairwise = lambda text, root: True,
+        resemblance: Callable[[str, str], float] = lambda text, root: -distance(text, root),
         representatives: Callable[[str], list[int]] = lambda text: [int(text, 16)],
         max_postings: int = 2**31,
     ) -> None:
         self.aging = aging
         self.near = near
         self.may_join = may_join
+        self.resemblance = resemblance
         self.representatives = representatives
         self.max_postings = max_postings
         self.nodes: dict[str, ModelNode] = {}
@@ -63,7 +65,7 @@ class Model:
                 kind, root = "new_root", node_id
             else:
                 kind = "joined"
-                root = min(roots, key=lambda each: (-self.live_leaves(each), self.nodes[each].seq))
+                root = min(roots, key=lambda each: (-self.resemblance(node_id, each), self.nodes[each].seq))
             node = ModelNode(node_id, root, self.seq, NO_TIME, self.rounded())
             self.mark_indexed(node)
             self.nodes[node_id] = node
@@ -92,9 +94,6 @@ class Model:
             return True
         since = seen if seen != NO_TIME else self.up(self.origin)
         return self.time < since + self.aging.retention_ms
-
-    def live_leaves(self, root: str) -> int:
-        return sum(node.root == root and node.id != root and self.lives(node) for node in self.nodes.values())
 
     def rounded(self) -> int:
         return NO_TIME if self.time == NO_TIME else self.up(self.time)

@@ -18,13 +18,9 @@ from esdedup.elastic.forest.documents import (
 )
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.elastic.requests import Query, Requests, aggregate, search
-from esdedup.errors import ForestError
 from esdedup.fingerprint.bands import Layout
 from esdedup.forest.model import NO_TIME
 from esdedup.neighbours.relation import Relation
-
-# Leaves that outlive the batch are counted together under this `seen`.
-_OUTLIVING = 2**62
 
 EVERY_NODE: Query = {"exists": {"field": "root"}}
 """Matches nodes, live or not."""
@@ -63,46 +59,6 @@ class NodeSearch:
         for ids in chunks(sorted(node_ids), self._limits.max_hits):
             found += yield from self._first({"ids": {"values": ids}})
         return found
-
-    def count_leaves(
-        self, roots: Iterable[str], *, live_since_ms: int, end_since_ms: int, steps: int
-    ) -> Requests[dict[str, dict[int, int]]]:
-        """Count the live leaves of `roots` by their `seen`.
-
-        Args:
-            roots: Their ids.
-            live_since_ms: The least `seen` (inclusive) of a leaf that lives now.
-            end_since_ms: The least `seen` (inclusive) of a leaf that outlives the batch. Those leaves are
-                counted together.
-            steps: How many values of `seen` there may be between the two.
-
-        Raises:
-            ForestError: There are more than `steps`.
-        """
-        steps = min(steps, self._limits.max_buckets // 2)
-        expire_within: Query = {"match_none": {}}
-        if end_since_ms != NO_TIME:
-            expire_within = {"range": {"seen": {"lt": end_since_ms}}}
-        by_seen: Query = {
-            "expiring": {
-                "filter": expire_within,
-                "aggs": {"seen": {"terms": {"field": "seen", "size": steps}}},
-            },
-            "timeless": {"missing": {"field": "seen"}},
-        }
-        counts: dict[str, dict[int, int]] = {root: {} for root in roots}
-        for some in chunks(sorted(counts), max(1, self._limits.max_buckets // (steps + 2))):
-            by_root = {"terms": {"field": "root", "size": len(some)}, "aggs": by_seen}
-            answer = yield from self.aggregate(live_leaves(some, live_since_ms), {"roots": by_root})
-            for bucket in answer["roots"]["buckets"]:
-                if bucket["expiring"]["seen"]["sum_other_doc_count"]:
-                    raise ForestError(
-                        f"cannot count the leaves of {bucket['key']}: they expire at more than {steps:,} "
-                        "different times within one batch; use smaller batches",
-                        forest=self.forest,
-                    )
-                counts[bucket["key"]] = _counts_by_seen(bucket)
-        return counts
 
     def roots_with_leaves(self, roots: Iterable[str]) -> Requests[set[str]]:
         """Return the ids among `roots` that have a leaf, live or not."""
@@ -155,13 +111,6 @@ class NodeSearch:
             self.forest, search_body(query, sort=[sort], size=self._limits.max_hits)
         )
         return nodes_of(answer["hits"]["hits"], self.relation)
-
-
-def _counts_by_seen(bucket: dict[str, Any]) -> dict[int, int]:
-    counts = {each["key"]: each["doc_count"] for each in bucket["expiring"]["seen"]["buckets"]}
-    counts[NO_TIME] = bucket["timeless"]["doc_count"]
-    counts[_OUTLIVING] = bucket["doc_count"] - sum(counts.values())
-    return counts
 
 
 def _correct_nodes(group: Sequence[tuple[StoredNode, list[str]]]) -> Query:

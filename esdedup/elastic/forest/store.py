@@ -1,7 +1,5 @@
 """A forest's store in Elasticsearch: its index, and in memory the nodes not yet visible to searches."""
 
-from collections.abc import Sequence
-
 import numpy as np
 from elasticsearch import Elasticsearch
 
@@ -15,7 +13,7 @@ from esdedup.elastic.forest.status import ForestStatus
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.fingerprint.profile import Profile
-from esdedup.forest.model import NO_TIME, Aging, Arrivals, LeafCounts, Neighbours, Plan, State
+from esdedup.forest.model import Aging, Arrivals, Neighbours, Plan, State
 
 
 class ElasticStore(Closing):
@@ -94,27 +92,8 @@ class ElasticStore(Closing):
             )
         )
 
-    def count_leaves(
-        self, neighbours: Neighbours, roots: Sequence[int], state: State, *, end_ms: int
-    ) -> LeafCounts:
-        """Count the live leaves of these roots. Leaves that outlive the batch are counted together."""
-        # After a refresh the index has every leaf exactly once.
-        self._refresh()
-        span_ms = 0 if state.time_ms == NO_TIME else end_ms - state.time_ms
-        at_end = State(time_ms=end_ms, origin_ms=state.origin_ms)
-        ids = {root: neighbours.nodes.ids[root] for root in roots}
-        counts = self._index.run(
-            self._index.search.count_leaves(
-                ids.values(),
-                live_since_ms=state.live_since_ms(self.aging),
-                end_since_ms=at_end.live_since_ms(self.aging),
-                steps=span_ms // self.aging.granularity_ms + 2,
-            )
-        )
-        return {root: counts[node_id] for root, node_id in ids.items()}
-
     def commit(self, plan: Plan) -> None:
-        """Write the state and roots, then leaves."""
+        """Write the state and the refreshed nodes, then the new ones in the order of their arrivals."""
         nodes = _written_nodes(plan)
         self._commit_failed = True
         self.writer.write(nodes, state=plan.state)
@@ -144,7 +123,7 @@ class ElasticStore(Closing):
 
 
 def _written_nodes(plan: Plan) -> list[StoredNode]:
-    """Return the nodes that the plan makes or refreshes, one per id, in the order they were made."""
+    """Return the nodes that the plan refreshes, then those that it makes, in order of arrival; one per id."""
     nodes, rows = plan.nodes, np.concatenate((plan.refreshed, plan.made_rows))
     columns = (nodes.seqs[rows], nodes.made_ms[rows], nodes.seen_ms[rows])
     written: dict[str, StoredNode] = {}
@@ -156,5 +135,6 @@ def _written_nodes(plan: Plan) -> list[StoredNode]:
         strict=True,
     ):
         # An id that expires within the batch and starts anew has several rows: the last one lives.
+        written.pop(nodes.ids[row], None)
         written[nodes.ids[row]] = StoredNode(nodes.ids[row], nodes.ids[root], signature.tobytes(), *numbers)
     return list(written.values())

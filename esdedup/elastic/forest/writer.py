@@ -82,19 +82,16 @@ class ForestWriter(Closing):
         self._lease.renew()
 
     def write(self, nodes: Sequence[StoredNode], *, state: State | None = None) -> None:
-        """Write the state, then roots, then leaves in their order. Writing the same again changes nothing.
+        """Write the state, then the nodes in their order. Writing the same again changes nothing.
 
         Raises:
             ForestLost: Another process has taken the forest.
             ServerError: Elasticsearch does not answer, or refuses. Part of it may have been written, in
                 that order.
         """
-        roots = self._documents(node for node in nodes if node.is_root)
+        written = documents(nodes, self.index.relation, self.index.layout)
         with self._fenced() as alias:
-            self._bulk.write([*([state_document(state)] if state else []), *roots], alias=alias)
-            self._lease.renew()
-            leaves = self._documents(node for node in nodes if not node.is_root)
-            self._bulk.write(leaves, alias=alias)
+            self._bulk.write([*([state_document(state)] if state else []), *written], alias=alias)
 
     def write_ordered_since(self, seq: int) -> None:
         """Record that the order of nodes up to `seq` is unreliable from now on.
@@ -134,9 +131,6 @@ class ForestWriter(Closing):
     def _write_own(self, document: Document) -> None:
         with self._fenced() as alias:
             self._bulk.write([document], alias=alias)
-
-    def _documents(self, nodes: Iterable[StoredNode]) -> list[Document]:
-        return documents(list(nodes), self.index.relation, self.index.layout)
 
     @contextlib.contextmanager
     def _fenced(self) -> Iterator[str]:

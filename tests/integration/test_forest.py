@@ -55,31 +55,33 @@ def test_an_alias_is_refused(es: Elasticsearch, index_name: Names) -> None:
         ElasticStore(es, forest=alias, profile=CLASSIC, aging=AGING)
 
 
-@pytest.mark.parametrize("written", ["nothing", "roots", "everything"])
+@pytest.mark.parametrize(("written", "kind", "seq"), [(0, "new_root", 1), (2, "joined", 3), (3, "joined", 3)])
 def test_after_a_failed_write_the_forest_goes_on_by_its_laws(
-    es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch, written: str
+    es: Elasticsearch,
+    index_name: Names,
+    monkeypatch: pytest.MonkeyPatch,
+    written: int,
+    kind: str,
+    seq: int,
 ) -> None:
     forest = index_name("forest")
     store = ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING)
     whole = ForestBulk.write
-    calls = 0
 
     def fail(self: ForestBulk, documents: Any, *, alias: str) -> None:
-        nonlocal calls
-        calls += 1
-        if written == "everything" or (written == "roots" and calls == 1):
-            whole(self, documents, alias=alias)
-        if calls == (2 if written != "nothing" else 1):
-            raise ServerUnavailable("failed on purpose")
+        state_and_nodes = list(documents)
+        assert len(state_and_nodes) == 3
+        whole(self, state_and_nodes[:written], alias=alias)
+        raise ServerUnavailable("failed on purpose")
 
-    first, near = Arrival("1111222233334444", 0), Arrival("1111222233334445", 0)
+    first, other, near = (
+        Arrival(fingerprint, 0) for fingerprint in ("1111222233334444", "00ff00ff00ff00ff", "1111222233334445")
+    )
     with monkeypatch.context() as patch:
         patch.setattr(ForestBulk, "write", fail)
         with pytest.raises(ServerUnavailable):
-            Forest(store).assign(as_batch([first]), now_ms=NOW_MS)
+            Forest(store).assign(as_batch([first, other]), now_ms=NOW_MS)
     (answer,) = Forest(store).assign(as_batch([near]), now_ms=NOW_MS)
-    if written == "nothing":
-        assert (answer.kind.value, answer.seq) == ("new_root", 1)
-    else:
-        assert (answer.kind.value, answer.root, answer.seq) == ("joined", first.id, 2)
+    root = near.id if kind == "new_root" else first.id
+    assert (answer.kind.value, answer.root, answer.seq) == (kind, root, seq)
     store.close()

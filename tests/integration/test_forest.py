@@ -75,7 +75,8 @@ def test_after_a_failed_write_the_forest_goes_on_by_its_laws(
         raise ServerUnavailable("failed on purpose")
 
     first, other, near = (
-        Arrival(fingerprint, 0) for fingerprint in ("1111222233334444", "00ff00ff00ff00ff", "1111222233334445")
+        Arrival(fingerprint, 0)
+        for fingerprint in ("1111222233334444", "00ff00ff00ff00ff", "1111222233334445")
     )
     with monkeypatch.context() as patch:
         patch.setattr(ForestBulk, "write", fail)

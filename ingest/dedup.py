@@ -153,12 +153,14 @@ class Dedup(Closing):
             Whether the index was created.
 
         Raises:
-            IndexNotReady: It has these fields with another mapping; or it exists with another number of
-                shards, or is not routed by root as requested.
-            SettingError: The name or the number of shards is invalid.
+            IndexNotReady: Its mapping does not suit; it is a forest, or closed; or it exists with another
+                number of shards, or is not routed by root as requested.
+            SettingError: The name or the number of shards is invalid, or the name is the forest's.
             ServerError: Elasticsearch does not answer, or refuses the request.
         """
         self._check_process()
+        if index == self._forest_name:
+            raise SettingError(f"{index!r} is the name of the forest, which holds no articles: name another")
         return self._articles.setup(index, shards=shards, route_by_root=route_by_root)
 
     def require_ready(self, index: str) -> None:

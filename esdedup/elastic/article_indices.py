@@ -1,5 +1,6 @@
 """The user's article indices: adds the fields of esdedup, and checks them before articles are written."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from elasticsearch import ApiError, Elasticsearch, NotFoundError
@@ -11,7 +12,7 @@ from esdedup.elastic.mappings import (
     check_mappings,
     dedup_properties,
     is_routed_by_root,
-    refuse_forests,
+    refuse_unusable,
 )
 from esdedup.elastic.names import check_index_name
 from esdedup.errors import IndexNotReady, SettingError
@@ -37,23 +38,23 @@ class Articles:
             Whether the index was created.
 
         Raises:
-            IndexNotReady: It has a field of that name with another mapping; it is a forest; or it exists,
-                and its number of shards is not `shards`, or `route_by_root` is set and it is not routed so.
+            IndexNotReady: Its mapping, or that of the templates for it, does not suit; it is a forest, or
+                closed; or it exists, and its number of shards is not `shards`, or `route_by_root` is set and
+                it is not routed so.
             SettingError: No index can have that name, or that many shards.
         """
         check_index_name(index)
         if shards is not None and not 1 <= shards <= MAX_SHARDS:
             raise SettingError(f"{shards} shards: an index may have 1 to {MAX_SHARDS:,}")
         with translated(f"set up the index {index!r}", index=index):
-            if not self._client.indices.exists(index=index):
+            mappings = self._mappings(index)
+            refuse_unusable(mappings or self._from_templates(index), self._fields)
+            if not mappings:
                 self._client.indices.create(
                     index=index, **article_index(self._fields, shards=shards, route_by_root=route_by_root)
                 )
                 return True
-            mappings = self._mappings(index)
-            refuse_forests(mappings)
-            if shards is not None:
-                self._check_shards(index, shards)
+            self._check_settings(index, shards)
             if route_by_root and not all(map(is_routed_by_root, mappings.values())):
                 raise IndexNotReady(
                     f"the index {index!r} exists already and is not routed by root, which is decided when "
@@ -71,6 +72,8 @@ class Articles:
                     index=index,
                     status=400,
                 ) from error
+            # What the index had before may still differ from what is needed.
+            check_mappings(self._mappings(index), self._fields)
         return False
 
     def check(self, index: str) -> bool:
@@ -79,7 +82,7 @@ class Articles:
         If the index does not exist yet, the templates that will apply to it are checked.
 
         Returns:
-            Whether articles are routed by their roots there.
+            Whether articles are routed by their roots where they are written.
 
         Raises:
             IndexNotReady: There is neither an index nor a template; the fields are missing or have another
@@ -88,30 +91,33 @@ class Articles:
         """
         check_index_name(index)
         with translated(f"read the mapping of the index {index!r}", index=index):
-            mappings = self._mappings(index)
+            mappings = self._mappings(index) or self._from_templates(index)
             if not mappings:
-                template = self._client.indices.simulate_index_template(name=index).get("template")
-                if template is None:
-                    raise IndexNotReady(
-                        f"there is no index {index!r}: set it up first", index=index, status=404
-                    )
-                mappings = {index: template["mappings"]}
-            if len(mappings) > 1:
-                aliases = self._client.indices.get_alias(name=index)
-                if not any(each["aliases"][index].get("is_write_index") for each in aliases.values()):
-                    raise IndexNotReady(
-                        f"{index!r} is an alias of {', '.join(sorted(mappings))}, "
-                        "and none of them is its write index",
-                        index=index,
-                    )
+                raise IndexNotReady(f"there is no index {index!r}: set it up first", index=index, status=404)
+            names = sorted(mappings)
+            written = names[0] if len(names) == 1 else self._write_index(index, names)
         check_mappings(mappings, self._fields)
-        return any(map(is_routed_by_root, mappings.values()))
+        return is_routed_by_root(mappings[written])
 
-    def _check_shards(self, index: str, shards: int) -> None:
-        settings = self._client.indices.get_settings(index=index, name="index.number_of_shards")
-        for name, each in settings.items():
-            found = int(each["settings"]["index"]["number_of_shards"])
-            if found != shards:
+    def _write_index(self, alias: str, indices: Sequence[str]) -> str:
+        """Return the one of several indices that is written to by their alias."""
+        aliases = self._client.indices.get_alias(name=alias)
+        for name, each in aliases.items():
+            if each["aliases"][alias].get("is_write_index"):
+                return str(name)
+        raise IndexNotReady(
+            f"{alias!r} is an alias of {', '.join(indices)}, and none of them is its write index", index=alias
+        )
+
+    def _check_settings(self, index: str, shards: int | None) -> None:
+        """Refuse an index that is closed, or has another number of shards."""
+        names = ["index.number_of_shards", "index.verified_before_close"]
+        for name, each in self._client.indices.get_settings(index=index, name=names).items():
+            settings = each["settings"]["index"]
+            if settings.get("verified_before_close") == "true":
+                raise IndexNotReady(f"the index {name!r} is closed: open it first", index=index)
+            found = int(settings["number_of_shards"])
+            if shards not in (None, found):
                 raise IndexNotReady(
                     f"the index {name!r} exists already, and its number of shards is {found:,}, which is "
                     "decided when an index is made. Make a new index, and index the articles into it.",
@@ -125,3 +131,8 @@ class Articles:
         except NotFoundError:
             return {}
         return {name: each["mappings"] for name, each in answer.items()}
+
+    def _from_templates(self, index: str) -> dict[str, dict[str, Any]]:
+        """Return the mapping that templates would give a new index; none if no template applies to it."""
+        template = self._client.indices.simulate_index_template(name=index).get("template")
+        return {} if template is None else {index: template["mappings"]}

@@ -1,11 +1,15 @@
 """Index mappings: reads those of `mappings/`, and checks that an index has them."""
 
+import fnmatch
 import json
 from importlib import resources
 from typing import Any
 
 from esdedup.errors import IndexNotReady
 from esdedup.fields import Fields
+
+# Elasticsearch refuses longer terms: 32,766 bytes, at most 4 for each character.
+_MAX_KEYWORD_CHARACTERS = 8_191
 
 
 def _read(name: str) -> dict[str, Any]:
@@ -33,6 +37,9 @@ def article_index(
 ) -> dict[str, Any]:
     """Return settings and mappings of a new article index.
 
+    Fields that are not named here are stored, but not indexed: otherwise one article could use up the
+    fields that an index may have, or give a field a type that keeps other articles out.
+
     Args:
         fields: The articles'.
         shards: None: the server's default.
@@ -41,16 +48,32 @@ def article_index(
     properties: dict[str, Any] = {
         fields.text: {"type": "text"},
         fields.title: {"type": "text"},
-        fields.time: {"type": "date"},
-        fields.source: {"type": "keyword"},
+        # An article with a strange date has a place in time all the same, see `ingest/dates.py`.
+        fields.time: {"type": "date", "ignore_malformed": True},
+        fields.source: {"type": "keyword", "ignore_above": _MAX_KEYWORD_CHARACTERS},
         fields.link: {"type": "keyword", "index": False, "doc_values": False},
     }
-    body: dict[str, Any] = {"mappings": {"properties": properties | dedup_properties(fields.dedup)}}
+    body: dict[str, Any] = {
+        "mappings": {"dynamic": False, "properties": properties | dedup_properties(fields.dedup)}
+    }
     if shards is not None:
         body["settings"] = {"number_of_shards": shards}
     if route_by_root:
         body["mappings"] |= {"_routing": {"required": True}, "_meta": {"esdedup": {"routed_by_root": True}}}
     return body
+
+
+def mapping_of(mapping: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return the mapping of a field, empty if it is not mapped.
+
+    An object without subobjects maps its fields under names with dots.
+    """
+    properties = mapping.get("properties", {})
+    if name in properties:
+        found: dict[str, Any] = properties[name]
+        return found
+    first, _, rest = name.partition(".")
+    return mapping_of(properties.get(first, {}), rest) if rest else {}
 
 
 def is_routed_by_root(mapping: dict[str, Any]) -> bool:
@@ -73,23 +96,59 @@ def refuse_forests(mappings: dict[str, dict[str, Any]]) -> None:
             )
 
 
+def refuse_unusable(mappings: dict[str, dict[str, Any]], fields: Fields) -> None:
+    """Make sure that none of these indices is a forest, or has a mapping that no added field would mend.
+
+    Raises:
+        IndexNotReady: One is, or has.
+    """
+    refuse_forests(mappings)
+    for index, mapping in mappings.items():
+        found, source = mapping_of(mapping, fields.dedup), mapping.get("_source", {})
+        if mapping.get("enabled") is False or found.get("enabled") is False:
+            flaw = "it has `enabled: false`, so no field of esdedup would be indexed"
+        elif source.get("enabled") is False or _is_left_out(fields.root, source):
+            flaw = f"`_source` leaves out {fields.root}, which is read from there"
+        elif "type" in found and found["type"] != "object":
+            flaw = f"the field {fields.dedup!r} has the type {found['type']}, and would have to be an object"
+        else:
+            continue
+        raise IndexNotReady(
+            f"the mapping of the index {index!r} does not suit esdedup: {flaw}. "
+            "Make a new index, and index the articles into it.",
+            index=index,
+        )
+
+
+def _is_left_out(name: str, source: dict[str, Any]) -> bool:
+    """Return whether a mapping's ``_source`` leaves out a field."""
+    # A pattern that matches an object also matches what is in it.
+    names = [name, name.partition(".")[0]]
+
+    def matches(patterns: list[str] | str) -> bool:
+        each = [patterns] if isinstance(patterns, str) else patterns
+        return any(fnmatch.fnmatchcase(one, pattern) for one in names for pattern in each)
+
+    included = source.get("includes") or ["*"]
+    return not matches(included) or matches(source.get("excludes", []))
+
+
 def check_mappings(mappings: dict[str, dict[str, Any]], fields: Fields) -> None:
     """Make sure that indices have the fields that esdedup writes and reads, and that none is a forest.
 
     Raises:
-        IndexNotReady: An index lacks one, has it with another mapping, or is a forest.
+        IndexNotReady: An index lacks one, has it with another mapping, is a forest, or can never have them.
     """
-    refuse_forests(mappings)
+    refuse_unusable(mappings, fields)
     name = fields.dedup
     expected = dedup_properties(name)[name]["properties"]
     for index, mapping in mappings.items():
-        found = mapping.get("properties", {}).get(name, {}).get("properties", {})
         wrong = [
-            f"{name}.{field}"
-            for field, mapping_of_field in expected.items()
-            if found.get(field, {}).get("type") != mapping_of_field["type"]
-            or found[field].get("index") is False
-            or (found[field].get("doc_values") is False and mapping_of_field.get("doc_values") is not False)
+            full
+            for field, wanted in expected.items()
+            if (found := mapping_of(mapping, full := f"{name}.{field}")).get("type") != wanted["type"]
+            or found.get("index") is False
+            or (found.get("doc_values") is False and wanted.get("doc_values") is not False)
         ]
         if wrong:
             raise IndexNotReady(

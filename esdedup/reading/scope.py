@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from esdedup.elastic.mappings import check_mappings, is_routed_by_root
+from esdedup.elastic.mappings import check_mappings, is_routed_by_root, mapping_of
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
 from esdedup.elastic.requests import ReadMappings, Requests
 from esdedup.errors import IndexNotReady, SettingError
@@ -70,17 +70,10 @@ class Scope:
 
 def _source_field(mappings: dict[str, dict[str, Any]], fields: Fields) -> str | None:
     """Return the name under which sources can be counted in all of the indices, None if there is none."""
-    sources = [_mapping_of(mapping, fields.source) for mapping in mappings.values()]
+    sources = [mapping_of(mapping, fields.source) for mapping in mappings.values()]
     if all(source.get("type") != "text" for source in sources):
         return fields.source
     subfields = (source.get("fields", {}).get(_SUBFIELD, {}) for source in sources if source)
     if all(subfield.get("type") == "keyword" for subfield in subfields):
         return f"{fields.source}.{_SUBFIELD}"
     return None
-
-
-def _mapping_of(mapping: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return the mapping of a field, following its dots; empty if it is not mapped."""
-    for part in name.split("."):
-        mapping = mapping.get("properties", {}).get(part, {})
-    return mapping

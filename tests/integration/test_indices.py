@@ -1,9 +1,11 @@
 """Article indices: which are ready, and which are refused."""
 
-import pytest
-from elasticsearch import Elasticsearch, helpers
+from typing import Any
 
-from esdedup import Dedup, Fields, IndexNotReady, SettingError
+import pytest
+from elasticsearch import BadRequestError, Elasticsearch, helpers
+
+from esdedup import Dedup, Fields, IndexNotReady, Maintenance, SettingError
 from tests.support.forests import TEXT, Names
 
 
@@ -34,14 +36,100 @@ def test_an_index_that_exists_gets_the_fields(es: Elasticsearch, index_name: Nam
     dedup.require_ready(index)
 
 
+_UNUSABLE: dict[str, dict[str, Any]] = {
+    "`enabled: false`": {"enabled": False},
+    "`enabled: false`, so": {"properties": {"dedup": {"enabled": False}}},
+    "`_source` leaves out dedup.root": {"_source": {"enabled": False}},
+    "`_source` leaves out": {"_source": {"excludes": ["ded*"]}},
+    "leaves out dedup.root": {"_source": {"includes": ["title", "dedup.seq"]}},
+    "has the type nested": {"properties": {"dedup": {"type": "nested"}}},
+    "has the type flattened": {"properties": {"dedup": {"type": "flattened"}}},
+    "has the type keyword": {"properties": {"dedup": {"type": "keyword"}}},
+}
+
+
+@pytest.mark.parametrize("says", _UNUSABLE)
+def test_a_mapping_that_cannot_be_mended_is_refused(es: Elasticsearch, index_name: Names, says: str) -> None:
+    index, dedup = index_name("unusable"), Dedup(es, forest=index_name("forest"))
+    es.indices.create(index=index, mappings=_UNUSABLE[says])
+    for refused in (dedup.setup, dedup.require_ready, dedup.list):
+        with pytest.raises(IndexNotReady, match=says):
+            refused(index)
+
+
+def test_a_template_that_cannot_be_mended_is_refused(es: Elasticsearch, index_name: Names) -> None:
+    index, name = index_name("templated"), "esdedup-test-unusable"
+    template = {"mappings": {"enabled": False}}
+    es.indices.put_index_template(name=name, index_patterns=[index], template=template, priority=901)
+    try:
+        with pytest.raises(IndexNotReady, match="`enabled: false`"):
+            Dedup(es, forest=index_name("forest")).setup(index)
+        assert not es.indices.exists(index=index)
+    finally:
+        es.indices.delete_index_template(name=name)
+
+
+def test_what_an_index_is_made_with_cannot_be_changed(es: Elasticsearch, index_name: Names) -> None:
+    index, dedup = index_name("made"), Dedup(es, forest=index_name("forest"))
+    dedup.setup(index, shards=2)
+    assert not dedup.setup(index, shards=2)
+    with pytest.raises(IndexNotReady, match="its number of shards is 2"):
+        dedup.setup(index, shards=3)
+    with pytest.raises(IndexNotReady, match="is not routed by root"):
+        dedup.setup(index, route_by_root=True)
+    es.indices.close(index=index)
+    with pytest.raises(IndexNotReady, match="is closed: open it first"):
+        dedup.setup(index)
+
+
+def test_an_index_without_subobjects(es: Elasticsearch, index_name: Names) -> None:
+    index, forest = index_name("flat"), index_name("forest")
+    es.indices.create(index=index, mappings={"subobjects": False})
+    with Dedup(es, forest=forest) as dedup:
+        dedup.setup(index)
+        actions = [{"_index": index, "_id": each, "text": TEXT, "source": each} for each in "ab"]
+        helpers.bulk(es, dedup.enrich(actions), refresh=True)
+        (row,) = dedup.list(index, sort="similar-desc").rows
+        assert (row.similar, row.sources) == (1, 2)
+        assert dedup.similar(index, "a").total == 1
+    assert not list(Maintenance(es, forest=forest).verify([index]))
+
+
+def test_one_article_keeps_no_other_out(es: Elasticsearch, index_name: Names) -> None:
+    """Fields that are not ours may be many, deep, or of any type; ours stay strict."""
+    index = index_name("strange")
+    deep: dict[str, Any] = {"x": 1}
+    for _ in range(30):
+        deep = {"x": deep}
+    strange: list[dict[str, Any]] = [
+        {f"field{number}": number for number in range(1_000)},
+        {"another": 1, "meta": {"of": "an object"}, "rating": "2026-01-01"},
+        {"meta": "a word", "rating": "good", "deep": deep},
+        {"published_at": "yesterday", "source": "S" * 40_000, "url": "u" * 40_000},
+        {"title": "an ordinary one", "source": "A"},
+    ]
+    with Dedup(es, forest=index_name("forest")) as dedup:
+        dedup.setup(index)
+        for number, article in enumerate(strange):
+            action = {"_index": index, "_id": str(number), "text": TEXT, **article}
+            helpers.bulk(es, dedup.enrich([action]), refresh=True)
+        (row,) = dedup.list(index).rows
+    assert row.similar == len(strange) - 1
+    with pytest.raises(BadRequestError, match="seq"):
+        es.index(index=index, document={"dedup": {"root": "r", "seq": "many"}})
+
+
 def test_a_forest_is_not_set_up_for_articles(es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("articles"), index_name("forest")
     with Dedup(es, forest=forest) as dedup:
+        with pytest.raises(SettingError, match="is the name of the forest"):
+            dedup.setup(forest)
         dedup.setup(index)
         list(dedup.enrich([{"_index": index, "_id": "1", "text": TEXT}]))
-        for refused in (dedup.setup, dedup.require_ready):
-            with pytest.raises(IndexNotReady, match="is a forest, which holds no articles"):
-                refused(forest)
+    other = Dedup(es, forest=index_name("other"))
+    for refused in (other.setup, other.require_ready):
+        with pytest.raises(IndexNotReady, match="is a forest, which holds no articles"):
+            refused(forest)
     assert "dedup" not in es.indices.get_mapping(index=forest)[forest]["mappings"]["properties"]
 
 
@@ -124,3 +212,15 @@ def test_an_alias_to_write_to(es: Elasticsearch, index_name: Names) -> None:
         dedup.require_ready(alias)
     es.indices.put_alias(index=other, name=alias, is_write_index=True)
     dedup.require_ready(alias)
+
+
+@pytest.mark.parametrize("routed", [True, False])
+def test_an_alias_routes_as_its_write_index_does(es: Elasticsearch, index_name: Names, routed: bool) -> None:
+    plain, by_root, alias = index_name("plain"), index_name("by-root"), index_name("alias")
+    with Dedup(es, forest=index_name("forest")) as dedup:
+        dedup.setup(plain)
+        dedup.setup(by_root, route_by_root=True)
+        for name, is_written in ((plain, not routed), (by_root, routed)):
+            es.indices.put_alias(index=name, name=alias, is_write_index=is_written)
+        (action,) = dedup.enrich([{"_index": alias, "_id": "1", "text": TEXT}])
+    assert ("routing" in action) is routed

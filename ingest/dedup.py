@@ -230,7 +230,8 @@ class Dedup(Closing):
         with self._lock:
             self._open_forest()
             assert self._store is not None
-            return expire(self._store.writer, self._store.aging)
+            with self._store.writer.noticing_deletion():
+                return expire(self._store.writer, self._store.aging)
 
     def _check_process(self) -> None:
         refuse_inherited(self._client)

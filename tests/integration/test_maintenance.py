@@ -14,8 +14,8 @@ from esdedup import (
     Fields,
     ForestBusy,
     ForestError,
-    ForestLost,
     ForestMismatch,
+    ForestMissing,
     Maintenance,
     ViolationKind,
 )
@@ -97,10 +97,28 @@ def test_a_forest_that_is_deleted_while_it_is_fed_does_not_come_back(
         feed(es, dedup, index, ARTICLES[:50])
         es.indices.delete(index=forest)
         time.sleep(1.5)
-        with pytest.raises(ForestLost):
+        with pytest.raises(ForestMissing, match="was deleted while this process used it: rebuild it"):
             feed(es, dedup, index, ARTICLES[50:60])
         assert not es.indices.exists(index=forest)
         Maintenance(es, forest=forest).rebuild([index])
+        feed(es, dedup, index, ARTICLES[50:60])
+    assert list(Maintenance(es, forest=forest).verify([index])) == []
+
+
+def test_a_process_whose_forest_is_deleted_is_told_once_and_makes_a_new_one(
+    es: Elasticsearch, index_name: Names
+) -> None:
+    index, forest = index_name("articles"), index_name("forest")
+    with Dedup(es, forest=forest) as dedup:
+        dedup.setup(index)
+        for use in (lambda: feed(es, dedup, index, ARTICLES[5:9]), dedup.expire, dedup.close):
+            feed(es, dedup, index, ARTICLES[:5])
+            es.indices.delete(index=forest)
+            with pytest.raises(ForestMissing, match="was deleted while this process used it"):
+                use()
+            assert not es.indices.exists(index=forest)
+        feed(es, dedup, index, ARTICLES[:5])
+    assert es.indices.get_mapping(index=forest)[forest]["mappings"]["dynamic"] == "strict"
     assert list(Maintenance(es, forest=forest).verify([index])) == []
 
 

@@ -20,7 +20,14 @@ from esdedup.elastic.errors import translated
 from esdedup.elastic.forest.claim import Claim, abandon
 from esdedup.elastic.forest.fence import Fence
 from esdedup.elastic.given_client import is_inherited, refuse_inherited
-from esdedup.errors import EsdedupError, ForestBusy, ForestLost, ForestOwner, ServerUnavailable
+from esdedup.errors import (
+    EsdedupError,
+    ForestBusy,
+    ForestLost,
+    ForestMissing,
+    ForestOwner,
+    ServerUnavailable,
+)
 
 LEASE_ID = "~lease"
 _POLL_S = 0.5
@@ -52,7 +59,7 @@ class Lease:
         self.epoch = 0
         # Whether the fence's alias admits this owner.
         self._is_fenced = False
-        # Whether `lost` has been called: another process has the forest, and a caller was told.
+        # Whether `lost` has been called: the forest is another process's, or deleted, and a caller was told.
         self.is_lost = False
         # Guards the lease: a thread renews it while the caller is busy elsewhere.
         self._writing = threading.Lock()
@@ -101,6 +108,7 @@ class Lease:
 
         Raises:
             ForestLost: Another process has taken it.
+            ForestMissing: The forest was deleted.
             ServerUnavailable: The server is too slow to renew it in time.
         """
         if not self._renew():
@@ -127,11 +135,13 @@ class Lease:
         with self._writing:
             self._stopped.set()
 
-    def lost(self) -> ForestLost:
-        """Record that another process has the forest; return the error that names it."""
+    def lost(self) -> ForestLost | ForestMissing:
+        """Record that the forest is another process's, or deleted; return the error that says which."""
         self.is_lost = True
         owner: ForestOwner | None = None
         with contextlib.suppress(ApiError, elastic_transport.TransportError):
+            if (missing := self.missing()) is not None:
+                return missing
             found, _ = self._read()
             owner = None if found is None else found.owner
         now = owner or "its present owner is unknown"
@@ -139,6 +149,17 @@ class Lease:
             f"this process has lost the forest {self._forest!r} to another: {now}",
             forest=self._forest,
             owner=owner,
+        )
+
+    def missing(self) -> ForestMissing | None:
+        """If the forest has been deleted, record that, and return the error that says so."""
+        if self._client.indices.exists(index=self._forest):
+            return None
+        self.is_lost = True
+        return ForestMissing(
+            f"the forest {self._forest!r} was deleted while this process used it: rebuild it from its "
+            "articles, or else the next article makes an empty one",
+            forest=self._forest,
         )
 
     def _busy(self, claim: Claim) -> ForestBusy:

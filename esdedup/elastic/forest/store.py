@@ -66,7 +66,7 @@ class ElasticStore(Closing):
 
     @property
     def is_lost(self) -> bool:
-        """Whether another process has taken the forest. This object cannot be used any more then."""
+        """Whether another process has taken the forest, or deleted it. This object is of no use then."""
         return self.writer.is_lost
 
     def state(self) -> State:
@@ -82,15 +82,16 @@ class ElasticStore(Closing):
     def find_neighbours(self, arrivals: Arrivals, state: State) -> Neighbours:
         """Find the live nodes near the arrivals, with their roots."""
         self.writer.renew()
-        return self._index.run(
-            find_neighbours(
-                self._index.search,
-                arrivals,
-                recent=self._recent,
-                live_since_ms=state.live_since_ms(self.aging),
-                aging=self.aging,
+        with self.writer.noticing_deletion():
+            return self._index.run(
+                find_neighbours(
+                    self._index.search,
+                    arrivals,
+                    recent=self._recent,
+                    live_since_ms=state.live_since_ms(self.aging),
+                    aging=self.aging,
+                )
             )
-        )
 
     def commit(self, plan: Plan) -> None:
         """Write the state and the refreshed nodes, then the new ones in the order of their arrivals."""
@@ -118,7 +119,8 @@ class ElasticStore(Closing):
 
     def _refresh(self) -> None:
         """Make all writes visible to searches, and drop them from memory."""
-        self._index.refresh()
+        with self.writer.noticing_deletion():
+            self._index.refresh()
         self._recent = NodeCache(self.relation)
 
 

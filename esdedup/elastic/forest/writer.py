@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from esdedup.elastic.closing import Closing
+from esdedup.elastic.errors import translated
 from esdedup.elastic.forest.bulk import ForestBulk
 from esdedup.elastic.forest.documents import Document, StoredNode, documents
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lease import Lease
 from esdedup.elastic.forest.status import aging_document, ordered_since_document, state_document
 from esdedup.elastic.given_client import is_inherited
-from esdedup.errors import EsdedupError, ForestLost
+from esdedup.errors import EsdedupError, ForestLost, IndexNotReady
 from esdedup.forest.model import Aging, State
 
 # The grace period for the previous owner's writes when the task API is unavailable.
@@ -58,7 +59,10 @@ class ForestWriter(Closing):
         if is_inherited(self.index.client):
             return
         try:
-            self.index.refresh()
+            # A forest that has gone was reported already.
+            if not self.is_lost:
+                with self.noticing_deletion():
+                    self.index.refresh()
         finally:
             self._lease.release()
 
@@ -70,8 +74,22 @@ class ForestWriter(Closing):
 
     @property
     def is_lost(self) -> bool:
-        """Whether another process has taken the forest. This object cannot be used any more then."""
+        """Whether another process has taken the forest, or deleted it. This object is of no use then."""
         return self._lease.is_lost
+
+    @contextlib.contextmanager
+    def noticing_deletion(self) -> Iterator[None]:
+        """Let the body, which reads the forest, say so if the forest has been deleted.
+
+        Raises:
+            ForestMissing: It has.
+        """
+        try:
+            yield
+        except IndexNotReady as error:
+            with translated(f"find the forest {self.index.name!r}", index=self.index.name):
+                missing = self._lease.missing()
+            raise missing or error from error
 
     def renew(self) -> None:
         """Make sure that the lease is held.

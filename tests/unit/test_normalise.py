@@ -1,9 +1,13 @@
+import itertools
+import types
 import unicodedata
+from typing import Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from esdedup.text import characters
 from esdedup.text.characters import normal_form
 from esdedup.text.normalise import normalise
 
@@ -27,6 +31,33 @@ def test_a_batch_is_normalised_like_each_text_alone(batch: list[str]) -> None:
 def test_normal_form_is_nfkc_and_case_folded(text: str) -> None:
     if all(ord(character) < 0x2E80 for character in text):
         assert normal_form(text) == unicodedata.normalize("NFKC", text).casefold()
+
+
+# Combining marks of several classes, some of which stand for two, and characters before them.
+MARKS = "\u0301\u0316\u0344\u0f73\u3099"
+
+
+@pytest.mark.parametrize("unit", [*MARKS, MARKS, "e" + MARKS * 7], ids=ascii)
+def test_no_long_run_of_marks_is_sorted(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sorting a run takes quadratic time: 100,000 marks took eleven seconds."""
+    runs: list[int] = []
+
+    def normalize(form: Literal["NFKC"], text: str) -> str:
+        are_marks = [unicodedata.combining(each) > 0 for each in unicodedata.normalize("NFKD", text)]
+        runs.extend(len(list(run)) for is_mark, run in itertools.groupby(are_marks) if is_mark)
+        return unicodedata.normalize(form, text)
+
+    # Builds the tables, for which the next line is too early.
+    normal_form("\u0301" * 30)
+    monkeypatch.setattr(characters, "unicodedata", types.SimpleNamespace(normalize=normalize))
+    normal_form(unit * 100)
+    # A mark stands for two at most.
+    assert max(runs) <= 2 * 30
+
+
+@given(st.text(st.sampled_from(MARKS + "e각\u1161 "), max_size=30))
+def test_marks_that_occur_in_texts_are_normalised_together(text: str) -> None:
+    assert normal_form(text) == unicodedata.normalize("NFKC", text).casefold()
 
 
 @given(texts)

@@ -20,7 +20,7 @@ _BLOCK_TAG = re.compile(
 )
 _TAG = re.compile(rf"</?[a-z][\w:.-]*{_REST}|<![a-z][^<>]*>", re.IGNORECASE | re.ASCII)
 # They reverse the order in which characters are shown, but not the order in which they are compared.
-_OVERRIDES = re.compile("[\u202d\u202e]")
+_OVERRIDES = ("\u202d", "\u202e")
 
 
 def visible_text(raw: str) -> str:
@@ -36,8 +36,8 @@ def visible_text(raw: str) -> str:
         text = _TAG.sub("", text)
     if "&" in text:
         text = html.unescape(_LONG_REFERENCE.sub(" ", text))
-    if not text.isascii():
-        text = _OVERRIDES.sub("", text)
+    for override in _OVERRIDES:
+        text = text.replace(override, "")
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 

@@ -129,7 +129,8 @@ class Tokens:
         hashes = self._sums.take(run_stops)
         hashes -= self._sums.take(tokens)
         hashes *= _powers(len(self.starts))[1].take(tokens)
-        return Runs(hashes=hashes, starts=tokens, stops=run_stops, counts=counts)
+        # Until here a hash is a sum over characters: words with equal low bits are found by adding up.
+        return Runs(hashes=mixed(hashes), starts=tokens, stops=run_stops, counts=counts)
 
     def have_number(self, runs: Runs) -> npt.NDArray[np.bool_]:
         """Return which runs contain a number: bool ``(n,)``."""

@@ -11,6 +11,7 @@ import typer
 
 from esdedup import VERIFIED, sample
 from esdedup.cli.app import app
+from esdedup.fields import partition_of
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.forest import Aging, Arrivals, Forest, Kind
 from esdedup.forest.memory import MemoryStore
@@ -54,14 +55,16 @@ def test_the_example_of_a_batch_is_what_the_fingerprinter_computes(articles: lis
     text = (ROOT / "ARCHITECTURE.md").read_text()
     relation = relation_of(VERIFIED)
     chosen = [articles[414 - 1]["text"], articles[456 - 1]["text"]]
-    signatures = Fingerprinter(VERIFIED).fingerprint(chosen).signatures
+    fingerprints = Fingerprinter(VERIFIED).fingerprint(chosen)
+    signatures = fingerprints.signatures
     for first, second in zip(*relation.simhashes(signatures).tolist(), strict=True):
         row = f"| `{first:016x}` | `{second:016x}` | {(first ^ second).bit_count()} |"
         assert row in text
     root, leaf = relation.ids(signatures)
     assert f'{{"fingerprint": "{leaf}"' in text
     assert f'"root": "{root}"' in text
-    assert f'"length": {len(chosen[1])}' in text
+    assert f'"profile": "{VERIFIED.label}"' in text
+    assert f'"length": {fingerprints.letters[1]}, "partition": {partition_of(root)}}}' in text
 
 
 def test_the_example_of_a_page_is_what_clustering_the_sample_gives(articles: list[dict[str, Any]]) -> None:

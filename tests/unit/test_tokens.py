@@ -1,6 +1,8 @@
+import itertools
 import re
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,6 +62,32 @@ def test_runs_are_equal_where_their_tokens_are(batch: list[str], units: int) -> 
     assert [by_hash[each] for each in found.hashes.tolist()] == flat
     assert len(set(flat)) == len(by_hash)
     assert tokens.have_number(found).tolist() == [any(word[0].isdigit() for word in run) for run in flat]
+
+
+def hashes_of_words(chosen: list[str]) -> npt.NDArray[np.uint64]:
+    """Return the hash of each word alone, which is its simhash where it is a whole sentence."""
+    tokens = tokens_of([" ".join(chosen)])
+    return tokens.runs(units=2, starts=tokens.starts_of_texts, stops=tokens.ends).hashes
+
+
+def test_words_with_one_key_are_not_found_by_adding_up() -> None:
+    """Were a hash the sum of what the parts of a word add, two lists of parts would flood any key.
+
+    The last key of a simhash is its lowest 25 bits. Of a thousand million pairs, thirty have a given key.
+    """
+    key = (1 << 25) - 1
+    parts = ["".join(letters) for letters in itertools.permutations("abcdefghijklmno", 4)]
+    fronts = hashes_of_words([f"{part}aaaa" for part in parts]) & np.uint64(key)
+    backs = hashes_of_words([f"aaaa{part}" for part in parts])
+    differences = (backs - hashes_of_words(["aaaaaaaa"])) & np.uint64(key)
+    by_difference = dict(zip(differences.tolist(), parts, strict=True))
+    found = [
+        front + by_difference[0x5EED - own & key]
+        for front, own in zip(parts, fronts.tolist(), strict=True)
+        if 0x5EED - own & key in by_difference
+    ]
+    assert len(found) >= 10
+    assert np.count_nonzero(hashes_of_words(found) & np.uint64(key) == 0x5EED) <= 1
 
 
 @given(texts)

@@ -14,7 +14,8 @@ LOCKED ?= yes
 # The package as it installs: ingest/ and mappings/ inside esdedup/, for tools that read files.
 TREE := build/tree
 DEMO_DATA := .esdedup/node
-DEMO_PORT ?= 9200
+# 0 takes a free one, which no other program and no web page knows.
+DEMO_PORT ?= 0
 
 help:
 	@echo "make demo              an Elasticsearch with the sample corpus, and what esdedup makes of it"
@@ -71,7 +72,7 @@ demo: $(DEMO_SET)
 
 # Photographs the pages of a running demo for the documents.
 screenshots: env
-	$(BIN)/python docs/screenshots.py $(or $(SITE),http://127.0.0.1:8000)
+	$(BIN)/python docs/screenshots.py $(DEMO_DATA)/pages.json
 
 # Processes that share the tests: each file goes to one of them, in the order of tests/conftest.py.
 JOBS ?= 2

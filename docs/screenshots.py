@@ -1,5 +1,6 @@
 """Take the screenshots of the documents: ``make demo``, then ``make screenshots``."""
 
+import json
 import shutil
 import sys
 from pathlib import Path
@@ -32,4 +33,5 @@ def main(site: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    # The file in which the demo's pages give their address.
+    main(json.loads(Path(sys.argv[1]).read_text())["url"])

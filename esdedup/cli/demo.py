@@ -22,7 +22,6 @@ from esdedup.ingest.load import Load, Summary
 _INDEX = "demo"
 _FOREST = "demo-forest"
 _ROWS = 10
-_PAGES_PORT = 8000
 
 
 @command("demo", example="esdedup demo --input articles.jsonl")
@@ -33,7 +32,10 @@ def demo(
     ),
     port: Annotated[
         int, typer.Option("--port", min=0, max=65_535, help="Port of Elasticsearch; 0 takes a free one.")
-    ] = 9200,
+    ] = 0,
+    pages_port: Annotated[
+        int, typer.Option("--pages-port", min=0, max=65_535, help="Port of the pages; 0 takes a free one.")
+    ] = 0,
     input_file: Annotated[
         Path | None,
         typer.Option("--input", help="Your own articles (JSON Lines) instead of the sample corpus."),
@@ -75,7 +77,7 @@ def demo(
             server_pid=cluster.nodes[0].pid,
             index=_INDEX,
             forest=_FOREST,
-            port=_PAGES_PORT,
+            port=pages_port,
         )
         _say_how_to_go_on(cluster.url, data, pages)
     if summary.failed:
@@ -124,15 +126,14 @@ def _show(client: Elasticsearch) -> None:
 
 
 def _say_how_to_go_on(url: str, data: Path, pages: str) -> None:
-    server = "" if url.endswith(":9200") else f" --url {url}"
     typer.echo(
         f"""
 Open it in a browser: {pages}
 
 Elasticsearch keeps running at {url}, and so do the pages. Go on with:
-  .venv/bin/esdedup list --index {_INDEX} --sort newest --size 20{server}
-  .venv/bin/esdedup list --index {_INDEX} --query 'electric ferries'{server}
-  .venv/bin/esdedup similar --index {_INDEX} --id ID{server}
+  .venv/bin/esdedup list --index {_INDEX} --sort newest --size 20 --url {url}
+  .venv/bin/esdedup list --index {_INDEX} --query 'electric ferries' --url {url}
+  .venv/bin/esdedup similar --index {_INDEX} --id ID --url {url}
   make demo INPUT=FILE.jsonl     your own articles, with id, text, title, published_at, source, url
   .venv/bin/esdedup node stop --data {data}"""
     )

@@ -1,8 +1,6 @@
 """`esdedup serve`: web pages for people, JSON for programs."""
 
 import contextlib
-import json
-import os
 import socket
 import threading
 import time
@@ -14,6 +12,7 @@ import typer
 from esdedup.cli import options
 from esdedup.cli.command import command
 from esdedup.cli.extras import require_extra
+from esdedup.cli.pages import announce
 from esdedup.errors import SettingError
 from esdedup.reading.reader import Reader
 
@@ -44,7 +43,7 @@ def serve(
     forest: options.Forest,
     field_names: options.FieldNames,
     server: options.Server,
-    announce: Annotated[
+    announce_to: Annotated[
         Path | None,
         typer.Option("--announce", hidden=True, help="Write the address and the process id to this file."),
     ] = None,
@@ -78,8 +77,8 @@ def serve(
     typer.echo(
         f"esdedup serves {index} at {address} (JSON at {address}/api, described in {address}/openapi.json)"
     )
-    if announce is not None:
-        announce.write_text(json.dumps({"url": address, "pid": os.getpid()}))
+    if announce_to is not None:
+        announce(announce_to, address)
     pages = uvicorn.Server(uvicorn.Config(app, http=BoundedConnection, ws="none", log_level="warning"))
     if with_pid is not None:
         threading.Thread(target=_end_with, args=(with_pid, pages), daemon=True).start()
@@ -104,8 +103,11 @@ def _address(listening: socket.socket) -> str:
 
 def _end_with(pid: int, pages: "uvicorn.Server") -> None:
     """Stop the pages when a process has ended."""
-    with contextlib.suppress(ProcessLookupError):
-        while True:
-            os.kill(pid, 0)
+    import psutil
+
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        # False also for a later process with that number.
+        while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
             time.sleep(_WATCH_S)
     pages.should_exit = True

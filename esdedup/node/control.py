@@ -1,6 +1,5 @@
 """Starts, finds and stops an embedded Elasticsearch that runs in the background."""
 
-import contextlib
 import json
 import os
 import re
@@ -18,35 +17,32 @@ import psutil
 import pydantic
 
 from esdedup.errors import NodeError, SettingError
+from esdedup.node import private, processes
 from esdedup.node.distribution import DEFAULT_VERSION, Progress, full_version, install, no_progress
 from esdedup.node.homes import HOST, http_ports, name_of, write_homes
 
 DEFAULT_PORT = 9200
 _STATE_FILE = "cluster.json"
-# Two readings of the start time of one process differ by less than this.
-_SAME_START_S = 0.1
 # Kept until this process ends: the children outlive the calls that started them.
 _started: list[subprocess.Popen[bytes]] = []
 
 
-class RunningNode(pydantic.BaseModel, frozen=True):
+class RunningNode(processes.Background, frozen=True):
     """One process of a running cluster."""
 
     name: str
-    pid: int = pydantic.Field(gt=0)
-    # When the process began, seconds since 1970: distinguishes it from a later one with the same pid.
-    started_at: float
+    home: Path
     url: str
 
     @property
+    def process(self) -> psutil.Process | None:
+        """The process if it still runs."""
+        return self.find(_arguments(self.home))
+
+    @property
     def is_alive(self) -> bool:
-        """Whether this process, not a later one with the same pid, still runs."""
-        try:
-            process = psutil.Process(self.pid)
-            same = abs(process.create_time() - self.started_at) < _SAME_START_S
-            return same and process.status() != psutil.STATUS_ZOMBIE
-        except psutil.Error:
-            return False
+        """Whether the process still runs."""
+        return self.process is not None
 
 
 class Cluster(pydantic.BaseModel, frozen=True):
@@ -75,13 +71,23 @@ def default_data() -> Path:
 
 
 def find(data: Path) -> Cluster | None:
-    """Return the cluster that was started on `data`, running or not; None if there was none."""
+    """Return the cluster that was started on `data`, running or not; None if there was none.
+
+    Raises:
+        NodeError: The file that describes it cannot be read, or another user may have written it.
+    """
+    data = data.resolve()
     try:
-        return Cluster.model_validate_json((data / _STATE_FILE).read_text())
+        found = Cluster.model_validate_json(private.read(data / _STATE_FILE))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:
         raise NodeError(f"cannot read {data / _STATE_FILE}: delete it if no node runs on {data}") from error
+    # Not as in the file, which must not lead to another directory.
+    nodes = tuple(
+        node.model_copy(update={"home": data / name_of(number)}) for number, node in enumerate(found.nodes)
+    )
+    return found.model_copy(update={"data": data, "nodes": nodes})
 
 
 def start(
@@ -124,20 +130,21 @@ def start(
             raise NodeError(f"Elasticsearch {running.version} runs on {data} already, at {running.url}")
         ports = http_ports(port, node_count)
         write_homes(data, distribution, ports)
-        processes: list[subprocess.Popen[bytes]] = []
+        started: list[subprocess.Popen[bytes]] = []
         nodes: list[RunningNode] = []
         try:
             for number, node_port in enumerate(ports):
                 home = data / name_of(number)
-                processes.append(_spawn(home, distribution, number, heap, lifetime_s, with_parent))
-                nodes.append(_running(number, processes[-1], node_port))
+                started.append(_spawn(home, distribution, number, heap, lifetime_s, with_parent))
+                nodes.append(_running(number, home, started[-1], node_port))
             cluster = Cluster(
                 version=version, data=data, nodes=tuple(nodes), stops_at=time.time() + lifetime_s
             )
-            (data / _STATE_FILE).write_text(cluster.model_dump_json(indent=1))
-            _wait_until_ready(cluster, processes, timeout_s)
+            with private.open_anew(data / _STATE_FILE) as file:
+                file.write(cluster.model_dump_json(indent=1).encode())
+            _wait_until_ready(cluster, started, timeout_s)
         except BaseException:
-            for process in processes:
+            for process in started:
                 process.kill()
                 process.wait()
             raise
@@ -148,22 +155,16 @@ def stop(data: Path, *, timeout_s: float = 30) -> bool:
     """Stop the cluster on `data`; return whether one ran.
 
     Each process is terminated, and killed if it has not ended in time.
+
+    Raises:
+        NodeError: The file that describes it cannot be read, or a process does not end.
     """
     cluster = find(data)
     if cluster is None:
         return False
-    alive = [node for node in cluster.nodes if node.is_alive]
-    processes = []
-    for node in alive:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process = psutil.Process(node.pid)
-            process.terminate()
-            processes.append(process)
-    _, late = psutil.wait_procs(processes, timeout=timeout_s)
-    for process in late:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.kill()
-    psutil.wait_procs(late, timeout=timeout_s)
+    alive = [process for node in cluster.nodes if (process := node.process) is not None]
+    if not processes.end(alive, timeout_s=timeout_s):
+        raise NodeError(f"a process of Elasticsearch on {data} does not end")
     _started[:] = [process for process in _started if process.poll() is None]
     (cluster.data / _STATE_FILE).unlink(missing_ok=True)
     return bool(alive)
@@ -173,17 +174,23 @@ def _made(data: Path) -> Path:
     """Make a directory if it is missing; return its absolute path."""
     data = data.resolve()
     try:
-        data.mkdir(parents=True, exist_ok=True)
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise NodeError(f"cannot make the directory {data}: {error.strerror}") from error
     return data
 
 
-def _running(number: int, process: subprocess.Popen[bytes], port: int) -> RunningNode:
+def _arguments(home: Path) -> list[str]:
+    """Return the arguments by which a node's process is known."""
+    return ["-m", "esdedup.node.server", "--home", str(home)]
+
+
+def _running(number: int, home: Path, process: subprocess.Popen[bytes], port: int) -> RunningNode:
     return RunningNode(
         name=name_of(number),
+        home=home,
         pid=process.pid,
-        started_at=psutil.Process(process.pid).create_time(),
+        started_at=processes.start_of(process.pid),
         url=f"http://{HOST}:{port}",
     )
 
@@ -191,10 +198,11 @@ def _running(number: int, process: subprocess.Popen[bytes], port: int) -> Runnin
 def _spawn(
     home: Path, distribution: Path, number: int, heap: str, lifetime_s: float, with_parent: bool
 ) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "esdedup.node.server", "--distribution", str(distribution)]
-    command += [
-        "--home",
-        str(home),
+    command = [
+        sys.executable,
+        *_arguments(home),
+        "--distribution",
+        str(distribution),
         "--name",
         name_of(number),
         "--heap",
@@ -204,7 +212,7 @@ def _spawn(
     ]
     if with_parent:
         command += ["--parent", str(os.getpid())]
-    with (home / "logs" / "node.log").open("wb") as log:
+    with private.open_anew(home / "logs" / "node.log") as log:
         process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=not with_parent
         )
@@ -212,16 +220,14 @@ def _spawn(
     return process
 
 
-def _wait_until_ready(
-    cluster: Cluster, processes: Sequence[subprocess.Popen[bytes]], timeout_s: float
-) -> None:
+def _wait_until_ready(cluster: Cluster, started: Sequence[subprocess.Popen[bytes]], timeout_s: float) -> None:
     deadline = time.monotonic() + timeout_s
     node_count = len(cluster.nodes)
     for number, node in enumerate(cluster.nodes):
         address = f"{node.url}/_cluster/health?wait_for_nodes={node_count}&wait_for_status=yellow&timeout=5s"
         while True:
             log = cluster.data / node.name / "logs" / "node.log"
-            if processes[number].poll() is not None:
+            if started[number].poll() is not None:
                 raise NodeError(
                     f"Elasticsearch ended while it started; the last lines of {log}:\n{_tail(log)}"
                 )

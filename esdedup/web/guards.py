@@ -1,19 +1,14 @@
-"""What stands before the routes: the headers of every answer, hosts, foreign pages, and limits.
-
-A host is checked because a foreign page may give its own name our address, and would then read what we
-answer (DNS rebinding). Such a page needs a name, so addresses are always accepted.
-"""
+"""What stands before the routes: the headers of every answer, hosts, foreign pages, and limits."""
 
 import asyncio
-import ipaddress
 from collections.abc import Collection
-from urllib.parse import urlsplit
 
 from fastapi import Request
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from esdedup.origins import is_foreign, is_known_host
 from esdedup.web.api import MAX_TEXT
 from esdedup.web.errors import error_answer
 
@@ -72,21 +67,20 @@ class Visitors:
             headers = Headers(scope=scope)
             host = headers.get("host", "")
             refusal = None
-            if not self._is_known(host):
+            if not is_known_host(host, self._hosts):
                 refusal = 421, f"this server is not known as {host!r}; `serve --allow-host NAME` adds a name"
-            elif _is_foreign(scope["method"], headers):
+            elif is_foreign(
+                scope["method"],
+                host=host,
+                origin=headers.get("origin"),
+                site=headers.get("sec-fetch-site"),
+                goal=headers.get("sec-fetch-dest"),
+            ):
                 refusal = 403, "pages of other sites may only link to this one"
             if refusal is not None:
                 await error_answer(Request(scope), *refusal)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
-
-    def _is_known(self, host: str) -> bool:
-        try:
-            name = (urlsplit(f"//{host}").hostname or "").removesuffix(".")
-        except ValueError:
-            return False
-        return name == "localhost" or name.endswith(".localhost") or name in self._hosts or _is_address(name)
 
 
 class Limits:
@@ -141,23 +135,3 @@ class Limits:
                 raise
             late = error_answer(Request(scope), 503, f"no answer within {MAX_ANSWER_S:.0f} seconds")
             await late(scope, receive, send)
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_foreign(method: str, headers: Headers) -> bool:
-    """Return whether a page of another site makes this request; browsers say so."""
-    site = headers.get("sec-fetch-site")
-    if method in {"GET", "HEAD"}:
-        return site == "cross-site" and headers.get("sec-fetch-dest") != "document"
-    if site is not None:
-        return site not in {"same-origin", "none"}
-    # Older browsers send only the origin; programs send neither.
-    origin = headers.get("origin")
-    return origin is not None and urlsplit(origin).netloc != headers.get("host")

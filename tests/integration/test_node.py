@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+import requests
 
 from esdedup import NodeError, SettingError, node
 from esdedup.elastic.client import connect
@@ -38,6 +39,30 @@ def test_data_outlive_a_node(tmp_path: Path) -> None:
             assert client.get(index="kept", id="1")["_source"] == {"a": 1}
     finally:
         node.stop(tmp_path)
+
+
+def test_a_node_is_closed_to_other_users_and_to_pages_of_other_sites(tmp_path: Path) -> None:
+    data = tmp_path / "node"
+    cluster = node.start(data, port=0, lifetime_s=600, with_parent=True)
+
+    def status(method: str, path: str, **headers: str) -> int:
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        return requests.request(method, f"{cluster.url}/{path}", headers=given, timeout=60).status_code
+
+    try:
+        assert status("PUT", "news") == 200
+        assert status("POST", "news/_close", origin="http://evil.example") == 403
+        assert status("POST", "news/_close", sec_fetch_site="cross-site") == 403
+        assert status("GET", "news/_search", host="evil.example:9200") == 403
+        assert status("GET", "news/_search", host="localhost:9200") == 200
+        assert status("POST", "news/_close") == 200
+        assert (data / "node-0" / "data" / "nodes").parent.is_dir()
+        for path in (data, *data.rglob("*")):
+            # Symbolic permissions of what is below a closed directory do not matter.
+            if path.parent in (tmp_path, data) and path.name != "control.lock":
+                assert path.stat().st_mode & 0o077 == 0, path
+    finally:
+        assert node.stop(data)
 
 
 def test_a_node_ends_with_its_time(tmp_path: Path) -> None:

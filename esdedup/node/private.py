@@ -1,0 +1,49 @@
+"""Directories and files that only this user can read, and that nobody else can have written."""
+
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+from esdedup.errors import NodeError
+
+
+def make_directory(path: Path) -> None:
+    """Make a directory, or take one that is there already.
+
+    Raises:
+        NodeError: It cannot be made, or belongs to somebody else.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        if _is_foreign(path.stat()):
+            raise NodeError(f"{path} belongs to another user; choose another directory")
+        path.chmod(0o700)
+    except OSError as error:
+        raise NodeError(f"cannot make the directory {path}: {error.strerror}") from error
+
+
+def open_anew(path: Path) -> BinaryIO:
+    """Open an empty file for writing."""
+    # A file that was there before could belong to somebody else, or be a link.
+    path.unlink(missing_ok=True)
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+
+
+def read(path: Path) -> bytes:
+    """Read a file that `open_anew` has made.
+
+    Raises:
+        NodeError: Another user wrote it, or could have.
+        OSError: It cannot be read.
+    """
+    with path.open("rb") as file:
+        about = os.fstat(file.fileno())
+        if _is_foreign(about) or about.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise NodeError(f"another user may have written {path}; delete it if you do not know it")
+        return file.read()
+
+
+def _is_foreign(about: os.stat_result) -> bool:
+    # Windows has no such ids.
+    return hasattr(os, "geteuid") and about.st_uid != os.geteuid()

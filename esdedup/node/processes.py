@@ -1,0 +1,51 @@
+"""Processes in the background, found again by what a file says of them."""
+
+import contextlib
+from collections.abc import Iterable, Sequence
+
+import psutil
+import pydantic
+
+# Two readings of the start time of one process differ by less than this.
+_SAME_START_S = 0.1
+
+
+class Background(pydantic.BaseModel, frozen=True):
+    """A process that was started in the background."""
+
+    pid: int = pydantic.Field(gt=0)
+    # When it began, seconds since 1970: distinguishes it from a later one with the same pid.
+    started_at: float
+
+    def find(self, arguments: Sequence[str]) -> psutil.Process | None:
+        """Return the process if it still runs.
+
+        Args:
+            arguments: Consecutive arguments of its command: a file can give the number and start of another
+                process, but not change its command.
+        """
+        try:
+            process = psutil.Process(self.pid)
+            is_same = abs(process.create_time() - self.started_at) < _SAME_START_S
+            given = process.cmdline() if is_same and process.status() != psutil.STATUS_ZOMBIE else []
+        except psutil.Error:
+            return None
+        wanted = list(arguments)
+        is_ours = any(given[first : first + len(wanted)] == wanted for first in range(len(given)))
+        return process if is_ours else None
+
+
+def start_of(pid: int) -> float:
+    """Return when a process began, for `Background.started_at`."""
+    return psutil.Process(pid).create_time()
+
+
+def end(processes: Iterable[psutil.Process], *, timeout_s: float) -> bool:
+    """Terminate processes, kill those that do not end in time; return whether all have ended."""
+    late = list(processes)
+    for signal in (psutil.Process.terminate, psutil.Process.kill):
+        for process in late:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                signal(process)
+        _, late = psutil.wait_procs(late, timeout=timeout_s)
+    return not late

@@ -1,0 +1,44 @@
+"""Which requests pages of other sites make a browser send. Pure.
+
+The pages and the embedded node both refuse them. A host is checked because such a page may give its own name
+our address, and would then read what we answer (DNS rebinding). It needs a name for that, so addresses are
+always accepted.
+"""
+
+import ipaddress
+from collections.abc import Collection
+from urllib.parse import urlsplit
+
+
+def is_known_host(host: str, names: Collection[str] = ()) -> bool:
+    """Return whether a header `Host` names localhost, an address, or one of `names` (in lower case)."""
+    try:
+        name = (urlsplit(f"//{host}").hostname or "").removesuffix(".")
+    except ValueError:
+        return False
+    return name == "localhost" or name.endswith(".localhost") or name in names or _is_address(name)
+
+
+def is_foreign(method: str, *, host: str, origin: str | None, site: str | None, goal: str | None) -> bool:
+    """Return whether a page of another site sends a request, other than by a link to us.
+
+    Args:
+        method: The method in capitals.
+        host: The header `Host`.
+        origin: The header `Origin`; older browsers send only this one, programs send none.
+        site: The header `Sec-Fetch-Site`.
+        goal: The header `Sec-Fetch-Dest`.
+    """
+    if method in {"GET", "HEAD"}:
+        return site == "cross-site" and goal != "document"
+    if site is not None:
+        return site not in {"same-origin", "none"}
+    return origin is not None and urlsplit(origin).netloc != host
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

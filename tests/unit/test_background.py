@@ -1,0 +1,65 @@
+"""Files that name processes in the background: only our own processes are ended."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from esdedup import NodeError, node
+from esdedup.cli.pages import stop_pages
+
+
+@pytest.fixture
+def foreign() -> Iterator[psutil.Process]:
+    """A process that a forged file names; among its arguments are some of ours."""
+    command = [sys.executable, "-c", "import time; time.sleep(600)", "serve", "esdedup.node.server"]
+    started = subprocess.Popen(command)
+    yield psutil.Process(started.pid)
+    started.kill()
+    started.wait()
+
+
+def forge(path: Path, process: psutil.Process, **values: object) -> None:
+    about = {"pid": process.pid, "started_at": process.create_time(), "url": "http://127.0.0.1:1"}
+    path.write_text(json.dumps(about | values))
+    path.chmod(0o600)
+    os.utime(path, (process.create_time(), process.create_time()))
+
+
+def test_stopping_a_node_ends_no_foreign_process(tmp_path: Path, foreign: psutil.Process) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "cluster.json").write_text("kept")
+    of_a_node = {"name": "node-0", "home": str(elsewhere), "pid": foreign.pid, "url": "http://127.0.0.1:1"}
+    nodes = [of_a_node | {"started_at": foreign.create_time()}]
+    forge(tmp_path / "cluster.json", foreign, version="9", data=str(elsewhere), stops_at=9e9, nodes=nodes)
+    found = node.find(tmp_path)
+    assert found is not None
+    assert not found.is_running
+    assert found.data == tmp_path.resolve()
+    assert not node.stop(tmp_path)
+    assert foreign.is_running()
+    assert (elsewhere / "cluster.json").read_text() == "kept"
+    assert not (tmp_path / "cluster.json").exists()
+
+
+def test_stopping_the_pages_ends_no_foreign_process(tmp_path: Path, foreign: psutil.Process) -> None:
+    forge(tmp_path / "pages.json", foreign)
+    stop_pages(tmp_path)
+    assert foreign.is_running()
+    assert foreign.status() != psutil.STATUS_ZOMBIE
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files have no owners here")
+def test_a_file_that_others_may_have_written_is_not_believed(tmp_path: Path, foreign: psutil.Process) -> None:
+    for name, stop in (("cluster.json", node.stop), ("pages.json", stop_pages)):
+        forge(tmp_path / name, foreign)
+        (tmp_path / name).chmod(0o666)
+        with pytest.raises(NodeError, match="another user may have written"):
+            stop(tmp_path)
+        assert (tmp_path / name).exists()

@@ -8,6 +8,7 @@ EsdedupError
 ├── ArticleRejected          one article is rejected; the others are processed  .article .reason
 ├── ArticleNotFound          no article has that id                             .article .index
 ├── ClientForked             a forked process uses its parent's client          .process
+├── ClockMismatch            this machine and Elasticsearch disagree on the time  .here_ms .server_ms
 ├── ServerError              Elasticsearch answered with an error               .status .index
 │   ├── ServerUnavailable    no server answers, or it is not Elasticsearch, or it is busy
 │   ├── IndexBlocked         the disk is full, or somebody has blocked the index
@@ -15,6 +16,7 @@ EsdedupError
 ├── ForestError              the forest cannot be used                          .forest
 │   ├── ForestMissing        there is no forest of that name
 │   ├── ForestExists         it exists already, and replacing it was not requested
+│   ├── ForestAhead          its time is in the future                          .time_ms
 │   ├── ForestIncomplete     a rebuild of it has not finished
 │   ├── ForestBusy           another process owns it                            .owner
 │   ├── ForestLost           this process owned it, and another took it over    .owner
@@ -32,7 +34,9 @@ __all__ = [
     "ArticleNotFound",
     "ArticleRejected",
     "ClientForked",
+    "ClockMismatch",
     "EsdedupError",
+    "ForestAhead",
     "ForestBusy",
     "ForestError",
     "ForestExists",
@@ -106,6 +110,20 @@ class ClientForked(EsdedupError):
         self.process = process
 
 
+class ClockMismatch(EsdedupError):
+    """The clocks of this machine and of Elasticsearch differ by more than a day.
+
+    Attributes:
+        here_ms: The time on this machine, milliseconds since 1970.
+        server_ms: The time in Elasticsearch, milliseconds since 1970.
+    """
+
+    def __init__(self, message: str, *, here_ms: int, server_ms: int) -> None:
+        super().__init__(message)
+        self.here_ms = here_ms
+        self.server_ms = server_ms
+
+
 class ServerError(EsdedupError):
     """Elasticsearch answered with an error.
 
@@ -166,6 +184,18 @@ class ForestMissing(ForestError):
 
 class ForestExists(ForestError):
     """A forest of that name exists already, and replacing it was not requested."""
+
+
+class ForestAhead(ForestError):
+    """The forest's time is in the future, because it was fed under a clock that was ahead.
+
+    Attributes:
+        time_ms: The forest's time, milliseconds since 1970.
+    """
+
+    def __init__(self, message: str, *, forest: str, time_ms: int) -> None:
+        super().__init__(message, forest=forest)
+        self.time_ms = time_ms
 
 
 class ForestIncomplete(ForestError):

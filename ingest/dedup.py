@@ -121,7 +121,6 @@ class Dedup(Closing):
             most_plausible_leaves=most_plausible_leaves,
         )
         self._store: ElasticStore | None = None
-        self._forest: Forest | None = None
 
     def close(self) -> None:
         """Release the forest if it is open. The next article opens it again.
@@ -131,7 +130,7 @@ class Dedup(Closing):
         if is_inherited(self._client):
             return
         with self._lock:
-            store, self._store, self._forest = self._store, None, None
+            store, self._store = self._store, None
             if store is not None:
                 store.close()
 
@@ -204,7 +203,9 @@ class Dedup(Closing):
             SettingError: `flush_interval_s` is not greater than 0.
             ClientForked: This is a forked process, and its parent has used the client.
             IndexNotReady: The index of an action is missing, or lacks the fields.
-            ForestError: Another process owns the forest, or it has another profile.
+            ClockMismatch: The clocks of this machine and of Elasticsearch differ by more than a day.
+            ForestError: Another process owns the forest, or it has another profile, or its time is in the
+                future.
             ServerError: Elasticsearch does not answer, or refuses the request.
         """
         if flush_interval_s is not None and not 0 < flush_interval_s < threading.TIMEOUT_MAX:
@@ -228,18 +229,22 @@ class Dedup(Closing):
         """
         self._check_process()
         with self._lock:
-            self._open_forest()
-            assert self._store is not None
-            with self._store.writer.noticing_deletion():
-                return expire(self._store.writer, self._store.aging)
+            store = self._open_store()
+            with store.writer.noticing_deletion():
+                return expire(store.writer, store.aging)
 
     def _check_process(self) -> None:
         refuse_inherited(self._client)
 
-    def _open_forest(self) -> Forest:
-        if self._store is not None and self._store.is_lost:
-            self._store = self._forest = None
-        if self._forest is None:
+    def _open_forest(self) -> tuple[Forest, int]:
+        """Return the forest, and the time."""
+        store = self._open_store()
+        return Forest(store), store.now_ms()
+
+    def _open_store(self) -> ElasticStore:
+        if self._store is None or self._store.is_lost:
+            # If the opening fails, there is no store.
+            self._store = None
             self._store = ElasticStore(
                 self._client,
                 forest=self._forest_name,
@@ -248,5 +253,4 @@ class Dedup(Closing):
                 wait_s=self._wait_s,
                 lease_ttl_s=self._lease_ttl_s,
             )
-            self._forest = Forest(self._store)
-        return self._forest
+        return self._store

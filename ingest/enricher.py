@@ -38,7 +38,7 @@ class Enricher:
         fields: Fields,
         lock: AbstractContextManager[Any],
         check_process: Callable[[], None],
-        open_forest: Callable[[], Forest],
+        open_forest: Callable[[], tuple[Forest, int]],
         check_index: Callable[[str], bool],
         batch_size: int,
         most_plausible_leaves: int,
@@ -51,7 +51,8 @@ class Enricher:
             lock: Held while a batch is assigned: threads may enrich at the same time.
             check_process: Called before the lock is taken and before each action after the first; raises in
                 a forked process.
-            open_forest: Called for each batch with an article; returns the forest that assigns it.
+            open_forest: Called for each batch with an article; returns the forest that assigns it, and the
+                time, milliseconds since 1970.
             check_index: Called for each index of a batch, because an index that is deleted meanwhile would
                 come back without its mapping. Returns whether articles are routed by root there; raises if
                 articles cannot be written to it.
@@ -142,14 +143,14 @@ class Enricher:
     def _assign_in_turn(
         self, articles: list[ArticleAction], backfill: bool
     ) -> list[tuple[Assignment, dict[str, Any], int]]:
-        now_ms = int(time.time() * 1000)
+        forest, now_ms = self._open_forest()
         fingerprints = self._fingerprinter.fingerprint([article.text for article in articles])
         arrivals = Arrivals.of(
             fingerprints,
             times_ms=[article.dated_ms if backfill else now_ms for article in articles],
             relation=self._relation,
         )
-        assignments = self._open_forest().assign(arrivals, now_ms=now_ms)
+        assignments = forest.assign(arrivals, now_ms=now_ms)
         for root, leaves in self._growth.add(assignments):
             log.warning(
                 "the cluster %s has grown by more than %s distinct texts since this process started: it "

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from esdedup.errors import (
     EsdedupError,
+    ForestAhead,
     ForestBusy,
     ForestExists,
     ForestIncomplete,
@@ -15,6 +16,7 @@ from esdedup.errors import (
 from esdedup.fields import Fields
 
 _ADVICE: dict[type[EsdedupError], str] = {
+    ForestAhead: "`esdedup verify --repair`, with all indices of the forest, sets its time back",
     ForestBusy: "--wait SECONDS waits until the forest is released; --forest NAME uses another one",
     ForestExists: "--replace deletes the forest first; --forest NAME makes another one",
     ForestIncomplete: "`esdedup rebuild`, with all indices of the forest, completes it",

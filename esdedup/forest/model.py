@@ -131,6 +131,16 @@ class State:
             origin_ms=min(origins, default=NO_TIME),
         )
 
+    def until(self, latest_ms: int | None) -> "State":
+        """Return the state without times after `latest_ms`; None leaves it as it is."""
+        if latest_ms is None:
+            return self
+        return State(
+            seq=self.seq,
+            time_ms=NO_TIME if self.time_ms > latest_ms else self.time_ms,
+            origin_ms=NO_TIME if self.origin_ms > latest_ms else self.origin_ms,
+        )
+
     def live_since_ms(self, aging: "Aging") -> int:
         """Return the least `seen` (inclusive) of a live node now; NO_TIME if every node lives."""
         return int(aging.live_since_ms(np.array(self.time_ms), origin_ms=self.origin_ms))

@@ -7,6 +7,7 @@ from datetime import timedelta
 from elasticsearch import Elasticsearch
 
 from esdedup.elastic.forest import expiry
+from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.writer import ForestWriter
@@ -25,6 +26,7 @@ from esdedup.maintenance.records import Records
 from esdedup.maintenance.repair import WRITE_BATCH, Repair, Repaired
 from esdedup.maintenance.stats import Stats, stats
 from esdedup.maintenance.stored_texts import StoredTexts
+from esdedup.maintenance.times_ahead import TimesAhead
 from esdedup.maintenance.verdict import IndexedExplanation
 from esdedup.maintenance.violations import Violation, ViolationKind
 from esdedup.neighbours.explainer import Explainer
@@ -155,9 +157,11 @@ class Maintenance:
             on_progress: Called with the number of nodes in each step.
 
         Raises:
-            ForestError: There is no such forest, or another process owns it.
+            ForestError: There is no such forest, or another process owns it, or its time is in the future.
+            ClockMismatch: The clocks of this machine and of Elasticsearch differ by more than a day.
         """
         index = ForestIndex.find(self._client, self._forest)
+        Clock(index).check(index.status().state)
         if dry_run:
             return expiry.count_expired(index, self._aging(index))
         with ForestWriter(index, wait_s=self._wait_s) as writer:
@@ -182,6 +186,7 @@ class Maintenance:
         check_index_names(indices)
         index = ForestIndex.find(self._client, self._forest)
         aging = self._aging(index)
+        yield from self._times_ahead(index, aging, indices).violations()
         yield from self._forest_audit(index, aging, on_progress).violations()
         if indices:
             articles = ArticleAudit(index, self._records(indices), aging, on_articles=on_progress or _ignore)
@@ -190,8 +195,10 @@ class Maintenance:
     def repair(self, indices: Sequence[str] = (), *, on_progress: OnProgress | None = None) -> Repaired:
         """Repair every violation that can be repaired; may be interrupted and run again.
 
-        First, articles whose node is missing get it back, with the root they have. Then a tree whose
-        root has an older neighbour joins that neighbour's tree. Last, articles get the root of their node.
+        First, times in the future, which a clock that was ahead has left, are set back to the forest's last
+        time before them. Next, articles whose node is missing get it back, with the root they have. Then a
+        tree whose root has an older neighbour joins that neighbour's tree. Last, articles get the root of
+        their node.
 
         Args:
             indices: The indices of all articles that this forest assigned. Empty: only the forest is
@@ -210,12 +217,13 @@ class Maintenance:
         aging = self._aging(index)
         with ForestWriter(index, wait_s=self._wait_s) as writer:
             repair = Repair(writer, write_batch=self._write_batch)
+            repaired = repair.set_times_back(self._times_ahead(index, aging, indices))
             forest = self._forest_audit(index, aging, on_progress)
             if not indices:
-                return repair.repair_forest(forest)
+                return repaired + repair.repair_forest(forest)
             records = self._records(indices)
             articles = ArticleAudit(index, records, aging, on_articles=on_progress or _ignore)
-            repaired = repair.adopt(articles)
+            repaired += repair.adopt(articles)
             repaired += repair.repair_forest(forest)
             if repaired[ViolationKind.NODE_GONE]:
                 # A lost node may have been older than its remaining articles: the order is unreliable.
@@ -260,6 +268,10 @@ class Maintenance:
                 writer.index, records, self._aging(writer.index), on_articles=on_progress or _ignore
             )
             return rebuild.rebuild(writer, articles)
+
+    def _times_ahead(self, index: ForestIndex, aging: Aging, indices: Sequence[str]) -> TimesAhead:
+        records = self._records(indices) if indices else None
+        return TimesAhead(index, records, latest_ms=Clock(index).latest_ms(), aging=aging)
 
     def _forest_audit(self, index: ForestIndex, aging: Aging, on_progress: OnProgress | None) -> ForestAudit:
         return ForestAudit(index, aging, on_nodes=on_progress or _ignore, audit_batch=self._audit_batch)

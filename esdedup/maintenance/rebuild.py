@@ -4,6 +4,7 @@ import dataclasses
 
 from elasticsearch import Elasticsearch
 
+from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.meta import Meta
 from esdedup.elastic.forest.writer import ForestWriter
@@ -13,6 +14,7 @@ from esdedup.forest.model import NO_TIME, Aging, State
 from esdedup.maintenance.article_audit import ArticleAudit
 from esdedup.maintenance.records import Records
 from esdedup.maintenance.repair import Repair
+from esdedup.maintenance.times_ahead import TimesAhead
 
 
 def begin(
@@ -27,6 +29,7 @@ def begin(
     """
     meta = _meta(name, records)
     index = ForestIndex.make(client, name, meta=meta)
+    latest_ms = Clock(index).latest_ms()
     state, dead_before_ms = State(), NO_TIME
     if index.meta != meta:
         if not replace:
@@ -36,7 +39,7 @@ def begin(
         # Take its lease first: otherwise its owner could write into the new forest through the alias.
         former = ForestWriter(index, wait_s=wait_s)
         with former.released_on_error():
-            status = index.status()
+            status = index.status(latest_ms=latest_ms)
             state = status.state
             # Longer retention must not revive expired nodes.
             dead_before_ms = status.live_since_ms(status.aging)
@@ -49,7 +52,10 @@ def begin(
         aging = aging or status.aging
         writer.write_aging(aging, dead_before_ms=max(dead_before_ms, status.dead_before_ms))
         # Numbers of arrivals are never reused, not even those of deleted articles.
-        writer.write([], state=index.status().state.after(state).after(records.state()))
+        ahead = TimesAhead(index, records, latest_ms=latest_ms, aging=aging)
+        state = ahead.true_state().after(state)
+        ahead.set_articles_back(state)
+        writer.write([], state=state)
         # An article that was indexed twice has the number of its second arrival: the order is unreliable.
         writer.write_ordered_since(index.status().state.seq)
     return writer

@@ -15,6 +15,7 @@ from esdedup.elastic.forest.documents import columns_of
 from esdedup.elastic.forest.status import state_aggregations, state_of
 from esdedup.elastic.limits import BUSY_STATUSES
 from esdedup.elastic.names import check_index_names
+from esdedup.elastic.requests import Query
 from esdedup.errors import IndexNotReady, SettingError
 from esdedup.fields import Fields, partition_of
 from esdedup.forest.model import NO_TIME, State
@@ -43,6 +44,8 @@ class Record:
     seq: int
     # The forest's time at the assignment; NO_TIME where none was known.
     seen_ms: int
+    # When it counts as published; NO_TIME where that is not known.
+    published_ms: int = NO_TIME
 
 
 class Records:
@@ -74,9 +77,13 @@ class Records:
         """Count the articles that have no root."""
         return self._count({"bool": {"must_not": {"exists": {"field": self._fields.root}}}})
 
-    def state(self) -> State:
-        """Return the lowest state that a forest with all these articles can have."""
-        aggregations = state_aggregations(seq=self._fields.seq, time=f"{self._fields.dedup}.seen")
+    def state(self, *, latest_ms: int | None = None) -> State:
+        """Return the lowest state that a forest with all these articles can have.
+
+        Args:
+            latest_ms: Later times are left out. None: none is.
+        """
+        aggregations = state_aggregations(seq=self._fields.seq, time=self._seen, latest_ms=latest_ms)
         return state_of(self._aggregate(aggregations))
 
     def profiles(self) -> list[str]:
@@ -85,9 +92,17 @@ class Records:
         answer = self._aggregate({"profiles": {"terms": {"field": field, "size": 100}}})
         return [bucket["key"] for bucket in answer["profiles"]["buckets"]]
 
-    def pages(self) -> Iterator[list[Record]]:
-        """Yield all records of one point in time, page by page, the latest arrivals first."""
-        pages = hit_pages(self._client, ",".join(self._indices), self._page_body())
+    def pages(self, *, later_than_ms: int | None = None) -> Iterator[list[Record]]:
+        """Yield all records of one point in time, page by page, the latest arrivals first.
+
+        Args:
+            later_than_ms: Only those with a later `seen`.
+        """
+        filters: list[Query] = [{"exists": {"field": self._fields.root}}]
+        if later_than_ms is not None:
+            filters.append({"range": {self._seen: {"gt": later_than_ms, "format": "epoch_millis"}}})
+        body = self._page_body({"bool": {"filter": filters}})
+        pages = hit_pages(self._client, ",".join(self._indices), body)
         return ([self._record_of(hit) for hit in hits] for hits in pages)
 
     def with_bands(self, bands: Sequence[tuple[Record, list[str]]]) -> set[tuple[str, str]]:
@@ -126,14 +141,30 @@ class Records:
         staying = [(record, root) for record, root in roots if record.routing != record.root]
         if not staying:
             return self._move(moving)
+        changes = [(record, {"root": root, "partition": partition_of(root)}) for record, root in staying]
+        return self._bulk(self._updates(changes)) + self._move(moving)
+
+    @retry_while_refused
+    def update(self, changes: Sequence[tuple[Record, dict[str, Any]]]) -> int:
+        """Change fields of dedup objects, except in articles that have been written since they were read.
+
+        Args:
+            changes: Articles, and the new values of their fields; None deletes a value.
+
+        Returns:
+            How many articles were written.
+        """
+        return self._bulk(self._updates(changes))
+
+    def _updates(self, changes: Sequence[tuple[Record, dict[str, Any]]]) -> list[dict[str, Any]]:
         operations: list[dict[str, Any]] = []
-        for record, root in staying:
+        for record, values in changes:
             routing = {} if record.routing is None else {"routing": record.routing}
             operations += (
                 {"update": {"_index": record.index, "_id": record.id, **routing, **record.version}},
-                {"doc": {self._fields.dedup: {"root": root, "partition": partition_of(root)}}},
+                {"doc": {self._fields.dedup: values}},
             )
-        return self._bulk(operations) + self._move(moving)
+        return operations
 
     def _move(self, roots: Sequence[tuple[Record, str]]) -> int:
         """Move articles that are routed by their root: write each by its new root, then delete the old copy.
@@ -200,6 +231,10 @@ class Records:
             self._client.indices.refresh(index=self._indices)
 
     @property
+    def _seen(self) -> str:
+        return f"{self._fields.dedup}.seen"
+
+    @property
     def _names(self) -> str:
         return ", ".join(self._indices)
 
@@ -220,14 +255,14 @@ class Records:
         result: dict[str, Any] = answer["aggregations"]
         return result
 
-    def _page_body(self) -> dict[str, Any]:
+    def _page_body(self, query: Query) -> dict[str, Any]:
         dedup = self._fields.dedup
         fields: list[Any] = [
             f"{dedup}.{name}" for name in ("root", "fingerprint", "signature", "profile", "seq")
         ]
-        fields.append({"field": f"{dedup}.seen", "format": "epoch_millis"})
+        fields += ({"field": f"{dedup}.{name}", "format": "epoch_millis"} for name in ("seen", "published"))
         return {
-            "query": {"exists": {"field": self._fields.root}},
+            "query": query,
             "size": limits.MAX_HITS,
             "sort": [{self._fields.seq: {"order": "desc", "missing": "_last", "unmapped_type": "long"}}],
             "_source": False,
@@ -240,7 +275,7 @@ class Records:
         fields = hit.get("fields", {})
         values = {
             name: fields[full][0] if (full := f"{self._fields.dedup}.{name}") in fields else None
-            for name in ("root", "fingerprint", "signature", "profile", "seq", "seen")
+            for name in ("root", "fingerprint", "signature", "profile", "seq", "seen", "published")
         }
         if values["root"] is None:
             raise IndexNotReady(
@@ -259,4 +294,5 @@ class Records:
             profile=values["profile"],
             seq=0 if values["seq"] is None else int(values["seq"]),
             seen_ms=NO_TIME if values["seen"] is None else int(values["seen"]),
+            published_ms=NO_TIME if values["published"] is None else int(values["published"]),
         )

@@ -9,6 +9,7 @@ from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.maintenance.article_audit import ArticleAudit
 from esdedup.maintenance.forest_audit import ForestAudit
 from esdedup.maintenance.records import Records
+from esdedup.maintenance.times_ahead import TimesAhead
 from esdedup.maintenance.violations import RepairableViolation, ViolationKind
 
 Repaired = collections.Counter[ViolationKind]
@@ -95,6 +96,12 @@ class Repair:
         self._write([root._replace(seen_ms=seen_ms)])
         self._write(node for node in moved if node.id != later)
         self._write(node for node in moved if node.id == later)
+
+    def set_times_back(self, ahead: TimesAhead) -> Repaired:
+        """Set back the times that are in the future."""
+        return collections.Counter(
+            {ViolationKind.TIME_AHEAD: ahead.set_back(self._writer, write=self._write)}
+        )
 
     def _write(self, nodes: Iterable[StoredNode]) -> None:
         for chunk in chunks(list(nodes), self._write_batch):

@@ -23,6 +23,7 @@ class ViolationKind(enum.Enum):
     NEAR_ROOTS = "a root with an older neighbour in another tree"
     UNFINDABLE = "a node without one of its keys, or wrongly marked as a root or leaf"
     DAMAGED_NODE = "a document that is not a valid node"
+    TIME_AHEAD = "a time in the future"
     STATE_BEHIND = "a forest whose state is older than its articles"
     NODE_GONE = "an article whose node is missing"
     NODE_BEHIND = "a node that would expire too early, or is newer than its article"

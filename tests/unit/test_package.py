@@ -135,6 +135,8 @@ OWNER = errors.ForestOwner(host="a", pid=7, since=datetime(2026, 1, 2, tzinfo=UT
         errors.ArticleNotFound("no", article="id", index="news"),
         errors.ServerUnavailable("no", status=503, index="news"),
         errors.ClientForked("no", process=7),
+        errors.ClockMismatch("no", here_ms=2, server_ms=1),
+        errors.ForestAhead("no", forest="f", time_ms=7),
         errors.IndexBlocked("no", status=429, index="news"),
         errors.IndexNotReady("no", index="news", missing_fields=["dedup.root"]),
         errors.ForestMissing("no", forest="f"),

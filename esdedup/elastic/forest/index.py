@@ -116,9 +116,13 @@ class ForestIndex:
         """
         return execute(self.client, requests)
 
-    def status(self) -> ForestStatus:
-        """Read the forest's state. Only nodes that a refresh has made visible count."""
-        return self.run(read_status(self.name))
+    def status(self, *, latest_ms: int | None = None) -> ForestStatus:
+        """Read the forest's status. Only nodes that a refresh has made visible count.
+
+        Args:
+            latest_ms: Later times are left out, as if those arrivals had brought none. None: none is.
+        """
+        return self.run(read_status(self.name, latest_ms=latest_ms))
 
     def ordered_since(self) -> int:
         """Read the highest seq whose order is unreliable after a rebuild or repair; 0 if there is none."""

@@ -40,19 +40,37 @@ class ForestStatus:
         return max(self.dead_before_ms, (at or self.state).live_since_ms(aging))
 
 
-def read_status(forest: str) -> Requests[ForestStatus]:
-    """Read a forest's status. Only nodes that a refresh has made visible count."""
-    stored = yield from _read(forest, STATE_ID)
+def read_status(forest: str, *, latest_ms: int | None = None) -> Requests[ForestStatus]:
+    """Read a forest's status. Only nodes that a refresh has made visible count.
+
+    Args:
+        forest: Name of its index.
+        latest_ms: Later times are left out, as if those arrivals had brought none. None: none is.
+    """
+    stored = State(**(yield from _read(forest, STATE_ID)))
     aging = yield from _read(forest, AGING_ID)
-    answer = yield from aggregate(forest, {"match_all": {}}, state_aggregations(seq="seq", time="made"))
+    aggregations = state_aggregations(seq="seq", time="made", latest_ms=latest_ms)
+    answer = yield from aggregate(forest, {"match_all": {}}, aggregations)
+    # A crash may have left nodes that are newer than the state, or the state may be lost.
+    state = stored.until(latest_ms).after(state_of(answer))
+    dead_before_ms = aging.get("dead_before_ms", NO_TIME)
+    if latest_ms is not None and dead_before_ms > state.time_ms:
+        # It came from a time that is left out.
+        dead_before_ms = NO_TIME
     return ForestStatus(
-        # A crash may have left nodes that are newer than the state, or the state may be lost.
-        state=State(**stored).after(state_of(answer)),
+        state=state,
         stored_aging=Aging(retention_ms=aging["retention_ms"], granularity_ms=aging["granularity_ms"])
         if aging
         else None,
-        dead_before_ms=aging.get("dead_before_ms", NO_TIME),
+        dead_before_ms=dead_before_ms,
     )
+
+
+def read_server_time(forest: str) -> Requests[int]:
+    """Read the server's clock, milliseconds since 1970, which needs no privilege but to read the forest."""
+    ranges = {"field": "seen", "ranges": [{"from": "now"}]}
+    answer = yield from aggregate(forest, {"match_none": {}}, {"now": {"date_range": ranges}})
+    return int(answer["now"]["buckets"][0]["from"])
 
 
 def read_ordered_since(forest: str) -> Requests[int]:
@@ -76,20 +94,29 @@ def ordered_since_document(seq: int) -> Document:
     return REBUILT_ID, {"state": {"seq": seq}}
 
 
-def state_aggregations(*, seq: str, time: str) -> Query:
-    """Return the aggregations that `state_of` reads, over documents with those fields."""
+def state_aggregations(*, seq: str, time: str, latest_ms: int | None = None) -> Query:
+    """Return the aggregations that `state_of` reads, over documents with those fields.
+
+    Args:
+        seq: The field with the number of an arrival.
+        time: The field with the forest's time.
+        latest_ms: Later times are left out. None: none is.
+    """
+    end = {} if latest_ms is None else {"lte": latest_ms, "format": "epoch_millis"}
     return {
         "seq": {"max": {"field": seq}},
-        "last": {"max": {"field": time}},
-        "first": {"min": {"field": time}},
+        "times": {
+            "filter": {"range": {time: end}},
+            "aggs": {"last": {"max": {"field": time}}, "first": {"min": {"field": time}}},
+        },
     }
 
 
 def state_of(aggregations: dict[str, Any]) -> State:
     """Read a state from the answer to `state_aggregations`."""
-    seq, last, first = (aggregations[name]["value"] for name in ("seq", "last", "first"))
+    last, first = (aggregations["times"][name]["value"] for name in ("last", "first"))
     return State(
-        seq=int(seq or 0),
+        seq=int(aggregations["seq"]["value"] or 0),
         time_ms=NO_TIME if last is None else int(last),
         origin_ms=NO_TIME if first is None else int(first),
     )

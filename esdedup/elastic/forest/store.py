@@ -4,6 +4,7 @@ import numpy as np
 from elasticsearch import Elasticsearch
 
 from esdedup.elastic.closing import Closing
+from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.documents import StoredNode
 from esdedup.elastic.forest.expiry import expire
 from esdedup.elastic.forest.index import ForestIndex
@@ -45,6 +46,8 @@ class ElasticStore(Closing):
             limits: What a request may carry.
 
         Raises:
+            ClockMismatch: The clocks of this machine and of the server disagree.
+            ForestAhead: The forest's time is in the future.
             ForestBusy: Another process owns it.
             ForestIncomplete: A rebuild of it has not ended.
             ForestMismatch: It was made with another profile, or in an unknown format.
@@ -52,9 +55,11 @@ class ElasticStore(Closing):
         """
         self._index = ForestIndex.open(client, forest, profile=profile, limits=limits)
         self.relation = self._index.relation
+        self._clock = Clock(self._index)
         self.writer = ForestWriter(self._index, wait_s=wait_s, lease_ttl_s=lease_ttl_s)
         with self.writer.released_on_error():
             status = self._index.status()
+            self._clock.check(status.state)
             self.aging = self._settle_aging(status, aging)
         self._state = status.state
         self._commit_failed = False
@@ -68,6 +73,15 @@ class ElasticStore(Closing):
     def is_lost(self) -> bool:
         """Whether another process has taken the forest, or deleted it. This object is of no use then."""
         return self.writer.is_lost
+
+    def now_ms(self) -> int:
+        """Return the time, milliseconds since 1970.
+
+        Raises:
+            ClockMismatch: The clocks of this machine and of the server disagree.
+            ForestAhead: The forest's time is in the future.
+        """
+        return self._clock.check(self._state)
 
     def state(self) -> State:
         """Return the state of the last committed plan."""

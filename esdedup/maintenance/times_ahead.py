@@ -1,0 +1,132 @@
+"""Times in the future, which a clock that was ahead has left: they are found, and set back.
+
+The forest then is as if the arrivals that brought those times had brought none: they do not move its time.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from esdedup.elastic.forest.documents import StoredNode, nodes_of
+from esdedup.elastic.forest.index import ForestIndex
+from esdedup.elastic.forest.writer import ForestWriter
+from esdedup.elastic.requests import Query
+from esdedup.forest.model import NO_TIME, Aging, State
+from esdedup.maintenance.records import Record, Records
+from esdedup.maintenance.violations import Remedy, RepairableViolation, Violation, ViolationKind
+from esdedup.times import iso
+
+_AHEAD = "the clock was ahead; a repair sets it back"
+
+
+class TimesAhead:
+    """The times in one forest, and in the articles that it assigned, that are later than they can be."""
+
+    def __init__(self, index: ForestIndex, records: Records | None, *, latest_ms: int, aging: Aging) -> None:
+        """Look for times in the future; nothing is sent yet.
+
+        Args:
+            index: The forest's index.
+            records: What esdedup wrote into the articles. None: only the forest counts.
+            latest_ms: Later times are in the future.
+            aging: How long nodes live.
+        """
+        self._index = index
+        self._records = records
+        self._latest_ms = latest_ms
+        self._aging = aging
+
+    def violations(self) -> Iterator[Violation]:
+        """Yield each time that is in the future."""
+        self._index.refresh()
+        state = self._index.status().state
+        if state.time_ms > self._latest_ms:
+            yield _violation(self._index.name, state.time_ms)
+        for nodes in self._nodes():
+            yield from (_violation(node.id, max(node.made_ms, node.seen_ms)) for node in nodes)
+        for page in self._articles():
+            yield from (_violation(record.id, record.seen_ms) for record in page)
+
+    def set_back(self, writer: ForestWriter, *, write: Callable[[list[StoredNode]], None]) -> int:
+        """Set all of them back to the forest's last time before them; return how many there were.
+
+        May be interrupted and run again.
+
+        Args:
+            writer: Owns the forest.
+            write: Writes nodes into it.
+        """
+        state, count = self.true_state(), 0
+        for page in self._articles():
+            writer.renew()
+            count += self._set_articles_back(page, state)
+        for nodes in self._nodes():
+            write([self._set_node_back(node, state) for node in nodes])
+            count += len(nodes)
+        self._index.refresh()
+        found, true = self._index.status(), self._index.status(latest_ms=self._latest_ms)
+        if found.dead_before_ms != true.dead_before_ms:
+            writer.write_aging(found.aging, dead_before_ms=true.dead_before_ms)
+        # Last: until then feeders refuse the forest.
+        if found.state.time_ms > self._latest_ms:
+            writer.write([], state=state)
+            count += 1
+        return count
+
+    def true_state(self) -> State:
+        """Return the state of the forest without the times in the future."""
+        state = self._index.status(latest_ms=self._latest_ms).state
+        return state if self._records is None else state.after(self._records.state(latest_ms=self._latest_ms))
+
+    def set_articles_back(self, state: State) -> None:
+        """Set only the articles back."""
+        for page in self._articles():
+            self._set_articles_back(page, state)
+
+    def _articles(self) -> Iterator[list[Record]]:
+        if self._records is not None:
+            yield from self._records.pages(later_than_ms=self._latest_ms)
+
+    def _nodes(self) -> Iterator[list[StoredNode]]:
+        later: Query = {
+            "bool": {
+                "should": [
+                    {"range": {"made": {"gt": self._latest_ms, "format": "epoch_millis"}}},
+                    {"range": {"seen": {"gt": self._latest_seen_ms, "format": "epoch_millis"}}},
+                ]
+            }
+        }
+        for hits in self._index.pages(later):
+            yield nodes_of(hits, self._index.relation)
+
+    @property
+    def _latest_seen_ms(self) -> int:
+        return int(self._aging.round_up(np.array(self._latest_ms)))
+
+    def _set_node_back(self, node: StoredNode, state: State) -> StoredNode:
+        seen_ms = int(self._aging.round_up(np.array(state.time_ms)))
+        return node._replace(
+            made_ms=state.time_ms if node.made_ms > self._latest_ms else node.made_ms,
+            seen_ms=seen_ms if node.seen_ms > self._latest_seen_ms else node.seen_ms,
+        )
+
+    def _set_articles_back(self, page: list[Record], state: State) -> int:
+        time_ms = None if state.time_ms == NO_TIME else state.time_ms
+        changes: list[tuple[Record, dict[str, Any]]] = [
+            (
+                record,
+                {"seen": time_ms} | ({"published": time_ms} if record.published_ms > self._latest_ms else {}),
+            )
+            for record in page
+        ]
+        assert self._records is not None
+        count = self._records.update(changes)
+        self._records.refresh()
+        return count
+
+
+def _violation(subject: str, time_ms: int) -> Violation:
+    return RepairableViolation(
+        kind=ViolationKind.TIME_AHEAD, subject=subject, detail=f"{iso(time_ms)}; {_AHEAD}", remedy=Remedy()
+    )

@@ -1,0 +1,168 @@
+"""Clocks that are wrong: they move no forest's time, and what they did is repaired."""
+
+import dataclasses
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from elasticsearch import Elasticsearch
+
+from esdedup import ClockMismatch, Dedup, ForestAhead, Maintenance, ViolationKind
+from esdedup.elastic.forest.clock import Clock
+from esdedup.elastic.forest.index import ForestIndex
+from esdedup.forest.model import State
+from esdedup.times import DAY_MS, iso
+from tests.support.forests import ARTICLES, Names, feed, nodes, roots
+
+YEARS_MS = 3 * 365 * DAY_MS
+FIRST, SECOND, LAST = ARTICLES[:120], ARTICLES[120:125], ARTICLES[125:240]
+SetClock = Callable[[int], None]
+
+
+@pytest.fixture
+def set_clock(monkeypatch: pytest.MonkeyPatch) -> SetClock:
+    """Sets the clock by which forests are fed forward, or back."""
+
+    def set_clock(forward_ms: int) -> None:
+        clock = SimpleNamespace(time=lambda: time.time() + forward_ms / 1000, monotonic=time.monotonic)
+        monkeypatch.setattr("esdedup.elastic.forest.clock.time", clock)
+
+    return set_clock
+
+
+@pytest.fixture
+def trusting(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
+    """Makes esdedup believe any clock, as if the server's were wrong too."""
+
+    def trusting(is_trusting: bool) -> None:
+        monkeypatch.undo()
+        if is_trusting:
+            monkeypatch.setattr(Clock, "check", lambda *_: int(time.time() * 1000) + YEARS_MS)
+
+    return trusting
+
+
+def state(es: Elasticsearch, forest: str) -> State:
+    es.indices.refresh(index=forest)
+    return ForestIndex.find(es, forest).status().state
+
+
+@pytest.mark.parametrize("backfill", [False, True])
+@pytest.mark.parametrize("wrong_ms", [YEARS_MS, -YEARS_MS])
+def test_a_clock_that_the_servers_contradicts_is_refused_whenever_it_became_wrong(
+    es: Elasticsearch, index_name: Names, set_clock: SetClock, wrong_ms: int, backfill: bool
+) -> None:
+    index, forest = index_name("articles"), index_name("forest")
+    with Dedup(es, forest=forest) as dedup:
+        dedup.setup(index)
+        set_clock(wrong_ms)
+        with pytest.raises(ClockMismatch, match="Set the clock that is wrong") as refused:
+            feed(es, dedup, index, FIRST, backfill=backfill)
+        assert abs(refused.value.here_ms - refused.value.server_ms - wrong_ms) < DAY_MS / 24
+        set_clock(0)
+        feed(es, dedup, index, FIRST[:10], backfill=backfill)
+        before = state(es, forest)
+        set_clock(wrong_ms)
+        with pytest.raises(ClockMismatch):
+            feed(es, dedup, index, FIRST[10:], backfill=backfill)
+        assert state(es, forest) == before
+        set_clock(0)
+        feed(es, dedup, index, FIRST[10:], backfill=backfill)
+
+
+def test_a_clock_is_compared_with_the_servers_only_when_it_jumps(
+    es: Elasticsearch, index_name: Names, set_clock: SetClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared: list[int] = []
+    monkeypatch.setattr(Clock, "_compare", lambda _, now_ms: compared.append(now_ms))
+    with Dedup(es, forest=index_name("forest")) as dedup:
+        for forward_ms, comparisons in ((0, 1), (30_000, 1), (DAY_MS // 2, 2), (DAY_MS // 2, 2), (0, 3)):
+            set_clock(forward_ms)
+            list(dedup.enrich(ARTICLES[:1]))
+            assert len(compared) == comparisons
+
+
+def test_a_forest_in_the_future_is_neither_fed_nor_expired(
+    es: Elasticsearch, fed: tuple[str, str], trusting: Callable[[bool], None]
+) -> None:
+    index, forest = fed
+    trusting(True)
+    with Dedup(es, forest=forest) as dedup:
+        feed(es, dedup, index, SECOND)
+    trusting(False)
+    ahead = state(es, forest)
+    kept = nodes(es, forest).keys()
+    # A longer retention would delete what has expired.
+    with Dedup(es, forest=forest, retention=timedelta(days=40)) as dedup:
+        for use in (
+            lambda: feed(es, dedup, index, LAST),
+            dedup.expire,
+            Maintenance(es, forest=forest).expire,
+        ):
+            with pytest.raises(
+                ForestAhead, match="A repair with all its articles sets its time back"
+            ) as told:
+                use()
+            assert told.value.time_ms == ahead.time_ms
+    assert nodes(es, forest).keys() == kept
+
+
+@pytest.mark.parametrize("is_expired", [False, True])
+def test_a_repair_sets_time_back_by_the_laws(
+    es: Elasticsearch, index_name: Names, trusting: Callable[[bool], None], is_expired: bool
+) -> None:
+    """Articles came under a clock three years ahead; reprints of earlier ones among them."""
+    index, forest = index_name("articles"), index_name("forest")
+    undisturbed, other_forest = index_name("articles"), index_name("forest")
+    again = [{**each, "_id": f"again-{each['_id']}"} for each in FIRST[:20]]
+    with Dedup(es, forest=other_forest) as dedup:
+        dedup.setup(undisturbed)
+        for articles in (FIRST, again, SECOND, LAST):
+            feed(es, dedup, undisturbed, articles)
+    with Dedup(es, forest=forest) as dedup:
+        dedup.setup(index)
+        feed(es, dedup, index, FIRST)
+    before = state(es, forest)
+    trusting(True)
+    with Dedup(es, forest=forest) as dedup:
+        feed(es, dedup, index, [*again, *SECOND])
+    if is_expired:
+        with Dedup(es, forest=forest) as dedup:
+            assert dedup.expire().roots
+    trusting(False)
+    maintenance = Maintenance(es, forest=forest)
+    ahead = [each for each in maintenance.verify([index]) if each.kind is ViolationKind.TIME_AHEAD]
+    assert {each.subject for each in ahead} >= {forest, *(each["_id"] for each in [*again, *SECOND])}
+    assert maintenance.repair([index])[ViolationKind.TIME_AHEAD] == len(ahead)
+    assert list(maintenance.verify([index])) == []
+    # As if those articles had brought no time.
+    assert state(es, forest) == dataclasses.replace(before, seq=before.seq + len(again) + len(SECOND))
+    with Dedup(es, forest=forest) as dedup:
+        feed(es, dedup, index, LAST)
+    assert roots(es, index) == roots(es, undisturbed)
+
+
+def test_a_rebuild_does_not_keep_the_wrong_year(
+    es: Elasticsearch, index_name: Names, trusting: Callable[[bool], None]
+) -> None:
+    index, forest = index_name("articles"), index_name("forest")
+    with Dedup(es, forest=forest) as dedup:
+        dedup.setup(index)
+        feed(es, dedup, index, FIRST)
+    trusting(True)
+    with Dedup(es, forest=forest) as dedup:
+        feed(es, dedup, index, [{**each, "published_at": None} for each in SECOND])
+    trusting(False)
+    now_ms = int(time.time() * 1000)
+    before = roots(es, index)
+    maintenance = Maintenance(es, forest=forest)
+    maintenance.rebuild([index], replace=True)
+    assert state(es, forest).time_ms <= now_ms, iso(state(es, forest).time_ms)
+    assert list(maintenance.verify([index])) == []
+    assert roots(es, index) == before
+    found: list[Any] = es.search(index=index, size=500, source_includes=["dedup.*"])["hits"]["hits"]
+    for hit in found:
+        assert hit["_source"]["dedup"]["published"] <= now_ms

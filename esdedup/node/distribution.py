@@ -5,17 +5,18 @@ import re
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import filelock
-import jgo
 import platformdirs
 import requests
-from jgo.maven import PythonResolver
+from jgo.env import EnvironmentBuilder
+from jgo.maven import MavenContext
 
 from esdedup.errors import NodeError, SettingError
+from esdedup.node.sums import CheckedResolver, known_sums
 
 DEFAULT_VERSION = "9.5.3"
 # What `--version 8.19` or `--version 9` stands for.
@@ -48,14 +49,21 @@ def full_version(version: str) -> str:
     return version
 
 
-def install(version: str, *, progress: Progress = no_progress) -> Path:
+def install(
+    version: str, *, progress: Progress = no_progress, repositories: Mapping[str, str] | None = None
+) -> Path:
     """Return the home of a version's jars, after downloading them if it does not exist.
 
     The home holds ``lib/`` (the class path) and ``modules/transport-netty4/``. Several processes
     may call this at once: one downloads, the others wait.
 
+    Args:
+        version: A full version.
+        progress: Called for each download.
+        repositories: The addresses of Maven repositories, by name. None: Maven Central.
+
     Raises:
-        NodeError: The jars cannot be downloaded.
+        NodeError: The jars cannot be downloaded, or one has another sum than it should.
     """
     home = platformdirs.user_cache_path("esdedup") / "elasticsearch" / version
     if home.is_dir():
@@ -65,23 +73,30 @@ def install(version: str, *, progress: Progress = no_progress) -> Path:
         if not home.is_dir():
             with tempfile.TemporaryDirectory(dir=home.parent, prefix=f"{version}-") as scratch:
                 staging = Path(scratch) / "home"
-                _lay_out(_download(version, Path(scratch), progress), staging)
+                _lay_out(_download(version, Path(scratch), progress, repositories), staging)
                 staging.rename(home)
     return home
 
 
-def _download(version: str, scratch: Path, progress: Progress) -> list[Path]:
+def _download(
+    version: str, scratch: Path, progress: Progress, repositories: Mapping[str, str] | None
+) -> list[Path]:
     coordinates = f"org.elasticsearch:elasticsearch:{version}+org.elasticsearch.plugin:{_NETTY}:{version}"
-    resolver = PythonResolver(progress_callback=progress)
+    sums = known_sums(version)
+    # Not the user's Maven cache: whatever is wrong there would stay.
+    context = MavenContext(
+        resolver=CheckedResolver(sums, progress),
+        repo_cache=scratch / "maven",
+        remote_repos=None if repositories is None else dict(repositories),
+    )
     try:
-        environment = jgo.build(coordinates, cache_dir=scratch / "jgo", resolver=resolver)
+        environment = EnvironmentBuilder(context, cache_dir=scratch / "jgo").from_endpoint(coordinates)
     except (OSError, RuntimeError, ValueError, requests.RequestException) as error:
         raise NodeError(f"cannot download Elasticsearch {version}: {error}") from error
     jars = sorted(environment.path.rglob("*.jar"))
-    if not any(jar.name == f"elasticsearch-{version}.jar" for jar in jars):
-        raise NodeError(
-            f"cannot download Elasticsearch {version}: its jar is not among the {len(jars)} found"
-        )
+    missing = (sums or {f"elasticsearch-{version}.jar": ""}).keys() - {jar.name for jar in jars}
+    if missing:
+        raise NodeError(f"cannot download Elasticsearch {version}: {min(missing)} is not among its jars")
     return jars
 
 

@@ -10,7 +10,7 @@ import typer
 
 from esdedup.cli.advice import advice
 from esdedup.cli.command import LazyGroup
-from esdedup.cli.messages import say
+from esdedup.cli.messages import VisibleFormatter, say
 from esdedup.errors import ArticleNotFound, ArticleRejected, EsdedupError, SettingError
 
 _SOME_FAILED, _USAGE, _UNAVAILABLE = 1, 2, 3
@@ -67,7 +67,9 @@ def _root(
 
 def main() -> NoReturn:
     """Run the command line, and end the process; errors of esdedup are printed without a traceback."""
-    logging.basicConfig(level=logging.WARNING, format="%(name)s: %(message)s")
+    log = logging.StreamHandler()
+    log.setFormatter(VisibleFormatter("%(name)s: %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[log])
     # The client logs every failed attempt; the final failure is raised as an `EsdedupError`.
     logging.getLogger("elastic_transport").setLevel(logging.CRITICAL)
     code = 0

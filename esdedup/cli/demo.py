@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 from elasticsearch import Elasticsearch
+from rich.markup import escape
 
 from esdedup import sample
 from esdedup.cli import output
@@ -121,7 +122,7 @@ def _show(client: Elasticsearch) -> None:
     output.print_page(page)
     if page.rows:
         head = page.rows[0]
-        screen.print(f"\n[bold]Who else published {head.id}[/bold]")
+        screen.print(f"\n[bold]Who else published {escape(head.id)}[/bold]")
         output.print_similar(dedup.similar(_INDEX, head.id, size=_ROWS))
 
 

@@ -1,15 +1,45 @@
-"""Lines for people, on standard error."""
+"""Lines for people, on standard error; and what no line may contain."""
+
+import logging
+import re
+from collections.abc import Callable
 
 import typer
 
 from esdedup.errors import ArticleRejected
 
+# What steers a terminal, or makes a line read otherwise than it is written: control characters, line and
+# paragraph separators, overrides of the writing direction, and halves of characters, which cannot be written.
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode()
+
+
+def visible(text: str, *, written: Callable[[str], str] = _escape) -> str:
+    r"""Return a text with what could steer a terminal written out, such as ``\x1b``.
+
+    Args:
+        text: Any text; its lines and tabs remain.
+        written: Returns how to write a character.
+    """
+    return _UNSAFE.sub(lambda found: written(found[0]), text)
+
 
 def say(message: str) -> None:
     """Print a line for people to standard error."""
-    typer.echo(message.encode(errors="backslashreplace").decode(), err=True)
+    typer.echo(visible(message), err=True)
 
 
 def say_rejected(rejected: ArticleRejected) -> None:
     """Print why an article was left out."""
     say(f"{rejected.article}: {rejected.reason}")
+
+
+class VisibleFormatter(logging.Formatter):
+    """Formats what is logged: messages of the server may contain anything."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return a line."""
+        return visible(super().format(record))

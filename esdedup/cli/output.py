@@ -3,13 +3,13 @@
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import rich.box
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.padding import Padding
 from rich.progress import (
@@ -24,9 +24,10 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.segment import Segment
 from rich.table import Table
 
-from esdedup.cli.messages import say
+from esdedup.cli.messages import say, visible
 from esdedup.reading.results import Article, Page, SimilarArticle, SimilarPage, SourcesPage
 from esdedup.times import time_ms
 
@@ -34,15 +35,26 @@ _WIDTH_WITHOUT_TERMINAL = 120
 _SOURCE_WIDTH = 20
 _MIN_TITLE_WIDTH = 12
 _LONGEST_PASSAGE = 160
+# Wider than any screen, and longer than any id; a title may be as long as an article.
+_LONGEST_CELL = 1_000
 # Follows a date that is too far from the article's arrival.
 _DOUBT = "?"
+
+
+class _VisibleConsole(Console):
+    """Prints text only: what could steer the terminal is written out, whoever wrote it."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Return what to print, in which only this program's own colours and movements are not text."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
 
 def console(*, stderr: bool = False) -> Console:
     """Return a console; if the output is not a terminal, it is 120 characters wide."""
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else _WIDTH_WITHOUT_TERMINAL
-    return Console(stderr=stderr, width=width, highlight=False, soft_wrap=False)
+    return _VisibleConsole(stderr=stderr, width=width, highlight=False, soft_wrap=False)
 
 
 def file_progress(
@@ -65,7 +77,7 @@ def _progress(what: str, total: int | None, *columns: ProgressColumn) -> Iterato
         *columns,
         TimeElapsedColumn(),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=console(stderr=True),
         disable=not sys.stderr.isatty(),
     )
     with progress:
@@ -78,7 +90,7 @@ def download_progress() -> Iterator[
     Callable[[str, int], contextlib.AbstractContextManager[Callable[[int], None]]]
 ]:
     """Show what is being downloaded: a bar on a terminal, a line per file elsewhere."""
-    screen = Console(stderr=True)
+    screen = console(stderr=True)
     progress = Progress(
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -101,13 +113,9 @@ def download_progress() -> Iterator[
 
 
 def print_json(value: dict[str, Any]) -> None:
-    """Print one JSON object on one line."""
+    """Print one JSON object on one line, with what could steer a terminal as JSON's own escapes."""
     text = json.dumps(value, ensure_ascii=False)
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # lone surrogates, in articles that were not indexed by esdedup
-        text = json.dumps(value)
-    typer.echo(text)
+    typer.echo(visible(text, written=lambda character: json.dumps(character)[1:-1]))
 
 
 def print_counts(title: str, counts: dict[str, Any]) -> None:
@@ -238,7 +246,7 @@ def _article_cells(article: Article) -> tuple[str, ...]:
     source = ", ".join(str(each) for each in sources if each is not None)
     doubt = _DOUBT if _is_doubtful(article) else ""
     cells = (_moment(article.published_at) + doubt, source, article.title or "", article.id)
-    return tuple(escape(printable(cell)) for cell in cells)
+    return tuple(escape(printable(cell[:_LONGEST_CELL])) for cell in cells)
 
 
 def _is_doubtful(article: Article) -> bool:

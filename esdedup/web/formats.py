@@ -7,15 +7,23 @@ from esdedup.reading.results import Article
 from esdedup.times import iso, time_ms
 from esdedup.web.timeline_drawing import readable
 
+_LONGEST_LINE = 300
+# What all browsers and servers take.
+_LONGEST_LINK = 2_000
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _CJK = ("\u3040", "\u9fff")
+
+
+def shortened(text: str) -> str:
+    """Cut a text that belongs on a line; a title may be as long as an article, and is whole in the JSON."""
+    return text if len(text) <= _LONGEST_LINE else f"{text[:_LONGEST_LINE]}…"
 
 
 def moment(value: object) -> str:
     """Write an article's time, in whatever form it is stored."""
     milliseconds = time_ms(value)
     if milliseconds is None:
-        return "" if value is None else str(value)
+        return "" if value is None else shortened(str(value))
     return readable(iso(milliseconds))
 
 
@@ -28,13 +36,15 @@ def machine_time(value: object) -> str:
 def source_names(value: object) -> str:
     """Write an article's sources: one, several or none."""
     values = value if isinstance(value, list) else [value]
-    return ", ".join(str(each) for each in values if each is not None) or "no source"
+    return shortened(", ".join(str(each) for each in values if each is not None)) or "no source"
 
 
 def link(value: str | None) -> str | None:
     """Return an address if it can be followed safely: on the web, not a script."""
+    if not value or len(value) > _LONGEST_LINK:
+        return None
     try:
-        return value if value and urlsplit(value.strip()).scheme.lower() in {"http", "https"} else None
+        return value if urlsplit(value.strip()).scheme.lower() in {"http", "https"} else None
     except ValueError:
         return None
 

@@ -35,7 +35,8 @@ async def list_page(request: Request, site: CurrentSite, form: Annotated[PageFor
     source_field = await site.reader.source_field(site.index)
     names = await site.reader.source_names(site.index)
     page = await site.reader.list(site.index, **form.options(site, source_field))
-    return _render("list.html", request, form=form, page=page, sources=names, sorts=SORT_NAMES)
+    choices = [name for name in names if name == formats.shortened(name)]
+    return _render("list.html", request, form=form, page=page, sources=choices, sorts=SORT_NAMES)
 
 
 @router.get("/article")
@@ -131,6 +132,10 @@ def _render(name: str, request: Request, *, status_code: int = 200, **values: ob
     return HTMLResponse(html.encode("utf-8", "replace"), status_code=status_code)
 
 
+def _readable_or_nothing(time: str | None) -> str:
+    return "" if time is None else readable(time)
+
+
 _environment = jinja2.Environment(
     loader=jinja2.PackageLoader("esdedup.web"),
     autoescape=True,
@@ -144,7 +149,8 @@ _environment.filters |= {
     "source": formats.source_names,
     "link": formats.link,
     "language": formats.language,
-    "readable": lambda value: "" if value is None else readable(value),
+    "shortened": formats.shortened,
+    "readable": _readable_or_nothing,
     "count": lambda value: f"{value:,}",
 }
 _environment.globals |= {"address": formats.address, "page_of": _page_of}

@@ -179,3 +179,24 @@ def test_indices_and_forests_that_do_not_fit(
     assert other.code == 3
     assert "was made with profile 'verified-2'" in other.err
     assert other.json["failed"] == 1
+
+
+def test_nothing_that_an_article_or_a_server_says_steers_the_terminal(
+    run: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names
+) -> None:
+    index, hostile = index_name("steering"), "\x1b]0;owned\x07\x9b31m\u202e"
+    run("setup", index, url=elasticsearch_url)
+    article = {"id": hostile, "text": LONG, "title": hostile, "source": hostile, "url": hostile}
+    refused = article | {"id": f"{hostile}2", "title": {"a": 1}}
+    done = run("index", "-", "--index", index, stdin=lines(article, refused), url=elasticsearch_url)
+    # The server's message has the id.
+    assert "\\x1b]0;owned\\x07\\x9b31m\\u202e2" in done.err
+    es.indices.refresh(index=index)
+    shown = [run("list", "--index", index, url=elasticsearch_url)]
+    shown += [
+        run("similar", "--index", index, "--id", hostile, *options, url=elasticsearch_url)
+        for options in ((), ("--sources",))
+    ]
+    listed = run("list", "--index", index, "--json", url=elasticsearch_url)
+    assert listed.json["rows"][0]["title"] == hostile
+    assert not [each for each in (done, *shown, listed) if {*"\x1b\x07\x9b\u202e"} & {*each.out, *each.err}]

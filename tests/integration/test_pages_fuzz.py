@@ -14,7 +14,7 @@ from elasticsearch import Elasticsearch, helpers
 from esdedup import Dedup, Reader, sample
 from esdedup.elastic.mappings import article_index
 from esdedup.fields import Fields
-from tests.support.asgi import Request, requests
+from tests.support.asgi import Request, request, requests
 
 LISTS = ("/", "/api/list")
 OF_AN_ARTICLE = ("/article", "/api/article", "/api/similar", "/api/sources", "/api/timeline")
@@ -101,3 +101,35 @@ def test_odd_parameters_are_refused_and_nothing_fails(
         if response.status >= 500 or "content-security-policy" not in response.headers
     }
     assert not failed
+
+
+def test_long_values_make_no_long_pages(es: Elasticsearch, elasticsearch_url: str) -> None:
+    index, forest = (f"test-long-{what}-{secrets.token_hex(4)}" for what in ("articles", "forest"))
+    about = {
+        "url": f"https://a.example/{'x' * 300_000}",
+        "source": ["x" * 30_000 + str(n) for n in range(10)],
+    }
+    articles = [
+        {"text": f"The harbour council voted on Monday to buy a second ferry {'!' * number}", **about}
+        for number in range(2)
+    ]
+    try:
+        with Dedup(es, forest=forest) as dedup:
+            dedup.setup(index)
+            actions = (
+                {
+                    "_index": index,
+                    "_id": f"a{number}",
+                    "_source": each | {"title": f"{number} " + "y" * 10**6},
+                }
+                for number, each in enumerate(articles)
+            )
+            helpers.bulk(es, dedup.enrich(actions), refresh=True)
+        for path, query in (("/", ""), ("/article", "id=a0"), ("/article", "id=a0&compare=a1")):
+            (page,) = requests(elasticsearch_url, index, [Request(path=path, query=query)])
+            assert page.status == 200
+            assert "y" * 200 in page.body
+            assert len(page.body) < 20_000
+        assert len(request(elasticsearch_url, index, "/api/article", id="a0").json["title"]) == 10**6 + 2
+    finally:
+        es.indices.delete(index=[index, forest], ignore_unavailable=True)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from esdedup.reading.list_request import SORTS
 from esdedup.reading.results import Timeline, TimelineStep
 from esdedup.web.differences import Piece, differences
-from esdedup.web.formats import address, language, link, moment, source_names
+from esdedup.web.formats import address, language, link, moment, shortened, source_names
 from esdedup.web.pages import SORT_NAMES
 from esdedup.web.timeline_drawing import HEIGHT, WIDTH, draw
 
@@ -94,6 +94,10 @@ def test_what_templates_show() -> None:
     assert (source_names(["A", None, "B"]), source_names(None)) == ("A, B", "no source")
     assert moment("2026-11-21T08:00:00+02:00") == "2026-11-21 06:00"
     assert (moment(None), moment("some day")) == ("", "some day")
+    assert link(f"https://a.example/{'x' * 2_000}") is None
+    assert {
+        len(shown) for shown in (shortened("x" * 10**6), moment("x" * 10**6), source_names("x" * 10**6))
+    } == {301}
 
 
 def test_every_sort_has_a_name_on_the_pages() -> None:

@@ -20,7 +20,8 @@ DEMO_PORT ?= 0
 help:
 	@echo "make demo              an Elasticsearch with the sample corpus, and what esdedup makes of it"
 	@echo "make demo ONCE=1       the same, then stop Elasticsearch"
-	@echo "make demo INPUT=FILE   the same with your own articles (JSON Lines)"
+	@echo "make demo INPUT=FILE   the same with your own articles (JSON Lines, a JSON array, or CSV);"
+	@echo "                       OPTIONS='--text-field body' names their fields"
 	@echo "make test              the whole test suite, on a real node"
 	@echo "make nightly           the same with 20 times as many random examples, then the large comparisons and the soak"
 	@echo "make soak MINUTES=3    articles stream in while processes and servers are killed; every root is checked"
@@ -68,7 +69,7 @@ lock:
 	echo 'setuptools>=77' | $(UV) --constraints locks/dev.txt - -o locks/build.txt
 
 demo: $(DEMO_SET)
-	@$(BIN)/esdedup demo --data $(DEMO_DATA) --port $(DEMO_PORT) $(if $(INPUT),--input '$(INPUT)') $(if $(ONCE),--once)
+	@$(BIN)/esdedup demo --data $(DEMO_DATA) --port $(DEMO_PORT) $(if $(INPUT),--input '$(INPUT)') $(if $(ONCE),--once) $(OPTIONS)
 
 # Photographs the pages of a running demo for the documents.
 screenshots: env

@@ -8,7 +8,7 @@ from typing import Any
 
 from datasketch import MinHash, MinHashLSH
 from esdedup.ingest.cluster import cluster
-from esdedup.ingest.files import read_lines
+from esdedup.ingest.files import read_articles
 from simhash import Simhash, SimhashIndex
 
 from benchmarks.score import Roots
@@ -23,7 +23,7 @@ SIMHASH_DISTANCE_BITS = 3
 def ours(path: Path, profile: Profile) -> Roots:
     """Cluster as `esdedup cluster` does without times."""
     clustered = cluster(
-        read_lines([path]),
+        read_articles([path]),
         profile=profile,
         fields=Fields(),
         use_time=False,

@@ -5,6 +5,7 @@ parameters; the command line adds advice about its options.
 
 EsdedupError
 ├── SettingError             a parameter is out of range, or two contradict each other
+├── FieldsNotFound           the articles of a file have other field names      .missing .found .likely
 ├── ArticleRejected          one article is rejected; the others are processed  .article .reason
 ├── ArticleNotFound          no article has that id                             .article .index
 ├── ClientForked             a forked process uses its parent's client          .process
@@ -26,7 +27,7 @@ EsdedupError
 
 import copyreg
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -36,6 +37,7 @@ __all__ = [
     "ClientForked",
     "ClockMismatch",
     "EsdedupError",
+    "FieldsNotFound",
     "ForestAhead",
     "ForestBusy",
     "ForestError",
@@ -65,6 +67,32 @@ class EsdedupError(Exception):
 
 class SettingError(EsdedupError, ValueError):
     """A parameter is out of range, or two contradict each other."""
+
+
+class FieldsNotFound(EsdedupError):
+    """The articles of a file have no text or no id under the given names; nothing was written.
+
+    Attributes:
+        missing: For ``text`` and ``id``, the name of the field that no article has.
+        found: The fields that the first articles have, in their order.
+        likely: For each of ``text``, ``id``, ``title``, ``time``, ``source`` and ``link`` that is missing,
+            the field that probably has it, if there is one.
+        articles: How many articles were looked at.
+    """
+
+    def __init__(
+        self, *, missing: Mapping[str, str], found: Sequence[str], likely: Mapping[str, str], articles: int
+    ) -> None:
+        names = " and no field ".join(f"{name!r}" for name in missing.values())
+        # A name may be long, or contain control characters.
+        others = ", ".join(f"{name!r:.60}" for name in found[:30])
+        super().__init__(
+            f"no article has a field {names}, as far as the first {articles:,} show; they have {others}"
+        )
+        self.missing = dict(missing)
+        self.found = tuple(found)
+        self.likely = dict(likely)
+        self.articles = articles
 
 
 class ArticleRejected(EsdedupError):

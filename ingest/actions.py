@@ -40,6 +40,8 @@ class ArticleAction:
     text: str
     # From the article's time field; None if it has no valid time.
     dated_ms: int | None
+    # Whether the text is longer than the profile's `max_text_length`: only its beginning was compared.
+    is_cut: bool = False
 
     @property
     def index(self) -> str | None:

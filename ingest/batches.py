@@ -11,9 +11,9 @@ _Item = TypeVar("_Item")
 BATCH_SIZE = 1_000
 """How many articles are assigned together, unless another number is given."""
 
-MAX_BATCH_CHARACTERS = 8_000_000
-"""A batch with so many characters is complete. 1,000 articles of usual lengths have fewer, and a batch is in
-memory as a whole."""
+MAX_BATCH_SIZE = 8_000_000
+"""A batch of this size, in characters or bytes, is complete. It is in memory as a whole. 1,000 articles of
+usual lengths are smaller."""
 
 
 def batches(
@@ -25,13 +25,13 @@ def batches(
 ) -> Iterator[list[_Item]]:
     """Yield the items in lists, in order; together they are the same whatever the batches.
 
-    A batch is complete when it has `most` items or `MAX_BATCH_CHARACTERS`, of which the last item may exceed
+    A batch is complete when it has `most` items or `MAX_BATCH_SIZE`, of which the last item may exceed
     any size.
 
     Args:
         items: Any iterable.
         most: Items in a batch.
-        size_of: Returns the number of characters of an item.
+        size_of: Returns the size of an item, in characters or bytes.
         flush_interval_s: A batch is also complete so long after its first item came. Then `items` is read by
             a thread of its own, one batch ahead at most. None: a batch waits until it is full.
     """
@@ -42,7 +42,7 @@ def batches(
     for item in items:
         batch.append(item)
         characters += size_of(item)
-        if len(batch) >= most or characters >= MAX_BATCH_CHARACTERS:
+        if len(batch) >= most or characters >= MAX_BATCH_SIZE:
             yield batch
             batch, characters = [], 0
     if batch:
@@ -121,4 +121,4 @@ class _Reader(Generic[_Item]):
 
     @property
     def _is_full(self) -> bool:
-        return len(self._batch) >= self._most or self._characters >= MAX_BATCH_CHARACTERS
+        return len(self._batch) >= self._most or self._characters >= MAX_BATCH_SIZE

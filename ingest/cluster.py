@@ -7,8 +7,7 @@ from datetime import timedelta
 
 import pydantic
 from esdedup.ingest.batches import BATCH_SIZE, batches
-from esdedup.ingest.files import Line
-from esdedup.ingest.json_values import characters_in
+from esdedup.ingest.files import FileArticle
 
 from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields, text_of, value_of
@@ -30,33 +29,39 @@ class ClusteredArticle(pydantic.BaseModel, frozen=True):
 
 
 def cluster(
-    lines: Iterable[Line | ArticleRejected],
+    articles: Iterable[FileArticle | ArticleRejected],
     *,
     profile: Profile,
     fields: Fields,
     use_time: bool,
     retention: timedelta,
     on_rejected: Callable[[ArticleRejected], None],
+    on_cut: Callable[[str], None] = lambda _: None,
 ) -> Iterator[ClusteredArticle]:
     """Assign articles to clusters, in order.
 
     Args:
-        lines: Articles, and rejections of what could not be read.
+        articles: Articles, and rejections of what could not be read.
         profile: How texts are fingerprinted.
         fields: The names of the articles' fields.
         use_time: Take the forest's time from the articles; without it nothing expires.
         retention: With `use_time`: how long a cluster accepts articles after its last one.
         on_rejected: Called for each article that cannot be clustered; it is not yielded.
+        on_cut: Called with the name of each article that has a longer text than is fingerprinted.
     """
     fingerprinter = Fingerprinter(profile)
     relation = relation_of(profile)
     forest = Forest(MemoryStore(aging=Aging.of(retention=retention), relation=relation))
-    readable = _with_texts(lines, fields, on_rejected)
-    for batch in batches(readable, most=BATCH_SIZE, size_of=lambda each: characters_in(each[0].article)):
+    readable = _with_texts(articles, fields, on_rejected)
+    for batch in batches(readable, most=BATCH_SIZE, size_of=lambda each: each[0].size_bytes):
+        fingerprints = fingerprinter.fingerprint([text for _, text in batch])
+        for (article, _), is_cut in zip(batch, fingerprints.are_cut.tolist(), strict=True):
+            if is_cut:
+                on_cut(article.name)
         arrivals = Arrivals.of(
-            fingerprinter.fingerprint([text for _, text in batch]),
+            fingerprints,
             times_ms=[
-                time_ms(value_of(line.article, fields.time)) if use_time else None for line, _ in batch
+                time_ms(value_of(article.article, fields.time)) if use_time else None for article, _ in batch
             ],
             relation=relation,
         )
@@ -65,24 +70,24 @@ def cluster(
 
 
 def _with_texts(
-    lines: Iterable[Line | ArticleRejected],
+    articles: Iterable[FileArticle | ArticleRejected],
     fields: Fields,
     on_rejected: Callable[[ArticleRejected], None],
-) -> Iterator[tuple[Line, str]]:
-    """Yield the lines that have a text, each with it."""
-    for line in lines:
+) -> Iterator[tuple[FileArticle, str]]:
+    """Yield the articles that have a text, each with it."""
+    for article in articles:
         try:
-            if isinstance(line, ArticleRejected):
-                raise line
-            text = text_of(line.article, fields, name=line.name)
+            if isinstance(article, ArticleRejected):
+                raise article
+            text = text_of(article.article, fields, name=article.name)
         except ArticleRejected as rejected:
             on_rejected(rejected)
         else:
-            yield line, text
+            yield article, text
 
 
 def _clustered(
-    article: tuple[Line, str], fingerprint: str | None, assignment: Assignment
+    article_and_text: tuple[FileArticle, str], fingerprint: str | None, assignment: Assignment
 ) -> ClusteredArticle:
-    line, _ = article
-    return ClusteredArticle(id=line.id, root=assignment.root, fingerprint=fingerprint)
+    article, _ = article_and_text
+    return ClusteredArticle(id=article.id, root=assignment.root, fingerprint=fingerprint)

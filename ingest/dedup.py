@@ -193,7 +193,8 @@ class Dedup(Closing):
                 back: articles older than the retention start new clusters when they are fed again.
             on_rejected: Called for each article that cannot be indexed and is left out; by default a
                 warning is logged.
-            on_assigned: Called with each article and its assignment, just before it is yielded.
+            on_assigned: Called with each article and its assignment, just before it is yielded; by default a
+                warning is logged for each whose text is longer than is fingerprinted (`is_cut`).
             flush_interval_s: Assign what has come so long after the first action of a batch, if the batch is
                 not full by then; for actions that come slowly. They are then read in a thread of their own.
                 None: wait until a batch is full. Give ``elasticsearch.helpers.streaming_bulk`` the same as

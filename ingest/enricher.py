@@ -1,16 +1,17 @@
 """Enriches bulk actions in batches: articles are fingerprinted, then assigned by the forest."""
 
 import base64
+import dataclasses
 import functools
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, NamedTuple
 
 from esdedup.ingest.actions import ArticleAction, BulkAction, enriched, read_action, redated
 from esdedup.ingest.batches import batches
-from esdedup.ingest.json_values import characters_in
+from esdedup.ingest.json_values import size_of
 
 from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields
@@ -26,6 +27,14 @@ OnRejected = Callable[[ArticleRejected], None]
 """Called for each article that cannot be indexed."""
 OnAssigned = Callable[[ArticleAction, Assignment], None]
 """Called with each article and its assignment."""
+
+
+class _Assigned(NamedTuple):
+    article: ArticleAction
+    assignment: Assignment
+    # The dedup fields that come from its fingerprint.
+    fingerprint: dict[str, Any]
+    letters: int
 
 
 class Enricher:
@@ -85,10 +94,12 @@ class Enricher:
         for batch in batches(
             enumerate(actions, 1),
             most=self._batch_size,
-            size_of=lambda numbered: characters_in(numbered[1]),
+            size_of=lambda numbered: size_of(numbered[1]),
             flush_interval_s=flush_interval_s,
         ):
-            for action in self._enrich_batch(batch, backfill, on_rejected or _log_rejected, on_assigned):
+            for action in self._enrich_batch(
+                batch, backfill, on_rejected or _log_rejected, on_assigned or self._log_cut
+            ):
                 yield action
                 # The caller may have forked meanwhile: the rest of this batch belongs to the parent.
                 self._check_process()
@@ -98,7 +109,7 @@ class Enricher:
         batch: list[tuple[int, BulkAction]],
         backfill: bool,
         on_rejected: OnRejected,
-        on_assigned: OnAssigned | None,
+        on_assigned: OnAssigned,
     ) -> Iterator[dict[str, Any]]:
         is_routed = functools.cache(self._check_index)
         actions: list[ArticleAction | dict[str, Any]] = []
@@ -117,32 +128,27 @@ class Enricher:
             if not isinstance(action, ArticleAction):
                 yield redated(action, fields=self._fields, now_ms=int(time.time() * 1000), backfill=backfill)
                 continue
-            assignment, fingerprint, letters = next(assigned)
-            if on_assigned is not None:
-                on_assigned(action, assignment)
+            each = next(assigned)
+            on_assigned(each.article, each.assignment)
             yield enriched(
-                action,
-                assignment,
-                fingerprint,
-                letters=letters,
+                each.article,
+                each.assignment,
+                each.fingerprint,
+                letters=each.letters,
                 fields=self._fields,
                 profile=self._profile.label,
                 backfill=backfill,
                 route_by_root=action.index is not None and is_routed(action.index),
             )
 
-    def _assign(
-        self, articles: list[ArticleAction], backfill: bool
-    ) -> list[tuple[Assignment, dict[str, Any], int]]:
-        """Return each article's assignment, the dedup fields from its fingerprint, and its letters."""
+    def _assign(self, articles: list[ArticleAction], backfill: bool) -> list[_Assigned]:
+        """Return the articles with what was decided for them."""
         # Before the lock: a thread of the parent may have held it when this process was forked.
         self._check_process()
         with self._lock:
             return self._assign_in_turn(articles, backfill)
 
-    def _assign_in_turn(
-        self, articles: list[ArticleAction], backfill: bool
-    ) -> list[tuple[Assignment, dict[str, Any], int]]:
+    def _assign_in_turn(self, articles: list[ArticleAction], backfill: bool) -> list[_Assigned]:
         forest, now_ms = self._open_forest()
         fingerprints = self._fingerprinter.fingerprint([article.text for article in articles])
         arrivals = Arrivals.of(
@@ -159,7 +165,20 @@ class Enricher:
                 f"{leaves:,}",
             )
         from_fingerprints = self._fingerprint_fields(arrivals, assignments)
-        return list(zip(assignments, from_fingerprints, fingerprints.letters.tolist(), strict=True))
+        cut = (
+            dataclasses.replace(article, is_cut=is_cut)
+            for article, is_cut in zip(articles, fingerprints.are_cut.tolist(), strict=True)
+        )
+        letters = fingerprints.letters.tolist()
+        return list(map(_Assigned, cut, assignments, from_fingerprints, letters))
+
+    def _log_cut(self, article: ArticleAction, _: Assignment) -> None:
+        if article.is_cut:
+            log.warning(
+                "%s: only the first %s characters of its text are fingerprinted",
+                article.name,
+                f"{self._profile.max_text_length:,}",
+            )
 
     def _fingerprint_fields(
         self, arrivals: Arrivals, assignments: Iterable[Assignment]

@@ -1,4 +1,4 @@
-"""The strings and the depth of JSON values that Elasticsearch is to store. Pure."""
+"""The strings, the depth and the size of JSON values that Elasticsearch is to store. Pure."""
 
 import itertools
 from collections.abc import Iterator, Mapping
@@ -6,6 +6,9 @@ from collections.abc import Iterator, Mapping
 from esdedup.elastic.limits import MAX_JSON_DEPTH
 from esdedup.errors import ArticleRejected
 from esdedup.fields import refuse_surrogates
+
+# Of a number, or of a list or object without what is in it.
+_BYTES_OF_OTHERS = 16
 
 
 def refuse_unstorable(value: object, *, name: str) -> None:
@@ -26,10 +29,12 @@ def refuse_unstorable(value: object, *, name: str) -> None:
                 refuse_surrogates(each, name=name)
 
 
-def characters_in(value: object) -> int:
-    """Return how many characters the strings in a value have; those below the greatest depth are left out."""
+def size_of(value: object) -> int:
+    """Return about how many bytes a value takes in memory; what is below the greatest depth is left out."""
     levels = itertools.islice(_levels(value), MAX_JSON_DEPTH + 1)
-    return sum(len(each) for level in levels for each in level if isinstance(each, str | bytes))
+    return sum(
+        len(each) if isinstance(each, str | bytes) else _BYTES_OF_OTHERS for level in levels for each in level
+    )
 
 
 def _levels(value: object) -> Iterator[list[object]]:

@@ -1,4 +1,4 @@
-"""Enriches and indexes lines in bulk, and accounts for every article."""
+"""Enriches and indexes the articles of files, and accounts for every one."""
 
 import collections
 import time
@@ -6,19 +6,15 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import pydantic
-from elasticsearch import Elasticsearch, helpers
+from elasticsearch import Elasticsearch
 from esdedup.ingest.actions import ArticleAction
+from esdedup.ingest.batches import BATCH_SIZE, batches
 from esdedup.ingest.dedup import Dedup
-from esdedup.ingest.files import Line
+from esdedup.ingest.files import FileArticle
 
-from esdedup.elastic.client import patient
-from esdedup.elastic.errors import translated
-from esdedup.elastic.limits import BUSY_STATUSES
-from esdedup.errors import ArticleRejected
+from esdedup.elastic.article_bulk import ArticleBulk, Written
+from esdedup.errors import ArticleRejected, IndexNotReady
 from esdedup.forest import Assignment, Kind
-
-_CHUNK_ARTICLES = 500
-_CHUNK_BYTES = 20 << 20
 
 
 class Summary(pydantic.BaseModel, frozen=True):
@@ -32,20 +28,35 @@ class Summary(pydantic.BaseModel, frozen=True):
     joined: int
     known: int
     without_fingerprint: int
+    # Indexed ones with a longer text than is fingerprinted.
+    cut: int
     seconds: float
 
 
 class Load:
     """One run of articles into an index."""
 
-    def __init__(self, *, on_rejected: Callable[[ArticleRejected], None]) -> None:
+    def __init__(
+        self,
+        *,
+        on_rejected: Callable[[ArticleRejected], None],
+        on_cut: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Count nothing yet.
+
+        Args:
+            on_rejected: Called for each article that is not indexed.
+            on_cut: Called with the name of each article that has a longer text than is fingerprinted.
+        """
         self._on_rejected = on_rejected
-        self._read = self._failed = 0
+        self._on_cut = on_cut
+        self._read = self._failed = self._cut = 0
         self._indexed: collections.Counter[Kind] = collections.Counter()
         self._seconds = 0.0
-        # Articles that Elasticsearch has not acknowledged, by id, and what the forest decided for them.
-        self._lines: dict[str, Line] = {}
+        # Articles that Elasticsearch has not acknowledged, by id, and what was decided for them.
+        self._articles: dict[str, FileArticle] = {}
         self._kinds: dict[str, Kind] = {}
+        self._cut_ids: set[str] = set()
 
     @property
     def summary(self) -> Summary:
@@ -58,6 +69,7 @@ class Load:
             joined=self._indexed[Kind.JOINED],
             known=self._indexed[Kind.KNOWN],
             without_fingerprint=self._indexed[Kind.WITHOUT_FINGERPRINT],
+            cut=self._cut,
             seconds=self._seconds,
         )
 
@@ -65,83 +77,95 @@ class Load:
         self,
         client: Elasticsearch,
         dedup: Dedup,
-        lines: Iterable[Line | ArticleRejected],
+        articles: Iterable[FileArticle | ArticleRejected],
         *,
         index: str,
         backfill: bool = False,
+        batch_size: int = BATCH_SIZE,
+        flush_interval_s: float | None = None,
     ) -> None:
         """Index articles.
 
         Args:
             client: Closed by the caller.
             dedup: Enriches the articles.
-            lines: Articles, and rejections of what could not be read.
-            index: Where the articles go.
+            articles: Articles, and rejections of what could not be read.
+            index: Where they go.
             backfill: Take the forest's time from the articles instead of the clock.
+            batch_size: How many are read, enriched and indexed together.
+            flush_interval_s: A batch is indexed so long after its first article was read, though it is not
+                full. None: when it is full.
 
         Raises:
             EsdedupError: The run cannot continue.
         """
         started = time.monotonic()
-        actions = dedup.enrich(
-            self._actions(lines, index),
-            backfill=backfill,
-            on_rejected=self._reject_by_id,
-            on_assigned=self._assigned,
-        )
+        bulk = ArticleBulk(client, index=index)
         try:
-            with translated(f"index into {index!r}"):
-                for ok, result in helpers.streaming_bulk(
-                    patient(client),
-                    actions,
-                    chunk_size=_CHUNK_ARTICLES,
-                    max_chunk_bytes=_CHUNK_BYTES,
-                    max_retries=5,
-                    initial_backoff=0.5,
-                    max_backoff=10,
-                    retry_on_status=tuple(BUSY_STATUSES),
-                    raise_on_error=False,
-                    raise_on_exception=False,
-                ):
-                    self._acknowledge(ok, result["index"])
+            for batch in batches(articles, most=batch_size, size_of=_size, flush_interval_s=flush_interval_s):
+                actions = dedup.enrich(
+                    self._actions(batch, index),
+                    backfill=backfill,
+                    on_rejected=self._reject_by_id,
+                    on_assigned=self._assigned,
+                )
+                for written in bulk.write(actions):
+                    _check_index(dedup, index)
+                    self._acknowledge(written)
         finally:
             self._failed = self._read - self._indexed.total()
             self._seconds = round(time.monotonic() - started, 3)
 
-    def _actions(self, lines: Iterable[Line | ArticleRejected], index: str) -> Iterator[dict[str, Any]]:
-        for line in lines:
+    def _actions(
+        self, batch: Iterable[FileArticle | ArticleRejected], index: str
+    ) -> Iterator[dict[str, Any]]:
+        for article in batch:
             self._read += 1
-            if isinstance(line, ArticleRejected):
-                self._reject(line)
+            if isinstance(article, ArticleRejected):
+                self._reject(article)
                 continue
-            self._lines[line.id] = line
-            yield {"_index": index, "_id": line.id, "_source": line.article}
+            self._articles[article.id] = article
+            yield {"_index": index, "_id": article.id, "_source": article.article}
 
     def _assigned(self, article: ArticleAction, assignment: Assignment) -> None:
         self._kinds[article.name] = assignment.kind
+        if article.is_cut:
+            self._cut_ids.add(article.name)
 
-    def _acknowledge(self, ok: bool, result: dict[str, Any]) -> None:
-        article_id = result["_id"]
-        kind = self._kinds.pop(article_id)
-        if ok:
-            del self._lines[article_id]
+    def _acknowledge(self, written: list[Written]) -> None:
+        for each in written:
+            kind, is_cut = self._kinds.pop(each.id), each.id in self._cut_ids
+            self._cut_ids.discard(each.id)
+            if each.refusal is not None:
+                self._reject_by_id(ArticleRejected(each.id, f"Elasticsearch refuses it: {each.refusal}"))
+                continue
+            article = self._articles.pop(each.id)
             self._indexed[kind] += 1
-        else:
-            self._reject_by_id(ArticleRejected(article_id, f"Elasticsearch refuses it: {_reason(result)}"))
+            if is_cut:
+                self._cut += 1
+                self._on_cut(article.name)
 
     def _reject_by_id(self, rejected: ArticleRejected) -> None:
-        self._reject(ArticleRejected(self._lines.pop(rejected.article).name, rejected.reason))
+        self._reject(ArticleRejected(self._articles.pop(rejected.article).name, rejected.reason))
 
     def _reject(self, rejected: ArticleRejected) -> None:
         self._failed += 1
         self._on_rejected(rejected)
 
 
-def _reason(result: dict[str, Any]) -> str:
-    error = result.get("error")
-    if isinstance(error, dict):
-        cause = error.get("caused_by") or {}
-        # The reason names the field; a preview after it would quote the article.
-        reason = str(error.get("reason", "")).split(" Preview of", 1)[0]
-        return f"{reason} [{cause.get('type', error.get('type'))}]"
-    return str(error)[:200]
+def _size(article: FileArticle | ArticleRejected) -> int:
+    return article.size_bytes if isinstance(article, FileArticle) else 0
+
+
+def _check_index(dedup: Dedup, index: str) -> None:
+    """Raise if an index that was deleted meanwhile has come back without the fields, as bulk requests do."""
+    try:
+        dedup.require_ready(index)
+    except IndexNotReady as error:
+        raise IndexNotReady(
+            f"the index {index!r} was deleted or changed while articles were written to it ({error}): delete "
+            "what is there now, set it up, and index the articles again",
+            status=error.status,
+            index=index,
+            missing_fields=error.missing_fields,
+        ) from error

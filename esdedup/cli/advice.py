@@ -1,9 +1,11 @@
 """Advice on errors for the command line; the library's own messages name no options."""
 
+import shlex
 from collections.abc import Iterator
 
 from esdedup.errors import (
     EsdedupError,
+    FieldsNotFound,
     ForestAhead,
     ForestBusy,
     ForestExists,
@@ -30,11 +32,22 @@ def advice(error: EsdedupError) -> Iterator[str]:
     """Yield lines that name the options and commands that help with an error."""
     if type(error) in _ADVICE:
         yield _ADVICE[type(error)]
+    elif isinstance(error, FieldsNotFound):
+        yield from _field_options(error)
     elif isinstance(error, IndexNotReady) and _can_be_set_up(error):
         yield (
             f"`esdedup setup {error.index}{_dedup_field(error)}` adds the fields, and creates the index "
             "if it does not exist"
         )
+
+
+def _field_options(error: FieldsNotFound) -> Iterator[str]:
+    """Yield the options that name the fields which an article probably has."""
+    options = {role: f"--{role}-field {shlex.quote(name)}" for role, name in error.likely.items()}
+    needed = [options.pop(role, f"--{role}-field NAME") for role in error.missing]
+    yield f"name the fields: {' '.join(needed)}"
+    if options:
+        yield f"where a command takes them, also: {' '.join(options.values())}"
 
 
 def _dedup_field(error: IndexNotReady) -> str:

@@ -11,7 +11,7 @@ import typer
 from esdedup.cli.advice import advice
 from esdedup.cli.command import LazyGroup
 from esdedup.cli.messages import VisibleFormatter, say
-from esdedup.errors import ArticleNotFound, ArticleRejected, EsdedupError, SettingError
+from esdedup.errors import ArticleNotFound, ArticleRejected, EsdedupError, FieldsNotFound, SettingError
 
 _SOME_FAILED, _USAGE, _UNAVAILABLE = 1, 2, 3
 
@@ -100,6 +100,6 @@ def _discard_output() -> None:
 
 
 def _exit_code(error: EsdedupError) -> int:
-    if isinstance(error, ArticleNotFound | ArticleRejected):
+    if isinstance(error, ArticleNotFound | ArticleRejected | FieldsNotFound):
         return _SOME_FAILED
     return _USAGE if isinstance(error, SettingError) else _UNAVAILABLE

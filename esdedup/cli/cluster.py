@@ -12,13 +12,14 @@ import typer
 
 from esdedup.cli import options, output
 from esdedup.cli.command import command
-from esdedup.cli.messages import say, say_rejected
+from esdedup.cli.messages import say, say_cut, say_rejected
 from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fields import Fields
 from esdedup.forest.model import DEFAULT_RETENTION
 from esdedup.ingest.cluster import ClusteredArticle
 from esdedup.ingest.cluster import cluster as cluster_lines
-from esdedup.ingest.files import check_readable, read_lines, total_bytes
+from esdedup.ingest.files import read_articles
+from esdedup.ingest.opening import check_readable, total_bytes
 
 
 @command("cluster", example="esdedup cluster news.jsonl --output roots.jsonl")
@@ -64,12 +65,13 @@ def cluster(
         output.file_progress("clustering", total_bytes(files)) as on_bytes,
     ):
         for article in cluster_lines(
-            read_lines(files, id_field=id_field, on_bytes=on_bytes),
+            read_articles(files, fields=fields, id_field=id_field, on_bytes=on_bytes),
             profile=profile,
             fields=fields,
             use_time=time_field is not None,
             retention=options.retention(retention_days) or DEFAULT_RETENTION,
             on_rejected=report.reject,
+            on_cut=report.cut,
         ):
             target.write(json.dumps(article.model_dump()) + "\n")
             report.add(article)
@@ -84,12 +86,18 @@ class _Report:
     def __init__(self) -> None:
         self._written = 0
         self.failed = 0
+        self._cut = 0
         self._roots: set[str] = set()
 
     def reject(self, rejected: ArticleRejected) -> None:
         """Count an article that cannot be clustered, and print why."""
         self.failed += 1
         say_rejected(rejected)
+
+    def cut(self, name: str) -> None:
+        """Count an article of which only the beginning is compared, and say so."""
+        self._cut += 1
+        say_cut(name)
 
     def add(self, article: ClusteredArticle) -> None:
         """Count a clustered article."""
@@ -100,7 +108,7 @@ class _Report:
     def __str__(self) -> str:
         return (
             f"{self._written + self.failed:,} read, {self._written:,} clustered, {self.failed:,} failed, "
-            f"{len(self._roots):,} roots"
+            f"{len(self._roots):,} roots" + (f", {self._cut:,} cut" if self._cut else "")
         )
 
 

@@ -1,6 +1,7 @@
 """`esdedup demo`: an Elasticsearch, articles and pages, in one command."""
 
 import json
+import shlex
 import tempfile
 from pathlib import Path
 from typing import Annotated
@@ -10,15 +11,17 @@ from elasticsearch import Elasticsearch
 from rich.markup import escape
 
 from esdedup import sample
-from esdedup.cli import output
+from esdedup.cli import options, output
 from esdedup.cli.command import command
 from esdedup.cli.extras import require_extra
-from esdedup.cli.messages import say, say_rejected
+from esdedup.cli.messages import say, say_cut, say_rejected
 from esdedup.cli.pages import start_pages, stop_pages
 from esdedup.elastic.client import connect
+from esdedup.fields import Fields
 from esdedup.ingest.dedup import Dedup
-from esdedup.ingest.files import check_readable, read_lines, total_bytes
+from esdedup.ingest.files import read_articles
 from esdedup.ingest.load import Load, Summary
+from esdedup.ingest.opening import check_readable, total_bytes
 
 _INDEX = "demo"
 _FOREST = "demo-forest"
@@ -39,11 +42,16 @@ def demo(
     ] = 0,
     input_file: Annotated[
         Path | None,
-        typer.Option("--input", help="Your own articles (JSON Lines) instead of the sample corpus."),
+        typer.Option(
+            "--input",
+            help="Your own articles (JSON Lines, a JSON array, or CSV) instead of the sample corpus.",
+        ),
     ] = None,
     once: Annotated[
         bool, typer.Option("--once", help="Stop Elasticsearch at the end, and serve no pages.")
     ] = False,
+    id_field: options.IdField = "id",
+    field_names: options.FieldNames,
 ) -> None:
     """Start an embedded Elasticsearch, load articles, show their clusters, and serve pages."""
     require_extra("node")
@@ -51,8 +59,12 @@ def demo(
         require_extra("serve")
     from esdedup import node
 
+    fields = field_names.fields()
     if input_file is not None:
         check_readable([input_file])
+        if input_file.is_file():
+            # Other names of fields are told before a server starts.
+            next(read_articles([input_file], fields=fields, id_field=id_field), None)
     running = node.find(data)
     if running is not None and running.is_running:
         cluster = running
@@ -64,8 +76,8 @@ def demo(
         say(f"Elasticsearch {cluster.version} is up at {cluster.url}")
     try:
         with connect(cluster.url) as client:
-            summary = _load(client, input_file)
-            _show(client)
+            summary = _load(client, input_file, fields, id_field)
+            _show(client, fields)
     finally:
         if once:
             stop_pages(data)
@@ -79,17 +91,18 @@ def demo(
             index=_INDEX,
             forest=_FOREST,
             port=pages_port,
+            field_options=field_names.given(),
         )
-        _say_how_to_go_on(cluster.url, data, pages)
+        _say_how_to_go_on(cluster.url, data, pages, field_names.given())
     if summary.failed:
         raise typer.Exit(1)
 
 
-def _load(client: Elasticsearch, input_file: Path | None) -> Summary:
+def _load(client: Elasticsearch, input_file: Path | None, fields: Fields, id_field: str) -> Summary:
     # Deleted first, so that every run of the demo shows the same.
     for index in (_INDEX, _FOREST):
         client.options(ignore_status=404).indices.delete(index=index)
-    load = Load(on_rejected=say_rejected)
+    load = Load(on_rejected=say_rejected, on_cut=say_cut)
     with tempfile.TemporaryDirectory() as scratch:
         if input_file is None:
             input_file = Path(scratch) / "sample.jsonl"
@@ -99,11 +112,12 @@ def _load(client: Elasticsearch, input_file: Path | None) -> Summary:
                 )
         say(f"loading {'the sample corpus' if input_file.name == 'sample.jsonl' else input_file}")
         with (
-            Dedup(client, forest=_FOREST) as dedup,
+            Dedup(client, forest=_FOREST, fields=fields) as dedup,
             output.file_progress("indexing", total_bytes([input_file])) as on_bytes,
         ):
             dedup.setup(_INDEX)
-            load.run(client, dedup, read_lines([input_file], on_bytes=on_bytes), index=_INDEX)
+            articles = read_articles([input_file], fields=fields, id_field=id_field, on_bytes=on_bytes)
+            load.run(client, dedup, articles, index=_INDEX)
     client.indices.refresh(index=_INDEX)
     summary = load.summary
     say(
@@ -114,8 +128,8 @@ def _load(client: Elasticsearch, input_file: Path | None) -> Summary:
     return summary
 
 
-def _show(client: Elasticsearch) -> None:
-    dedup = Dedup(client, forest=_FOREST)
+def _show(client: Elasticsearch, fields: Fields) -> None:
+    dedup = Dedup(client, forest=_FOREST, fields=fields)
     screen = output.console()
     screen.print("\n[bold]The list with dedup[/bold], most similar articles first")
     page = dedup.list(_INDEX, sort="similar-desc", size=_ROWS)
@@ -126,15 +140,16 @@ def _show(client: Elasticsearch) -> None:
         output.print_similar(dedup.similar(_INDEX, head.id, size=_ROWS))
 
 
-def _say_how_to_go_on(url: str, data: Path, pages: str) -> None:
+def _say_how_to_go_on(url: str, data: Path, pages: str, field_options: list[str]) -> None:
+    named = "".join(f" {shlex.quote(each)}" for each in field_options)
     typer.echo(
         f"""
 Open it in a browser: {pages}
 
 Elasticsearch keeps running at {url}, and so do the pages. Go on with:
-  .venv/bin/esdedup list --index {_INDEX} --sort newest --size 20 --url {url}
-  .venv/bin/esdedup list --index {_INDEX} --query 'electric ferries' --url {url}
-  .venv/bin/esdedup similar --index {_INDEX} --id ID --url {url}
-  make demo INPUT=FILE.jsonl     your own articles, with id, text, title, published_at, source, url
+  .venv/bin/esdedup list --index {_INDEX} --sort newest --size 20 --url {url}{named}
+  .venv/bin/esdedup list --index {_INDEX} --query 'electric ferries' --url {url}{named}
+  .venv/bin/esdedup similar --index {_INDEX} --id ID --url {url}{named}
+  make demo INPUT=FILE           your own articles, with id, text, title, published_at, source, url
   .venv/bin/esdedup node stop --data {data}"""
     )

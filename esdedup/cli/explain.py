@@ -10,7 +10,7 @@ from esdedup.cli.command import command
 from esdedup.cli.explanation_text import print_explanation
 from esdedup.cli.texts import read_text
 from esdedup.cli.verdict_text import print_verdict
-from esdedup.ingest.files import check_readable
+from esdedup.ingest.opening import check_readable
 from esdedup.maintenance import Maintenance
 from esdedup.neighbours.explainer import explain as explain_texts
 

@@ -6,11 +6,16 @@ import typer
 
 from esdedup.cli import options, output
 from esdedup.cli.command import command
-from esdedup.cli.messages import say, say_rejected
+from esdedup.cli.messages import say, say_cut, say_rejected
 from esdedup.elastic.limits import MAX_SHARDS
+from esdedup.errors import FieldsNotFound
 from esdedup.ingest.dedup import Dedup
-from esdedup.ingest.files import check_readable, read_lines, total_bytes
+from esdedup.ingest.files import read_articles
 from esdedup.ingest.load import Load
+from esdedup.ingest.opening import check_readable, total_bytes
+
+# Soon enough for people, and seldom enough to cost nothing.
+_FLUSH_INTERVAL_S = 5.0
 
 
 @command("setup", example="esdedup setup news --shards 3 --route-by-root")
@@ -56,6 +61,15 @@ def index(
             help="Take the forest's time from the articles' publication times instead of the clock.",
         ),
     ] = False,
+    flush_interval_s: Annotated[
+        float,
+        typer.Option(
+            "--flush-interval",
+            min=0.1,
+            max=3_600,
+            help="Seconds after which articles that come slowly are indexed, though a batch is not full.",
+        ),
+    ] = _FLUSH_INTERVAL_S,
     retention_days: options.RetentionDays = None,
     json: options.Json = False,
     forest: options.WritableForest,
@@ -67,7 +81,8 @@ def index(
     """Index articles, each with its fingerprint and the root of its cluster."""
     profile, fields = fingerprinting.profile(), field_names.fields()
     check_readable(files)
-    load = Load(on_rejected=say_rejected)
+    load = Load(on_rejected=say_rejected, on_cut=say_cut)
+    has_begun = True
     with server.connect() as client:
         dedup = Dedup(
             client,
@@ -80,9 +95,19 @@ def index(
         dedup.require_ready(index)
         try:
             with dedup, output.file_progress("indexing", total_bytes(files)) as on_bytes:
-                lines = read_lines(files, id_field=id_field, on_bytes=on_bytes)
-                load.run(client, dedup, lines, index=index, backfill=backfill)
+                articles = read_articles(files, fields=fields, id_field=id_field, on_bytes=on_bytes)
+                load.run(
+                    client,
+                    dedup,
+                    articles,
+                    index=index,
+                    backfill=backfill,
+                    flush_interval_s=flush_interval_s,
+                )
             client.indices.refresh(index=index)
+        except FieldsNotFound:
+            has_begun = False
+            raise
         except KeyboardInterrupt:
             say(
                 "interrupted: unacknowledged articles count as failed; run the command again, nothing is "
@@ -91,9 +116,9 @@ def index(
             raise
         finally:
             summary = load.summary.model_dump()
-            if json:
+            if has_begun and json:
                 output.print_json(summary)
-            else:
+            elif has_begun:
                 output.print_counts(f"into {index}", summary)
     if load.summary.failed:
         raise typer.Exit(1)

@@ -10,12 +10,13 @@ from rich.table import Table
 
 from esdedup.cli import options, output
 from esdedup.cli.command import command
+from esdedup.cli.messages import say_cut
 from esdedup.cli.texts import read_plain_text
 from esdedup.fingerprint.by_words import Feature
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.simhash import from_hex
-from esdedup.ingest.files import STANDARD_INPUT
+from esdedup.ingest.opening import STANDARD_INPUT
 from esdedup.neighbours.explainer import Explainer
 from esdedup.neighbours.explanation import Representative
 
@@ -33,6 +34,8 @@ def fingerprint(
     """
     profile = fingerprinting.profile()
     described = _Description.of(read_plain_text(STANDARD_INPUT), profile)
+    if described.is_cut:
+        say_cut("standard input")
     if json:
         output.print_json(described.for_programs())
     else:
@@ -49,20 +52,23 @@ class _Description:
     representatives: list[Representative]
     features: list[Feature]
     bands: list[str]
+    # Whether only the beginning of the text is compared.
+    is_cut: bool
 
     @classmethod
     def of(cls, text: str, profile: Profile) -> "_Description":
         """Describe a raw text."""
-        explainer = Explainer(profile)
+        explainer, fingerprinter = Explainer(profile), Fingerprinter(profile)
         representatives = explainer.representatives(text)
         terms = profile.layout.terms(from_hex(each.simhash for each in representatives))
         return cls(
             profile=profile,
             fingerprint=explainer.fingerprint(text),
             representatives=representatives,
-            features=Fingerprinter(profile).features(text),
+            features=fingerprinter.features(text),
             # Simhashes may share a band.
             bands=list(dict.fromkeys(itertools.chain.from_iterable(terms))),
+            is_cut=bool(fingerprinter.fingerprint([text]).are_cut[0]),
         )
 
     def for_programs(self) -> dict[str, Any]:
@@ -75,6 +81,7 @@ class _Description:
                 {"word": each.word, "count": each.count, "weight": each.weight} for each in self.features
             ],
             "bands": self.bands,
+            "cut": self.is_cut,
         }
 
     def print(self, screen: Console) -> None:

@@ -32,6 +32,11 @@ def say(message: str) -> None:
     typer.echo(visible(message), err=True)
 
 
+def say_cut(name: str) -> None:
+    """Print that only the beginning of a text is compared."""
+    say(f"{name}: only the beginning of its text is fingerprinted (--max-text-length)")
+
+
 def say_rejected(rejected: ArticleRejected) -> None:
     """Print why an article was left out."""
     say(f"{rejected.article}: {rejected.reason}")

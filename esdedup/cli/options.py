@@ -34,7 +34,9 @@ _FOREST = "Forest"
 Files = Annotated[
     list[Path],
     typer.Argument(
-        metavar="FILE...", help="JSON Lines, plain or gzip; - is standard input.", show_default=False
+        metavar="FILE...",
+        help="JSON Lines, a JSON array, or CSV with a header; plain or gzip; - is standard input.",
+        show_default=False,
     ),
 ]
 Index = Annotated[str, typer.Option("--index", help="Index of the articles, or an alias.")]
@@ -122,6 +124,12 @@ class FieldNames(OptionGroup):
     dedup: Annotated[
         str, typer.Option("--dedup-field", help="The object that esdedup writes.", rich_help_panel=_FIELDS)
     ] = Fields.dedup
+
+    def given(self) -> list[str]:
+        """Return the options that give these names to another command, without the default names."""
+        names = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        pairs = [(f"--{role}-field", name) for role, name in names.items() if name != getattr(Fields, role)]
+        return [each for pair in pairs for each in pair]
 
     def fields(self) -> Fields:
         """Return the names as the library takes them."""

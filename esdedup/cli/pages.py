@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from esdedup.errors import NodeError
@@ -15,7 +16,16 @@ _STOP_S = 10.0
 _ANNOUNCED = "pages.json"
 
 
-def start_pages(data: Path, *, server_url: str, server_pid: int, index: str, forest: str, port: int) -> str:
+def start_pages(
+    data: Path,
+    *,
+    server_url: str,
+    server_pid: int,
+    index: str,
+    forest: str,
+    port: int,
+    field_options: Sequence[str] = (),
+) -> str:
     """Serve an index in a process of its own, after stopping an earlier one; return the address.
 
     Args:
@@ -25,6 +35,7 @@ def start_pages(data: Path, *, server_url: str, server_pid: int, index: str, for
         index: The index that they show.
         forest: Its forest.
         port: 0 takes a free one.
+        field_options: The options of `esdedup serve` for the names of the articles' fields.
 
     Raises:
         NodeError: They did not start, or earlier ones do not end.
@@ -35,7 +46,7 @@ def start_pages(data: Path, *, server_url: str, server_pid: int, index: str, for
     command = [sys.executable, "-c", "from esdedup.cli import main; main()", "serve"]
     command += _announcing(data)
     command += ["--index", index, "--forest", forest, "--url", server_url]
-    command += ["--with-pid", str(server_pid), "--port", str(port)]
+    command += ["--with-pid", str(server_pid), "--port", str(port), *field_options]
     with private.open_anew(data / "pages.log") as log:
         process = subprocess.Popen(  # noqa: S603 - our own command
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fields import Fields, text_of
-from esdedup.ingest.files import STANDARD_INPUT
+from esdedup.ingest.opening import STANDARD_INPUT, name_of
+from esdedup.ingest.records import MAX_ARTICLE_BYTES
 
 # A text that begins like this is taken for JSON.
 _JSON_OBJECT = re.compile(r'\s*\{\s*["}]')
@@ -22,10 +23,10 @@ def read_text(path: Path, fields: Fields) -> str:
     """Read a text from a file, or from an article in it.
 
     Raises:
-        ArticleRejected: The file is not UTF-8, or its article has no text.
+        ArticleRejected: The file is too long or not UTF-8, or its article has no text.
         SettingError: The file cannot be read, or has several articles.
     """
-    name, text = _name(path), read_plain_text(path)
+    name, text = name_of(path), read_plain_text(path)
     if _JSON_ARRAY.match(text):
         raise SettingError(f"{name} is a JSON array of articles; {_ONE_A_FILE}")
     if not _JSON_OBJECT.match(text):
@@ -48,24 +49,23 @@ def read_plain_text(path: Path) -> str:
     """Read a file as it is, without looking for an article in it.
 
     Raises:
-        ArticleRejected: The file is not UTF-8.
+        ArticleRejected: The file is too long, or not UTF-8.
         SettingError: The file cannot be read.
     """
-    name = _name(path)
+    name = name_of(path)
     if path == STANDARD_INPUT and sys.stdin is None:
         raise SettingError("standard input is closed")
     try:
-        content = sys.stdin.buffer.read() if path == STANDARD_INPUT else path.read_bytes()
+        with sys.stdin.buffer if path == STANDARD_INPUT else path.open("rb") as stream:
+            content = stream.read(MAX_ARTICLE_BYTES + 1)
     except OSError as error:
         raise SettingError(f"cannot read {name}: {error.strerror}") from error
+    if len(content) > MAX_ARTICLE_BYTES:
+        raise ArticleRejected(name, f"is longer than {MAX_ARTICLE_BYTES:,} bytes")
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ArticleRejected(name, f"is not UTF-8 (byte {error.start + 1})") from error
-
-
-def _name(path: Path) -> str:
-    return "standard input" if path == STANDARD_INPUT else str(path)
 
 
 def _no_object(name: str, reason: object) -> ArticleRejected:

@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 from elasticsearch import Elasticsearch
-from esdedup.ingest.files import Line
+from esdedup.ingest.files import FileArticle
 from esdedup.ingest.load import Load
 
 from esdedup import CLASSIC, VERIFIED, Dedup, Profile, node
@@ -101,7 +101,7 @@ def test_the_stream_goes_on_whichever_primary_is_killed(servers: Servers, profil
     kills, revival = {100: forest, 350: index}, 250
     rejections: list[str] = []
 
-    def lines(client: Elasticsearch) -> Iterator[Line]:
+    def articles(client: Elasticsearch) -> Iterator[FileArticle]:
         victim = 0
         for number, article in enumerate(stream.articles(ARTICLES, profile)):
             if number in kills:
@@ -111,7 +111,7 @@ def test_the_stream_goes_on_whichever_primary_is_killed(servers: Servers, profil
                 servers.kill(victim, after_s=0.05)
             elif number == revival:
                 servers.revive(victim)
-            yield Line(place=f"line {number}", id=article.pop("id"), article=article)
+            yield FileArticle(place=f"line {number}", id=article.pop("id"), article=article, size_bytes=1_000)
 
     with connect(", ".join(servers.urls)) as client:
         Dedup(client).setup(index)
@@ -123,8 +123,8 @@ def test_the_stream_goes_on_whichever_primary_is_killed(servers: Servers, profil
     urls = sorted(servers.urls, key=lambda url: url != first)
     with connect(", ".join(urls)) as client:
         load = Load(on_rejected=lambda rejected: rejections.append(str(rejected)))
-        with Dedup(client, forest=forest, profile=profile, batch_size=20) as dedup:
-            load.run(client, dedup, lines(client), index=index)
+        with Dedup(client, forest=forest, profile=profile) as dedup:
+            load.run(client, dedup, articles(client), index=index, batch_size=20)
         assert rejections == []
         assert (load.summary.read, load.summary.indexed) == (ARTICLES, ARTICLES)
         assert client.cluster.health(wait_for_nodes="2", timeout="60s")["number_of_nodes"] == 2

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from esdedup.ingest.batches import MAX_BATCH_CHARACTERS, batches
+from esdedup.ingest.batches import MAX_BATCH_SIZE, batches
 
 NEVER_S = 3_600.0
 
@@ -19,7 +19,7 @@ def test_number_and_size_end_a_batch(flush_interval_s: float | None) -> None:
     def sizes(items: list[int], most: int) -> list[list[int]]:
         return list(batches(items, most=most, size_of=int, flush_interval_s=flush_interval_s))
 
-    whole, half = MAX_BATCH_CHARACTERS, MAX_BATCH_CHARACTERS // 2
+    whole, half = MAX_BATCH_SIZE, MAX_BATCH_SIZE // 2
     assert sizes([1, 2, 3, 4, 5], 2) == [[1, 2], [3, 4], [5]]
     assert sizes([half, half, 1, half, 9 * whole, whole, 1], 100) == [
         [half, half],

@@ -5,21 +5,25 @@ import io
 from pathlib import Path
 
 import pytest
-from esdedup.ingest.files import STANDARD_INPUT, Line, check_readable, read_lines, total_bytes
+from esdedup.ingest.files import FileArticle, read_articles
+from esdedup.ingest.opening import STANDARD_INPUT, check_readable, total_bytes
 
-from esdedup import ArticleRejected, SettingError
+from esdedup import ArticleRejected, Fields, SettingError
+
+# Most articles here have an id and no text.
+FIELDS = Fields(text="id")
 
 
-def read(path: Path) -> list[Line | ArticleRejected]:
-    return list(read_lines([path]))
+def read(path: Path) -> list[FileArticle | ArticleRejected]:
+    return list(read_articles([path], fields=FIELDS))
 
 
 def test_lines_and_places(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'\xef\xbb\xbf{"id": "1", "text": "x"}\n\n  \n{"id": 2, "text": "y"}')
     assert read(path) == [
-        Line(place=f"{path}:1", id="1", article={"text": "x"}),
-        Line(place=f"{path}:4", id="2", article={"text": "y"}),
+        FileArticle(place=f"{path}:1", id="1", article={"text": "x"}, size_bytes=25),
+        FileArticle(place=f"{path}:4", id="2", article={"text": "y"}, size_bytes=22),
     ]
 
 
@@ -49,7 +53,7 @@ def test_bad_lines_do_not_stop_the_rest(tmp_path: Path, line: bytes, reason: str
     assert isinstance(bad, ArticleRejected)
     assert bad.article.startswith(f"{path}:1")
     assert reason in bad.reason
-    assert isinstance(good, Line)
+    assert isinstance(good, FileArticle)
     assert good.article["text"] == "😀"
 
 
@@ -57,20 +61,20 @@ def test_an_id_that_comes_again(tmp_path: Path) -> None:
     one, two = tmp_path / "1.jsonl", tmp_path / "2.jsonl"
     one.write_text('{"id": "a"}\n{"id": "b"}\n')
     two.write_text('{"id": "c"}\n{"id": "a"}\n')
-    lines = list(read_lines([one, two]))
+    lines = list(read_articles([one, two], fields=FIELDS))
     assert [getattr(line, "id", None) for line in lines] == ["a", "b", "c", None]
-    assert str(lines[3]) == f"{two}:2: repeats the id 'a' of {one}:1"
-    assert sum(isinstance(line, ArticleRejected) for line in read_lines([one, one])) == 2
+    assert str(lines[3]) == f"{two}:2: repeats the id 'a' of an earlier article"
+    assert sum(isinstance(line, ArticleRejected) for line in read_articles([one, one], fields=FIELDS)) == 2
 
 
 def test_gzip_and_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = b'{"id": "a"}\n{"id": "b"}\n'
     path = tmp_path / "without-an-ending"
     path.write_bytes(gzip.compress(content))
-    assert [line.id for line in read(path) if isinstance(line, Line)] == ["a", "b"]
+    assert [line.id for line in read(path) if isinstance(line, FileArticle)] == ["a", "b"]
     for stream in (content, gzip.compress(content)):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stream)))
-        assert [line.id for line in read(STANDARD_INPUT) if isinstance(line, Line)] == ["a", "b"]
+        assert [line.id for line in read(STANDARD_INPUT) if isinstance(line, FileArticle)] == ["a", "b"]
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped"])
@@ -89,14 +93,14 @@ def test_damaged_gzip_keeps_what_came_before(tmp_path: Path, damage: str) -> Non
     *good, bad = read(path)
     assert isinstance(bad, ArticleRejected)
     assert "cannot be read from here on" in bad.reason or "is not JSON" in bad.reason
-    assert sum(isinstance(line, Line) for line in good) > 1_000
+    assert sum(isinstance(line, FileArticle) for line in good) > 1_000
 
 
 def test_bytes_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl.gz"
     path.write_bytes(gzip.compress(b'{"id": "a"}\n' * 10_000))
     counts: list[int] = []
-    assert len(list(read_lines([path], on_bytes=counts.append))) == 10_000
+    assert len(list(read_articles([path], fields=FIELDS, on_bytes=counts.append))) == 10_000
     assert sum(counts) == path.stat().st_size == total_bytes([path])
     assert total_bytes([path, STANDARD_INPUT]) is None
 

@@ -1,0 +1,156 @@
+"""Bulk requests that fail as a whole, as large or malformed articles and busy servers make them."""
+
+import json
+from collections.abc import Callable
+from typing import Any, cast
+
+import elastic_transport
+import pytest
+from elastic_transport import ApiResponseMeta, HttpHeaders, NodeConfig
+from elasticsearch import ApiError, Elasticsearch
+
+from esdedup import EsdedupError, IndexBlocked, IndexNotReady, ServerUnavailable
+from esdedup.elastic import article_bulk
+from esdedup.elastic.article_bulk import ArticleBulk
+
+ARTICLES, CULPRIT = 100, "37"
+BREAKER = {"type": "circuit_breaking_exception", "reason": "[parent] Data too large"}
+QUEUE = {"type": "es_rejected_execution_exception", "reason": "the queue is full"}
+Refuse = Callable[[list[str]], Exception | None]
+
+
+class Server:
+    """Stands for a client; stores the articles that `refuse` and `refuse_one` let pass."""
+
+    def __init__(self) -> None:
+        self.asked: list[list[str]] = []
+        self.stored: list[str] = []
+        self.refuse: Refuse = lambda _: None
+        self.refuse_one: Callable[[list[str], str], dict[str, Any] | None] = lambda _, __: None
+        self.is_up = True
+        self.transport = Elasticsearch("http://localhost:1").transport
+        self.indices = self
+
+    def options(self, **_: Any) -> "Server":
+        return self
+
+    def exists(self, **_: Any) -> bool:
+        if not self.is_up:
+            raise elastic_transport.ConnectionError("refused")
+        return True
+
+    def bulk(self, *, operations: list[bytes]) -> dict[str, Any]:
+        ids = [json.loads(line)["index"]["_id"] for line in operations[::2]]
+        self.asked.append(ids)
+        if error := self.refuse(ids):
+            raise error
+        items = []
+        for each in ids:
+            refused = self.refuse_one(ids, each)
+            if refused is None:
+                self.stored.append(each)
+            items.append({"index": {"_id": each, "status": 201} | (refused or {})})
+        return {"items": items}
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    found: list[float] = []
+    monkeypatch.setattr("time.sleep", found.append)
+    return found
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Server:
+    monkeypatch.setattr(article_bulk, "patient", lambda client: client)
+    return Server()
+
+
+def answer(status: int, error: dict[str, Any] | None = None) -> ApiError:
+    meta = ApiResponseMeta(status, "1.1", HttpHeaders(), 0.0, NodeConfig("http", "localhost", 1))
+    return ApiError("refused", meta, {"error": error, "status": status} if error else None)
+
+
+def load(server: Server, *, culprit_bytes: int = 1) -> dict[str, str | None]:
+    bulk = ArticleBulk(cast("Elasticsearch", server), index="news")
+    actions = (
+        {"_index": "news", "_id": str(n), "_source": {"x": "x" * (culprit_bytes if str(n) == CULPRIT else 1)}}
+        for n in range(ARTICLES)
+    )
+    return {each.id: each.refusal for written in bulk.write(actions) for each in written}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        answer(413),
+        answer(400, {"type": "illegal_argument_exception", "reason": "malformed"}),
+        answer(429, BREAKER),
+        elastic_transport.ConnectionError("reset by peer"),
+    ],
+    ids=["413", "malformed", "breaker", "reset"],
+)
+def test_one_article_that_fails_every_request_fails_alone(
+    server: Server, pauses: list[float], error: Exception
+) -> None:
+    server.refuse = lambda ids: error if CULPRIT in ids else None
+    found = load(server, culprit_bytes=2_000_000)
+    assert [name for name, refusal in found.items() if refusal is not None] == [CULPRIT]
+    assert sorted(server.stored) == sorted(set(found) - {CULPRIT})
+    assert len(server.asked) < 25
+    assert sum(pauses) < 10
+
+
+def test_neighbours_that_are_refused_with_a_large_article_are_sent_apart(
+    server: Server, pauses: list[float]
+) -> None:
+    server.refuse_one = lambda ids, _: {"status": 429, "error": BREAKER} if CULPRIT in ids else None
+    found = load(server, culprit_bytes=2_000_000)
+    assert {name for name, refusal in found.items() if refusal is not None} == {CULPRIT}
+    assert found[CULPRIT] == "[parent] Data too large [circuit_breaking_exception]"
+    assert len(pauses) == 5
+
+
+def test_a_server_that_is_busy_for_a_while_gets_the_same_again(server: Server, pauses: list[float]) -> None:
+    answers = iter([answer(503)] * 4)
+    server.refuse = lambda _: next(answers, None)
+    assert set(load(server).values()) == {None}
+    assert [len(ids) for ids in server.asked] == [ARTICLES] * 5
+    assert pauses == [0.2, 0.4, 0.8, 1.6]
+
+
+@pytest.mark.parametrize(
+    ("refused", "kind"),
+    [
+        (
+            {"status": 503, "error": {"type": "unavailable_shards_exception", "reason": "r"}},
+            ServerUnavailable,
+        ),
+        ({"status": 429, "error": QUEUE}, ServerUnavailable),
+        ({"status": 403, "error": {"type": "cluster_block_exception", "reason": "r"}}, IndexBlocked),
+        ({"status": 404, "error": {"type": "index_not_found_exception", "reason": "r"}}, IndexNotReady),
+    ],
+)
+def test_what_is_wrong_with_the_server_ends_a_run_once(
+    server: Server, pauses: list[float], refused: dict[str, Any], kind: type[EsdedupError]
+) -> None:
+    server.refuse_one = lambda _, __: refused
+    with pytest.raises(kind, match="cannot index into 'news'"):
+        load(server)
+    assert server.stored == []
+    assert sum(pauses) < 100
+
+
+def test_a_server_that_is_gone_ends_a_run(server: Server) -> None:
+    server.is_up = False
+    server.refuse = lambda _: elastic_transport.ConnectionError("refused")
+    with pytest.raises(ServerUnavailable):
+        load(server)
+    assert len(server.asked) == 1
+
+
+def test_large_articles_do_not_share_a_request(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(article_bulk, "_CHUNK_BYTES", 10_000)
+    load(server, culprit_bytes=20_000)
+    assert [CULPRIT] in server.asked
+    assert sum(map(len, server.asked)) == ARTICLES

@@ -209,6 +209,15 @@ class ForestError(EsdedupError):
 class ForestMissing(ForestError):
     """There is no forest of that name."""
 
+    @classmethod
+    def of(cls, forest: str) -> "ForestMissing":
+        """Return the error for a forest's name."""
+        return cls(
+            f"there is no forest {forest!r}. If articles have roots already, rebuild it from them: a new one "
+            "would give later reprints other roots. Otherwise the first article that is enriched makes it",
+            forest=forest,
+        )
+
 
 class ForestExists(ForestError):
     """A forest of that name exists already, and replacing it was not requested."""

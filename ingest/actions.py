@@ -44,15 +44,17 @@ class ArticleAction:
     is_cut: bool = False
 
     @property
-    def index(self) -> str | None:
-        """Where it goes; None if the action leaves that to the bulk request."""
-        index = self.action.get("_index")
-        return None if index is None else str(index)
-
-    @property
     def is_update(self) -> bool:
         """Whether it changes an article in place, if there is one."""
         return self.action.get("_op_type") == "update"
+
+
+def index_of(action: BulkAction) -> str | None:
+    """Return where an action writes; None if it only deletes, or leaves that to the bulk request."""
+    if not isinstance(action, dict) or action.get("_op_type") == "delete":
+        return None
+    index = action.get("_index")
+    return None if index is None else str(index)
 
 
 def read_action(action: BulkAction, fields: Fields, *, position: int) -> ArticleAction | dict[str, Any]:

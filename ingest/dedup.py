@@ -60,7 +60,7 @@ class Dedup(Closing):
         client: Elasticsearch,
         *,
         profile: Profile = DEFAULT,
-        fields: Fields = Fields(),  # noqa: B008 - frozen
+        fields: Fields | None = None,
         forest: str = DEFAULT_FOREST,
         retention: timedelta | None = None,
         batch_size: int = BATCH_SIZE,
@@ -73,7 +73,8 @@ class Dedup(Closing):
         Args:
             client: Closed by the caller.
             profile: How texts are fingerprinted; must be the profile that the forest was made with.
-            fields: The names of the articles' fields.
+            fields: The names of the articles' fields, which `setup` makes an index keep. None: those that an
+                index keeps, else the usual ones.
             forest: The forest's index. Several article indices may share one.
             retention: How long a cluster accepts articles after its last one. None keeps the
                 forest's retention, 30 days in a new forest. A longer retention does not revive expired nodes.
@@ -185,7 +186,7 @@ class Dedup(Closing):
         """Yield bulk actions with the dedup object added to their articles, lazily, batch by batch.
 
         An action's cluster has been stored by the time the action is yielded. Deletions, and updates
-        that do not contain the text, are yielded unchanged and in their order.
+        that contain neither the text nor a date, are yielded unchanged and in their order.
 
         Args:
             actions: What ``elasticsearch.helpers.bulk`` takes.
@@ -203,7 +204,8 @@ class Dedup(Closing):
         Raises:
             SettingError: `flush_interval_s` is not greater than 0.
             ClientForked: This is a forked process, and its parent has used the client.
-            IndexNotReady: The index of an action is missing, or lacks the fields.
+            IndexNotReady: The index of an action is missing, lacks the fields, or keeps other names of fields
+                than those given.
             ClockMismatch: The clocks of this machine and of Elasticsearch differ by more than a day.
             ForestError: Another process owns the forest, or it has another profile, or its time is in the
                 future.

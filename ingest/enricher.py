@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
-from esdedup.ingest.actions import ArticleAction, BulkAction, enriched, read_action, redated
+from esdedup.ingest.actions import ArticleAction, BulkAction, enriched, index_of, read_action, redated
 from esdedup.ingest.batches import batches
 from esdedup.ingest.json_values import size_of
 
+from esdedup.elastic.article_indices import WritableIndex
 from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields
 from esdedup.fingerprint.fingerprinter import Fingerprinter
@@ -44,11 +45,11 @@ class Enricher:
         self,
         *,
         profile: Profile,
-        fields: Fields,
+        fields: Fields | None,
         lock: AbstractContextManager[Any],
         check_process: Callable[[], None],
         open_forest: Callable[[], tuple[Forest, int]],
-        check_index: Callable[[str], bool],
+        check_index: Callable[[str], WritableIndex],
         batch_size: int,
         most_plausible_leaves: int,
     ) -> None:
@@ -56,20 +57,20 @@ class Enricher:
 
         Args:
             profile: How texts are fingerprinted.
-            fields: The names of the articles' fields.
+            fields: The names of the articles' fields where an action does not name its index; None: the
+                usual ones.
             lock: Held while a batch is assigned: threads may enrich at the same time.
             check_process: Called before the lock is taken and before each action after the first; raises in
                 a forked process.
             open_forest: Called for each batch with an article; returns the forest that assigns it, and the
                 time, milliseconds since 1970.
             check_index: Called for each index of a batch, because an index that is deleted meanwhile would
-                come back without its mapping. Returns whether articles are routed by root there; raises if
-                articles cannot be written to it.
+                come back without its mapping. Raises if articles cannot be written to it.
             batch_size: How many actions are read, and their articles assigned, together.
             most_plausible_leaves: A warning is logged when a cluster grows beyond this.
         """
         self._profile = profile
-        self._fields = fields
+        self._unnamed_index = WritableIndex(fields=fields or Fields())
         self._lock = lock
         self._check_process = check_process
         self._open_forest = open_forest
@@ -111,22 +112,24 @@ class Enricher:
         on_rejected: OnRejected,
         on_assigned: OnAssigned,
     ) -> Iterator[dict[str, Any]]:
-        is_routed = functools.cache(self._check_index)
-        actions: list[ArticleAction | dict[str, Any]] = []
+        named_index = functools.cache(self._check_index)
+        actions: list[tuple[ArticleAction | dict[str, Any], WritableIndex]] = []
         for position, given in batch:
+            name = index_of(given)
+            index = self._unnamed_index if name is None else named_index(name)
             try:
-                action = read_action(given, self._fields, position=position)
-                if isinstance(action, ArticleAction) and action.index is not None and is_routed(action.index):
-                    _refuse_update(action)
+                action = read_action(given, index.fields, position=position)
+                if isinstance(action, ArticleAction) and index.is_routed_by_root:
+                    _refuse_update(action, str(name))
             except ArticleRejected as rejected:
                 on_rejected(rejected)
             else:
-                actions.append(action)
-        articles = [action for action in actions if isinstance(action, ArticleAction)]
+                actions.append((action, index))
+        articles = [action for action, _ in actions if isinstance(action, ArticleAction)]
         assigned = iter(self._assign(articles, backfill) if articles else ())
-        for action in actions:
+        for action, index in actions:
             if not isinstance(action, ArticleAction):
-                yield redated(action, fields=self._fields, now_ms=int(time.time() * 1000), backfill=backfill)
+                yield redated(action, fields=index.fields, now_ms=int(time.time() * 1000), backfill=backfill)
                 continue
             each = next(assigned)
             on_assigned(each.article, each.assignment)
@@ -135,10 +138,10 @@ class Enricher:
                 each.assignment,
                 each.fingerprint,
                 letters=each.letters,
-                fields=self._fields,
+                fields=index.fields,
                 profile=self._profile.label,
                 backfill=backfill,
-                route_by_root=action.index is not None and is_routed(action.index),
+                route_by_root=index.is_routed_by_root,
             )
 
     def _assign(self, articles: list[ArticleAction], backfill: bool) -> list[_Assigned]:
@@ -195,7 +198,7 @@ class Enricher:
             }
 
 
-def _refuse_update(action: ArticleAction) -> None:
+def _refuse_update(action: ArticleAction, index: str) -> None:
     """Refuse an update of a text in an index that is routed by root.
 
     Its new root may belong to another shard than the article, where the update would miss it, or make a
@@ -204,7 +207,7 @@ def _refuse_update(action: ArticleAction) -> None:
     if action.is_update:
         raise ArticleRejected(
             action.name,
-            f"updates a text in {action.index!r}, which is routed by root: with another text the article may "
+            f"updates a text in {index!r}, which is routed by root: with another text the article may "
             "belong to another shard. Delete it, with its root as routing, and index it whole",
         )
 

@@ -56,6 +56,8 @@ def cluster(
     Writes a line {"id", "root", "fingerprint"} for each article; root and fingerprint are null for a text
     that has no fingerprint.
     """
+    if retention_days is not None and time_field is None:
+        raise SettingError("--retention-days goes with --time-field: without a time, nothing expires")
     profile = fingerprinting.profile()
     fields = Fields(text=text_field, time=time_field or Fields.time)
     check_readable(files)

@@ -1,7 +1,6 @@
 """`esdedup demo`: an Elasticsearch, articles and pages, in one command."""
 
 import json
-import shlex
 import tempfile
 from pathlib import Path
 from typing import Annotated
@@ -77,7 +76,7 @@ def demo(
     try:
         with connect(cluster.url) as client:
             summary = _load(client, input_file, fields, id_field)
-            _show(client, fields)
+            _show(client)
     finally:
         if once:
             stop_pages(data)
@@ -91,9 +90,8 @@ def demo(
             index=_INDEX,
             forest=_FOREST,
             port=pages_port,
-            field_options=field_names.given(),
         )
-        _say_how_to_go_on(cluster.url, data, pages, field_names.given())
+        _say_how_to_go_on(cluster.url, data, pages)
     if summary.failed:
         raise typer.Exit(1)
 
@@ -128,8 +126,8 @@ def _load(client: Elasticsearch, input_file: Path | None, fields: Fields, id_fie
     return summary
 
 
-def _show(client: Elasticsearch, fields: Fields) -> None:
-    dedup = Dedup(client, forest=_FOREST, fields=fields)
+def _show(client: Elasticsearch) -> None:
+    dedup = Dedup(client, forest=_FOREST)
     screen = output.console()
     screen.print("\n[bold]The list with dedup[/bold], most similar articles first")
     page = dedup.list(_INDEX, sort="similar-desc", size=_ROWS)
@@ -140,16 +138,15 @@ def _show(client: Elasticsearch, fields: Fields) -> None:
         output.print_similar(dedup.similar(_INDEX, head.id, size=_ROWS))
 
 
-def _say_how_to_go_on(url: str, data: Path, pages: str, field_options: list[str]) -> None:
-    named = "".join(f" {shlex.quote(each)}" for each in field_options)
+def _say_how_to_go_on(url: str, data: Path, pages: str) -> None:
     typer.echo(
         f"""
 Open it in a browser: {pages}
 
 Elasticsearch keeps running at {url}, and so do the pages. Go on with:
-  .venv/bin/esdedup list --index {_INDEX} --sort newest --size 20 --url {url}{named}
-  .venv/bin/esdedup list --index {_INDEX} --query 'electric ferries' --url {url}{named}
-  .venv/bin/esdedup similar --index {_INDEX} --id ID --url {url}{named}
+  .venv/bin/esdedup list --index {_INDEX} --sort newest --size 20 --url {url}
+  .venv/bin/esdedup list --index {_INDEX} --query 'electric ferries' --url {url}
+  .venv/bin/esdedup similar --index {_INDEX} --id ID --url {url}
   make demo INPUT=FILE           your own articles, with id, text, title, published_at, source, url
   .venv/bin/esdedup node stop --data {data}"""
     )

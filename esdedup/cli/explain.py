@@ -45,8 +45,8 @@ def explain(
     With --index, articles are compared by the profile they were indexed with, unless --profile names
     another one. The exit code does not depend on the answer.
     """
-    fields = field_names.fields()
     if index is None:
+        fields = field_names.fields()
         paths = [Path(one), Path(other)]
         profile = fingerprinting.profile()
         check_readable(paths)
@@ -58,7 +58,7 @@ def explain(
         return
     given = fingerprinting.given_profile()
     with server.connect() as client:
-        maintenance = Maintenance(client, forest=forest.name, fields=fields)
+        maintenance = Maintenance(client, forest=forest.name, fields=field_names.fields_of(client, index))
         indexed = maintenance.explain(index, one, other, profile=given)
     if json:
         output.print_json(indexed.model_dump(mode="json"))

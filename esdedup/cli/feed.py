@@ -40,8 +40,13 @@ def setup(
     field_names: options.FieldNames,
     server: options.Server,
 ) -> None:
-    """Add the fields that esdedup writes to an index, before articles are indexed."""
-    with server.connect() as client, Dedup(client, fields=field_names.fields()) as dedup:
+    """Add the fields that esdedup writes to an index, before articles are indexed.
+
+    The index keeps the names of its articles' fields; other commands then need not be told. In a new index
+    only these fields are indexed, not what else the articles have.
+    """
+    with server.connect() as client:
+        dedup = Dedup(client, fields=field_names.fields_of(client, index))
         made = dedup.setup(index, shards=shards, route_by_root=route_by_root)
     if json:
         output.print_json({"index": index, "made": made})
@@ -79,7 +84,7 @@ def index(
     server: options.Server,
 ) -> None:
     """Index articles, each with its fingerprint and the root of its cluster."""
-    profile, fields = fingerprinting.profile(), field_names.fields()
+    profile = fingerprinting.profile()
     check_readable(files)
     load = Load(on_rejected=say_rejected, on_cut=say_cut)
     has_begun = True
@@ -87,7 +92,7 @@ def index(
         dedup = Dedup(
             client,
             profile=profile,
-            fields=fields,
+            fields=field_names.fields_of(client, index),
             forest=forest.name,
             retention=options.retention(retention_days),
             wait_s=forest.wait_s,
@@ -95,6 +100,7 @@ def index(
         dedup.require_ready(index)
         try:
             with dedup, output.file_progress("indexing", total_bytes(files)) as on_bytes:
+                fields = dedup.reader.fields(index)
                 articles = read_articles(files, fields=fields, id_field=id_field, on_bytes=on_bytes)
                 load.run(
                     client,

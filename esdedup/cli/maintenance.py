@@ -42,7 +42,9 @@ def stats(
     Also shows clusters that are larger than one story can plausibly be, and what their texts share.
     """
     with server.connect() as client:
-        found = Maintenance(client, forest=forest.name, fields=field_names.fields()).stats(index)
+        found = Maintenance(client, forest=forest.name, fields=field_names.fields_of(client, *index)).stats(
+            index
+        )
     if json:
         output.print_json(found.model_dump())
     else:
@@ -96,7 +98,7 @@ def verify(
         raise SettingError("--dry-run goes with --repair: without --repair nothing is changed")
     with server.connect() as client:
         maintenance = Maintenance(
-            client, forest=forest.name, fields=field_names.fields(), wait_s=forest.wait_s
+            client, forest=forest.name, fields=field_names.fields_of(client, *index), wait_s=forest.wait_s
         )
         repaired: collections.Counter[ViolationKind] = collections.Counter()
         total = maintenance.count(index)
@@ -147,7 +149,7 @@ def rebuild(
     """Rebuild a forest from its articles alone; each keeps its root. Name all indices of the forest."""
     with server.connect() as client:
         maintenance = Maintenance(
-            client, forest=forest.name, fields=field_names.fields(), wait_s=forest.wait_s
+            client, forest=forest.name, fields=field_names.fields_of(client, *index), wait_s=forest.wait_s
         )
         with output.count_progress("rebuilding", maintenance.count_articles(index)) as on_progress:
             nodes = maintenance.rebuild(

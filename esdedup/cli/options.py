@@ -3,14 +3,15 @@
 import dataclasses
 import json
 from datetime import timedelta
+from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from esdedup.cli.command import OptionGroup
 from esdedup.elastic.names import DEFAULT_FOREST
-from esdedup.errors import SettingError
+from esdedup.errors import IndexNotReady, SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import (
     DEFAULT,
@@ -104,36 +105,59 @@ class Server(OptionGroup):
         return connect_async(self.url, api_key=self.api_key, ca_certs=self.ca_certs)
 
 
+def _field_option(role: str, text: str) -> Any:
+    return typer.Option(
+        f"--{role}-field",
+        help=f"{text} Default: the name that the index keeps from `setup`, else {getattr(Fields, role)}.",
+        rich_help_panel=_FIELDS,
+        show_default=False,
+    )
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FieldNames(OptionGroup):
-    """The names of the fields that hold an article's text, title and so on."""
+    """The names of the fields that hold an article's text, title and so on; None if not given."""
 
-    text: TextField = Fields.text
-    title: Annotated[str, typer.Option("--title-field", help="The title.", rich_help_panel=_FIELDS)] = (
-        Fields.title
-    )
-    time: Annotated[
-        str, typer.Option("--time-field", help="The publication time.", rich_help_panel=_FIELDS)
-    ] = Fields.time
-    source: Annotated[str, typer.Option("--source-field", help="The publisher.", rich_help_panel=_FIELDS)] = (
-        Fields.source
-    )
-    link: Annotated[str, typer.Option("--link-field", help="The web address.", rich_help_panel=_FIELDS)] = (
-        Fields.link
-    )
-    dedup: Annotated[
-        str, typer.Option("--dedup-field", help="The object that esdedup writes.", rich_help_panel=_FIELDS)
-    ] = Fields.dedup
+    text: Annotated[str | None, _field_option("text", "The text; it is fingerprinted.")] = None
+    title: Annotated[str | None, _field_option("title", "The title.")] = None
+    time: Annotated[str | None, _field_option("time", "The publication time.")] = None
+    source: Annotated[str | None, _field_option("source", "The publisher.")] = None
+    link: Annotated[str | None, _field_option("link", "The web address.")] = None
+    dedup: Annotated[str | None, _field_option("dedup", "The object that esdedup writes.")] = None
 
-    def given(self) -> list[str]:
-        """Return the options that give these names to another command, without the default names."""
-        names = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        pairs = [(f"--{role}-field", name) for role, name in names.items() if name != getattr(Fields, role)]
-        return [each for pair in pairs for each in pair]
+    def fields(self, others: Fields = Fields()) -> Fields:  # noqa: B008 - frozen
+        """Return the names as the library takes them; `others` has those that are not given.
 
-    def fields(self) -> Fields:
-        """Return the names as the library takes them."""
-        return Fields(**{field.name: getattr(self, field.name) for field in dataclasses.fields(self)})
+        Raises:
+            SettingError: The names contradict each other.
+        """
+        return dataclasses.replace(others, **self._given)
+
+    def fields_of(self, client: "Elasticsearch", *indices: str) -> Fields | None:
+        """Return the names for some indices; None if no option is given: then the library reads them there.
+
+        Raises:
+            IndexNotReady: The indices keep different names.
+            SettingError: The names contradict each other.
+            ServerError: Elasticsearch does not answer, or refuses the request.
+        """
+        from esdedup.reading.reader import Reader
+
+        if not self._given:
+            return None
+        if not indices:
+            return self.fields()
+        try:
+            return self.fields(Reader(client).fields(",".join(indices)))
+        except IndexNotReady as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            return self.fields()
+
+    @property
+    def _given(self) -> dict[str, str]:
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return {role: name for role, name in values.items() if name is not None}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -170,6 +170,11 @@ def print_page(page: Page) -> None:
         f"page {page.page} of {about}{pages:,}: {about}{page.total_rows:,} rows "
         f"for {page.total_articles:,} articles, by {page.sort}"
     )
+    if page.not_enriched:
+        screen.print(
+            f"{page.not_enriched:,} more articles match, but are not enriched yet and in no row: index them "
+            "again with `esdedup index`, or through `Dedup.enrich`"
+        )
     _print_doubts(screen, page.rows)
     if not page.order_exact:
         screen.print("Order by the number of similar articles is approximate: the index has several shards.")

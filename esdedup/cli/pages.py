@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 from esdedup.errors import NodeError
@@ -24,7 +23,6 @@ def start_pages(
     index: str,
     forest: str,
     port: int,
-    field_options: Sequence[str] = (),
 ) -> str:
     """Serve an index in a process of its own, after stopping an earlier one; return the address.
 
@@ -35,7 +33,6 @@ def start_pages(
         index: The index that they show.
         forest: Its forest.
         port: 0 takes a free one.
-        field_options: The options of `esdedup serve` for the names of the articles' fields.
 
     Raises:
         NodeError: They did not start, or earlier ones do not end.
@@ -46,7 +43,7 @@ def start_pages(
     command = [sys.executable, "-c", "from esdedup.cli import main; main()", "serve"]
     command += _announcing(data)
     command += ["--index", index, "--forest", forest, "--url", server_url]
-    command += ["--with-pid", str(server_pid), "--port", str(port), *field_options]
+    command += ["--with-pid", str(server_pid), "--port", str(port)]
     with private.open_anew(data / "pages.log") as log:
         process = subprocess.Popen(  # noqa: S603 - our own command
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True

@@ -70,14 +70,13 @@ def list_rows(
     server: options.Server,
 ) -> None:
     """List articles, one row for each cluster of near-duplicates, with the number of similar articles."""
-    fields = field_names.fields()
     if query is not None and not query.strip():
         raise SettingError("the query has no words")
     with server.connect() as client:
-        reader = Reader(client, fields=fields)
+        reader = Reader(client, fields=field_names.fields_of(client, index))
         matching = queries.narrowed(
             query,
-            fields=fields,
+            fields=reader.fields(index),
             since=since,
             until=until,
             source=source,
@@ -137,11 +136,12 @@ def similar(
         raise SettingError(
             "an indexed article has its cluster: --profile, --keywords, --weights and --forest go with --text"
         )
-    profile, fields = fingerprinting.profile(), field_names.fields()
-    content = None if text is None else read_text(text, fields)
+    profile = fingerprinting.profile()
     with server.connect() as client:
+        fields = field_names.fields_of(client, index)
         reader = Reader(client, fields=fields, forest=forest.name, profile=profile)
-        if content is not None:
+        if text is not None:
+            content = read_text(text, reader.fields(index))
             articles = reader.similar_to_text(
                 index, content, page=paging.page, size=paging.size, after=paging.after
             )

@@ -55,7 +55,7 @@ def serve(
 
     Press Ctrl-C to stop. There is no log-in: anyone who can reach the address can read the articles.
     """
-    profile, fields = fingerprinting.profile(), field_names.fields()
+    profile = fingerprinting.profile()
     require_extra("serve")
     import uvicorn
 
@@ -63,6 +63,7 @@ def serve(
 
     # A wrong server, index or name of a forest is reported here instead of on the first page.
     with server.connect() as client:
+        fields = field_names.fields_of(client, index)
         Reader(client, fields=fields, forest=forest.name).list(index, size=1)
     app = create_app(
         server.connect_async(),

@@ -23,6 +23,11 @@ def print_stats(forest: str, stats: Stats) -> None:
     growth = "" if stats.growth_7_days is None else f"; {stats.growth_7_days:+.1%} nodes in the last 7 days"
     screen.print(f"forest time {stats.time or 'unknown'}; nodes live {stats.retention_days:g} days{growth}")
     days = [(each.day, each.made, each.last_needed) for each in stats.days]
+    if stats.not_enriched:
+        screen.print(
+            f"{stats.not_enriched:,} articles are not enriched yet: index them again with `esdedup index`, "
+            "or through `Dedup.enrich`"
+        )
     screen.print(f"a key has {stats.nodes_a_key:,} nodes on average\n")
     for title, names, rows in (
         ("trees by leaves", ("leaves", "trees"), stats.trees_by_leaves.items()),

@@ -1,17 +1,20 @@
 """The user's article indices: adds the fields of esdedup, and checks them before articles are written."""
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
 from elasticsearch import ApiError, Elasticsearch, NotFoundError
 
 from esdedup.elastic.errors import reason, translated
+from esdedup.elastic.field_names import fields_of, meta_with_fields, require_kept
 from esdedup.elastic.limits import MAX_SHARDS
 from esdedup.elastic.mappings import (
     article_index,
     check_mappings,
     dedup_properties,
     is_routed_by_root,
+    refuse_forests,
     refuse_unusable,
 )
 from esdedup.elastic.names import check_index_name
@@ -19,15 +22,33 @@ from esdedup.errors import IndexNotReady, SettingError
 from esdedup.fields import Fields
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class WritableIndex:
+    """What is known of an index that articles may be written to."""
+
+    # The names of its articles' fields.
+    fields: Fields
+    # Whether articles are routed by their roots where they are written.
+    is_routed_by_root: bool = False
+
+
 class Articles:
     """Sets up and checks article indices. Needs no forest."""
 
-    def __init__(self, client: Elasticsearch, *, fields: Fields) -> None:
+    def __init__(self, client: Elasticsearch, *, fields: Fields | None = None) -> None:
+        """Use a client, which the caller closes.
+
+        Args:
+            client: Sends the requests.
+            fields: The names of the articles' fields; None: those that an index keeps, or the usual ones.
+        """
         self._client = client
         self._fields = fields
 
     def setup(self, index: str, *, shards: int | None = None, route_by_root: bool = False) -> bool:
         """Add the fields that esdedup writes to `index`; create the index if there is none.
+
+        The index keeps the names of its articles' fields, for those who read it or write to it.
 
         Args:
             index: Its name.
@@ -48,10 +69,13 @@ class Articles:
             raise SettingError(f"{shards} shards: an index may have 1 to {MAX_SHARDS:,}")
         with translated(f"set up the index {index!r}", index=index):
             mappings = self._mappings(index)
-            refuse_unusable(mappings or self._from_templates(index), self._fields)
+            known = mappings or self._from_templates(index)
+            refuse_forests(known)
+            fields = fields_of(known, given=self._fields)
+            refuse_unusable(known, fields)
             if not mappings:
                 self._client.indices.create(
-                    index=index, **article_index(self._fields, shards=shards, route_by_root=route_by_root)
+                    index=index, **article_index(fields, shards=shards, route_by_root=route_by_root)
                 )
                 return True
             self._check_settings(index, shards)
@@ -61,32 +85,37 @@ class Articles:
                     "an index is made. Make a new index, and index the articles into it.",
                     index=index,
                 )
-            try:
-                self._client.indices.put_mapping(index=index, properties=dedup_properties(self._fields.dedup))
-            except ApiError as error:
-                if error.meta.status != 400:
-                    raise
-                raise IndexNotReady(
-                    f"cannot add the field {self._fields.dedup!r} to the index {index!r}: {reason(error)}. "
-                    "If articles were indexed before the set-up, index them into a new index.",
-                    index=index,
-                    status=400,
-                ) from error
+            for name, mapping in mappings.items():
+                self._add(name, mapping, fields)
             # What the index had before may still differ from what is needed.
-            check_mappings(self._mappings(index), self._fields)
+            check_mappings(self._mappings(index), fields)
         return False
 
-    def check(self, index: str) -> bool:
+    def _add(self, index: str, mapping: dict[str, Any], fields: Fields) -> None:
+        """Add what esdedup needs to the mapping of an index."""
+        try:
+            self._client.indices.put_mapping(
+                index=index, properties=dedup_properties(fields.dedup), meta=meta_with_fields(mapping, fields)
+            )
+        except ApiError as error:
+            if error.meta.status != 400:
+                raise
+            raise IndexNotReady(
+                f"cannot add the field {fields.dedup!r} to the index {index!r}: {reason(error)}. "
+                "If articles were indexed before the set-up, index them into a new index.",
+                index=index,
+                status=400,
+            ) from error
+
+    def check(self, index: str) -> WritableIndex:
         """Make sure that articles written to `index` get the right mapping.
 
         If the index does not exist yet, the templates that will apply to it are checked.
 
-        Returns:
-            Whether articles are routed by their roots where they are written.
-
         Raises:
             IndexNotReady: There is neither an index nor a template; the fields are missing or have another
-                mapping; it is a forest; or it is an alias of several indices without a write index.
+                mapping; it was set up with other names of fields; it is a forest; or it is an alias of
+                several indices without a write index.
             SettingError: No index can have that name.
         """
         check_index_name(index)
@@ -96,8 +125,10 @@ class Articles:
                 raise IndexNotReady(f"there is no index {index!r}: set it up first", index=index, status=404)
             names = sorted(mappings)
             written = names[0] if len(names) == 1 else self._write_index(index, names)
-        check_mappings(mappings, self._fields)
-        return is_routed_by_root(mappings[written])
+        refuse_forests(mappings)
+        fields = require_kept(written, mappings[written], self._fields)
+        check_mappings(mappings, fields)
+        return WritableIndex(fields=fields, is_routed_by_root=is_routed_by_root(mappings[written]))
 
     def _write_index(self, alias: str, indices: Sequence[str]) -> str:
         """Return the one of several indices that is written to by their alias."""

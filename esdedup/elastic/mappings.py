@@ -5,6 +5,7 @@ import json
 from importlib import resources
 from typing import Any
 
+from esdedup.elastic.field_names import meta_with_fields
 from esdedup.errors import IndexNotReady
 from esdedup.fields import Fields
 
@@ -60,6 +61,7 @@ def article_index(
         body["settings"] = {"number_of_shards": shards}
     if route_by_root:
         body["mappings"] |= {"_routing": {"required": True}, "_meta": {"esdedup": {"routed_by_root": True}}}
+    body["mappings"]["_meta"] = meta_with_fields(body["mappings"], fields)
     return body
 
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 from elasticsearch import Elasticsearch
 
+from esdedup.elastic.execute import execute
 from esdedup.elastic.forest import expiry
 from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.expiry import Expired
@@ -30,6 +31,7 @@ from esdedup.maintenance.times_ahead import TimesAhead
 from esdedup.maintenance.verdict import IndexedExplanation
 from esdedup.maintenance.violations import Violation, ViolationKind
 from esdedup.neighbours.explainer import Explainer
+from esdedup.reading.scope import Scope
 
 OnProgress = Callable[[int], None]
 
@@ -42,7 +44,7 @@ class Maintenance:
         client: Elasticsearch,
         *,
         forest: str = DEFAULT_FOREST,
-        fields: Fields = Fields(),  # noqa: B008 - frozen
+        fields: Fields | None = None,
         wait_s: float = 0.0,
         most_plausible_leaves: int = MOST_PLAUSIBLE_LEAVES,
         audit_batch: int = AUDIT_BATCH,
@@ -53,7 +55,7 @@ class Maintenance:
         Args:
             client: Closed by the caller.
             forest: Name of its index.
-            fields: The names of the articles' fields.
+            fields: The names of the articles' fields; None: those that the indices keep, which must agree.
             wait_s: How long to wait while another process owns the forest.
             most_plausible_leaves: `stats` reports clusters with more live leaves than this.
             audit_batch: The fewest nodes that are verified together.
@@ -137,7 +139,8 @@ class Maintenance:
         """Return the statistics of the forest.
 
         Args:
-            indices: The indices of its articles, to show the sentences that many nodes share.
+            indices: The indices of its articles, to show the sentences that many nodes share, and to count
+                the articles that are not enriched.
 
         Raises:
             ForestError: There is no such forest.
@@ -147,7 +150,13 @@ class Maintenance:
         check_index_names(indices)
         index = ForestIndex.find(self._client, self._forest)
         texts = StoredTexts(self._client, indices=indices, fields=self._fields) if indices else None
-        return stats(index, self._aging(index), texts, most_plausible_leaves=self._most_plausible_leaves)
+        return stats(
+            index,
+            self._aging(index),
+            texts,
+            not_enriched=self._records(indices).count_without() if indices else None,
+            most_plausible_leaves=self._most_plausible_leaves,
+        )
 
     def expire(self, *, dry_run: bool = False, on_progress: OnProgress | None = None) -> Expired:
         """Delete the nodes that have expired.
@@ -277,7 +286,11 @@ class Maintenance:
         return ForestAudit(index, aging, on_nodes=on_progress or _ignore, audit_batch=self._audit_batch)
 
     def _records(self, indices: Sequence[str]) -> Records:
-        return Records(self._client, indices=indices, fields=self._fields)
+        check_index_names(indices)
+        if not indices:
+            raise SettingError("name the indices of the articles, as a list")
+        fields = execute(self._client, Scope(fields=self._fields).fields_of(",".join(indices)))
+        return Records(self._client, indices=indices, fields=fields)
 
     def _aging(self, index: ForestIndex) -> Aging:
         return index.status().aging

@@ -93,6 +93,8 @@ class Stats(pydantic.BaseModel, frozen=True):
     days: tuple[Day, ...]
     # Nodes made in the last seven days of the forest's time, as a share of the nodes made before.
     growth_7_days: float | None
+    # Articles of the indices that have no root; None if no index is given.
+    not_enriched: int | None
 
 
 def stats(
@@ -100,6 +102,7 @@ def stats(
     aging: Aging,
     texts: StoredTexts | None = None,
     *,
+    not_enriched: int | None = None,
     most_plausible_leaves: int = MOST_PLAUSIBLE_LEAVES,
 ) -> Stats:
     """Read the statistics of a forest. Needs no lease; nodes written since the last refresh are missing.
@@ -108,6 +111,7 @@ def stats(
         index: The forest's index.
         aging: How long its nodes live.
         texts: Its articles, to show the sentences that many of them share.
+        not_enriched: How many articles have no root; None if that is not known.
         most_plausible_leaves: The most live leaves that a cluster can plausibly have, inclusive.
     """
     profile = profile_labelled(index.meta.profile)
@@ -151,6 +155,7 @@ def stats(
         boilerplate=_boilerplate(index, shared_representatives, random_nodes),
         days=counts.days,
         growth_7_days=counts.growth_7_days,
+        not_enriched=not_enriched,
     )
 
 

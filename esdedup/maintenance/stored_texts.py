@@ -40,25 +40,22 @@ class StoredText:
 class StoredTexts:
     """Reads single articles from some indices."""
 
-    def __init__(self, client: Elasticsearch, *, indices: Sequence[str], fields: Fields) -> None:
+    def __init__(self, client: Elasticsearch, *, indices: Sequence[str], fields: Fields | None) -> None:
         """Use some indices, after checking that each has the fields of esdedup.
 
         Args:
             client: Closed by the caller.
             indices: Names, aliases or patterns.
-            fields: The names of the articles' fields.
+            fields: The names of the articles' fields; None: those that the indices keep.
 
         Raises:
-            IndexNotReady: An index is missing, or lacks the fields.
+            IndexNotReady: An index is missing, or lacks the fields; or they keep different names.
             SettingError: `indices` is a string, or contains an empty name.
         """
         check_index_names(indices)
-        scope = Scope(fields=fields)
-        for index in indices:
-            execute(client, scope.ready(index))
         self._client = client
         self._indices = list(indices)
-        self._fields = fields
+        self._fields = execute(client, Scope(fields=fields).ready(",".join(indices))).fields
 
     def by_id(self, article_id: str) -> StoredText:
         """Return the article of an id; if several indices have it, the last to arrive.

@@ -3,7 +3,7 @@
 from esdedup.elastic.names import check_index_name
 from esdedup.elastic.requests import Requests, search
 from esdedup.errors import ArticleNotFound, SettingError
-from esdedup.fields import value_of
+from esdedup.fields import Fields, value_of
 from esdedup.reading import cluster_bodies as bodies
 from esdedup.reading.hits import Hit, values_of
 from esdedup.reading.results import FullArticle, Timeline, TimelineStep
@@ -22,13 +22,15 @@ def article(
     scope: Scope, index: str, article_id: str, *, in_index: str | None = None
 ) -> Requests[FullArticle]:
     """Return one article with its text; see `Operations.article`."""
-    yield from scope.ready(index)
-    hit = yield from find_article(scope, index, article_id, in_index=in_index)
-    text = value_of(hit["_source"], scope.fields.text)
-    return FullArticle(**values_of(hit, scope.fields), text=text if isinstance(text, str) else "")
+    fields = (yield from scope.ready(index)).fields
+    hit = yield from find_article(fields, index, article_id, in_index=in_index)
+    text = value_of(hit["_source"], fields.text)
+    return FullArticle(**values_of(hit, fields), text=text if isinstance(text, str) else "")
 
 
-def find_article(scope: Scope, index: str, article_id: str, *, in_index: str | None = None) -> Requests[Hit]:
+def find_article(
+    fields: Fields, index: str, article_id: str, *, in_index: str | None = None
+) -> Requests[Hit]:
     """Find an article with a root, in an index that is ready, with its text and its dedup object.
 
     Raises:
@@ -40,15 +42,13 @@ def find_article(scope: Scope, index: str, article_id: str, *, in_index: str | N
     if in_index is not None:
         # A remote cluster's name stands before a colon.
         check_index_name(in_index.rpartition(":")[2])
-    (answer,) = yield from search(
-        index, bodies.one_article(article_id, fields=scope.fields, in_index=in_index)
-    )
+    (answer,) = yield from search(index, bodies.one_article(article_id, fields=fields, in_index=in_index))
     hits: list[Hit] = answer["hits"]["hits"]
     if not hits:
         raise ArticleNotFound(
             f"there is no article {article_id!r} in {index!r}", article=article_id, index=index
         )
-    if value_of(hits[0]["_source"], scope.fields.root) is None:
+    if value_of(hits[0]["_source"], fields.root) is None:
         raise ArticleNotFound(
             f"the article {article_id!r} in {index!r} has no root: it was not indexed through esdedup; "
             "index it again",
@@ -63,7 +63,7 @@ def timeline(scope: Scope, index: str, root: str) -> Requests[Timeline]:
     if not root:
         raise SettingError(f"the root is {root!r}; it must be a non-empty string")
     ready = yield from scope.ready(index)
-    (answer,) = yield from search(index, bodies.time_range(root, fields=scope.fields))
+    (answer,) = yield from search(index, bodies.time_range(root, fields=ready.fields))
     first, last = (answer["aggregations"][name]["value"] for name in ("first", "last"))
     if first is None or last is None:
         return Timeline(interval_ms=_INTERVALS_MS[0], steps=())
@@ -73,7 +73,7 @@ def timeline(scope: Scope, index: str, root: str) -> Requests[Timeline]:
         interval_ms=interval_ms,
         offset_ms=int(first),
         source_field=ready.source_field,
-        fields=scope.fields,
+        fields=ready.fields,
     )
     (answer,) = yield from search(index, body)
     return Timeline(

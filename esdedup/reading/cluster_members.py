@@ -37,51 +37,51 @@ def similar_to_article(
 ) -> Requests[SimilarPage]:
     """Return the other articles of an article's cluster; see `Operations.similar`."""
     ready = yield from scope.ready(index)
-    hit = yield from find_article(scope, index, article_id, in_index=in_index)
+    hit = yield from find_article(ready.fields, index, article_id, in_index=in_index)
     members = _ClusterMembers(
         index=index,
-        root=root_of(hit, scope.fields),
-        query=other_articles(scope, index, ready, hit, other_sources=other_sources),
-        similarity=Similarity.to(hit, scope.fields),
+        root=root_of(hit, ready.fields),
+        query=other_articles(index, ready, hit, other_sources=other_sources),
+        similarity=Similarity.to(hit, ready.fields),
         identity=[index, article_id, in_index, other_sources],
     )
-    return (yield from _page_of(members, paging, scope.fields))
+    return (yield from _page_of(members, paging, ready.fields))
 
 
 def similar_to_text(scope: Scope, index: str, text: str, *, paging: Paging) -> Requests[SimilarPage]:
     """Return the articles of the cluster that a text would join; see `Operations.similar_to_text`."""
-    yield from scope.ready(index)
+    fields = (yield from scope.ready(index)).fields
     assignment = yield from look_up(text, forest=scope.forest, profile=scope.profile)
     if assignment.root is None or assignment.kind is Kind.NEW_ROOT:
         return SimilarPage(root=None, total=0, articles=(), page=paging.page, size=paging.size)
     members = _ClusterMembers(
         index=index,
         root=assignment.root,
-        query=bodies.others(assignment.root, fields=scope.fields),
+        query=bodies.others(assignment.root, fields=fields),
         similarity=Similarity(scope.profile, assignment.signature),
         identity=[index, assignment.root],
     )
-    return (yield from _page_of(members, paging, scope.fields))
+    return (yield from _page_of(members, paging, fields))
 
 
-def other_articles(scope: Scope, index: str, ready: ReadyIndex, hit: Hit, *, other_sources: bool) -> Query:
+def other_articles(index: str, ready: ReadyIndex, hit: Hit, *, other_sources: bool) -> Query:
     """Return the query for the other articles of an article's cluster.
 
     Raises:
         SettingError: A source is to be excluded, but the source field cannot be matched exactly.
     """
-    source = value_of(hit["_source"], scope.fields.source) if other_sources else None
+    source = value_of(hit["_source"], ready.fields.source) if other_sources else None
     own = source if isinstance(source, list) else [] if source is None else [source]
     return bodies.others(
-        root_of(hit, scope.fields),
-        fields=scope.fields,
+        root_of(hit, ready.fields),
+        fields=ready.fields,
         without=(hit["_index"], hit["_id"]),
-        source_field=None if source is None else require_source_field(scope, index, ready),
+        source_field=None if source is None else require_source_field(index, ready),
         not_from=own,
     )
 
 
-def require_source_field(scope: Scope, index: str, ready: ReadyIndex) -> str:
+def require_source_field(index: str, ready: ReadyIndex) -> str:
     """Return the field that sources are counted by.
 
     Raises:
@@ -89,7 +89,7 @@ def require_source_field(scope: Scope, index: str, ready: ReadyIndex) -> str:
     """
     if ready.source_field is None:
         raise SettingError(
-            f"the sources in {index!r} cannot be grouped: the field {scope.fields.source!r} is mapped as "
+            f"the sources in {index!r} cannot be grouped: the field {ready.fields.source!r} is mapped as "
             "text; map it as keyword, or name another field"
         )
     return ready.source_field

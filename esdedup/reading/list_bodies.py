@@ -65,6 +65,14 @@ def count_articles(query: Query | None, *, fields: Fields) -> Query:
     return {"query": within(query, fields), "size": 0, "track_total_hits": True}
 
 
+def count_not_enriched(query: Query | None, *, fields: Fields) -> Query:
+    """Return the search that counts the articles that match but have no root, and so are in no row."""
+    without_root = {
+        "bool": {"must": [query] if query else [], "must_not": {"exists": {"field": fields.root}}}
+    }
+    return {"query": without_root, "size": 0, "track_total_hits": True}
+
+
 def estimate_rows(query: Query | None, *, fields: Fields, partitions: int | None = None) -> Query:
     """Return the search that estimates how many roots the matching articles have.
 

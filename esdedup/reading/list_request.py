@@ -75,7 +75,8 @@ class ListRequest:
     """
 
     index: str
-    fields: Fields
+    # Known once the mapping of the index has been read.
+    fields: Fields = Fields()  # noqa: RUF009 - frozen
     query: Query | None
     sort: Sort
     # None: the match that decides the row's position; for sorts by count the newest match.

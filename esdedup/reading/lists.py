@@ -1,5 +1,6 @@
 """A page of the list with dedup: its sort finds articles, which become rows with counts."""
 
+import dataclasses
 import itertools
 from typing import Any
 
@@ -22,14 +23,16 @@ def list_rows(scope: Scope, request: ListRequest) -> Requests[Page]:
     start = request.start()
     # A cached alias, some seconds old, could make an order by count wrongly count as exact.
     ready = yield from scope.ready(request.index, is_fresh=request.is_by_count)
+    request = dataclasses.replace(request, fields=ready.fields)
     result = yield from _sorted(scope, request, start, ready)
-    rows, totals = yield from _with_counts(scope, request, result, ready)
+    rows, totals, not_enriched = yield from _with_counts(scope, request, result, ready)
     following = start.next(rows=request.size, place=result.place)
     return Page(
         rows=rows,
         total_rows=totals.rows,
         total_rows_exact=totals.rows_exact,
         total_articles=totals.articles,
+        not_enriched=not_enriched,
         order_exact=result.order_exact,
         page=start.page,
         size=request.size,
@@ -49,15 +52,16 @@ def _sorted(scope: Scope, request: ListRequest, start: Cursor, ready: ReadyIndex
 
 def _with_counts(
     scope: Scope, request: ListRequest, result: SortResult, ready: ReadyIndex
-) -> Requests[tuple[tuple[Row, ...], Totals]]:
-    """Turn articles into rows; heads, counts and totals are searched for together."""
+) -> Requests[tuple[tuple[Row, ...], Totals, int]]:
+    """Turn articles into rows, with totals and the number of articles without a root, in few requests."""
     roots = [root_of(hit, request.fields) for hit in result.hits]
     counter = ListCounter(request, scope.tuning, total_articles=result.total_articles)
-    for_heads, for_clusters, for_rows = yield from _search_together(
+    for_heads, for_clusters, for_rows, (missing,) = yield from _search_together(
         request.index,
         _heads_body(request, result, roots),
         counter.bodies_for_clusters(list(dict.fromkeys(roots)), ready.source_field),
         counter.bodies_for_rows(),
+        [bodies.count_not_enriched(request.query, fields=request.fields)],
     )
     heads = _heads_by_root(for_heads, request)
     counts = counter.counts_of(for_clusters)
@@ -68,13 +72,13 @@ def _with_counts(
         if root in counts
     )
     totals = yield from counter.totals(for_rows[0] if for_rows else None)
-    return rows, totals
+    return rows, totals, missing["hits"]["total"]["value"]
 
 
 def _search_together(index: str, *groups: list[Query]) -> Requests[list[list[Any]]]:
     """Run groups of searches in one request; return the answers of each group."""
     searches = list(itertools.chain.from_iterable(groups))
-    answers = iter((yield from search(index, *searches)) if searches else ())
+    answers = iter((yield from search(index, *searches)))
     return [list(itertools.islice(answers, len(group))) for group in groups]
 
 

@@ -6,7 +6,7 @@ and `AsyncReader` have these methods under the same names; there they return the
 
 from esdedup.elastic.requests import Query, Requests
 from esdedup.errors import SettingError
-from esdedup.fields import refuse_surrogates
+from esdedup.fields import Fields, refuse_surrogates
 from esdedup.reading import articles, sources
 from esdedup.reading.cluster_members import similar_to_article, similar_to_text
 from esdedup.reading.list_request import Counting, Head, ListRequest, Only, Sort, default_sort
@@ -37,6 +37,21 @@ class Operations:
             ServerError: Elasticsearch does not answer, or refuses the request.
         """
         return articles.article(self._scope, index, article_id, in_index=in_index)
+
+    def fields(self, index: str) -> Requests[Fields]:
+        """Return the names of the fields of an index's articles: those given, else those that it keeps.
+
+        `setup` makes an index keep them. One that keeps none has the usual names, those of ``Fields()``.
+
+        Args:
+            index: An index, alias or pattern.
+
+        Raises:
+            IndexNotReady: The index is missing, or there are several that keep different names.
+            SettingError: The name of the index is empty.
+            ServerError: Elasticsearch does not answer, or refuses the request.
+        """
+        return self._scope.fields_of(index)
 
     def list(
         self,
@@ -85,7 +100,6 @@ class Operations:
         """
         request = ListRequest(
             index=index,
-            fields=self._scope.fields,
             query=query,
             sort=default_sort(query, only=only) if sort is None else sort,
             head=head,

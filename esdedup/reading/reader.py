@@ -80,7 +80,7 @@ class Reader(_Reading[Elasticsearch]):
         self,
         client: Elasticsearch,
         *,
-        fields: Fields = Fields(),  # noqa: B008 - frozen
+        fields: Fields | None = None,
         forest: str = DEFAULT_FOREST,
         profile: Profile = DEFAULT,
     ) -> None:
@@ -88,7 +88,7 @@ class Reader(_Reading[Elasticsearch]):
 
         Args:
             client: Closed by the caller.
-            fields: The names of the articles' fields.
+            fields: The names of the articles' fields; None: those that an index keeps, see `fields`.
             forest: The forest's index; only `similar_to_text` needs it.
             profile: The profile that the forest was made with; only `similar_to_text` needs it.
 
@@ -99,6 +99,7 @@ class Reader(_Reading[Elasticsearch]):
         super().__init__(client, Scope(fields=fields, forest=forest, profile=profile))
 
     article = _blocking(Operations.article)
+    fields = _blocking(Operations.fields)
     list = _blocking(Operations.list)
     similar = _blocking(Operations.similar)
     similar_to_text = _blocking(Operations.similar_to_text)
@@ -115,7 +116,7 @@ class AsyncReader(_Reading[AsyncElasticsearch]):
         self,
         client: AsyncElasticsearch,
         *,
-        fields: Fields = Fields(),  # noqa: B008 - frozen
+        fields: Fields | None = None,
         forest: str = DEFAULT_FOREST,
         profile: Profile = DEFAULT,
     ) -> None:
@@ -124,6 +125,7 @@ class AsyncReader(_Reading[AsyncElasticsearch]):
         super().__init__(client, Scope(fields=fields, forest=forest, profile=profile))
 
     article = _awaited(Operations.article)
+    fields = _awaited(Operations.fields)
     list = _awaited(Operations.list)
     similar = _awaited(Operations.similar)
     similar_to_text = _awaited(Operations.similar_to_text)

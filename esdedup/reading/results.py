@@ -76,6 +76,7 @@ class Page(Result, frozen=True):
         total_rows=27,
         total_rows_exact=True,
         total_articles=331,
+        not_enriched=0,
         order_exact=True,
         page=1,
         size=1,
@@ -89,7 +90,9 @@ class Page(Result, frozen=True):
     total_rows_exact: bool
     """True if `total_rows` is a count, false if it is an estimate."""
     total_articles: int
-    """All matching articles, including those in rows that `only` excludes."""
+    """All matching articles with a root, including those in rows that `only` excludes."""
+    not_enriched: int
+    """Further articles that match, but are in no row: esdedup has not enriched them yet."""
     order_exact: bool
     """False if the order by count is approximate, which can happen on several shards."""
     page: int

@@ -3,7 +3,8 @@
 import dataclasses
 from typing import Any
 
-from esdedup.elastic.mappings import check_mappings, is_routed_by_root, mapping_of
+from esdedup.elastic.field_names import fields_of
+from esdedup.elastic.mappings import check_mappings, is_routed_by_root, mapping_of, refuse_forests
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
 from esdedup.elastic.requests import ReadMappings, Requests
 from esdedup.errors import IndexNotReady, SettingError
@@ -19,6 +20,8 @@ _SUBFIELD = "keyword"
 class ReadyIndex:
     """What the mappings say about the indices behind a name, which all have esdedup's fields."""
 
+    # The names of the articles' fields.
+    fields: Fields
     # The field that sources are counted by; None if it cannot be aggregated.
     source_field: str | None
     # True for one index with articles routed by root: then each cluster is on one shard.
@@ -27,13 +30,14 @@ class ReadyIndex:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Scope:
-    """The fields of the articles, and the forest and profile that assign a text that is not indexed.
+    """The names of the articles' fields, and the forest and profile that assign a text that is not indexed.
 
     Raises:
         SettingError: The forest's name cannot name one index.
     """
 
-    fields: Fields
+    # None: those that an index keeps.
+    fields: Fields | None = None
     forest: str = DEFAULT_FOREST
     profile: Profile = DEFAULT
     tuning: Tuning = Tuning()  # noqa: RUF009 - frozen
@@ -52,20 +56,41 @@ class Scope:
             IndexNotReady: There is no such index, or one lacks the fields.
             SettingError: The name is empty, or not a string.
         """
-        if not isinstance(index, str):
-            raise SettingError(
-                f"the index is a {type(index).__name__}, not a string; separate several names by commas"
-            )
-        if not index:
-            raise SettingError("the name of the index is empty")
-        mappings: dict[str, dict[str, Any]] = yield ReadMappings(index=index, is_fresh=is_fresh)
-        if not mappings:
-            raise IndexNotReady(f"there is no index {index!r}", index=index, status=404)
-        check_mappings(mappings, self.fields)
+        mappings = yield from _mappings(index, is_fresh=is_fresh)
+        fields = fields_of(mappings, given=self.fields)
+        check_mappings(mappings, fields)
         return ReadyIndex(
-            source_field=_source_field(mappings, self.fields),
+            fields=fields,
+            source_field=_source_field(mappings, fields),
             is_routed_by_root=len(mappings) == 1 and all(map(is_routed_by_root, mappings.values())),
         )
+
+    def fields_of(self, index: str) -> Requests[Fields]:
+        """Return the names of the articles' fields behind a name, whether they are mapped or not.
+
+        Args:
+            index: An index, alias or pattern.
+
+        Raises:
+            IndexNotReady: There is no such index, or several that keep different names.
+            SettingError: The name is empty, or not a string.
+        """
+        return fields_of((yield from _mappings(index)), given=self.fields)
+
+
+def _mappings(index: str, *, is_fresh: bool = False) -> Requests[dict[str, dict[str, Any]]]:
+    """Read the mappings behind a name; there is at least one, and none is a forest's."""
+    if not isinstance(index, str):
+        raise SettingError(
+            f"the index is a {type(index).__name__}, not a string; separate several names by commas"
+        )
+    if not index:
+        raise SettingError("the name of the index is empty")
+    mappings: dict[str, dict[str, Any]] = yield ReadMappings(index=index, is_fresh=is_fresh)
+    if not mappings:
+        raise IndexNotReady(f"there is no index {index!r}", index=index, status=404)
+    refuse_forests(mappings)
+    return mappings
 
 
 def _source_field(mappings: dict[str, dict[str, Any]], fields: Fields) -> str | None:

@@ -24,22 +24,22 @@ def sources(
     # Checks the depth; sources have numbered pages only.
     paging.start([], is_endless=False)
     ready = yield from scope.ready(index)
-    hit = yield from find_article(scope, index, article_id, in_index=in_index)
+    hit = yield from find_article(ready.fields, index, article_id, in_index=in_index)
     grouping = _Grouping(
         index=index,
-        query=other_articles(scope, index, ready, hit, other_sources=other_sources),
-        source_field=require_source_field(scope, index, ready),
-        fields=scope.fields,
+        query=other_articles(index, ready, hit, other_sources=other_sources),
+        source_field=require_source_field(index, ready),
+        fields=ready.fields,
     )
     last = paging.page * paging.size
     counts = yield from grouping.count(last)
     groups = yield from grouping.groups(counts.names[last - paging.size :])
-    similarity = Similarity.to(hit, scope.fields)
+    similarity = Similarity.to(hit, ready.fields)
     return SourcesPage(
-        root=root_of(hit, scope.fields),
+        root=root_of(hit, ready.fields),
         total=counts.articles,
         total_sources=counts.sources,
-        sources=tuple(_source(name, group, similarity, scope.fields) for name, group in groups),
+        sources=tuple(_source(name, group, similarity, ready.fields) for name, group in groups),
         page=paging.page,
         size=paging.size,
     )

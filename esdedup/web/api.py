@@ -76,8 +76,7 @@ async def overview(request: Request) -> dict[str, Any]:
 @router.get("/list", summary="The list: one row for each cluster of near-duplicate articles")
 async def list_rows(site: CurrentSite, form: Annotated[Form, Query()]) -> Page:
     """Each row has the numbers of similar articles and sources, and the first and last publication time."""
-    source_field = await site.reader.source_field(site.index)
-    return await site.reader.list(site.index, **form.options(site, source_field))
+    return await site.reader.list(site.index, **await form.options(site))
 
 
 @router.get("/article", summary="One article with its text", responses=_NOT_FOUND)

@@ -24,7 +24,7 @@ def create_app(
     client: AsyncElasticsearch,
     index: str,
     *,
-    fields: Fields = Fields(),  # noqa: B008 - frozen
+    fields: Fields | None = None,
     forest: str = DEFAULT_FOREST,
     profile: Profile = DEFAULT,
     hosts: Collection[str] = (),
@@ -34,7 +34,7 @@ def create_app(
     Args:
         client: Closed when the application ends.
         index: An index, alias or pattern.
-        fields: The names of the articles' fields.
+        fields: The names of the articles' fields; None: those that the index keeps.
         forest: The forest's index; only looking up a text needs it.
         profile: The profile that the forest was made with.
         hosts: The names under which the application is reached, besides localhost and addresses.
@@ -55,7 +55,7 @@ def create_app(
         redoc_url=None,
     )
     reader = AsyncReader(client, fields=fields, forest=forest, profile=profile)
-    app.state.site = Site(reader=reader, index=index, fields=fields)
+    app.state.site = Site(reader=reader, index=index)
     for router in (api.router, pages.router):
         app.include_router(router, dependencies=[Depends(_check_given_once)])
     static = resources.files("esdedup.web") / "static"

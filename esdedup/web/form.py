@@ -53,20 +53,22 @@ class Form(BaseModel):
         # Browsers also send the fields that are left empty.
         return {name: value for name, value in values.items() if value != ""}
 
-    def options(self, site: Site, source_field: str | None) -> dict[str, Any]:
+    async def options(self, site: Site) -> dict[str, Any]:
         """Return the arguments of `AsyncReader.list`.
 
         Raises:
             SettingError: `since` or `until` is not a time.
         """
-        query = narrowed(
-            self.q,
-            fields=site.fields,
-            since=self.since,
-            until=self.until,
-            source=self.source,
-            source_field=source_field,
-        )
+        query = None
+        if self.q or self.since or self.until or self.source:
+            query = narrowed(
+                self.q,
+                fields=await site.reader.fields(site.index),
+                since=self.since,
+                until=self.until,
+                source=self.source,
+                source_field=await site.reader.source_field(site.index) if self.source else None,
+            )
         return {
             "query": query,
             "sort": self.sort,

@@ -32,9 +32,8 @@ router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 @router.get("/")
 async def list_page(request: Request, site: CurrentSite, form: Annotated[PageForm, Query()]) -> HTMLResponse:
     """Show the list."""
-    source_field = await site.reader.source_field(site.index)
     names = await site.reader.source_names(site.index)
-    page = await site.reader.list(site.index, **form.options(site, source_field))
+    page = await site.reader.list(site.index, **await form.options(site))
     choices = [name for name in names if name == formats.shortened(name)]
     return _render("list.html", request, form=form, page=page, sources=choices, sorts=SORT_NAMES)
 

@@ -5,7 +5,6 @@ from typing import Annotated, cast
 
 from fastapi import Depends, Request
 
-from esdedup.fields import Fields
 from esdedup.reading.reader import AsyncReader
 
 
@@ -15,7 +14,6 @@ class Site:
 
     reader: AsyncReader
     index: str
-    fields: Fields
 
 
 def _site(request: Request) -> Site:

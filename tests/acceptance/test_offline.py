@@ -154,6 +154,7 @@ def test_weights_of_ones_own(run: Run, tmp_path: Path) -> None:
         (["similar", "--index", "news", "--id", "1", "--profile", "classic"], "go with --text"),
         (["similar", "--index", "news", "--id", "1", "--forest", "other"], "go with --text"),
         (["cluster", "-", "--weights", "tf"], "--weights goes with"),
+        (["cluster", "-", "--retention-days", "2"], "--retention-days goes with --time-field"),
         (["cluster", "-", "--profile", "classic", "--weights", "none.json"], "neither tf-idf nor tf"),
         (["cluster", "-", "--output", "no/such/dir"], "cannot write"),
         (["cluster"], "FILE"),

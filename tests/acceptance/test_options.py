@@ -15,7 +15,7 @@ Ask = Callable[..., Any]
 # One text three times, from two sources on three days; and another text.
 ARTICLES = [
     {"key": "a", "head": "ferry", "body": f"{LONG} of ferries", "day": "2026-01-01", "by": "North"},
-    {"key": "b", "head": "ferry", "body": f"{LONG} of ferries!", "day": "2026-01-02", "by": "South"},
+    {"key": "b", "head": "ferry", "body": f"{LONG} of all ferries", "day": "2026-01-02", "by": "South"},
     {"key": "c", "head": "late ferry", "body": f"{LONG} of ferries", "day": "2026-01-03", "by": "North"},
     {
         "key": "d",
@@ -38,18 +38,18 @@ def names(index_name: Names) -> tuple[str, str]:
 
 @pytest.fixture
 def ask(run: Run, elasticsearch_url: str, names: tuple[str, str]) -> Ask:
-    """Feed an index whose fields have other names; then run a command on it, and return its JSON."""
+    """Feed an index that keeps other names of fields; then run a command on it, and return its JSON."""
     index, forest = names
     assert run("setup", index, *FIELDS, "--shards", 1, url=elasticsearch_url).code == 0
     fed = run(
-        *("index", "-", "--index", index, "--forest", forest, "--id-field", "key", *FIELDS),
+        *("index", "-", "--index", index, "--forest", forest, "--id-field", "key"),
         stdin=lines(*ARTICLES),
         url=elasticsearch_url,
     )
     assert fed.code == 0, fed.err
 
     def ask(command: str, *options: object, stdin: bytes | None = None) -> Any:
-        done = run(command, "--index", index, *FIELDS, *options, "--json", stdin=stdin, url=elasticsearch_url)
+        done = run(command, "--index", index, *options, "--json", stdin=stdin, url=elasticsearch_url)
         assert (done.code, done.err) == (0, "")
         return done.json
 
@@ -163,7 +163,7 @@ def test_refusals_name_the_option_that_is_wrong_or_would_help(
 
 def test_maintenance_and_explanations_read_fields_of_other_names(ask: Ask, names: tuple[str, str]) -> None:
     forest = ["--forest", names[1]]
-    assert ask("stats", *forest)["nodes"] == 2
+    assert ask("stats", *forest)["nodes"] == 3
     assert ask("verify", *forest)["violations"] == {}
-    assert ask("rebuild", *forest, "--replace") == {"forest": names[1], "nodes": 2}
+    assert ask("rebuild", *forest, "--replace") == {"forest": names[1], "nodes": 3}
     assert ask("explain", "a", "b", *forest)["same_cluster"] is True

@@ -26,7 +26,7 @@ def test_bad_lines_are_reported_and_the_rest_is_indexed(
         b'{"id": "half", "text": "half \\ud83d a character"}',
         *lines(
             {"id": "title", "text": "an object for a title " + LONG, "title": {"a": 1}},
-            {"id": "date", "text": "a date that is none " + LONG, "published_at": "yesterday"},
+            {"id": "source", "text": "an object for a source " + LONG, "source": {"name": "the source"}},
             {"id": "good", "text": "a good one " + LONG},
             {"id": "good", "text": "a second one of that id " + LONG},
         ).splitlines(),
@@ -72,7 +72,7 @@ def test_bad_lines_are_reported_and_the_rest_is_indexed(
         (5, "(id 'list'): the text in the field 'text' is a list"),
         (6, "lone surrogate"),
         (7, "(id 'title'): Elasticsearch refuses it"),
-        (8, "(id 'date'): Elasticsearch refuses it"),
+        (8, "(id 'source'): Elasticsearch refuses it"),
         (10, "repeats the id 'good' of standard input:9"),
     ]:
         (message,) = [
@@ -81,7 +81,7 @@ def test_bad_lines_are_reported_and_the_rest_is_indexed(
             if line.startswith(f"standard input:{place}") and line[len(f"standard input:{place}")] in ": "
         ]
         assert words in message
-    assert "yesterday" not in result.err
+    assert "the source" not in result.err
     found = {hit["_id"]: hit["_source"]["dedup"] for hit in es.search(index=index, size=50)["hits"]["hits"]}
     assert set(found) == {"good", "empty", "signs", "emoji", "mega", "null-byte", "future", "7"}
     assert len({dedup["root"] for dedup in found.values()}) == 8

@@ -47,6 +47,7 @@ def test_every_method_answers_alike(
         ("timeline", (index, article), {}),
         ("source_names", (index,), {}),
         ("source_field", (index,), {}),
+        ("fields", (index,), {}),
         ("similar_to_text", (index, TEXT), {"of": {"forest": forest}}),
     ]
     assert {name for name, _, _ in calls} == {

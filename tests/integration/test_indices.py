@@ -1,11 +1,14 @@
 """Article indices: which are ready, and which are refused."""
 
+import dataclasses
 from typing import Any
 
 import pytest
 from elasticsearch import BadRequestError, Elasticsearch, helpers
 
-from esdedup import Dedup, Fields, IndexNotReady, Maintenance, SettingError
+from esdedup import Dedup, Fields, IndexNotReady, Maintenance, Reader, SettingError
+from esdedup.reading.queries import words
+from tests.support.asgi import request
 from tests.support.forests import TEXT, Names
 
 
@@ -154,27 +157,76 @@ def test_an_index_made_by_a_template(es: Elasticsearch, index_name: Names) -> No
         es.cluster.delete_component_template(name=name)
 
 
-def test_other_field_names(es: Elasticsearch, index_name: Names) -> None:
-    index = index_name("other-names")
-    fields = Fields(text="body", title="headline", time="at", source="by", link="href", dedup="near")
-    with Dedup(es, forest=index_name("forest"), fields=fields) as dedup:
-        dedup.setup(index)
-        article = {
-            "body": TEXT,
-            "headline": "Fox",
-            "at": "2026-01-01",
-            "by": "A",
-            "href": "https://a.example/1",
-        }
-        helpers.bulk(es, dedup.enrich([{"_index": index, "_id": "1", **article}]))
-        es.indices.refresh(index=index)
-        (row,) = dedup.list(index).rows
-    assert (row.title, row.published_at, row.source, row.url) == (
-        "Fox",
-        "2026-01-01",
-        "A",
-        "https://a.example/1",
+FOREIGN = Fields(text="body", title="headline", time="at", source="by", link="href", dedup="near")
+
+
+def article(index: str, article_id: str) -> dict[str, Any]:
+    """Return an action whose fields have the names of `FOREIGN`."""
+    values = {"body": TEXT, "headline": "Fox", "at": "2026-01-01", "by": "A", "href": "https://a.example/1"}
+    return {"_index": index, "_id": article_id, **values}
+
+
+def test_an_index_keeps_the_names_of_its_fields(es: Elasticsearch, index_name: Names) -> None:
+    index, forest = index_name("foreign"), index_name("forest")
+    es.indices.create(index=index, mappings={"_meta": {"owner": "news desk"}})
+    Dedup(es, fields=FOREIGN).setup(index)
+    # Again, without names, it changes nothing.
+    Dedup(es).setup(index)
+    assert es.indices.get_mapping(index=index)[index]["mappings"]["_meta"]["owner"] == "news desk"
+    with Dedup(es, forest=forest) as dedup:
+        helpers.bulk(es, dedup.enrich([article(index, each) for each in "ab"]), refresh=True)
+    reader = Reader(es)
+    assert reader.fields(index) == FOREIGN
+    (row,) = reader.list(index, query=words("fox", reader.fields(index))).rows
+    assert (row.title, row.published_at, row.source, row.url, row.similar) == (
+        *("Fox", "2026-01-01", "A", "https://a.example/1"),
+        1,
     )
+    assert reader.article(index, "a").text == TEXT
+    assert reader.source_names(index) == ("A",)
+    assert reader.sources(index, "a").sources[0].source == "A"
+    maintenance = Maintenance(es, forest=forest)
+    assert not list(maintenance.verify([index]))
+    assert maintenance.explain(index, "a", "b").same_cluster
+    # Names that are given take precedence for a reader; a writer's must agree.
+    renamed = dataclasses.replace(FOREIGN, title="by", source="headline")
+    assert Reader(es, fields=renamed).list(index).rows[0].title == "A"
+    writer = Dedup(es, forest=forest, fields=renamed)
+    with pytest.raises(IndexNotReady, match="title: 'headline' and 'by'"):
+        writer.require_ready(index)
+    writer.setup(index)
+    writer.require_ready(index)
+    assert reader.list(index).rows[0].title == "Fox", "the mapping is cached for some seconds"
+    assert Reader(es).list(index).rows[0].title == "A"
+
+
+def test_the_pages_read_the_names_of_fields(
+    es: Elasticsearch, elasticsearch_url: str, index_name: Names
+) -> None:
+    index = index_name("foreign")
+    with Dedup(es, forest=index_name("forest"), fields=FOREIGN) as dedup:
+        dedup.setup(index)
+        helpers.bulk(es, dedup.enrich([article(index, "a")]), refresh=True)
+    page = request(elasticsearch_url, index, "/")
+    assert (page.status, "Fox" in page.body) == (200, True)
+    found = request(elasticsearch_url, index, "/api/list", q="fox", since="2025-12-31")
+    assert [row["title"] for row in found.json["rows"]] == ["Fox"]
+
+
+def test_indices_that_name_their_fields_differently(es: Elasticsearch, index_name: Names) -> None:
+    usual, foreign, forest = index_name("usual"), index_name("foreign"), index_name("forest")
+    Dedup(es).setup(usual)
+    Dedup(es, fields=FOREIGN).setup(foreign)
+    with Dedup(es, forest=forest) as dedup:
+        # One run may write to both.
+        actions = [article(foreign, "a"), {"_index": usual, "_id": "b", "text": TEXT, "title": "Dog"}]
+        helpers.bulk(es, dedup.enrich(actions), refresh=True)
+    assert [Reader(es).list(index).rows[0].title for index in (foreign, usual)] == ["Fox", "Dog"]
+    for read in (Reader(es).list, Reader(es).fields):
+        with pytest.raises(IndexNotReady, match="name their fields differently"):
+            read(f"{usual},{foreign}")
+    with pytest.raises(IndexNotReady, match="name their fields differently"):
+        list(Maintenance(es, forest=forest).verify([usual, foreign]))
 
 
 def test_several_indices_at_once(es: Elasticsearch, index_name: Names) -> None:

@@ -86,7 +86,7 @@ def test_pages_of_it_end(es: Elasticsearch, fed: tuple[str, str], read: Read) ->
 
 def test_what_is_refused(es: Elasticsearch, fed: tuple[str, str], read: Read) -> None:
     index, forest = fed
-    with pytest.raises(ForestError, match="there is no forest"):
+    with pytest.raises(ForestError, match=r"there is no forest .* rebuild it from them"):
         read("similar_to_text", index, "some text", of={"forest": "test-none"})
     with pytest.raises(ForestMismatch, match="not a forest"):
         read("similar_to_text", index, "some text", of={"forest": index})

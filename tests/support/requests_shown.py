@@ -20,6 +20,7 @@ IN_DOCS: dict[str, Query] = {
     "firsts": list_bodies.heads(ROOTS, query=QUERY, by="newest", fields=FIELDS),
     "counts": list_bodies.count_clusters(ROOTS, query=QUERY, source_field="source", fields=FIELDS),
     "count": list_bodies.count_articles(QUERY, fields=FIELDS),
+    "not-enriched": list_bodies.count_not_enriched(QUERY, fields=FIELDS),
     "rows": list_bodies.count_rows(QUERY, up_to=Tuning().exact_rows, is_few=True, fields=FIELDS),
     "about-rows": list_bodies.estimate_rows(QUERY, fields=FIELDS),
     "rows-of-partitions": list_bodies.estimate_rows(QUERY, fields=FIELDS, partitions=8),

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup import VERIFIED
+from esdedup.elastic.article_indices import WritableIndex
 from esdedup.fields import Fields
 from esdedup.forest import Aging, Forest
 from esdedup.forest.memory import MemoryStore
@@ -63,7 +64,7 @@ def test_padding_makes_no_article_longer(padding: str) -> None:
         lock=contextlib.nullcontext(),
         check_process=lambda: None,
         open_forest=lambda: (forest, 0),
-        check_index=lambda _: False,
+        check_index=lambda _: WritableIndex(fields=Fields()),
         batch_size=10,
         most_plausible_leaves=1_024,
     )

@@ -100,7 +100,7 @@ def test_every_answer_has_the_headers(monkeypatch: pytest.MonkeyPatch) -> None:
         Request(path="/", headers={"sec-fetch-site": "cross-site"}),
         Request(path="/api/similar", method="POST", body=b" " * (guards.MAX_BODY_BYTES + 1)),
     )
-    monkeypatch.setattr("esdedup.reading.reader.AsyncReader.source_field", fail)
+    monkeypatch.setattr("esdedup.reading.reader.AsyncReader.list", fail)
     answers |= headers_of(Request(path="/api/list"))
     assert sorted(answers) == [200, 307, 400, 403, 404, 405, 413, 421, 500, 503]
     for status, response in answers.items():
@@ -167,7 +167,7 @@ def test_requests_at_once_and_their_time_are_limited(monkeypatch: pytest.MonkeyP
     async def wait(*_: Any, **__: Any) -> None:
         await going_on.wait()
 
-    monkeypatch.setattr("esdedup.reading.reader.AsyncReader.source_field", wait)
+    monkeypatch.setattr("esdedup.reading.reader.AsyncReader.list", wait)
     monkeypatch.setattr(guards, "MAX_REQUESTS", 2)
     monkeypatch.setattr(guards, "MAX_ANSWER_S", 0.2)
 

@@ -65,9 +65,7 @@ class ForestIndex:
         client = patient(client)
         meta = execute(client, read_meta(name))
         if meta is None:
-            raise ForestMissing(
-                f"there is no forest {name!r}; indexing the first article creates it", forest=name
-            )
+            raise ForestMissing.of(name)
         refuse_incomplete(name, meta)
         return cls(client, name=name, meta=meta, limits=limits)
 

@@ -74,8 +74,6 @@ def look_up(
 def _meta(forest: str, profile: Profile) -> Requests[Meta]:
     meta = yield from read_meta(forest)
     if meta is None:
-        raise ForestMissing(
-            f"there is no forest {forest!r}; indexing the first article creates it", forest=forest
-        )
+        raise ForestMissing.of(forest)
     refuse_others(forest, meta, profile)
     return meta

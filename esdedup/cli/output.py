@@ -178,6 +178,10 @@ def print_page(page: Page) -> None:
     _print_doubts(screen, page.rows)
     if not page.order_exact:
         screen.print("Order by the number of similar articles is approximate: the index has several shards.")
+    if page.cut_short:
+        screen.print(
+            "Few of the articles belong in this list. The search for more goes on with the next page."
+        )
     _print_next(screen, page.next)
 
 

@@ -3,6 +3,9 @@
 Collapsing would visit every match for each page; this visits about as many articles as the page has rows.
 Earlier pages need not be remembered: an article is a row if it is the first match of its cluster, and one
 search over the clusters on the page decides that. So cursors reach any depth.
+
+Where few articles become rows (`only`, or reprints of what earlier pages show), a page is cut short before
+the whole index is read; its cursor goes on after the last article that was read.
 """
 
 import collections
@@ -14,13 +17,14 @@ from esdedup.reading.cursor import Cursor
 from esdedup.reading.hits import Hit, root_of
 from esdedup.reading.list_request import ListRequest
 from esdedup.reading.sort_result import SortResult
+from esdedup.reading.tuning import Tuning
 
 _MAX_CHUNK = 5_000
 # The next chunk excludes the clusters with the most articles read so far, at most this many.
 _MAX_EXCLUDED = 1_000
 
 
-def rows_by_time(request: ListRequest, start: Cursor) -> Requests[SortResult]:
+def rows_by_time(request: ListRequest, start: Cursor, tuning: Tuning) -> Requests[SortResult]:
     """Find the articles that a page shows."""
     # For a numbered page the pages before it are read too. One extra row shows whether there is a next page.
     skipped = 0 if start.place is not None else start.offset
@@ -28,9 +32,10 @@ def rows_by_time(request: ListRequest, start: Cursor) -> Requests[SortResult]:
     # The number of articles read so far, by root.
     read: collections.Counter[str] = collections.Counter()
     rows: list[Hit] = []
-    place, chunk, is_last = start.place, min(2 * needed, _MAX_CHUNK), False
+    left = tuning.read_articles + tuning.read_articles_a_row * needed
+    place, chunk, is_last = start.place, min(2 * needed, _MAX_CHUNK, left), False
     total_articles: int | None = None
-    while len(rows) < needed and not is_last:
+    while len(rows) < needed and not is_last and left:
         hits, counted = yield from _read(request, read, place, chunk, counts=total_articles is None)
         total_articles = counted if total_articles is None else total_articles
         if request.dedup:
@@ -42,14 +47,18 @@ def rows_by_time(request: ListRequest, start: Cursor) -> Requests[SortResult]:
         rows += yield from _filtered_by_only(candidates, request)
         is_last = len(hits) < chunk
         if not is_last:
-            place, chunk = hits[-1]["sort"], min(2 * chunk, _MAX_CHUNK)
+            left -= chunk
+            place, chunk = hits[-1]["sort"], min(2 * chunk, _MAX_CHUNK, left)
     page = rows[skipped : skipped + request.size]
-    has_more = len(rows) > skipped + request.size
+    is_full = len(rows) >= needed
+    if is_full:
+        place = page[-1]["sort"]
     return SortResult(
         hits=page,
-        place=page[-1]["sort"] if has_more else None,
-        has_more=has_more,
+        place=None if is_last and not is_full else place,
+        has_more=is_full or not is_last,
         total_articles=total_articles or 0,
+        is_cut_short=len(page) < request.size and not is_last,
     )
 
 

@@ -34,6 +34,7 @@ def list_rows(scope: Scope, request: ListRequest) -> Requests[Page]:
         total_articles=totals.articles,
         not_enriched=not_enriched,
         order_exact=result.order_exact,
+        cut_short=result.is_cut_short,
         page=start.page,
         size=request.size,
         sort=request.sort,
@@ -44,7 +45,7 @@ def list_rows(scope: Scope, request: ListRequest) -> Requests[Page]:
 def _sorted(scope: Scope, request: ListRequest, start: Cursor, ready: ReadyIndex) -> Requests[SortResult]:
     """Find the articles on the page."""
     if request.is_by_time:
-        return (yield from rows_by_time(request, start))
+        return (yield from rows_by_time(request, start, scope.tuning))
     if request.is_by_count:
         return (yield from rows_by_count(request, start, ready, scope.tuning))
     return (yield from rows_by_relevance(request, start))

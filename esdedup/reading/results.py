@@ -78,6 +78,7 @@ class Page(Result, frozen=True):
         total_articles=331,
         not_enriched=0,
         order_exact=True,
+        cut_short=False,
         page=1,
         size=1,
         sort="similar-desc",
@@ -95,6 +96,9 @@ class Page(Result, frozen=True):
     """Further articles that match, but are in no row: esdedup has not enriched them yet."""
     order_exact: bool
     """False if the order by count is approximate, which can happen on several shards."""
+    cut_short: bool
+    """True if the page ends before it is full, as most of the articles read are no rows of this list; `next`
+    goes on after them."""
     page: int
     """From 1."""
     size: int

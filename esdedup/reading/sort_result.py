@@ -18,5 +18,7 @@ class SortResult:
     # Articles that match the query, on all pages.
     total_articles: int
     order_exact: bool = True
+    # Whether reading stopped before the page was full, though there may be more rows.
+    is_cut_short: bool = False
     # True if `hits` are the heads that rows show; false if they only decide the order of rows.
     are_heads: bool = False

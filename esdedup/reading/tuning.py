@@ -1,4 +1,4 @@
-"""The sizes at which estimates replace exact counts. Tests make them small."""
+"""The sizes at which estimates replace exact counts, and reading ends. Tests make them small."""
 
 import dataclasses
 
@@ -15,6 +15,10 @@ class Tuning:
     many_articles: int = 300_000
     # How many of the 256 partitions; the estimate is off by a few per cent.
     estimate_partitions: int = 8
+    # A page by time reads so many articles, and so many more for each row on it and before it; then it is
+    # cut short. That takes a few seconds. Where most articles are reprints, a row needs some 4 of them.
+    read_articles: int = 20_000
+    read_articles_a_row: int = 5
     # Up to this many rows are counted; more are estimated.
     exact_rows: int = 10_000
     # About how many roots are inspected to estimate how many rows `only` leaves.

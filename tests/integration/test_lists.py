@@ -3,13 +3,17 @@
 import itertools
 import random
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
 from esdedup import ArticleNotFound, Dedup, Page, Reader, SettingError
-from esdedup.fields import partition_of
+from esdedup.elastic.execute import execute
+from esdedup.elastic.requests import Requests, Search
+from esdedup.fields import Fields, partition_of
+from esdedup.reading.operations import Operations
+from esdedup.reading.scope import Scope
 from esdedup.reading.tuning import Tuning
 from esdedup.times import iso
 from tests.support.brute_force import (
@@ -117,6 +121,53 @@ def test_every_page_against_brute_force(corpus: Corpus, read: Read, sort: str) -
             assert (page.total_rows, page.total_rows_exact) == (len(rows), True)
             assert page.total_articles == expected.total_articles
             assert page.order_exact
+
+
+@pytest.mark.parametrize("sort", ["newest", "oldest"])
+@pytest.mark.parametrize("only", [None, "similar", "single"])
+def test_pages_that_are_cut_short_have_the_same_rows_together(
+    corpus: Corpus, es: Elasticsearch, sort: str, only: str | None
+) -> None:
+    tuning = Tuning(read_articles=10, read_articles_a_row=1)
+    query = random_query(random.Random(3))
+    options: dict[str, Any] = {"sort": sort, "only": only}
+    pages = [list_tuned(es, tuning, corpus.index, query=query.query, size=7, **options)]
+    while pages[-1].next is not None:
+        after = pages[-1].next
+        pages.append(list_tuned(es, tuning, corpus.index, query=query.query, size=7, after=after, **options))
+    expected = [row[0] for row in expected_list(corpus.documents, query, **options).rows]
+    assert [row.id for page in pages for row in page.rows] == expected
+    assert all(page.cut_short == (len(page.rows) < 7 and page.next is not None) for page in pages)
+    assert any(page.cut_short for page in pages)
+    # A numbered page that is cut short leads on too.
+    third = list_tuned(es, tuning, corpus.index, query=query.query, size=7, page=3, **options)
+    if third.cut_short:
+        assert third.next is not None
+    assert [row.id for row in third.rows] == expected[14:21][: len(third.rows)]
+
+
+def test_a_list_without_rows_does_not_read_the_whole_index(corpus: Corpus, es: Elasticsearch) -> None:
+    sent: list[Any] = []
+
+    def watched(requests: Requests[Page]) -> Requests[Page]:
+        answer = None
+        while True:
+            try:
+                request = requests.send(answer)
+            except StopIteration as end:
+                return cast(Page, end.value)
+            sent.append(request)
+            answer = yield request
+
+    # No article is the only one of its cluster.
+    alone = {"terms": {"dedup.root": [row.root for row in Reader(es).list(corpus.index, only="single").rows]}}
+    query = {"bool": {"must_not": alone}}
+    operations = Operations(Scope(fields=Fields(), tuning=Tuning(read_articles=30, read_articles_a_row=1)))
+    page = execute(es, watched(operations.list(corpus.index, query=query, only="single", size=5)))
+    bodies = [body for request in sent if isinstance(request, Search) for body in request.bodies]
+    assert sum(body["size"] for body in bodies if "collapse" not in body) == 36
+    assert page.total_articles > 36
+    assert (page.rows, page.cut_short, page.next is None) == ((), True, False)
 
 
 def test_relevance_follows_the_best_match_of_each_cluster(

@@ -281,7 +281,7 @@ class ForestLost(ForestError):
 
 
 class ForestMismatch(ForestError):
-    """The forest was made with another profile, or in a format that this version cannot read.
+    """The forest was made with another profile, or for other articles, or in a format that is not known here.
 
     Attributes:
         found: The forest's profile label or format; None if the index is not a forest.

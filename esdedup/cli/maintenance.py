@@ -103,7 +103,8 @@ def verify(
         repaired: collections.Counter[ViolationKind] = collections.Counter()
         total = maintenance.count(index)
         if repair and not dry_run:
-            with output.count_progress("repairing", 2 * total) as on_progress:
+            # As many passes as are needed.
+            with output.count_progress("repairing", None) as on_progress:
                 repaired = maintenance.repair(index, on_progress=on_progress)
         found: collections.Counter[ViolationKind] = collections.Counter()
         with output.count_progress("verifying", total) as on_progress:

@@ -64,8 +64,13 @@ def file_progress(
     return _progress(what, total_bytes, TaskProgressColumn(), DownloadColumn())
 
 
-def count_progress(what: str, total: int) -> contextlib.AbstractContextManager[Callable[[int], None]]:
-    """Show a progress bar over a count, on a terminal only; yields a function that adds to it."""
+def count_progress(what: str, total: int | None) -> contextlib.AbstractContextManager[Callable[[int], None]]:
+    """Show a progress bar over a count, on a terminal only; yields a function that adds to it.
+
+    Args:
+        what: Shown before the bar.
+        total: The count at the end; None if that is unknown.
+    """
     return _progress(what, total, MofNCompleteColumn())
 
 

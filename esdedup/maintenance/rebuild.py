@@ -12,6 +12,7 @@ from esdedup.errors import ForestExists, ForestMismatch, SettingError
 from esdedup.fingerprint.profile import get_profile
 from esdedup.forest.model import NO_TIME, Aging, State
 from esdedup.maintenance.article_audit import ArticleAudit
+from esdedup.maintenance.belonging import refuse_others_articles
 from esdedup.maintenance.records import Records
 from esdedup.maintenance.repair import Repair
 from esdedup.maintenance.times_ahead import TimesAhead
@@ -25,7 +26,8 @@ def begin(
     Raises:
         ForestExists: There is a complete one, and `replace` is false.
         ForestBusy: Another process owns it.
-        ForestMismatch: The articles are of several profiles, or of an unknown one.
+        ForestMismatch: The articles are of several profiles, or of an unknown one, or belong to another
+            forest than the one that is replaced.
     """
     meta = _meta(name, records)
     index = ForestIndex.make(client, name, meta=meta)
@@ -36,6 +38,9 @@ def begin(
             raise ForestExists(
                 f"there is a forest {name!r} already: replace it, or name another one", forest=name
             )
+        if index.meta.profile == meta.profile and not index.meta.rebuilding:
+            # A forest that was made anew after it was lost may have few of its articles' nodes.
+            refuse_others_articles(index, records, most_known=0.0)
         # Take its lease first: otherwise its owner could write into the new forest through the alias.
         former = ForestWriter(index, wait_s=wait_s)
         with former.released_on_error():

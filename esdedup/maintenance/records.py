@@ -22,6 +22,8 @@ from esdedup.forest.model import NO_TIME, State
 
 # An article may have been written or deleted since it was read.
 _EXPECTED_STATUS = frozenset({200, 201, 404, 409})
+# Articles of an index in one of its orders; aggregations return no more hits.
+_SAMPLE = 100
 LONE = "~"
 """How the root of an article without a fingerprint begins."""
 
@@ -104,6 +106,52 @@ class Records:
         body = self._page_body({"bool": {"filter": filters}})
         pages = hit_pages(self._client, ",".join(self._indices), body)
         return ([self._record_of(hit) for hit in hits] for hits in pages)
+
+    def samples(self, *, until_seq: int, since_ms: int) -> dict[str, list[Record]]:
+        """Return some articles of each index, the latest and the first, with a fingerprint.
+
+        Args:
+            until_seq: Only arrivals up to this number.
+            since_ms: Only arrivals with at least this `seen`; NO_TIME for all.
+        """
+        filters: list[Query] = [
+            {"exists": {"field": f"{self._fields.dedup}.fingerprint"}},
+            {"exists": {"field": self._fields.root}},
+            {"range": {self._fields.seq: {"lte": until_seq}}},
+        ]
+        if since_ms != NO_TIME:
+            filters.append({"range": {self._seen: {"gte": since_ms, "format": "epoch_millis"}}})
+        hits = {"size": _SAMPLE, **self._hit_body()}
+        orders: dict[str, Query] = {
+            "latest": {self._seen: {"order": "desc", "unmapped_type": "date"}},
+            "first": {self._fields.seq: {"order": "asc", "unmapped_type": "long"}},
+        }
+        answer = self._aggregate(
+            {
+                "sampled": {
+                    "filter": {"bool": {"filter": filters}},
+                    "aggs": {
+                        "indices": {
+                            "terms": {"field": "_index", "size": limits.MAX_HITS},
+                            "aggs": {
+                                name: {"top_hits": {**hits, "sort": [order]}}
+                                for name, order in orders.items()
+                            },
+                        }
+                    },
+                }
+            }
+        )
+        return {
+            bucket["key"]: list(
+                {
+                    hit["_id"]: self._record_of(hit)
+                    for name in orders
+                    for hit in bucket[name]["hits"]["hits"]
+                }.values()
+            )
+            for bucket in answer["sampled"]["indices"]["buckets"]
+        }
 
     def with_bands(self, bands: Sequence[tuple[Record, list[str]]]) -> set[tuple[str, str]]:
         """Return the indices and ids of those articles whose bands contain the given terms.
@@ -256,20 +304,22 @@ class Records:
         return result
 
     def _page_body(self, query: Query) -> dict[str, Any]:
+        return {
+            "query": query,
+            "size": limits.MAX_HITS,
+            "sort": [{self._fields.seq: {"order": "desc", "missing": "_last", "unmapped_type": "long"}}],
+            "track_total_hits": False,
+            **self._hit_body(),
+        }
+
+    def _hit_body(self) -> dict[str, Any]:
+        """Return the part of a search that makes `_record_of` understand its hits."""
         dedup = self._fields.dedup
         fields: list[Any] = [
             f"{dedup}.{name}" for name in ("root", "fingerprint", "signature", "profile", "seq")
         ]
         fields += ({"field": f"{dedup}.{name}", "format": "epoch_millis"} for name in ("seen", "published"))
-        return {
-            "query": query,
-            "size": limits.MAX_HITS,
-            "sort": [{self._fields.seq: {"order": "desc", "missing": "_last", "unmapped_type": "long"}}],
-            "_source": False,
-            "docvalue_fields": fields,
-            "seq_no_primary_term": True,
-            "track_total_hits": False,
-        }
+        return {"_source": False, "docvalue_fields": fields, "seq_no_primary_term": True}
 
     def _record_of(self, hit: dict[str, Any]) -> Record:
         fields = hit.get("fields", {})

@@ -139,9 +139,6 @@ def test_damage_is_found_and_repaired(
     with Dedup(es, forest=forest, profile=profile) as dedup:
         list(dedup.enrich({"_index": index, **article} for article in ARTICLES[:5]))
     assert maintenance.repair([index]).total()
-    # A damaged document is deleted first; the next repair makes its node from its articles.
-    if ViolationKind.DAMAGED_NODE in DAMAGES[damage]:
-        maintenance.repair([index])
     assert list(maintenance.verify([index])) == []
     assert roots(es, index) == before
     assert_rearrivals_are_known(es, index, forest, profile)

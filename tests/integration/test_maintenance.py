@@ -7,7 +7,7 @@ from collections import Counter
 from datetime import timedelta
 
 import pytest
-from elasticsearch import Elasticsearch
+from elasticsearch import Elasticsearch, helpers
 
 from esdedup import (
     Dedup,
@@ -136,6 +136,35 @@ def test_a_forest_in_use_is_not_replaced(es: Elasticsearch, fed: tuple[str, str]
         # What only reads does not mind.
         assert list(Maintenance(es, forest=forest).verify([index])) == []
         assert Maintenance(es, forest=forest).expire(dry_run=True) == expiry.Expired()
+
+
+def test_articles_of_another_forest_are_refused_in_one_line(
+    es: Elasticsearch, fed: tuple[str, str], index_name: Names
+) -> None:
+    own, forest = fed
+    others, other_forest = index_name("articles"), index_name("forest")
+    with Dedup(es, forest=other_forest) as dedup:
+        dedup.setup(others)
+        texts = [each["text"][::-1] for each in ARTICLES[:40]]
+        feed(es, dedup, others, [{"_id": str(at), "text": text} for at, text in enumerate(texts)])
+    maintenance = Maintenance(es, forest=forest)
+    before = nodes(es, forest)
+    for use in (
+        lambda: list(maintenance.verify([own, others])),
+        lambda: maintenance.repair([own, others]),
+        lambda: maintenance.rebuild([own, others], replace=True),
+    ):
+        with pytest.raises(ForestMismatch, match=f"the articles in '{others}' seem to belong to another"):
+            use()
+    assert nodes(es, forest) == before
+    # What an accident may leave of a forest is no reason: it has no nodes, or only older ones.
+    newer = [node.id for node in before.values() if node.seq > 5]
+    helpers.bulk(es, [{"_op_type": "delete", "_index": forest, "_id": each} for each in newer])
+    es.index(index=forest, id=STATE_ID, document={"state": {"seq": 5}}, refresh=True)
+    assert maintenance.repair([own])[ViolationKind.NODE_GONE]
+    helpers.bulk(es, [{"_op_type": "delete", "_index": forest, "_id": each} for each in before], refresh=True)
+    assert maintenance.repair([own])[ViolationKind.NODE_GONE]
+    assert list(maintenance.verify([own])) == []
 
 
 def test_stats_count_what_was_fed(es: Elasticsearch, fed: tuple[str, str]) -> None:

@@ -37,7 +37,7 @@ from esdedup.reading.scope import Scope
 
 OnProgress = Callable[[int], None]
 
-# Random damage to a third of all nodes took four at most, of which the last found nothing.
+# Random damage to a third of all nodes took three at most; the last of them found nothing.
 _MOST_PASSES = 10
 
 

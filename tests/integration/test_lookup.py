@@ -44,7 +44,7 @@ def test_limits_and_common_keys_do_not_change_the_answer(
     es: Elasticsearch, fed: tuple[str, str], profile: Profile
 ) -> None:
     _, forest = fed
-    low = Limits(max_terms=7, max_hits=3, max_clauses=2, common_nodes=1, nodes_per_detour=0)
+    low = Limits(max_terms=70, max_hits=3, max_clauses=2, common_nodes=3, nodes_per_detour=0)
     kinds = set()
     for article in ARTICLES[::25]:
         text = f"{article['text']} And something more was said about it at the end."

@@ -2,8 +2,8 @@
 
 A key that very many nodes share is *common*: reading all of its nodes would be expensive. Nodes that are
 near and share a key of two blocks differ little in the other blocks, so a few hundred finer keys find all of
-them (`Layout.terms_around`). The search uses these in place of a common key. It learns which keys are common
-when a page of hits is full, and remembers them.
+them (`Layout.terms_around`). The search asks for nodes that have the common key and one of these. It learns
+which keys are common when a page of hits is full, and remembers them.
 """
 
 import collections
@@ -76,7 +76,7 @@ class CandidateSearch:
         """Read the candidates. If `may_stop`, return None once keys turn out to be common."""
         found: list[StoredNode] = []
         for query in self._queries(sought, filters):
-            page, is_full = yield from self._first_page(query)
+            page, is_full = yield from self._first_page(query, sought)
             if is_full:
                 if may_stop and (yield from self._learn(page, sought)):
                     return None
@@ -84,11 +84,13 @@ class CandidateSearch:
             found += page
         return found
 
-    def _first_page(self, query: Query) -> Requests[tuple[list[StoredNode], bool]]:
+    def _first_page(self, query: Query, sought: _Sought) -> Requests[tuple[list[StoredNode], bool]]:
         """Return the nodes of the first page, nearly always the only one, and whether it is full."""
-        (answer,) = yield from search(self._forest, search_body(query, size=self._limits.max_hits))
+        # If a few signatures have more candidates than this, one of their keys is probably common.
+        size = min(self._limits.max_hits, self._limits.common_nodes * len(sought.ids))
+        (answer,) = yield from search(self._forest, search_body(query, size=size))
         hits = answer["hits"]["hits"]
-        return nodes_of(hits, self._relation), len(hits) >= self._limits.max_hits
+        return nodes_of(hits, self._relation), len(hits) >= size
 
     def _all(self, query: Query) -> Requests[list[StoredNode]]:
         hits = yield from all_hits(self._forest, search_body(query, size=self._limits.max_hits))
@@ -98,10 +100,9 @@ class CandidateSearch:
         """Yield queries that together match every candidate."""
         clauses: list[Query] = [{"ids": {"values": ids}} for ids in chunks(sought.ids, self._limits.max_hits)]
         clauses += self._clauses_by_key(sought)
-        for several in chunks(clauses, self._limits.max_clauses):
-            yield {"bool": {"filter": [{"bool": {"should": several}}, *filters]}}
-        for keys in chunks(self._finer_keys(sought), self._limits.max_terms):
-            yield {"bool": {"filter": [{"terms": {"keys": keys}}, *filters]}}
+        for group in (clauses, self._clauses_by_common_key(sought)):
+            for several in chunks(group, self._limits.max_clauses):
+                yield {"bool": {"filter": [{"bool": {"should": several}}, *filters]}}
 
     def _clauses_by_key(self, sought: _Sought) -> list[Query]:
         """Return clauses for the keys that are not common, leaving out nodes that have a common key too.
@@ -117,13 +118,22 @@ class CandidateSearch:
             for some in chunks(sorted(keys - common), self._limits.max_terms)
         ]
 
-    def _finer_keys(self, sought: _Sought) -> list[str]:
-        """Return the finer keys that find all near nodes with a common key."""
-        finer: set[str] = set()
+    def _clauses_by_common_key(self, sought: _Sought) -> list[Query]:
+        """Return clauses for the nodes that have a common key and one of the finer keys.
+
+        A finer key alone would not do, since it may be another common key.
+        """
+        by_common: dict[str, set[str]] = collections.defaultdict(set)
         for simhash, keys in zip(sought.simhashes, sought.keys, strict=True):
             for key in self._common.intersection(keys):
-                finer.update(self._layout.terms_around(simhash, self._layout.table_of(key)))
-        return sorted(finer)
+                by_common[key].update(self._layout.terms_around(simhash, self._layout.table_of(key)))
+        # So that all clauses of a query together have no more terms than a query should.
+        terms = max(1, self._limits.max_terms // self._limits.max_clauses)
+        return [
+            {"bool": {"filter": [{"term": {"keys": key}}, {"terms": {"keys": some}}]}}
+            for key, finer in sorted(by_common.items())
+            for some in chunks(sorted(finer), terms)
+        ]
 
     def _learn(self, page: list[StoredNode], sought: _Sought) -> Requests[bool]:
         """Learn from a full page which keys are common; return whether any were not known before."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import math
 import time
 from collections.abc import Generator, Iterator
 from typing import Any, Generic, TypeVar
@@ -44,31 +45,47 @@ _VERBS: dict[type[ServerRequest], str] = {
 }
 
 
-class Mappings:
-    """Caches mappings for some seconds: they hardly ever change, and every operation needs them."""
+class Known:
+    """What need not be asked of the server again for some seconds: mappings, and to refresh an index."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, refresh_interval_s: float = 0.0) -> None:
+        """Know nothing yet.
+
+        Args:
+            refresh_interval_s: An index is refreshed at most that often; 0 refreshes it whenever an operation
+                wants to see everything that was written before.
+        """
+        self._refresh_interval_s = refresh_interval_s
         self._known: dict[str, tuple[float, dict[str, Any]]] = {}
+        self._refreshed: dict[str, float] = {}
 
-    def get(self, index: str) -> dict[str, Any] | None:
+    def is_refreshed(self, index: str) -> bool:
+        """Return whether an index needs no refresh yet; if it needs one, the caller sends it now."""
+        now = time.monotonic()
+        if now - self._refreshed.get(index, -math.inf) < self._refresh_interval_s:
+            return True
+        self._refreshed[index] = now
+        return False
+
+    def mappings(self, index: str) -> dict[str, Any] | None:
         """Return the mappings behind a name; None if they are not cached, or too old."""
         since_s, mappings = self._known.get(index, (0.0, {}))
         return mappings if mappings and time.monotonic() - since_s < _MAPPINGS_AGE_S else None
 
-    def put(self, index: str, mappings: dict[str, Any]) -> None:
+    def put_mappings(self, index: str, mappings: dict[str, Any]) -> None:
         """Cache the mappings behind a name as they are now."""
         if len(self._known) > _MAX_NAMES:
             self._known.clear()
         self._known[index] = (time.monotonic(), mappings)
 
 
-def execute(client: Elasticsearch, requests: Requests[_Result], *, known: Mappings | None = None) -> _Result:
+def execute(client: Elasticsearch, requests: Requests[_Result], *, known: Known | None = None) -> _Result:
     """Execute an operation; return its result.
 
     Args:
         client: Owned by the caller.
         requests: The operation.
-        known: A cache of mappings; None to read them each time.
+        known: What was asked before; None to ask everything each time.
 
     Raises:
         ClientForked: The process before a fork has used the client.
@@ -87,7 +104,7 @@ def execute(client: Elasticsearch, requests: Requests[_Result], *, known: Mappin
 
 
 async def execute_async(
-    client: AsyncElasticsearch, requests: Requests[_Result], *, known: Mappings | None = None
+    client: AsyncElasticsearch, requests: Requests[_Result], *, known: Known | None = None
 ) -> _Result:
     """Execute an operation with an asynchronous client; parameters as for `execute`.
 
@@ -148,9 +165,7 @@ def hit_pages(client: Elasticsearch, index: str, body: Query) -> Iterator[Hits]:
             execute(client, close(page))
 
 
-def _for_server(
-    requests: Requests[_Result], known: Mappings | None
-) -> Generator[ServerRequest, Any, _Result]:
+def _for_server(requests: Requests[_Result], known: Known | None) -> Generator[ServerRequest, Any, _Result]:
     """Yield the requests that need the server and read its responses; answer the other requests."""
     answer: Any = None
     while True:
@@ -167,10 +182,14 @@ def _for_server(
             answer = _answer(request, (yield request), known)
 
 
-def _known_answer(request: ServerRequest, known: Mappings | None) -> Any:
+def _known_answer(request: ServerRequest, known: Known | None) -> Any:
     """Return an answer that needs no server; None if there is none."""
-    if isinstance(request, ReadMappings) and not request.is_fresh and known is not None:
-        return known.get(request.index)
+    if known is None:
+        return None
+    if isinstance(request, ReadMappings) and not request.is_fresh:
+        return known.mappings(request.index)
+    if isinstance(request, Refresh) and known.is_refreshed(request.index):
+        return {}
     return None
 
 
@@ -202,7 +221,7 @@ def _search(client: Elasticsearch | AsyncElasticsearch, request: Search) -> Any:
     return client.search(index=index, body=body, filter_path=filter_path, **_COMPLETE)
 
 
-def _answer(request: ServerRequest, response: Any, known: Mappings | None) -> Any:
+def _answer(request: ServerRequest, response: Any, known: Known | None) -> Any:
     """Return the answer that the operation is sent for a response."""
     match request:
         case Search():
@@ -216,7 +235,7 @@ def _answer(request: ServerRequest, response: Any, known: Mappings | None) -> An
                 return {}
             mappings = {name: each["mappings"] for name, each in response.items()}
             if known is not None:
-                known.put(request.index, mappings)
+                known.put_mappings(request.index, mappings)
             return mappings
         case ClosePointInTime() | Refresh():
             return None

@@ -11,7 +11,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from elasticsearch import AsyncElasticsearch, Elasticsearch
 
-from esdedup.elastic.execute import Mappings, execute, execute_async
+from esdedup.elastic.execute import Known, execute, execute_async
 from esdedup.elastic.given_client import take_async, take_blocking
 from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.elastic.requests import Requests
@@ -29,10 +29,10 @@ _Operation = Callable[Concatenate[Operations, _Params], Requests[_Result]]
 class _Reading(Generic[_Client]):
     """A client, and the operations that it runs."""
 
-    def __init__(self, client: _Client, scope: Scope) -> None:
+    def __init__(self, client: _Client, scope: Scope, *, refresh_interval_s: float) -> None:
         self._client: _Client = client
         self._operations = Operations(scope)
-        self._known = Mappings()
+        self._known = Known(refresh_interval_s=refresh_interval_s)
 
 
 def _described_by(method: Callable[..., Any], operation: Callable[..., Requests[Any]]) -> None:
@@ -83,6 +83,7 @@ class Reader(_Reading[Elasticsearch]):
         fields: Fields | None = None,
         forest: str = DEFAULT_FOREST,
         profile: Profile = DEFAULT,
+        refresh_interval_s: float = 0.0,
     ) -> None:
         """Read with a client. Nothing is sent yet.
 
@@ -91,12 +92,14 @@ class Reader(_Reading[Elasticsearch]):
             fields: The names of the articles' fields; None: those that an index keeps, see `fields`.
             forest: The forest's index; only `similar_to_text` needs it.
             profile: The profile that the forest was made with; only `similar_to_text` needs it.
+            refresh_interval_s: How old its view of the forest may be; 0 refreshes the forest for each text.
 
         Raises:
             SettingError: The client is asynchronous, or the forest's name cannot name one index.
         """
         take_blocking(client, taker="Reader")
-        super().__init__(client, Scope(fields=fields, forest=forest, profile=profile))
+        scope = Scope(fields=fields, forest=forest, profile=profile)
+        super().__init__(client, scope, refresh_interval_s=refresh_interval_s)
 
     article = _blocking(Operations.article)
     fields = _blocking(Operations.fields)
@@ -119,10 +122,12 @@ class AsyncReader(_Reading[AsyncElasticsearch]):
         fields: Fields | None = None,
         forest: str = DEFAULT_FOREST,
         profile: Profile = DEFAULT,
+        refresh_interval_s: float = 0.0,
     ) -> None:
         """Read with an async client, which the caller closes; the other parameters are those of `Reader`."""
         take_async(client, taker="AsyncReader")
-        super().__init__(client, Scope(fields=fields, forest=forest, profile=profile))
+        scope = Scope(fields=fields, forest=forest, profile=profile)
+        super().__init__(client, scope, refresh_interval_s=refresh_interval_s)
 
     article = _awaited(Operations.article)
     fields = _awaited(Operations.fields)

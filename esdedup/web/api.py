@@ -131,5 +131,8 @@ async def timeline(site: CurrentSite, id: Id, index: InIndex = None) -> Timeline
 async def similar_to_text(
     site: CurrentSite, body: Text, page: PageNumber = 1, size: Size = 20, after: After = None
 ) -> SimilarPage:
-    """The articles of the cluster that the text would join if it arrived now. Nothing is written."""
+    """The articles of the cluster that the text would join if it arrived now. Nothing is written.
+
+    What arrived within the last second may be missed.
+    """
     return await site.reader.similar_to_text(site.index, body.text, page=page, size=size, after=after)

@@ -19,6 +19,9 @@ from esdedup.web.errors import handle_errors
 from esdedup.web.guards import Limits, SafeHeaders, Visitors
 from esdedup.web.state import Site
 
+# As often as Elasticsearch refreshes an index by itself: visitors who look up texts cost no more.
+_REFRESH_INTERVAL_S = 1.0
+
 
 def create_app(
     client: AsyncElasticsearch,
@@ -54,7 +57,9 @@ def create_app(
         docs_url=None,
         redoc_url=None,
     )
-    reader = AsyncReader(client, fields=fields, forest=forest, profile=profile)
+    reader = AsyncReader(
+        client, fields=fields, forest=forest, profile=profile, refresh_interval_s=_REFRESH_INTERVAL_S
+    )
     app.state.site = Site(reader=reader, index=index)
     for router in (api.router, pages.router):
         app.include_router(router, dependencies=[Depends(_check_given_once)])

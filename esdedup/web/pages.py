@@ -63,7 +63,7 @@ async def article_page(
             after=after or None,
         ),
         reader.timeline(name, article.root or ""),
-        _sources(site, id, index, sources_page),
+        _sources(site, id, index, other_sources=other_sources, page=sources_page),
     )
     other = await reader.article(name, compare, in_index=compare_index) if compare else None
     return _render(
@@ -112,11 +112,18 @@ def render_error(request: Request, status: int, message: str) -> HTMLResponse:
     return _render("error.html", request, status_code=status, message=message)
 
 
-async def _sources(site: CurrentSite, article_id: str, index: str | None, page: int) -> object:
+async def _sources(
+    site: CurrentSite, article_id: str, index: str | None, *, other_sources: bool, page: int
+) -> object:
     if await site.reader.source_field(site.index) is None:
         return None
     return await site.reader.sources(
-        site.index, article_id, in_index=index, page=page, size=_SOURCES_ON_A_PAGE
+        site.index,
+        article_id,
+        in_index=index,
+        other_sources=other_sources,
+        page=page,
+        size=_SOURCES_ON_A_PAGE,
     )
 
 

@@ -1,6 +1,7 @@
 """Every option of the pages and of the JSON beside them does what it does in the library."""
 
 import html
+import json
 import re
 import secrets
 from collections import Counter
@@ -10,11 +11,12 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from elasticsearch import Elasticsearch, helpers
+from elasticsearch._async.client.indices import IndicesClient
 
 from esdedup import Dedup, Fields, Reader, sample
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.reading.queries import narrowed
-from tests.support.asgi import Response, request
+from tests.support.asgi import Request, Response, request, requests
 from tests.support.forests import Names
 
 Fed = tuple[str, str]
@@ -129,6 +131,47 @@ def test_a_text_is_looked_up_page_by_page(es: Elasticsearch, elasticsearch_url: 
             elasticsearch_url, index, "/api/similar", post={"text": text}, of={"forest": forest}, **options
         )
         assert got.json == reader.similar_to_text(index, text, **options).model_dump(mode="json")
+
+
+def test_texts_that_are_looked_up_at_once_refresh_the_forest_once(
+    elasticsearch_url: str, fed: Fed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index, forest = fed
+    refreshed: list[str] = []
+
+    async def refresh(_: IndicesClient, *, index: str) -> None:
+        refreshed.append(index)
+
+    monkeypatch.setattr(IndicesClient, "refresh", refresh)
+    monkeypatch.setattr("esdedup.web.app._REFRESH_INTERVAL_S", 600.0)
+    body = json.dumps({"text": ARTICLES[0]["text"]}).encode()
+    json_type = {"content-type": "application/json"}
+    given = [Request(path="/api/similar", method="POST", headers=json_type, body=body)] * 5
+    answers = requests(elasticsearch_url, index, given, of={"forest": forest})
+    assert {(answer.status, answer.body) for answer in answers} == {(200, answers[0].body)}
+    assert refreshed == [forest]
+
+
+def test_an_articles_page_without_its_source_keeps_to_that(
+    es: Elasticsearch, elasticsearch_url: str, fed: Fed
+) -> None:
+    index, forest = fed
+    reader = Reader(es, forest=forest)
+    root = reader.list(index, sort="similar-desc", size=1).rows[0].root
+    of_cluster = reader.list(index, query={"term": {"dedup.root": root}}, dedup=False, size=100).rows
+    source, count = Counter(each.source for each in of_cluster).most_common(1)[0]
+    assert count > 1
+    own = next(each for each in of_cluster if each.source == source)
+    for other_sources in (False, True):
+        options: dict[str, Any] = {"other_sources": "true"} if other_sources else {}
+        page = request(elasticsearch_url, index, "/article", id=own.id, **options).body
+        listed = reader.sources(index, own.id, other_sources=other_sources)
+        assert f"<h3>{listed.total_sources} sources</h3>" in page
+        assert listed.total_sources == reader.sources(index, own.id).total_sources - other_sources
+        addresses = re.findall(r'href="(/article[^"]*)#compare"', page)
+        assert addresses
+        for each in addresses:
+            assert ("other_sources=true" in each) is other_sources
 
 
 @pytest.mark.parametrize("of", [{"forest": "test-no-such-forest"}, {"profile": CLASSIC}])

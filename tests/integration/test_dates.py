@@ -8,6 +8,7 @@ from elasticsearch import Elasticsearch, helpers
 from esdedup import BulkAction, Dedup, Head, Sort
 from esdedup.cli import output
 from esdedup.times import DAY_MS, iso
+from tests.support.asgi import request
 from tests.support.forests import TEXT, Names
 
 NOW_MS = int(time.time() * 1000)
@@ -69,6 +70,15 @@ def test_neither_head_nor_original(es: Elasticsearch, index: str, capsys: pytest
     assert "2099-01-01 00:00?" in printed
     assert printed.count("?") == 3
     assert "? not believed: sorted and counted by the time of its arrival" in printed
+
+
+def test_the_pages_mark_dates_that_are_not_believed(elasticsearch_url: str, index: str) -> None:
+    shown = request(elasticsearch_url, index, "/", dedup="false", sort="newest")
+    assert shown.status == 200
+    # Those of 2099 and 1970.
+    assert shown.body.count("not believed; arrived") == 2
+    listed = request(elasticsearch_url, index, "/api/list", dedup="false", sort="newest").json["rows"]
+    assert [row["id"] for row in listed if row["arrived_at"]] == ["undated", "unset", "future"]
 
 
 def test_a_backfill_may_bring_old_articles(es: Elasticsearch, index_name: Names) -> None:

@@ -8,6 +8,7 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from esdedup import Dedup, Maintenance, SettingError
+from esdedup.elastic.field_names import kept_fields
 from esdedup.elastic.mappings import article_index, check_mappings, forest_index
 from esdedup.errors import IndexNotReady
 from esdedup.fields import Fields
@@ -75,3 +76,11 @@ def test_a_forest_is_no_index_of_articles() -> None:
     mapping["properties"] |= article_index(Fields())["mappings"]["properties"]
     with pytest.raises(IndexNotReady, match="'esdedup-forest' is a forest, which holds no articles"):
         check_mappings({"esdedup-forest": mapping}, Fields())
+
+
+def test_the_names_of_fields_that_a_mapping_keeps() -> None:
+    kept = {"_meta": {"esdedup": {"fields": {"text": "body", "title": None, "else": "x"}}}}
+    assert kept_fields(kept) == Fields(text="body")
+    assert kept_fields({"_meta": {"esdedup": {"routed_by_root": True}}}) is None
+    with pytest.raises(SettingError, match="names two fields"):
+        kept_fields({"_meta": {"esdedup": {"fields": {"text": "title"}}}})

@@ -1,6 +1,7 @@
 """`Dedup`: assigns articles to clusters before a program indexes them."""
 
 import functools
+import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
@@ -11,7 +12,7 @@ from esdedup.ingest.actions import BulkAction
 from esdedup.ingest.batches import BATCH_SIZE
 from esdedup.ingest.enricher import Enricher, OnAssigned, OnRejected
 
-from esdedup.elastic.article_indices import Articles
+from esdedup.elastic.article_indices import Articles, WritableIndex
 from esdedup.elastic.closing import Closing
 from esdedup.elastic.forest.expiry import Expired, expire
 from esdedup.elastic.forest.store import ElasticStore
@@ -24,6 +25,8 @@ from esdedup.fingerprint.profile import DEFAULT, Profile
 from esdedup.forest import Aging, Forest
 from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
 from esdedup.reading.reader import Reader
+
+log = logging.getLogger("esdedup")
 
 _Params = ParamSpec("_Params")
 _Result = TypeVar("_Result")
@@ -117,11 +120,13 @@ class Dedup(Closing):
             lock=self._lock,
             check_process=self._check_process,
             open_forest=self._open_forest,
-            check_index=self._articles.check,
+            check_index=self._check_index,
             batch_size=batch_size,
             most_plausible_leaves=most_plausible_leaves,
         )
         self._store: ElasticStore | None = None
+        # Where articles have been written to, by name.
+        self._indices: dict[str, WritableIndex] = {}
 
     def close(self) -> None:
         """Release the forest if it is open. The next article opens it again.
@@ -239,10 +244,28 @@ class Dedup(Closing):
     def _check_process(self) -> None:
         refuse_inherited(self._client)
 
+    def _check_index(self, name: str) -> WritableIndex:
+        index = self._indices[name] = self._articles.check(name)
+        return index
+
     def _open_forest(self) -> tuple[Forest, int]:
         """Return the forest, and the time."""
+        former = self._store
         store = self._open_store()
+        if store is not former and store.state().seq == 0:
+            self._warn_of_roots()
         return Forest(store), store.now_ms()
+
+    def _warn_of_roots(self) -> None:
+        """Warn that a new forest does not know the roots of articles that another one assigned."""
+        for name, index in self._indices.items():
+            if self._articles.have_roots(name, index.fields):
+                log.warning(
+                    "the forest %r is new, but articles in %r have roots already: later reprints of them get "
+                    "other roots, unless the forest is rebuilt from these articles",
+                    self._forest_name,
+                    name,
+                )
 
     def _open_store(self) -> ElasticStore:
         if self._store is None or self._store.is_lost:

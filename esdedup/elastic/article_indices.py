@@ -130,6 +130,18 @@ class Articles:
         check_mappings(mappings, fields)
         return WritableIndex(fields=fields, is_routed_by_root=is_routed_by_root(mappings[written]))
 
+    def have_roots(self, index: str, fields: Fields) -> bool:
+        """Return whether any article of an index has a root."""
+        with translated(f"search the index {index!r}", index=index):
+            answer = self._client.search(
+                index=index,
+                query={"exists": {"field": fields.root}},
+                size=0,
+                terminate_after=1,
+                ignore_unavailable=True,
+            )
+        return bool(answer["hits"]["total"]["value"])
+
     def _write_index(self, alias: str, indices: Sequence[str]) -> str:
         """Return the one of several indices that is written to by their alias."""
         aliases = self._client.indices.get_alias(name=alias)

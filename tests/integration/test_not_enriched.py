@@ -57,3 +57,19 @@ def test_statistics_count_what_is_not_enriched(es: Elasticsearch, some: tuple[st
     maintenance = Maintenance(es, forest=forest)
     assert maintenance.stats([index]).not_enriched == 3
     assert maintenance.stats().not_enriched is None
+
+
+def test_a_new_forest_beside_articles_with_roots_is_warned_of(
+    es: Elasticsearch, some: tuple[str, str], index_name: Names, caplog: pytest.LogCaptureFixture
+) -> None:
+    index, forest = some
+    action = {"_index": index, "_id": "e", "text": TEXT}
+    with Dedup(es, forest=forest) as dedup:
+        list(dedup.enrich([action]))
+    assert not caplog.messages
+    with Dedup(es, forest=index_name("other")) as dedup:
+        list(dedup.enrich([action]))
+        list(dedup.enrich([action]))
+    (warning,) = caplog.messages
+    assert f"but articles in '{index}' have roots already" in warning
+    assert "unless the forest is rebuilt" in warning

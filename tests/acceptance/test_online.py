@@ -223,3 +223,66 @@ def test_interrupted_and_run_again(
         found.append({hit["_id"]: hit["_source"]["dedup"]["root"] for hit in hits})
     assert found[0] == found[1]
     assert len(found[0]) == 4_000
+
+
+def test_a_trickle_is_indexed_while_it_waits_for_more(
+    es: Elasticsearch, elasticsearch_url: str, run: Run, index_name: Names
+) -> None:
+    index, forest = index_name("trickle"), index_name("forest")
+    run("setup", index, url=elasticsearch_url)
+    # Whoever runs the tests in the background has Ctrl-C ignored.
+    program = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    program += "from esdedup.cli import main; main()"
+    options = ["--index", index, "--forest", forest, "--flush-interval", "0.2", "--url", elasticsearch_url]
+    feed = subprocess.Popen(
+        [sys.executable, "-c", program, "index", "-", *options, "--json"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert feed.stdin is not None
+    feed.stdin.write(lines(*sample.articles(3)))
+    feed.stdin.flush()
+    deadline = time.monotonic() + 60
+    while es.count(index=index)["count"] < 3 and time.monotonic() < deadline:
+        time.sleep(0.1)
+        es.indices.refresh(index=index)
+    assert es.count(index=index)["count"] == 3
+    # The thread that reads waits for more; it must not disturb the end.
+    feed.send_signal(signal.SIGINT)
+    try:
+        feed.wait(60)
+        out, err = feed.stdout.read(), feed.stderr.read().decode()  # type: ignore[union-attr]
+    finally:
+        feed.kill()
+        feed.communicate()
+    assert feed.returncode == 130
+    assert json.loads(out)["indexed"] == 3
+    assert "interrupted" in err
+    assert "Fatal" not in err
+    assert "Traceback" not in err
+
+
+def test_other_names_of_fields_are_told_once_and_nothing_is_written(
+    es: Elasticsearch, elasticsearch_url: str, run: Run, index_name: Names
+) -> None:
+    index, forest = index_name("news"), index_name("forest")
+    run("setup", index, url=elasticsearch_url)
+    options = ("index", "-", "--index", index, "--forest", forest)
+    foreign = [{"guid": f"g{n}", "headline": "A title", "body": f"{LONG} {n}"} for n in range(200)]
+    refused = run(*options, stdin=lines(*foreign), url=elasticsearch_url)
+    assert (refused.code, refused.out) == (1, "")
+    assert refused.err.splitlines() == [
+        "esdedup: no article has a field 'text' and no field 'id', as far as the first 100 show; they have "
+        "'guid', 'headline', 'body'",
+        "name the fields: --text-field body --id-field guid",
+        "where a command takes them, also: --title-field headline",
+    ]
+    assert not es.indices.exists(index=forest)
+    assert es.count(index=index)["count"] == 0
+    csv = "guid,headline,body\n" + "".join(f'{n},A title,"{LONG}, {n}"\n' for n in range(50))
+    for stdin in (csv.encode(), json.dumps(foreign[50:]).encode()):
+        names = ("--id-field", "guid", "--text-field", "body", "--json")
+        assert run(*options, *names, stdin=stdin, url=elasticsearch_url).json["failed"] == 0
+    es.indices.refresh(index=index)
+    assert es.count(index=index)["count"] == 200

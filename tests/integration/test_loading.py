@@ -1,0 +1,134 @@
+"""Files into a real index: what one article, the index or the server does to the others."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from elasticsearch import Elasticsearch
+from esdedup.ingest.files import FileArticle
+from esdedup.ingest.load import Load
+
+from esdedup import ArticleRejected, Dedup, IndexBlocked, IndexNotReady
+from tests.support.forests import ARTICLES, Names
+
+COUNT = 40
+
+
+def articles(count: int = COUNT, **texts: str) -> Iterator[FileArticle]:
+    for number, given in enumerate(ARTICLES[:count]):
+        article = {name: value for name, value in given.items() if name != "_id"}
+        text = texts.get(f"n{number}", article["text"])
+        yield FileArticle(
+            place=f"f:{number}", id=str(number), article=article | {"text": text}, size_bytes=len(text)
+        )
+
+
+@pytest.fixture
+def index(es: Elasticsearch, index_name: Names) -> str:
+    name = index_name("news")
+    Dedup(es).setup(name)
+    return name
+
+
+@pytest.fixture
+def dedup(es: Elasticsearch, index_name: Names) -> Iterator[Dedup]:
+    with Dedup(es, forest=index_name("forest")) as dedup:
+        yield dedup
+
+
+@pytest.fixture
+def rejected() -> list[ArticleRejected]:
+    return []
+
+
+@pytest.fixture
+def load(rejected: list[ArticleRejected]) -> Load:
+    return Load(on_rejected=rejected.append)
+
+
+def test_a_large_article_does_not_make_its_neighbours_fail(
+    es: Elasticsearch,
+    index: str,
+    dedup: Dedup,
+    load: Load,
+    rejected: list[ArticleRejected],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A server with little memory refuses 14 MB, another one takes them."""
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    load.run(es, dedup, articles(n7="many words " * 1_300_000), index=index)
+    es.indices.refresh(index=index)
+    assert es.count(index=index)["count"] == load.summary.indexed >= COUNT - 1
+    assert load.summary.read == COUNT
+    assert [each.article for each in rejected] == ["f:7 (id '7')"] * load.summary.failed
+
+
+def test_an_index_that_is_deleted_while_it_is_written_to_is_no_success(
+    es: Elasticsearch, index: str, dedup: Dedup, load: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Elasticsearch makes it anew, without the fields."""
+    enrich, batches = dedup.enrich, 0
+
+    def deleted_after_the_check(*given: Any, **how: Any) -> Iterator[dict[str, Any]]:
+        nonlocal batches
+        batches += 1
+        for action in enrich(*given, **how):
+            if batches == 2:
+                es.options(ignore_status=404).indices.delete(index=index)
+            yield action
+
+    monkeypatch.setattr(dedup, "enrich", deleted_after_the_check)
+    with pytest.raises(IndexNotReady, match=f"{index}' was deleted or changed") as error:
+        load.run(es, dedup, articles(), index=index, batch_size=10)
+    assert error.value.index == index
+    assert (load.summary.read, load.summary.indexed, load.summary.failed) == (20, 10, 10)
+
+
+@pytest.mark.parametrize("block", ["read_only_allow_delete", "write"])
+def test_a_blocked_index_ends_a_run_at_once(
+    es: Elasticsearch,
+    index: str,
+    dedup: Dedup,
+    load: Load,
+    rejected: list[ArticleRejected],
+    monkeypatch: pytest.MonkeyPatch,
+    block: str,
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr("time.sleep", pauses.append)
+    es.indices.put_settings(index=index, settings={f"index.blocks.{block}": True})
+    try:
+        with pytest.raises(IndexBlocked, match=f"index \\[{index}\\] blocked by: .*then run this again"):
+            load.run(es, dedup, articles(), index=index, batch_size=10)
+        assert (load.summary.read, load.summary.failed, rejected, pauses) == (10, 10, [], [])
+    finally:
+        es.indices.put_settings(index=index, settings={f"index.blocks.{block}": None})
+    load.run(es, dedup, articles(), index=index)
+    assert load.summary.indexed == COUNT
+
+
+def test_texts_of_which_only_the_beginning_is_compared_are_counted(
+    es: Elasticsearch, index: str, dedup: Dedup, caplog: pytest.LogCaptureFixture
+) -> None:
+    cut: list[str] = []
+    load = Load(on_rejected=pytest.fail, on_cut=cut.append)
+    load.run(es, dedup, articles(4, n2="many words " * 20_000), index=index)
+    assert (load.summary.indexed, load.summary.cut, cut) == (4, 1, ["f:2 (id '2')"])
+    list(dedup.enrich([{"_index": index, "_id": "x", "text": "many words " * 20_000}]))
+    assert caplog.messages == ["x: only the first 200,000 characters of its text are fingerprinted"]
+
+
+def test_the_size_of_articles_ends_a_batch(
+    es: Elasticsearch, index: str, dedup: Dedup, load: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("esdedup.ingest.batches.MAX_BATCH_SIZE", 9_000)
+    enrich, sizes = dedup.enrich, []
+
+    def counted(actions: Iterator[dict[str, Any]], **how: Any) -> Iterator[dict[str, Any]]:
+        batch = list(actions)
+        sizes.append(len(batch))
+        return enrich(batch, **how)
+
+    monkeypatch.setattr(dedup, "enrich", counted)
+    load.run(es, dedup, articles(9, **{f"n{n}": "a word " * 500 for n in range(9)}), index=index)
+    assert sizes == [3, 3, 3]

@@ -78,7 +78,10 @@ class FieldsNotFound(EsdedupError):
         likely: For each of ``text``, ``id``, ``title``, ``time``, ``source`` and ``link`` that is missing,
             the field that probably has it, if there is one.
         articles: How many articles were looked at.
+        index: Where they were to be written; None if nowhere.
     """
+
+    index: str | None = None
 
     def __init__(
         self, *, missing: Mapping[str, str], found: Sequence[str], likely: Mapping[str, str], articles: int

@@ -43,11 +43,19 @@ def advice(error: EsdedupError) -> Iterator[str]:
 
 def _field_options(error: FieldsNotFound) -> Iterator[str]:
     """Yield the options that name the fields which an article probably has."""
-    options = {role: f"--{role}-field {shlex.quote(name)}" for role, name in error.likely.items()}
-    needed = [options.pop(role, f"--{role}-field NAME") for role in error.missing]
-    yield f"name the fields: {' '.join(needed)}"
+    names = dict.fromkeys(error.missing, "NAME") | error.likely
+    options = {role: f"--{role}-field {shlex.quote(name)}" for role, name in names.items()}
+    if error.index is None:
+        needed = [options.pop(role) for role in error.missing]
+        yield f"name the fields: {' '.join(needed)}"
+        if options:
+            yield f"where a command takes them, also: {' '.join(options.values())}"
+        return
+    id_option = options.pop("id", None)
     if options:
-        yield f"where a command takes them, also: {' '.join(options.values())}"
+        yield f"`esdedup setup {error.index} {' '.join(options.values())}` makes the index keep these names"
+    if id_option is not None:
+        yield f"name the field with the id here: {id_option}"
 
 
 def _dedup_field(error: IndexNotReady) -> str:

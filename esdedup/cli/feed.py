@@ -111,8 +111,8 @@ def index(
                     flush_interval_s=flush_interval_s,
                 )
             client.indices.refresh(index=index)
-        except FieldsNotFound:
-            has_begun = False
+        except FieldsNotFound as error:
+            error.index, has_begun = index, False
             raise
         except KeyboardInterrupt:
             say(

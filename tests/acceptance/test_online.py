@@ -275,14 +275,17 @@ def test_other_names_of_fields_are_told_once_and_nothing_is_written(
     assert refused.err.splitlines() == [
         "esdedup: no article has a field 'text' and no field 'id', as far as the first 100 show; they have "
         "'guid', 'headline', 'body'",
-        "name the fields: --text-field body --id-field guid",
-        "where a command takes them, also: --title-field headline",
+        f"`esdedup setup {index} --text-field body --title-field headline` makes the index keep these names",
+        "name the field with the id here: --id-field guid",
     ]
+    # The advice is good.
+    names = ("--text-field", "body", "--title-field", "headline")
+    assert run("setup", index, *names, url=elasticsearch_url).code == 0
     assert not es.indices.exists(index=forest)
     assert es.count(index=index)["count"] == 0
     csv = "guid,headline,body\n" + "".join(f'{n},A title,"{LONG}, {n}"\n' for n in range(50))
     for stdin in (csv.encode(), json.dumps(foreign[50:]).encode()):
-        names = ("--id-field", "guid", "--text-field", "body", "--json")
-        assert run(*options, *names, stdin=stdin, url=elasticsearch_url).json["failed"] == 0
+        indexed = run(*options, "--id-field", "guid", "--json", stdin=stdin, url=elasticsearch_url)
+        assert indexed.json["failed"] == 0
     es.indices.refresh(index=index)
     assert es.count(index=index)["count"] == 200

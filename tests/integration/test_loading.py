@@ -111,7 +111,7 @@ def test_texts_of_which_only_the_beginning_is_compared_are_counted(
     es: Elasticsearch, index: str, dedup: Dedup, caplog: pytest.LogCaptureFixture
 ) -> None:
     cut: list[str] = []
-    load = Load(on_rejected=pytest.fail, on_cut=cut.append)
+    load = Load(on_rejected=lambda rejected: pytest.fail(str(rejected)), on_cut=cut.append)
     load.run(es, dedup, articles(4, n2="many words " * 20_000), index=index)
     assert (load.summary.indexed, load.summary.cut, cut) == (4, 1, ["f:2 (id '2')"])
     list(dedup.enrich([{"_index": index, "_id": "x", "text": "many words " * 20_000}]))

@@ -50,7 +50,7 @@ def damaged(es: Elasticsearch, forest: str, random: Random, found: list[StoredNo
 
 
 # With each of these seeds the first pass leaves something behind.
-@pytest.mark.parametrize(("profile", "seed"), [(CLASSIC, 0), (VERIFIED, 3), (VERIFIED, 4)])
+@pytest.mark.parametrize(("profile", "seed"), [(CLASSIC, 4), (VERIFIED, 2), (VERIFIED, 4)])
 def test_one_repair_ends_random_damage(
     es: Elasticsearch, index_name: Names, profile: Profile, seed: int
 ) -> None:
@@ -59,7 +59,7 @@ def test_one_repair_ends_random_damage(
     with Dedup(es, forest=forest, profile=profile) as dedup:
         dedup.setup(index)
         feed(es, dedup, index, ARTICLES[:ARTICLES_FED])
-    found = list(nodes(es, forest).values())
+    found = sorted(nodes(es, forest).values())
     changes = [damaged(es, forest, random, found) for _ in range(len(found) // 3)]
     for article in random.sample(ARTICLES[:ARTICLES_FED], 8):
         root = {"dedup": {"root": random.choice(found).root}}

@@ -102,7 +102,7 @@ def test_expire_deletes_what_has_expired(
         (["stats", "--forest", "nothing-there"], 3, "there is no forest 'nothing-there'"),
         (["expire", "--forest", "nothing-there"], 3, "there is no forest 'nothing-there'"),
         (["verify", "--forest", "nothing-there"], 3, "there is no forest 'nothing-there'"),
-        (["rebuild", "--index", "nothing-there"], 3, "no such index [nothing-there]"),
+        (["rebuild", "--index", "nothing-there"], 3, "there is no index 'nothing-there'"),
         (["rebuild"], 2, "Missing option '--index'"),
         (["verify", "--dry-run"], 2, "--dry-run goes with --repair"),
         (["rebuild", "--index", "x", "--retention-days", "0"], 2, "should be greater than or equal to 0.001"),

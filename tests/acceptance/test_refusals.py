@@ -63,6 +63,7 @@ def test_bad_lines_are_reported_and_the_rest_is_indexed(
         "joined": 0,
         "known": 0,
         "without_fingerprint": 3,
+        "cut": 1,
     }
     for place, words in [
         (1, "is not JSON"),
@@ -73,7 +74,7 @@ def test_bad_lines_are_reported_and_the_rest_is_indexed(
         (6, "lone surrogate"),
         (7, "(id 'title'): Elasticsearch refuses it"),
         (8, "(id 'source'): Elasticsearch refuses it"),
-        (10, "repeats the id 'good' of standard input:9"),
+        (10, "repeats the id 'good' of an earlier article"),
     ]:
         (message,) = [
             line

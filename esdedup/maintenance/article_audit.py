@@ -75,7 +75,7 @@ class ArticleAudit:
         """Yield the repairable violations of each page; looks for no others."""
         yield _repairable(self._state_behind())
         for page in self._pages():
-            yield _repairable(self._against_nodes(page))
+            yield _repairable([*map(_invalid, page.invalid), *self._against_nodes(page)])
 
     def _pages(self) -> Iterator[_Page]:
         """Yield the articles page by page, with the nodes of their texts and roots."""
@@ -228,6 +228,13 @@ def _repairable(violations: Iterable[Violation]) -> list[RepairableViolation]:
 
 
 def _invalid(record: Record) -> Violation:
+    if record.root.startswith(LONE):
+        return RepairableViolation(
+            kind=ViolationKind.INVALID_RECORD,
+            subject=record.id,
+            detail=f"its root {record.root} is that of a text without a fingerprint, but it has one",
+            remedy=Remedy(outdated=record),
+        )
     return Violation(
         kind=ViolationKind.INVALID_RECORD,
         subject=record.id,

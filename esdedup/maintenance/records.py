@@ -192,6 +192,11 @@ class Records:
         changes = [(record, {"root": root, "partition": partition_of(root)}) for record, root in staying]
         return self._bulk(self._updates(changes)) + self._move(moving)
 
+    def clear_fingerprints(self, records: Sequence[Record]) -> int:
+        """Remove the fingerprints of articles, with what belongs to them; return how many were written."""
+        cleared = dict.fromkeys(("fingerprint", "signature", "bands"))
+        return self.update([(record, cleared) for record in records])
+
     @retry_while_refused
     def update(self, changes: Sequence[tuple[Record, dict[str, Any]]]) -> int:
         """Change fields of dedup objects, except in articles that have been written since they were read.

@@ -72,13 +72,17 @@ class Repair:
         return repaired
 
     def assign_roots(self, records: Records, audit: ArticleAudit) -> Repaired:
-        """Give each article the root of its text's node."""
+        """Give articles the roots of their nodes; clear what is left of an earlier text."""
         repaired: Repaired = collections.Counter()
         for page in audit.repairable():
             new_roots = [violation.remedy.new_root for violation in page if violation.remedy.new_root]
             for chunk in chunks(new_roots, self._write_batch):
                 self._writer.renew()
                 repaired[ViolationKind.TWO_ROOTS] += records.assign_roots(chunk)
+            outdated = [violation.remedy.outdated for violation in page if violation.remedy.outdated]
+            for chunk in chunks(outdated, self._write_batch):
+                self._writer.renew()
+                repaired[ViolationKind.INVALID_RECORD] += records.clear_fingerprints(chunk)
         records.refresh()
         return repaired
 

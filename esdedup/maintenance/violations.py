@@ -47,6 +47,8 @@ class Remedy:
     joins: str | None = None
     # An article, and the root that it should have.
     new_root: tuple[Record, str] | None = None
+    # An article whose root says that it has no fingerprint, beside the fingerprint of an earlier text.
+    outdated: Record | None = None
     # The least state that the forest should have.
     state: State | None = None
 

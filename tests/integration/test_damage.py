@@ -155,6 +155,26 @@ def test_what_was_repaired_once_is_looked_at_again(es: Elasticsearch, fed: tuple
         assert roots(es, index) == before
 
 
+def test_a_fingerprint_that_an_earlier_text_left_is_removed(es: Elasticsearch, fed: tuple[str, str]) -> None:
+    """An update merges objects: without nulls, the fields of the earlier text stay."""
+    index, forest = fed
+    (hit,) = es.search(index=index, size=1, query={"exists": {"field": "dedup.signature"}})["hits"]["hits"]
+    lone = "~" + hit["_source"]["dedup"]["root"]
+    es.update(index=index, id=hit["_id"], doc={"dedup": {"root": lone}}, refresh=True)
+    maintenance = Maintenance(es, forest=forest)
+    (found,) = maintenance.verify([index])
+    assert (found.kind, found.subject) == (ViolationKind.INVALID_RECORD, hit["_id"])
+    assert maintenance.repair([index]) == {ViolationKind.INVALID_RECORD: 1}
+    assert list(maintenance.verify([index])) == []
+    stored = es.get(index=index, id=hit["_id"])["_source"]["dedup"]
+    assert [stored[name] for name in ("root", "fingerprint", "signature", "bands")] == [
+        lone,
+        None,
+        None,
+        None,
+    ]
+
+
 def test_invalid_records_stop_no_repair(es: Elasticsearch, fed: tuple[str, str]) -> None:
     index, forest = fed
     for article, change in (

@@ -194,7 +194,8 @@ class Dedup(Closing):
         that contain neither the text nor a date, are yielded unchanged and in their order.
 
         Args:
-            actions: What ``elasticsearch.helpers.bulk`` takes.
+            actions: What ``elasticsearch.helpers.bulk`` takes. In an action that does not name its index, the
+                fields have the names that this object was given, or the usual ones.
             backfill: Take the forest's time from the articles instead of the clock. Time never goes
                 back: articles older than the retention start new clusters when they are fed again.
             on_rejected: Called for each article that cannot be indexed and is left out; by default a

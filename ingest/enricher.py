@@ -48,7 +48,7 @@ class Enricher:
         fields: Fields | None,
         lock: AbstractContextManager[Any],
         check_process: Callable[[], None],
-        open_forest: Callable[[], tuple[Forest, int]],
+        open_forest: Callable[[bool], tuple[Forest, int]],
         check_index: Callable[[str], WritableIndex],
         batch_size: int,
         most_plausible_leaves: int,
@@ -62,8 +62,8 @@ class Enricher:
             lock: Held while a batch is assigned: threads may enrich at the same time.
             check_process: Called before the lock is taken and before each action after the first; raises in
                 a forked process.
-            open_forest: Called for each batch with an article; returns the forest that assigns it, and the
-                time, milliseconds since 1970.
+            open_forest: Called for each batch with an article, with `backfill`; returns the forest that
+                assigns it, and the time, milliseconds since 1970.
             check_index: Called for each index of a batch, because an index that is deleted meanwhile would
                 come back without its mapping. Raises if articles cannot be written to it.
             batch_size: How many actions are read, and their articles assigned, together.
@@ -152,7 +152,7 @@ class Enricher:
             return self._assign_in_turn(articles, backfill)
 
     def _assign_in_turn(self, articles: list[ArticleAction], backfill: bool) -> list[_Assigned]:
-        forest, now_ms = self._open_forest()
+        forest, now_ms = self._open_forest(backfill)
         fingerprints = self._fingerprinter.fingerprint([article.text for article in articles])
         arrivals = Arrivals.of(
             fingerprints,

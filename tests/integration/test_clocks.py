@@ -86,12 +86,19 @@ def test_a_clock_is_compared_with_the_servers_only_when_it_jumps(
 
 
 def test_a_forest_in_the_future_is_neither_fed_nor_expired(
-    es: Elasticsearch, fed: tuple[str, str], trusting: Callable[[bool], None]
+    es: Elasticsearch,
+    fed: tuple[str, str],
+    trusting: Callable[[bool], None],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     index, forest = fed
     trusting(True)
-    with Dedup(es, forest=forest) as dedup:
+    with Dedup(es, forest=forest, batch_size=3) as dedup:
+        feed(es, dedup, index, SECOND, backfill=True)
+        assert not caplog.messages
         feed(es, dedup, index, SECOND)
+    (warning,) = caplog.messages
+    assert "all its clusters have expired. If a clock is ahead, stop, set it right" in warning
     trusting(False)
     ahead = state(es, forest)
     kept = nodes(es, forest).keys()

@@ -80,9 +80,9 @@ class Repair:
                 self._writer.renew()
                 repaired[ViolationKind.TWO_ROOTS] += records.assign_roots(chunk)
             outdated = [violation.remedy.outdated for violation in page if violation.remedy.outdated]
-            for chunk in chunks(outdated, self._write_batch):
+            for some in chunks(outdated, self._write_batch):
                 self._writer.renew()
-                repaired[ViolationKind.INVALID_RECORD] += records.clear_fingerprints(chunk)
+                repaired[ViolationKind.INVALID_RECORD] += records.clear_fingerprints(some)
         records.refresh()
         return repaired
 

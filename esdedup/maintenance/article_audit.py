@@ -8,7 +8,8 @@ import numpy as np
 from esdedup.elastic.forest.documents import StoredNode, interleaved, is_node_id, keys_of, recreate_root
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.forest.model import NO_TIME, Aging
-from esdedup.maintenance.records import LONE, Record, Records
+from esdedup.maintenance.record import LONE, Record
+from esdedup.maintenance.records import Records
 from esdedup.maintenance.violations import Remedy, RepairableViolation, Violation, ViolationKind
 
 _BANDS_CHECKED_AT_ONCE = 1_000

@@ -306,7 +306,7 @@ class Maintenance:
         if repaired[ViolationKind.NODE_GONE]:
             # A lost node may have been older than its remaining articles: the order is unreliable.
             writer.write_ordered_since(index.status().state.seq)
-        return repaired + repair.assign_roots(records, articles)
+        return repaired + repair.assign_roots(records.writer, articles)
 
     def _times_ahead(self, index: ForestIndex, aging: Aging, indices: Sequence[str]) -> TimesAhead:
         records = self._records(indices) if indices else None

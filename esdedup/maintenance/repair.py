@@ -8,7 +8,7 @@ from esdedup.elastic.forest.documents import StoredNode, chunks
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.maintenance.article_audit import ArticleAudit
 from esdedup.maintenance.forest_audit import ForestAudit
-from esdedup.maintenance.records import Records
+from esdedup.maintenance.record_writer import RecordWriter
 from esdedup.maintenance.times_ahead import TimesAhead
 from esdedup.maintenance.violations import RepairableViolation, ViolationKind
 
@@ -71,19 +71,19 @@ class Repair:
                 self._writer.index.refresh()
         return repaired
 
-    def assign_roots(self, records: Records, audit: ArticleAudit) -> Repaired:
+    def assign_roots(self, articles: RecordWriter, audit: ArticleAudit) -> Repaired:
         """Give articles the roots of their nodes; clear what is left of an earlier text."""
         repaired: Repaired = collections.Counter()
         for page in audit.repairable():
             new_roots = [violation.remedy.new_root for violation in page if violation.remedy.new_root]
             for chunk in chunks(new_roots, self._write_batch):
                 self._writer.renew()
-                repaired[ViolationKind.TWO_ROOTS] += records.assign_roots(chunk)
+                repaired[ViolationKind.TWO_ROOTS] += articles.assign_roots(chunk)
             outdated = [violation.remedy.outdated for violation in page if violation.remedy.outdated]
             for some in chunks(outdated, self._write_batch):
                 self._writer.renew()
-                repaired[ViolationKind.INVALID_RECORD] += records.clear_fingerprints(some)
-        records.refresh()
+                repaired[ViolationKind.INVALID_RECORD] += articles.clear_fingerprints(some)
+        articles.refresh()
         return repaired
 
     def _join(self, later: str, target: str) -> None:

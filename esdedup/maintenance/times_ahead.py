@@ -13,7 +13,8 @@ from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.requests import Query
 from esdedup.forest.model import NO_TIME, Aging, State
-from esdedup.maintenance.records import Record, Records
+from esdedup.maintenance.record import Record
+from esdedup.maintenance.records import Records
 from esdedup.maintenance.violations import Remedy, RepairableViolation, Violation, ViolationKind
 from esdedup.times import iso
 
@@ -121,8 +122,8 @@ class TimesAhead:
             for record in page
         ]
         assert self._records is not None
-        count = self._records.update(changes)
-        self._records.refresh()
+        count = self._records.writer.update(changes)
+        self._records.writer.refresh()
         return count
 
 

@@ -8,7 +8,7 @@ import pydantic
 
 from esdedup.elastic.forest.documents import StoredNode
 from esdedup.forest.model import State
-from esdedup.maintenance.records import Record
+from esdedup.maintenance.record import Record
 
 
 class ViolationKind(enum.Enum):

@@ -39,9 +39,9 @@ def test_an_article_with_another_root_moves(es: Elasticsearch, routed: tuple[str
     records = Records(es, indices=[index], fields=Fields())
     page = [record for labels_of_page in records.pages() for record in labels_of_page]
     record, other = page[0], next(each for each in page if each.root != page[0].root)
-    assert records.assign_roots([(record, other.root)]) == 1
+    assert records.writer.assign_roots([(record, other.root)]) == 1
     # The same again finds nothing to do: it is not where it was any more.
-    assert records.assign_roots([(record, other.root)]) == 0
+    assert records.writer.assign_roots([(record, other.root)]) == 0
     es.indices.refresh(index=index)
     assert es.count(index=index)["count"] == len(ARTICLES)
     (hit,) = es.search(index=index, query={"ids": {"values": [record.id]}})["hits"]["hits"]

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
-from elasticsearch import AsyncElasticsearch
 from starlette.types import ASGIApp
 
+from esdedup.elastic.client import connect_async
 from esdedup.web import create_app
 
 
@@ -65,7 +65,7 @@ def requests(
     """Send requests to the pages of an index, one after the other."""
 
     async def all_responses() -> list[Response]:
-        async with AsyncElasticsearch(url) as client:
+        async with connect_async(url) as client:
             app = create_app(client, index, **of or {})
             return [await send(app, each) for each in given]
 

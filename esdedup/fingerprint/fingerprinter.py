@@ -7,6 +7,7 @@ from esdedup.fingerprint.by_halves import ByHalves
 from esdedup.fingerprint.by_words import ByWords, Feature
 from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.signature import Fingerprints
+from esdedup.text.characters import normal_length
 
 # More would not fit the processor's cache; the number of characters also bounds the memory for long texts.
 _TEXTS_AT_ONCE = 48
@@ -62,12 +63,17 @@ class Fingerprinter:
 
 
 def _slices(texts: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Cut a batch into slices of a limited number of texts and characters; each has at least one text."""
+    """Cut a batch into slices of a limited number of texts and characters; each has at least one text.
+
+    Characters are counted in their normal form, which may have 18 times as many.
+    """
     start = characters = 0
     for at, text in enumerate(texts):
-        characters += len(text)
+        # A text that is longer is a slice of its own anyway.
+        length = normal_length(text[:_CHARACTERS_AT_ONCE])
+        characters += length
         if at > start and (at - start >= _TEXTS_AT_ONCE or characters > _CHARACTERS_AT_ONCE):
             yield texts[start:at]
-            start, characters = at, len(text)
+            start, characters = at, length
     if len(texts) > start:
         yield texts[start:]

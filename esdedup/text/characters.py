@@ -67,13 +67,19 @@ def classes() -> npt.NDArray[np.uint8]:
     return table | roles << TOKEN_SHIFT
 
 
-@functools.cache
 def normal_forms() -> npt.NDArray[np.uint32]:
     """Return the normal form of every code point: uint32 ``(0x110000,)``, or `DROPPED` or `CONTEXTUAL`.
 
     A text without `CONTEXTUAL` characters can be normalised one character at a time.
     """
+    return _forms_and_lengths()[0]
+
+
+@functools.cache
+def _forms_and_lengths() -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint8]]:
+    """Return `normal_forms`, and how many characters each of them has, at least 1: uint8 ``(0x110000,)``."""
     table = np.arange(_SIZE, dtype=np.uint32)
+    lengths = np.ones(_SIZE, np.uint8)
     table[_composing()] = CONTEXTUAL
     for first in itertools.chain(range(0, ASSIGNED, _BLOCK), [0xE0000, 0xE0100]):
         block = [chr(code_point) for code_point in range(first, first + _BLOCK)]
@@ -82,6 +88,7 @@ def normal_forms() -> npt.NDArray[np.uint32]:
             continue
         for character in block:
             form = normal_form(character)
+            lengths[ord(character)] = max(1, len(form))
             if unicodedata.combining(character) or len(form) > 1:
                 table[ord(character)] = CONTEXTUAL
             elif not form:
@@ -90,7 +97,7 @@ def normal_forms() -> npt.NDArray[np.uint32]:
                 table[ord(character)] = CONTEXTUAL
             elif table[ord(character)] != CONTEXTUAL:
                 table[ord(character)] = ord(form)
-    return table
+    return table, lengths
 
 
 def normal_form(text: str) -> str:
@@ -110,16 +117,13 @@ def beginning(text: str, *, max_length: int) -> str:
     text = text[:max_length]
     if len(text) * _LONGEST_FORM <= max_length:
         return text
-    return text[: np.searchsorted(_lengths_of_forms()[code_points(text)].cumsum(), max_length, side="right")]
+    lengths = _forms_and_lengths()[1][code_points(text)].cumsum(dtype=np.int64)
+    return text[: np.searchsorted(lengths, max_length, side="right")]
 
 
-@functools.cache
-def _lengths_of_forms() -> npt.NDArray[np.int64]:
-    """Return how many characters the normal form of each code point has, at least 1."""
-    table = np.ones(_SIZE, np.int64)
-    forms = (unicodedata.normalize("NFKC", chr(each)).casefold() for each in range(ASSIGNED))
-    table[:ASSIGNED] = np.fromiter(map(len, forms), np.int64, ASSIGNED)
-    return table
+def normal_length(text: str) -> int:
+    """Return how many characters the normal form of `text` has at most."""
+    return len(text) if text.isascii() else int(_forms_and_lengths()[1][code_points(text)].sum())
 
 
 def _composed(text: str) -> str:

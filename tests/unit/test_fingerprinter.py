@@ -99,11 +99,12 @@ def test_only_the_beginning_of_a_long_text_is_fingerprinted(profile: Profile) ->
 @pytest.mark.parametrize(
     "unit", ["\ufdfa", "x", "好。", "a1 "], ids=["unfolds", "letter", "sentence", "numbers"]
 )
-def test_memory_is_bounded_however_long_the_texts(unit: str) -> None:
+@pytest.mark.parametrize(("count", "length"), [(4, 1_000_000), (48, 4_000)])
+def test_memory_is_bounded_however_long_the_texts(unit: str, count: int, length: int) -> None:
     """Twice the figure in the docstring of `MAX_TEXT_LENGTH`, and room for the visible texts."""
     fingerprinter = Fingerprinter(VERIFIED)
     fingerprinter.fingerprint([unit * 10_000])
-    texts = [unit * (1_000_000 // len(unit))] * 4
+    texts = [unit * (length // len(unit))] * count
     tracemalloc.start()
     try:
         fingerprinter.fingerprint(texts)

@@ -17,13 +17,11 @@ Names = Callable[[str], str]
 SAMPLE = [article["text"] for article in sample.articles(20)]
 SENTENCES = [
     " ".join("".join(draw.choices("abcdefghij", k=6)) for _ in range(12 + number % 3)) + "."
-    for draw in [Random(7)]
+    for draw in [Random(19)]
     for number in range(60)
 ]
 # Each is near the one before. The third agrees with the first as a root, the fourth does not.
 FIRST, SECOND, THIRD, FOURTH = (" ".join(SENTENCES[first : first + 20]) for first in (0, 6, 8, 12))
-
-LONGER = FIRST + " And some more words."
 
 
 @pytest.fixture
@@ -189,8 +187,8 @@ def test_together_and_apart(run: Run, elasticsearch_url: str, feed: Any, explain
             *([1, 1, 1], "b", "d", "far_from_root", "B, which came later, does not agree with the root of A"),
         ),
         (
-            {"d": FOURTH, "a": FIRST, "a2": LONGER, "b": SECOND},
-            *([1, 1, 1, 1], "d", "b", "other_root", "when B came, it had neighbours in several clusters"),
+            {"d": FOURTH, "a": FIRST, "b": SECOND},
+            *([1, 1, 1], "d", "b", "other_root", "when B came, it had neighbours in several clusters"),
         ),
         (
             {"a": FIRST, "b": SECOND},

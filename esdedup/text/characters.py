@@ -35,6 +35,16 @@ SEPARATOR = "\x1e"
 _HARD_ENDS = "。!?;\n\u061f\u06d4\u0964\u0965\u1362" + SEPARATOR
 _SIZE = 0x110000
 _BLOCK = 0x100
+# Characters that are shown as nothing and are no format characters (category Cf): those that Unicode calls
+# ignorable by default (Default_Ignorable_Code_Point in DerivedCoreProperties.txt, which covers code points
+# that are not assigned yet), and the placeholder for an object.
+_IGNORABLE = (
+    *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x2065),
+    *(*range(0xFE00, 0xFE10), *range(0xFFF0, 0xFFF9), *range(0xE0000, 0xE1000), 0xFFFC),
+)
+# They look like spaces without being any: the Braille pattern without dots, and the Hangul fillers that stand
+# for no part of a syllable (ignorable by default, but fonts and browsers leave room for them).
+_BLANK = (0x2800, 0x3164, 0xFFA0)
 _MOST_MARKS = 30
 # The Arabic ligature U+FDFA unfolds into 18 characters.
 _LONGEST_FORM = 18
@@ -81,7 +91,7 @@ def _forms_and_lengths() -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint8]]
     table = np.arange(_SIZE, dtype=np.uint32)
     lengths = np.ones(_SIZE, np.uint8)
     table[_composing()] = CONTEXTUAL
-    for first in itertools.chain(range(0, ASSIGNED, _BLOCK), [0xE0000, 0xE0100]):
+    for first in itertools.chain(range(0, ASSIGNED, _BLOCK), range(0xE0000, 0xE1000, _BLOCK)):
         block = [chr(code_point) for code_point in range(first, first + _BLOCK)]
         spaced = " ".join(block)
         if normal_form(spaced) == spaced:
@@ -103,10 +113,11 @@ def _forms_and_lengths() -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint8]]
 def normal_form(text: str) -> str:
     """Return `text` in NFKC, case folded, with traditional Chinese characters simplified.
 
-    Format characters are removed, and other control characters become spaces, except for line breaks and
+    Invisible characters are removed, and other control characters become spaces, except for line breaks and
     tabs. The result can always be encoded as UTF-8.
     """
-    return _composed(text).casefold().translate(_replacements())
+    # Invisible characters go first, since one between a letter and its accent would keep them apart.
+    return _composed(text.translate(_invisible())).casefold().translate(_replacements())
 
 
 def beginning(text: str, *, max_length: int) -> str:
@@ -158,13 +169,17 @@ def _are_marks() -> npt.NDArray[np.bool_]:
 
 
 @functools.cache
+def _invisible() -> dict[int, str]:
+    formats = (each for each in range(ASSIGNED) if unicodedata.category(chr(each)) == "Cf")
+    return dict.fromkeys(itertools.chain(formats, _IGNORABLE), "") | dict.fromkeys(_BLANK, " ")
+
+
+@functools.cache
 def _replacements() -> dict[int, str]:
     table = _simplified()
-    for code_point in itertools.chain(range(ASSIGNED), range(0xE0000, 0xE0200)):
+    for code_point in range(ASSIGNED):
         category = unicodedata.category(chr(code_point))
-        if category == "Cf":
-            table[code_point] = ""
-        elif category in {"Cc", "Cs", "Zl", "Zp"} and chr(code_point) not in "\n\t":
+        if category in {"Cc", "Cs", "Zl", "Zp"} and chr(code_point) not in "\n\t":
             table[code_point] = "\n" if chr(code_point) in "\v\f\x85\u2028\u2029" else " "
     return table
 

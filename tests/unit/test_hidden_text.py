@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from esdedup import VERIFIED
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.fields import Fields
+from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.forest import Aging, Forest
 from esdedup.forest.memory import MemoryStore
 from esdedup.neighbours.relation import relation_of
@@ -28,6 +29,32 @@ HIDING = [
     "<a\n href=x data-x='{}'></a>",
     "<![CDATA[{}]]>",
 ]
+# A character of each kind that is shown as nothing, and those that look like a space without being one.
+INVISIBLE = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u180b\u180e\u180f\u200b\u200d\u200e\u2060\u2065\u206f\ufe00\ufe0f\ufeff"
+    "\ufff0\ufff9\ufffc\U0001bca0\U0001d173\U000e0001\U000e0041\U000e0080\U000e0100\U000e01f0\U000e0fff"
+)
+BLANK = "\u2800\u3164\uffa0"
+
+
+@pytest.mark.parametrize("invisible", INVISIBLE, ids=ascii)
+def test_invisible_characters_part_no_word(invisible: str) -> None:
+    expected = ["the café 오늘 각 市议会"]
+    assert (
+        normalise([f"The c{invisible}afe{invisible}\u0301 오{invisible}늘 각 市{invisible}議會"]) == expected
+    )
+    # Without an accent that is set apart, a text is normalised by a table alone.
+    assert normalise([f"The fer{invisible}ry"]) == ["the ferry"]
+
+
+@pytest.mark.parametrize("blank", BLANK, ids=ascii)
+def test_what_looks_like_a_space_is_one(blank: str) -> None:
+    assert normalise([f"the{blank}ferry", f"the{blank}cafe\u0301"]) == ["the ferry", "the café"]
+
+
+@pytest.mark.parametrize("character", INVISIBLE + BLANK, ids=ascii)
+def test_a_text_that_shows_nothing_has_no_fingerprint(character: str) -> None:
+    assert not Fingerprinter(VERIFIED).fingerprint([character * 400]).exists[0]
 
 
 @pytest.mark.parametrize("hiding", HIDING)
@@ -53,7 +80,13 @@ def test_overrides_do_not_reverse_the_text_for_readers() -> None:
 
 
 @pytest.mark.parametrize(
-    "padding", [*(each.format(HIDDEN * 50) for each in HIDING[:-1]), " " * 2_000, "\u200b" * 999]
+    "padding",
+    [
+        *(each.format(HIDDEN * 50) for each in HIDING[:-1]),
+        " " * 2_000,
+        *(each * 60 for each in INVISIBLE + BLANK),
+    ],
+    ids=ascii,
 )
 def test_padding_makes_no_article_longer(padding: str) -> None:
     relation = relation_of(VERIFIED)

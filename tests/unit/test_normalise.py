@@ -12,7 +12,10 @@ from esdedup.text.characters import normal_form
 from esdedup.text.normalise import normalise
 
 # Characters whose normal form depends on neighbours, or is no single character, beside plain ones.
-TRICKY = "e\u0301ﬁ㎏…각ᄀ\u1161\u11a8ｶﾞ가\u200b\ud800\x00\x1e\r\n臺后乾ß İ\u0130\u00adＡ，。!\u2028\u0323"
+TRICKY = (
+    "e\u0301ﬁ㎏…각ᄀ\u1161\u11a8ｶﾞ가\u200b\ud800\x00\x1e\r\n臺后乾ß İ\u0130\u00adＡ，。!\u2028\u0323"
+    "\u034f\ufe0f\u3164\U000e0100"
+)
 texts = st.lists(
     st.one_of(st.text(max_size=30), st.text(st.sampled_from(TRICKY), max_size=20)).filter(
         lambda text: "<" not in text and "&" not in text

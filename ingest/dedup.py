@@ -24,9 +24,7 @@ from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile
 from esdedup.forest import Aging, Forest
 from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
-from esdedup.forest.model import NO_TIME
 from esdedup.reading.reader import Reader
-from esdedup.times import iso
 
 log = logging.getLogger("esdedup")
 
@@ -251,28 +249,13 @@ class Dedup(Closing):
         index = self._indices[name] = self._articles.check(name)
         return index
 
-    def _open_forest(self, backfill: bool) -> tuple[Forest, int]:
+    def _open_forest(self) -> tuple[Forest, int]:
         """Return the forest, and the time."""
         former = self._store
         store = self._open_store()
         if store is not former and store.state().seq == 0:
             self._warn_of_roots()
-        now_ms = store.now_ms()
-        if not backfill:
-            self._warn_of_leap(store, now_ms)
-        return Forest(store), now_ms
-
-    def _warn_of_leap(self, store: ElasticStore, now_ms: int) -> None:
-        """Warn that so long after the last article every cluster has expired: the clock may be wrong."""
-        last_ms = store.state().time_ms
-        if last_ms != NO_TIME and now_ms - last_ms > store.aging.retention_ms:
-            log.warning(
-                "the last article of the forest %r came on %s, and now is %s: all its clusters have expired. "
-                "If a clock is ahead, stop, set it right, and repair the forest",
-                self._forest_name,
-                iso(last_ms),
-                iso(now_ms),
-            )
+        return Forest(store), store.now_ms()
 
     def _warn_of_roots(self) -> None:
         """Warn that a new forest does not know the roots of articles that another one assigned."""

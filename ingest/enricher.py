@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from esdedup.ingest.actions import ArticleAction, BulkAction, enriched, index_of, read_action, redated
 from esdedup.ingest.batches import batches
 from esdedup.ingest.json_values import size_of
+from esdedup.ingest.leaps import warn_of_leaps
 
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.errors import ArticleRejected
@@ -48,7 +49,7 @@ class Enricher:
         fields: Fields | None,
         lock: AbstractContextManager[Any],
         check_process: Callable[[], None],
-        open_forest: Callable[[bool], tuple[Forest, int]],
+        open_forest: Callable[[], tuple[Forest, int]],
         check_index: Callable[[str], WritableIndex],
         batch_size: int,
         most_plausible_leaves: int,
@@ -62,8 +63,8 @@ class Enricher:
             lock: Held while a batch is assigned: threads may enrich at the same time.
             check_process: Called before the lock is taken and before each action after the first; raises in
                 a forked process.
-            open_forest: Called for each batch with an article, with `backfill`; returns the forest that
-                assigns it, and the time, milliseconds since 1970.
+            open_forest: Called for each batch with an article; returns the forest that assigns it, and the
+                time, milliseconds since 1970.
             check_index: Called for each index of a batch, because an index that is deleted meanwhile would
                 come back without its mapping. Raises if articles cannot be written to it.
             batch_size: How many actions are read, and their articles assigned, together.
@@ -152,7 +153,8 @@ class Enricher:
             return self._assign_in_turn(articles, backfill)
 
     def _assign_in_turn(self, articles: list[ArticleAction], backfill: bool) -> list[_Assigned]:
-        forest, now_ms = self._open_forest(backfill)
+        forest, now_ms = self._open_forest()
+        time_before_ms = forest.time_ms
         fingerprints = self._fingerprinter.fingerprint([article.text for article in articles])
         arrivals = Arrivals.of(
             fingerprints,
@@ -160,6 +162,7 @@ class Enricher:
             relation=self._relation,
         )
         assignments = forest.assign(arrivals, now_ms=now_ms)
+        warn_of_leaps(articles, assignments, time_before_ms=time_before_ms, aging=forest.aging)
         for root, leaves in self._growth.add(assignments):
             log.warning(
                 "the cluster %s has grown by more than %s distinct texts since this process started: it "

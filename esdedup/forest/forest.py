@@ -3,7 +3,7 @@
 import dataclasses
 
 from esdedup.forest.laws import Batch, Decision, advance_time
-from esdedup.forest.model import Ages, Arrivals, Assignment, pairs_of
+from esdedup.forest.model import Ages, Aging, Arrivals, Assignment, pairs_of
 from esdedup.forest.saturated_keys import SaturatedKeys
 from esdedup.forest.store import Store
 from esdedup.neighbours.relation import Relation
@@ -14,6 +14,16 @@ class Forest:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+
+    @property
+    def aging(self) -> Aging:
+        """How long nodes live."""
+        return self._store.aging
+
+    @property
+    def time_ms(self) -> int:
+        """The forest's time, milliseconds since 1970; NO_TIME before the first."""
+        return self._store.state().time_ms
 
     def assign(self, arrivals: Arrivals, *, now_ms: int) -> list[Assignment]:
         """Give every arrival its root. The store commits the assignments before they are returned.

@@ -85,6 +85,44 @@ def test_a_clock_is_compared_with_the_servers_only_when_it_jumps(
             assert len(compared) == comparisons
 
 
+@pytest.mark.parametrize("ahead_ms", [0, DAY_MS // 2])
+def test_a_date_that_was_accepted_keeps_no_other_process_out(
+    es: Elasticsearch, index_name: Names, set_clock: SetClock, ahead_ms: int
+) -> None:
+    index, forest = index_name("articles"), index_name("forest")
+    set_clock(ahead_ms)
+    dated = {**ARTICLES[0], "published_at": iso(int(time.time() * 1000) + ahead_ms + DAY_MS - 5_000)}
+    with Dedup(es, forest=forest) as dedup:
+        dedup.setup(index)
+        feed(es, dedup, index, [dated], backfill=True)
+    time_ms = state(es, forest).time_ms
+    set_clock(-60_000)
+    assert time_ms > time.time() * 1000 + DAY_MS - 60_000
+    with Dedup(es, forest=forest) as dedup:
+        feed(es, dedup, index, LAST)
+        dedup.expire()
+    assert list(Maintenance(es, forest=forest).verify([index])) == []
+
+
+def test_one_wrong_date_in_a_backfill_is_named(
+    es: Elasticsearch, index_name: Names, caplog: pytest.LogCaptureFixture
+) -> None:
+    index, forest = index_name("articles"), index_name("forest")
+    archive = [
+        {**article, "published_at": iso((1_450_000_000 + 3_600 * hour) * 1000)}
+        for hour, article in enumerate(ARTICLES[:20])
+    ]
+    archive[7]["published_at"] = "2026-01-01"
+    with Dedup(es, forest=forest, batch_size=5) as dedup:
+        dedup.setup(index)
+        feed(es, dedup, index, archive, backfill=True)
+    (warning,) = caplog.messages
+    assert warning.startswith(
+        f"{archive[7]['_id']}: moved the forest's time from 2015-12-13T15:46:40+00:00 to "
+        "2026-01-01T00:00:00+00:00, by more than the retention"
+    )
+
+
 def test_a_forest_in_the_future_is_neither_fed_nor_expired(
     es: Elasticsearch,
     fed: tuple[str, str],
@@ -98,7 +136,8 @@ def test_a_forest_in_the_future_is_neither_fed_nor_expired(
         assert not caplog.messages
         feed(es, dedup, index, SECOND)
     (warning,) = caplog.messages
-    assert "all its clusters have expired. If a clock is ahead, stop, set it right" in warning
+    assert warning.startswith(f"{SECOND[0]['_id']}: moved the forest's time from ")
+    assert "all clusters before it have expired. If its date is wrong" in warning
     trusting(False)
     ahead = state(es, forest)
     kept = nodes(es, forest).keys()

@@ -96,7 +96,7 @@ def test_padding_makes_no_article_longer(padding: str) -> None:
         fields=Fields(),
         lock=contextlib.nullcontext(),
         check_process=lambda: None,
-        open_forest=lambda _: (forest, 0),
+        open_forest=lambda: (forest, 0),
         check_index=lambda _: WritableIndex(fields=Fields()),
         batch_size=10,
         most_plausible_leaves=1_024,

@@ -10,6 +10,9 @@ from esdedup.times import DAY_MS, iso
 
 # More than a running clock is corrected by, and much less than the tolerance of a day.
 _JUMP_MS = 60_000
+# By what is tolerated, a forest's time can be a day later than its feeder's clock, that clock a day later
+# than the server's, and the server's a day later than this machine's.
+_MOST_AHEAD_MS = 3 * DAY_MS
 
 
 class Clock:
@@ -36,13 +39,13 @@ class Clock:
         return now_ms
 
     def latest_ms(self) -> int:
-        """Return the latest time that a forest can have now: a day more than the clock shows.
+        """Return the latest time that a forest can have now: three days more than the clock shows.
 
         Raises:
             ClockMismatch: The server's clock differs by more than a day.
             ServerError: Elasticsearch does not answer, or refuses.
         """
-        return self.now_ms() + DAY_MS
+        return self.now_ms() + _MOST_AHEAD_MS
 
     def check(self, state: State) -> int:
         """Make sure that a forest's time is not in the future; return the time.
@@ -53,7 +56,7 @@ class Clock:
             ServerError: Elasticsearch does not answer, or refuses.
         """
         now_ms = self.now_ms()
-        if state.time_ms > now_ms + DAY_MS:
+        if state.time_ms > now_ms + _MOST_AHEAD_MS:
             raise ForestAhead(
                 f"the time of the forest {self._index.name!r} is {iso(state.time_ms)}, and now is "
                 f"{iso(now_ms)}: it was fed under a clock that was ahead, and takes living clusters for "

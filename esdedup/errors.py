@@ -130,7 +130,7 @@ class ArticleNotFound(EsdedupError, LookupError):
 
 
 class ClientForked(EsdedupError):
-    """A process uses a client that the process before its fork has used.
+    """A process goes on with a client, or with a stream, that the process before its fork has used.
 
     Attributes:
         process: The id of the process before the fork.

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
+from esdedup.errors import ClientForked
+
 _Item = TypeVar("_Item")
 
 BATCH_SIZE = 1_000
@@ -49,6 +51,23 @@ def batches(
         yield batch
 
 
+def refuse_fork(process: int) -> None:
+    """Make sure that this process is the one that began to read a stream.
+
+    Args:
+        process: The id of the one that did.
+
+    Raises:
+        ClientForked: This one was forked from it.
+    """
+    if os.getpid() != process:
+        raise ClientForked(
+            f"this process ({os.getpid()}) was forked from process {process}, which has begun to read these "
+            "actions and gets the rest of them: call enrich in the process that uses its result",
+            process=process,
+        )
+
+
 class _Reader(Generic[_Item]):
     """Collects the next batch in a thread, because reading may block for as long as nothing comes."""
 
@@ -81,7 +100,7 @@ class _Reader(Generic[_Item]):
             while batch := self._next():
                 yield batch
         finally:
-            # A forked process has no such thread, and the lock may have been held when it was forked.
+            # In a forked process there is nobody to tell, as above.
             if os.getpid() == self._process:
                 with self._changed:
                     self._is_abandoned = True
@@ -91,6 +110,8 @@ class _Reader(Generic[_Item]):
 
     def _next(self) -> list[_Item]:
         """Wait for a batch; it is empty at the end."""
+        # A forked process has no thread that reads, and the lock may have been held when it was forked.
+        refuse_fork(self._process)
         with self._changed:
             self._changed.wait_for(lambda: self._batch or self._has_ended)
             rest_s = self._begun_s + self._flush_interval_s - time.monotonic()

@@ -209,7 +209,8 @@ class Dedup(Closing):
 
         Raises:
             SettingError: `flush_interval_s` is not greater than 0.
-            ClientForked: This is a forked process, and its parent has used the client.
+            ClientForked: This is a forked process, and its parent has used the client, or has begun to read
+                what this call returned.
             IndexNotReady: The index of an action is missing, lacks the fields, or keeps other names of fields
                 than those given.
             ClockMismatch: The clocks of this machine and of Elasticsearch differ by more than a day.

@@ -4,13 +4,14 @@ import base64
 import dataclasses
 import functools
 import logging
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from esdedup.ingest.actions import ArticleAction, BulkAction, enriched, index_of, read_action, redated
-from esdedup.ingest.batches import batches
+from esdedup.ingest.batches import batches, refuse_fork
 from esdedup.ingest.json_values import size_of
 from esdedup.ingest.leaps import warn_of_leaps
 
@@ -61,8 +62,8 @@ class Enricher:
             fields: The names of the articles' fields where an action does not name its index; None: the
                 usual ones.
             lock: Held while a batch is assigned: threads may enrich at the same time.
-            check_process: Called before the lock is taken and before each action after the first; raises in
-                a forked process.
+            check_process: Called before the lock is taken; raises in a forked process that may not use the
+                client.
             open_forest: Called for each batch with an article; returns the forest that assigns it, and the
                 time, milliseconds since 1970.
             check_index: Called for each index of a batch, because an index that is deleted meanwhile would
@@ -93,6 +94,7 @@ class Enricher:
     ) -> Iterator[dict[str, Any]]:
         """Yield the actions with the dedup object in their articles; see `Dedup.enrich`."""
         self._check_process()
+        process = os.getpid()
         for batch in batches(
             enumerate(actions, 1),
             most=self._batch_size,
@@ -103,8 +105,8 @@ class Enricher:
                 batch, backfill, on_rejected or _log_rejected, on_assigned or self._log_cut
             ):
                 yield action
-                # The caller may have forked meanwhile: the rest of this batch belongs to the parent.
-                self._check_process()
+                # The caller may have forked meanwhile: the rest belongs to the parent.
+                refuse_fork(process)
 
     def _enrich_batch(
         self,

@@ -1,5 +1,6 @@
 """Forked processes, which must not use what their parent uses; the parent goes on undisturbed."""
 
+import asyncio
 import contextlib
 import json
 import os
@@ -8,12 +9,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from elasticsearch import Elasticsearch, helpers
+from elasticsearch import AsyncElasticsearch, Elasticsearch, helpers
 from esdedup.ingest.batches import _Reader
 
-from esdedup import ClientForked, Dedup, Maintenance, Reader
+from esdedup import AsyncReader, Dedup, Maintenance, Reader
 from esdedup.elastic.client import connect
-from tests.support.forests import ARTICLES, Names, roots
+from tests.support.forests import ARTICLES, Names, feed, roots
 
 # From Python 3.12 on.
 pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")
@@ -54,6 +55,17 @@ def actions(index: str, articles: list[dict[str, Any]] = ARTICLES) -> list[dict[
 def numbers(es: Elasticsearch, index: str) -> dict[str, int]:
     hits = helpers.scan(es, index=index, _source=["dedup.seq"])
     return {hit["_id"]: hit["_source"]["dedup"]["seq"] for hit in hits}
+
+
+def refused_in_child(attempt: Callable[[], Any]) -> None:
+    assert in_child(attempt) == ["ClientForked"]
+
+
+def used(url: str, node_class: Any) -> Reader:
+    """Return a reader with a client that this process has used before it gave it."""
+    client = Elasticsearch(url, node_class=node_class)
+    client.cluster.health()
+    return Reader(client)
 
 
 def test_a_child_neither_feeds_nor_disturbs_its_parent(
@@ -100,13 +112,10 @@ def test_a_child_neither_feeds_nor_disturbs_its_parent(
 def test_a_grandchild_is_refused_too(elasticsearch_url: str, index_name: Names) -> None:
     forest = index_name("forest")
 
-    def fork_again() -> None:
-        (outcome,) = in_child(lambda: list(dedup.enrich(actions("none", ARTICLES[:1]))))
-        raise ClientForked(outcome, process=0) if outcome == "ClientForked" else AssertionError(outcome)
-
     with connect(elasticsearch_url) as client, Dedup(client, forest=forest) as dedup:
         list(dedup.enrich(ARTICLES[:1]))
-        assert in_child(fork_again) == ["ClientForked"]
+        attempt = lambda: list(dedup.enrich(actions("none", ARTICLES[:1])))  # noqa: E731
+        assert in_child(lambda: refused_in_child(attempt)) == ["done"]
 
 
 def test_a_child_is_refused_while_threads_of_its_parent_hold_locks(
@@ -140,11 +149,102 @@ def test_what_nobody_has_used_before_a_fork_may_be_used_after_it(
         assert in_child(lambda: list(dedup.enrich(ARTICLES[:1])), dedup.close) == ["done", "done"]
         (second,) = dedup.enrich(ARTICLES[1:2])
         assert second["_source"]["dedup"]["seq"] == 2
-    # What the parent has done with the client alone counts too: its connections are open.
-    with Elasticsearch(elasticsearch_url) as client:
-        reader = Reader(client)
+
+
+NODE_CLASSES: list[Any] = ["urllib3", "requests"]
+
+
+@pytest.fixture
+def small(es: Elasticsearch, index_name: Names) -> tuple[str, str]:
+    """An index of one article, and its forest."""
+    index, forest = index_name("articles"), index_name("forest")
+    with Dedup(es, forest=forest) as dedup:
+        dedup.setup(index)
+        feed(es, dedup, index, ARTICLES[:1])
+    return index, forest
+
+
+@pytest.mark.parametrize("node_class", NODE_CLASSES)
+def test_connections_from_before_a_fork_are_not_used_whoever_opened_them(
+    elasticsearch_url: str, small: tuple[str, str], node_class: Any
+) -> None:
+    """The parent has used its client without this package, which the child gives it to."""
+    index, forest = small
+    with Elasticsearch(elasticsearch_url, node_class=node_class) as client:
         client.cluster.health()
-        assert in_child(lambda: reader.list("none")) == ["ClientForked"]
+        assert in_child(
+            lambda: Reader(client).list(index),
+            lambda: list(Maintenance(client, forest=forest).verify()),
+            lambda: list(Dedup(client, forest=forest).enrich(ARTICLES[:1])),
+            lambda: refused_in_child(lambda: Reader(client).list(index)),
+            client.close,
+            # It gets descriptors of the closed connections.
+            lambda: used(elasticsearch_url, node_class).list(index),
+        ) == [*["ClientForked"] * 3, *["done"] * 3]
+        assert Reader(client).list(index).total_articles == 1
+
+
+@pytest.mark.parametrize("node_class", NODE_CLASSES)
+def test_a_client_that_a_child_alone_has_used_may_be_given(
+    elasticsearch_url: str, small: tuple[str, str], node_class: Any
+) -> None:
+    index, _ = small
+
+    def use_preloaded() -> None:
+        preloaded.cluster.health()
+        reader.list(index)
+
+    with Elasticsearch(elasticsearch_url, node_class=node_class) as preloaded:
+        reader = Reader(preloaded)
+        assert in_child(lambda: used(elasticsearch_url, node_class).list(index), use_preloaded) == [
+            *("done", "done")
+        ]
+
+
+def test_an_async_reader_is_refused_only_with_connections_from_before_the_fork(
+    elasticsearch_url: str, small: tuple[str, str]
+) -> None:
+    index, _ = small
+
+    async def read(given: AsyncReader) -> None:
+        assert (await given.list(index)).total_articles == 1
+
+    async def read_and_close() -> None:
+        await read(reader)
+        await client.close()
+
+    async def read_with_own() -> None:
+        async with AsyncElasticsearch(elasticsearch_url) as own:
+            await own.cluster.health()
+            await read(AsyncReader(own))
+
+    async def use() -> None:
+        await client.cluster.health()
+
+    with asyncio.Runner() as runner:
+        client = AsyncElasticsearch(elasticsearch_url)
+        reader = AsyncReader(client)
+        attempts = (lambda: asyncio.run(read_and_close()), lambda: asyncio.run(read_with_own()))
+        assert in_child(*attempts) == ["done", "done"]
+        runner.run(use())
+        attempts = (lambda: runner.run(read(reader)), lambda: runner.run(read(AsyncReader(client))))
+        assert in_child(*attempts) == ["ClientForked", "ClientForked"]
+        runner.run(read_and_close())
+
+
+@pytest.mark.parametrize("flush_interval_s", [None, 0.2])
+def test_a_child_does_not_go_on_with_a_stream_of_its_parent(
+    elasticsearch_url: str, index_name: Names, flush_interval_s: float | None
+) -> None:
+    """Even one that only deletes, and so has sent nothing; a thread that reads it is the parent's alone."""
+    deletions = [{"_op_type": "delete", "_index": "any", "_id": str(n)} for n in range(2 * BATCH)]
+    with Elasticsearch(elasticsearch_url) as client:
+        dedup = Dedup(client, forest=index_name("forest"), batch_size=BATCH)
+        stream = dedup.enrich(deletions, flush_interval_s=flush_interval_s)
+        not_begun = dedup.enrich(deletions, flush_interval_s=flush_interval_s)
+        first = [next(stream) for _ in range(BATCH)]
+        assert in_child(lambda: list(stream), lambda: list(not_begun)) == ["ClientForked", "done"]
+        assert [*first, *stream] == deletions
 
 
 def test_a_child_may_drop_a_stream_that_a_thread_of_its_parent_reads() -> None:

@@ -83,37 +83,41 @@ class RecordWriter:
         """
         if not roots:
             return 0
-        places = [
-            {"_index": record.index, "_id": record.id, "routing": record.routing} for record, _ in roots
-        ]
+        places = [_place(record, record.routing) for record, _ in roots]
+        places += [_place(record, root) for record, root in roots]
         with translated(f"assign roots to articles in {self._names}"):
             found = self._client.mget(docs=places)["docs"]
         written: list[dict[str, Any]] = []
         deleted: list[dict[str, Any]] = []
-        for (record, root), document in zip(roots, found, strict=True):
-            if document.get("found") and document["_seq_no"] == record.version["if_seq_no"]:
-                source = document["_source"]
-                dedup = source[self._fields.dedup] | {"root": root, "partition": partition_of(root)}
-                written += (
-                    {"index": {"_index": record.index, "_id": record.id, "routing": root}},
-                    source | {self._fields.dedup: dedup},
-                )
-                deleted.append(
-                    {
-                        "delete": {
-                            "_index": record.index,
-                            "_id": record.id,
-                            "routing": record.routing,
-                            **record.version,
-                        }
-                    }
-                )
-        if not deleted:
-            return 0
-        moved = self._bulk(written)
-        # If both roots route to one shard, the write replaced the old copy, and the delete is refused.
-        self._bulk(deleted)
-        return moved
+        for (record, root), old, new in zip(roots, found[: len(roots)], found[len(roots) :], strict=True):
+            if not old.get("found") or old["_seq_no"] != record.version["if_seq_no"]:
+                continue
+            delete = {"delete": _place(record, record.routing) | record.version}
+            if not new.get("found"):
+                condition: dict[str, Any] = {"op_type": "create"}
+                deleted.append(delete)
+            elif self._dedup(new).get("root") == record.root:
+                # Both roots route to one shard, so this is the article itself.
+                condition = record.version
+            elif self._dedup(new).get("seq", 0) > record.seq:
+                # The article has been indexed again with another text, which left this copy behind.
+                deleted.append(delete)
+                continue
+            else:
+                condition = {"if_seq_no": new["_seq_no"], "if_primary_term": new["_primary_term"]}
+                deleted.append(delete)
+            dedup = self._dedup(old) | {"root": root, "partition": partition_of(root)}
+            written += (
+                {"index": _place(record, root) | condition},
+                old["_source"] | {self._fields.dedup: dedup},
+            )
+        moved = self._bulk(written) if written else 0
+        removed = self._bulk(deleted) if deleted else 0
+        return max(moved, removed)
+
+    def _dedup(self, document: dict[str, Any]) -> dict[str, Any]:
+        dedup: dict[str, Any] = document["_source"].get(self._fields.dedup) or {}
+        return dedup
 
     def _bulk(self, operations: Sequence[dict[str, Any]]) -> int:
         """Send operations that may be repeated; return how many changed an article.
@@ -139,3 +143,7 @@ class RecordWriter:
         """Make written articles visible to searches."""
         with translated(f"refresh {self._names}"):
             self._client.indices.refresh(index=self._indices)
+
+
+def _place(record: Record, routing: str | None) -> dict[str, Any]:
+    return {"_index": record.index, "_id": record.id, "routing": routing}

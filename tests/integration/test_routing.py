@@ -49,6 +49,25 @@ def test_an_article_with_another_root_moves(es: Elasticsearch, routed: tuple[str
     assert hit["_source"]["text"]
 
 
+def test_the_copy_of_an_earlier_text_replaces_no_later_one(
+    es: Elasticsearch, routed: tuple[str, str]
+) -> None:
+    index, forest = routed
+    records = Records(es, indices=[index], fields=Fields())
+    old = next(record for page in records.pages() for record in page)
+    with Dedup(es, forest=forest) as dedup:
+        for number in range(50):
+            feed(es, dedup, index, [{"_id": old.id, "text": f"The {number} words of a text that came later"}])
+            copies = es.search(index=index, query={"ids": {"values": [old.id]}})["hits"]["hits"]
+            if len(copies) == 2:
+                break
+    later = next(copy for copy in copies if copy["_routing"] != old.routing)
+    assert records.writer.assign_roots([(old, later["_routing"])]) == 1
+    es.indices.refresh(index=index)
+    (kept,) = es.search(index=index, query={"ids": {"values": [old.id]}})["hits"]["hits"]
+    assert kept == later
+
+
 def test_an_update_of_a_text_is_refused(es: Elasticsearch, routed: tuple[str, str]) -> None:
     """Its new root may belong to another shard: the update would miss the article, or make a second one."""
     index, forest = routed

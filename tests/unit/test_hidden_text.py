@@ -29,6 +29,54 @@ HIDING = [
     "<a\n href=x data-x='{}'></a>",
     "<![CDATA[{}]]>",
 ]
+# Odd markup and its text, of which browsers show every letter.
+ODD_MARKUP = [
+    ("a<!-->b<!-- -->", "ab"),
+    ("a<!--->b<!-- -->", "ab"),
+    ("a<!---->b<!-- x --!>c<!-- --!x -->d", "abcd"),
+    ("a<!-- x -- > - -> <!-- y -->b-->", "ab-->"),
+    ("a<a title='<!--'>b</a>c<a title='-->'>d</a>", "abcd"),
+    ("<p title=\"<script>\">a<p title='</script>'>b", "\na\nb"),
+    ("a<b title = 'x > y' alt=\">\">b</b title='>'>c", "abc"),
+    ("a<b title=x'>b<b title='c>d'>e", "abe"),
+    ("a<script></script x='>'>b<script></scripty></script\n>c", "abc"),
+    ("a<\u017fcript>b</\u017fcript>c", "a<\u017fcript>b</\u017fcript>c"),
+    ("<textarea><!--</textarea>a<b alt='-->'>b", "<!--ab"),
+    ("<title><style></title>a<p></style>b", "<style>a\nb"),
+    ("<xmp><b alt='</xmp>a<b alt=''>b", "<b alt='ab"),
+    ("a<style><!--</style>b<!-- -->c", "abc"),
+    ("a<style>b<!-- </style>c", "ac"),
+    ("a<iframe><b alt='</iframe>b<b alt=''>c", "abc"),
+    ("a<noscript><b>b</b></noscript>c<noscript><!--</noscript>d-->", "abc<!--</noscript>d-->"),
+    ("a<? <!-- >b<! <!-- >c</ <!-- >d", "ab<! <!-- >c</ <!-- >d"),
+    ("a<![CDATA[<script>b]]></script>c", "a<![CDATA[b]]>c"),
+    ("a<three words '<!--'>b<!-- x -->c", "a<three words '<!--'>bc"),
+    ("a<plaintext><!-- b -->", "a<plaintext><!-- b -->"),
+    # Inside a script, `</script>` may end a script inside that.
+    (
+        "a<script><!--<script></script><a alt='</script>b'>c",
+        "a<script><!--<script></script><a alt='</script>b'>c",
+    ),
+    # These elements have another grammar.
+    ("<svg x=y><path/></svg>a<style>b{}</style>c", "ac"),
+    ("<svg><style><p>a</style>b", "<style><p>a</style>b"),
+    ("<svg><style/>a</style>b", "<style/>a</style>b"),
+    ("<svg><![CDATA[><!--]]>a-->", "<![CDATA[><!--]]>a-->"),
+    ("<select><style><option>a</style>b", "<style><option>a</style>b"),
+    ("<math><style>a</style>b", "<style>a</style>b"),
+]
+
+
+@pytest.mark.parametrize(("raw", "shown"), ODD_MARKUP)
+def test_nothing_is_hidden_that_browsers_show(raw: str, shown: str) -> None:
+    assert visible_text(raw) == shown
+
+
+def test_a_comment_begun_in_an_attribute_hides_no_article() -> None:
+    article = f"{TEXT} <a title='<!-- 1'>Read on</a> {HIDDEN * 9} <!-- x -->"
+    assert visible_text(article) == f"{TEXT} Read on {HIDDEN * 9} "
+
+
 # A character of each kind that is shown as nothing, and those that look like a space without being one.
 INVISIBLE = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u180b\u180e\u180f\u200b\u200d\u200e\u2060\u2065\u206f\ufe00\ufe0f\ufeff"

@@ -1,19 +1,27 @@
 """Reads articles from CSV: the first line names the fields, each further row is an article."""
 
+import collections
 import csv
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from esdedup.ingest.numbered_lines import NumberedLines
 
 _DELIMITERS = ",;\t|"
+_TAB = "\t"
 # No name of a field is as long, contains a bracket or a quote, or is a number.
 _LONGEST_HEADER_BYTES = 10_000
-_NAME = re.compile(r'(?![\d.+-]*$)[^{}\[\]"<>]{1,100}')
+_NAME = re.compile(r'(?![\d.+-]+$)[^{}\[\]"<>]{0,100}')
+# Of one row: more than any book has, and few enough to be held until its last quote is found.
+_MOST_LINES = 100_000
 
 
 def header(line: bytes) -> tuple[list[str], str] | None:
-    """Return the fields that a first line names, and their delimiter; None if it is not a header of CSV."""
+    """Return the fields that a first line names, and their delimiter; None if it is not a header of CSV.
+
+    A column without a name, such as the row numbers that some programs put first, has the name "". A name
+    that comes again gets a number.
+    """
     if len(line) > _LONGEST_HEADER_BYTES:
         return None
     try:
@@ -22,8 +30,18 @@ def header(line: bytes) -> tuple[list[str], str] | None:
         names = [name.strip() for name in next(csv.reader([text], delimiter=delimiter), [])]
     except (UnicodeDecodeError, csv.Error):
         return None
-    is_header = len(names) > 1 and all(map(_NAME.fullmatch, names)) and len(set(names)) == len(names)
-    return (names, delimiter) if is_header else None
+    is_header = all(map(_NAME.fullmatch, names)) and len(set(names) - {""}) > 1
+    return (_distinct(names), delimiter) if is_header else None
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    distinct: list[str] = []
+    for name in names:
+        free, number = name, 2
+        while free and (free in distinct or (free != name and free in names)):
+            free, number = f"{name}_{number}", number + 1
+        distinct.append(free)
+    return distinct
 
 
 def rows(
@@ -32,7 +50,10 @@ def rows(
     """Yield the rows as articles, or the reason why one is not an article.
 
     Each comes with the number of its first line and its size in bytes. Empty cells are fields that the
-    article lacks. Empty lines are skipped.
+    article lacks, and columns without a name are left out. Empty lines are skipped.
+
+    If a quote is not closed, or closed in the middle of a cell, the lines after it are read again as rows of
+    their own, provided that they look like rows; else they are rejected together with it.
 
     Args:
         lines: Read up to the header.
@@ -42,57 +63,110 @@ def rows(
     """
     # One limit for the process; the lines themselves limit a row.
     csv.field_size_limit(max_bytes)
-    row = _RowLines(lines, max_bytes)
-    reader = csv.reader(row, delimiter=delimiter)
+    source = _RereadableLines(lines, max_bytes)
     while True:
-        row.begin()
-        number = lines.number + 1
+        row = _RowLines(source, max_bytes)
         try:
-            cells = next(reader, None)
+            cells = next(csv.reader(row, delimiter=delimiter, strict=True), None)
         except (_TooLongError, csv.Error) as error:
-            yield number, str(error), row.size_bytes
-            continue
-        if cells is None:
-            return
-        if cells:
-            yield number, _article(cells, names), row.size_bytes
+            reason = _QUOTE_NOT_CLOSED if row.is_at_end else _reason(error)
+            is_next_begun = isinstance(error, csv.Error) and not row.is_at_end and len(row.lines) > 1
+            rejected = row.lines[: len(row.lines) - is_next_begun]
+        else:
+            if cells is None:
+                return
+            if not (delimiter == _TAB and _are_rows(row.lines[1:], names, delimiter)):
+                if cells:
+                    yield row.number, _article(cells, names, row.lines), row.size_bytes
+                continue
+            # Texts hardly ever contain tabs.
+            reason, rejected = "has a quote that is closed in another row", row.lines
+        if _are_rows(rejected[1:], names, delimiter):
+            rejected = rejected[:1]
+        source.read_again(row.lines[len(rejected) :])
+        yield row.number, f"is not CSV{_extent(rejected)}: {reason}", sum(len(line) for _, line in rejected)
 
 
-def _article(cells: list[str], names: list[str]) -> dict[str, str] | str:
+def _are_rows(lines: Sequence["_Line"], names: list[str], delimiter: str) -> bool:
+    """Return whether most of these lines have as many cells as there are fields."""
+    filled = [line for _, line in lines if line.strip()]
+    fitting = sum(line.count(delimiter.encode()) == len(names) - 1 for line in filled)
+    return 2 * fitting > len(filled)
+
+
+def _article(cells: list[str], names: list[str], lines: Sequence["_Line"]) -> dict[str, str] | str:
     if any("\udc80" <= letter <= "\udcff" for cell in cells if not cell.isascii() for letter in cell):
         return "is not UTF-8"
     if len(cells) != len(names):
-        return f"has {len(cells)} cells, but the first line names {len(names)} fields"
-    return {name: cell for name, cell in zip(names, cells, strict=True) if cell}
+        return f"has {len(cells)} cells{_extent(lines)}, but the first line names {len(names)} fields"
+    return {name: cell for name, cell in zip(names, cells, strict=True) if name and cell}
+
+
+def _reason(error: Exception) -> str:
+    return "a quote is closed in the middle of a cell" if "expected after" in str(error) else str(error)
+
+
+def _extent(lines: Sequence["_Line"]) -> str:
+    return f" (to line {lines[-1][0]})" if len(lines) > 1 else ""
+
+
+# A line with its number.
+_Line = tuple[int, bytes]
+_QUOTE_NOT_CLOSED = "a quote is not closed"
 
 
 class _TooLongError(Exception):
     """A row is too long."""
 
 
-class _RowLines:
-    """The lines of one row after the other; unlike a generator, it goes on after an error."""
+class _RereadableLines:
+    """Lines, some of which may be read again."""
 
     def __init__(self, lines: NumberedLines, max_bytes: int) -> None:
-        self.size_bytes = 0
         self._lines = lines
         self._max_bytes = max_bytes
+        self._again: collections.deque[_Line] = collections.deque()
 
-    def begin(self) -> None:
-        """Begin another row."""
+    def read(self) -> _Line | None:
+        """Return the next line; of one that is too long so much that it shows. None at the end."""
+        if self._again:
+            return self._again.popleft()
+        self._lines.skip_rest()
+        line = self._lines.read(self._max_bytes + 1)
+        return (self._lines.number, line) if line else None
+
+    def read_again(self, lines: Sequence[_Line]) -> None:
+        """Continue with these lines, which have been read last."""
+        self._again.extendleft(reversed(lines))
+
+
+class _RowLines:
+    """The lines of one row, kept until it is complete."""
+
+    def __init__(self, source: _RereadableLines, max_bytes: int) -> None:
+        self.lines: list[_Line] = []
         self.size_bytes = 0
+        self.is_at_end = False
+        self._source = source
+        self._max_bytes = max_bytes
+
+    @property
+    def number(self) -> int:
+        """Of its first line."""
+        return self.lines[0][0]
 
     def __iter__(self) -> "_RowLines":
         return self
 
     def __next__(self) -> str:
-        line = self._lines.read(self._max_bytes - self.size_bytes + 1)
-        if not line:
+        line = self._source.read()
+        if line is None:
+            self.is_at_end = True
             raise StopIteration
-        self.size_bytes += len(line)
-        if self.size_bytes > self._max_bytes:
-            self._lines.skip_rest()
-            raise _TooLongError(
-                f"is longer than {self._max_bytes:,} bytes, to line {self._lines.number}: is a quote missing?"
-            )
-        return line.decode(errors="surrogateescape")
+        self.lines.append(line)
+        self.size_bytes += len(line[1])
+        if self.size_bytes > self._max_bytes or len(self.lines) > _MOST_LINES:
+            limit = f"{self._max_bytes:,} bytes or {_MOST_LINES:,} lines"
+            missing = ": is a quote missing?" if len(self.lines) > 1 else ""
+            raise _TooLongError(f"is longer than {limit}{missing}")
+        return line[1].decode(errors="surrogateescape")

@@ -6,7 +6,7 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from esdedup.ingest import records
+from esdedup.ingest import csv_rows, records
 from esdedup.ingest.records import Record, read_records
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -88,13 +88,18 @@ def test_csv(tmp_path: Path) -> None:
     assert fields(found) == ["is not UTF-8", {"id": "2", "text": "x"}]
 
 
-@pytest.mark.parametrize(
-    "line", [b"nonsense", b"1,2,3", b'{"id": 1, "x"', b"a,a", b"a,,b", b'"a,b', b"[x, y]"]
-)
+@pytest.mark.parametrize("line", [b"nonsense", b"1,2,3", b'{"id": 1, "x"', b"a,a", b"a,", b'"a,b', b"[x, y]"])
 def test_a_first_line_that_is_damaged_is_no_header(tmp_path: Path, line: bytes) -> None:
     bad, good = fields(read(tmp_path / "a", line + b'\n{"id": 2}\n'))
     assert "is not JSON" in str(bad)
     assert good == {"id": 2}
+
+
+def test_columns_that_have_no_name_or_the_same(tmp_path: Path) -> None:
+    found = read(tmp_path / "a.csv", b",id,text,source,source,\n0,a,t,x,y,\n")
+    assert fields(found) == [{"id": "a", "text": "t", "source": "x", "source_2": "y"}]
+    found = read(tmp_path / "b.csv", b"id,a,a,a_2\n1,x,y,z\n")
+    assert fields(found) == [{"id": "1", "a": "x", "a_3": "y", "a_2": "z"}]
 
 
 @pytest.mark.parametrize("form", ["lines", "array", "csv"])
@@ -121,6 +126,58 @@ def test_an_article_that_is_too_long_is_skipped(
     assert "is longer than 20,000 bytes" in str(bad)
     assert good == {"id": "good", "text": "t"}
     assert peak_bytes < 1_000_000
+
+
+def test_stray_quotes_take_no_other_rows_with_them(tmp_path: Path) -> None:
+    for name, delimiter in (("a.csv", ","), ("b.tsv", "\t")):
+        lines = ["id,text,source"] + [f"{n},A story,wire" for n in range(40)]
+        lines[3] = '2,"We will win,wire'
+        lines[9] = '8,Called "Swan,wire'
+        lines[19] = '18,"Never" again,wire'
+        lines[29] = '28,"Never again,wire'
+        lines[30] = '29,"A story, well told",wire'
+        content = "\n".join(lines).replace(",", delimiter).encode()
+        found = read(tmp_path / name, content)
+        bad = [each.article for each in found if isinstance(each, ArticleRejected)]
+        assert bad == [f"{tmp_path / name}:{number}" for number in (4, 20, 30)]
+        assert len(found) == 40
+
+
+def test_a_text_of_several_lines_without_an_end_is_no_article(tmp_path: Path) -> None:
+    begun = b'"id","text"\n"1","x"\n"2","Two lines,\nof text"\n'
+    found = read(tmp_path / "a.csv", begun + b'"3","One line.\n\nAnother, of\nwhich the e')
+    assert fields(found)[2:] == ["is not CSV (to line 8): a quote is not closed"]
+    assert places(found) == [2, 3, 5]
+    found = read(tmp_path / "b.csv", begun + b'"3","One line.\nNo quote\n"4","x"\n')
+    assert fields(found)[2:] == [
+        "is not CSV (to line 6): a quote is closed in the middle of a cell",
+        {"id": "4", "text": "x"},
+    ]
+
+
+def test_a_quote_that_is_closed_in_another_row_of_tabs(tmp_path: Path) -> None:
+    rows = b'1\t"Never.\tx\n2\tt\tx\n3\tSwan"\tx\n4\tt\tx\n'
+    found = read(tmp_path / "a.tsv", b"id\ttext\tsource\n" + rows)
+    assert fields(found)[0] == "is not CSV: has a quote that is closed in another row"
+    assert fields(found)[2:] == [
+        {"id": f"{n}", "text": t, "source": "x"} for n, t in ((3, 'Swan"'), (4, "t"))
+    ]
+
+
+def test_a_line_is_read_again_once_and_not_for_each_row_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number_read, read_line = 0, csv_rows._RereadableLines.read
+
+    def counted(lines: csv_rows._RereadableLines) -> tuple[int, bytes] | None:
+        nonlocal number_read
+        number_read += 1
+        return read_line(lines)
+
+    monkeypatch.setattr(csv_rows._RereadableLines, "read", counted)
+    found = read(tmp_path / "a.csv", b"id,text\n" + b'1,"x\n2,y\n3,y\n""\n' * 500)
+    assert sum(isinstance(each, Record) for each in found) == 1_000
+    assert number_read < 2 * 4 * 500 + 10
 
 
 def test_a_quote_that_is_not_closed_does_not_swallow_a_file(

@@ -2,13 +2,16 @@
 
 from random import Random
 
+import numpy as np
 import pytest
 
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
+from esdedup.fingerprint.sketch import Sketches, resemblance
 from esdedup.forest import Aging, Arrivals, Forest
 from esdedup.forest.memory import MemoryStore
 from esdedup.forest.model import DEFAULT_RETENTION
+from esdedup.neighbours.explainer import explain
 from esdedup.neighbours.relation import relation_of
 
 _RELATION = relation_of(VERIFIED)
@@ -48,3 +51,38 @@ def test_twenty_variants_of_a_mixture_draw_no_reprint_of_either_story(seed: int)
     )
     roots = [each.root for each in assigned]
     assert roots[-20:] == [roots[0]] * 10 + [roots[1]] * 10
+
+
+def _sketches(texts: list[str]) -> Sketches:
+    sketches: Sketches = Fingerprinter(VERIFIED).fingerprint(texts).signatures["sketch"]
+    return sketches
+
+
+def _forged(random: Random, stories: list[str], *, words: int) -> tuple[str, list[float]]:
+    """Return a text whose words are chosen to resemble stories in the estimate, and how much it does each."""
+    targets, text = _sketches(stories), " ".join(_words(random, 20))
+    for _ in range(words):
+        longer = [f"{text} {word}" for word in _words(random, 150)]
+        estimates = np.array([resemblance(target[None], _sketches(longer)) for target in targets])
+        best = int(estimates.sum(axis=0).argmax())
+        text = longer[best]
+    return text, estimates[:, best].tolist()
+
+
+def test_a_forged_text_resembles_one_story_in_the_estimate_alone() -> None:
+    """What docs/forest.md says of the weakness: ninety chosen words are enough, and explanations show it."""
+    random = Random(1)
+    story = " ".join(_story(random))
+    text, (estimate,) = _forged(random, [story], words=90)
+    compared = explain(story, text).whole_texts
+    assert estimate > 0.5
+    assert compared is not None
+    assert compared.resemblance == estimate
+    assert compared.exact_resemblance is not None
+    assert compared.exact_resemblance < 0.01
+
+
+def test_a_forged_text_resembles_no_two_stories_by_more_than_a_half() -> None:
+    random = Random(2)
+    _, estimates = _forged(random, [" ".join(_story(random)) for _ in range(2)], words=90)
+    assert 0.5 < sum(estimates) < 1.1

@@ -114,6 +114,10 @@ class ArticleRejected(EsdedupError):
     def __str__(self) -> str:
         return f"{self.article}: {self.reason}"
 
+    def bare(self) -> "ArticleRejected":
+        """Return it without its cause and traceback, which keep the whole article in memory."""
+        return ArticleRejected(self.article, self.reason)
+
 
 class ArticleNotFound(EsdedupError, LookupError):
     """No article has that id.

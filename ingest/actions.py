@@ -85,7 +85,9 @@ def read_action(action: BulkAction, fields: Fields, *, position: int) -> Article
     operation = action.get("_op_type", "index")
     if operation == "delete":
         return action
-    if not isinstance(operation, str) or operation not in {"index", "create", "update"}:
+    if not isinstance(operation, str):
+        raise ArticleRejected(name, "its _op_type is not a string")
+    if operation not in {"index", "create", "update"}:
         raise ArticleRejected(name, f"has the unknown operation {operation!r}")
     meta = {key: value for key, value in action.items() if key in _META}
     body = action.get("_source")
@@ -208,6 +210,8 @@ def _name(article_id: object, nameless: str) -> str:
         return nameless
     if isinstance(article_id, bool) or not isinstance(article_id, str | int) or article_id == "":
         raise ArticleRejected(nameless, "its _id must be a non-empty string or a whole number")
+    if isinstance(article_id, int) and abs(article_id) >= 10**MAX_ID_BYTES:
+        raise ArticleRejected(nameless, f"its _id is longer than {MAX_ID_BYTES} bytes")
     name = str(article_id)
     refuse_surrogates(name, name=name)
     if len(name.encode()) > MAX_ID_BYTES:

@@ -76,12 +76,13 @@ def _with_texts(
 ) -> Iterator[tuple[FileArticle, str]]:
     """Yield the articles that have a text, each with it."""
     for article in articles:
+        if isinstance(article, ArticleRejected):
+            on_rejected(article)
+            continue
         try:
-            if isinstance(article, ArticleRejected):
-                raise article
             text = text_of(article.article, fields, name=article.name)
         except ArticleRejected as rejected:
-            on_rejected(rejected)
+            on_rejected(rejected.bare())
         else:
             yield article, text
 

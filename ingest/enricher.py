@@ -125,7 +125,7 @@ class Enricher:
                 if isinstance(action, ArticleAction) and index.is_routed_by_root:
                     _refuse_update(action, str(name))
             except ArticleRejected as rejected:
-                on_rejected(rejected)
+                on_rejected(rejected.bare())
             else:
                 actions.append((action, index))
         articles = [action for action, _ in actions if isinstance(action, ArticleAction)]

@@ -1,6 +1,5 @@
 """Looks at the first articles: if none has a text or an id, its fields have other names."""
 
-import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -31,28 +30,28 @@ _NO_LETTER = re.compile(r"[\W_]+")
 def check_fields(
     records: Iterator[Record | ArticleRejected], fields: Fields, *, id_field: str
 ) -> Iterator[Record | ArticleRejected]:
-    """Return what is given, after a look at the first articles.
+    """Yield what is given, after a look at the first articles; rejections do not wait for it.
 
     Raises:
         FieldsNotFound: None of them has a text, or none has an id.
     """
-    head: list[Record | ArticleRejected] = []
-    articles: list[Mapping[str, Any]] = []
+    head: list[Record] = []
     size_bytes = 0
     missing = {"text": fields.text, _ID: id_field}
     for record in records:
+        if isinstance(record, ArticleRejected):
+            yield record
+            continue
         head.append(record)
-        if isinstance(record, Record):
-            articles.append(record.fields)
-            size_bytes += record.size_bytes
-            missing = {role: name for role, name in missing.items() if not _has(record.fields, role, name)}
-        if not missing:
-            return itertools.chain(head, records)
-        if len(articles) == _MOST_ARTICLES or size_bytes > _MOST_BYTES:
+        size_bytes += record.size_bytes
+        missing = {role: name for role, name in missing.items() if not _has(record.fields, role, name)}
+        if not missing or len(head) == _MOST_ARTICLES or size_bytes > _MOST_BYTES:
             break
-    if articles:
-        raise _not_found(articles, missing, fields, id_field)
-    return itertools.chain(head, records)
+    if missing and head:
+        raise _not_found([record.fields for record in head], missing, fields, id_field)
+    yield from head
+    head.clear()
+    yield from records
 
 
 def _has(article: Mapping[str, Any], role: str, name: str) -> bool:

@@ -21,7 +21,7 @@ class FileArticle:
     # As ``FILE:LINE``.
     place: str
     id: str
-    # Without its id.
+    # Without its id, unless that is also its address or another of its fields.
     article: dict[str, Any]
     # As it stood in the file.
     size_bytes: int
@@ -54,19 +54,23 @@ def read_articles(
     Raises:
         FieldsNotFound: None of the first articles has a text, or none has an id.
     """
+    fields = fields or Fields()
+    is_only_id = id_field not in dataclasses.asdict(fields).values()
     seen = SeenIds()
     records = (record for path in paths for record in read_records(path, on_bytes=on_bytes))
-    for record in check_fields(records, fields or Fields(), id_field=id_field):
+    for record in check_fields(records, fields, id_field=id_field):
         if isinstance(record, ArticleRejected):
             yield record
             continue
         try:
             article_id = _id_of(record, id_field)
         except ArticleRejected as rejected:
-            yield rejected
+            yield rejected.bare()
             continue
         if seen.add(article_id):
-            article = {name: value for name, value in record.fields.items() if name != id_field}
+            article = record.fields
+            if is_only_id:
+                article = {name: value for name, value in article.items() if name != id_field}
             yield FileArticle(
                 place=record.place, id=article_id, article=article, size_bytes=record.size_bytes
             )

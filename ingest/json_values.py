@@ -19,7 +19,8 @@ def refuse_unstorable(value: object, *, name: str) -> None:
         name: How the error names the article.
 
     Raises:
-        ArticleRejected: It is nested too deeply, or a string in it cannot be encoded as UTF-8.
+        ArticleRejected: It is nested too deeply; a name of a field is not a string; or a string in it cannot
+            be encoded as UTF-8.
     """
     for depth, level in enumerate(_levels(value)):
         if depth > MAX_JSON_DEPTH:
@@ -27,6 +28,8 @@ def refuse_unstorable(value: object, *, name: str) -> None:
         for each in level:
             if isinstance(each, str):
                 refuse_surrogates(each, name=name)
+            elif isinstance(each, Mapping) and not all(isinstance(key, str) for key in each):
+                raise ArticleRejected(name, "has a field whose name is not a string")
 
 
 def size_of(value: object) -> int:

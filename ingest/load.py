@@ -154,7 +154,7 @@ class Load:
 
 
 def _size(article: FileArticle | ArticleRejected) -> int:
-    return article.size_bytes if isinstance(article, FileArticle) else 0
+    return article.size_bytes if isinstance(article, FileArticle) else len(str(article))
 
 
 def _check_index(dedup: Dedup, index: str) -> None:

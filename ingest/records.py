@@ -94,7 +94,7 @@ def _record(content: bytes | None, place: str) -> Record | ArticleRejected:
     try:
         return Record(place=place, fields=_parsed(content, place), size_bytes=len(content))
     except ArticleRejected as rejected:
-        return rejected
+        return rejected.bare()
 
 
 def _parsed(content: bytes, place: str) -> dict[str, Any]:

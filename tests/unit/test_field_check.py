@@ -1,13 +1,16 @@
 """Articles whose fields have other names are told once, with the names that they have."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from esdedup.ingest.field_check import check_fields
 from esdedup.ingest.files import FileArticle, read_articles
+from esdedup.ingest.records import Record
 
-from esdedup import FieldsNotFound
+from esdedup import ArticleRejected, Fields, FieldsNotFound
 from esdedup.cli.advice import advice
 
 
@@ -44,6 +47,15 @@ def test_a_text_is_guessed_by_its_length_and_no_field_twice(tmp_path: Path) -> N
     assert "\x1b" not in str(error)
     error = found_in(tmp_path / "b", [{"id": "1", "n": 1, "text": None}])
     assert (error.missing, error.likely) == ({"text": "text"}, {})
+
+
+def test_rejections_do_not_wait_for_the_first_article() -> None:
+    def records() -> Iterator[Record | ArticleRejected]:
+        yield ArticleRejected("f:1", "is not JSON")
+        pytest.fail("the first rejection is held back")
+
+    first = next(check_fields(records(), Fields(), id_field="id"))
+    assert str(first) == "f:1: is not JSON"
 
 
 def test_one_article_with_the_fields_is_enough(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -22,8 +23,8 @@ def test_lines_and_places(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'\xef\xbb\xbf{"id": "1", "text": "x"}\n\n  \n{"id": 2, "text": "y"}')
     assert read(path) == [
-        FileArticle(place=f"{path}:1", id="1", article={"text": "x"}, size_bytes=25),
-        FileArticle(place=f"{path}:4", id="2", article={"text": "y"}, size_bytes=22),
+        FileArticle(place=f"{path}:1", id="1", article={"id": "1", "text": "x"}, size_bytes=25),
+        FileArticle(place=f"{path}:4", id="2", article={"id": 2, "text": "y"}, size_bytes=22),
     ]
 
 
@@ -55,6 +56,33 @@ def test_bad_lines_do_not_stop_the_rest(tmp_path: Path, line: bytes, reason: str
     assert reason in bad.reason
     assert isinstance(good, FileArticle)
     assert good.article["text"] == "😀"
+
+
+def test_an_id_stays_in_the_article_if_it_is_another_field_too(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"url": "http://a.example/1", "nr": 7, "text": "x"}\n')
+    (by_url,) = read_articles([path], id_field="url")
+    (by_number,) = read_articles([path], id_field="nr")
+    assert isinstance(by_url, FileArticle)
+    assert isinstance(by_number, FileArticle)
+    assert by_url.article == {"url": "http://a.example/1", "nr": 7, "text": "x"}
+    assert by_number.article == {"url": "http://a.example/1", "text": "x"}
+
+
+def test_what_is_rejected_does_not_stay_in_memory(tmp_path: Path) -> None:
+    """Neither by the rejections, nor while the first article is awaited."""
+    path = tmp_path / "a.gz"
+    bad = b'{"id": "a", "text": "' + b"x" * 1_000_000 + b"\n"
+    bad += b'{"text": "' + b"x" * 1_000_000 + b'"}\n'
+    path.write_bytes(gzip.compress(b'{"id": "a", "text": "x"}\n' + bad * 20))
+    tracemalloc.start()
+    try:
+        read = list(read_articles([path]))
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert sum(isinstance(each, ArticleRejected) for each in read) == 40
+    assert peak_bytes < 15_000_000
 
 
 def test_an_id_that_comes_again(tmp_path: Path) -> None:

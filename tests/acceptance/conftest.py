@@ -1,13 +1,15 @@
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from playwright.sync_api import Browser, sync_playwright
 
 from esdedup.cli import main
 
@@ -81,3 +83,21 @@ def run_process(tmp_path: Path) -> Run:
         return Result(done.returncode, done.stdout, done.stderr)
 
     return run_process
+
+
+_ARGUMENTS_OF_CHROMIUM = [
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A browser without windows."""
+    path = shutil.which("chromium")
+    if path is None:
+        pytest.skip("no chromium: on Debian, apt install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=_ARGUMENTS_OF_CHROMIUM)
+        yield browser
+        browser.close()

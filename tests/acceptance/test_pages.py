@@ -3,7 +3,6 @@
 import contextlib
 import json
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -16,7 +15,7 @@ from typing import Any
 
 import pytest
 from elasticsearch import Elasticsearch, helpers
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 import esdedup
 from esdedup import Dedup, Reader
@@ -46,10 +45,6 @@ ODD: list[dict[str, Any]] = [
         "_id": "bare",
         "text": "This one has nothing but a text about lighthouses and their keepers, and no title.",
     },
-]
-ARGUMENTS = [
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
-    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
 ]
 
 
@@ -90,17 +85,6 @@ def _address(announced: Path) -> str:
             return str(json.loads(announced.read_text())["url"])
         time.sleep(0.1)
     raise TimeoutError("the pages did not come up")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    path = shutil.which("chromium")
-    if path is None:
-        pytest.skip("no chromium: on Debian, apt install chromium")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(params=[(1280, 900), (390, 844)], ids=["wide", "narrow"])

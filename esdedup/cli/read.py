@@ -11,7 +11,6 @@ from esdedup.cli import options, output
 from esdedup.cli.command import command
 from esdedup.cli.texts import read_text
 from esdedup.errors import SettingError
-from esdedup.reading import queries
 from esdedup.reading.list_request import Counting, Head, Only, Sort
 from esdedup.reading.reader import Reader
 
@@ -74,14 +73,7 @@ def list_rows(
         raise SettingError("the query has no words")
     with server.connect() as client:
         reader = Reader(client, fields=field_names.fields_of(client, index))
-        matching = queries.narrowed(
-            query,
-            fields=reader.fields(index),
-            since=since,
-            until=until,
-            source=source,
-            source_field=reader.source_field(index) if source else None,
-        )
+        matching = reader.search_query(index, query, since=since, until=until, source=source)
         answer = reader.list(
             index,
             query=matching,

@@ -12,10 +12,11 @@ from esdedup.elastic.limits import MAX_SHARDS
 from esdedup.elastic.mappings import (
     article_index,
     check_mappings,
-    dedup_properties,
     is_routed_by_root,
+    missing_properties,
     refuse_forests,
     refuse_unusable,
+    refuse_unusable_own,
 )
 from esdedup.elastic.names import check_index_name
 from esdedup.errors import IndexNotReady, SettingError
@@ -46,9 +47,10 @@ class Articles:
         self._fields = fields
 
     def setup(self, index: str, *, shards: int | None = None, route_by_root: bool = False) -> bool:
-        """Add the fields that esdedup writes to `index`; create the index if there is none.
+        """Add the fields that esdedup writes or reads to `index`; create the index if there is none.
 
-        The index keeps the names of its articles' fields, for those who read it or write to it.
+        The index keeps the names of its articles' fields, for those who read it or write to it. Of these
+        fields, one that is mapped keeps its mapping, the others get one.
 
         Args:
             index: Its name.
@@ -78,6 +80,7 @@ class Articles:
                     index=index, **article_index(fields, shards=shards, route_by_root=route_by_root)
                 )
                 return True
+            refuse_unusable_own(mappings, fields)
             self._check_settings(index, shards)
             if route_by_root and not all(map(is_routed_by_root, mappings.values())):
                 raise IndexNotReady(
@@ -93,15 +96,16 @@ class Articles:
 
     def _add(self, index: str, mapping: dict[str, Any], fields: Fields) -> None:
         """Add what esdedup needs to the mapping of an index."""
+        missing = missing_properties(mapping, fields)
         try:
             self._client.indices.put_mapping(
-                index=index, properties=dedup_properties(fields.dedup), meta=meta_with_fields(mapping, fields)
+                index=index, properties=missing, meta=meta_with_fields(mapping, fields)
             )
         except ApiError as error:
             if error.meta.status != 400:
                 raise
             raise IndexNotReady(
-                f"cannot add the field {fields.dedup!r} to the index {index!r}: {reason(error)}. "
+                f"cannot add the fields {', '.join(missing)} to the index {index!r}: {reason(error)}. "
                 "If articles were indexed before the set-up, index them into a new index.",
                 index=index,
                 status=400,

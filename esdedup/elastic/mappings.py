@@ -1,6 +1,7 @@
 """Index mappings: reads those of `mappings/`, and checks that an index has them."""
 
 import fnmatch
+import itertools
 import json
 from importlib import resources
 from typing import Any
@@ -11,6 +12,16 @@ from esdedup.fields import Fields
 
 # Elasticsearch refuses longer terms: 32,766 bytes, at most 4 for each character.
 _MAX_KEYWORD_CHARACTERS = 8_191
+# Types of fields in which no words can be searched.
+_WITHOUT_WORDS = frozenset(
+    {
+        *("boolean", "date", "date_nanos", "ip", "binary"),
+        *("byte", "short", "integer", "long", "unsigned_long"),
+        *("half_float", "float", "double", "scaled_float"),
+    }
+)
+# Types of fields that hold no single value, such as the name of a source.
+_OBJECTS = frozenset({"object", "nested", "flattened", "passthrough"})
 
 
 def _read(name: str) -> dict[str, Any]:
@@ -33,6 +44,25 @@ def dedup_properties(object_name: str) -> dict[str, Any]:
     return {object_name: properties["dedup"]}
 
 
+def _own_properties(fields: Fields) -> dict[str, dict[str, Any]]:
+    """Return the mapping of the articles' own fields that esdedup reads."""
+    return {
+        fields.text: {"type": "text"},
+        fields.title: {"type": "text"},
+        # An article with a strange date has a place in time all the same, see `ingest/dates.py`.
+        fields.time: {"type": "date", "ignore_malformed": True},
+        fields.source: {"type": "keyword", "ignore_above": _MAX_KEYWORD_CHARACTERS},
+        fields.link: {"type": "keyword", "index": False, "doc_values": False},
+    }
+
+
+def missing_properties(mapping: dict[str, Any], fields: Fields) -> dict[str, Any]:
+    """Return what `setup` adds to a mapping: the dedup object, and the own fields that it lacks."""
+    own = _own_properties(fields)
+    missing = {name: wanted for name, wanted in own.items() if not is_mapped(mapping, name)}
+    return missing | dedup_properties(fields.dedup)
+
+
 def article_index(
     fields: Fields, *, shards: int | None = None, route_by_root: bool = False
 ) -> dict[str, Any]:
@@ -46,17 +76,7 @@ def article_index(
         shards: None: the server's default.
         route_by_root: Require a routing, and record in the mapping that it is the article's root.
     """
-    properties: dict[str, Any] = {
-        fields.text: {"type": "text"},
-        fields.title: {"type": "text"},
-        # An article with a strange date has a place in time all the same, see `ingest/dates.py`.
-        fields.time: {"type": "date", "ignore_malformed": True},
-        fields.source: {"type": "keyword", "ignore_above": _MAX_KEYWORD_CHARACTERS},
-        fields.link: {"type": "keyword", "index": False, "doc_values": False},
-    }
-    body: dict[str, Any] = {
-        "mappings": {"dynamic": False, "properties": properties | dedup_properties(fields.dedup)}
-    }
+    body: dict[str, Any] = {"mappings": {"dynamic": False, "properties": missing_properties({}, fields)}}
     if shards is not None:
         body["settings"] = {"number_of_shards": shards}
     if route_by_root:
@@ -76,6 +96,19 @@ def mapping_of(mapping: dict[str, Any], name: str) -> dict[str, Any]:
         return found
     first, _, rest = name.partition(".")
     return mapping_of(properties.get(first, {}), rest) if rest else {}
+
+
+def is_mapped(mapping: dict[str, Any], name: str) -> bool:
+    """Return whether the index has a field, so that what articles have in it can be searched."""
+    if mapping_of(mapping, name) or name in mapping.get("runtime", {}):
+        return True
+    parents = itertools.accumulate(name.split(".")[:-1], "{}.{}".format)
+    return any(mapping_of(mapping, parent).get("type") == "flattened" for parent in parents)
+
+
+def hides_new_fields(mapping: dict[str, Any]) -> bool:
+    """Return whether articles may have values in fields that are not mapped, which no search finds."""
+    return str(mapping.get("dynamic")).lower() == "false"
 
 
 def is_routed_by_root(mapping: dict[str, Any]) -> bool:
@@ -120,6 +153,28 @@ def refuse_unusable(mappings: dict[str, dict[str, Any]], fields: Fields) -> None
             "Make a new index, and index the articles into it.",
             index=index,
         )
+
+
+def refuse_unusable_own(mappings: dict[str, dict[str, Any]], fields: Fields) -> None:
+    """Make sure that the articles' own fields have mappings with which they can be stored and searched.
+
+    Raises:
+        IndexNotReady: One has not.
+    """
+    words = {fields.text, fields.title}
+    for index, mapping in mappings.items():
+        for name in _own_properties(fields):
+            found = mapping_of(mapping, name)
+            kind = found.get("type", "object" if "properties" in found else None)
+            # What is not enabled is stored as it comes.
+            is_object = kind in _OBJECTS and found.get("enabled") is not False
+            if is_object or (name in words and kind in _WITHOUT_WORDS):
+                expected = "text" if name in words else "a single value"
+                raise IndexNotReady(
+                    f"the field {name!r} of the index {index!r} has the type {kind}, and would have to be "
+                    f"{expected}: name another field, or make a new index, and index the articles into it",
+                    index=index,
+                )
 
 
 def _is_left_out(name: str, source: dict[str, Any]) -> bool:

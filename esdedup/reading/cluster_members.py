@@ -89,8 +89,8 @@ def require_source_field(index: str, ready: ReadyIndex) -> str:
     """
     if ready.source_field is None:
         raise SettingError(
-            f"the sources in {index!r} cannot be grouped: the field {ready.fields.source!r} is mapped as "
-            "text; map it as keyword, or name another field"
+            f"the sources in {index!r} cannot be matched or grouped: the field {ready.fields.source!r} is "
+            "mapped as text; map it as keyword, or name another field"
         )
     return ready.source_field
 

@@ -14,6 +14,7 @@ from esdedup.reading.lists import list_rows
 from esdedup.reading.paging import Paging
 from esdedup.reading.results import FullArticle, Page, SimilarPage, SourcesPage, Timeline
 from esdedup.reading.scope import Scope
+from esdedup.reading.search_form import search_query
 
 
 class Operations:
@@ -109,6 +110,32 @@ class Operations:
             paging=Paging(page=page, size=size, after=after),
         )
         return list_rows(self._scope, request)
+
+    def search_query(
+        self,
+        index: str,
+        words: str | None = None,
+        *,
+        since: str | None = None,
+        until: str | None = None,
+        source: str | None = None,
+    ) -> Requests[Query | None]:
+        """Return the query that a search form describes, for `list`; None if the form is empty.
+
+        Args:
+            index: An index, alias or pattern.
+            words: All of them must be in the title or in the text.
+            since: The first moment, inclusive, ISO 8601.
+            until: The last moment, inclusive, ISO 8601; a day without a time lasts to its end.
+            source: The exact name of a source.
+
+        Raises:
+            SettingError: There are no words in `words`; `since` or `until` is not a time; or the source field
+                is text, which cannot be matched exactly.
+            IndexNotReady: The index is missing, or lacks the fields that are searched.
+            ServerError: Elasticsearch does not answer, or refuses the request.
+        """
+        return search_query(self._scope, index, words, since=since, until=until, source=source)
 
     def similar(
         self,

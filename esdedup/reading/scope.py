@@ -4,7 +4,14 @@ import dataclasses
 from typing import Any
 
 from esdedup.elastic.field_names import fields_of
-from esdedup.elastic.mappings import check_mappings, is_routed_by_root, mapping_of, refuse_forests
+from esdedup.elastic.mappings import (
+    check_mappings,
+    hides_new_fields,
+    is_mapped,
+    is_routed_by_root,
+    mapping_of,
+    refuse_forests,
+)
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
 from esdedup.elastic.requests import ReadMappings, Requests
 from esdedup.errors import IndexNotReady, SettingError
@@ -26,6 +33,23 @@ class ReadyIndex:
     source_field: str | None
     # True for one index with articles routed by root: then each cluster is on one shard.
     is_routed_by_root: bool
+    # Which of title, text and source no search finds anything in, by name, and an index that does not map it.
+    unsearchable: dict[str, str]
+
+    def refuse_unsearchable(self, *names: str) -> None:
+        """Make sure that articles can be found by one of some fields, of title, text and source.
+
+        Raises:
+            IndexNotReady: By none.
+        """
+        if self.unsearchable.keys() >= set(names):
+            index = self.unsearchable[names[0]]
+            raise IndexNotReady(
+                f"the index {index!r} does not map the field {' or '.join(map(repr, names))}, so nothing is "
+                "found by it: name the field that the articles have, and set the index up with that name, "
+                "which maps it; articles that are in the index already have to be indexed again",
+                index=index,
+            )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -63,6 +87,7 @@ class Scope:
             fields=fields,
             source_field=_source_field(mappings, fields),
             is_routed_by_root=len(mappings) == 1 and all(map(is_routed_by_root, mappings.values())),
+            unsearchable=_unsearchable(mappings, fields),
         )
 
     def fields_of(self, index: str) -> Requests[Fields]:
@@ -102,3 +127,18 @@ def _source_field(mappings: dict[str, dict[str, Any]], fields: Fields) -> str | 
     if all(subfield.get("type") == "keyword" for subfield in subfields):
         return f"{fields.source}.{_SUBFIELD}"
     return None
+
+
+def _unsearchable(mappings: dict[str, dict[str, Any]], fields: Fields) -> dict[str, str]:
+    """Return which of title, text and source cannot be searched, each with an index that does not map it.
+
+    An index that maps what comes lacks a field only while no article has it. That counts if all lack it: the
+    name may be wrong.
+    """
+    found: dict[str, str] = {}
+    for name in (fields.title, fields.text, fields.source):
+        lacking = [index for index, mapping in mappings.items() if not is_mapped(mapping, name)]
+        hidden = [index for index in lacking if hides_new_fields(mappings[index])]
+        if hidden or len(lacking) == len(mappings):
+            found[name] = next(iter(hidden or lacking))
+    return found

@@ -5,7 +5,6 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from esdedup.reading.list_request import SORTS_BY_COUNT, SORTS_BY_TIME, Counting, Head, Only, Sort
-from esdedup.reading.queries import narrowed
 from esdedup.web.state import Site
 
 MAX_SIZE = 100
@@ -61,13 +60,8 @@ class Form(BaseModel):
         """
         query = None
         if self.q or self.since or self.until or self.source:
-            query = narrowed(
-                self.q,
-                fields=await site.reader.fields(site.index),
-                since=self.since,
-                until=self.until,
-                source=self.source,
-                source_field=await site.reader.source_field(site.index) if self.source else None,
+            query = await site.reader.search_query(
+                site.index, self.q, since=self.since, until=self.until, source=self.source
             )
         return {
             "query": query,

@@ -48,6 +48,7 @@ def test_every_method_answers_alike(
         ("source_names", (index,), {}),
         ("source_field", (index,), {}),
         ("fields", (index,), {}),
+        ("search_query", (index, "ferry"), {"since": "2026-01-01", "source": "A"}),
         ("similar_to_text", (index, TEXT), {"of": {"forest": forest}}),
     ]
     assert {name for name, _, _ in calls} == {

@@ -200,6 +200,73 @@ def test_an_index_keeps_the_names_of_its_fields(es: Elasticsearch, index_name: N
     assert Reader(es).list(index).rows[0].title == "A"
 
 
+@pytest.mark.parametrize("dynamic", [False, "strict", True])
+def test_setting_up_again_maps_the_fields_that_it_names(
+    es: Elasticsearch, index_name: Names, dynamic: object
+) -> None:
+    index, forest = index_name("foreign"), index_name("forest")
+    if dynamic is False:
+        Dedup(es, forest=forest).setup(index)
+    else:
+        es.indices.create(index=index, mappings={"dynamic": dynamic})
+    Dedup(es, forest=forest, fields=FOREIGN).setup(index)
+    with Dedup(es, forest=forest) as dedup:
+        helpers.bulk(es, dedup.enrich([article(index, "a")]), refresh=True)
+    reader = Reader(es)
+    for form in ({"words": "fox"}, {"source": "A"}):
+        assert reader.list(index, query=reader.search_query(index, **form)).total_rows == 1, form
+
+
+def test_setting_up_keeps_the_mapping_of_a_field(es: Elasticsearch, index_name: Names) -> None:
+    index, dedup = index_name("own"), Dedup(es, fields=Fields(source="outlet.name", time="at"))
+    own = {
+        "title": {"type": "keyword"},
+        "at": {"type": "keyword"},
+        "outlet": {"properties": {"country": {"type": "keyword"}}},
+    }
+    es.indices.create(index=index, mappings={"dynamic": "strict", "properties": own})
+    dedup.setup(index)
+    properties = es.indices.get_mapping(index=index)[index]["mappings"]["properties"]
+    assert (properties["title"], properties["at"]) == (own["title"], own["at"])
+    assert sorted(properties["outlet"]["properties"]) == ["country", "name"]
+
+
+@pytest.mark.parametrize(
+    ("name", "mapping"),
+    [
+        ("source", {"properties": {"name": {"type": "keyword"}}}),
+        ("title", {"type": "long"}),
+        ("url", {"type": "nested"}),
+    ],
+)
+def test_a_field_that_cannot_hold_its_values_is_refused(
+    es: Elasticsearch, index_name: Names, name: str, mapping: dict[str, Any]
+) -> None:
+    index = index_name("own")
+    es.indices.create(index=index, mappings={"properties": {name: mapping}})
+    with pytest.raises(IndexNotReady, match=f"the field '{name}' of the index .* has the type"):
+        Dedup(es).setup(index)
+    assert "dedup" not in es.indices.get_mapping(index=index)[index]["mappings"]["properties"]
+
+
+def test_a_search_by_a_field_that_is_not_mapped_is_refused(
+    es: Elasticsearch, elasticsearch_url: str, index_name: Names
+) -> None:
+    index = index_name("wrong-names")
+    with Dedup(es, forest=index_name("forest")) as dedup:
+        dedup.setup(index)
+        helpers.bulk(es, dedup.enrich([{"_index": index, "_id": "1", "text": TEXT}]), refresh=True)
+    wrong = Reader(es, fields=Fields(text="body", title="headline", source="outlet"))
+    for form, names in (({"words": "fox"}, "'headline' or 'body'"), ({"source": "A"}, "'outlet'")):
+        with pytest.raises(IndexNotReady, match=f"does not map the field {names}, so nothing is found"):
+            wrong.search_query(index, **form)
+    assert wrong.search_query(index, since="2026-01-01") is not None
+    # One of two fields is enough for words.
+    Reader(es, fields=Fields(title="headline")).search_query(index, "fox")
+    page = request(elasticsearch_url, index, "/", of={"fields": Fields(source="outlet")}, source="A")
+    assert "does not map the field" in page.body
+
+
 def test_the_pages_read_the_names_of_fields(
     es: Elasticsearch, elasticsearch_url: str, index_name: Names
 ) -> None:

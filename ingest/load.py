@@ -162,6 +162,8 @@ def _check_index(dedup: Dedup, index: str) -> None:
     try:
         dedup.require_ready(index)
     except IndexNotReady as error:
+        if error.status is None and not error.missing_fields:
+            raise  # closed
         raise IndexNotReady(
             f"the index {index!r} was deleted or changed while articles were written to it ({error}): delete "
             "what is there now, set it up, and index the articles again",

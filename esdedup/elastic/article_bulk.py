@@ -10,7 +10,7 @@ import elastic_transport
 from elasticsearch import ApiError, Elasticsearch
 
 from esdedup.elastic.client import patient
-from esdedup.elastic.errors import is_blocked, reason, refused, translated
+from esdedup.elastic.errors import is_blocked, is_closed, reason, refused, translated
 from esdedup.elastic.limits import BUSY_STATUSES
 
 _CHUNK_ARTICLES = 500
@@ -95,7 +95,7 @@ class ArticleBulk:
 
         Raises:
             IndexBlocked: The disk is full, or the index has a block.
-            IndexNotReady: The index is missing.
+            IndexNotReady: The index is missing, or closed.
             ServerUnavailable: No server answers, or it is busy for about a minute.
             ServerError: Elasticsearch refuses whatever is written.
         """
@@ -129,7 +129,7 @@ class ArticleBulk:
         status = answer.status
         if "error" not in answer.item:
             return _Step.STORED
-        if is_blocked(answer.item) or status in _HOPELESS_STATUSES:
+        if is_blocked(answer.item) or is_closed(answer.item) or status in _HOPELESS_STATUSES:
             raise self._error(answer)
         is_crowded = answer.is_about_request or status == _TOO_MANY_STATUS
         if not is_alone and is_crowded and status in _DIVISIBLE_STATUSES:

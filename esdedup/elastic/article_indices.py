@@ -70,7 +70,8 @@ class Articles:
         if shards is not None and not 1 <= shards <= MAX_SHARDS:
             raise SettingError(f"{shards} shards: an index may have 1 to {MAX_SHARDS:,}")
         with translated(f"set up the index {index!r}", index=index):
-            mappings = self._mappings(index)
+            found = self._indices(index)
+            mappings = _mappings(found)
             known = mappings or self._from_templates(index)
             refuse_forests(known)
             fields = fields_of(known, given=self._fields)
@@ -81,7 +82,9 @@ class Articles:
                 )
                 return True
             refuse_unusable_own(mappings, fields)
-            self._check_settings(index, shards)
+            for name, each in found.items():
+                _refuse_closed(name, each)
+                _refuse_other_shards(name, each, shards)
             if route_by_root and not all(map(is_routed_by_root, mappings.values())):
                 raise IndexNotReady(
                     f"the index {index!r} exists already and is not routed by root, which is decided when "
@@ -91,7 +94,7 @@ class Articles:
             for name, mapping in mappings.items():
                 self._add(name, mapping, fields)
             # What the index had before may still differ from what is needed.
-            check_mappings(self._mappings(index), fields)
+            check_mappings(_mappings(self._indices(index)), fields)
         return False
 
     def _add(self, index: str, mapping: dict[str, Any], fields: Fields) -> None:
@@ -118,17 +121,20 @@ class Articles:
 
         Raises:
             IndexNotReady: There is neither an index nor a template; the fields are missing or have another
-                mapping; it was set up with other names of fields; it is a forest; or it is an alias of
-                several indices without a write index.
+                mapping; it was set up with other names of fields; it is a forest, or closed; or it is an
+                alias of several indices without a write index.
             SettingError: No index can have that name.
         """
         check_index_name(index)
         with translated(f"read the mapping of the index {index!r}", index=index):
-            mappings = self._mappings(index) or self._from_templates(index)
+            found = self._indices(index)
+            mappings = _mappings(found) or self._from_templates(index)
             if not mappings:
                 raise IndexNotReady(f"there is no index {index!r}: set it up first", index=index, status=404)
             names = sorted(mappings)
             written = names[0] if len(names) == 1 else self._write_index(index, names)
+        if found:
+            _refuse_closed(written, found[written])
         refuse_forests(mappings)
         fields = require_kept(written, mappings[written], self._fields)
         check_mappings(mappings, fields)
@@ -156,30 +162,33 @@ class Articles:
             f"{alias!r} is an alias of {', '.join(indices)}, and none of them is its write index", index=alias
         )
 
-    def _check_settings(self, index: str, shards: int | None) -> None:
-        """Refuse an index that is closed, or has another number of shards."""
-        names = ["index.number_of_shards", "index.verified_before_close"]
-        for name, each in self._client.indices.get_settings(index=index, name=names).items():
-            settings = each["settings"]["index"]
-            if settings.get("verified_before_close") == "true":
-                raise IndexNotReady(f"the index {name!r} is closed: open it first", index=index)
-            found = int(settings["number_of_shards"])
-            if shards not in (None, found):
-                raise IndexNotReady(
-                    f"the index {name!r} exists already, and its number of shards is {found:,}, which is "
-                    "decided when an index is made. Make a new index, and index the articles into it.",
-                    index=index,
-                )
-
-    def _mappings(self, index: str) -> dict[str, dict[str, Any]]:
-        """Return the mapping of each index behind a name; none if there is no such index."""
+    def _indices(self, index: str) -> dict[str, dict[str, Any]]:
+        """Return the mappings and settings of each index behind a name; none if there is no such index."""
         try:
-            answer = self._client.indices.get_mapping(index=index)
+            return dict(self._client.indices.get(index=index))
         except NotFoundError:
             return {}
-        return {name: each["mappings"] for name, each in answer.items()}
 
     def _from_templates(self, index: str) -> dict[str, dict[str, Any]]:
         """Return the mapping that templates would give a new index; none if no template applies to it."""
         template = self._client.indices.simulate_index_template(name=index).get("template")
         return {} if template is None else {index: template["mappings"]}
+
+
+def _mappings(found: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {name: each["mappings"] for name, each in found.items()}
+
+
+def _refuse_closed(name: str, found: dict[str, Any]) -> None:
+    if found["settings"]["index"].get("verified_before_close") == "true":
+        raise IndexNotReady(f"the index {name!r} is closed: open it first", index=name)
+
+
+def _refuse_other_shards(name: str, found: dict[str, Any], shards: int | None) -> None:
+    number = int(found["settings"]["index"]["number_of_shards"])
+    if shards not in (None, number):
+        raise IndexNotReady(
+            f"the index {name!r} exists already, and its number of shards is {number:,}, which is "
+            "decided when an index is made. Make a new index, and index the articles into it.",
+            index=name,
+        )

@@ -13,6 +13,7 @@ from esdedup.errors import IndexBlocked, IndexNotReady, ServerError, ServerUnava
 _NOT_ALLOWED_STATUS = frozenset({401, 403})
 _NOT_FOUND_STATUS = 404
 _BLOCK = "cluster_block_exception"
+_CLOSED = "index_closed_exception"
 # With 503 it passes by itself: the cluster is starting, or is choosing a master.
 _BLOCKED_STATUS = frozenset({403, 429})
 _FULL_DISK = "read-only-allow-delete"
@@ -30,7 +31,7 @@ def translated(task: str, *, index: str | None = None) -> Iterator[None]:
 
     Raises:
         ServerUnavailable: No server answers, or it is not Elasticsearch, or it is too busy.
-        IndexNotReady: The index is missing.
+        IndexNotReady: The index is missing, or closed.
         IndexBlocked: The disk is full, or the index or cluster has a block.
         ServerError: Elasticsearch refused.
         SettingError: The request contains a value that JSON does not have.
@@ -85,13 +86,16 @@ def is_blocked(answer: object) -> bool:
     Args:
         answer: The body of a response, or one item of a bulk response.
     """
-    error = answer.get("error") if isinstance(answer, dict) else None
-    return (
-        isinstance(answer, dict)
-        and isinstance(error, dict)
-        and error.get("type") == _BLOCK
-        and answer.get("status") in _BLOCKED_STATUS
-    )
+    return isinstance(answer, dict) and _type(answer) == _BLOCK and answer.get("status") in _BLOCKED_STATUS
+
+
+def is_closed(answer: object) -> bool:
+    """Return whether a request was refused because its index is closed.
+
+    Args:
+        answer: The body of a response, or one item of a bulk response.
+    """
+    return _type(answer) == _CLOSED
 
 
 def reason(error: ApiError) -> str:
@@ -110,6 +114,8 @@ def _refused(task: str, why: str, body: object, status: int, index: str | None) 
             else "remove the block, a setting of the index or the cluster"
         )
         return IndexBlocked(f"{message} {action}; then run this again", status=status, index=index)
+    if is_closed(body):
+        return IndexNotReady(f"{message}: open it first", status=status, index=index)
     if status in _NOT_ALLOWED_STATUS:
         return ServerError(f"{message}; check the API key and what it may do", status=status, index=index)
     if status == _NOT_FOUND_STATUS:
@@ -117,6 +123,11 @@ def _refused(task: str, why: str, body: object, status: int, index: str | None) 
     if status in BUSY_STATUSES:
         return ServerUnavailable(message, status=status, index=index)
     return ServerError(f"{message} (status {status})", status=status, index=index)
+
+
+def _type(answer: object) -> object:
+    error = answer.get("error") if isinstance(answer, dict) else None
+    return error.get("type") if isinstance(error, dict) else None
 
 
 def _reason(body: object) -> str | None:

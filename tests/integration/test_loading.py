@@ -107,6 +107,42 @@ def test_a_blocked_index_ends_a_run_at_once(
     assert load.summary.indexed == COUNT
 
 
+def test_a_closed_index_ends_a_run_before_the_forest_knows_an_article(
+    es: Elasticsearch,
+    index: str,
+    dedup: Dedup,
+    load: Load,
+    rejected: list[ArticleRejected],
+    index_name: Names,
+) -> None:
+    es.indices.close(index=index)
+    with pytest.raises(IndexNotReady, match=f"the index '{index}' is closed: open it first"):
+        load.run(es, dedup, articles(), index=index, batch_size=10)
+    assert (load.summary.read, load.summary.failed, rejected) == (10, 10, [])
+    assert not es.indices.exists(index=index_name("forest"))
+
+
+def test_an_index_that_is_closed_while_it_is_written_to_ends_a_run_at_once(
+    es: Elasticsearch,
+    index: str,
+    dedup: Dedup,
+    load: Load,
+    rejected: list[ArticleRejected],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    enrich = dedup.enrich
+
+    def closed_after_the_check(*given: Any, **how: Any) -> Iterator[dict[str, Any]]:
+        for action in enrich(*given, **how):
+            es.indices.close(index=index)
+            yield action
+
+    monkeypatch.setattr(dedup, "enrich", closed_after_the_check)
+    with pytest.raises(IndexNotReady, match=r"closed: open it first"):
+        load.run(es, dedup, articles(), index=index, batch_size=10)
+    assert (load.summary.read, load.summary.failed, rejected) == (10, 10, [])
+
+
 def test_texts_of_which_only_the_beginning_is_compared_are_counted(
     es: Elasticsearch, index: str, dedup: Dedup, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -7,6 +7,7 @@ clock, keeps out the writes of a stale owner.
 
 import contextlib
 import dataclasses
+import os
 import secrets
 import threading
 import time
@@ -61,9 +62,12 @@ class Lease:
         self._is_fenced = False
         # Whether `lost` has been called: the forest is another process's, or deleted, and a caller was told.
         self.is_lost = False
-        # Guards the lease: a thread renews it while the caller is busy elsewhere.
+        # Held during renewals: a thread renews the lease while the caller is busy elsewhere.
         self._writing = threading.Lock()
         self._stopped = threading.Event()
+        # An exception from a signal handler may lose the holder before anybody can release the lease.
+        self._dropped = weakref.finalize(self, _abandon_dropped, self._token, os.getpid())
+        self._dropped.atexit = False
 
     @property
     def alias(self) -> str:
@@ -115,15 +119,20 @@ class Lease:
             raise self.lost()
 
     def release(self) -> None:
-        """Release the lease, unless another process has taken it, or it is that of the parent of a fork."""
+        """Release the lease, unless another process has taken it, or it is that of the parent of a fork.
+
+        Does not wait for a renewal that is under way, which may be the one that a signal handler interrupts.
+        That cannot take the lease again: its write conflicts with this one.
+        """
         if is_inherited(self._client):
             return
         self._stopped.set()
-        with self._writing, translated(f"release the forest {self._forest!r}", index=self._forest):
+        with translated(f"release the forest {self._forest!r}", index=self._forest):
             if self.is_lost:
                 return
             try:
                 self._write(self._client, self._version, released=True)
+                self._dropped.detach()
             except BaseException:
                 # The lease runs out; until then at least this process may take the forest again.
                 abandon(self._token)
@@ -177,16 +186,14 @@ class Lease:
         # Before the lock: the parent's thread may have held it when this process was forked.
         refuse_inherited(self._client)
         with self._writing, translated(f"renew the lease on the forest {self._forest!r}", index=self._forest):
-            if self._stopped.is_set():
-                # Released while the thread was about to renew it: it must not be taken again.
-                return True
             if self.is_lost:
                 return False
             for _ in range(_RENEWALS):
-                if self._age_s() < self._ttl_s / 3:
+                # Released while it was about to be renewed: it must not be taken again.
+                if self._stopped.is_set() or self._age_s() < self._ttl_s / 3:
                     return True
                 if not self._write(self._hasty, self._version, released=False):
-                    return False
+                    return self._stopped.is_set()
             if self._age_s() > self._ttl_s * 2 / 3:
                 raise ServerUnavailable(
                     f"cannot renew the lease on the forest {self._forest!r}: the server took "
@@ -248,20 +255,31 @@ class Lease:
         where = {"index": self.alias, "require_alias": True} if self._is_fenced else {"index": self._forest}
         try:
             answer = client.index(**where, id=LEASE_ID, document=document, **condition)
-            self._version = {"if_seq_no": answer["_seq_no"], "if_primary_term": answer["_primary_term"]}
+            version = {"if_seq_no": answer["_seq_no"], "if_primary_term": answer["_primary_term"]}
         except ConflictError:
             # A request whose answer was lost is sent again, and conflicts with what it wrote itself.
-            found, found_version = self._read()
+            found, version = self._read()
             if found is None or (found.token, found.epoch) != (self._token, self.epoch):
                 return False
+            if found.released and not released:
+                # Released in the middle of this renewal.
+                return False
             if found.released != released:
-                return self._write(client, found_version, released=released)
-            self._version = found_version
+                return self._write(client, version, released=released)
         except NotFoundError:
             return False
+        if not released:
+            # No renewal may learn the version of the release.
+            self._version = version
         # Measured from before the request, so that the lease never seems to last longer than it does.
         self._renewed_at = started_at
         return True
+
+
+def _abandon_dropped(token: str, process: int) -> None:
+    """Let this process take the forest again, after it has dropped a lease without releasing it."""
+    if os.getpid() == process:  # a forked process has dropped a copy
+        abandon(token)
 
 
 def _keep_renewing(held: "weakref.ref[Lease]", stopped: threading.Event, interval_s: float) -> None:

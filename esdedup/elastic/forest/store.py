@@ -86,7 +86,8 @@ class ElasticStore(Closing):
     def state(self) -> State:
         """Return the state of the last committed plan."""
         if self._commit_failed:
-            # Any part of that plan may have been written: the index decides which state it is.
+            # Any part of that plan may have been written: the index decides which state it is, and memory is
+            # begun anew.
             self.writer.renew()
             self._refresh()
             self._state = self._index.status().state
@@ -112,11 +113,12 @@ class ElasticStore(Closing):
         nodes = _written_nodes(plan)
         self._commit_failed = True
         self.writer.write(nodes, state=plan.state)
-        self._commit_failed = False
         self._state = plan.state
         self._recent.put(nodes)
         if len(self._recent) > self._index.limits.recent_nodes:
             self._refresh()
+        # Last: an exception from a signal handler may leave what is in memory half changed.
+        self._commit_failed = False
 
     def _settle_aging(self, status: ForestStatus, requested: Aging | None) -> Aging:
         """Return how long nodes live from now on, and store it in the forest."""

@@ -1,0 +1,161 @@
+"""Signal handlers that raise, or close a `Dedup`, in the middle of whatever it does."""
+
+import contextlib
+import gc
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+import pytest
+from elasticsearch import Elasticsearch
+
+from esdedup import Dedup
+from esdedup.elastic.forest.lease import Lease
+from esdedup.elastic.forest.node_cache import NodeCache
+from esdedup.elastic.forest.store import ElasticStore
+from esdedup.neighbours.half_key_tables import HalfKeyTables
+from esdedup.neighbours.hamming_index import HammingIndex
+from esdedup.neighbours.sketched_index import SketchedIndex
+from tests.support.forests import ARTICLES, Names
+
+TIMEOUT_S = 30
+# What later batches find in memory is changed in these ...
+KEEPING: list[Any] = [ElasticStore.commit, ElasticStore.state, ElasticStore._refresh]
+# ... and, when they call them, in these.
+CALLED: list[Any] = [
+    *(NodeCache.put, SketchedIndex.add, HammingIndex.add, HammingIndex._add, HalfKeyTables.add),
+]
+
+
+class Interrupted(Exception):
+    pass
+
+
+class Interrupts:
+    """Raises once at each line of some functions, where a store calls them for what it keeps."""
+
+    def __init__(self) -> None:
+        self._codes = {function.__code__ for function in (*KEEPING, *CALLED)}
+        self._keeping = {function.__code__ for function in KEEPING}
+        self.raised: set[tuple[str, int]] = set()
+
+    @contextlib.contextmanager
+    def one(self) -> Iterator[None]:
+        """Raise at the first line that is new."""
+        before = sys.gettrace()
+        sys.settrace(self._called)
+        try:
+            yield
+        finally:
+            sys.settrace(before)
+
+    def _called(self, frame: FrameType, event: str, argument: object) -> Any:
+        return self._at_line if frame.f_code in self._codes and self._is_keeping(frame) else None
+
+    def _is_keeping(self, frame: FrameType | None) -> bool:
+        while frame is not None and frame.f_code not in self._keeping:
+            frame = frame.f_back
+        return frame is not None
+
+    def _at_line(self, frame: FrameType, event: str, argument: object) -> Any:
+        place = (frame.f_code.co_qualname, frame.f_lineno)
+        if event == "line" and place not in self.raised:
+            self.raised.add(place)
+            raise Interrupted
+        return self._at_line
+
+
+def batch(number: int) -> list[dict[str, Any]]:
+    """Return an article, and a reprint of the one before."""
+    article, before = ARTICLES[number], ARTICLES[number - 1]
+    return [
+        article,
+        {"_id": f"{before['_id']}-reprint", "text": f"{before['text']} Copyright by the agency."},
+    ]
+
+
+def roots_of(dedup: Dedup, number: int) -> list[str]:
+    return [action["_source"]["dedup"]["root"] for action in dedup.enrich(batch(number))]
+
+
+def test_a_batch_may_be_interrupted_at_any_line_and_repeated(
+    elasticsearch_url: str, index_name: Names
+) -> None:
+    """The roots are those of a forest that nobody disturbed."""
+    interrupts = Interrupts()
+    client = Elasticsearch(elasticsearch_url)
+    undisturbed, disturbed = (Dedup(client, forest=index_name("forest")) for _ in range(2))
+    with client, undisturbed, disturbed:
+        for number in range(1, len(ARTICLES)):
+            expected, count = roots_of(undisturbed, number), len(interrupts.raised)
+            found: list[str] = []
+            while not found:
+                with contextlib.suppress(Interrupted), interrupts.one():
+                    found = roots_of(disturbed, number)
+            assert found == expected, sorted(interrupts.raised)[-3:]
+            if number > 1 and len(interrupts.raised) == count:
+                break
+    assert {name for name, _ in interrupts.raised} == {
+        function.__qualname__ for function in (*KEEPING, *CALLED)
+    }
+
+
+def test_a_lease_that_is_dropped_may_be_taken_again_by_its_process(
+    elasticsearch_url: str, index_name: Names
+) -> None:
+    """An exception can come between taking a lease and noting who holds it."""
+    with Elasticsearch(elasticsearch_url) as client, Dedup(client, forest=index_name("forest")) as dedup:
+        list(dedup.enrich(ARTICLES[:1]))
+        dedup._store = None
+        gc.collect()
+        (second,) = dedup.enrich(ARTICLES[1:2])
+        assert second["_source"]["dedup"]["seq"] == 2
+
+
+@pytest.mark.parametrize("is_sent_first", [False, True])
+def test_a_signal_handler_may_close_in_the_middle_of_a_renewal(
+    elasticsearch_url: str, index_name: Names, is_sent_first: bool
+) -> None:
+    """The forest is free at once, the interrupted renewal does not take it again, and the batch is stored."""
+    forest = index_name("forest")
+    seqs: list[int] = []
+
+    def feed() -> None:
+        seqs.extend(action["_source"]["dedup"]["seq"] for action in dedup.enrich(ARTICLES[1:2]))
+
+    with Elasticsearch(elasticsearch_url) as client:
+        # Not closed if the test fails: that would hang too.
+        dedup = Dedup(client, forest=forest)
+        list(dedup.enrich(ARTICLES[:1]))
+        assert dedup._store is not None
+        lease = dedup._store.writer._lease
+        lease._hasty = closing_meanwhile(lease, dedup.close, is_sent_first=is_sent_first)
+        lease._renewed_at -= lease._ttl_s / 2
+        feeding = threading.Thread(target=feed, daemon=True)
+        feeding.start()
+        feeding.join(TIMEOUT_S)
+        assert not feeding.is_alive(), "the handler hangs"
+        assert seqs == [2]
+        claim, _ = lease._read()
+        assert claim is not None
+        assert claim.released
+        (third,) = dedup.enrich(ARTICLES[2:3])
+        assert third["_source"]["dedup"]["seq"] == 3
+        dedup.close()
+
+
+def closing_meanwhile(lease: Lease, close: Callable[[], None], *, is_sent_first: bool) -> Any:
+    """Return the client of a lease's renewals, with a handler that closes before or after the request."""
+
+    class Client:
+        def index(self, **request: Any) -> Any:
+            if not is_sent_first:
+                close()
+            answer = lease._client.index(**request)
+            if is_sent_first:
+                close()
+            return answer
+
+    return Client()

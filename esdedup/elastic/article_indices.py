@@ -77,9 +77,14 @@ class Articles:
             fields = fields_of(known, given=self._fields)
             refuse_unusable(known, fields)
             if not mappings:
-                self._client.indices.create(
-                    index=index, **article_index(fields, shards=shards, route_by_root=route_by_root)
-                )
+                body = article_index(fields, shards=shards, route_by_root=route_by_root)
+                try:
+                    self._client.indices.create(index=index, **body)
+                except ApiError as error:
+                    if error.error != "resource_already_exists_exception":
+                        raise
+                    # Another process was faster: check what it made.
+                    return self.setup(index, shards=shards, route_by_root=route_by_root)
                 return True
             refuse_unusable_own(mappings, fields)
             for name, each in found.items():

@@ -7,6 +7,7 @@ import pytest
 from elasticsearch import BadRequestError, Elasticsearch, helpers
 
 from esdedup import Dedup, Fields, IndexNotReady, Maintenance, Reader, SettingError
+from esdedup.elastic.article_indices import Articles
 from esdedup.reading.queries import words
 from tests.support.asgi import request
 from tests.support.forests import TEXT, Names
@@ -83,6 +84,25 @@ def test_what_an_index_is_made_with_cannot_be_changed(es: Elasticsearch, index_n
     es.indices.close(index=index)
     with pytest.raises(IndexNotReady, match="is closed: open it first"):
         dedup.setup(index)
+
+
+def test_an_index_that_another_process_makes_at_the_same_time(
+    es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is checked like one that was there before."""
+    create = es.indices.create
+
+    def create_second(*, index: str, **body: Any) -> Any:
+        Articles(es.options()).setup(index, shards=1)
+        return create(index=index, **body)
+
+    slow = Articles(es)
+    monkeypatch.setattr(es.indices, "create", create_second)
+    index = index_name("news")
+    assert not slow.setup(index)
+    assert slow.check(index).fields == Fields()
+    with pytest.raises(IndexNotReady, match="its number of shards is 1"):
+        slow.setup(index_name("other"), shards=2)
 
 
 def test_an_index_without_subobjects(es: Elasticsearch, index_name: Names) -> None:

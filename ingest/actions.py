@@ -38,7 +38,8 @@ class ArticleAction:
     # Its id, or its position among the actions; for messages.
     name: str
     text: str
-    # From the article's time field; None if it has no valid time.
+    # From the article's time field; of an update, the first that one of its parts has. None if there is no
+    # valid time.
     dated_ms: int | None
     # Whether the text is longer than the profile's `max_text_length`: only its beginning was compared.
     is_cut: bool = False
@@ -109,7 +110,7 @@ def read_action(action: BulkAction, fields: Fields, *, position: int) -> Article
         action={**meta, "_source": dict(body)},
         name=name,
         text=texts[0],
-        dated_ms=time_ms(value_of(articles[0], fields.time)),
+        dated_ms=next((dated for each in articles if (dated := _dated_ms(each, fields)) is not None), None),
     )
 
 
@@ -121,6 +122,7 @@ def enriched(
     letters: int,
     fields: Fields,
     profile: str,
+    nonce: str,
     backfill: bool = False,
     route_by_root: bool = False,
 ) -> dict[str, Any]:
@@ -133,12 +135,13 @@ def enriched(
         letters: Of the text, as far as it is fingerprinted: only what readers see makes an article longer.
         fields: The names of the article's fields.
         profile: The label of the profile.
+        nonce: Random; stands for the id of an article that has neither an id nor a fingerprint.
         backfill: Whether old articles are expected.
         route_by_root: Set the routing to the root, replacing any other.
     """
     action = dict(article.action)
     if assignment.kind is Kind.WITHOUT_FINGERPRINT:
-        root = lone_root(action.get("_index"), action.get("_id"), seq=assignment.seq)
+        root = lone_root(action.get("_index"), action.get("_id"), nonce=nonce)
         values: dict[str, Any] = {"root": root}
     else:
         values = {**fingerprint, "root": assignment.root}
@@ -146,26 +149,34 @@ def enriched(
     values["partition"] = partition_of(str(values["root"]))
     if assignment.time_ms != NO_TIME:
         values["seen"] = assignment.time_ms
-    published = published_ms(article.dated_ms, arrived_ms=assignment.time_ms, backfill=backfill)
-    if published is not None:
-        values["published"] = published
     if route_by_root:
         action["routing"] = values["root"]
         action.pop("_routing", None)
     source = action["_source"]
-    if article.is_update:
-        merged = dict.fromkeys(_OPTIONAL) | values
-        if value_of(source.get("doc") or {}, fields.time) is None:
-            # The article keeps its date, and so when it counts as published.
-            del merged["published"]
-        parts = {
-            part: _with_object(source[part], fields.dedup, dedup)
-            for part, dedup in (("doc", merged), ("upsert", values))
-            if _has_text(source.get(part), fields)
-        }
-        action["_source"] = source | parts
-    else:
-        action["_source"] = _with_object(source, fields.dedup, values)
+
+    def with_dedup(document: Mapping[str, Any], **dedup: Any) -> dict[str, Any]:
+        published = published_ms(
+            _dated_ms(document, fields), arrived_ms=assignment.time_ms, backfill=backfill
+        )
+        dated = {} if published is None else {"published": published}
+        return _with_object(document, fields.dedup, dedup | values | dated)
+
+    if not article.is_update:
+        action["_source"] = with_dedup(source)
+        return action
+    parts = {
+        part: with_dedup(source[part]) for part in ("doc", "upsert") if _has_text(source.get(part), fields)
+    }
+    if "doc" in parts:
+        doc = source["doc"]
+        parts["doc"] = with_dedup(doc, **dict.fromkeys(_OPTIONAL))
+        if value_of(doc, fields.time) is None:
+            # An article that exists keeps its date, and so when it counts as published; a new one has none.
+            del parts["doc"][fields.dedup]["published"]
+            if source.get("doc_as_upsert") in (True, "true"):
+                source = {key: value for key, value in source.items() if key != "doc_as_upsert"}
+                parts["upsert"] = with_dedup(doc)
+    action["_source"] = source | parts
     return action
 
 
@@ -182,20 +193,20 @@ def redated(action: dict[str, Any], *, fields: Fields, now_ms: int, backfill: bo
     doc = body.get("doc") if isinstance(body, Mapping) else None
     if action.get("_op_type") != "update" or not isinstance(doc, Mapping):
         return action
-    dated_ms = time_ms(value_of(doc, fields.time))
+    dated_ms = _dated_ms(doc, fields)
     if dated_ms is None or published_ms(dated_ms, arrived_ms=now_ms, backfill=backfill) != dated_ms:
         return action
     part = {"doc": _with_object(doc, fields.dedup, {"published": dated_ms})}
     return action | ({"_source": body | part} if "_source" in action else part)
 
 
-def lone_root(index: str | None, article_id: object, *, seq: int) -> str:
+def lone_root(index: str | None, article_id: object, *, nonce: str) -> str:
     """Return the root of an article without a fingerprint, which is a cluster of its own.
 
-    Derived from index and id, so that the same article always gets the same root; without an id, from the
-    seq.
+    Derived from index and id, so that the same article always gets the same root. Without an id, from the
+    nonce: numbers of the forest's come back in a forest that is made anew.
     """
-    identity = ["seq", seq] if article_id is None else ["id", str(article_id)]
+    identity = ["nonce", nonce] if article_id is None else ["id", str(article_id)]
     digest = hashlib.blake2b(json.dumps([index, identity]).encode(), digest_size=16)
     return f"~{digest.hexdigest()}"
 
@@ -217,6 +228,11 @@ def _name(article_id: object, nameless: str) -> str:
     if len(name.encode()) > MAX_ID_BYTES:
         raise ArticleRejected(nameless, f"its _id is longer than {MAX_ID_BYTES} bytes")
     return name
+
+
+def _dated_ms(document: Mapping[str, Any], fields: Fields) -> int | None:
+    """Return a document's own date, milliseconds since 1970; None if it has no valid one."""
+    return time_ms(value_of(document, fields.time))
 
 
 def _has_text(part: object, fields: Fields) -> bool:

@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import logging
 import os
+import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -143,6 +144,7 @@ class Enricher:
                 letters=each.letters,
                 fields=index.fields,
                 profile=self._profile.label,
+                nonce=secrets.token_hex(16),
                 backfill=backfill,
                 route_by_root=index.is_routed_by_root,
             )

@@ -249,6 +249,33 @@ def test_an_update_whose_upsert_alone_carries_the_text(es: Elasticsearch, index_
     assert es.get(index=index, id="1")["_source"]["n"] == 1
 
 
+def test_an_article_that_an_update_makes_counts_as_published_at_its_arrival(
+    es: Elasticsearch, index_name: Names
+) -> None:
+    index = index_name("news")
+    update = {"_op_type": "update", "_index": index, "_id": "1", "doc": {"text": TEXT}, "doc_as_upsert": True}
+    with Dedup(es, forest=index_name("forest")) as dedup:
+        dedup.setup(index)
+        stored = []
+        for _ in range(2):
+            helpers.bulk(es, dedup.enrich([update]), refresh=True)
+            stored.append(es.get(index=index, id="1")["_source"])
+    assert [each["dedup"].get("published") for each in stored] == [stored[0]["dedup"]["seen"]] * 2
+    assert stored[0].keys() == {"text", "dedup"}
+
+
+def test_articles_without_text_and_id_stay_alone_when_the_forest_is_made_anew(
+    es: Elasticsearch, index_name: Names
+) -> None:
+    index, forest = index_name("news"), index_name("forest")
+    for _ in range(2):
+        with Dedup(es, forest=forest) as dedup:
+            dedup.setup(index)
+            helpers.bulk(es, dedup.enrich([{"_index": index, "text": ""} for _ in range(3)]))
+        es.indices.delete(index=forest)
+    assert len(set(roots(es, index).values())) == 6
+
+
 def test_an_update_to_another_kind_of_text_leaves_no_fingerprint_behind(
     es: Elasticsearch, index_name: Names
 ) -> None:

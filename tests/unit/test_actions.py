@@ -31,6 +31,7 @@ def enrich(
         letters=5,
         fields=fields,
         profile="classic-2",
+        nonce="n",
         route_by_root=route_by_root,
     )
 
@@ -81,6 +82,31 @@ def test_an_update_that_carries_the_text(flat: bool) -> None:
         "doc": {"text": "hello", "dedup": {"signature": None, **without_date}},
         "upsert": {"text": "hello", "new": True, "dedup": DEDUP},
     }
+
+
+@pytest.mark.parametrize("given", [{}, {"upsert": {"text": "hello", "old": True}}])
+def test_an_update_that_makes_the_article_if_there_is_none(given: dict[str, Any]) -> None:
+    """Without a date, a new article counts as published at its arrival; one that exists keeps its date."""
+    action = {"_op_type": "update", "_id": "1", "doc": {"text": "hello"}, "doc_as_upsert": True, **given}
+    without_date = {name: value for name, value in DEDUP.items() if name != "published"}
+    assert enrich(action)["_source"] == {
+        "doc": {"text": "hello", "dedup": {"signature": None, **without_date}},
+        "upsert": {"text": "hello", "dedup": DEDUP},
+    }
+
+
+def test_each_part_of_an_update_counts_as_published_at_its_own_date() -> None:
+    arrived_ms, dated_ms = 1_788_849_041_000, 1_788_800_000_000
+    arrived = Assignment(Kind.JOINED, "r" * 16, 7, arrived_ms, b"")
+    dated = {"text": "hello", FIELDS.time: dated_ms}
+    for doc, upsert, published_ms in (
+        ({"text": "hello"}, dated, [None, dated_ms]),
+        (dated, {"text": "hello"}, [dated_ms, arrived_ms]),
+    ):
+        action = {"_op_type": "update", "_id": "1", "doc": doc, "upsert": upsert}
+        assert article_action(action).dated_ms == dated_ms
+        source = enrich(action, arrived)["_source"]
+        assert [source[part]["dedup"].get("published") for part in ("doc", "upsert")] == published_ms
 
 
 @pytest.mark.parametrize(
@@ -163,9 +189,12 @@ def test_what_is_rejected(action: Any, article: str, reason: str) -> None:
 def test_without_a_fingerprint() -> None:
     lone = Assignment(Kind.WITHOUT_FINGERPRINT, None, 9, NO_TIME, b"")
     dedup = enrich({"_index": "news", "_id": "1", "text": ""}, lone)["_source"]["dedup"]
-    assert dedup == {"root": lone_root("news", "1", seq=9), "profile": "classic-2", "seq": 9, "length": 5} | {
-        "partition": partition_of(lone_root("news", "1", seq=9))
-    }
+    assert dedup == {
+        "root": lone_root("news", "1", nonce="n"),
+        "profile": "classic-2",
+        "seq": 9,
+        "length": 5,
+    } | {"partition": partition_of(lone_root("news", "1", nonce="n"))}
     assert dedup["root"].startswith("~")
     assert len(dedup["root"]) == 33
 
@@ -181,10 +210,10 @@ def test_an_update_to_a_text_without_a_fingerprint_clears_the_earlier_one() -> N
 
 
 def test_lone_roots_are_stable_and_distinct() -> None:
-    assert lone_root("news", "1", seq=1) == lone_root("news", "1", seq=2)
-    roots = [lone_root("news", "1", seq=1), lone_root("news", "2", seq=1), lone_root("other", "1", seq=1)]
-    roots += [lone_root("news", None, seq=1), lone_root("news", None, seq=2), lone_root(None, "1", seq=1)]
-    assert len(set(roots)) == len(roots)
+    assert lone_root("news", "1", nonce="a") == lone_root("news", "1", nonce="b")
+    named = [("news", "1"), ("news", "2"), ("other", "1"), (None, "1"), ("news", None)]
+    roots = [lone_root(index, article, nonce="a") for index, article in named]
+    assert len({*roots, lone_root("news", None, nonce="b")}) == len(roots) + 1
 
 
 def test_other_field_names() -> None:

@@ -22,7 +22,7 @@ class Fields:
     # The text that is fingerprinted.
     text: str = "text"
     title: str = "title"
-    # The time of publication: ISO 8601, or milliseconds since 1970.
+    # The time of publication: ISO 8601, a date as in mails and RSS, or milliseconds since 1970.
     time: str = "published_at"
     # The publisher.
     source: str = "source"

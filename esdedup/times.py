@@ -1,18 +1,24 @@
 """Times as milliseconds since 1970, UTC."""
 
+import email.utils
+import re
 from datetime import UTC, date, datetime, timedelta
 
 DAY_MS = 86_400_000
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
+# As in mails and RSS: "Sat, 21 Nov 2026 08:00:00 GMT". The library reads much else as a date.
+_RFC_822 = re.compile(
+    r"([A-Za-z]{3}, *)?\d{1,2} [A-Za-z]{3} \d{4} \d\d:\d\d(:\d\d)?( ([A-Z]{1,5}|[+-]\d{4}))?"
+)
 
 
 def time_ms(value: object) -> int | None:
     """Convert a time to whole milliseconds since 1970; return None for anything that is not a time.
 
-    Accepts ISO 8601, read as UTC if it names no zone; milliseconds since 1970, as a number or a string of at
-    least 9 digits; dates and datetimes.
+    Accepts ISO 8601 and dates as in mails and RSS, read as UTC if they name no zone; milliseconds since 1970,
+    as a number or a string of at least 9 digits; dates and datetimes.
     """
     if isinstance(value, bool):
         return None
@@ -23,7 +29,8 @@ def time_ms(value: object) -> int | None:
         if text.removeprefix("-").isdecimal() and len(text) > len("20260101"):
             return time_ms(int(text)) if len(text) < 20 else None
         try:
-            value = datetime.fromisoformat(text)
+            is_mail = _RFC_822.fullmatch(text)
+            value = email.utils.parsedate_to_datetime(text) if is_mail else datetime.fromisoformat(text)
         except ValueError:
             return None
     if isinstance(value, date) and not isinstance(value, datetime):

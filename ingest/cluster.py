@@ -1,6 +1,5 @@
 """Clusters the articles of files in memory, without Elasticsearch."""
 
-import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
@@ -8,12 +7,13 @@ from datetime import timedelta
 import pydantic
 from esdedup.ingest.batches import BATCH_SIZE, batches
 from esdedup.ingest.files import FileArticle
+from esdedup.ingest.undated import Undated
 
 from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields, text_of, value_of
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
-from esdedup.forest import Aging, Arrivals, Assignment, Forest
+from esdedup.forest import Aging, Arrivals, Forest
 from esdedup.forest.memory import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.times import time_ms
@@ -26,6 +26,8 @@ class ClusteredArticle(pydantic.BaseModel, frozen=True):
     # Both None if the text is too short to have a fingerprint.
     root: str | None
     fingerprint: str | None
+    # Whether its time was asked for, and it has none, or one that cannot be right.
+    is_undated: bool = pydantic.Field(default=False, exclude=True)
 
 
 def cluster(
@@ -37,6 +39,7 @@ def cluster(
     retention: timedelta,
     on_rejected: Callable[[ArticleRejected], None],
     on_cut: Callable[[str], None] = lambda _: None,
+    on_undated: Callable[[str], None] = lambda _: None,
 ) -> Iterator[ClusteredArticle]:
     """Assign articles to clusters, in order.
 
@@ -48,25 +51,30 @@ def cluster(
         retention: With `use_time`: how long a cluster accepts articles after its last one.
         on_rejected: Called for each article that cannot be clustered; it is not yielded.
         on_cut: Called with the name of each article that has a longer text than is fingerprinted.
+        on_undated: With `use_time`: called once, with a message about the first date that cannot be right.
     """
     fingerprinter = Fingerprinter(profile)
     relation = relation_of(profile)
     forest = Forest(MemoryStore(aging=Aging.of(retention=retention), relation=relation))
+    undated = Undated(on_undated)
     readable = _with_texts(articles, fields, on_rejected)
     for batch in batches(readable, most=BATCH_SIZE, size_of=lambda each: each[0].size_bytes):
         fingerprints = fingerprinter.fingerprint([text for _, text in batch])
         for (article, _), is_cut in zip(batch, fingerprints.are_cut.tolist(), strict=True):
             if is_cut:
                 on_cut(article.name)
-        arrivals = Arrivals.of(
-            fingerprints,
-            times_ms=[
-                time_ms(value_of(article.article, fields.time)) if use_time else None for article, _ in batch
-            ],
-            relation=relation,
-        )
+        times = [value_of(article.article, fields.time) if use_time else None for article, _ in batch]
+        arrivals = Arrivals.of(fingerprints, times_ms=list(map(time_ms, times)), relation=relation)
         assignments = forest.assign(arrivals, now_ms=int(time.time() * 1000))
-        yield from itertools.starmap(_clustered, zip(batch, arrivals.ids, assignments, strict=True))
+        for (article, _), fingerprint, given, assigned in zip(
+            batch, arrivals.ids, times, assignments, strict=True
+        ):
+            yield ClusteredArticle(
+                id=article.id,
+                root=assigned.root,
+                fingerprint=fingerprint,
+                is_undated=use_time and undated.sees(article.name, given, field=fields.time),
+            )
 
 
 def _with_texts(
@@ -85,10 +93,3 @@ def _with_texts(
             on_rejected(rejected.bare())
         else:
             yield article, text
-
-
-def _clustered(
-    article_and_text: tuple[FileArticle, str], fingerprint: str | None, assignment: Assignment
-) -> ClusteredArticle:
-    article, _ = article_and_text
-    return ClusteredArticle(id=article.id, root=assignment.root, fingerprint=fingerprint)

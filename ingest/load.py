@@ -1,6 +1,7 @@
 """Enriches and indexes the articles of files, and accounts for every one."""
 
 import collections
+import dataclasses
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -11,9 +12,11 @@ from esdedup.ingest.actions import ArticleAction
 from esdedup.ingest.batches import BATCH_SIZE, batches
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.files import FileArticle
+from esdedup.ingest.undated import Undated
 
 from esdedup.elastic.article_bulk import ArticleBulk, Written
 from esdedup.errors import ArticleRejected, IndexNotReady
+from esdedup.fields import Fields, value_of
 from esdedup.forest import Assignment, Kind
 
 
@@ -30,7 +33,18 @@ class Summary(pydantic.BaseModel, frozen=True):
     without_fingerprint: int
     # Indexed ones with a longer text than is fingerprinted.
     cut: int
+    # In a backfill: indexed ones without a date, or with one that cannot be read or lies in January 1970.
+    undated: int
     seconds: float
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Decided:
+    """What is known of an assigned article."""
+
+    kind: Kind
+    is_cut: bool
+    is_undated: bool
 
 
 class Load:
@@ -41,22 +55,26 @@ class Load:
         *,
         on_rejected: Callable[[ArticleRejected], None],
         on_cut: Callable[[str], None] = lambda _: None,
+        on_undated: Callable[[str], None] = lambda _: None,
     ) -> None:
         """Count nothing yet.
 
         Args:
             on_rejected: Called for each article that is not indexed.
             on_cut: Called with the name of each article that has a longer text than is fingerprinted.
+            on_undated: Called once in a backfill, with a message about the first date that cannot be right.
         """
         self._on_rejected = on_rejected
         self._on_cut = on_cut
-        self._read = self._failed = self._cut = 0
+        self._undated_ones = Undated(on_undated)
+        self._read = self._failed = self._cut = self._undated = 0
         self._indexed: collections.Counter[Kind] = collections.Counter()
         self._seconds = 0.0
         # Articles that Elasticsearch has not acknowledged, by id, and what was decided for them.
         self._articles: dict[str, FileArticle] = {}
-        self._kinds: dict[str, Kind] = {}
-        self._cut_ids: set[str] = set()
+        self._decided: dict[str, _Decided] = {}
+        # Where dates are looked for in a backfill.
+        self._dated_by: Fields | None = None
 
     @property
     def summary(self) -> Summary:
@@ -70,6 +88,7 @@ class Load:
             known=self._indexed[Kind.KNOWN],
             without_fingerprint=self._indexed[Kind.WITHOUT_FINGERPRINT],
             cut=self._cut,
+            undated=self._undated,
             seconds=self._seconds,
         )
 
@@ -100,6 +119,7 @@ class Load:
             EsdedupError: The run cannot continue.
         """
         started = time.monotonic()
+        self._dated_by = dedup.reader.fields(index) if backfill else None
         bulk = ArticleBulk(client, index=index)
         try:
             for batch in batches(articles, most=batch_size, size_of=_size, flush_interval_s=flush_interval_s):
@@ -128,20 +148,24 @@ class Load:
             yield {"_index": index, "_id": article.id, "_source": article.article}
 
     def _assigned(self, article: ArticleAction, assignment: Assignment) -> None:
-        self._kinds[article.name] = assignment.kind
-        if article.is_cut:
-            self._cut_ids.add(article.name)
+        is_undated = False
+        if self._dated_by is not None:
+            field, given = self._dated_by.time, self._articles[article.name]
+            is_undated = self._undated_ones.sees(given.name, value_of(given.article, field), field=field)
+        self._decided[article.name] = _Decided(
+            kind=assignment.kind, is_cut=article.is_cut, is_undated=is_undated
+        )
 
     def _acknowledge(self, written: list[Written]) -> None:
         for each in written:
-            kind, is_cut = self._kinds.pop(each.id), each.id in self._cut_ids
-            self._cut_ids.discard(each.id)
+            decided = self._decided.pop(each.id)
             if each.refusal is not None:
                 self._reject_by_id(ArticleRejected(each.id, f"Elasticsearch refuses it: {each.refusal}"))
                 continue
             article = self._articles.pop(each.id)
-            self._indexed[kind] += 1
-            if is_cut:
+            self._indexed[decided.kind] += 1
+            self._undated += decided.is_undated
+            if decided.is_cut:
                 self._cut += 1
                 self._on_cut(article.name)
 

@@ -74,6 +74,7 @@ def cluster(
             retention=options.retention(retention_days) or DEFAULT_RETENTION,
             on_rejected=report.reject,
             on_cut=report.cut,
+            on_undated=say,
         ):
             target.write(json.dumps(article.model_dump()) + "\n")
             report.add(article)
@@ -88,7 +89,7 @@ class _Report:
     def __init__(self) -> None:
         self._written = 0
         self.failed = 0
-        self._cut = 0
+        self._cut = self._undated = 0
         self._roots: set[str] = set()
 
     def reject(self, rejected: ArticleRejected) -> None:
@@ -104,13 +105,16 @@ class _Report:
     def add(self, article: ClusteredArticle) -> None:
         """Count a clustered article."""
         self._written += 1
+        self._undated += article.is_undated
         if article.root is not None:
             self._roots.add(article.root)
 
     def __str__(self) -> str:
         return (
             f"{self._written + self.failed:,} read, {self._written:,} clustered, {self.failed:,} failed, "
-            f"{len(self._roots):,} roots" + (f", {self._cut:,} cut" if self._cut else "")
+            f"{len(self._roots):,} roots"
+            + (f", {self._cut:,} cut" if self._cut else "")
+            + (f", {self._undated:,} undated" if self._undated else "")
         )
 
 

@@ -86,7 +86,7 @@ def index(
     """Index articles, each with its fingerprint and the root of its cluster."""
     profile = fingerprinting.profile()
     check_readable(files)
-    load = Load(on_rejected=say_rejected, on_cut=say_cut)
+    load = Load(on_rejected=say_rejected, on_cut=say_cut, on_undated=say)
     has_begun = True
     with server.connect() as client:
         dedup = Dedup(

@@ -69,6 +69,20 @@ def test_time_and_retention(run: Run) -> None:
     assert "as before" not in said
 
 
+def test_dates_of_feeds_are_read_and_other_ones_counted(run: Run) -> None:
+    def said_of(*dates: object) -> str:
+        articles = [{"id": str(n), "text": "the very same text", "at": date} for n, date in enumerate(dates)]
+        lines = "".join(json.dumps(article) + "\n" for article in articles)
+        return run("cluster", "-", "--time-field", "at", stdin=lines.encode()).err
+
+    said = said_of("Thu, 01 Jan 2026 08:00:00 GMT", "Sun, 01 Mar 2026 08:00:00 +0100")
+    assert "2 clustered, 0 failed, 1 roots\n" in said
+    said = said_of("01.01.2026", None, 1_767_225_600, "2026-01-01")
+    assert "4 clustered, 0 failed, 1 roots, 3 undated\n" in said
+    assert said.count("of the form") == 1
+    assert "standard input:1 (id '0'): its date in 'at', of the form 00.00.0000, cannot be read" in said
+
+
 @pytest.mark.parametrize(
     ("name", "profile"),
     [(name, profile) for name in ("zh_news", "zh_short", "en_wire") for profile in ("classic", "keywords")],

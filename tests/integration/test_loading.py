@@ -107,6 +107,23 @@ def test_a_blocked_index_ends_a_run_at_once(
     assert load.summary.indexed == COUNT
 
 
+def test_a_backfill_counts_dates_that_cannot_be_right(es: Elasticsearch, index: str, dedup: Dedup) -> None:
+    said: list[str] = []
+    load = Load(on_rejected=lambda rejected: pytest.fail(str(rejected)), on_undated=said.append)
+    dates = ["2026-01-01", "Thu, 01 Jan 2026 08:00:00 GMT", "01.01.2026", 1_767_225_600, None]
+    dated = [
+        FileArticle(
+            place=f"f:{n}", id=str(n), article={"text": f"text {n}", "published_at": at}, size_bytes=9
+        )
+        for n, at in enumerate(dates)
+    ]
+    load.run(es, dedup, dated, index=index, backfill=True)
+    assert (load.summary.indexed, load.summary.undated) == (5, 3)
+    assert [each.split(", of the form")[0] for each in said] == ["f:2 (id '2'): its date in 'published_at'"]
+    load.run(es, dedup, dated, index=index)
+    assert (load.summary.indexed, load.summary.undated) == (10, 3)
+
+
 def test_a_closed_index_ends_a_run_before_the_forest_knows_an_article(
     es: Elasticsearch,
     index: str,

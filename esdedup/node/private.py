@@ -34,14 +34,21 @@ def read(path: Path) -> bytes:
     """Read a file that `open_anew` has made.
 
     Raises:
-        NodeError: Another user wrote it, or could have.
+        NodeError: Another user wrote it, or could have; or it is no regular file.
         OSError: It cannot be read.
     """
-    with path.open("rb") as file:
+    with open(path, "rb", opener=_open_at_once) as file:
         about = os.fstat(file.fileno())
+        if not stat.S_ISREG(about.st_mode):
+            raise NodeError(f"{path} is no regular file; delete it")
         if _is_foreign(about) or about.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
             raise NodeError(f"another user may have written {path}; delete it if you do not know it")
         return file.read()
+
+
+def _open_at_once(path: str, flags: int) -> int:
+    # To open a pipe would wait for somebody to write into it. Windows has no such flag.
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _is_foreign(about: os.stat_result) -> bool:

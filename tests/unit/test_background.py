@@ -63,3 +63,12 @@ def test_a_file_that_others_may_have_written_is_not_believed(tmp_path: Path, for
         with pytest.raises(NodeError, match="another user may have written"):
             stop(tmp_path)
         assert (tmp_path / name).exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
+@pytest.mark.timeout(20)
+def test_a_pipe_in_place_of_a_file_is_refused_at_once(tmp_path: Path) -> None:
+    for name, stop in (("cluster.json", node.find), ("pages.json", stop_pages)):
+        os.mkfifo(tmp_path / name, 0o600)
+        with pytest.raises(NodeError, match="is no regular file"):
+            stop(tmp_path)

@@ -3,15 +3,20 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 
+from esdedup.fingerprint.profile import MAX_TEXT_LENGTH
 from esdedup.reading.results import FullArticle, Page, SimilarPage, SourcesPage, Timeline
+from esdedup.web.bounds import MAX_SHOWN_TEXT, MAX_VALUE, bounded
 from esdedup.web.form import MAX_SIZE, Form
 from esdedup.web.state import CurrentSite
 
 PREFIX = "/api"
-MAX_TEXT = 1_000_000
-"""The longest text that can be looked up, in characters."""
+MAX_TEXT = MAX_TEXT_LENGTH
+"""The longest text that can be looked up, in characters: no more is fingerprinted by default."""
+DESCRIPTION = f"""Answers are of limited size. A title, source, time or address longer than {MAX_VALUE:,}
+characters, and a text longer than {MAX_SHOWN_TEXT:,}, is cut there and then ends in “…”. Elasticsearch has
+the whole article: `GET INDEX/_doc/ID`."""
 
 
 class Failure(BaseModel):
@@ -22,6 +27,8 @@ class Failure(BaseModel):
 
 class Text(BaseModel):
     """A text, indexed or not."""
+
+    model_config = ConfigDict(extra="forbid")
 
     text: Annotated[str, Field(max_length=MAX_TEXT, examples=["The harbour council voted on Monday to …"])]
 
@@ -76,13 +83,13 @@ async def overview(request: Request) -> dict[str, Any]:
 @router.get("/list", summary="The list: one row for each cluster of near-duplicate articles")
 async def list_rows(site: CurrentSite, form: Annotated[Form, Query()]) -> Page:
     """Each row has the numbers of similar articles and sources, and the first and last publication time."""
-    return await site.reader.list(site.index, **await form.options(site))
+    return bounded(await site.reader.list(site.index, **await form.options(site)))
 
 
 @router.get("/article", summary="One article with its text", responses=_NOT_FOUND)
 async def article(site: CurrentSite, id: Id, index: InIndex = None) -> FullArticle:  # noqa: A002
     """If several indices behind the served name have this id, the article that arrived last."""
-    return await site.reader.article(site.index, id, in_index=index)
+    return bounded(await site.reader.article(site.index, id, in_index=index))
 
 
 @router.get("/similar", summary="Articles similar to an article", responses=_NOT_FOUND)
@@ -96,8 +103,10 @@ async def similar(
     after: After = None,
 ) -> SimilarPage:
     """The other articles of its cluster, newest first, each with how similar it is."""
-    return await site.reader.similar(
-        site.index, id, in_index=index, other_sources=other_sources, page=page, size=size, after=after
+    return bounded(
+        await site.reader.similar(
+            site.index, id, in_index=index, other_sources=other_sources, page=page, size=size, after=after
+        )
     )
 
 
@@ -111,8 +120,10 @@ async def sources(
     size: Size = 20,
 ) -> SourcesPage:
     """The sources with the most articles first, each with its earliest article."""
-    return await site.reader.sources(
-        site.index, id, in_index=index, other_sources=other_sources, page=page, size=size
+    return bounded(
+        await site.reader.sources(
+            site.index, id, in_index=index, other_sources=other_sources, page=page, size=size
+        )
     )
 
 
@@ -135,4 +146,6 @@ async def similar_to_text(
 
     What arrived within the last second may be missed.
     """
-    return await site.reader.similar_to_text(site.index, body.text, page=page, size=size, after=after)
+    return bounded(
+        await site.reader.similar_to_text(site.index, body.text, page=page, size=size, after=after)
+    )

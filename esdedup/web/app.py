@@ -51,6 +51,7 @@ def create_app(
     app = FastAPI(
         title="esdedup",
         summary="Articles, one row for each cluster of near-duplicates, and who else published them.",
+        description=api.DESCRIPTION,
         version="1",
         lifespan=closing,
         # These pages load scripts from other servers; openapi.json is served.

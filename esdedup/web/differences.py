@@ -45,9 +45,9 @@ def differences(before: str, after: str) -> list[Piece]:
     return [*pieces, *_changed(removed, added)]
 
 
-def is_cut(before: str, after: str) -> bool:
-    """Return whether one of the texts is too long to be compared to its end."""
-    return any(len(_tokens(text)) > MAX_TOKENS for text in (before, after))
+def is_long(text: str) -> bool:
+    """Return whether a text is too long to be compared to its end."""
+    return len(_tokens(text)) > MAX_TOKENS
 
 
 def _tokens(text: str) -> list[str]:

@@ -19,6 +19,7 @@ from esdedup.errors import (
     SettingError,
 )
 from esdedup.web import api, pages
+from esdedup.web.bounds import cut
 
 _STATUS: list[tuple[type[EsdedupError], int]] = [
     (SettingError, 400),
@@ -43,6 +44,8 @@ def error_answer(
     request: Request, status: int, message: str, headers: Mapping[str, str] | None = None
 ) -> Response:
     """Return the answer for an error: JSON for programs, a page for people."""
+    # It may name what the visitor has sent.
+    message = cut(message)
     if request.url.path.startswith(api.PREFIX):
         answer: Response = JSONResponse({"error": message}, status_code=status)
     else:

@@ -5,6 +5,7 @@ from urllib.parse import urlencode, urlsplit
 
 from esdedup.reading.results import Article
 from esdedup.times import iso, time_ms
+from esdedup.web.bounds import cut
 from esdedup.web.timeline_drawing import readable
 
 _LONGEST_LINE = 300
@@ -15,8 +16,8 @@ _CJK = ("\u3040", "\u9fff")
 
 
 def shortened(text: str) -> str:
-    """Cut a text that belongs on a line; a title may be as long as an article, and is whole in the JSON."""
-    return text if len(text) <= _LONGEST_LINE else f"{text[:_LONGEST_LINE]}…"
+    """Cut a text that belongs on a line; a title may be as long as an article."""
+    return cut(text, _LONGEST_LINE)
 
 
 def moment(value: object) -> str:

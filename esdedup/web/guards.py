@@ -6,10 +6,11 @@ from collections.abc import Collection
 from fastapi import Request
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from esdedup.origins import is_foreign, is_known_host
-from esdedup.web.api import MAX_TEXT
+from esdedup.web.bodies import read_body
 from esdedup.web.errors import error_answer
 
 HEADERS = {
@@ -19,10 +20,8 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
-MAX_BODY_BYTES = 6 * MAX_TEXT + 1_000
-"""A character takes at most 6 bytes as JSON (``\\u4e2d``), or 12 beyond the common ones."""
 MAX_REQUESTS = 32
-"""Requests in progress; each may hold a body, and Elasticsearch answers no faster with more at once."""
+"""Requests in progress: Elasticsearch answers no faster with more at once."""
 MAX_ANSWER_S = 60.0
 """As long as one request to Elasticsearch may take; reading looks at a limited number of articles."""
 
@@ -84,7 +83,12 @@ class Visitors:
 
 
 class Limits:
-    """Bounds the size of a request, the time that its answer takes, and the number of requests at once."""
+    """Bounds the size of a request, the time that its answer takes, and the number of requests at once.
+
+    A request is in progress from when it has arrived whole until its answer is known whole: visitors who send
+    or read slowly take no place from others. What they hold is bounded by the number of connections, since
+    neither a request nor an answer is large.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -95,43 +99,50 @@ class Limits:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        request = Request(scope, receive)
+        try:
+            body = await read_body(request)
+        except ClientDisconnect:
+            return
+        except HTTPException as refused:
+            refusal = error_answer(request, refused.status_code, refused.detail, refused.headers)
+            await refusal(scope, receive, send)
+            return
         if self._in_progress >= MAX_REQUESTS:
-            busy = error_answer(
-                Request(scope), 503, "too many requests at once; try again", {"Retry-After": "1"}
-            )
+            busy = error_answer(request, 503, "too many requests at once; try again", {"Retry-After": "1"})
             await busy(scope, receive, send)
             return
         self._in_progress += 1
         try:
-            await self._answer(scope, receive, send)
+            answer = await self._answer(scope, _receive_again(body, receive))
         finally:
             self._in_progress -= 1
-
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        received_bytes = 0
-        has_begun = False
-
-        async def receive_limited() -> Message:
-            nonlocal received_bytes
-            message = await receive()
-            received_bytes += len(message.get("body", b""))
-            if received_bytes > MAX_BODY_BYTES:
-                # The rest is not read.
-                raise HTTPException(
-                    413, f"the request is larger than {MAX_BODY_BYTES:,} bytes", {"Connection": "close"}
-                )
-            return message
-
-        async def send_noting(message: Message) -> None:
-            nonlocal has_begun
-            has_begun = True
+        for message in answer:
             await send(message)
+
+    async def _answer(self, scope: Scope, receive: Receive) -> list[Message]:
+        answer: list[Message] = []
+
+        async def collect(message: Message) -> None:
+            answer.append(message)
 
         try:
             async with asyncio.timeout(MAX_ANSWER_S) as clock:
-                await self._app(scope, receive_limited, send_noting)
+                await self._app(scope, receive, collect)
         except TimeoutError:
-            if has_begun or not clock.expired():
+            if not clock.expired():
                 raise
+            answer.clear()
             late = error_answer(Request(scope), 503, f"no answer within {MAX_ANSWER_S:.0f} seconds")
-            await late(scope, receive, send)
+            await late(scope, receive, collect)
+        return answer
+
+
+def _receive_again(body: bytes, receive: Receive) -> Receive:
+    """Return a channel on which a body that has been read arrives once more, and then what else comes."""
+    parts = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+    async def receive_again() -> Message:
+        return next(parts, None) or await receive()
+
+    return receive_again

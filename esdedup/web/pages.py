@@ -11,7 +11,8 @@ from fastapi.responses import HTMLResponse
 from esdedup.reading.results import Article, FullArticle
 from esdedup.text.markup import visible_text
 from esdedup.web import formats
-from esdedup.web.differences import Piece, differences, is_cut
+from esdedup.web.bounds import MAX_SHOWN_TEXT
+from esdedup.web.differences import Piece, differences, is_long
 from esdedup.web.form import PageForm
 from esdedup.web.state import CurrentSite, Site
 from esdedup.web.timeline_drawing import HEIGHT, WIDTH, draw, readable
@@ -53,18 +54,11 @@ async def article_page(
     """Show an article; with `compare`, the differences between its text and that of another article."""
     reader, name = site.reader, site.index
     article = await reader.article(name, id, in_index=index)
-    similar, timeline, sources = await asyncio.gather(
-        reader.similar(
-            name,
-            id,
-            in_index=index,
-            other_sources=other_sources,
-            size=_SIMILAR_ON_A_PAGE,
-            after=after or None,
-        ),
-        reader.timeline(name, article.root or ""),
-        _sources(site, id, index, other_sources=other_sources, page=sources_page),
+    similar = await reader.similar(
+        name, id, in_index=index, other_sources=other_sources, size=_SIMILAR_ON_A_PAGE, after=after or None
     )
+    timeline = await reader.timeline(name, article.root or "")
+    sources = await _sources(site, id, index, other_sources=other_sources, page=sources_page)
     other = await reader.article(name, compare, in_index=compare_index) if compare else None
     return _render(
         "article.html",
@@ -77,6 +71,7 @@ async def article_page(
         height=HEIGHT,
         other=other,
         shown=await _shown_text(article, other),
+        max_shown=MAX_SHOWN_TEXT,
         after=after,
         other_sources=other_sources,
     )
@@ -86,22 +81,32 @@ async def article_page(
 class _ShownText:
     """The text of an article as readers see it."""
 
+    # Of a very long text, the beginning.
     text: str
+    # Whether there is more of the text than is shown.
+    is_cut: bool
     # The differences from another text; None if none is compared.
     pieces: list[Piece] | None = None
     # Whether the end of a text is too far to be compared.
-    is_cut: bool = False
+    is_compared_in_part: bool = False
 
 
 async def _shown_text(article: FullArticle, other: FullArticle | None) -> _ShownText:
     """Show an article's text, compared with that of another one if that is given."""
 
     def shown() -> _ShownText:
-        text = visible_text(article.text)
+        whole = visible_text(article.text)
+        text = whole[:MAX_SHOWN_TEXT]
+        is_cut = len(whole) > MAX_SHOWN_TEXT
         if other is None:
-            return _ShownText(text=text)
-        others = visible_text(other.text)
-        return _ShownText(text=text, pieces=differences(text, others), is_cut=is_cut(text, others))
+            return _ShownText(text=text, is_cut=is_cut)
+        others = visible_text(other.text)[:MAX_SHOWN_TEXT]
+        return _ShownText(
+            text=text,
+            is_cut=is_cut,
+            pieces=differences(text, others),
+            is_compared_in_part=is_long(text) or is_long(others),
+        )
 
     # The texts may be long, and the event loop must go on meanwhile.
     return await asyncio.to_thread(shown)

@@ -14,7 +14,8 @@ from elasticsearch import Elasticsearch, helpers
 from esdedup import Dedup, Reader, sample
 from esdedup.elastic.mappings import article_index
 from esdedup.fields import Fields
-from tests.support.asgi import Request, request, requests
+from esdedup.web.bounds import MAX_SHOWN_TEXT
+from tests.support.asgi import Request, requests
 
 LISTS = ("/", "/api/list")
 OF_AN_ARTICLE = ("/article", "/api/article", "/api/similar", "/api/sources", "/api/timeline")
@@ -110,8 +111,8 @@ def test_long_values_make_no_long_pages(es: Elasticsearch, elasticsearch_url: st
         "source": ["x" * 30_000 + str(n) for n in range(10)],
     }
     articles = [
-        {"text": f"The harbour council voted on Monday to buy a second ferry {'!' * number}", **about}
-        for number in range(2)
+        {"text": f"The harbour council voted on Monday to buy a second ferry {number} {end}", **about}
+        for number, end in enumerate(("", "", "'" * 300_000))
     ]
     try:
         with Dedup(es, forest=forest) as dedup:
@@ -130,6 +131,15 @@ def test_long_values_make_no_long_pages(es: Elasticsearch, elasticsearch_url: st
             assert page.status == 200
             assert "y" * 200 in page.body
             assert len(page.body) < 20_000
-        assert len(request(elasticsearch_url, index, "/api/article", id="a0").json["title"]) == 10**6 + 2
+            assert "characters are shown" not in page.body
+        for name, query in (("list", ""), *((each, "id=a0") for each in ("article", "similar", "sources"))):
+            (answer,) = requests(elasticsearch_url, index, [Request(path=f"/api/{name}", query=query)])
+            assert answer.status == 200
+            assert len(answer.body) < 20_000
+        # What a quote takes on a page, and in JSON.
+        for path, of_character in (("/article", len("&#39;")), ("/api/article", len("'"))):
+            (answer,) = requests(elasticsearch_url, index, [Request(path=path, query="id=a2")])
+            assert 0 < len(answer.body) - of_character * MAX_SHOWN_TEXT < 20_000
+            assert ("Only the first 200,000 characters are shown" in answer.body) is (path == "/article")
     finally:
         es.indices.delete(index=[index, forest], ignore_unavailable=True)

@@ -1,17 +1,20 @@
 """What the pages compute: differences between two texts, and the drawing of a story."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from esdedup.errors import ArticleNotFound
 from esdedup.reading.list_request import SORTS
-from esdedup.reading.results import Timeline, TimelineStep
+from esdedup.reading.results import FullArticle, Timeline, TimelineStep
 from esdedup.web.differences import Piece, differences
 from esdedup.web.formats import address, language, link, moment, shortened, source_names
 from esdedup.web.pages import SORT_NAMES
 from esdedup.web.timeline_drawing import HEIGHT, WIDTH, draw
+from tests.support.asgi import Request, requests
 
 texts = st.text(st.sampled_from("ab 你好,\n"), max_size=40)
 
@@ -102,3 +105,23 @@ def test_what_templates_show() -> None:
 
 def test_every_sort_has_a_name_on_the_pages() -> None:
     assert SORT_NAMES.keys() == set(SORTS)
+
+
+def test_a_page_that_fails_leaves_no_requests_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[str] = []
+
+    def answer(name: str, found: object = None) -> None:
+        async def method(*_: Any, **__: Any) -> object:
+            begun.append(name)
+            if found is None:
+                raise ArticleNotFound("it has been deleted", article="1", index="news")
+            return found
+
+        monkeypatch.setattr(f"esdedup.reading.reader.AsyncReader.{name}", method)
+
+    answer("article", FullArticle(id="1", index="news", root="r", title=None, text=""))
+    for name in ("similar", "timeline", "sources", "source_field"):
+        answer(name)
+    (page,) = requests("http://127.0.0.1:9", "news", [Request(path="/article", query="id=1")])
+    assert page.status == 404
+    assert begun == ["article", "similar"]

@@ -1,0 +1,51 @@
+"""Bounds the size of answers: long values of articles are cut. Pure."""
+
+import itertools
+import json
+from typing import TypeVar
+
+from esdedup.fingerprint.profile import MAX_TEXT_LENGTH
+from esdedup.reading.results import FullArticle, Result
+
+MAX_VALUE = 1_000
+"""Of each title, source, time and address, in characters: longer than any cursor and any id."""
+MAX_SHOWN_TEXT = MAX_TEXT_LENGTH
+"""Of the text of an article, in characters: what decides its fingerprint."""
+
+_Result = TypeVar("_Result", bound=Result)
+
+
+def cut(text: str, length: int = MAX_VALUE) -> str:
+    """Cut a text that is longer than `length`; it then ends in an ellipsis."""
+    return text if len(text) <= length else f"{text[:length]}…"
+
+
+def bounded(result: _Result) -> _Result:
+    """Return a result with every long value cut, except the text of an article, which may be longer."""
+    short = result.model_copy(update={name: _bounded(value) for name, value in result})
+    if isinstance(result, FullArticle):
+        short = short.model_copy(update={"text": cut(result.text, MAX_SHOWN_TEXT)})
+    return short
+
+
+def _bounded(value: object) -> object:
+    match value:
+        case Result():
+            return bounded(value)
+        case tuple():
+            return tuple(map(_bounded, value))
+        case str():
+            return cut(value)
+        # As stored in the article, of any size and depth.
+        case list() | dict():
+            return _bounded_json(value)
+        case _:
+            return value
+
+
+def _bounded_json(value: object) -> object:
+    """Return a value as it is if its JSON is short, else the beginning of its JSON."""
+    # No more of it is written than is needed; every piece has a character or more.
+    pieces = json.JSONEncoder(ensure_ascii=False).iterencode(value)
+    beginning = "".join(itertools.islice(pieces, MAX_VALUE + 1))
+    return value if len(beginning) <= MAX_VALUE else cut(beginning)

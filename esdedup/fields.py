@@ -2,7 +2,8 @@
 
 import base64
 import dataclasses
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import mmh3
@@ -97,6 +98,24 @@ def value_of(article: Mapping[str, Any], name: str, default: Any = None) -> Any:
             return default
         value = value[part]
     return value
+
+
+def term_of(article: Mapping[str, Any], name: str) -> str | None:
+    """Return the value of a keyword field as the term that Elasticsearch indexes; None if there is none.
+
+    What esdedup writes is a string, but another program may have written a number, or a list, whose first
+    term is returned.
+    """
+    return next(_terms(value_of(article, name)), None)
+
+
+def _terms(value: object) -> Iterator[str]:
+    if isinstance(value, list):
+        yield from itertools.chain.from_iterable(map(_terms, value))
+    elif isinstance(value, bool):
+        yield str(value).lower()
+    elif isinstance(value, str | int | float):
+        yield str(value)
 
 
 def signature_of(article: Mapping[str, Any], fields: Fields) -> bytes:

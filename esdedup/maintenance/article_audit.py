@@ -39,6 +39,7 @@ class ArticleAudit:
         aging: Aging,
         *,
         on_articles: Callable[[int], None] = lambda _: None,
+        on_invalid: Callable[[Record], None] = lambda _: None,
     ) -> None:
         """Compare articles with one forest; nothing is written.
 
@@ -47,11 +48,13 @@ class ArticleAudit:
             records: What esdedup wrote into the articles.
             aging: How long nodes live; articles whose nodes may have expired are not checked.
             on_articles: Called after each page with the number of its articles.
+            on_invalid: Called for each article with a record that esdedup cannot have written.
         """
         self._index = index
         self._records = records
         self._aging = aging
         self._on_articles = on_articles
+        self._on_invalid = on_invalid
 
     def violations(self) -> Iterator[list[Violation]]:
         """Yield the violations of each page of articles, an empty list for a page without any."""
@@ -87,6 +90,8 @@ class ArticleAudit:
             invalid: list[Record] = []
             for record in records:
                 (valid if self._is_valid(record) else invalid).append(record)
+            for record in invalid:
+                self._on_invalid(record)
             nodes = self._nodes(valid)
             # Read after the nodes: a node that lives at this time was alive when it was read.
             live_since_ms = self._index.status().live_since_ms(self._aging)
@@ -207,6 +212,8 @@ class ArticleAudit:
 
     def _is_valid(self, record: Record) -> bool:
         """Return whether esdedup could have written a record."""
+        if record.several:
+            return False
         if record.fingerprint is None:
             return record.root.startswith(LONE)
         if not is_node_id(record.root) or record.seq < 1:
@@ -229,6 +236,12 @@ def _repairable(violations: Iterable[Violation]) -> list[RepairableViolation]:
 
 
 def _invalid(record: Record) -> Violation:
+    if record.several:
+        return Violation(
+            kind=ViolationKind.INVALID_RECORD,
+            subject=record.id,
+            detail=f"several values in {', '.join(record.several)}; index it again",
+        )
     if record.root.startswith(LONE):
         return RepairableViolation(
             kind=ViolationKind.INVALID_RECORD,

@@ -2,6 +2,7 @@
 
 import collections
 import itertools
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 
@@ -34,6 +35,8 @@ from esdedup.maintenance.verdict import IndexedExplanation
 from esdedup.maintenance.violations import Violation, ViolationKind
 from esdedup.neighbours.explainer import Explainer
 from esdedup.reading.scope import Scope
+
+log = logging.getLogger("esdedup")
 
 OnProgress = Callable[[int], None]
 
@@ -260,7 +263,8 @@ class Maintenance:
     ) -> int:
         """Rebuild the forest from articles alone; each article keeps its root.
 
-        Articles whose node would have expired are left out. The forest cannot be used until the rebuild
+        Articles whose node would have expired are left out, and so are those with an invalid record, which a
+        warning counts. The forest cannot be used until the rebuild
         has ended; after an interruption, another run continues it.
 
         Args:
@@ -285,10 +289,24 @@ class Maintenance:
             self._client, self._forest, records, aging=aging, replace=replace, wait_s=self._wait_s
         )
         with begun as writer:
+            invalid: list[str] = []
             articles = ArticleAudit(
-                writer.index, records, self._aging(writer.index), on_articles=on_progress or _ignore
+                writer.index,
+                records,
+                self._aging(writer.index),
+                on_articles=on_progress or _ignore,
+                on_invalid=lambda record: invalid.append(record.id),
             )
-            return rebuild.rebuild(writer, articles)
+            nodes = rebuild.rebuild(writer, articles)
+        if invalid:
+            log.warning(
+                "the rebuilt forest %r is without %s articles with invalid records, such as %r: a "
+                "verification with their indices names each",
+                self._forest,
+                f"{len(invalid):,}",
+                invalid[0],
+            )
+        return nodes
 
     def _repair_once(
         self, writer: ForestWriter, indices: Sequence[str], on_progress: OnProgress | None

@@ -28,3 +28,5 @@ class Record:
     seen_ms: int
     # When it counts as published; NO_TIME where that is not known.
     published_ms: int = NO_TIME
+    # Fields that have several values, of which the first is given here: esdedup writes one.
+    several: tuple[str, ...] = ()

@@ -194,10 +194,11 @@ class Records:
 
     def _record_of(self, hit: dict[str, Any]) -> Record:
         fields = hit.get("fields", {})
-        values = {
-            name: fields[full][0] if (full := f"{self._fields.dedup}.{name}") in fields else None
+        found: dict[str, list[Any]] = {
+            name: fields.get(f"{self._fields.dedup}.{name}", [])
             for name in ("root", "fingerprint", "signature", "profile", "seq", "seen", "published")
         }
+        values = {name: each[0] if each else None for name, each in found.items()}
         if values["root"] is None:
             raise IndexNotReady(
                 f"the field {self._fields.root!r} of {hit['_index']!r} has no doc values",
@@ -216,4 +217,5 @@ class Records:
             seq=0 if values["seq"] is None else int(values["seq"]),
             seen_ms=NO_TIME if values["seen"] is None else int(values["seen"]),
             published_ms=NO_TIME if values["published"] is None else int(values["published"]),
+            several=tuple(name for name, each in found.items() if len(each) > 1),
         )

@@ -10,10 +10,9 @@ from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import execute
 from esdedup.elastic.names import check_index_names
 from esdedup.errors import ArticleNotFound, SettingError
-from esdedup.fields import Fields, refuse_surrogates, signature_of, text_of, value_of
+from esdedup.fields import Fields, refuse_surrogates, signature_of, text_of
 from esdedup.reading import queries
 from esdedup.reading.scope import Scope
-from esdedup.times import time_ms
 
 _RECORD = ("root", "fingerprint", "profile", "seq", "seen")
 
@@ -88,17 +87,19 @@ class StoredTexts:
 
     def _stored_text(self, hit: dict[str, Any]) -> StoredText:
         source = hit["_source"]
-        record = {name: value_of(source, f"{self._fields.dedup}.{name}") for name in _RECORD}
+        # As it is indexed: another program may have written other types into the source.
+        indexed = hit.get("fields", {})
+        record = {name: indexed.get(f"{self._fields.dedup}.{name}", [None])[0] for name in _RECORD}
         return StoredText(
             id=hit["_id"],
             index=hit["_index"],
             text=text_of(source, self._fields, name=hit["_id"]),
-            root=record["root"],
-            fingerprint=record["fingerprint"],
+            root=record["root"] or None,
+            fingerprint=record["fingerprint"] or None,
             signature=signature_of(source, self._fields),
             profile=record["profile"],
-            seq=record["seq"],
-            seen_ms=time_ms(record["seen"]),
+            seq=None if record["seq"] is None else int(record["seq"]),
+            seen_ms=None if record["seen"] is None else int(record["seen"]),
         )
 
     def _search(self, body: dict[str, Any]) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from esdedup.elastic.names import check_index_name
 from esdedup.elastic.requests import Requests, search
 from esdedup.errors import ArticleNotFound, SettingError
-from esdedup.fields import Fields, value_of
+from esdedup.fields import Fields, term_of, value_of
 from esdedup.reading import cluster_bodies as bodies
 from esdedup.reading.hits import Hit, values_of
 from esdedup.reading.results import FullArticle, Timeline, TimelineStep
@@ -48,7 +48,7 @@ def find_article(
         raise ArticleNotFound(
             f"there is no article {article_id!r} in {index!r}", article=article_id, index=index
         )
-    if value_of(hits[0]["_source"], fields.root) is None:
+    if not term_of(hits[0]["_source"], fields.root):
         raise ArticleNotFound(
             f"the article {article_id!r} in {index!r} has no root: it was not indexed through esdedup; "
             "index it again",

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from esdedup.fields import Fields, value_of
+from esdedup.fields import Fields, term_of, value_of
 from esdedup.times import iso, time_ms
 
 Hit = dict[str, Any]
@@ -10,7 +10,7 @@ Hit = dict[str, Any]
 
 def root_of(hit: Hit, fields: Fields) -> str:
     """Return the root of a hit."""
-    return str(value_of(hit["_source"], fields.root))
+    return str(term_of(hit["_source"], fields.root))
 
 
 def fields_read(fields: Fields) -> list[str]:
@@ -27,7 +27,7 @@ def values_of(hit: Hit, fields: Fields) -> dict[str, Any]:
     return {
         "id": hit["_id"],
         "index": hit["_index"],
-        "root": value_of(source, fields.root),
+        "root": term_of(source, fields.root),
         "title": None if title is None else str(title),
         "published_at": dated,
         "arrived_at": None if arrived_ms is None else iso(arrived_ms),

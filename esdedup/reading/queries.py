@@ -143,7 +143,7 @@ def by_id(article_id: str, *, fields: Fields) -> dict[str, Any]:
 
 def texts_by_id(article_id: str, *, fields: Fields) -> dict[str, Any]:
     """Return the search for the articles with an id, in any index, with their texts; last to arrive first."""
-    return by_id(article_id, fields=fields) | {"size": MAX_NAMESAKES, "_source": with_text(fields)}
+    return by_id(article_id, fields=fields) | {"size": MAX_NAMESAKES, **_with_record(fields)}
 
 
 def text_by_fingerprint(fingerprints: Sequence[str], *, fields: Fields) -> dict[str, Any]:
@@ -152,8 +152,15 @@ def text_by_fingerprint(fingerprints: Sequence[str], *, fields: Fields) -> dict[
         "query": {"terms": {f"{fields.dedup}.fingerprint": list(fingerprints)}},
         "sort": [{fields.seq: {"order": "asc", "unmapped_type": "long"}}],
         "size": 1,
-        "_source": with_text(fields),
+        **_with_record(fields),
     }
+
+
+def _with_record(fields: Fields) -> dict[str, Any]:
+    """Return the part of a search that adds to each hit its text, and its record as it is indexed."""
+    record: list[Any] = [f"{fields.dedup}.{name}" for name in ("root", "fingerprint", "profile", "seq")]
+    record.append({"field": f"{fields.dedup}.seen", "format": "epoch_millis"})
+    return {"_source": with_text(fields), "docvalue_fields": record}
 
 
 def with_text(fields: Fields) -> list[str]:

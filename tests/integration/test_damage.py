@@ -1,11 +1,12 @@
 """Damage to a forest and its articles: it is found, and repaired where that can be done."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from elasticsearch import Elasticsearch
 
-from esdedup import CLASSIC, VERIFIED, Dedup, Maintenance, Profile, ViolationKind
+from esdedup import CLASSIC, VERIFIED, ArticleNotFound, Dedup, Maintenance, Profile, Reader, ViolationKind
 from esdedup.elastic.forest.documents import StoredNode
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.times import DAY_MS
@@ -186,6 +187,45 @@ def test_invalid_records_stop_no_repair(es: Elasticsearch, fed: tuple[str, str])
     maintenance = Maintenance(es, forest=forest)
     assert maintenance.repair([index])[ViolationKind.NODE_GONE]
     assert [violation.kind for violation in maintenance.verify([index])] == [ViolationKind.INVALID_RECORD] * 2
+
+
+@pytest.mark.parametrize("profile", [VERIFIED])
+def test_one_article_with_values_of_other_types_ends_nothing(
+    es: Elasticsearch, fed: tuple[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    index, forest = fed
+    damaged, other = (article["_id"] for article in ARTICLES[:2])
+    source = es.get(index=index, id=damaged)["_source"]
+    maintenance, reader = Maintenance(es, forest=forest), Reader(es)
+    odd: dict[str, list[Any]] = {
+        "root": ["", 5, ["a", "b"], []],
+        "seq": [1.5, [1, 2], "1e3"],
+        "fingerprint": ["", ["a", "b"]],
+    }
+    for name, value in ((name, value) for name, values in odd.items() for value in values):
+        changed = source | {"dedup": source["dedup"] | {name: value}}
+        es.index(index=index, id=damaged, document=changed, refresh=True)
+        # Elasticsearch cannot collapse articles with two roots.
+        for sort in ("oldest", "similar-asc") if (name, value) != ("root", ["a", "b"]) else ():
+            assert len(reader.list(index, sort=sort, size=50).rows) == 50, (name, value, sort)
+        assert maintenance.explain(index, damaged, other).one.id == damaged
+        if value not in (1.5, "1e3"):
+            # These are the whole numbers 1 and 1,000 in the index.
+            found = [(each.kind, each.subject) for each in maintenance.verify([index])]
+            expected = (ViolationKind.INVALID_RECORD, damaged)
+            if (name, value) == ("root", []):
+                expected = (ViolationKind.NO_ROOT, "1 articles")
+            assert found == [expected], (name, value, found)
+        if name == "root" and not value:
+            with pytest.raises(ArticleNotFound, match="has no root"):
+                reader.article(index, damaged)
+        else:
+            assert reader.timeline(index, reader.article(index, damaged).root or "").steps
+    changed = source | {"dedup": source["dedup"] | {"root": ""}}
+    es.index(index=index, id=damaged, document=changed, refresh=True)
+    assert not maintenance.repair([index])
+    maintenance.rebuild([index], replace=True)
+    assert f"without 1 articles with invalid records, such as '{damaged}'" in caplog.text
 
 
 def test_what_cannot_be_repaired_is_reported(es: Elasticsearch, fed: tuple[str, str]) -> None:

@@ -11,6 +11,7 @@ from esdedup.elastic.forest.documents import (
     chunks,
     columns_of,
     interleaved,
+    is_node_id,
     keys_of,
     live_leaves,
     nodes_of,
@@ -56,7 +57,8 @@ class NodeSearch:
     def by_id(self, node_ids: Iterable[str]) -> Requests[list[StoredNode]]:
         """Read the nodes with these ids, as far as they exist."""
         found: list[StoredNode] = []
-        for ids in chunks(sorted(node_ids), self._limits.max_hits):
+        # Damaged articles may name what is no id; Elasticsearch refuses to search an empty one.
+        for ids in chunks(sorted(filter(is_node_id, node_ids)), self._limits.max_hits):
             found += yield from self._first({"ids": {"values": ids}})
         return found
 

@@ -23,15 +23,15 @@ def article(
 ) -> Requests[FullArticle]:
     """Return one article with its text; see `Operations.article`."""
     fields = (yield from scope.ready(index)).fields
-    hit = yield from find_article(fields, index, article_id, in_index=in_index)
+    hit = yield from find_article(fields, index, article_id, in_index=in_index, has_text=True)
     text = value_of(hit["_source"], fields.text)
     return FullArticle(**values_of(hit, fields), text=text if isinstance(text, str) else "")
 
 
 def find_article(
-    fields: Fields, index: str, article_id: str, *, in_index: str | None = None
+    fields: Fields, index: str, article_id: str, *, in_index: str | None = None, has_text: bool = False
 ) -> Requests[Hit]:
-    """Find an article with a root, in an index that is ready, with its text and its dedup object.
+    """Find an article with a root, in an index that is ready, with its signature and on demand its text.
 
     Raises:
         ArticleNotFound: No article has that id, or it has no root.
@@ -42,7 +42,8 @@ def find_article(
     if in_index is not None:
         # A remote cluster's name stands before a colon.
         check_index_name(in_index.rpartition(":")[2])
-    (answer,) = yield from search(index, bodies.one_article(article_id, fields=fields, in_index=in_index))
+    body = bodies.one_article(article_id, fields=fields, in_index=in_index, has_text=has_text)
+    (answer,) = yield from search(index, body)
     hits: list[Hit] = answer["hits"]["hits"]
     if not hits:
         raise ArticleNotFound(

@@ -12,9 +12,15 @@ from esdedup.reading.queries import by_id, order, with_text
 _MAX_GROUPED_SOURCES = 10_000
 
 
-def one_article(article_id: str, *, fields: Fields, in_index: str | None = None) -> Query:
-    """Return the search for one article with its text; the last to arrive if several have the id."""
-    body = by_id(article_id, fields=fields) | {"_source": [*fields_read(fields), *with_text(fields)]}
+def one_article(
+    article_id: str, *, fields: Fields, in_index: str | None = None, has_text: bool = True
+) -> Query:
+    """Return the search for one article; the last to arrive if several have the id.
+
+    Its text may be long, and is read only with `has_text`.
+    """
+    read = [*fields_read(fields), *with_text(fields)] if has_text else with_signature(fields)
+    body = by_id(article_id, fields=fields) | {"_source": read}
     if in_index is not None:
         body["query"] = {"bool": {"filter": [body["query"], {"term": {"_index": in_index}}]}}
     return body

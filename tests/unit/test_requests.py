@@ -4,10 +4,14 @@ from typing import Any
 
 from esdedup.elastic.forest.search import NodeSearch
 from esdedup.elastic.limits import Limits
+from esdedup.elastic.mappings import article_index
 from esdedup.elastic.pages import all_hits
 from esdedup.elastic.requests import ClosePointInTime, OpenPointInTime, Request, Requests, Search
+from esdedup.fields import Fields
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.neighbours.relation import relation_of
+from esdedup.reading.operations import Operations
+from esdedup.reading.scope import Scope
 
 
 def run(requests: Requests[Any], *answers: Any) -> tuple[list[Request], Any]:
@@ -57,3 +61,17 @@ def test_no_query_has_more_terms_than_the_limit() -> None:
     ]
     assert terms == [["a", "b"], ["c"]]
     assert found == {"a"}
+
+
+def test_only_the_article_itself_is_read_with_its_text() -> None:
+    mappings = {"news": article_index(Fields())["mappings"]}
+    operations = Operations(Scope())
+    for operation, has_text in (
+        (operations.article("news", "1"), True),
+        (operations.similar("news", "1"), False),
+        (operations.sources("news", "1"), False),
+    ):
+        next(operation)
+        asked = operation.send(mappings)
+        assert isinstance(asked, Search)
+        assert ("text" in asked.bodies[0]["_source"]) is has_text

@@ -123,6 +123,7 @@ def enriched(
     fields: Fields,
     profile: str,
     nonce: str,
+    index: str | None = None,
     backfill: bool = False,
     route_by_root: bool = False,
 ) -> dict[str, Any]:
@@ -136,12 +137,14 @@ def enriched(
         fields: The names of the article's fields.
         profile: The label of the profile.
         nonce: Random; stands for the id of an article that has neither an id nor a fingerprint.
+        index: The index that it goes to, by its own name: an article keeps its lone root whichever alias
+            names the index. None if that is not known.
         backfill: Whether old articles are expected.
         route_by_root: Set the routing to the root, replacing any other.
     """
     action = dict(article.action)
     if assignment.kind is Kind.WITHOUT_FINGERPRINT:
-        root = lone_root(action.get("_index"), action.get("_id"), nonce=nonce)
+        root = lone_root(index, action.get("_id"), nonce=nonce)
         values: dict[str, Any] = {"root": root}
     else:
         values = {**fingerprint, "root": assignment.root}
@@ -203,8 +206,8 @@ def redated(action: dict[str, Any], *, fields: Fields, now_ms: int, backfill: bo
 def lone_root(index: str | None, article_id: object, *, nonce: str) -> str:
     """Return the root of an article without a fingerprint, which is a cluster of its own.
 
-    Derived from index and id, so that the same article always gets the same root. Without an id, from the
-    nonce: numbers of the forest's come back in a forest that is made anew.
+    Derived from the index's own name and the id, so that the same article always gets the same root. Without
+    an id, from the nonce: numbers of the forest's come back in a forest that is made anew.
     """
     identity = ["nonce", nonce] if article_id is None else ["id", str(article_id)]
     digest = hashlib.blake2b(json.dumps([index, identity]).encode(), digest_size=16)

@@ -143,6 +143,7 @@ class Enricher:
                 each.fingerprint,
                 letters=each.letters,
                 fields=index.fields,
+                index=index.name,
                 profile=self._profile.label,
                 nonce=secrets.token_hex(16),
                 backfill=backfill,

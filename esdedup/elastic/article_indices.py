@@ -29,6 +29,8 @@ class WritableIndex:
 
     # The names of its articles' fields.
     fields: Fields
+    # Its own name, not that of an alias; None if that is not known.
+    name: str | None = None
     # Whether articles are routed by their roots where they are written.
     is_routed_by_root: bool = False
 
@@ -143,7 +145,9 @@ class Articles:
         refuse_forests(mappings)
         fields = require_kept(written, mappings[written], self._fields)
         check_mappings(mappings, fields)
-        return WritableIndex(fields=fields, is_routed_by_root=is_routed_by_root(mappings[written]))
+        return WritableIndex(
+            fields=fields, name=written, is_routed_by_root=is_routed_by_root(mappings[written])
+        )
 
     def have_roots(self, index: str, fields: Fields) -> bool:
         """Return whether any article of an index has a root."""

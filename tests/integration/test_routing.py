@@ -12,6 +12,26 @@ from esdedup.maintenance.records import Records
 from tests.support.forests import ARTICLES, Names, feed, kinds
 
 
+@pytest.mark.parametrize("route_by_root", [True, False])
+def test_an_article_without_a_fingerprint_keeps_its_root_under_every_name(
+    es: Elasticsearch, index_name: Names, route_by_root: bool
+) -> None:
+    index, other, alias = index_name("lone"), index_name("other"), index_name("alias")
+    with Dedup(es, forest=index_name("forest")) as dedup:
+        for each in (index, other):
+            dedup.setup(each, shards=3, route_by_root=route_by_root)
+        es.indices.put_alias(index=index, name=alias)
+        lone = {
+            name: {
+                action["_source"]["dedup"]["root"]
+                for action in dedup.enrich({"_index": name, "_id": each, "text": "ok."} for each in "ab")
+            }
+            for name in (index, alias, other)
+        }
+    assert lone[index] == lone[alias]
+    assert len(lone[index] | lone[other]) == 4
+
+
 @pytest.fixture
 def routed(es: Elasticsearch, index_name: Names) -> tuple[str, str]:
     index, forest = index_name("routed"), index_name("forest")

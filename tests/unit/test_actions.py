@@ -32,6 +32,7 @@ def enrich(
         fields=fields,
         profile="classic-2",
         nonce="n",
+        index=action.get("_index") if isinstance(action, dict) else None,
         route_by_root=route_by_root,
     )
 

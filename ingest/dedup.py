@@ -211,8 +211,9 @@ class Dedup(Closing):
             SettingError: `flush_interval_s` is not greater than 0.
             ClientForked: This is a forked process, and its parent has used the client, or has begun to read
                 what this call returned.
-            IndexNotReady: The index of an action is missing, lacks the fields, or keeps other names of fields
-                than those given.
+            IndexNotReady: The index of an action is missing or closed, lacks the fields, or keeps other names
+                of fields than those given; or it was deleted before all was yielded. If it is deleted after
+                that, while the last bulk request is written, only another `require_ready` tells.
             ClockMismatch: The clocks of this machine and of Elasticsearch differ by more than a day.
             ForestError: Another process owns the forest, or it has another profile, or its time is in the
                 future.

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from esdedup.ingest.actions import ArticleAction, BulkAction, enriched, index_of, read_action, redated
 from esdedup.ingest.batches import batches, refuse_fork
+from esdedup.ingest.check_again import check_again
 from esdedup.ingest.json_values import size_of
 from esdedup.ingest.leaps import warn_of_leaps
 
@@ -67,8 +68,9 @@ class Enricher:
                 client.
             open_forest: Called for each batch with an article; returns the forest that assigns it, and the
                 time, milliseconds since 1970.
-            check_index: Called for each index of a batch, because an index that is deleted meanwhile would
-                come back without its mapping. Raises if articles cannot be written to it.
+            check_index: Called for each index of a batch, and of all once more at the end, because an index
+                that is deleted meanwhile would come back without its mapping. Raises if articles cannot be
+                written to it.
             batch_size: How many actions are read, and their articles assigned, together.
             most_plausible_leaves: A warning is logged when a cluster grows beyond this.
         """
@@ -96,6 +98,7 @@ class Enricher:
         """Yield the actions with the dedup object in their articles; see `Dedup.enrich`."""
         self._check_process()
         process = os.getpid()
+        names: set[str] = set()
         for batch in batches(
             enumerate(actions, 1),
             most=self._batch_size,
@@ -108,6 +111,11 @@ class Enricher:
                 yield action
                 # The caller may have forked meanwhile: the rest belongs to the parent.
                 refuse_fork(process)
+                if (name := index_of(action)) is not None:
+                    names.add(name)
+        # The last batch may be half written by now.
+        for name in sorted(names):
+            check_again(self._check_index, name)
 
     def _enrich_batch(
         self,

@@ -10,12 +10,13 @@ import pydantic
 from elasticsearch import Elasticsearch
 from esdedup.ingest.actions import ArticleAction
 from esdedup.ingest.batches import BATCH_SIZE, batches
+from esdedup.ingest.check_again import check_again
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.files import FileArticle
 from esdedup.ingest.undated import Undated
 
 from esdedup.elastic.article_bulk import ArticleBulk, Written
-from esdedup.errors import ArticleRejected, IndexNotReady
+from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields, value_of
 from esdedup.forest import Assignment, Kind
 
@@ -130,7 +131,7 @@ class Load:
                     on_assigned=self._assigned,
                 )
                 for written in bulk.write(actions):
-                    _check_index(dedup, index)
+                    check_again(dedup.require_ready, index)
                     self._acknowledge(written)
         finally:
             self._failed = self._read - self._indexed.total()
@@ -179,19 +180,3 @@ class Load:
 
 def _size(article: FileArticle | ArticleRejected) -> int:
     return article.size_bytes if isinstance(article, FileArticle) else len(str(article))
-
-
-def _check_index(dedup: Dedup, index: str) -> None:
-    """Raise if an index that was deleted meanwhile has come back without the fields, as bulk requests do."""
-    try:
-        dedup.require_ready(index)
-    except IndexNotReady as error:
-        if error.status is None and not error.missing_fields:
-            raise  # closed
-        raise IndexNotReady(
-            f"the index {index!r} was deleted or changed while articles were written to it ({error}): delete "
-            "what is there now, set it up, and index the articles again",
-            status=error.status,
-            index=index,
-            missing_fields=error.missing_fields,
-        ) from error

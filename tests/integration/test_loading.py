@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from elasticsearch import Elasticsearch
+from elasticsearch import Elasticsearch, helpers
 from esdedup.ingest.files import FileArticle
 from esdedup.ingest.load import Load
 
@@ -82,6 +82,24 @@ def test_an_index_that_is_deleted_while_it_is_written_to_is_no_success(
         load.run(es, dedup, articles(), index=index, batch_size=10)
     assert error.value.index == index
     assert (load.summary.read, load.summary.indexed, load.summary.failed) == (20, 10, 10)
+
+
+@pytest.mark.parametrize("chunk_size", [2, 500])
+def test_an_index_that_is_deleted_while_its_last_batch_is_written(
+    es: Elasticsearch, index: str, dedup: Dedup, chunk_size: int
+) -> None:
+    """Before the rest of a bulk request is sent, or after a part of it has made the index anew."""
+
+    def actions() -> Iterator[dict[str, Any]]:
+        given = [{"_index": index, "_id": each.id, "_source": each.article} for each in articles(7)]
+        for number, action in enumerate(dedup.enrich(given)):
+            if number == 3:
+                es.indices.delete(index=index)
+            yield action
+
+    with pytest.raises(IndexNotReady, match=f"{index}' was deleted or changed"):
+        helpers.bulk(es, actions(), chunk_size=chunk_size)
+    es.options(ignore_status=404).indices.delete(index=index)
 
 
 @pytest.mark.parametrize("block", ["read_only_allow_delete", "write"])

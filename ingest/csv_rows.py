@@ -131,8 +131,7 @@ class _RereadableLines:
         """Return the next line; of one that is too long so much that it shows. None at the end."""
         if self._again:
             return self._again.popleft()
-        self._lines.skip_rest()
-        line = self._lines.read(self._max_bytes + 1)
+        line = self._lines.read_new(max_bytes=self._max_bytes)
         return (self._lines.number, line) if line else None
 
     def read_again(self, lines: Sequence[_Line]) -> None:

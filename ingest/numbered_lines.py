@@ -25,7 +25,11 @@ class NumberedLines:
         self.is_at_end_of_line = line.endswith(b"\n")
         return line
 
-    def skip_rest(self) -> None:
-        """Read on to the end of the line, without keeping it."""
+    def read_new(self, *, max_bytes: int) -> bytes:
+        """Skip what is left of a line; return the next, or `max_bytes + 1` of it if it is longer.
+
+        Empty at the end.
+        """
         while not self.is_at_end_of_line and self.read():
             pass
+        return self.read(max_bytes + 1)

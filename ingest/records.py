@@ -60,9 +60,9 @@ def read_records(path: Path, *, on_bytes: Callable[[int], None]) -> Iterator[Rec
 
 
 def _records(lines: NumberedLines, name: str) -> Iterator[Record | ArticleRejected]:
-    line = _next_line(lines).removeprefix(_BYTE_ORDER_MARK)
+    line = lines.read_new(max_bytes=MAX_ARTICLE_BYTES).removeprefix(_BYTE_ORDER_MARK)
     while line and not line.strip():
-        line = _next_line(lines)
+        line = lines.read_new(max_bytes=MAX_ARTICLE_BYTES)
     if header := csv_rows.header(line):
         for number, row, size_bytes in csv_rows.rows(lines, *header, max_bytes=MAX_ARTICLE_BYTES):
             place = f"{name}:{number}"
@@ -74,17 +74,11 @@ def _records(lines: NumberedLines, name: str) -> Iterator[Record | ArticleReject
     if json_arrays.begins_array(line):
         for number, element in json_arrays.elements(lines, line, max_bytes=MAX_ARTICLE_BYTES):
             yield _record(element, f"{name}:{number}")
-        line = _next_line(lines)
+        line = lines.read_new(max_bytes=MAX_ARTICLE_BYTES)
     while line:
         if line.strip():
             yield _record(line if len(line) <= MAX_ARTICLE_BYTES else None, f"{name}:{lines.number}")
-        line = _next_line(lines)
-
-
-def _next_line(lines: NumberedLines) -> bytes:
-    """Return the next line; of one that is too long so much that it shows. Empty at the end."""
-    lines.skip_rest()
-    return lines.read(MAX_ARTICLE_BYTES + 1)
+        line = lines.read_new(max_bytes=MAX_ARTICLE_BYTES)
 
 
 def _record(content: bytes | None, place: str) -> Record | ArticleRejected:

@@ -142,7 +142,6 @@ class Articles:
             written = names[0] if len(names) == 1 else self._write_index(index, names)
         if found:
             _refuse_closed(written, found[written])
-        refuse_forests(mappings)
         fields = require_kept(written, mappings[written], self._fields)
         check_mappings(mappings, fields)
         return WritableIndex(

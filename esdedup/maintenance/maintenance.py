@@ -204,13 +204,12 @@ class Maintenance:
         """
         check_index_names(indices)
         index = ForestIndex.find(self._client, self._forest)
-        if indices:
-            refuse_others_articles(index, self._records(indices))
-        aging = self._aging(index)
-        yield from self._times_ahead(index, aging, indices).violations()
+        records = self._own_records(index, indices)
+        aging, latest_ms = self._aging(index), Clock(index).latest_ms()
+        yield from TimesAhead(index, records, latest_ms=latest_ms, aging=aging).violations()
         yield from self._forest_audit(index, aging, on_progress).violations()
-        if indices:
-            articles = ArticleAudit(index, self._records(indices), aging, on_articles=on_progress or _ignore)
+        if records is not None:
+            articles = ArticleAudit(index, records, aging, on_articles=on_progress or _ignore)
             yield from itertools.chain.from_iterable(articles.violations())
 
     def repair(self, indices: Sequence[str] = (), *, on_progress: OnProgress | None = None) -> Repaired:
@@ -238,12 +237,11 @@ class Maintenance:
         """
         check_index_names(indices)
         index = ForestIndex.find(self._client, self._forest)
-        if indices:
-            refuse_others_articles(index, self._records(indices))
+        records, clock = self._own_records(index, indices), Clock(index)
         repaired: Repaired = collections.Counter()
         with ForestWriter(index, wait_s=self._wait_s) as writer:
             for _ in range(_MOST_PASSES):
-                found = self._repair_once(writer, indices, on_progress)
+                found = self._repair_once(writer, records, clock.latest_ms(), on_progress)
                 if not found.total():
                     return repaired
                 repaired += found
@@ -309,15 +307,14 @@ class Maintenance:
         return nodes
 
     def _repair_once(
-        self, writer: ForestWriter, indices: Sequence[str], on_progress: OnProgress | None
+        self, writer: ForestWriter, records: Records | None, latest_ms: int, on_progress: OnProgress | None
     ) -> Repaired:
         index, aging = writer.index, self._aging(writer.index)
         repair = Repair(writer, write_batch=self._write_batch)
-        repaired = repair.set_times_back(self._times_ahead(index, aging, indices))
+        repaired = repair.set_times_back(TimesAhead(index, records, latest_ms=latest_ms, aging=aging))
         forest = self._forest_audit(index, aging, on_progress)
-        if not indices:
+        if records is None:
             return repaired + repair.repair_forest(forest)
-        records = self._records(indices)
         articles = ArticleAudit(index, records, aging, on_articles=on_progress or _ignore)
         repaired += repair.adopt(articles)
         repaired += repair.repair_forest(forest)
@@ -326,12 +323,16 @@ class Maintenance:
             writer.write_ordered_since(index.status().state.seq)
         return repaired + repair.assign_roots(records.writer, articles)
 
-    def _times_ahead(self, index: ForestIndex, aging: Aging, indices: Sequence[str]) -> TimesAhead:
-        records = self._records(indices) if indices else None
-        return TimesAhead(index, records, latest_ms=Clock(index).latest_ms(), aging=aging)
-
     def _forest_audit(self, index: ForestIndex, aging: Aging, on_progress: OnProgress | None) -> ForestAudit:
         return ForestAudit(index, aging, on_nodes=on_progress or _ignore, audit_batch=self._audit_batch)
+
+    def _own_records(self, index: ForestIndex, indices: Sequence[str]) -> Records | None:
+        """Return the records of a forest's own articles; None if no indices are given."""
+        if not indices:
+            return None
+        records = self._records(indices)
+        refuse_others_articles(index, records)
+        return records
 
     def _records(self, indices: Sequence[str]) -> Records:
         check_index_names(indices)

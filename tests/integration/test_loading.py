@@ -1,6 +1,7 @@
 """Files into a real index: what one article, the index or the server does to the others."""
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -31,8 +32,13 @@ def index(es: Elasticsearch, index_name: Names) -> str:
 
 
 @pytest.fixture
-def dedup(es: Elasticsearch, index_name: Names) -> Iterator[Dedup]:
-    with Dedup(es, forest=index_name("forest")) as dedup:
+def forest(index_name: Names) -> str:
+    return index_name("forest")
+
+
+@pytest.fixture
+def dedup(es: Elasticsearch, forest: str) -> Iterator[Dedup]:
+    with Dedup(es, forest=forest) as dedup:
         yield dedup
 
 
@@ -44,6 +50,22 @@ def rejected() -> list[ArticleRejected]:
 @pytest.fixture
 def load(rejected: list[ArticleRejected]) -> Load:
     return Load(on_rejected=rejected.append)
+
+
+def before_each_write(
+    dedup: Dedup, monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object], *, from_batch: int = 1
+) -> None:
+    """Let something happen after the index was checked, and before each of its articles is written."""
+    enrich, batches = dedup.enrich, itertools.count(1)
+
+    def enriched(*given: Any, **how: Any) -> Iterator[dict[str, Any]]:
+        batch = next(batches)
+        for action in enrich(*given, **how):
+            if batch >= from_batch:
+                happens()
+            yield action
+
+    monkeypatch.setattr(dedup, "enrich", enriched)
 
 
 def test_a_large_article_does_not_make_its_neighbours_fail(
@@ -67,17 +89,8 @@ def test_an_index_that_is_deleted_while_it_is_written_to_is_no_success(
     es: Elasticsearch, index: str, dedup: Dedup, load: Load, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Elasticsearch makes it anew, without the fields."""
-    enrich, batches = dedup.enrich, 0
-
-    def deleted_after_the_check(*given: Any, **how: Any) -> Iterator[dict[str, Any]]:
-        nonlocal batches
-        batches += 1
-        for action in enrich(*given, **how):
-            if batches == 2:
-                es.options(ignore_status=404).indices.delete(index=index)
-            yield action
-
-    monkeypatch.setattr(dedup, "enrich", deleted_after_the_check)
+    client = es.options(ignore_status=404)
+    before_each_write(dedup, monkeypatch, lambda: client.indices.delete(index=index), from_batch=2)
     with pytest.raises(IndexNotReady, match=f"{index}' was deleted or changed") as error:
         load.run(es, dedup, articles(), index=index, batch_size=10)
     assert error.value.index == index
@@ -148,13 +161,13 @@ def test_a_closed_index_ends_a_run_before_the_forest_knows_an_article(
     dedup: Dedup,
     load: Load,
     rejected: list[ArticleRejected],
-    index_name: Names,
+    forest: str,
 ) -> None:
     es.indices.close(index=index)
     with pytest.raises(IndexNotReady, match=f"the index '{index}' is closed: open it first"):
         load.run(es, dedup, articles(), index=index, batch_size=10)
     assert (load.summary.read, load.summary.failed, rejected) == (10, 10, [])
-    assert not es.indices.exists(index=index_name("forest"))
+    assert not es.indices.exists(index=forest)
 
 
 def test_an_index_that_is_closed_while_it_is_written_to_ends_a_run_at_once(
@@ -165,14 +178,7 @@ def test_an_index_that_is_closed_while_it_is_written_to_ends_a_run_at_once(
     rejected: list[ArticleRejected],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    enrich = dedup.enrich
-
-    def closed_after_the_check(*given: Any, **how: Any) -> Iterator[dict[str, Any]]:
-        for action in enrich(*given, **how):
-            es.indices.close(index=index)
-            yield action
-
-    monkeypatch.setattr(dedup, "enrich", closed_after_the_check)
+    before_each_write(dedup, monkeypatch, lambda: es.indices.close(index=index))
     with pytest.raises(IndexNotReady, match=r"closed: open it first"):
         load.run(es, dedup, articles(), index=index, batch_size=10)
     assert (load.summary.read, load.summary.failed, rejected) == (10, 10, [])

@@ -30,14 +30,9 @@ class ForestStatus:
         """How long nodes live: as stored, or the default."""
         return self.stored_aging or DEFAULT_AGING
 
-    def live_since_ms(self, aging: Aging, *, at: State | None = None) -> int:
-        """Return the least `seen` (inclusive) of a live node; NO_TIME if every node lives.
-
-        Args:
-            aging: How long nodes live.
-            at: The state of the forest at that time; None: the present one.
-        """
-        return max(self.dead_before_ms, (at or self.state).live_since_ms(aging))
+    def live_since_ms(self, aging: Aging) -> int:
+        """Return the least `seen` (inclusive) of a live node; NO_TIME if every node lives."""
+        return max(self.dead_before_ms, self.state.live_since_ms(aging))
 
 
 def read_status(forest: str, *, latest_ms: int | None = None) -> Requests[ForestStatus]:

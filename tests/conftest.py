@@ -5,14 +5,14 @@ Tests may run in several processes (``-n 2``), which share one server.
 
 import contextlib
 import os
-import secrets
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 from elasticsearch import Elasticsearch
 
 from tests.support import exploring, server
+from tests.support.names import Names, new_names
 
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 
@@ -91,14 +91,6 @@ def es(elasticsearch_url: str) -> Iterator[Elasticsearch]:
 
 
 @pytest.fixture
-def index_name(es: Elasticsearch) -> Iterator[Callable[[str], str]]:
-    """Makes names that no other test has; the indices go at the end."""
-    names: list[str] = []
-
-    def name(what: str) -> str:
-        names.append(f"test-{what}-{secrets.token_hex(4)}")
-        return names[-1]
-
-    yield name
-    for each in names:
-        es.options(ignore_status=404).indices.delete(index=each)
+def index_name(es: Elasticsearch) -> Iterator[Names]:
+    with new_names(es) as name:
+        yield name

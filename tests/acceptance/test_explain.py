@@ -12,8 +12,8 @@ from elasticsearch import Elasticsearch, helpers
 
 from esdedup import CLASSIC, PROFILES, VERIFIED, Dedup, Profile, sample
 from tests.acceptance.conftest import Run
+from tests.support.names import Names
 
-Names = Callable[[str], str]
 SAMPLE = [article["text"] for article in sample.articles(20)]
 SENTENCES = [
     " ".join("".join(draw.choices("abcdefghij", k=6)) for _ in range(12 + number % 3)) + "."

@@ -8,7 +8,6 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 from elasticsearch import Elasticsearch
@@ -16,8 +15,7 @@ from elasticsearch import Elasticsearch
 from esdedup import sample
 from esdedup.elastic.forest.lease import LEASE_ID
 from tests.acceptance.conftest import LONG, Run, lines
-
-Names = Callable[[str], str]
+from tests.support.names import Names
 
 
 def test_index_list_similar(run: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names) -> None:

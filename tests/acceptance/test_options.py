@@ -9,8 +9,8 @@ from elasticsearch import Elasticsearch
 
 from esdedup import Dedup
 from tests.acceptance.conftest import LONG, Run, lines
+from tests.support.names import Names
 
-Names = Callable[[str], str]
 Ask = Callable[..., Any]
 
 # One text three times, from two sources on three days; and another text.

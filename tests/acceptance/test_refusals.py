@@ -2,7 +2,6 @@
 
 import socket
 import threading
-from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
@@ -10,8 +9,7 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from tests.acceptance.conftest import LONG, Run, lines
-
-Names = Callable[[str], str]
+from tests.support.names import Names
 
 
 def test_bad_lines_are_reported_and_the_rest_is_indexed(

@@ -65,7 +65,7 @@ LEAF_THEN_ROOT = _run((A, 0), (NEAR_A, 0), (FAR, 200), (NEAR_A, 200), (NEAR_A | 
 ROOT_THEN_LEAF = _run((A, 0), (A | 7, 0), (A | 0b11 << 20, 200), (A, 200), (A | 7, 200))
 
 
-@examples(400)
+@examples(200)
 @given(any_arrivals, batch_sizes)
 @example(TIE, [2, 3])
 @example(CLOSER, [9])
@@ -89,7 +89,7 @@ def elastic_stores(es: Elasticsearch) -> Iterator[MakeStores]:
         es.options(ignore_status=404).indices.delete(index=name)
 
 
-@examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(any_arrivals, batch_sizes, *[st.sets(st.integers(0, 20))] * 3)
 @example(TIE, [2, 3], set(), set(), set())
 @example(CLOSER, [4, 1], set(), set(), set())
@@ -201,7 +201,7 @@ class Interrupted(MemoryStore):
 @pytest.mark.parametrize(
     ("relation", "make_model"), [(relation_of(CLASSIC), lambda: Model(AGING)), (Bounded(), Bounded.model)]
 )
-@examples(400)
+@examples(200)
 @given(arrivals, st.integers(0, 40), st.integers(1, 50), st.integers(0, 60), st.integers(-50, 450))
 # The last one is a root under `Bounded`; if it were written before the second one, that would join it.
 @example(_bits({0, 1, 17}, {0, 1, 17, 18, 33}, {0, 17, 18, 33}, {17, 18, 33, 34}), 1, 3, 2, 0)
@@ -227,7 +227,7 @@ def test_a_batch_that_a_crash_cut_short_gets_the_same_roots_when_it_comes_again(
     assert [each.root for each in again] == expected
 
 
-@examples(400)
+@examples(200)
 @given(any_arrivals, batch_sizes)
 def test_the_forest_works_with_any_relation(all_arrivals: list[Arrival], sizes: list[int]) -> None:
     store, model = MemoryStore(aging=AGING, relation=Bounded()), Bounded.model()

@@ -77,7 +77,7 @@ def _assert_verified_follows(
 max_postings_drawn = st.sampled_from([1, 2, 3, 64])
 
 
-@examples(400)
+@examples(200)
 @given(verified_arrivals, batch_sizes, max_postings_drawn)
 def test_memory_follows_the_laws_of_verified(
     drawn: list[tuple[bytes, int]], sizes: list[int], max_postings: int

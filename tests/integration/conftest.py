@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from elasticsearch import AsyncElasticsearch, Elasticsearch
 
-from esdedup import AsyncReader, Dedup, Profile, Reader
+from esdedup import AsyncReader, Profile, Reader
 from esdedup.fingerprint.profile import DEFAULT
-from tests.support.forests import ARTICLES, Names, Read, feed
+from tests.support.forests import Read, feed_sample
+from tests.support.names import Names, new_names
 
 
 @pytest.fixture
@@ -19,11 +20,14 @@ def profile() -> Profile:
 @pytest.fixture
 def fed(es: Elasticsearch, index_name: Names, profile: Profile) -> tuple[str, str]:
     """An index of the sample's articles, and its forest."""
-    index, forest = index_name("articles"), index_name("forest")
-    with Dedup(es, forest=forest, profile=profile) as dedup:
-        dedup.setup(index)
-        feed(es, dedup, index, ARTICLES)
-    return index, forest
+    return feed_sample(es, index_name, profile)
+
+
+@pytest.fixture(scope="module")
+def unchanged(es: Elasticsearch) -> Iterator[tuple[str, str]]:
+    """The same for all tests of a file that only read."""
+    with new_names(es) as name:
+        yield feed_sample(es, name, DEFAULT)
 
 
 @pytest.fixture

@@ -7,7 +7,8 @@ from elasticsearch import Elasticsearch
 
 from esdedup import Dedup, IndexBlocked, Maintenance
 from esdedup.elastic.forest.bulk import ForestBulk
-from tests.support.forests import ARTICLES, Names, a_leaf, feed, nodes, write
+from tests.support.forests import ARTICLES, a_leaf, feed, nodes, write
+from tests.support.names import Names
 
 FULL_DISK, READ_ONLY = "read_only_allow_delete", "write"
 

@@ -15,7 +15,8 @@ from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.forest.model import State
 from esdedup.times import DAY_MS, iso
-from tests.support.forests import ARTICLES, Names, feed, nodes, roots
+from tests.support.forests import ARTICLES, feed, nodes, roots
+from tests.support.names import Names
 
 YEARS_MS = 3 * 365 * DAY_MS
 FIRST, SECOND, LAST = ARTICLES[:120], ARTICLES[120:125], ARTICLES[125:240]

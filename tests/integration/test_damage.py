@@ -12,7 +12,6 @@ from esdedup.elastic.forest.index import ForestIndex
 from esdedup.times import DAY_MS
 from tests.support.forests import (
     ARTICLES,
-    Names,
     a_leaf,
     assert_rearrivals_are_known,
     classic_node,
@@ -22,6 +21,7 @@ from tests.support.forests import (
     roots,
     write,
 )
+from tests.support.names import Names
 
 
 def root_gone(es: Elasticsearch, index: str, forest: str, found: dict[str, StoredNode]) -> None:

@@ -9,7 +9,8 @@ from esdedup import BulkAction, Dedup, Head, Sort
 from esdedup.cli import output
 from esdedup.times import DAY_MS, iso
 from tests.support.asgi import request
-from tests.support.forests import TEXT, Names
+from tests.support.forests import TEXT
+from tests.support.names import Names
 
 NOW_MS = int(time.time() * 1000)
 PUBLISHED, REPRINTED = iso(NOW_MS - DAY_MS), iso(NOW_MS - DAY_MS // 2)

@@ -21,17 +21,17 @@ def test_everything_is_shown() -> None:
 
 
 @pytest.mark.parametrize("name", IN_DOCS)
-def test_a_request_of_the_documentation(es: Elasticsearch, fed: tuple[str, str], name: str) -> None:
+def test_a_request_of_the_documentation(es: Elasticsearch, unchanged: tuple[str, str], name: str) -> None:
     body = json.loads(SHOWN[name])
     assert body == IN_DOCS[name]
-    assert_answers(es, fed[0], body)
+    assert_answers(es, unchanged[0], body)
 
 
 @pytest.mark.parametrize("name", IN_MAPPINGS)
-def test_a_request_of_the_mappings(es: Elasticsearch, fed: tuple[str, str], name: str) -> None:
+def test_a_request_of_the_mappings(es: Elasticsearch, unchanged: tuple[str, str], name: str) -> None:
     body = json.loads((ROOT / "mappings" / f"{name}.json").read_text())
     assert body == IN_MAPPINGS[name]
-    assert_answers(es, fed[0], body)
+    assert_answers(es, unchanged[0], body)
 
 
 def assert_answers(es: Elasticsearch, index: str, body: dict[str, Any]) -> None:

@@ -16,7 +16,8 @@ from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.forest import Aging
 from esdedup.times import DAY_MS
-from tests.support.forests import ARTICLES, Names, classic_node, feed, nodes, roots, stories, write
+from tests.support.forests import ARTICLES, classic_node, feed, nodes, roots, stories, write
+from tests.support.names import Names
 
 
 @pytest.fixture

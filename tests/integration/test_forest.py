@@ -13,7 +13,8 @@ from esdedup.elastic.forest.store import ElasticStore
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.forest import Forest
 from tests.support.arrivals import AGING, NOW_MS, Arrival, as_batch
-from tests.support.forests import TEXT, Names
+from tests.support.forests import TEXT
+from tests.support.names import Names
 
 
 def test_another_profile_is_refused(es: Elasticsearch, index_name: Names) -> None:

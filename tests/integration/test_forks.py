@@ -14,7 +14,8 @@ from esdedup.ingest.batches import _Reader
 
 from esdedup import AsyncReader, Dedup, Maintenance, Reader
 from esdedup.elastic.client import connect
-from tests.support.forests import ARTICLES, Names, feed, roots
+from tests.support.forests import ARTICLES, feed, roots
+from tests.support.names import Names
 
 # From Python 3.12 on.
 pytestmark = pytest.mark.filterwarnings("ignore:.*use of fork:DeprecationWarning")

@@ -9,8 +9,8 @@ import pytest
 from elasticsearch import Elasticsearch, helpers
 
 from esdedup import VERIFIED, Dedup, IndexNotReady, Maintenance, Profile
+from tests.support.names import Names
 
-Names = Callable[[str], str]
 FOOTER = "subscribe to the harbour letter and read about ferries and weather every morning"
 LIMIT = 4
 

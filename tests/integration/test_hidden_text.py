@@ -7,7 +7,7 @@ from elasticsearch import Elasticsearch, helpers
 
 from esdedup import Dedup
 from tests.support.asgi import request
-from tests.support.forests import Names
+from tests.support.names import Names
 
 TEXT = "The harbour council voted on Monday to move the ferry. It goes to the northern pier from May on."
 

@@ -10,7 +10,8 @@ from esdedup import Dedup, Fields, IndexNotReady, Maintenance, Reader, SettingEr
 from esdedup.elastic.article_indices import Articles
 from esdedup.reading.queries import words
 from tests.support.asgi import request
-from tests.support.forests import TEXT, Names
+from tests.support.forests import TEXT
+from tests.support.names import Names
 
 
 def test_an_index_that_is_not_ready(es: Elasticsearch, index_name: Names) -> None:

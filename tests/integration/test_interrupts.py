@@ -18,7 +18,8 @@ from esdedup.elastic.forest.store import ElasticStore
 from esdedup.neighbours.half_key_tables import HalfKeyTables
 from esdedup.neighbours.hamming_index import HammingIndex
 from esdedup.neighbours.sketched_index import SketchedIndex
-from tests.support.forests import ARTICLES, Names
+from tests.support.forests import ARTICLES
+from tests.support.names import Names
 
 TIMEOUT_S = 30
 # What later batches find in memory is changed in these ...

@@ -11,16 +11,8 @@ from elasticsearch import Elasticsearch
 from esdedup import CLASSIC, Dedup, ForestError, Maintenance, ViolationKind
 from esdedup.elastic.forest.documents import StoredNode
 from esdedup.elastic.forest.writer import ForestWriter
-from tests.support.forests import (
-    Names,
-    a_leaf,
-    feed,
-    kinds,
-    nodes,
-    roots,
-    stories,
-    write,
-)
+from tests.support.forests import a_leaf, feed, kinds, nodes, roots, stories, write
+from tests.support.names import Names
 
 
 def test_a_repair_killed_while_trees_are_joined_goes_on(

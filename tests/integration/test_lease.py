@@ -16,7 +16,8 @@ from esdedup.elastic.forest.lease import LEASE_ID, Lease
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.fingerprint.profile import CLASSIC
 from tests.support.arrivals import AGING
-from tests.support.forests import Names, expire_lease
+from tests.support.forests import expire_lease
+from tests.support.names import Names
 
 TTL_S = 1.5
 

@@ -10,7 +10,8 @@ from esdedup.ingest.files import FileArticle
 from esdedup.ingest.load import Load
 
 from esdedup import ArticleRejected, Dedup, IndexBlocked, IndexNotReady
-from tests.support.forests import ARTICLES, Names
+from tests.support.forests import ARTICLES
+from tests.support.names import Names
 
 COUNT = 40
 

@@ -25,13 +25,8 @@ from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.status import STATE_ID
 from esdedup.elastic.limits import Limits
 from esdedup.fingerprint.profile import CLASSIC
-from tests.support.forests import (
-    ARTICLES,
-    Names,
-    feed,
-    nodes,
-    stories,
-)
+from tests.support.forests import ARTICLES, feed, nodes, stories
+from tests.support.names import Names
 
 
 def test_a_sound_forest_has_no_violations(es: Elasticsearch, fed: tuple[str, str]) -> None:

@@ -7,7 +7,8 @@ from esdedup import Dedup, Maintenance
 from esdedup.cli import output
 from esdedup.reading.list_request import SORTS
 from tests.support.asgi import request
-from tests.support.forests import TEXT, Names, Read
+from tests.support.forests import TEXT, Read
+from tests.support.names import Names
 
 
 @pytest.fixture

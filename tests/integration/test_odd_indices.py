@@ -13,7 +13,8 @@ from esdedup.reading.queries import narrowed, words
 from esdedup.reading.tuning import Tuning
 from esdedup.times import time_ms
 from tests.support.brute_force import expected_list, random_corpus, random_query
-from tests.support.forests import Names, Read
+from tests.support.forests import Read
+from tests.support.names import Names
 from tests.support.reading import list_tuned
 
 

@@ -10,7 +10,8 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from esdedup import Reader
-from tests.support.forests import ARTICLES, Names
+from tests.support.forests import ARTICLES
+from tests.support.names import Names
 
 ROOT = Path(__file__).parents[2]
 VERSION = "8.19"
@@ -30,6 +31,7 @@ def test_client_8_19_feeds_and_reads_like_the_newest(
         "install",
         "--quiet",
         "--no-deps",
+        "--no-compile",
         "--target",
         str(tmp_path),
         *CLIENT,

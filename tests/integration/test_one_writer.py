@@ -16,7 +16,8 @@ from esdedup.elastic.forest.lease import Lease
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
 from tests.support import stream
 from tests.support.feeder import Feeder, Job, Point
-from tests.support.forests import Names, expire_lease
+from tests.support.forests import expire_lease
+from tests.support.names import Names
 
 TTL_S = 1.5
 TEXT = {"text": "Somebody else's article about a ferry that left the harbour"}

@@ -17,7 +17,7 @@ from esdedup import Dedup, Fields, Reader, sample
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.reading.queries import narrowed
 from tests.support.asgi import Request, Response, request, requests
-from tests.support.forests import Names
+from tests.support.names import Names
 
 Fed = tuple[str, str]
 # As many as it takes for a cluster of several pages.

@@ -11,7 +11,8 @@ from elasticsearch import Elasticsearch, helpers
 from esdedup import CLASSIC, VERIFIED, Dedup, ForestError, Maintenance, Profile
 from esdedup.elastic.forest.documents import StoredNode
 from esdedup.times import DAY_MS
-from tests.support.forests import ARTICLES, Names, document, feed, nodes
+from tests.support.forests import ARTICLES, document, feed, nodes
+from tests.support.names import Names
 
 ARTICLES_FED = 120
 # Too high and too low.

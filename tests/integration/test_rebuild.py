@@ -9,7 +9,8 @@ from esdedup import CLASSIC, VERIFIED, Dedup, ForestError, ForestIncomplete, Mai
 from esdedup.elastic.forest.documents import StoredNode
 from esdedup.elastic.forest.writer import ForestWriter
 from tests.support import stream
-from tests.support.forests import ARTICLES, Names, a_leaf, assert_rearrivals_are_known, feed, nodes, roots
+from tests.support.forests import ARTICLES, a_leaf, assert_rearrivals_are_known, feed, nodes, roots
+from tests.support.names import Names
 
 
 @pytest.mark.parametrize("profile", [CLASSIC, VERIFIED], ids=lambda profile: profile.name)

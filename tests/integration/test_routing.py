@@ -9,7 +9,8 @@ from elasticsearch import Elasticsearch, helpers
 from esdedup import ArticleRejected, Dedup, IndexNotReady, Maintenance, Reader, SettingError
 from esdedup.fields import Fields
 from esdedup.maintenance.records import Records
-from tests.support.forests import ARTICLES, Names, feed, kinds
+from tests.support.forests import ARTICLES, feed, kinds
+from tests.support.names import Names
 
 
 @pytest.mark.parametrize("route_by_root", [True, False])

@@ -9,7 +9,8 @@ from esdedup import VERIFIED, Dedup, Maintenance, ViolationKind
 from esdedup.elastic.forest.documents import signatures_of
 from esdedup.neighbours.relation import relation_of
 from tests.support import stream
-from tests.support.forests import Names, feed, kinds, nodes
+from tests.support.forests import feed, kinds, nodes
+from tests.support.names import Names
 
 MAX_POSTINGS = relation_of(VERIFIED).max_postings
 _WORDS = [

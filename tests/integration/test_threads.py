@@ -9,7 +9,8 @@ import pytest
 from elasticsearch import AsyncElasticsearch, Elasticsearch
 
 from esdedup import AsyncReader, Dedup, ForestBusy, Maintenance, Reader, SettingError
-from tests.support.forests import ARTICLES, Names, feed
+from tests.support.forests import ARTICLES, feed
+from tests.support.names import Names
 
 THREADS = 6
 

@@ -14,7 +14,8 @@ from esdedup.elastic.forest.store import ElasticStore
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.forest import Forest
 from tests.support.arrivals import AGING, NOW_MS, Arrival, as_batch
-from tests.support.forests import TEXT, Names
+from tests.support.forests import TEXT
+from tests.support.names import Names
 
 
 def test_a_second_writer_is_refused_with_the_owner(es: Elasticsearch, index_name: Names) -> None:

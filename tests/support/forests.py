@@ -14,8 +14,8 @@ from esdedup.elastic.forest.lease import LEASE_ID
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.fingerprint.simhash import from_hex
+from tests.support.names import Names
 
-Names = Callable[[str], str]
 Read = Callable[..., Any]
 TEXT = "The quick brown fox jumps over the lazy dog near the river"
 ARTICLES = [
@@ -27,6 +27,15 @@ ARTICLES = [
 def feed(es: Elasticsearch, dedup: Dedup, index: str, articles: list[dict[str, Any]], **how: Any) -> None:
     actions = [{"_index": index, **article} for article in articles]
     helpers.bulk(es, dedup.enrich(actions, **how), refresh=True)
+
+
+def feed_sample(es: Elasticsearch, name: Names, profile: Profile) -> tuple[str, str]:
+    """Make an index of the sample's articles, and its forest."""
+    index, forest = name("articles"), name("forest")
+    with Dedup(es, forest=forest, profile=profile) as dedup:
+        dedup.setup(index)
+        feed(es, dedup, index, ARTICLES)
+    return index, forest
 
 
 def roots(es: Elasticsearch, index: str) -> dict[str, str]:

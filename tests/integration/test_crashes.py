@@ -1,18 +1,18 @@
 """A process that feeds articles dies at any moment; the next one goes on as if nothing had happened."""
 
 import dataclasses
+import random
 import signal
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from elasticsearch import Elasticsearch
 
 from esdedup import CLASSIC, VERIFIED, Dedup, Profile
-from tests.support import stream
+from tests.support import exploring, stream
 from tests.support.feeder import Job, Point, feed
+from tests.support.names import Names
 
-Names = Callable[[str], str]
 # So many points are tried side by side, each with an index and a forest of its own.
 SIDE_BY_SIDE = 4
 
@@ -31,15 +31,28 @@ class State:
         return cls(stream.indexed(es, job.index), stream.nodes(es, job.forest))
 
 
-def kill_points(requests: list[str]) -> list[Point]:
-    """Before each request of a run, and when each write has been sent but not answered."""
+def kill_points(requests: list[str], chance: random.Random) -> list[Point]:
+    """Before requests of a run, and when writes have been sent but not answered.
+
+    With much effort that is each of them. Otherwise it is the first and the last request, and a write of each
+    kind: at a request that reads, the server holds what it holds at the next write.
+    """
     before = [Point(signal=signal.SIGKILL, number=number) for number in range(1, len(requests) + 1)]
-    unanswered = [
-        dataclasses.replace(point, when="unanswered")
-        for point, request in zip(before, requests, strict=True)
-        if not request.startswith(("GET", "HEAD")) and "_search" not in request
-    ]
-    return before + unanswered
+    kinds: dict[str, list[Point]] = {}
+    for point, request in zip(before, requests, strict=True):
+        method, target, _ = request.split(" ", 2)
+        if method not in ("GET", "HEAD") and "_search" not in target:
+            kinds.setdefault(f"{method} {target.partition('?')[0]}", []).append(point)
+    if exploring.EFFORT > 1:
+        writes = [point for each in kinds.values() for point in each]
+        return before + [unanswered(point) for point in writes]
+    drawn = [chance.choice(each) for each in kinds.values()]
+    drawn_unanswered = [unanswered(chance.choice(each)) for each in kinds.values()]
+    return list(dict.fromkeys([before[0], *drawn, *drawn_unanswered, before[-1], unanswered(before[-1])]))
+
+
+def unanswered(point: Point) -> Point:
+    return dataclasses.replace(point, when="unanswered")
 
 
 def assert_nothing_is_lost(es: Elasticsearch, job: Job, point: Point, expected: State) -> None:
@@ -70,7 +83,7 @@ def test_killed_at_any_request_nothing_is_lost_and_no_root_changes(
 
     job = new_job()
     Dedup(es).setup(job.index)
-    points = kill_points(feed(job).requests)
+    points = kill_points(feed(job).requests, exploring.new_random(f"kill points of {profile.name}"))
     expected = State.of(es, job)
     roots, nodes = stream.expected(stream.articles(job.count, profile), profile)
     assert expected == State(roots, nodes)

@@ -1,7 +1,7 @@
 """What is random in tests: new in every run, shown in its header, and to be had again by its seed.
 
 ``ESDEDUP_TEST_SEED`` gives a run the seed of another one. ``ESDEDUP_TEST_EFFORT`` multiplies the number of
-random examples: 1 suits every change, `make nightly` takes more.
+random examples: 1 suits every change, `make nightly` takes more, and then kills processes at every request.
 """
 
 import os

@@ -18,6 +18,9 @@ IN_CI = os.environ.get("CI", "").lower() in {"1", "true"}
 
 exploring.load_profile()
 
+# Java in embedded nodes: in the minutes that they live, its second compiler takes more time than it saves.
+os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
+
 # Where several processes share the work, files that take long come first, so that none is left over alone.
 LONG_FILES = ("test_failover", "test_crashes", "test_node", "test_embedded", "test_lists", "test_store")
 

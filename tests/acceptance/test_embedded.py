@@ -6,7 +6,7 @@ from esdedup import sample
 from tests.acceptance.conftest import LONG, Run, lines
 
 
-def test_the_demo_starts_loads_shows_and_stops(run_process: Run, tmp_path: Path) -> None:
+def test_the_demo_starts_loads_shows_and_stops(run_process: Run, run: Run, tmp_path: Path) -> None:
     own = tmp_path / "own.jsonl"
     own.write_bytes(
         lines(*({"id": f"a{n}", "title": "Mine", "text": LONG + "!" * n} for n in range(3)), {"id": "bad"})
@@ -20,34 +20,34 @@ def test_the_demo_starts_loads_shows_and_stops(run_process: Run, tmp_path: Path)
         assert "by similar-desc" in sampled.out
         assert "similar articles under root" in sampled.out
         assert "Go on with" in sampled.out
-        status = run_process("node", "status", "--data", data, "--json")
+        status = run("node", "status", "--data", data, "--json")
         assert status.json["nodes"][0]["alive"]
         mine = run_process("demo", "--data", data, "--input", own, "--once")
         assert mine.code == 1
         assert "4 articles read, 3 indexed, 1 failed: 1 new clusters, 2 near-duplicates" in mine.err
         assert f"{own}:4 (id 'bad')" in mine.err
     finally:
-        run_process("node", "stop", "--data", data)
-    assert run_process("node", "status", "--data", data).code == 3
-    assert run_process("node", "stop", "--data", data, "--json").json == {"stopped": False}
+        run("node", "stop", "--data", data)
+    assert run("node", "status", "--data", data).code == 3
+    assert run("node", "stop", "--data", data, "--json").json == {"stopped": False}
 
 
-def test_a_node_of_elasticsearch_8_serves_the_command_line(run_process: Run, tmp_path: Path) -> None:
+def test_a_node_of_elasticsearch_8_serves_the_command_line(run: Run, tmp_path: Path) -> None:
     data = tmp_path / "node"
     options = ["--port", 0, "--version", "8.19", "--nodes", 2, "--heap", "256m", "--hours", 0.2]
-    started = run_process("node", "start", "--data", data, *options, "--json")
+    started = run("node", "start", "--data", data, *options, "--json")
     try:
         url = started.json["url"]
         assert started.json["version"].startswith("8.19.")
         assert [each["alive"] for each in started.json["nodes"]] == [True, True]
         articles = list(sample.articles(300))
-        assert run_process("setup", "news", url=url).code == 0
-        summary = run_process("index", "-", "--index", "news", "--json", stdin=lines(*articles), url=url).json
+        assert run("setup", "news", url=url).code == 0
+        summary = run("index", "-", "--index", "news", "--json", stdin=lines(*articles), url=url).json
         assert summary["indexed"] == len(articles)
-        page = run_process("list", "--index", "news", "--sort", "similar-desc", "--json", url=url).json
+        page = run("list", "--index", "news", "--sort", "similar-desc", "--json", url=url).json
         assert page["total_rows"] == summary["new_roots"]
         head = page["rows"][0]
-        similar = run_process("similar", "--index", "news", "--id", head["id"], "--json", url=url).json
+        similar = run("similar", "--index", "news", "--id", head["id"], "--json", url=url).json
         assert similar["total"] == head["similar"]
     finally:
-        run_process("node", "stop", "--data", data)
+        run("node", "stop", "--data", data)

@@ -20,7 +20,7 @@ from esdedup.elastic.client import connect
 from esdedup.node import control, distribution
 from tests.support import stream
 
-ARTICLES = 600
+ARTICLES = 300
 HEAP = "256m"
 # A stream that hangs ends with its servers.
 LIFETIME_S = 900
@@ -98,7 +98,7 @@ def test_the_stream_goes_on_whichever_primary_is_killed(servers: Servers, profil
     """First that of the forest, whose server comes back meanwhile, then that of the articles."""
     servers.revive_all()
     index, forest = f"news-{profile.name}", f"forest-{profile.name}"
-    kills, revival = {100: forest, 350: index}, 250
+    kills, revival = {60: forest, 200: index}, 140
     rejections: list[str] = []
 
     def articles(client: Elasticsearch) -> Iterator[FileArticle]:

@@ -4,6 +4,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -12,57 +13,66 @@ import requests
 
 from esdedup import NodeError, SettingError, node
 from esdedup.elastic.client import connect
+from esdedup.node import Cluster
 from esdedup.node.distribution import full_version
 
 
-def test_data_outlive_a_node(tmp_path: Path) -> None:
-    cluster = node.start(tmp_path, port=0, lifetime_s=600, with_parent=True)
-    try:
-        with connect(cluster.url) as client:
-            client.index(index="kept", id="1", document={"a": 1})
-        with pytest.raises(NodeError, match=r"runs on .* already"):
-            node.start(tmp_path, port=0)
-        found = node.find(tmp_path)
-        assert found is not None
-        assert found == cluster
-        assert found.is_running
-        assert all(psutil.Process(each.pid).is_running() for each in cluster.nodes)
-        listening = {each.laddr.ip for each in psutil.Process(cluster.nodes[0].pid).net_connections("tcp")}
-        assert {address.removeprefix("::ffff:") for address in listening} == {"127.0.0.1"}
-    finally:
-        assert node.stop(tmp_path)
-    assert not cluster.is_running
-    assert not node.stop(tmp_path)
-    again = node.start(tmp_path, port=0, lifetime_s=600, with_parent=True)
-    try:
-        with connect(again.url) as client:
-            assert client.get(index="kept", id="1")["_source"] == {"a": 1}
-    finally:
-        node.stop(tmp_path)
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The directory of a node that runs."""
+    data = tmp_path_factory.mktemp("embedded") / "node"
+    node.start(data, port=0, lifetime_s=600, with_parent=True)
+    yield data
+    node.stop(data)
 
 
-def test_a_node_is_closed_to_other_users_and_to_pages_of_other_sites(tmp_path: Path) -> None:
-    data = tmp_path / "node"
-    cluster = node.start(data, port=0, lifetime_s=600, with_parent=True)
+def running(data: Path) -> Cluster:
+    found = node.find(data)
+    assert found is not None
+    assert found.is_running
+    return found
+
+
+def test_a_node_is_found_and_listens_on_the_loopback_interface_only(data: Path) -> None:
+    cluster = running(data)
+    with pytest.raises(NodeError, match=r"runs on .* already"):
+        node.start(data, port=0)
+    assert running(data) == cluster
+    assert all(psutil.Process(each.pid).is_running() for each in cluster.nodes)
+    listening = {each.laddr.ip for each in psutil.Process(cluster.nodes[0].pid).net_connections("tcp")}
+    assert {address.removeprefix("::ffff:") for address in listening} == {"127.0.0.1"}
+
+
+def test_a_node_is_closed_to_other_users_and_to_pages_of_other_sites(data: Path) -> None:
+    url = running(data).url
 
     def status(method: str, path: str, **headers: str) -> int:
         given = {name.replace("_", "-"): value for name, value in headers.items()}
-        return requests.request(method, f"{cluster.url}/{path}", headers=given, timeout=60).status_code
+        return requests.request(method, f"{url}/{path}", headers=given, timeout=60).status_code
 
-    try:
-        assert status("PUT", "news") == 200
-        assert status("POST", "news/_close", origin="http://evil.example") == 403
-        assert status("POST", "news/_close", sec_fetch_site="cross-site") == 403
-        assert status("GET", "news/_search", host="evil.example:9200") == 403
-        assert status("GET", "news/_search", host="localhost:9200") == 200
-        assert status("POST", "news/_close") == 200
-        assert (data / "node-0" / "data" / "nodes").parent.is_dir()
-        for path in (data, *data.rglob("*")):
-            # Symbolic permissions of what is below a closed directory do not matter.
-            if path.parent in (tmp_path, data) and path.name != "control.lock":
-                assert path.stat().st_mode & 0o077 == 0, path
-    finally:
-        assert node.stop(data)
+    assert status("PUT", "news") == 200
+    assert status("POST", "news/_close", origin="http://evil.example") == 403
+    assert status("POST", "news/_close", sec_fetch_site="cross-site") == 403
+    assert status("GET", "news/_search", host="evil.example:9200") == 403
+    assert status("GET", "news/_search", host="localhost:9200") == 200
+    assert status("POST", "news/_close") == 200
+    assert (data / "node-0" / "data" / "nodes").parent.is_dir()
+    for path in (data, *data.rglob("*")):
+        # Symbolic permissions of what is below a closed directory do not matter.
+        if path.parent in (data.parent, data) and path.name != "control.lock":
+            assert path.stat().st_mode & 0o077 == 0, path
+
+
+def test_data_outlive_a_node(data: Path) -> None:
+    cluster = running(data)
+    with connect(cluster.url) as client:
+        client.index(index="kept", id="1", document={"a": 1})
+    assert node.stop(data)
+    assert not cluster.is_running
+    assert not node.stop(data)
+    again = node.start(data, port=0, lifetime_s=600, with_parent=True)
+    with connect(again.url) as client:
+        assert client.get(index="kept", id="1")["_source"] == {"a": 1}
 
 
 def test_a_node_ends_with_its_time(tmp_path: Path) -> None:
@@ -71,6 +81,8 @@ def test_a_node_ends_with_its_time(tmp_path: Path) -> None:
     while cluster.is_running and time.monotonic() < deadline:
         time.sleep(0.2)
     assert not cluster.is_running
+    # It has ended by itself.
+    assert not node.stop(tmp_path)
 
 
 def test_a_node_ends_with_its_parent(tmp_path: Path) -> None:

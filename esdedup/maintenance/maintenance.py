@@ -262,8 +262,8 @@ class Maintenance:
         """Rebuild the forest from articles alone; each article keeps its root.
 
         Articles whose node would have expired are left out, and so are those with an invalid record, which a
-        warning counts. The forest cannot be used until the rebuild
-        has ended; after an interruption, another run continues it.
+        warning counts. The forest cannot be used until the rebuild has ended; after an interruption, another
+        run continues it.
 
         Args:
             indices: The indices of all articles that this forest assigned.

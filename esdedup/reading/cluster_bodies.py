@@ -13,7 +13,7 @@ _MAX_GROUPED_SOURCES = 10_000
 
 
 def one_article(
-    article_id: str, *, fields: Fields, in_index: str | None = None, has_text: bool = True
+    article_id: str, *, fields: Fields, in_index: str | None = None, has_text: bool = False
 ) -> Query:
     """Return the search for one article; the last to arrive if several have the id.
 

@@ -18,12 +18,17 @@ from esdedup.node.distribution import full_version
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The directory of a node that runs."""
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Cluster]]:
+    """A node that runs, and its directory."""
     data = tmp_path_factory.mktemp("embedded") / "node"
-    node.start(data, port=0, lifetime_s=600, with_parent=True)
-    yield data
+    yield data, node.start(data, port=0, lifetime_s=600, with_parent=True)
     node.stop(data)
+
+
+@pytest.fixture
+def data(started: tuple[Path, Cluster]) -> Path:
+    """The directory of that node, which a test may have started again."""
+    return started[0]
 
 
 def running(data: Path) -> Cluster:
@@ -33,8 +38,8 @@ def running(data: Path) -> Cluster:
     return found
 
 
-def test_a_node_is_found_and_listens_on_the_loopback_interface_only(data: Path) -> None:
-    cluster = running(data)
+def test_a_node_is_found_and_listens_on_the_loopback_interface_only(started: tuple[Path, Cluster]) -> None:
+    data, cluster = started
     with pytest.raises(NodeError, match=r"runs on .* already"):
         node.start(data, port=0)
     assert running(data) == cluster

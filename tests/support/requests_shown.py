@@ -29,7 +29,7 @@ IN_DOCS: dict[str, Query] = {
     "by-count-of-matches": list_bodies.roots_by_count(
         within(QUERY, FIELDS), descending=True, size=21, fields=FIELDS
     ),
-    "one": cluster_bodies.one_article("ID", fields=FIELDS),
+    "one": cluster_bodies.one_article("ID", fields=FIELDS, has_text=True),
     "similar": cluster_bodies.cluster_members(_OTHERS, first=0, after=None, size=20, fields=FIELDS),
     "sources": cluster_bodies.count_sources(_OTHERS, source_field="source", size=20),
     "of-sources": cluster_bodies.of_sources(

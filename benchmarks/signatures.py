@@ -67,8 +67,16 @@ def arrivals_of(profile: Profile, signatures: Signatures) -> Arrivals:
         exists=np.ones(count, bool),
         letters=np.zeros(count, np.int64),
         are_cut=np.zeros(count, bool),
+        pages=_pages(signatures),
     )
     return Arrivals.of(fingerprints, times_ms=[0] * count, relation=relation_of(profile))
+
+
+def _pages(signatures: Signatures) -> npt.NDArray[np.uint64]:
+    """Give each distinct signature a page of its own."""
+    words = np.ascontiguousarray(signatures).view(np.uint64).reshape(len(signatures), -1)
+    odd = np.random.default_rng(1).integers(0, 2**63, words.shape[1], np.uint64) * np.uint64(2) + np.uint64(1)
+    return (words * odd).sum(axis=1, dtype=np.uint64)
 
 
 def as_bytes(profile: Profile, signatures: Signatures) -> npt.NDArray[np.uint8]:

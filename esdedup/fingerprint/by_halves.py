@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.by_words import Feature
+from esdedup.fingerprint.page_ids import page_ids
 from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.signature import REPRESENTATIVES, SIGNATURE, Fingerprints
 from esdedup.fingerprint.simhash import majority
@@ -52,7 +53,13 @@ class ByHalves:
             own["runs"] = np.minimum(sketched.runs, _MAX_RUNS)
             own["representatives"] = self._representatives(sentences, tokens, present, sketched.minhashes)
             signatures[present] = own
-        return Fingerprints(signatures=signatures, exists=exists, letters=letters, are_cut=normal.are_cut)
+        return Fingerprints(
+            signatures=signatures,
+            exists=exists,
+            letters=letters,
+            are_cut=normal.are_cut,
+            pages=page_ids(normal.points, kinds, letters),
+        )
 
     def features(self, text: str) -> list[Feature]:  # noqa: ARG002
         """Return no words: sentences are hashed by runs of tokens, all of equal weight."""

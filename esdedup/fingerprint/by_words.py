@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from esdedup.fingerprint.page_ids import page_ids
 from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.signature import Fingerprints
 from esdedup.fingerprint.simhash import components, pack64
@@ -53,7 +54,9 @@ class ByWords:
     def fingerprints(self, texts: Sequence[str]) -> Fingerprints:
         """Return the fingerprints of raw texts."""
         normal = self._normal(texts)
-        sentences = _sentences(normal)
+        kinds = classes()[normal.points]
+        sentences = Sentences.of(normal.points, kinds)
+        letters = sentences.letters_of_texts
         words = self._features(sentences)
         signatures = np.zeros(len(texts), np.uint64)
         exists = np.zeros(len(texts), bool)
@@ -66,8 +69,9 @@ class ByWords:
         return Fingerprints(
             signatures=signatures,
             exists=exists,
-            letters=sentences.letters_of_texts,
+            letters=letters,
             are_cut=normal.are_cut,
+            pages=page_ids(normal.points, kinds, letters),
         )
 
     def features(self, text: str) -> list[Feature]:

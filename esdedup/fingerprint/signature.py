@@ -45,6 +45,8 @@ class Fingerprints:
     # bool (n,): True for a text that is longer than the profile's `max_text_length`, so that only its
     # beginning is fingerprinted.
     are_cut: npt.NDArray[np.bool_]
+    # uint64 (n,): the id of each text's page, from `page_ids`.
+    pages: npt.NDArray[np.uint64]
 
     @classmethod
     def joined(cls, parts: Sequence["Fingerprints"], dtype: np.dtype[Any]) -> "Fingerprints":
@@ -54,6 +56,7 @@ class Fingerprints:
             exists=np.concatenate((np.zeros(0, bool), *(part.exists for part in parts))),
             letters=np.concatenate((np.zeros(0, np.int64), *(part.letters for part in parts))),
             are_cut=np.concatenate((np.zeros(0, bool), *(part.are_cut for part in parts))),
+            pages=np.concatenate((np.zeros(0, np.uint64), *(part.pages for part in parts))),
         )
 
 

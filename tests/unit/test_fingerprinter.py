@@ -50,6 +50,31 @@ def test_fingerprints_are_the_golden_vectors(profile: str, text: str, fingerprin
     assert one(Fingerprinter(get_profile(profile)), text) == fingerprint
 
 
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
+def test_pages_are_the_golden_vectors(profile: Profile) -> None:
+    """As above: a change here lets a forest forget every page. They do not depend on the profile."""
+    golden = {
+        EN: 0xF94EE9B8BDF5B8A5,
+        # Letters of two bytes and of four, and none at all.
+        ZH: 0x1E21E338D3427810,
+        "\U00020000 wide": 0x2F8AE43B8287D050,
+        "": 0x823F6168FE46B00B,
+        "<p>\u00dcn\u00ef</p>": 0xB54A16ADC53834F3,
+    }
+    found = Fingerprinter(profile).fingerprint([*golden, *reversed(golden)]).pages.tolist()
+    assert found == [*golden.values(), *reversed(golden.values())]
+
+
+def test_a_page_is_the_letters_and_digits_of_what_readers_see() -> None:
+    texts = [EN, f"<p>{EN.upper()}</p>\n", EN.replace(". ", ""), EN + "7", EN + "慡"]
+    pages = Fingerprinter(VERIFIED).fingerprint(texts).pages.tolist()
+    assert pages[0] == pages[1] == pages[2]
+    assert len(set(pages[2:])) == 3
+    # The same bytes in two widths.
+    one, other = Fingerprinter(VERIFIED).fingerprint(["aa", "慡"]).pages.tolist()
+    assert one != other
+
+
 def test_golden_vector_of_the_sample_corpus() -> None:
     """As above, and with the grammar of the sample: who changes that alone writes new ones here."""
     texts = [article["text"] for article in sample.articles(300)]

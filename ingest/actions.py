@@ -25,7 +25,7 @@ _META = {"_op_type"} | {
     *("parent", "pipeline", "retry_on_conflict", "routing", "version", "version_type"),
 }
 # The fields of the dedup object that some articles lack. An update merges objects, so it has to clear them.
-_OPTIONAL = ("fingerprint", "signature", "bands", "seen", "published")
+_OPTIONAL = ("fingerprint", "signature", "bands", "page", "seen", "published")
 _MISSING = object()
 
 
@@ -132,11 +132,11 @@ def enriched(
     Args:
         article: The action.
         assignment: The forest's decision.
-        fingerprint: The dedup fields that come from the fingerprint; unused if there is none.
+        fingerprint: The dedup fields that come from its page and its node; unused if it has no node.
         letters: Of the text, as far as it is fingerprinted: only what readers see makes an article longer.
         fields: The names of the article's fields.
         profile: The label of the profile.
-        nonce: Random; stands for the id of an article that has neither an id nor a fingerprint.
+        nonce: Random; stands for the id of an article that has neither an id nor a node.
         index: The index that it goes to, by its own name: an article keeps its lone root whichever alias
             names the index. None if that is not known.
         backfill: Whether old articles are expected.

@@ -25,6 +25,7 @@ class ClusteredArticle(pydantic.BaseModel, frozen=True):
     id: str
     # Both None if the text is too short to have a fingerprint.
     root: str | None
+    # Of the node that it got.
     fingerprint: str | None
     # Whether its time was asked for, and it has none, or one that cannot be right.
     is_undated: bool = pydantic.Field(default=False, exclude=True)
@@ -66,13 +67,11 @@ def cluster(
         times = [value_of(article.article, fields.time) if use_time else None for article, _ in batch]
         arrivals = Arrivals.of(fingerprints, times_ms=list(map(time_ms, times)), relation=relation)
         assignments = forest.assign(arrivals, now_ms=int(time.time() * 1000))
-        for (article, _), fingerprint, given, assigned in zip(
-            batch, arrivals.ids, times, assignments, strict=True
-        ):
+        for (article, _), given, assigned in zip(batch, times, assignments, strict=True):
             yield ClusteredArticle(
                 id=article.id,
                 root=assigned.root,
-                fingerprint=fingerprint,
+                fingerprint=assigned.node,
                 is_undated=use_time and undated.sees(article.name, given, field=fields.time),
             )
 

@@ -7,10 +7,11 @@ import logging
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
+import numpy as np
 from esdedup.ingest.actions import ArticleAction, BulkAction, enriched, index_of, read_action, redated
 from esdedup.ingest.batches import batches, refuse_fork
 from esdedup.ingest.check_again import check_again
@@ -18,6 +19,7 @@ from esdedup.ingest.json_values import size_of
 from esdedup.ingest.leaps import warn_of_leaps
 
 from esdedup.elastic.article_indices import WritableIndex
+from esdedup.elastic.forest.documents import page_name
 from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields
 from esdedup.fingerprint.fingerprinter import Fingerprinter
@@ -37,7 +39,7 @@ OnAssigned = Callable[[ArticleAction, Assignment], None]
 class _Assigned(NamedTuple):
     article: ArticleAction
     assignment: Assignment
-    # The dedup fields that come from its fingerprint.
+    # The dedup fields that come from its page and its node.
     fingerprint: dict[str, Any]
     letters: int
 
@@ -183,7 +185,7 @@ class Enricher:
                 root,
                 f"{leaves:,}",
             )
-        from_fingerprints = self._fingerprint_fields(arrivals, assignments)
+        from_fingerprints = self._fingerprint_fields(arrivals.pages.tolist(), assignments)
         cut = (
             dataclasses.replace(article, is_cut=is_cut)
             for article, is_cut in zip(articles, fingerprints.are_cut.tolist(), strict=True)
@@ -200,17 +202,22 @@ class Enricher:
             )
 
     def _fingerprint_fields(
-        self, arrivals: Arrivals, assignments: Iterable[Assignment]
+        self, pages: Sequence[int], assignments: Sequence[Assignment]
     ) -> Iterator[dict[str, Any]]:
-        """Yield the dedup fields that come from each fingerprint."""
+        """Yield the dedup fields that come from each article's page and node.
+
+        The fingerprint of a page that is remembered may be another one by now, or may be missing.
+        """
+        signatures = np.frombuffer(b"".join(each.signature for each in assignments), self._relation.dtype)
         bands = self._profile.layout.terms_of_rows(
-            self._relation.simhashes(arrivals.signatures), self._relation.are_distinct(arrivals.signatures)
+            self._relation.simhashes(signatures), self._relation.are_distinct(signatures)
         )
-        for node_id, assignment, own in zip(arrivals.ids, assignments, bands, strict=True):
+        for page, assignment, own in zip(pages, assignments, bands, strict=True):
             yield {
-                "fingerprint": node_id,
+                "fingerprint": assignment.node,
                 "signature": base64.b64encode(assignment.signature).decode(),
                 "bands": own,
+                "page": page_name(page),
             }
 
 

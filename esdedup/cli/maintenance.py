@@ -59,7 +59,7 @@ def expire(
     forest: options.WritableForest,
     server: options.Server,
 ) -> None:
-    """Delete the expired nodes of a forest; articles stay.
+    """Delete the expired nodes and pages of a forest; articles stay.
 
     Except with --dry-run, refused while another process, such as a feeder, owns the forest; see --wait.
     """
@@ -68,7 +68,7 @@ def expire(
         total = maintenance.expire(dry_run=True)
         expired = total
         if not dry_run:
-            with output.count_progress("expiring", total.leaves + total.roots) as on_progress:
+            with output.count_progress("expiring", total.leaves + total.roots + total.pages) as on_progress:
                 expired = maintenance.expire(on_progress=on_progress)
     counts = expired.model_dump()
     if json:

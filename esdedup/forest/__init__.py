@@ -5,7 +5,18 @@
 """
 
 from esdedup.forest.forest import Forest
-from esdedup.forest.model import NO_TIME, Aging, Arrivals, Assignment, Kind, Neighbours, Nodes, Plan, State
+from esdedup.forest.model import (
+    NO_TIME,
+    Aging,
+    Arrivals,
+    Assignment,
+    Kind,
+    Neighbours,
+    Nodes,
+    Pages,
+    Plan,
+    State,
+)
 from esdedup.forest.store import Store
 
 __all__ = [
@@ -17,6 +28,7 @@ __all__ = [
     "Kind",
     "Neighbours",
     "Nodes",
+    "Pages",
     "Plan",
     "State",
     "Store",

@@ -28,6 +28,8 @@ class BatchNodes:
         self.found_count = len(found)
         self.roots: list[int] = self.before.roots.tolist()
         self.seen_ms: list[int] = self.before.seen_ms.tolist()
+        self._pages: list[int] = self.before.pages.tolist()
+        self._pages_seen_ms: list[int] = self.before.pages_seen_ms.tolist()
         self._refreshed: set[int] = set()
 
     def row_of(self, arrival: int) -> int:
@@ -49,13 +51,22 @@ class BatchNodes:
                 self.seen_ms[each] = seen_ms
                 self._refreshed.add(each)
 
+    def refresh_page(self, row: int, seen_ms: int, page: int) -> None:
+        """Raise the `seen` of a page that a node remembers, if it is the page that made the node."""
+        if self._pages[row] == page and self._pages_seen_ms[row] < seen_ms:
+            self._pages_seen_ms[row] = seen_ms
+            self._refreshed.add(row)
+
     def by_age(self, rows: Iterable[int]) -> list[int]:
         """Return rows in the order in which their nodes were made."""
         return sorted(rows, key=self.before.seqs.item)
 
     @property
     def refreshed(self) -> npt.NDArray[np.int64]:
-        """The rows of nodes that existed before the batch and got a later `seen`, int64, ascending."""
+        """The rows of nodes from before the batch with a later `seen` of their own or of their page's.
+
+        Int64, ascending.
+        """
         return np.array(sorted(row for row in self._refreshed if row < self.found_count), np.int64)
 
     def after(self, arrivals_signatures: npt.NDArray[np.generic]) -> Nodes:
@@ -67,6 +78,8 @@ class BatchNodes:
             seqs=self.before.seqs,
             made_ms=self.before.made_ms,
             seen_ms=np.array(self.seen_ms, np.int64),
+            pages=self.before.pages,
+            pages_seen_ms=np.array(self._pages_seen_ms, np.int64),
         )
 
 
@@ -79,4 +92,6 @@ def _with_arrivals(found: Nodes, arrivals: Arrivals, ages: Ages, *, first_seq: i
         seqs=np.concatenate((found.seqs, first_seq + positions)),
         made_ms=np.concatenate((found.made_ms, np.array(ages.times_ms, np.int64))),
         seen_ms=np.concatenate((found.seen_ms, np.array(ages.seen_ms, np.int64))),
+        pages=np.concatenate((found.pages, arrivals.pages)),
+        pages_seen_ms=np.concatenate((found.pages_seen_ms, np.array(ages.seen_ms, np.int64))),
     )

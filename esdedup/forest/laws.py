@@ -1,9 +1,10 @@
 """The laws of the forest, as decisions over candidates. Pure: no clock, no store.
 
-ARCHITECTURE.md gives the laws in full. In short: an id has at most one live node. An arrival may join the
-roots of live nodes near it, as far as the profile allows: with none it becomes a root; with one, its leaf;
-with several, a leaf of the one that it resembles most, on a tie of the earliest. An arrival refreshes its
-node and that node's root. A root, once assigned, never changes.
+ARCHITECTURE.md gives the laws in full. In short: a page keeps the node that it got, and an id has at most
+one live node. Any other arrival may join the roots of live nodes near it, as far as the profile allows: with
+none it becomes a root; with one, its leaf; with several, a leaf of the one that it resembles most, on a tie
+of the earliest. An arrival refreshes its page, its node and that node's root. A root, once assigned, never
+changes.
 """
 
 import dataclasses
@@ -12,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup.forest.batch_nodes import BatchNodes
+from esdedup.forest.batch_pages import BatchPages
 from esdedup.forest.joinable import JoinableRoots
 from esdedup.forest.model import (
     NO_TIME,
@@ -63,7 +65,7 @@ class Decision:
     """Decides a batch in order, as if its arrivals had come one by one. Used once."""
 
     def __init__(self, batch: Batch, saturated_keys: SaturatedKeys) -> None:
-        """Settle the certain cases: an arrival with nothing near it becomes a root."""
+        """Settle the certain cases: an arrival of a new page with nothing near it becomes a root."""
         self._batch = batch
         self._saturated_keys = saturated_keys
         self._nodes = BatchNodes(
@@ -72,10 +74,14 @@ class Decision:
         self._joinable = JoinableRoots(
             batch.arrivals, batch.neighbours, batch.relation, self._nodes.before.signatures
         )
+        self._pages = BatchPages(batch.neighbours.pages, batch.arrivals, batch.ages)
         self._found = pairs_of(batch.neighbours.arrivals, batch.neighbours.rows)
-        # The positions of arrivals that have something near them.
+        # The positions of arrivals that have something near them, or whose page has come before.
         self._open = sorted(
-            self._found.keys() | batch.earlier_neighbours.keys() | saturated_keys.near_arrivals
+            self._found.keys()
+            | batch.earlier_neighbours.keys()
+            | saturated_keys.near_arrivals
+            | self._pages.open
         )
         self._kinds = [
             Kind.WITHOUT_FINGERPRINT if node_id is None else Kind.NEW_ROOT for node_id in batch.arrivals.ids
@@ -87,29 +93,40 @@ class Decision:
         self._newest = {
             node_id: row for row, node_id in enumerate(self._nodes.before.ids) if row not in still_open
         }
+        settled = set(batch.arrivals.with_node.tolist()).difference(self._open)
+        for at in settled:
+            self._pages.remember(at, self._rows[at])
 
     def decide(self) -> Plan:
         """Assign every arrival."""
         for at in self._open:
-            row = self._live_node(at)
+            node_id = self._batch.arrivals.ids[at]
+            row, seen_ms = self._pages.node_row(at), self._batch.ages.seen_ms[at]
+            if row is not None:
+                self._nodes.refresh_page(row, seen_ms, self._pages.of(at))
+            elif node_id is not None:
+                row = self._live_node(at, node_id)
             if row is not None:
                 self._kinds[at] = Kind.KNOWN
                 self._rows[at] = row
+            elif node_id is not None:
+                row = self._make_node(at, node_id)
             else:
-                row = self._make_node(at)
-            self._nodes.refresh(row, self._batch.ages.seen_ms[at])
+                continue
+            self._nodes.refresh(row, seen_ms)
+            self._pages.remember(at, row)
         return self._plan()
 
-    def _live_node(self, at: int) -> int | None:
+    def _live_node(self, at: int, node_id: str) -> int | None:
         """Return the row of the live node with an arrival's id; None if there is none."""
-        row = self._newest.get(self._batch.arrivals.ids[at] or "")
+        row = self._newest.get(node_id)
         is_live = row is not None and self._nodes.seen_ms[row] >= self._batch.ages.live_since_ms[at]
         return row if is_live else None
 
-    def _make_node(self, at: int) -> int:
+    def _make_node(self, at: int, node_id: str) -> int:
         """Make the arrival a node, and return its row."""
         row = self._nodes.row_of(at)
-        self._newest[self._batch.arrivals.ids[at] or ""] = row
+        self._newest[node_id] = row
         root = self._choose_root(at)
         self._saturated_keys.add_postings(at)
         if root is not None:
@@ -120,7 +137,7 @@ class Decision:
     def _choose_root(self, at: int) -> int | None:
         """Return the root that an arrival joins; None if there is none that it may join."""
         since_ms = self._batch.ages.live_since_ms[at]
-        # An earlier arrival that was known made no node: its node is among the stored ones.
+        # An earlier arrival that was known made no node: if the one of its id is near, it was found too.
         earlier = [each for each in self._batch.earlier_neighbours.get(at, ()) if self._became_node(each)]
         earlier += self._saturated_keys.neighbours(at)
         roots = self._joinable.among(
@@ -140,10 +157,13 @@ class Decision:
         nodes = self._nodes.after(
             batch.relation.mark_indexed(batch.arrivals.signatures, self._saturated_keys.indexed)
         )
+        with_node = [at for at, kind in enumerate(self._kinds) if kind is not Kind.WITHOUT_FINGERPRINT]
+        pages, paged = self._pages.after(self._rows, with_node)
         return Plan(
             assignments=[
                 Assignment(
                     kind,
+                    None if kind is Kind.WITHOUT_FINGERPRINT else nodes.ids[row],
                     None if kind is Kind.WITHOUT_FINGERPRINT else nodes.ids[self._nodes.roots[row]],
                     seq,
                     time_ms,
@@ -157,6 +177,8 @@ class Decision:
             nodes=nodes,
             made=np.flatnonzero([kind in {Kind.NEW_ROOT, Kind.JOINED} for kind in self._kinds]),
             refreshed=self._nodes.refreshed,
+            pages=pages,
+            paged=paged,
             state=State(
                 seq=batch.state.seq + len(batch.arrivals),
                 time_ms=batch.ages.times_ms[-1],

@@ -1,11 +1,12 @@
-"""A store in memory, for files and tests: eight bytes per node besides its signature."""
+"""A store in memory, for files and tests: eight bytes per node besides its signature, and its pages."""
 
 import numpy as np
 import numpy.typing as npt
 
 from esdedup.errors import SettingError
-from esdedup.forest.model import NO_TIME, Aging, Arrivals, Neighbours, Nodes, Plan, State
+from esdedup.forest.model import NO_PAGE, NO_TIME, Aging, Arrivals, Neighbours, Nodes, Pages, Plan, State
 from esdedup.neighbours.columns import grow
+from esdedup.neighbours.hash_table import HashTable
 from esdedup.neighbours.relation import Relation
 
 _NONE = np.uint32(0xFFFF_FFFF)
@@ -38,6 +39,8 @@ class MemoryStore:
         self._index = relation.new_index()
         self._columns = {name: np.zeros(0, _NODE[name]) for name in _NODE.names or ()}
         self._count = 0
+        # For each page: the row of its node, and `seen` as nodes have it.
+        self._pages = HashTable(2)
         # The rows of nodes that are indexed under nothing and found by their id alone.
         self._unindexed: dict[str, int] = {}
         # The `seen` that nodes got when they were made: the rows at which it changes, and its values there.
@@ -50,8 +53,9 @@ class MemoryStore:
 
     @property
     def size_bytes(self) -> int:
-        """The memory that all nodes take."""
-        return self._index.size_bytes + sum(column.nbytes for column in self._columns.values())
+        """The memory that all nodes and pages take."""
+        columns = sum(column.nbytes for column in self._columns.values())
+        return self._index.size_bytes + self._pages.size_bytes + columns
 
     def state(self) -> State:
         """Return the state of the last plan that was committed."""
@@ -62,8 +66,11 @@ class MemoryStore:
         positions = arrivals.with_node
         matches = self._index.search(arrivals.signatures[positions])
         queries, rows = self._with_unindexed(arrivals, matches.positions, matches.rows)
+        pages = np.unique(arrivals.pages)
+        is_remembered, remembered = self._pages.get(pages)
+        page_rows, page_seen = remembered[is_remembered].T
         all_roots = self._columns["root"]
-        kept = np.unique(np.concatenate((rows, all_roots[rows])))
+        kept = np.unique(np.concatenate((rows, all_roots[rows], page_rows, all_roots[page_rows])))
         # Rows serve as seqs: they have the same order and cost no memory.
         signatures = self._index.signatures(kept)
         nodes = Nodes(
@@ -73,6 +80,8 @@ class MemoryStore:
             seqs=kept,
             made_ms=self._made_seen(kept),
             seen_ms=self._seen_ms(self._columns["seen"][kept], state.origin_ms),
+            pages=np.full(len(kept), NO_PAGE, np.uint64),
+            pages_seen_ms=np.full(len(kept), NO_TIME),
         )
         return Neighbours(
             arrivals=positions[queries],
@@ -80,6 +89,11 @@ class MemoryStore:
             nodes=nodes,
             posting_keys=matches.posting_keys,
             postings_seen_ms=self._made_seen(matches.postings),
+            pages=Pages(
+                ids=pages[is_remembered],
+                rows=np.searchsorted(kept, page_rows),
+                seen_ms=self._seen_ms(page_seen, state.origin_ms),
+            ),
         )
 
     def commit(self, plan: Plan) -> None:
@@ -98,6 +112,10 @@ class MemoryStore:
         self._columns["root"][made] = roots[plan.made_rows]
         self._columns["seen"][made] = seen[plan.made_rows]
         self._columns["seen"][rows[plan.refreshed]] = seen[plan.refreshed]
+        page_seen = self._seen_steps(plan.pages.seen_ms, plan.state.origin_ms)
+        self._pages.put(
+            plan.pages.ids, np.stack((rows[plan.pages.rows], page_seen), axis=1).astype(np.uint32)
+        )
         self._index.add(plan.nodes.signatures[plan.made_rows])
         unindexed = np.flatnonzero(~self.relation.indexed(plan.nodes.signatures[plan.made_rows]).any(axis=1))
         self._unindexed |= {plan.nodes.ids[plan.made_rows[at]]: int(made[at]) for at in unindexed.tolist()}

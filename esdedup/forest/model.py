@@ -16,6 +16,9 @@ from esdedup.neighbours.relation import Relation
 NO_TIME = -(2**63)
 """Stands for an unknown time where a number is needed; less than every time."""
 
+NO_PAGE = 0
+"""Stands for no page where an id is needed; no page has it but by a chance of 1 in 2^64."""
+
 DEFAULT_RETENTION = timedelta(days=30)
 """How long nodes live by default."""
 
@@ -27,9 +30,9 @@ class Kind(enum.Enum):
 
     NEW_ROOT = "new_root"
     JOINED = "joined"
-    # Its node existed already.
+    # Its page is remembered, or its node existed already.
     KNOWN = "known"
-    # It has no fingerprint, hence no node.
+    # It has no fingerprint, hence no node, and its page is not remembered.
     WITHOUT_FINGERPRINT = "without_fingerprint"
 
 
@@ -52,6 +55,27 @@ class Nodes:
     # int64 (n,): the forest's time when it was last needed, rounded up to the granularity; NO_TIME if none
     # was known.
     seen_ms: npt.NDArray[np.int64]
+    # uint64 (n,): the page of the arrival that made it, for a store that keeps it with the node; NO_PAGE if
+    # it does not.
+    pages: npt.NDArray[np.uint64]
+    # int64 (n,): when that page was last seen as a page of this node, rounded up as `seen_ms` is.
+    pages_seen_ms: npt.NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Pages:
+    """Columns of remembered pages, one row per page."""
+
+    # uint64 (n,): each once.
+    ids: npt.NDArray[np.uint64]
+    # int64 (n,): the row in some `Nodes` of the node that the page got.
+    rows: npt.NDArray[np.int64]
+    # int64 (n,): the forest's time when the page was last seen, rounded up to the granularity; NO_TIME if
+    # none was known. At most the `seen_ms` of its node.
+    seen_ms: npt.NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -65,6 +89,8 @@ class Arrivals:
     ids: Sequence[str | None]
     # What the profile's relation compares, one row per arrival, in the profile's dtype.
     signatures: npt.NDArray[Any]
+    # uint64 (n,): the ids of their whole texts, see `page_ids`.
+    pages: npt.NDArray[np.uint64]
     # int64 (n,), milliseconds since 1970, NO_TIME where none is known.
     times_ms: npt.NDArray[np.int64]
 
@@ -86,6 +112,7 @@ class Arrivals:
                 for node_id, exists in zip(ids, fingerprints.exists.tolist(), strict=True)
             ],
             signatures=fingerprints.signatures,
+            pages=fingerprints.pages,
             times_ms=np.array([NO_TIME if each is None else each for each in times_ms], np.int64),
         )
 
@@ -102,12 +129,15 @@ class Assignment(NamedTuple):
     """The forest's answer for one arrival."""
 
     kind: Kind
-    # None without a fingerprint.
+    # The id of its node, which need not be that of its fingerprint if its page is remembered; None for
+    # `WITHOUT_FINGERPRINT`.
+    node: str | None
+    # The id of that node's root.
     root: str | None
     seq: int
     # The forest's time at the assignment, not rounded; NO_TIME where none is known.
     time_ms: int
-    # Its node's signature, as the forest keeps it. Meaningless without a fingerprint.
+    # Its node's signature, as the forest keeps it. Meaningless without a node.
     signature: bytes
 
 
@@ -222,6 +252,8 @@ class Neighbours:
     # made before the retention may be left out.
     posting_keys: npt.NDArray[np.uint64]
     postings_seen_ms: npt.NDArray[np.int64]
+    # The pages of the batch that are remembered, by rows of `nodes`.
+    pages: Pages
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -236,8 +268,14 @@ class Plan:
     nodes: Nodes
     # The positions of the arrivals that became nodes, int64, ascending.
     made: npt.NDArray[np.int64]
-    # The rows of `nodes` that existed before the batch and got a later `seen`, int64, ascending.
+    # The rows of `nodes` that existed before the batch and got a later `seen_ms` or `pages_seen_ms`, int64,
+    # ascending.
     refreshed: npt.NDArray[np.int64]
+    # The pages that are new, or got a later `seen_ms` or another node, by rows of `nodes`; ordered as their
+    # last arrivals are.
+    pages: Pages
+    # The positions of those arrivals, int64, ascending.
+    paged: npt.NDArray[np.int64]
     # The forest's state after the batch.
     state: State
 

@@ -35,7 +35,11 @@ class Store(Protocol):
         """
 
     def find_neighbours(self, arrivals: Arrivals, state: State) -> Neighbours:
-        """Find every node near an arrival that lives at ``state.time_ms``, with its root.
+        """Find every node near an arrival that lives at ``state.time_ms``, and the remembered pages.
+
+        With each node comes its root, and with each page of an arrival that is remembered at that time its
+        node, near or not, with its root. A page may have been given another node after it had expired: then
+        the last one counts.
 
         Nodes are near an arrival if ``relation.new_index().search`` finds them, or if they have its id, even
         if they are indexed under nothing. Every node of a committed plan is found, at once and after a
@@ -48,7 +52,9 @@ class Store(Protocol):
         """
 
     def commit(self, plan: Plan) -> None:
-        """Make a plan durable: its state, the nodes it refreshes, then its new ones in the order of arrival.
+        """Make a plan durable.
+
+        That is: its state, the nodes it refreshes, then its new nodes and its pages in the order of arrival.
 
         Returns when all of it will survive a crash of the process, and of the machine if the store promises
         that. Not atomic: if it fails, or the process dies, any part may have been written, but nothing
@@ -58,5 +64,5 @@ class Store(Protocol):
         Args:
             plan: Rows of ``plan.nodes`` begin with those of the batch's ``Neighbours.nodes``, in their
                 order, so a store finds its own numbers in ``plan.nodes.seqs`` and ``plan.nodes.made_ms``.
-                To be written: ``plan.made_rows``, ``plan.refreshed`` and ``plan.state``.
+                To be written: ``plan.state``, ``plan.refreshed``, ``plan.made_rows`` and ``plan.pages``.
         """

@@ -5,9 +5,18 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from esdedup.elastic.forest.documents import StoredNode, interleaved, is_node_id, keys_of, recreate_root
+from esdedup.elastic.forest.documents import (
+    Stored,
+    StoredNode,
+    StoredPage,
+    interleaved,
+    is_node_id,
+    keys_of,
+    recreate_root,
+)
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.forest.model import NO_TIME, Aging
+from esdedup.maintenance.page_audit import page_of_article
 from esdedup.maintenance.record import LONE, Record
 from esdedup.maintenance.records import Records
 from esdedup.maintenance.violations import Remedy, RepairableViolation, Violation, ViolationKind
@@ -23,8 +32,10 @@ class _Page:
     invalid: list[Record]
     # Records whose nodes cannot have expired.
     live: list[Record]
-    # The nodes of their texts and roots that exist, by id.
+    # The nodes of their texts, roots and pages that exist, by id.
     nodes: dict[str, StoredNode]
+    # Their pages that are remembered, by id.
+    pages: dict[str, StoredPage]
     # Nodes with an earlier `seen` have expired.
     live_since_ms: int
 
@@ -92,11 +103,16 @@ class ArticleAudit:
                 (valid if self._is_valid(record) else invalid).append(record)
             for record in invalid:
                 self._on_invalid(record)
-            nodes = self._nodes(valid)
+            remembered = self._index.run(
+                self._index.search.pages(record.page for record in valid if record.page)
+            )
+            nodes = self._nodes(valid, remembered.values())
             # Read after the nodes: a node that lives at this time was alive when it was read.
             live_since_ms = self._index.status().live_since_ms(self._aging)
             live = [record for record in valid if self._seen_until_ms(record) >= live_since_ms]
-            yield _Page(invalid=invalid, live=live, nodes=nodes, live_since_ms=live_since_ms)
+            yield _Page(
+                invalid=invalid, live=live, nodes=nodes, pages=remembered, live_since_ms=live_since_ms
+            )
             self._on_articles(len(records))
 
     def _state_behind(self) -> Iterator[Violation]:
@@ -112,18 +128,19 @@ class ArticleAudit:
                 remedy=Remedy(state=after),
             )
 
-    def _nodes(self, page: list[Record]) -> dict[str, StoredNode]:
+    def _nodes(self, page: list[Record], remembered: Iterable[StoredPage]) -> dict[str, StoredNode]:
         ids = {
             node_id
             for record in page
             if record.fingerprint is not None
             for node_id in (record.fingerprint, record.root)
         }
+        ids.update(each.node for each in remembered)
         return {node.id: node for node in self._index.run(self._index.search.by_id(ids))}
 
     def _against_nodes(self, page: _Page) -> Iterator[Violation]:
         # The repairs of earlier articles apply to later ones.
-        repaired = dict(page.nodes)
+        repaired, pages = dict(page.nodes), dict(page.pages)
         for record in page.live:
             if record.profile != self._index.meta.profile:
                 yield Violation(
@@ -132,17 +149,23 @@ class ArticleAudit:
                     detail=f"{record.profile!r}; the profile of the forest is {self._index.meta.profile!r}",
                 )
             elif record.fingerprint is not None:
-                yield from self._of_article(record, record.fingerprint, repaired, page)
+                yield from self._of_article(record, record.fingerprint, repaired, pages, page)
 
     def _of_article(
-        self, record: Record, fingerprint: str, nodes: dict[str, StoredNode], page: _Page
+        self,
+        record: Record,
+        fingerprint: str,
+        nodes: dict[str, StoredNode],
+        pages: dict[str, StoredPage],
+        page: _Page,
     ) -> Iterator[Violation]:
-        """Compare an article with its node and its root.
+        """Compare an article with its node, its root and its page.
 
         Args:
             record: The article's record.
             fingerprint: The article's fingerprint.
             nodes: By id, as repaired so far; the repairs of this article are added.
+            pages: The remembered pages, likewise.
             page: The article's page.
         """
         node, root = nodes.get(fingerprint), nodes.get(record.root)
@@ -157,23 +180,30 @@ class ArticleAudit:
                 remedy=Remedy(new_root=(record, node.root)),
             )
             return
-        changed = []
+        changed: dict[str, Stored] = {}
         for before, node_id in ((root, record.root), (node, fingerprint)):
-            after = self._with_article(before, node_id, record)
-            if after != before and after not in changed:
-                changed.append(after)
-                nodes[node_id] = after
+            after = nodes[node_id] = self._with_article(before, node_id, record)
+            if after != before:
+                changed[node_id] = after
+        kind = ViolationKind.NODE_BEHIND if changed else ViolationKind.PAGE_BEHIND
+        if fingerprint not in page.nodes:
+            kind = ViolationKind.NODE_GONE
+        elif record.root not in page.nodes:
+            kind = ViolationKind.ARTICLE_ROOT_GONE
+        remembered = page_of_article(
+            record,
+            pages=pages,
+            nodes=nodes,
+            seen_ms=self._seen_until_ms(record),
+            latest_of_page=self._records.latest_of_page,
+        )
+        changed |= {each.document_id: each for each in remembered}
         if changed:
-            kind = ViolationKind.NODE_BEHIND
-            if fingerprint not in page.nodes:
-                kind = ViolationKind.NODE_GONE
-            elif record.root not in page.nodes:
-                kind = ViolationKind.ARTICLE_ROOT_GONE
             yield RepairableViolation(
                 kind=kind,
                 subject=record.id,
-                detail=f"arrival {record.seq}, text {fingerprint}, root {record.root}",
-                remedy=Remedy(nodes=tuple(changed)),
+                detail=f"arrival {record.seq}, text {fingerprint}, root {record.root}, page {record.page}",
+                remedy=Remedy(stored=tuple(changed.values())),
             )
 
     def _with_article(self, node: StoredNode | None, node_id: str, record: Record) -> StoredNode:

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Sequence
 
-from esdedup.elastic.forest.documents import StoredNode, live_leaves, signatures_of
+from esdedup.elastic.forest.documents import StoredNode, live_leaves, page_name, signatures_of
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.node_cache import NodeCache
 from esdedup.errors import ArticleRejected, SettingError
@@ -116,9 +116,7 @@ class IndexExplainer:
             fingerprint=article.fingerprint,
             seq=article.seq,
             seen=None if article.seen_ms is None else iso(article.seen_ms),
-            text_is_same=self._explainer.fingerprint(article.text) == article.fingerprint
-            if is_comparable
-            else None,
+            text_is_same=self._text_is_same(article) if is_comparable else None,
             node=self._node_state(node) if has_node else None,
             indexed=None if node is None else self._indexed(node),
             node_root=node and node.root,
@@ -131,6 +129,13 @@ class IndexExplainer:
             ),
             neighbour=self._first_neighbour(node),
         )
+
+    def _text_is_same(self, article: StoredText) -> bool:
+        """Return whether an article has the text that it had when it arrived."""
+        if article.page is None:
+            return self._explainer.fingerprint(article.text) == article.fingerprint
+        # Its fingerprint is its node's, which the same text need not have now.
+        return page_name(self._explainer.page(article.text)) == article.page
 
     def _node_state(self, node: StoredNode | None) -> NodeState:
         if node is None:

@@ -9,6 +9,7 @@ from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.node_cache import NodeCache
 from esdedup.elastic.forest.search import EVERY_NODE, ROOTLESS
 from esdedup.forest.model import NO_TIME, Aging
+from esdedup.maintenance.page_audit import stray_pages
 from esdedup.maintenance.violations import Remedy, RepairableViolation, Violation, ViolationKind
 
 AUDIT_BATCH = 5_000
@@ -81,6 +82,7 @@ class ForestAudit:
                 yield from self._of_tree(tree)
             yield from self._near_roots(live)
             self._on_nodes(len(batch))
+        yield from stray_pages(self._index, self._aging)
         for hit in self._damaged:
             yield RepairableViolation(
                 kind=ViolationKind.DAMAGED_NODE,
@@ -115,7 +117,7 @@ class ForestAudit:
                     subject=root.id,
                     detail=f"it is a leaf of {root.root}, and has {len(tree.nodes)} live leaves",
                     remedy=Remedy(
-                        nodes=(root._replace(root=root.id, seen_ms=max(root.seen_ms, tree.seen_ms)),)
+                        stored=(root._replace(root=root.id, seen_ms=max(root.seen_ms, tree.seen_ms)),)
                     ),
                 )
             elif root is None:
@@ -124,7 +126,7 @@ class ForestAudit:
                     subject=first.id,
                     detail=f"its root {tree.root} is missing, and has {len(tree.nodes)} live leaves",
                     remedy=Remedy(
-                        nodes=(
+                        stored=(
                             recreate_root(tree.root, first, self._index.relation)._replace(
                                 seen_ms=tree.seen_ms
                             ),
@@ -143,7 +145,7 @@ class ForestAudit:
                 kind=ViolationKind.ROOT_SEEN_TOO_LOW,
                 subject=root.id,
                 detail=f"its `seen` is {root.seen_ms}, that of a leaf {tree.seen_ms}",
-                remedy=Remedy(nodes=(repaired,)),
+                remedy=Remedy(stored=(repaired,)),
             )
         if first.seq < root.seq:
             repaired = repaired._replace(seq=first.seq, made_ms=min(first.made_ms, root.made_ms))
@@ -151,7 +153,7 @@ class ForestAudit:
                 kind=ViolationKind.LEAF_BEFORE_ROOT,
                 subject=first.id,
                 detail=f"it is arrival {first.seq}, its root {root.id} arrival {root.seq}",
-                remedy=Remedy(nodes=(repaired,)),
+                remedy=Remedy(stored=(repaired,)),
             )
         # Once nodes can expire, a leaf's neighbour may have been deleted.
         if self._live_since_ms == NO_TIME:
@@ -237,7 +239,7 @@ class ForestAudit:
                 kind=ViolationKind.UNFINDABLE,
                 subject=node.id,
                 detail="its neighbours would not find it, or its tree would be counted wrongly",
-                remedy=Remedy(nodes=(node,)),
+                remedy=Remedy(stored=(node,)),
             )
 
     def _genuine(self, nodes: Sequence[StoredNode]) -> list[StoredNode]:

@@ -22,6 +22,8 @@ class Record:
     fingerprint: str | None
     # What is compared with others, as bytes; empty for a text without a fingerprint.
     signature: bytes
+    # The id of its page; None for a text without a fingerprint.
+    page: str | None
     profile: str | None
     seq: int
     # The forest's time at the assignment; NO_TIME where none was known.

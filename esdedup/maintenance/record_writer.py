@@ -51,7 +51,7 @@ class RecordWriter:
 
     def clear_fingerprints(self, records: Sequence[Record]) -> int:
         """Remove the fingerprints of articles, with what belongs to them; return how many were written."""
-        cleared = dict.fromkeys(("fingerprint", "signature", "bands"))
+        cleared = dict.fromkeys(("fingerprint", "signature", "bands", "page"))
         return self.update([(record, cleared) for record in records])
 
     @retry_while_refused

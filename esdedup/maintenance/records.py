@@ -69,6 +69,13 @@ class Records:
         answer = self._aggregate({"profiles": {"terms": {"field": field, "size": 100}}})
         return [bucket["key"] for bucket in answer["profiles"]["buckets"]]
 
+    def latest_of_page(self, page: str) -> int:
+        """Return the `seq` of the latest article that has a page; 0 if there is none."""
+        of_page = {"term": {f"{self._fields.dedup}.page": page}}
+        latest = {"max": {"field": self._fields.seq}}
+        answer = self._aggregate({"own": {"filter": of_page, "aggs": {"latest": latest}}})
+        return int(answer["own"]["latest"]["value"] or 0)
+
     def pages(self, *, later_than_ms: int | None = None) -> Iterator[list[Record]]:
         """Yield all records of one point in time, page by page, the latest arrivals first.
 
@@ -187,7 +194,7 @@ class Records:
         """Return the part of a search that makes `_record_of` understand its hits."""
         dedup = self._fields.dedup
         fields: list[Any] = [
-            f"{dedup}.{name}" for name in ("root", "fingerprint", "signature", "profile", "seq")
+            f"{dedup}.{name}" for name in ("root", "fingerprint", "signature", "page", "profile", "seq")
         ]
         fields += ({"field": f"{dedup}.{name}", "format": "epoch_millis"} for name in ("seen", "published"))
         return {"_source": False, "docvalue_fields": fields, "seq_no_primary_term": True}
@@ -196,7 +203,7 @@ class Records:
         fields = hit.get("fields", {})
         found: dict[str, list[Any]] = {
             name: fields.get(f"{self._fields.dedup}.{name}", [])
-            for name in ("root", "fingerprint", "signature", "profile", "seq", "seen", "published")
+            for name in ("root", "fingerprint", "signature", "page", "profile", "seq", "seen", "published")
         }
         values = {name: each[0] if each else None for name, each in found.items()}
         if values["root"] is None:
@@ -213,6 +220,7 @@ class Records:
             root=values["root"],
             fingerprint=values["fingerprint"],
             signature=base64.b64decode(values["signature"] or ""),
+            page=values["page"],
             profile=values["profile"],
             seq=0 if values["seq"] is None else int(values["seq"]),
             seen_ms=NO_TIME if values["seen"] is None else int(values["seen"]),

@@ -4,7 +4,7 @@ import collections
 from collections.abc import Iterable
 from typing import Any
 
-from esdedup.elastic.forest.documents import StoredNode, chunks
+from esdedup.elastic.forest.documents import Stored, chunks
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.maintenance.article_audit import ArticleAudit
 from esdedup.maintenance.forest_audit import ForestAudit
@@ -32,36 +32,36 @@ class Repair:
         self._write_batch = write_batch
 
     def adopt(self, audit: ArticleAudit) -> Repaired:
-        """Restore the nodes of the articles, page by page; the roots of the articles stay as they are."""
+        """Restore the nodes and pages of the articles; the roots of the articles stay as they are."""
         repaired: Repaired = collections.Counter()
         for page in audit.repairable():
-            nodes: dict[str, StoredNode] = {}
+            stored: dict[str, Stored] = {}
             for violation in page:
                 remedy = violation.remedy
-                nodes |= {node.id: node for node in remedy.nodes}
+                stored |= {each.document_id: each for each in remedy.stored}
                 if remedy.state:
                     self._writer.write([], state=remedy.state)
-                repaired[violation.kind] += bool(remedy.nodes or remedy.state)
-            self._write(nodes.values())
+                repaired[violation.kind] += bool(remedy.stored or remedy.state)
+            self._write(stored.values())
         return repaired
 
     def repair_forest(self, audit: ForestAudit) -> Repaired:
         """Repair the violations in the nodes; a tree with an older neighbour joins that neighbour's tree."""
         repaired: Repaired = collections.Counter()
-        nodes: dict[str, StoredNode] = {}
+        stored: dict[str, Stored] = {}
         joins: dict[str, str] = {}
         damaged: list[dict[str, Any]] = []
         for violation in audit.violations():
             if not isinstance(violation, RepairableViolation):
                 continue
             repaired[violation.kind] += 1
-            nodes |= {node.id: node for node in violation.remedy.nodes}
+            stored |= {each.document_id: each for each in violation.remedy.stored}
             if violation.remedy.joins:
                 joins[violation.subject] = violation.remedy.joins
             if violation.remedy.damaged:
                 damaged.append(violation.remedy.damaged)
         self._writer.delete(damaged)
-        self._write(nodes.values())
+        self._write(stored.values())
         self._writer.index.refresh()
         for later in joins:
             target = _last_target(joins, later)
@@ -107,8 +107,8 @@ class Repair:
             {ViolationKind.TIME_AHEAD: ahead.set_back(self._writer, write=self._write)}
         )
 
-    def _write(self, nodes: Iterable[StoredNode]) -> None:
-        for chunk in chunks(list(nodes), self._write_batch):
+    def _write(self, stored: Iterable[Stored]) -> None:
+        for chunk in chunks(list(stored), self._write_batch):
             self._writer.write(chunk)
 
 

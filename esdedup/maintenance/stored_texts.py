@@ -14,7 +14,7 @@ from esdedup.fields import Fields, refuse_surrogates, signature_of, text_of
 from esdedup.reading import queries
 from esdedup.reading.scope import Scope
 
-_RECORD = ("root", "fingerprint", "profile", "seq", "seen")
+_RECORD = ("root", "fingerprint", "page", "profile", "seq", "seen")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -26,6 +26,7 @@ class StoredText:
     text: str
     root: str | None
     fingerprint: str | None
+    page: str | None
     # What is compared with others, as bytes; empty if it is missing.
     signature: bytes
     profile: str | None
@@ -96,6 +97,7 @@ class StoredTexts:
             text=text_of(source, self._fields, name=hit["_id"]),
             root=record["root"] or None,
             fingerprint=record["fingerprint"] or None,
+            page=record["page"] or None,
             signature=signature_of(source, self._fields),
             profile=record["profile"],
             seq=None if record["seq"] is None else int(record["seq"]),

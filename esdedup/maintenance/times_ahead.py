@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from esdedup.elastic.forest.documents import StoredNode, nodes_of
+from esdedup.elastic.forest.documents import Stored, StoredPage, stored_of
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.requests import Query
@@ -44,27 +44,27 @@ class TimesAhead:
         state = self._index.status().state
         if state.time_ms > self._latest_ms:
             yield _violation(self._index.name, state.time_ms)
-        for nodes in self._nodes():
-            yield from (_violation(node.id, max(node.made_ms, node.seen_ms)) for node in nodes)
+        for some in self._stored():
+            yield from (_violation(each.document_id, _latest_ms(each)) for each in some)
         for page in self._articles():
             yield from (_violation(record.id, record.seen_ms) for record in page)
 
-    def set_back(self, writer: ForestWriter, *, write: Callable[[list[StoredNode]], None]) -> int:
+    def set_back(self, writer: ForestWriter, *, write: Callable[[list[Stored]], None]) -> int:
         """Set all of them back to the forest's last time before them; return how many there were.
 
         May be interrupted and run again.
 
         Args:
             writer: Owns the forest.
-            write: Writes nodes into it.
+            write: Writes nodes and pages into it.
         """
         state, count = self.true_state(), 0
         for page in self._articles():
             writer.renew()
             count += self._set_articles_back(page, state)
-        for nodes in self._nodes():
-            write([self._set_node_back(node, state) for node in nodes])
-            count += len(nodes)
+        for some in self._stored():
+            write([self._set_stored_back(each, state) for each in some])
+            count += len(some)
         self._index.refresh()
         found, true = self._index.status(), self._index.status(latest_ms=self._latest_ms)
         if found.dead_before_ms != true.dead_before_ms:
@@ -89,7 +89,7 @@ class TimesAhead:
         if self._records is not None:
             yield from self._records.pages(later_than_ms=self._latest_ms)
 
-    def _nodes(self) -> Iterator[list[StoredNode]]:
+    def _stored(self) -> Iterator[list[Stored]]:
         later: Query = {
             "bool": {
                 "should": [
@@ -99,17 +99,24 @@ class TimesAhead:
             }
         }
         for hits in self._index.pages(later):
-            yield nodes_of(hits, self._index.relation)
+            yield stored_of(hits, self._index.relation)
 
     @property
     def _latest_seen_ms(self) -> int:
         return int(self._aging.round_up(np.array(self._latest_ms)))
 
-    def _set_node_back(self, node: StoredNode, state: State) -> StoredNode:
+    def _set_stored_back(self, stored: Stored, state: State) -> Stored:
         seen_ms = int(self._aging.round_up(np.array(state.time_ms)))
-        return node._replace(
-            made_ms=state.time_ms if node.made_ms > self._latest_ms else node.made_ms,
-            seen_ms=seen_ms if node.seen_ms > self._latest_seen_ms else node.seen_ms,
+
+        def back(time_ms: int) -> int:
+            return seen_ms if time_ms > self._latest_seen_ms else time_ms
+
+        if isinstance(stored, StoredPage):
+            return stored._replace(seen_ms=back(stored.seen_ms))
+        return stored._replace(
+            made_ms=state.time_ms if stored.made_ms > self._latest_ms else stored.made_ms,
+            seen_ms=back(stored.seen_ms),
+            page_seen_ms=back(stored.page_seen_ms),
         )
 
     def _set_articles_back(self, page: list[Record], state: State) -> int:
@@ -125,6 +132,10 @@ class TimesAhead:
         count = self._records.writer.update(changes)
         self._records.writer.refresh()
         return count
+
+
+def _latest_ms(stored: Stored) -> int:
+    return stored.seen_ms if isinstance(stored, StoredPage) else max(stored.made_ms, stored.seen_ms)
 
 
 def _violation(subject: str, time_ms: int) -> Violation:

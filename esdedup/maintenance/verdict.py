@@ -79,7 +79,7 @@ class ArticleState(pydantic.BaseModel, frozen=True):
     # The number of its arrival, and the forest's time then, ISO 8601.
     seq: int | None
     seen: str | None
-    # Whether its text still has that fingerprint; None if it was indexed with another profile.
+    # Whether it has the text with which it arrived; None if it was indexed with another profile.
     text_is_same: bool | None
     # The state of its node; None without a forest or a fingerprint.
     node: NodeState | None

@@ -6,7 +6,7 @@ from typing import Any
 
 import pydantic
 
-from esdedup.elastic.forest.documents import StoredNode
+from esdedup.elastic.forest.documents import Stored
 from esdedup.forest.model import State
 from esdedup.maintenance.record import Record
 
@@ -24,9 +24,11 @@ class ViolationKind(enum.Enum):
     UNFINDABLE = "a node without one of its keys, or wrongly marked as a root or leaf"
     DAMAGED_NODE = "a document that is not a valid node"
     TIME_AHEAD = "a time in the future"
+    STRAY_PAGE = "a remembered page without a node"
     STATE_BEHIND = "a forest whose state is older than its articles"
     NODE_GONE = "an article whose node is missing"
     NODE_BEHIND = "a node that would expire too early, or is newer than its article"
+    PAGE_BEHIND = "an article whose page is not remembered with it, or would be forgotten too early"
     ARTICLE_ROOT_GONE = "an article whose root is missing"
     TWO_ROOTS = "an article under another root than its node"
     WRONG_BANDS = "an article whose bands do not match its fingerprint"
@@ -39,8 +41,8 @@ class ViolationKind(enum.Enum):
 class Remedy:
     """The writes that repair a violation."""
 
-    # Nodes, as they should be.
-    nodes: tuple[StoredNode, ...] = ()
+    # Nodes and pages, as they should be.
+    stored: tuple[Stored, ...] = ()
     # A damaged document to delete: a search hit with its version.
     damaged: dict[str, Any] | None = None
     # The root of an older tree that the tree of the violation's subject joins.

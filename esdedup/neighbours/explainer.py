@@ -40,6 +40,10 @@ class Explainer:
         signature = self._signature(text)
         return None if signature is None else self._relation.ids(signature)[0]
 
+    def page(self, text: str) -> int:
+        """Return the id of a raw text's page."""
+        return int(self._fingerprinter.fingerprint([text]).pages[0])
+
     def representatives(self, text: str) -> list[Representative]:
         """Return the representatives of a raw text, each simhash once; none if it has no fingerprint."""
         signature = self._signature(text)

@@ -158,7 +158,9 @@ def text_by_fingerprint(fingerprints: Sequence[str], *, fields: Fields) -> dict[
 
 def _with_record(fields: Fields) -> dict[str, Any]:
     """Return the part of a search that adds to each hit its text, and its record as it is indexed."""
-    record: list[Any] = [f"{fields.dedup}.{name}" for name in ("root", "fingerprint", "profile", "seq")]
+    record: list[Any] = [
+        f"{fields.dedup}.{name}" for name in ("root", "fingerprint", "page", "profile", "seq")
+    ]
     record.append({"field": f"{fields.dedup}.seen", "format": "epoch_millis"})
     return {"_source": with_text(fields), "docvalue_fields": record}
 

@@ -88,7 +88,7 @@ def test_expire_deletes_what_has_expired(
     index, forest = fed
     expire = ["expire", "--forest", forest, "--json"]
     would = run(*expire, "--dry-run", url=elasticsearch_url).json
-    assert list(would) == ["forest", "dry_run", "leaves", "roots", "kept"]
+    assert list(would) == ["forest", "dry_run", "leaves", "roots", "pages", "kept"]
     assert (would["dry_run"], would["kept"]) == (True, 0)
     assert would["roots"]
     stats = run("stats", "--forest", forest, "--json", url=elasticsearch_url).json

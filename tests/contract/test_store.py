@@ -16,7 +16,7 @@ from esdedup.elastic.forest.search import EVERY_NODE
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.fingerprint.profile import CLASSIC
-from esdedup.forest import NO_TIME, Arrivals, Forest, Neighbours, Plan, State, Store
+from esdedup.forest import NO_TIME, Arrivals, Forest, Neighbours, Pages, Plan, State, Store
 from esdedup.forest.memory import MemoryStore
 from esdedup.maintenance import Maintenance
 from esdedup.neighbours.hamming_index import HammingIndex
@@ -28,11 +28,13 @@ from tests.support.arrivals import (
     arrivals,
     as_batch,
     assert_follows_model,
+    assigned_by,
     batch_sizes,
     batches,
     ordered_arrivals,
 )
 from tests.support.exploring import examples
+from tests.support.forests import pages
 from tests.support.model import Model, distance
 
 MakeStores = Callable[..., tuple[str, Callable[[], ElasticStore]]]
@@ -125,6 +127,7 @@ def test_elasticsearch_follows_the_laws(
     live = {(node.id, node.root, node.seq, node.seen) for node in model.nodes.values() if model.lives(node)}
     found = store.writer.index.scan(EVERY_NODE)
     assert {(node.id, node.root, node.seq, node.seen_ms) for node in found} == live
+    assert pages(es, name) == model.remembered()
     assert not list(Maintenance(es, forest=name).verify())
     store.close()
 
@@ -190,12 +193,15 @@ def _weight_class(node_id: str) -> int:
 
 
 class Interrupted(MemoryStore):
-    """Commits only the first of the nodes that a plan makes, as a crash in the middle of a batch does."""
+    """Commits the nodes and pages of a plan's first arrivals, as a crash in the middle of a batch does."""
 
     survivors = 2**31
 
     def commit(self, plan: Plan) -> None:
-        super().commit(dataclasses.replace(plan, made=plan.made[: self.survivors]))
+        kept = plan.paged < self.survivors
+        pages = Pages(ids=plan.pages.ids[kept], rows=plan.pages.rows[kept], seen_ms=plan.pages.seen_ms[kept])
+        made = plan.made[plan.made < self.survivors]
+        super().commit(dataclasses.replace(plan, made=made, pages=pages, paged=plan.paged[kept]))
 
 
 @pytest.mark.parametrize(
@@ -216,15 +222,16 @@ def test_a_batch_that_a_crash_cut_short_gets_the_same_roots_when_it_comes_again(
 ) -> None:
     """The batch is fed by the clock: all of it has one time."""
     store, model = Interrupted(aging=AGING, relation=relation), make_model()
-    earlier, batch = drawn[:before], [Arrival(each.id, time) for each in drawn[before : before + size]]
+    earlier = drawn[:before]
+    batch = [dataclasses.replace(each, time=time) for each in drawn[before : before + size]]
     for each in earlier:
         assert_follows_model(store, model, [each])
-    expected = [model.assign(each.id, each.time, now=NOW_MS)[1] for each in batch]
+    expected = [assigned_by(model, each)[1:3] for each in batch]
     store.survivors = survivors
     Forest(store).assign(as_batch(batch), now_ms=NOW_MS)
     store.survivors = len(batch)
     again = Forest(store).assign(as_batch(batch), now_ms=NOW_MS)
-    assert [each.root for each in again] == expected
+    assert [(each.node, each.root) for each in again] == expected
 
 
 @examples(200)

@@ -14,11 +14,21 @@ from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.profile import VERIFIED, Profile
 from esdedup.fingerprint.signature import SIGNATURE
 from esdedup.fingerprint.sketch import resemblance
-from esdedup.forest import NO_TIME, Arrivals, Forest, Store
+from esdedup.forest import NO_TIME, Forest, Store
 from esdedup.forest.memory import MemoryStore
 from esdedup.maintenance import Maintenance
 from esdedup.neighbours.relation import relation_of
-from tests.support.arrivals import AGING, NOW_MS, batch_sizes, batches
+from tests.support.arrivals import (
+    AGING,
+    NOW_MS,
+    Arrival,
+    as_batch,
+    assigned_by,
+    batch_sizes,
+    batches,
+    some_page,
+    values_of,
+)
 from tests.support.exploring import examples
 from tests.support.model import Model
 
@@ -37,22 +47,24 @@ def _signatures(draw: st.DrawFn) -> bytes:
     return made.tobytes()
 
 
+Drawn = tuple[bytes, int | None, int]
 verified_arrivals = st.lists(
-    st.tuples(_signatures(), st.one_of(st.just(NO_TIME), st.integers(0, 400))), max_size=40
+    st.tuples(_signatures(), some_page, st.one_of(st.just(NO_TIME), st.integers(0, 400))), max_size=40
 )
 
 
 def _assert_verified_follows(
     open_store: Callable[[Profile], Store],
-    drawn: list[tuple[bytes, int]],
+    drawn: list[Drawn],
     sizes: list[int],
     max_postings: int,
 ) -> None:
     rules = Agreement(max_postings=max_postings)
     profile = dataclasses.replace(VERIFIED, agreement=rules)
     relation = relation_of(profile)
-    signatures = np.frombuffer(b"".join(each for each, _ in drawn), SIGNATURE)
-    by_id = dict(zip(relation.ids(signatures), signatures[:, None], strict=True))
+    signatures = np.frombuffer(b"".join(each for each, _, _ in drawn), SIGNATURE)
+    ids = relation.ids(signatures)
+    by_id = dict(zip(ids, signatures[:, None], strict=True))
     model = Model(
         AGING,
         lambda one, other: bool(rules.agree(by_id[one], by_id[other])[0]),
@@ -62,16 +74,12 @@ def _assert_verified_follows(
         max_postings,
     )
     store = open_store(profile)
-    numbered = list(zip(relation.ids(signatures), signatures, [time for _, time in drawn], strict=True))
-    for batch in batches(numbered, sizes):
-        arriving = Arrivals(
-            ids=[each for each, _, _ in batch],
-            signatures=np.array([each for _, each, _ in batch], SIGNATURE),
-            times_ms=np.array([time for _, _, time in batch], np.int64),
-        )
-        answers = Forest(store).assign(arriving, now_ms=NOW_MS)
-        found = [(each.kind.value, each.root, each.seq, each.time_ms) for each in answers]
-        assert found == [model.assign(each, time, now=NOW_MS) for each, _, time in batch]
+    arriving = [Arrival(name, time, page) for name, (_, page, time) in zip(ids, drawn, strict=True)]
+    for batch in batches(list(zip(arriving, signatures, strict=True)), sizes):
+        each_signature = np.array([signature for _, signature in batch], SIGNATURE)
+        arrived = [arrival for arrival, _ in batch]
+        answers = Forest(store).assign(as_batch(arrived, each_signature), now_ms=NOW_MS)
+        assert [values_of(each) for each in answers] == [assigned_by(model, each) for each in arrived]
 
 
 max_postings_drawn = st.sampled_from([1, 2, 3, 64])
@@ -79,9 +87,7 @@ max_postings_drawn = st.sampled_from([1, 2, 3, 64])
 
 @examples(200)
 @given(verified_arrivals, batch_sizes, max_postings_drawn)
-def test_memory_follows_the_laws_of_verified(
-    drawn: list[tuple[bytes, int]], sizes: list[int], max_postings: int
-) -> None:
+def test_memory_follows_the_laws_of_verified(drawn: list[Drawn], sizes: list[int], max_postings: int) -> None:
     _assert_verified_follows(
         lambda profile: MemoryStore(aging=AGING, relation=relation_of(profile)), drawn, sizes, max_postings
     )
@@ -90,7 +96,7 @@ def test_memory_follows_the_laws_of_verified(
 @examples(12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(verified_arrivals, batch_sizes, max_postings_drawn)
 def test_elasticsearch_follows_the_laws_of_verified(
-    es: Elasticsearch, drawn: list[tuple[bytes, int]], sizes: list[int], max_postings: int
+    es: Elasticsearch, drawn: list[Drawn], sizes: list[int], max_postings: int
 ) -> None:
     name = f"test-forest-{secrets.token_hex(4)}"
     stores: list[ElasticStore] = []

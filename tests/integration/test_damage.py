@@ -7,7 +7,7 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from esdedup import CLASSIC, VERIFIED, ArticleNotFound, Dedup, Maintenance, Profile, Reader, ViolationKind
-from esdedup.elastic.forest.documents import StoredNode
+from esdedup.elastic.forest.documents import StoredNode, StoredPage
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.times import DAY_MS
 from tests.support.forests import (
@@ -18,6 +18,7 @@ from tests.support.forests import (
     document,
     kinds,
     nodes,
+    pages,
     roots,
     write,
 )
@@ -98,8 +99,38 @@ def article_misplaced(es: Elasticsearch, index: str, forest: str, found: dict[st
     es.update(index=index, id=article["_id"], doc={"dedup": {"root": other.root}}, refresh=True)
 
 
+def page_forgotten(es: Elasticsearch, index: str, forest: str, found: dict[str, StoredNode]) -> None:
+    write(es, forest, a_leaf(found)._replace(page=""))
+
+
+def page_without_node(es: Elasticsearch, index: str, forest: str, found: dict[str, StoredNode]) -> None:
+    leaf = a_leaf(found)
+    page = StoredPage(leaf.page, "0" * len(leaf.id), leaf.page_seen_ms)
+    write(es, forest, leaf._replace(page=""), page)
+
+
+def page_under_another_root(es: Elasticsearch, index: str, forest: str, found: dict[str, StoredNode]) -> None:
+    leaf = a_leaf(found)
+    other = next(node for node in found.values() if node.root != leaf.root)
+    write(es, forest, leaf._replace(page=""), StoredPage(leaf.page, other.id, leaf.page_seen_ms))
+
+
+def page_of_another_node(es: Elasticsearch, index: str, forest: str, found: dict[str, StoredNode]) -> None:
+    leaf = a_leaf(found)
+    other = next(node for node in found.values() if node.root != leaf.root)
+    write(es, forest, leaf._replace(page=""), other._replace(page=leaf.page))
+
+
 DAMAGES = {
-    root_gone: {ViolationKind.ROOT_GONE, ViolationKind.ARTICLE_ROOT_GONE, ViolationKind.NODE_GONE},
+    root_gone: {
+        *(ViolationKind.ROOT_GONE, ViolationKind.ARTICLE_ROOT_GONE, ViolationKind.NODE_GONE),
+        # If the root had several.
+        ViolationKind.STRAY_PAGE,
+    },
+    page_forgotten: {ViolationKind.PAGE_BEHIND},
+    page_without_node: {ViolationKind.PAGE_BEHIND, ViolationKind.STRAY_PAGE},
+    page_under_another_root: {ViolationKind.PAGE_BEHIND},
+    page_of_another_node: {ViolationKind.PAGE_BEHIND},
     leaf_gone: {ViolationKind.NODE_GONE},
     root_seen_too_low: {ViolationKind.ROOT_SEEN_TOO_LOW, ViolationKind.NODE_BEHIND},
     leaf_before_root: {ViolationKind.LEAF_BEFORE_ROOT, ViolationKind.NODE_BEHIND},
@@ -130,7 +161,7 @@ def test_damage_is_found_and_repaired(
     es: Elasticsearch, fed: tuple[str, str], profile: Profile, damage: Callable[..., None]
 ) -> None:
     index, forest = fed
-    before = roots(es, index)
+    before, pages_before = roots(es, index), pages(es, forest)
     damage(es, index, forest, nodes(es, forest))
     maintenance = Maintenance(es, forest=forest)
     found = list(maintenance.verify([index]))
@@ -143,6 +174,7 @@ def test_damage_is_found_and_repaired(
     assert list(maintenance.verify([index])) == []
     assert roots(es, index) == before
     assert_rearrivals_are_known(es, index, forest, profile)
+    assert pages(es, forest) == pages_before
 
 
 def test_what_was_repaired_once_is_looked_at_again(es: Elasticsearch, fed: tuple[str, str]) -> None:

@@ -289,8 +289,8 @@ def test_an_update_to_another_kind_of_text_leaves_no_fingerprint_behind(
             update = {"_op_type": "update", **article, "doc": {"text": text}, "doc_as_upsert": True}
             helpers.bulk(es, dedup.enrich([update]), refresh=True)
             stored = es.get(index=index, id="1")["_source"]["dedup"]
-            bare = {name for name in ("fingerprint", "signature", "bands") if stored[name] is None}
-            assert bare == (set() if has_fingerprint else {"fingerprint", "signature", "bands"})
+            bare = {name for name in ("fingerprint", "signature", "bands", "page") if stored[name] is None}
+            assert bare == (set() if has_fingerprint else {"fingerprint", "signature", "bands", "page"})
             assert stored["root"].startswith("~") is not has_fingerprint
             assert list(Maintenance(es, forest=forest).verify([index])) == []
             assert dedup.list(index).rows[0].root == stored["root"]

@@ -110,7 +110,9 @@ def test_nothing_is_missed_and_little_is_read(
 
     def assign(signatures: np.ndarray) -> list[Assignment]:
         times_ms = np.full(len(signatures), NO_TIME)
-        batch = Arrivals(ids=relation.ids(signatures), signatures=signatures, times_ms=times_ms)
+        ids = relation.ids(signatures)
+        pages = np.array([int(name[:16], 16) for name in ids], np.uint64)
+        batch = Arrivals(ids=ids, signatures=signatures, pages=pages, times_ms=times_ms)
         return Forest(store).assign(batch, now_ms=NOW_MS)
 
     arriving = edited(hot_forest.signatures[chosen], random)

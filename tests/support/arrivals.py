@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from esdedup.fingerprint.simhash import from_hex
-from esdedup.forest import NO_TIME, Aging, Arrivals, Forest, Store
+from esdedup.forest import NO_TIME, Aging, Arrivals, Assignment, Forest, Store
 from esdedup.times import DAY_MS
 from tests.support.model import Model
 
@@ -20,6 +20,12 @@ AGING = Aging(retention_ms=100, granularity_ms=10)
 class Arrival:
     id: str | None
     time: int
+    # None: each id has a page of its own.
+    page: int | None = None
+
+    @property
+    def page_id(self) -> int:
+        return int((self.id or "0")[:16], 16) ^ 1 << 62 if self.page is None else self.page
 
 
 @st.composite
@@ -37,12 +43,16 @@ times = st.one_of(
     st.integers(-50, 50),
     st.just(NOW_MS + DAY_MS + 1),
 )
+# One page with different fingerprints, or with none.
+some_page = st.one_of(st.none(), st.none(), st.integers(1, 9))
 arrivals = st.lists(
-    st.builds(Arrival, st.one_of(st.none(), fingerprints(), fingerprints()), times), max_size=60
+    st.builds(Arrival, st.one_of(st.none(), fingerprints(), fingerprints()), times, some_page), max_size=60
 )
 # In the order of time, as a backfill brings them: slowly enough that clusters live on.
 ordered_arrivals = st.builds(
-    lambda each, step_ms: [Arrival(one.id, number * step_ms) for number, one in enumerate(each)],
+    lambda each, step_ms: [
+        dataclasses.replace(one, time=number * step_ms) for number, one in enumerate(each)
+    ],
     arrivals,
     st.sampled_from([5, 7, 20, 50]),
 )
@@ -60,10 +70,12 @@ def batches(all_arrivals: list[Any], sizes: list[int]) -> list[list[Any]]:
     return cut
 
 
-def as_batch(batch: list[Arrival]) -> Arrivals:
+def as_batch(batch: list[Arrival], signatures: np.ndarray | None = None) -> Arrivals:
+    """Return arrivals as the forest takes them; without signatures, ids are simhashes."""
     return Arrivals(
         ids=[each.id for each in batch],
-        signatures=from_hex(each.id or "0" * 16 for each in batch),
+        signatures=from_hex(each.id or "0" * 16 for each in batch) if signatures is None else signatures,
+        pages=np.array([each.page_id for each in batch], np.uint64),
         times_ms=np.array([each.time for each in batch], np.int64),
     )
 
@@ -71,5 +83,13 @@ def as_batch(batch: list[Arrival]) -> Arrivals:
 def assert_follows_model(store: Store, model: Model, batch: list[Arrival]) -> None:
     forest = Forest(store)
     answers = forest.assign(as_batch(batch), now_ms=NOW_MS)
-    found = [(each.kind.value, each.root, each.seq, each.time_ms) for each in answers]
-    assert found == [model.assign(each.id, each.time, now=NOW_MS) for each in batch]
+    assert [values_of(each) for each in answers] == [assigned_by(model, each) for each in batch]
+
+
+def values_of(answer: Assignment) -> tuple[str, str | None, str | None, int, int]:
+    """Return an assignment as the model has it."""
+    return answer.kind.value, answer.node, answer.root, answer.seq, answer.time_ms
+
+
+def assigned_by(model: Model, arrival: Arrival) -> tuple[str, str | None, str | None, int, int]:
+    return model.assign(arrival.id, arrival.page_id, arrival.time, now=NOW_MS)

@@ -8,12 +8,14 @@ import numpy as np
 from elasticsearch import Elasticsearch, helpers
 
 from esdedup import Dedup, Maintenance, Profile, ViolationKind, sample
-from esdedup.elastic.forest.documents import StoredNode, documents
+from esdedup.elastic.forest.documents import Stored, StoredNode, documents, page_of
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lease import LEASE_ID
+from esdedup.elastic.forest.search import EVERY_NODE, EVERY_PAGE
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.fingerprint.simhash import from_hex
+from esdedup.forest import NO_TIME
 from tests.support.names import Names
 
 Read = Callable[..., Any]
@@ -45,9 +47,29 @@ def roots(es: Elasticsearch, index: str) -> dict[str, str]:
 
 
 def nodes(es: Elasticsearch, forest: str) -> dict[str, StoredNode]:
+    """Return the nodes of a forest, by id."""
+    es.indices.refresh(index=forest)
+    return {node.id: node for node in ForestIndex.find(es, forest).scan(EVERY_NODE)}
+
+
+def without_pages(found: dict[str, StoredNode]) -> list[StoredNode]:
+    """Return nodes as they are, whichever of their pages their documents remember."""
+    return sorted(node._replace(page="", page_seen_ms=NO_TIME) for node in found.values())
+
+
+def pages(es: Elasticsearch, forest: str) -> set[tuple[int, str, int]]:
+    """Return the pages that are remembered, with their nodes and when they were last seen.
+
+    Which document remembers a page is of no account; of several, the latest counts.
+    """
     es.indices.refresh(index=forest)
     index = ForestIndex.find(es, forest)
-    return {node.id: node for node in index.scan({"exists": {"field": "root"}})}
+    status = index.status()
+    live_since_ms = status.live_since_ms(status.aging)
+    lone = [page_of(hit) for hits in index.pages(EVERY_PAGE) for hit in hits]
+    found = [page for page in [*lone, *(node.own_page for node in index.scan(EVERY_NODE))] if page]
+    latest = {page.page: page for page in sorted(found, key=lambda page: page.seen_ms)}.values()
+    return {(int(page.page, 16), page.node, page.seen_ms) for page in latest if page.seen_ms >= live_since_ms}
 
 
 def classic_node(node_id: str, root: str, *, seq: int, ms: int) -> StoredNode:
@@ -55,17 +77,17 @@ def classic_node(node_id: str, root: str, *, seq: int, ms: int) -> StoredNode:
     return StoredNode(node_id, root, from_hex([node_id]).tobytes(), seq, ms, ms)
 
 
-def document(es: Elasticsearch, forest: str, node: StoredNode) -> dict[str, Any]:
-    """Return a node as the forest's index should have it."""
+def document(es: Elasticsearch, forest: str, stored: Stored) -> dict[str, Any]:
+    """Return a node or page as the forest's index should have it."""
     index = ForestIndex.find(es, forest)
-    ((_, body),) = documents([node], index.relation, index.layout)
+    ((_, body),) = documents([stored], index.relation, index.layout)
     return body
 
 
-def write(es: Elasticsearch, forest: str, *changed: StoredNode) -> None:
+def write(es: Elasticsearch, forest: str, *changed: Stored) -> None:
     """Behind the back of every law."""
-    for node in changed:
-        es.index(index=forest, id=node.id, document=document(es, forest, node), refresh=True)
+    for each in changed:
+        es.index(index=forest, id=each.document_id, document=document(es, forest, each), refresh=True)
 
 
 def expire_lease(es: Elasticsearch, forest: str) -> None:

@@ -21,6 +21,12 @@ class ModelNode:
     indexed: set[int] = dataclasses.field(default_factory=set)
 
 
+@dataclasses.dataclass
+class ModelPage:
+    node: ModelNode
+    seen: int
+
+
 class Model:
     def __init__(
         self,
@@ -38,21 +44,29 @@ class Model:
         self.representatives = representatives
         self.max_postings = max_postings
         self.nodes: dict[str, ModelNode] = {}
+        self.pages: dict[int, ModelPage] = {}
         self.seq = 0
         self.time = NO_TIME
         self.origin = NO_TIME
 
-    def assign(self, node_id: str | None, time: int, *, now: int) -> tuple[str, str | None, int, int]:
-        """Return kind, root, seq and the forest's time."""
+    def assign(
+        self, node_id: str | None, page: int, time: int, *, now: int
+    ) -> tuple[str, str | None, str | None, int, int]:
+        """Return kind, node, root, seq and the forest's time."""
         self.seq += 1
         if time != NO_TIME and time <= now + DAY_MS:
             self.time = max(self.time, time)
             if self.origin == NO_TIME:
                 self.origin = self.time
-        if node_id is None:
-            return "without_fingerprint", None, self.seq, self.time
-        node = self.nodes.get(node_id)
-        if node is not None and self.lives(node):
+        remembered = self.pages.get(page)
+        node = None if node_id is None else self.nodes.get(node_id)
+        if remembered is not None and self.lasts(remembered.seen):
+            kind, node = "known", remembered.node
+            assert self.lives(node)
+            assert self.lives(self.nodes[node.root])
+        elif node_id is None:
+            return "without_fingerprint", None, None, self.seq, self.time
+        elif node is not None and self.lives(node):
             kind = "known"
         else:
             near = [
@@ -71,7 +85,12 @@ class Model:
             self.nodes[node_id] = node
         for refreshed in (node, self.nodes[node.root]):
             refreshed.seen = max(refreshed.seen, self.rounded())
-        return kind, node.root, self.seq, self.time
+        self.pages[page] = ModelPage(node, self.rounded())
+        return kind, node.id, node.root, self.seq, self.time
+
+    def remembered(self) -> set[tuple[int, str, int]]:
+        """Return the pages that are remembered, with their nodes and when they were last seen."""
+        return {(page, each.node.id, each.seen) for page, each in self.pages.items() if self.lasts(each.seen)}
 
     def is_indexed_near(self, node: ModelNode, text: str) -> bool:
         return any(

@@ -60,7 +60,7 @@ def expected(
     arrivals = Arrivals.of(found, times_ms=[0] * len(each), relation=relation)
     answers = forest.assign(arrivals, now_ms=0)
     roots = {article["id"]: answer.root for article, answer in zip(each, answers, strict=True)}
-    nodes = {node: str(answer.root) for node, answer in zip(arrivals.ids, answers, strict=True) if node}
+    nodes = {answer.node: str(answer.root) for answer in answers if answer.node}
     return roots, nodes
 
 

@@ -12,7 +12,7 @@ from esdedup.fields import partition_of
 from esdedup.forest import NO_TIME, Assignment, Kind
 
 FIELDS = Fields()
-JOINED = Assignment(Kind.JOINED, "r" * 16, 7, 1_000, b"")
+JOINED = Assignment(Kind.JOINED, "f" * 16, "r" * 16, 7, 1_000, b"")
 
 
 def article_action(action: Any, fields: Fields = FIELDS) -> ArticleAction:
@@ -27,7 +27,7 @@ def enrich(
     return enriched(
         article_action(action, fields),
         assignment,
-        {"fingerprint": "f" * 16, "bands": ["0aa"]},
+        {"fingerprint": "f" * 16, "bands": ["0aa"], "page": "a" * 16},
         letters=5,
         fields=fields,
         profile="classic-2",
@@ -40,6 +40,7 @@ def enrich(
 DEDUP = {
     "fingerprint": "f" * 16,
     "bands": ["0aa"],
+    "page": "a" * 16,
     "root": "r" * 16,
     "profile": "classic-2",
     "seq": 7,
@@ -98,7 +99,7 @@ def test_an_update_that_makes_the_article_if_there_is_none(given: dict[str, Any]
 
 def test_each_part_of_an_update_counts_as_published_at_its_own_date() -> None:
     arrived_ms, dated_ms = 1_788_849_041_000, 1_788_800_000_000
-    arrived = Assignment(Kind.JOINED, "r" * 16, 7, arrived_ms, b"")
+    arrived = Assignment(Kind.JOINED, "f" * 16, "r" * 16, 7, arrived_ms, b"")
     dated = {"text": "hello", FIELDS.time: dated_ms}
     for doc, upsert, published_ms in (
         ({"text": "hello"}, dated, [None, dated_ms]),
@@ -188,7 +189,7 @@ def test_what_is_rejected(action: Any, article: str, reason: str) -> None:
 
 
 def test_without_a_fingerprint() -> None:
-    lone = Assignment(Kind.WITHOUT_FINGERPRINT, None, 9, NO_TIME, b"")
+    lone = Assignment(Kind.WITHOUT_FINGERPRINT, None, None, 9, NO_TIME, b"")
     dedup = enrich({"_index": "news", "_id": "1", "text": ""}, lone)["_source"]["dedup"]
     assert dedup == {
         "root": lone_root("news", "1", nonce="n"),
@@ -201,11 +202,11 @@ def test_without_a_fingerprint() -> None:
 
 
 def test_an_update_to_a_text_without_a_fingerprint_clears_the_earlier_one() -> None:
-    lone = Assignment(Kind.WITHOUT_FINGERPRINT, None, 9, NO_TIME, b"")
+    lone = Assignment(Kind.WITHOUT_FINGERPRINT, None, None, 9, NO_TIME, b"")
     source = enrich({"_op_type": "update", "_id": "1", "doc": {"text": ""}, "upsert": {"text": ""}}, lone)[
         "_source"
     ]
-    cleared = {"fingerprint": None, "signature": None, "bands": None, "seen": None}
+    cleared = dict.fromkeys(("fingerprint", "signature", "bands", "page", "seen"))
     assert source["doc"]["dedup"] == source["upsert"]["dedup"] | cleared
     assert not cleared.keys() & source["upsert"]["dedup"].keys()
 

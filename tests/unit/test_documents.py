@@ -67,6 +67,7 @@ def test_the_example_of_a_batch_is_what_the_fingerprinter_computes(articles: lis
         assert row in text
     root, leaf = relation.ids(signatures)
     assert f'{{"fingerprint": "{leaf}"' in text
+    assert f'"page": "{fingerprints.pages[1]:016x}"' in text
     assert f'"root": "{root}"' in text
     assert f'"profile": "{VERIFIED.label}"' in text
     assert f'"length": {fingerprints.letters[1]}, "partition": {partition_of(root)}}}' in text

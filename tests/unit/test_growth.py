@@ -9,7 +9,7 @@ from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES, Growth
 
 
 def joined(root: str, count: int) -> Iterator[Assignment]:
-    return (Assignment(Kind.JOINED, root, seq, 0, b"") for seq in range(count))
+    return (Assignment(Kind.JOINED, f"{seq:016x}", root, seq, 0, b"") for seq in range(count))
 
 
 def test_the_limit_is_inclusive_and_told_once() -> None:
@@ -24,7 +24,7 @@ def test_the_limit_is_inclusive_and_told_once() -> None:
 
 @pytest.mark.parametrize("kind", [Kind.NEW_ROOT, Kind.KNOWN, Kind.WITHOUT_FINGERPRINT])
 def test_copies_and_new_clusters_add_nothing(kind: Kind) -> None:
-    others = (Assignment(kind, "a", seq, 0, b"") for seq in range(2 * MOST_PLAUSIBLE_LEAVES))
+    others = (Assignment(kind, "b", "a", seq, 0, b"") for seq in range(2 * MOST_PLAUSIBLE_LEAVES))
     assert Growth().add(others) == []
 
 

@@ -1,5 +1,7 @@
 """The search for candidates: nodes that share a key with a signature, and so may be near it, or its id.
 
+The same search finds what remembers a page: its own document, or that of the node which it made.
+
 A key that very many nodes share is *common*: reading all of its nodes would be expensive. Nodes that are
 near and share a key of two blocks differ little in the other blocks, so a few hundred finer keys find all of
 them (`Layout.terms_around`). The search asks for nodes that have the common key and one of these. It learns
@@ -10,13 +12,21 @@ import collections
 import dataclasses
 import heapq
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.elastic.forest.documents import StoredNode, chunks, keys_of, live_filter, nodes_of, search_body
+from esdedup.elastic.forest.documents import (
+    Stored,
+    StoredNode,
+    chunks,
+    keys_of,
+    live_filter,
+    search_body,
+    stored_of,
+)
 from esdedup.elastic.limits import Limits
 from esdedup.elastic.pages import all_hits
 from esdedup.elastic.requests import Query, Requests, aggregate, search
@@ -31,13 +41,15 @@ _SUSPECTS = 100
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Sought:
-    """The keys and ids to search for."""
+    """The keys, ids and pages to search for."""
 
     simhashes: list[int]
     # The keys of each simhash.
     keys: list[list[str]]
     # A node that is indexed under nothing is found by its id alone.
     ids: list[str]
+    # The ids of pages.
+    pages: Sequence[str]
 
     def key_counts(self) -> collections.Counter[str]:
         """Return how many of the simhashes have each key."""
@@ -55,26 +67,32 @@ class CandidateSearch:
         # Common keys stay in the set, even when their nodes expire.
         self._common: set[str] = set()
 
-    def find(self, signatures: npt.NDArray[Any], *, live_since_ms: int) -> Requests[list[StoredNode]]:
-        """Find the live nodes that may be near one of `signatures`, or have its id. Nodes may be repeated."""
+    def find(
+        self, signatures: npt.NDArray[Any], *, pages: Sequence[str] = (), live_since_ms: int
+    ) -> Requests[list[Stored]]:
+        """Find what lives and may be near one of `signatures`, or has its id or one of `pages`.
+
+        Nodes may be repeated.
+        """
         simhashes = np.unique(self._relation.simhashes(signatures))
         sought = _Sought(
             simhashes=simhashes.tolist(),
             keys=self._layout.terms(simhashes),
             ids=self._relation.ids(signatures),
+            pages=pages,
         )
         filters = live_filter(live_since_ms)
         # If the layout has no finer keys, all nodes of a common key are read.
         restarts = _RESTARTS if self._layout.has_terms_around else 0
-        while (nodes := (yield from self._read(sought, filters, may_stop=restarts > 0))) is None:
+        while (found := (yield from self._read(sought, filters, may_stop=restarts > 0))) is None:
             restarts -= 1
-        return nodes
+        return found
 
     def _read(
         self, sought: _Sought, filters: list[Query], *, may_stop: bool
-    ) -> Requests[list[StoredNode] | None]:
+    ) -> Requests[list[Stored] | None]:
         """Read the candidates. If `may_stop`, return None once keys turn out to be common."""
-        found: list[StoredNode] = []
+        found: list[Stored] = []
         for query in self._queries(sought, filters):
             page, is_full = yield from self._first_page(query, sought)
             if is_full:
@@ -84,21 +102,23 @@ class CandidateSearch:
             found += page
         return found
 
-    def _first_page(self, query: Query, sought: _Sought) -> Requests[tuple[list[StoredNode], bool]]:
-        """Return the nodes of the first page, nearly always the only one, and whether it is full."""
+    def _first_page(self, query: Query, sought: _Sought) -> Requests[tuple[list[Stored], bool]]:
+        """Return what is on the first page of hits, nearly always the only one, and whether it is full."""
         # If a few signatures have more candidates than this, one of their keys is probably common.
-        size = min(self._limits.max_hits, self._limits.common_nodes * len(sought.ids))
+        expected = self._limits.common_nodes * max(len(sought.ids), len(sought.pages))
+        size = min(self._limits.max_hits, expected)
         (answer,) = yield from search(self._forest, search_body(query, size=size))
         hits = answer["hits"]["hits"]
-        return nodes_of(hits, self._relation), len(hits) >= size
+        return stored_of(hits, self._relation), len(hits) >= size
 
-    def _all(self, query: Query) -> Requests[list[StoredNode]]:
+    def _all(self, query: Query) -> Requests[list[Stored]]:
         hits = yield from all_hits(self._forest, search_body(query, size=self._limits.max_hits))
-        return nodes_of(hits, self._relation)
+        return stored_of(hits, self._relation)
 
     def _queries(self, sought: _Sought, filters: list[Query]) -> Iterator[Query]:
         """Yield queries that together match every candidate."""
         clauses: list[Query] = [{"ids": {"values": ids}} for ids in chunks(sought.ids, self._limits.max_hits)]
+        clauses += [{"terms": {"page": some}} for some in chunks(sought.pages, self._limits.max_terms)]
         clauses += self._clauses_by_key(sought)
         for group in (clauses, self._clauses_by_common_key(sought)):
             for several in chunks(group, self._limits.max_clauses):
@@ -135,10 +155,11 @@ class CandidateSearch:
             for some in chunks(sorted(finer), terms)
         ]
 
-    def _learn(self, page: list[StoredNode], sought: _Sought) -> Requests[bool]:
+    def _learn(self, page: list[Stored], sought: _Sought) -> Requests[bool]:
         """Learn from a full page which keys are common; return whether any were not known before."""
+        nodes = [each for each in page if isinstance(each, StoredNode)]
         shared = collections.Counter(
-            itertools.chain.from_iterable(keys_of(page, self._relation, self._layout))
+            itertools.chain.from_iterable(keys_of(nodes, self._relation, self._layout))
         )
         simhash_counts = sought.key_counts()
         # One page may mislead; the index has exact counts.

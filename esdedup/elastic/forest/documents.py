@@ -1,4 +1,8 @@
-"""A node as a document of its forest's index, and queries on its fields. Pure."""
+"""Nodes and pages as documents of their forest's index, and queries on their fields. Pure.
+
+A node's document has the page of the arrival that made it, which for most nodes is the only one. Each other
+page that is remembered has a document of its own.
+"""
 
 import base64
 import re
@@ -9,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup.fingerprint.bands import Layout
-from esdedup.forest.model import NO_TIME
+from esdedup.forest.model import NO_PAGE, NO_TIME
 from esdedup.neighbours.relation import Relation
 
 _Item = TypeVar("_Item")
@@ -20,13 +24,12 @@ Document = tuple[str, dict[str, Any]]
 _LEAST_GROUPS = 10
 # A simhash, or a hash of all that is compared.
 _NODE_ID = re.compile("[0-9a-f]{16}|[0-9a-f]{32}")
+_PAGE = re.compile("[0-9a-f]{16}")
 
-# The fields of a hit that `node_of` reads.
+# The fields of a hit that `node_of` and `page_of` read.
 _FIELDS: list[Any] = [
-    "root",
-    "seq",
-    "signature",
-    *({"field": name, "format": "epoch_millis"} for name in ("made", "seen")),
+    *("root", "seq", "signature", "page", "node"),
+    *({"field": name, "format": "epoch_millis"} for name in ("made", "seen", "page_seen")),
 ]
 
 
@@ -36,6 +39,22 @@ class Signed(Protocol):
     @property
     def signature(self) -> bytes:
         """What the profile's relation compares."""
+
+
+class StoredPage(NamedTuple):
+    """A remembered page."""
+
+    # The id of the page, 16 hex digits.
+    page: str
+    # The id of the node that it got.
+    node: str
+    # The forest's time when it was last seen, rounded up; NO_TIME if none was known.
+    seen_ms: int
+
+    @property
+    def document_id(self) -> str:
+        """The id of its document, which can be no node's."""
+        return f"page-{self.page}"
 
 
 class StoredNode(NamedTuple):
@@ -53,11 +72,40 @@ class StoredNode(NamedTuple):
     made_ms: int
     # The forest's time when it was last needed, rounded up; NO_TIME if none was known.
     seen_ms: int
+    # The page of the arrival that made it, 16 hex digits, and when that was last seen; empty for a root that
+    # was recreated without its article.
+    page: str = ""
+    page_seen_ms: int = NO_TIME
+
+    @property
+    def document_id(self) -> str:
+        """The id of its document: the node's own."""
+        return self.id
 
     @property
     def is_root(self) -> bool:
         """Whether the node is the root of its tree."""
         return self.id == self.root
+
+    @property
+    def own_page(self) -> StoredPage | None:
+        """The page of the arrival that made it; None if that is not known."""
+        return StoredPage(self.page, self.id, self.page_seen_ms) if self.page else None
+
+    def remembering(self, page: str, seen_ms: int) -> "Stored":
+        """Return what is to be written so that a page is remembered with this node."""
+        if self.page in {"", page}:
+            return self._replace(page=page, page_seen_ms=seen_ms)
+        return StoredPage(page, self.id, seen_ms)
+
+
+Stored = StoredNode | StoredPage
+"""What has a document of its own."""
+
+
+def page_name(page: int) -> str:
+    """Return the id of a page as documents have it; empty for NO_PAGE."""
+    return "" if page == NO_PAGE else f"{page:016x}"
 
 
 def is_node_id(name: object) -> bool:
@@ -83,12 +131,29 @@ def node_of(hit: dict[str, Any], relation: Relation) -> StoredNode | None:
         int(fields["seq"][0]),
         _time(fields, "made"),
         _time(fields, "seen"),
+        _page(fields),
+        _time(fields, "page_seen"),
     )
+
+
+def page_of(hit: dict[str, Any]) -> StoredPage | None:
+    """Read a page from a hit of `search_body`; None if it is no page's own document, or damaged."""
+    fields = hit.get("fields", {})
+    page, nodes = _page(fields), fields.get("node", [])
+    if not page or len(nodes) != 1 or not is_node_id(nodes[0]):
+        return None
+    found = StoredPage(page, nodes[0], _time(fields, "seen"))
+    return found if hit["_id"] == found.document_id else None
 
 
 def nodes_of(hits: Iterable[dict[str, Any]], relation: Relation) -> list[StoredNode]:
     """Read nodes from hits of `search_body`, leaving out damaged ones."""
     return [node for hit in hits if (node := node_of(hit, relation)) is not None]
+
+
+def stored_of(hits: Iterable[dict[str, Any]], relation: Relation) -> list[Stored]:
+    """Read nodes and pages from hits of `search_body`, leaving out damaged ones."""
+    return [found for hit in hits if (found := node_of(hit, relation) or page_of(hit)) is not None]
 
 
 def signatures_of(signed: Iterable[Signed], relation: Relation) -> npt.NDArray[Any]:
@@ -103,7 +168,7 @@ def recreate_root(root_id: str, leaf: StoredNode, relation: Relation) -> StoredN
     article brings the root's own.
     """
     signature = relation.signature_of(root_id) or leaf.signature
-    return leaf._replace(id=root_id, root=root_id, signature=signature)
+    return leaf._replace(id=root_id, root=root_id, signature=signature, page="", page_seen_ms=NO_TIME)
 
 
 def keys_of(signed: Sequence[Signed], relation: Relation, layout: Layout) -> list[list[str]]:
@@ -118,32 +183,22 @@ def columns_of(keys: Sequence[list[str]]) -> list[list[str]]:
     return [sorted(set(column)) for column in zip(*((own * most)[:most] for own in keys), strict=True)]
 
 
-def documents(nodes: Sequence[StoredNode], relation: Relation, layout: Layout) -> list[Document]:
-    """Convert nodes to documents, leaving out unknown times."""
+def documents(stored: Sequence[Stored], relation: Relation, layout: Layout) -> list[Document]:
+    """Convert nodes and pages to documents, leaving out unknown times."""
+    keys = iter(keys_of([each for each in stored if isinstance(each, StoredNode)], relation, layout))
     return [
-        (
-            node.id,
-            {
-                "root": node.root,
-                "leaf": not node.is_root,
-                "seq": node.seq,
-                "signature": base64.b64encode(node.signature).decode(),
-                "keys": terms,
-            }
-            | ({} if node.made_ms == NO_TIME else {"made": node.made_ms})
-            | ({} if node.seen_ms == NO_TIME else {"seen": node.seen_ms}),
-        )
-        for node, terms in zip(nodes, keys_of(nodes, relation, layout), strict=True)
+        _page_document(each) if isinstance(each, StoredPage) else _node_document(each, next(keys))
+        for each in stored
     ]
 
 
 def search_body(
     query: dict[str, Any], *, size: int, sort: Sequence[Any] = ("_doc",), versions: bool = False
 ) -> dict[str, Any]:
-    """Return the body of a search for nodes.
+    """Return the body of a search for nodes and pages.
 
     Args:
-        query: Which nodes.
+        query: Which of them.
         size: How many at most.
         sort: As Elasticsearch takes it.
         versions: Whether hits have ``_seq_no`` and ``_primary_term`` too.
@@ -160,7 +215,7 @@ def search_body(
 
 
 def live_filter(live_since_ms: int) -> list[dict[str, Any]]:
-    """Return filters for nodes with at least this `seen`; none for NO_TIME, when every node lives."""
+    """Return filters for documents with at least this `seen`; none for NO_TIME, when everything lives."""
     return [] if live_since_ms == NO_TIME else [{"range": {"seen": {"gte": live_since_ms}}}]
 
 
@@ -182,6 +237,33 @@ def interleaved(items: Sequence[_Item], size: int) -> Iterator[Sequence[_Item]]:
     """Deal items into at least ten groups of at most `size`; adjacent items go to different groups."""
     groups = max(_LEAST_GROUPS, -(-len(items) // size))
     return (items[first::groups] for first in range(min(groups, len(items))))
+
+
+def _node_document(node: StoredNode, keys: list[str]) -> Document:
+    body = {
+        "root": node.root,
+        "leaf": not node.is_root,
+        "seq": node.seq,
+        "signature": base64.b64encode(node.signature).decode(),
+        "keys": keys,
+    }
+    page = {"page": node.page, **_known(page_seen=node.page_seen_ms)} if node.page else {}
+    return node.id, body | _known(made=node.made_ms, seen=node.seen_ms) | page
+
+
+def _page_document(page: StoredPage) -> Document:
+    return page.document_id, {"page": page.page, "node": page.node, **_known(seen=page.seen_ms)}
+
+
+def _known(**times_ms: int) -> dict[str, int]:
+    """Return the times that are known."""
+    return {name: time_ms for name, time_ms in times_ms.items() if time_ms != NO_TIME}
+
+
+def _page(fields: dict[str, Any]) -> str:
+    """Return the id of a page in a hit; empty if there is none, or a damaged one."""
+    pages = fields.get("page", [])
+    return pages[0] if len(pages) == 1 and _PAGE.fullmatch(pages[0]) else ""
 
 
 def _time(fields: dict[str, Any], name: str) -> int:

@@ -6,34 +6,52 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.elastic.forest.documents import StoredNode, recreate_root, signatures_of
+from esdedup.elastic.forest.documents import (
+    StoredNode,
+    StoredPage,
+    page_name,
+    recreate_root,
+    signatures_of,
+)
 from esdedup.elastic.forest.node_cache import NodeCache
 from esdedup.elastic.forest.search import NodeSearch
 from esdedup.elastic.requests import Requests
-from esdedup.forest.model import Aging, Arrivals, Neighbours, Nodes
+from esdedup.forest.model import Aging, Arrivals, Neighbours, Nodes, Pages
 from esdedup.neighbours.relation import Relation
 
 
 def find_neighbours(
     search: NodeSearch, arrivals: Arrivals, *, recent: NodeCache, live_since_ms: int, aging: Aging
 ) -> Requests[Neighbours]:
-    """Find the live nodes near a batch's arrivals, with their roots.
+    """Find the live nodes near a batch's arrivals, and the remembered pages with their nodes; and all roots.
 
     Args:
-        search: The forest's nodes, as far as a refresh has shown them.
+        search: The forest's nodes and pages, as far as a refresh has shown them.
         arrivals: The batch.
-        recent: Nodes in memory, which may be newer than those that a search shows.
+        recent: Nodes and pages in memory, which may be newer than those that a search shows.
         live_since_ms: The `seen` from which on (inclusive) a node lives.
         aging: How long nodes live.
     """
     visible = NodeCache(search.relation)
     signatures = arrivals.signatures[arrivals.with_node]
-    visible.put((yield from search.candidates(signatures, live_since_ms=live_since_ms)))
-    matched = MatchedNodes.of(arrivals, (visible, recent), live_since_ms=live_since_ms)
+    names = list(map(page_name, np.unique(arrivals.pages).tolist()))
+    visible.put((yield from search.candidates_and_pages(signatures, names, live_since_ms=live_since_ms)))
+    pages = _latest(names, (visible, recent), live_since_ms=live_since_ms)
+    # The nodes of most pages are near them, and so among the candidates.
+    far = {page.node for page in pages if not (visible.get(page.node) or recent.get(page.node))}
+    visible.put((yield from search.by_id(far)))
+    matched = MatchedNodes.of(arrivals, (visible, recent), pages=pages, live_since_ms=live_since_ms)
     missing = matched.missing_roots
     roots = {root: node for root in missing if (node := recent.get(root))}
     roots |= {node.id: node for node in (yield from search.by_id(missing - roots.keys()))}
     return matched.neighbours(roots, relation=search.relation, aging=aging)
+
+
+def _latest(names: Sequence[str], caches: Sequence[NodeCache], *, live_since_ms: int) -> list[StoredPage]:
+    """Return the pages of those names that are remembered, each with the node that had it last."""
+    found = [[page for cache in caches if (page := cache.pages.get(name))] for name in names]
+    latest = (max(pages, key=lambda page: page.seen_ms) for pages in found if pages)
+    return [page for page in latest if page.seen_ms >= live_since_ms]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -46,9 +64,18 @@ class MatchedNodes:
     live: dict[str, StoredNode]
     # For a representative of the batch and the id of a node indexed under it: when the node was made.
     postings: dict[tuple[int, str], int]
+    # The remembered pages of the batch, with live nodes.
+    pages: list[StoredPage]
 
     @classmethod
-    def of(cls, arrivals: Arrivals, caches: Sequence[NodeCache], *, live_since_ms: int) -> "MatchedNodes":
+    def of(
+        cls,
+        arrivals: Arrivals,
+        caches: Sequence[NodeCache],
+        *,
+        pages: Sequence[StoredPage] = (),
+        live_since_ms: int,
+    ) -> "MatchedNodes":
         """Match arrivals with cached nodes; if several caches have a node, the last cache wins."""
         positions = arrivals.with_node
         signatures = arrivals.signatures[positions]
@@ -60,12 +87,15 @@ class MatchedNodes:
             neighbours, postings = cache.search(signatures)
             # A node whose keys were all saturated is indexed under nothing and found by its id.
             neighbours += [(at, node) for at, node_id in enumerate(ids) if (node := cache.get(node_id))]
-            found |= {node.id: node for _, node in neighbours}
+            remembering = [node for page in pages if (node := cache.get(page.node))]
+            found |= {node.id: node for node in [*(node for _, node in neighbours), *remembering]}
             pairs.update((int(positions[at]), node.id) for at, node in neighbours)
             made_ms |= {(key, node.id): node.made_ms for key, node in postings}
         # Expired nodes must go: the root of one may have expired too, and be a leaf of another tree by now.
         live = {node_id: node for node_id, node in found.items() if node.seen_ms >= live_since_ms}
-        return cls(pairs=pairs, live=live, postings=made_ms)
+        # In a damaged forest the node of a page may be gone.
+        with_node = [page for page in pages if page.node in live]
+        return cls(pairs=pairs, live=live, postings=made_ms, pages=with_node)
 
     @property
     def missing_roots(self) -> set[str]:
@@ -90,6 +120,14 @@ class MatchedNodes:
             nodes=_columns(nodes.values(), rows, relation),
             posting_keys=np.array([key for key, _ in self.postings], np.uint64),
             postings_seen_ms=aging.round_up(np.array(list(self.postings.values()), np.int64)),
+            pages=Pages(
+                ids=np.array([int(page.page, 16) for page in self.pages], np.uint64),
+                rows=np.array([rows[page.node] for page in self.pages], np.int64),
+                # In a damaged forest a page may have been seen later than its node.
+                seen_ms=np.array(
+                    [min(page.seen_ms, self.live[page.node].seen_ms) for page in self.pages], np.int64
+                ),
+            ),
         )
 
     def _with_roots(self, roots: dict[str, StoredNode], relation: Relation) -> dict[str, StoredNode]:
@@ -114,4 +152,6 @@ def _columns(nodes: Collection[StoredNode], rows: Mapping[str, int], relation: R
         seqs=column(node.seq for node in nodes),
         made_ms=column(node.made_ms for node in nodes),
         seen_ms=column(node.seen_ms for node in nodes),
+        pages=np.array([int(node.page or "0", 16) for node in nodes], np.uint64),
+        pages_seen_ms=column(node.page_seen_ms for node in nodes),
     )

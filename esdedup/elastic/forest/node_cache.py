@@ -1,4 +1,4 @@
-"""Nodes in memory, found by id or signature: candidates of a batch, and nodes not yet visible to searches."""
+"""Nodes and pages in memory: the candidates of a batch, and what is not yet visible to searches."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -6,12 +6,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.elastic.forest.documents import StoredNode, signatures_of
+from esdedup.elastic.forest.documents import Stored, StoredNode, StoredPage, signatures_of
 from esdedup.neighbours.relation import Relation
 
 
 class NodeCache:
-    """Holds some thousands of nodes. Of two with one id, the later one counts."""
+    """Holds some thousands of nodes and pages.
+
+    Of two nodes with one id, the one that was put later counts; of two nodes for one page, the one that had
+    it later.
+    """
 
     def __init__(self, relation: Relation) -> None:
         self._relation = relation
@@ -19,17 +23,30 @@ class NodeCache:
         # By row of the index.
         self._ids: list[str] = []
         self._nodes: dict[str, StoredNode] = {}
+        self.pages: dict[str, StoredPage] = {}
+        """By id, each with the node that had it last."""
+        # Those that have documents of their own.
+        self._lone_pages: set[str] = set()
 
     def __len__(self) -> int:
-        return len(self._nodes)
+        """Return how many documents it holds."""
+        return len(self._nodes) + len(self._lone_pages)
 
     def get(self, node_id: str) -> StoredNode | None:
         """Return the node of that id; None if there is none."""
         return self._nodes.get(node_id)
 
-    def put(self, nodes: Iterable[StoredNode]) -> None:
-        """Add nodes, or replace those of the same id."""
-        by_id = {node.id: node for node in nodes}
+    def put(self, stored: Iterable[Stored]) -> None:
+        """Add nodes and pages, or replace nodes of the same id."""
+        by_id: dict[str, StoredNode] = {}
+        for each in stored:
+            if isinstance(each, StoredPage):
+                self._lone_pages.add(each.page)
+                self._put_page(each)
+            else:
+                by_id[each.id] = each
+                if (page := each.own_page) is not None:
+                    self._put_page(page)
         new = [node_id for node_id in by_id if node_id not in self._nodes]
         self._index.add(signatures_of((by_id[node_id] for node_id in new), self._relation))
         self._ids += new
@@ -48,6 +65,11 @@ class NodeCache:
         neighbours = zip(matches.positions.tolist(), self._at(matches.rows), strict=True)
         postings = zip(matches.posting_keys.tolist(), self._at(matches.postings), strict=True)
         return list(neighbours), list(postings)
+
+    def _put_page(self, page: StoredPage) -> None:
+        known = self.pages.get(page.page)
+        if known is None or known.seen_ms <= page.seen_ms:
+            self.pages[page.page] = page
 
     def _at(self, rows: npt.NDArray[np.int64]) -> list[StoredNode]:
         return [self._nodes[self._ids[row]] for row in rows.tolist()]

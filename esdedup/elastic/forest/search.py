@@ -7,7 +7,9 @@ import numpy.typing as npt
 
 from esdedup.elastic.forest.candidates import CandidateSearch, count_by_key
 from esdedup.elastic.forest.documents import (
+    Stored,
     StoredNode,
+    StoredPage,
     chunks,
     columns_of,
     interleaved,
@@ -16,8 +18,11 @@ from esdedup.elastic.forest.documents import (
     live_leaves,
     nodes_of,
     search_body,
+    stored_of,
 )
+from esdedup.elastic.forest.node_cache import NodeCache
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
+from esdedup.elastic.pages import all_hits
 from esdedup.elastic.requests import Query, Requests, aggregate, search
 from esdedup.fingerprint.bands import Layout
 from esdedup.forest.model import NO_TIME
@@ -25,6 +30,9 @@ from esdedup.neighbours.relation import Relation
 
 EVERY_NODE: Query = {"exists": {"field": "root"}}
 """Matches nodes, live or not."""
+
+EVERY_PAGE: Query = {"exists": {"field": "node"}}
+"""Matches the documents of pages, whether they have expired or not."""
 
 ROOTLESS: Query = {"bool": {"filter": {"exists": {"field": "keys"}}, "must_not": EVERY_NODE}}
 """Matches damaged nodes. The forest's own documents, such as the lease, have no keys."""
@@ -52,7 +60,17 @@ class NodeSearch:
 
     def candidates(self, signatures: npt.NDArray[Any], *, live_since_ms: int) -> Requests[list[StoredNode]]:
         """Find the live nodes that may be near one of `signatures`, or have its id. Nodes may be repeated."""
-        return self._candidates.find(signatures, live_since_ms=live_since_ms)
+        found = yield from self._candidates.find(signatures, live_since_ms=live_since_ms)
+        return [each for each in found if isinstance(each, StoredNode)]
+
+    def candidates_and_pages(
+        self, signatures: npt.NDArray[Any], pages: Sequence[str], *, live_since_ms: int
+    ) -> Requests[list[Stored]]:
+        """Find those nodes; live nodes that one of `pages` has made; and the live documents of `pages`.
+
+        The page of a live node may have expired.
+        """
+        return self._candidates.find(signatures, pages=pages, live_since_ms=live_since_ms)
 
     def by_id(self, node_ids: Iterable[str]) -> Requests[list[StoredNode]]:
         """Read the nodes with these ids, as far as they exist."""
@@ -61,6 +79,14 @@ class NodeSearch:
         for ids in chunks(sorted(filter(is_node_id, node_ids)), self._limits.max_hits):
             found += yield from self._first({"ids": {"values": ids}})
         return found
+
+    def pages(self, pages: Iterable[str]) -> Requests[dict[str, StoredPage]]:
+        """Read pages by their ids, each with the node that had it last, as far as they exist."""
+        cache = NodeCache(self.relation)
+        for some in chunks(sorted(pages), self._limits.max_terms):
+            body = search_body({"terms": {"page": some}}, size=self._limits.max_hits)
+            cache.put(stored_of((yield from all_hits(self.forest, body)), self.relation))
+        return cache.pages
 
     def roots_with_leaves(self, roots: Iterable[str]) -> Requests[set[str]]:
         """Return the ids among `roots` that have a leaf, live or not."""

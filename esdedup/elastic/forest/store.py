@@ -1,11 +1,14 @@
 """A forest's store in Elasticsearch: its index, and in memory the nodes not yet visible to searches."""
 
+from collections.abc import Iterator
+
 import numpy as np
+import numpy.typing as npt
 from elasticsearch import Elasticsearch
 
 from esdedup.elastic.closing import Closing
 from esdedup.elastic.forest.clock import Clock
-from esdedup.elastic.forest.documents import StoredNode
+from esdedup.elastic.forest.documents import Stored, StoredNode, StoredPage, page_name
 from esdedup.elastic.forest.expiry import expire
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.matching import find_neighbours
@@ -95,7 +98,7 @@ class ElasticStore(Closing):
         return self._state
 
     def find_neighbours(self, arrivals: Arrivals, state: State) -> Neighbours:
-        """Find the live nodes near the arrivals, with their roots."""
+        """Find the live nodes near the arrivals, and the remembered pages, with their roots."""
         self.writer.renew()
         with self.writer.noticing_deletion():
             return self._index.run(
@@ -109,12 +112,12 @@ class ElasticStore(Closing):
             )
 
     def commit(self, plan: Plan) -> None:
-        """Write the state and the refreshed nodes, then the new ones in the order of their arrivals."""
-        nodes = _written_nodes(plan)
+        """Write the state and the refreshed nodes, then new nodes and pages in the order of arrival."""
+        stored = _written(plan)
         self._commit_failed = True
-        self.writer.write(nodes, state=plan.state)
+        self.writer.write(stored, state=plan.state)
         self._state = plan.state
-        self._recent.put(nodes)
+        self._recent.put(stored)
         if len(self._recent) > self._index.limits.recent_nodes:
             self._refresh()
         # Last: an exception from a signal handler may leave what is in memory half changed.
@@ -140,19 +143,43 @@ class ElasticStore(Closing):
         self._recent = NodeCache(self.relation)
 
 
-def _written_nodes(plan: Plan) -> list[StoredNode]:
-    """Return the nodes that the plan refreshes, then those that it makes, in order of arrival; one per id."""
-    nodes, rows = plan.nodes, np.concatenate((plan.refreshed, plan.made_rows))
-    columns = (nodes.seqs[rows], nodes.made_ms[rows], nodes.seen_ms[rows])
-    written: dict[str, StoredNode] = {}
-    for row, root, signature, *numbers in zip(
-        rows.tolist(),
-        nodes.roots[rows].tolist(),
-        nodes.signatures[rows],
-        *(column.tolist() for column in columns),
-        strict=True,
-    ):
+def _written(plan: Plan) -> list[Stored]:
+    """Return the nodes that the plan refreshes, then new nodes and pages, in order of arrival; one per id."""
+    written: dict[str, Stored] = {node.document_id: node for node in _nodes(plan, plan.refreshed)}
+    made: list[tuple[int, Stored]] = [
+        *zip(plan.made.tolist(), _nodes(plan, plan.made_rows), strict=True),
+        *_lone_pages(plan),
+    ]
+    for _, each in sorted(made, key=lambda each: each[0]):
         # An id that expires within the batch and starts anew has several rows: the last one lives.
-        written.pop(nodes.ids[row], None)
-        written[nodes.ids[row]] = StoredNode(nodes.ids[row], nodes.ids[root], signature.tobytes(), *numbers)
+        written.pop(each.document_id, None)
+        written[each.document_id] = each
     return list(written.values())
+
+
+def _nodes(plan: Plan, rows: npt.NDArray[np.int64]) -> Iterator[StoredNode]:
+    nodes = plan.nodes
+    return map(
+        StoredNode,
+        [nodes.ids[row] for row in rows.tolist()],
+        [nodes.ids[root] for root in nodes.roots[rows].tolist()],
+        [signature.tobytes() for signature in nodes.signatures[rows]],
+        nodes.seqs[rows].tolist(),
+        nodes.made_ms[rows].tolist(),
+        nodes.seen_ms[rows].tolist(),
+        map(page_name, nodes.pages[rows].tolist()),
+        nodes.pages_seen_ms[rows].tolist(),
+    )
+
+
+def _lone_pages(plan: Plan) -> Iterator[tuple[int, StoredPage]]:
+    """Yield the pages, with their arrivals, that their node's document does not remember.
+
+    They did not make the node; or they had expired, and a crash must not revive them before their arrival.
+    """
+    nodes, rows = plan.nodes, plan.pages.rows
+    is_lone = (nodes.pages[rows] != plan.pages.ids) | (nodes.pages_seen_ms[rows] != plan.pages.seen_ms)
+    ids = [nodes.ids[row] for row in rows[is_lone].tolist()]
+    names = map(page_name, plan.pages.ids[is_lone].tolist())
+    pages = map(StoredPage, names, ids, plan.pages.seen_ms[is_lone].tolist())
+    return zip(plan.paged[is_lone].tolist(), pages, strict=True)

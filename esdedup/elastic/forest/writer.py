@@ -8,7 +8,7 @@ from typing import Any
 from esdedup.elastic.closing import Closing
 from esdedup.elastic.errors import translated
 from esdedup.elastic.forest.bulk import ForestBulk
-from esdedup.elastic.forest.documents import Document, StoredNode, documents
+from esdedup.elastic.forest.documents import Document, Stored, documents
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lease import Lease
 from esdedup.elastic.forest.status import aging_document, ordered_since_document, state_document
@@ -99,15 +99,15 @@ class ForestWriter(Closing):
         """
         self._lease.renew()
 
-    def write(self, nodes: Sequence[StoredNode], *, state: State | None = None) -> None:
-        """Write the state, then the nodes in their order. Writing the same again changes nothing.
+    def write(self, stored: Sequence[Stored], *, state: State | None = None) -> None:
+        """Write the state, then the nodes and pages in their order. Writing the same again changes nothing.
 
         Raises:
             ForestLost: Another process has taken the forest.
             ServerError: Elasticsearch does not answer, or refuses. Part of it may have been written, in
                 that order.
         """
-        written = documents(nodes, self.index.relation, self.index.layout)
+        written = documents(stored, self.index.relation, self.index.layout)
         with self._fenced() as alias:
             self._bulk.write([*([state_document(state)] if state else []), *written], alias=alias)
 
@@ -132,10 +132,10 @@ class ForestWriter(Closing):
         self._write_own(aging_document(aging, dead_before_ms=dead_before_ms))
 
     def delete(self, hits: Iterable[dict[str, Any]]) -> int:
-        """Delete nodes, except those that have been written since they were found.
+        """Delete nodes or pages, except those that have been written since they were found.
 
         Args:
-            hits: Hits of a search for nodes, with their versions.
+            hits: Hits of a search for them, with their versions.
 
         Returns:
             How many were deleted.

@@ -337,3 +337,20 @@ def test_elasticsearch_gets_the_nodes_of_a_batch_in_the_order_of_their_arrivals(
     )
     written = sorted(found["hits"]["hits"], key=lambda hit: hit["_seq_no"])
     assert [hit["fields"]["seq"] for hit in written] == [[1], [2], [3], [4], [5]]
+
+
+def test_a_page_that_comes_back_is_written_after_what_came_before_it(
+    es: Elasticsearch, elastic_stores: MakeStores
+) -> None:
+    """Its node was kept alive by another page; a crash must not revive it before its arrival."""
+    name, open_store = elastic_stores()
+    store, model = open_store(), Model(AGING)
+    back, other = Arrival(f"{A:016x}", 0, page=1), Arrival(f"{A:016x}", 60, page=2)
+    far = Arrival(f"{FAR:016x}", 120)
+    for batch in ([back], [other], [far, dataclasses.replace(back, time=120)]):
+        assert_follows_model(store, model, batch)
+    store.close()
+    assert pages(es, name) == model.remembered() >= {(1, back.id, 120)}
+    hits = es.search(index=name, seq_no_primary_term=True, size=10)["hits"]["hits"]
+    written = {hit["_id"]: hit["_seq_no"] for hit in hits}
+    assert written[far.id] < written[f"page-{1:016x}"]

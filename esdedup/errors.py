@@ -246,6 +246,10 @@ class ForestIncomplete(ForestError):
     """A rebuild of the forest has not finished."""
 
 
+class ForestDamaged(ForestError):
+    """What the forest has learned about boilerplate cannot be read."""
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ForestOwner:
     """The process that owns a forest, or its last owner."""

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 
 import pydantic
+from esdedup.ingest.arrive import arrive
 from esdedup.ingest.batches import BATCH_SIZE, batches
 from esdedup.ingest.files import FileArticle
 from esdedup.ingest.undated import Undated
@@ -13,7 +14,7 @@ from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields, text_of, value_of
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
-from esdedup.forest import Aging, Arrivals, Forest
+from esdedup.forest import Aging, Forest
 from esdedup.forest.memory import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.times import time_ms
@@ -38,6 +39,7 @@ def cluster(
     fields: Fields,
     use_time: bool,
     retention: timedelta,
+    keep_boilerplate: bool = False,
     on_rejected: Callable[[ArticleRejected], None],
     on_cut: Callable[[str], None] = lambda _: None,
     on_undated: Callable[[str], None] = lambda _: None,
@@ -50,6 +52,7 @@ def cluster(
         fields: The names of the articles' fields.
         use_time: Take the forest's time from the articles; without it nothing expires.
         retention: With `use_time`: how long a cluster accepts articles after its last one.
+        keep_boilerplate: Fingerprint whole pages, and learn nothing from them.
         on_rejected: Called for each article that cannot be clustered; it is not yielded.
         on_cut: Called with the name of each article that has a longer text than is fingerprinted.
         on_undated: With `use_time`: called once, with a message about the first date that cannot be right.
@@ -60,13 +63,18 @@ def cluster(
     undated = Undated(on_undated)
     readable = _with_texts(articles, fields, on_rejected)
     for batch in batches(readable, most=BATCH_SIZE, size_of=lambda each: each[0].size_bytes):
-        fingerprints = fingerprinter.fingerprint([text for _, text in batch])
+        times = [value_of(article.article, fields.time) if use_time else None for article, _ in batch]
+        fingerprints, assignments = arrive(
+            [text for _, text in batch],
+            times_ms=list(map(time_ms, times)),
+            fingerprinter=fingerprinter,
+            forest=forest,
+            now_ms=int(time.time() * 1000),
+            keep_boilerplate=keep_boilerplate,
+        )
         for (article, _), is_cut in zip(batch, fingerprints.are_cut.tolist(), strict=True):
             if is_cut:
                 on_cut(article.name)
-        times = [value_of(article.article, fields.time) if use_time else None for article, _ in batch]
-        arrivals = Arrivals.of(fingerprints, times_ms=list(map(time_ms, times)), relation=relation)
-        assignments = forest.assign(arrivals, now_ms=int(time.time() * 1000))
         for (article, _), given, assigned in zip(batch, times, assignments, strict=True):
             yield ClusteredArticle(
                 id=article.id,

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from esdedup.ingest.actions import ArticleAction, BulkAction, enriched, index_of, read_action, redated
+from esdedup.ingest.arrive import arrive
 from esdedup.ingest.batches import batches, refuse_fork
 from esdedup.ingest.check_again import check_again
 from esdedup.ingest.json_values import size_of
@@ -24,7 +25,7 @@ from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
-from esdedup.forest import Arrivals, Assignment, Forest
+from esdedup.forest import Assignment, Forest
 from esdedup.forest.growth import Growth
 from esdedup.neighbours.relation import relation_of
 
@@ -58,6 +59,7 @@ class Enricher:
         check_index: Callable[[str], WritableIndex],
         batch_size: int,
         most_plausible_leaves: int,
+        keep_boilerplate: bool,
     ) -> None:
         """Enrich with a profile and a forest.
 
@@ -75,6 +77,7 @@ class Enricher:
                 written to it.
             batch_size: How many actions are read, and their articles assigned, together.
             most_plausible_leaves: A warning is logged when a cluster grows beyond this.
+            keep_boilerplate: Fingerprint whole pages, and learn nothing from them.
         """
         self._profile = profile
         self._unnamed_index = WritableIndex(fields=fields or Fields())
@@ -83,6 +86,7 @@ class Enricher:
         self._open_forest = open_forest
         self._check_index = check_index
         self._batch_size = batch_size
+        self._keep_boilerplate = keep_boilerplate
         self._fingerprinter = Fingerprinter(profile)
         self._relation = relation_of(profile)
         # Counts only what this process adds, so it needs no request.
@@ -170,13 +174,14 @@ class Enricher:
     def _assign_in_turn(self, articles: list[ArticleAction], backfill: bool) -> list[_Assigned]:
         forest, now_ms = self._open_forest()
         time_before_ms = forest.time_ms
-        fingerprints = self._fingerprinter.fingerprint([article.text for article in articles])
-        arrivals = Arrivals.of(
-            fingerprints,
+        fingerprints, assignments = arrive(
+            [article.text for article in articles],
             times_ms=[article.dated_ms if backfill else now_ms for article in articles],
-            relation=self._relation,
+            fingerprinter=self._fingerprinter,
+            forest=forest,
+            now_ms=now_ms,
+            keep_boilerplate=self._keep_boilerplate,
         )
-        assignments = forest.assign(arrivals, now_ms=now_ms)
         warn_of_leaps(articles, assignments, time_before_ms=time_before_ms, aging=forest.aging)
         for root, leaves in self._growth.add(assignments):
             log.warning(
@@ -185,7 +190,7 @@ class Enricher:
                 root,
                 f"{leaves:,}",
             )
-        from_fingerprints = self._fingerprint_fields(arrivals.pages.tolist(), assignments)
+        from_fingerprints = self._fingerprint_fields(fingerprints.pages.tolist(), assignments)
         cut = (
             dataclasses.replace(article, is_cut=is_cut)
             for article, is_cut in zip(articles, fingerprints.are_cut.tolist(), strict=True)

@@ -7,13 +7,13 @@ import numpy.typing as npt
 
 from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.by_words import Feature
-from esdedup.fingerprint.page_ids import page_ids
 from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.signature import REPRESENTATIVES, SIGNATURE, Fingerprints
 from esdedup.fingerprint.simhash import majority
 from esdedup.fingerprint.sketch import Sketched, sketch
 from esdedup.text.characters import classes
 from esdedup.text.normalise import NormalTexts
+from esdedup.text.passages import Omit, Passages
 from esdedup.text.sentences import Sentences
 from esdedup.text.tokens import LONGEST_RUN_UNITS, Tokens
 
@@ -35,17 +35,20 @@ class ByHalves:
         self._max_text_length = profile.max_text_length
         self._number_weight = agreement.number_weight
 
-    def fingerprints(self, texts: Sequence[str]) -> Fingerprints:
-        """Return the fingerprints of raw texts."""
+    def fingerprints(self, texts: Sequence[str], *, omit: Omit | None) -> Fingerprints:
+        """Return the fingerprints of raw texts without the passages that `omit` leaves out."""
         normal = self._normal(texts)
         kinds = classes()[normal.points]
-        sentences = Sentences.of(normal.points, kinds)
+        sentences, tokens = Sentences.of(normal.points, kinds), Tokens.of(normal.points, kinds)
+        pages = tokens.hashes_of_texts
+        if omit is not None:
+            omitted = omit(Passages.of(sentences, tokens), pages)
+            sentences, tokens = _without(sentences, tokens, omitted)
         letters = sentences.letters_of_texts
         exists = letters >= self._min_letters
         signatures = np.zeros(len(texts), SIGNATURE)
         present = np.flatnonzero(exists)
         if len(present):
-            tokens = Tokens.of(normal.points, kinds)
             sketched = self._sketch(tokens, present)
             own = np.zeros(len(present), SIGNATURE)
             own["letters"] = letters[present]
@@ -58,7 +61,7 @@ class ByHalves:
             exists=exists,
             letters=letters,
             are_cut=normal.are_cut,
-            pages=page_ids(normal.points, kinds, letters),
+            pages=pages,
         )
 
     def features(self, text: str) -> list[Feature]:  # noqa: ARG002
@@ -124,5 +127,15 @@ class ByHalves:
 
         There is always one after the last, since the end of a text is a token too.
         """
-        starts, stops = tokens.starts.searchsorted((sentences.starts[chosen], sentences.ends[chosen]))
+        starts, stops = tokens.of_spans(sentences.starts[chosen], sentences.ends[chosen])
         return starts, np.minimum(stops, starts + self._max_sentence_length)
+
+
+def _without(
+    sentences: Sentences, tokens: Tokens, omitted: npt.NDArray[np.bool_]
+) -> tuple[Sentences, Tokens]:
+    """Return texts without some of their sentences."""
+    if not omitted.any():
+        return sentences, tokens
+    tokens = tokens.without(*tokens.of_spans(sentences.starts[omitted], sentences.ends[omitted]))
+    return sentences.where(~omitted), tokens

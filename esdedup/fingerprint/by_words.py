@@ -6,14 +6,15 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.fingerprint.page_ids import page_ids
 from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.signature import Fingerprints
 from esdedup.fingerprint.simhash import components, pack64
 from esdedup.fingerprint.vocabulary import Vocabulary
 from esdedup.text.characters import classes
 from esdedup.text.normalise import NormalTexts, strings
+from esdedup.text.passages import Omit, Passages
 from esdedup.text.sentences import Sentences
+from esdedup.text.tokens import Tokens
 from esdedup.text.words import WEIGHT_SCALE, cut
 
 Ints = npt.NDArray[np.int64]
@@ -51,11 +52,16 @@ class ByWords:
         self._is_whole_text = profile.representation == "keywords"
         self._vocabulary = Vocabulary(profile.weighting)
 
-    def fingerprints(self, texts: Sequence[str]) -> Fingerprints:
-        """Return the fingerprints of raw texts."""
+    def fingerprints(self, texts: Sequence[str], *, omit: Omit | None) -> Fingerprints:
+        """Return the fingerprints of raw texts without the passages that `omit` leaves out."""
         normal = self._normal(texts)
         kinds = classes()[normal.points]
         sentences = Sentences.of(normal.points, kinds)
+        tokens = Tokens.of(normal.points, kinds)
+        pages = tokens.hashes_of_texts
+        if omit is not None:
+            omitted = omit(Passages.of(sentences, tokens), pages)
+            sentences = _without(sentences, omitted)
         letters = sentences.letters_of_texts
         words = self._features(sentences)
         signatures = np.zeros(len(texts), np.uint64)
@@ -71,7 +77,7 @@ class ByWords:
             exists=exists,
             letters=letters,
             are_cut=normal.are_cut,
-            pages=page_ids(normal.points, kinds, letters),
+            pages=pages,
         )
 
     def features(self, text: str) -> list[Feature]:
@@ -149,3 +155,15 @@ class ByWords:
 
 def _sentences(texts: NormalTexts) -> Sentences:
     return Sentences.of(texts.points, classes()[texts.points])
+
+
+def _without(sentences: Sentences, omitted: npt.NDArray[np.bool_]) -> Sentences:
+    """Return texts without some of their sentences."""
+    if not omitted.any():
+        return sentences
+    in_omitted = np.zeros(len(sentences.points), np.int8)
+    in_omitted[sentences.starts[omitted]] = 1
+    in_omitted[sentences.ends[omitted]] -= 1
+    # The character that ends a sentence, and may end its text, stays.
+    points = sentences.points[in_omitted.cumsum() == 0]
+    return Sentences.of(points, classes()[points])

@@ -8,6 +8,7 @@ from esdedup.fingerprint.by_words import ByWords, Feature
 from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.signature import Fingerprints
 from esdedup.text.characters import normal_length
+from esdedup.text.passages import Omit
 
 # More would not fit the processor's cache; the number of characters also bounds the memory for long texts.
 _TEXTS_AT_ONCE = 48
@@ -17,8 +18,8 @@ _CHARACTERS_AT_ONCE = 200_000
 class _Method(Protocol):
     """Computes signatures for one representation of texts."""
 
-    def fingerprints(self, texts: Sequence[str]) -> Fingerprints:
-        """Return the fingerprints of raw texts."""
+    def fingerprints(self, texts: Sequence[str], *, omit: Omit | None) -> Fingerprints:
+        """Return the fingerprints of raw texts without the passages that `omit` leaves out."""
 
     def features(self, text: str) -> list[Feature]:
         """Return the weighted words that decide the simhash of a raw text."""
@@ -36,14 +37,20 @@ class Fingerprinter:
             ByWords(profile) if profile.agreement is None else ByHalves(profile, profile.agreement)
         )
 
-    def fingerprint(self, texts: Sequence[str]) -> Fingerprints:
+    def fingerprint(self, texts: Sequence[str], *, omit: Omit | None = None) -> Fingerprints:
         """Return the fingerprints of raw `texts`, in their order.
 
-        Batching only saves time: each fingerprint depends on its own text alone. The time and the memory
-        that a text takes are proportional to its length, whatever is in it.
+        Batching only saves time: each fingerprint depends on its own text alone, and on what `omit` leaves
+        out of it. The time and the memory that a text takes are proportional to its length, whatever is in
+        it.
+
+        Args:
+            texts: With or without markup.
+            omit: Called for a few texts at a time, in their order. None: nothing is left out.
         """
         return Fingerprints.joined(
-            [self._method.fingerprints(some) for some in _slices(texts)], self.profile.signature_dtype
+            [self._method.fingerprints(some, omit=omit) for some in _slices(texts)],
+            self.profile.signature_dtype,
         )
 
     def features(self, text: str) -> list[Feature]:

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from esdedup.boilerplate.lesson import Lesson
 from esdedup.forest.laws import Batch, Decision, advance_time
 from esdedup.forest.model import Ages, Aging, Arrivals, Assignment, pairs_of
 from esdedup.forest.saturated_keys import SaturatedKeys
@@ -25,7 +26,19 @@ class Forest:
         """The forest's time, milliseconds since 1970; NO_TIME before the first."""
         return self._store.state().time_ms
 
-    def assign(self, arrivals: Arrivals, *, now_ms: int) -> list[Assignment]:
+    def begin(self) -> Lesson:
+        """Begin a batch: `Lesson.omit` finds the boilerplate in its pages, and learns from them.
+
+        What a batch has taught is forgotten if it is not assigned.
+        """
+        self._store.state()
+        boilerplate = self._store.boilerplate
+        while boilerplate.has_begun:
+            boilerplate.undo()
+        boilerplate.begin()
+        return Lesson(boilerplate)
+
+    def assign(self, arrivals: Arrivals, *, now_ms: int, lesson: Lesson | None = None) -> list[Assignment]:
         """Give every arrival its root. The store commits the assignments before they are returned.
 
         Roots do not depend on how arrivals are cut into batches.
@@ -33,6 +46,7 @@ class Forest:
         Args:
             arrivals: In the order in which they came.
             now_ms: The clock. A time more than a day after it is ignored.
+            lesson: From `begin`, after `omit` went through the same pages. None: they teach nothing.
         """
         if not len(arrivals):
             return []
@@ -52,6 +66,8 @@ class Forest:
             earlier_neighbours=_earlier_neighbours(arrivals, saturated_keys, relation),
         )
         plan = Decision(batch, saturated_keys).decide()
+        if lesson is not None:
+            plan = dataclasses.replace(plan, learned=lesson.changes())
         store.commit(plan)
         return list(plan.assignments)
 

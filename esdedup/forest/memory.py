@@ -3,10 +3,11 @@
 import numpy as np
 import numpy.typing as npt
 
+from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.errors import SettingError
 from esdedup.forest.model import NO_PAGE, NO_TIME, Aging, Arrivals, Neighbours, Nodes, Pages, Plan, State
 from esdedup.neighbours.columns import grow
-from esdedup.neighbours.hash_table import HashTable
+from esdedup.neighbours.key_table import KeyTable
 from esdedup.neighbours.relation import Relation
 
 _NONE = np.uint32(0xFFFF_FFFF)
@@ -36,11 +37,12 @@ class MemoryStore:
         """
         self.aging = aging
         self.relation = relation
+        self.boilerplate = Boilerplate()
         self._index = relation.new_index()
         self._columns = {name: np.zeros(0, _NODE[name]) for name in _NODE.names or ()}
         self._count = 0
         # For each page: the row of its node, and `seen` as nodes have it.
-        self._pages = HashTable(2)
+        self._pages = KeyTable(2)
         # The rows of nodes that are indexed under nothing and found by their id alone.
         self._unindexed: dict[str, int] = {}
         # The `seen` that nodes got when they were made: the rows at which it changes, and its values there.
@@ -55,7 +57,7 @@ class MemoryStore:
     def size_bytes(self) -> int:
         """The memory that all nodes and pages take."""
         columns = sum(column.nbytes for column in self._columns.values())
-        return self._index.size_bytes + self._pages.size_bytes + columns
+        return self._index.size_bytes + self._pages.size_bytes + self.boilerplate.size_bytes + columns
 
     def state(self) -> State:
         """Return the state of the last plan that was committed."""
@@ -125,6 +127,8 @@ class MemoryStore:
         self._made_from = np.append(self._made_from, made[changes])
         self._made_seen_ms = np.append(self._made_seen_ms, made_seen_ms[changes])
         self._state = plan.state
+        if plan.learned is not None:
+            self.boilerplate.keep()
 
     def _with_unindexed(
         self, arrivals: Arrivals, queries: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from esdedup.boilerplate.changes import Changes
 from esdedup.errors import SettingError
 from esdedup.fingerprint.signature import Fingerprints
 from esdedup.neighbours.relation import Relation
@@ -89,7 +90,7 @@ class Arrivals:
     ids: Sequence[str | None]
     # What the profile's relation compares, one row per arrival, in the profile's dtype.
     signatures: npt.NDArray[Any]
-    # uint64 (n,): the ids of their whole texts, see `page_ids`.
+    # uint64 (n,): the ids of their whole texts, `Fingerprints.pages`.
     pages: npt.NDArray[np.uint64]
     # int64 (n,), milliseconds since 1970, NO_TIME where none is known.
     times_ms: npt.NDArray[np.int64]
@@ -278,6 +279,8 @@ class Plan:
     paged: npt.NDArray[np.int64]
     # The forest's state after the batch.
     state: State
+    # What its pages have taught; None if nothing was to be learned.
+    learned: Changes | None = None
 
     @property
     def made_rows(self) -> npt.NDArray[np.int64]:

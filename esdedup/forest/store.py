@@ -3,6 +3,7 @@
 A store can be written from this file and the values of `model.py` alone. Each batch goes through::
 
     state = store.state()
+    store.boilerplate.begin()
     neighbours = store.find_neighbours(arrivals, state)
     store.commit(plan)
 
@@ -12,6 +13,7 @@ batch may be abandoned after any call; the next one then begins with `state`.
 
 from typing import Protocol
 
+from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.forest.model import Aging, Arrivals, Neighbours, Plan, State
 from esdedup.neighbours.relation import Relation
 
@@ -26,6 +28,13 @@ class Store(Protocol):
     @property
     def relation(self) -> Relation:
         """The profile's: which nodes are near each other, and which may share a tree."""
+
+    @property
+    def boilerplate(self) -> Boilerplate:
+        """What the pages of committed plans have taught, after `state`.
+
+        A batch begins a step of it; `commit` keeps it.
+        """
 
     def state(self) -> State:
         """Return the state of the last committed plan; ``State()`` for a new forest.
@@ -54,7 +63,8 @@ class Store(Protocol):
     def commit(self, plan: Plan) -> None:
         """Make a plan durable.
 
-        That is: its state, the nodes it refreshes, then its new nodes and its pages in the order of arrival.
+        That is: its state, the nodes it refreshes, then its new nodes and its pages in the order of arrival,
+        and last what its pages have taught, which is all or nothing.
 
         Returns when all of it will survive a crash of the process, and of the machine if the store promises
         that. Not atomic: if it fails, or the process dies, any part may have been written, but nothing
@@ -64,5 +74,6 @@ class Store(Protocol):
         Args:
             plan: Rows of ``plan.nodes`` begin with those of the batch's ``Neighbours.nodes``, in their
                 order, so a store finds its own numbers in ``plan.nodes.seqs`` and ``plan.nodes.made_ms``.
-                To be written: ``plan.state``, ``plan.refreshed``, ``plan.made_rows`` and ``plan.pages``.
+                To be written: ``plan.state``, ``plan.refreshed``, ``plan.made_rows``, ``plan.pages`` and
+                ``plan.learned``.
         """

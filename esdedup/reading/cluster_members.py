@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.lookup import look_up
 from esdedup.elastic.requests import Query, Requests, search
 from esdedup.errors import SettingError
@@ -48,10 +49,12 @@ def similar_to_article(
     return (yield from _page_of(members, paging, ready.fields))
 
 
-def similar_to_text(scope: Scope, index: str, text: str, *, paging: Paging) -> Requests[SimilarPage]:
+def similar_to_text(
+    scope: Scope, index: str, text: str, *, learned: LearnedCopy, paging: Paging
+) -> Requests[SimilarPage]:
     """Return the articles of the cluster that a text would join; see `Operations.similar_to_text`."""
     fields = (yield from scope.ready(index)).fields
-    assignment = yield from look_up(text, forest=scope.forest, profile=scope.profile)
+    assignment = yield from look_up(text, forest=scope.forest, profile=scope.profile, learned=learned)
     if assignment.root is None or assignment.kind is Kind.NEW_ROOT:
         return SimilarPage(root=None, total=0, articles=(), page=paging.page, size=paging.size)
     members = _ClusterMembers(

@@ -4,6 +4,7 @@ An operation is a generator: it yields requests, is sent their answers, and retu
 and `AsyncReader` have these methods under the same names; there they return the result itself.
 """
 
+from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.requests import Query, Requests
 from esdedup.errors import SettingError
 from esdedup.fields import Fields, refuse_surrogates
@@ -22,6 +23,8 @@ class Operations:
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
+        # For texts that are looked up.
+        self._learned = LearnedCopy()
 
     def article(self, index: str, article_id: str, *, in_index: str | None = None) -> Requests[FullArticle]:
         """Return one article with its text.
@@ -202,7 +205,9 @@ class Operations:
         if not isinstance(text, str):
             raise SettingError(f"the text is a {type(text).__name__}, not a string")
         refuse_surrogates(text, name="the text")
-        return similar_to_text(self._scope, index, text, paging=Paging(page=page, size=size, after=after))
+        return similar_to_text(
+            self._scope, index, text, learned=self._learned, paging=Paging(page=page, size=size, after=after)
+        )
 
     def source_field(self, index: str) -> Requests[str | None]:
         """Return the field to match and count sources by, None if no such field can be aggregated.

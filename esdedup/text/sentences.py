@@ -60,6 +60,16 @@ class Sentences:
             text_count=int(np.count_nonzero(ends_text)),
         )
 
+    def where(self, chosen: npt.NDArray[np.bool_]) -> "Sentences":
+        """Return only the chosen sentences, bool ``(n,)``, as if the texts had no others."""
+        return dataclasses.replace(
+            self,
+            starts=self.starts[chosen],
+            ends=self.ends[chosen],
+            letters=self.letters[chosen],
+            texts=self.texts[chosen],
+        )
+
     @property
     def letters_of_texts(self) -> npt.NDArray[np.int64]:
         """The number of letters and digits of each text: int64 ``(text_count,)``."""

@@ -78,15 +78,30 @@ class Tokens:
         is_start[1:] ^= continues
         starts = is_start.nonzero()[0]
         roles = roles[starts]
-        units = _units().take(roles)
-        hashes = _hashes(points, starts, continues.nonzero()[0] + 1)
-        hashes *= _powers(len(starts))[0][: len(starts)]
-        sums = np.zeros(len(starts) + 1, np.uint64)
-        hashes.cumsum(out=sums[1:])
-        return cls(
+        return cls._of_columns(
             starts=starts,
             are_numbers=roles == NUMBER,
             ends=(roles == TOKEN_END).nonzero()[0],
+            units=_units().take(roles),
+            hashes=_hashes(points, starts, continues.nonzero()[0] + 1),
+        )
+
+    @classmethod
+    def _of_columns(
+        cls,
+        *,
+        starts: npt.NDArray[np.int64],
+        are_numbers: npt.NDArray[np.bool_],
+        ends: npt.NDArray[np.int64],
+        units: npt.NDArray[np.int64],
+        hashes: Hashes,
+    ) -> "Tokens":
+        sums = np.zeros(len(starts) + 1, np.uint64)
+        (hashes * _powers(len(starts))[0][: len(starts)]).cumsum(out=sums[1:])
+        return cls(
+            starts=starts,
+            are_numbers=are_numbers,
+            ends=ends,
             _units_before=units.cumsum() - units,
             _token_of_unit=np.arange(len(units)).repeat(units),
             _sums=sums,
@@ -96,6 +111,11 @@ class Tokens:
     def starts_of_texts(self) -> npt.NDArray[np.int64]:
         """The first token of each text, its end if it has no other: int64 ``(t,)``."""
         return np.concatenate(([0], self.ends[:-1] + 1))[: len(self.ends)]
+
+    @property
+    def hashes_of_texts(self) -> Hashes:
+        """A hash of each text's tokens: uint64 ``(t,)``, 0 for a text without any."""
+        return self.hashes(self.starts_of_texts, self.ends)
 
     def runs(self, *, units: int, starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64]) -> Runs:
         """Return the runs of each group of tokens.
@@ -131,6 +151,64 @@ class Tokens:
         hashes *= _powers(len(self.starts))[1].take(tokens)
         # Until here a hash is a sum over characters: words with equal low bits are found by adding up.
         return Runs(hashes=mixed(hashes), starts=tokens, stops=run_stops, counts=counts)
+
+    def of_spans(
+        self, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return the first token of each span of code points, and the one after its last: ``(s,)`` each.
+
+        Args:
+            starts: The first position of each span, int64 ``(s,)``.
+            ends: The position after its last, int64 ``(s,)``.
+        """
+        first, stop = self.starts.searchsorted((starts, ends))
+        return first, stop
+
+    def hashes(
+        self, starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64], *, numbers_alike: bool = False
+    ) -> Hashes:
+        """Return a hash of each group of tokens: uint64 ``(g,)``, 0 for an empty group.
+
+        Args:
+            starts: The first token of each group, int64 ``(g,)``.
+            stops: The token after its last, int64 ``(g,)``.
+            numbers_alike: Whether all numbers count as equal.
+        """
+        powers, inverses = _powers(len(self.starts))
+        hashes = self._sums.take(stops)
+        hashes -= self._sums.take(starts)
+        if numbers_alike:
+            numbers = self.are_numbers.nonzero()[0]
+            # What the sums change by if every number has the hash 1.
+            changes = np.zeros(len(numbers) + 1, np.uint64)
+            own = powers.take(numbers) + self._sums.take(numbers) - self._sums.take(numbers + 1)
+            own.cumsum(out=changes[1:])
+            hashes += changes.take(numbers.searchsorted(stops))
+            hashes -= changes.take(numbers.searchsorted(starts))
+        hashes *= inverses.take(starts)
+        return mixed(hashes)
+
+    def without(self, starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64]) -> "Tokens":
+        """Return the tokens without some groups, as if those were not in the texts.
+
+        Args:
+            starts: The first token of each group, int64 ``(g,)``; no token is in two groups.
+            stops: The token after its last, int64 ``(g,)``.
+        """
+        in_groups = np.zeros(len(self.starts) + 1, np.int8)
+        np.add.at(in_groups, starts, 1)
+        np.subtract.at(in_groups, stops, 1)
+        kept = (in_groups.cumsum()[:-1] == 0).nonzero()[0]
+        units = np.diff(self._units_before, append=len(self._token_of_unit))[kept]
+        inverses = _powers(len(self.starts))[1]
+        hashes = (self._sums.take(kept + 1) - self._sums.take(kept)) * inverses.take(kept)
+        return Tokens._of_columns(
+            starts=self.starts[kept],
+            are_numbers=self.are_numbers[kept],
+            ends=kept.searchsorted(self.ends),
+            units=units,
+            hashes=hashes,
+        )
 
     def have_number(self, runs: Runs) -> npt.NDArray[np.bool_]:
         """Return which runs contain a number: bool ``(n,)``."""

@@ -5,6 +5,7 @@ from elasticsearch import Elasticsearch
 
 from esdedup import ArticleRejected, Dedup, ForestError, ForestMismatch, Profile, SettingError
 from esdedup.elastic.execute import execute
+from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.lookup import look_up
 from esdedup.elastic.limits import Limits
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED
@@ -49,8 +50,10 @@ def test_limits_and_common_keys_do_not_change_the_answer(
     kinds = set()
     for article in ARTICLES[::50]:
         text = f"{article['text']} And something more was said about it at the end."
-        plain = execute(es, look_up(text, forest=forest, profile=profile))
-        limited = execute(es, look_up(text, forest=forest, profile=profile, limits=low))
+        plain = execute(es, look_up(text, forest=forest, profile=profile, learned=LearnedCopy()))
+        limited = execute(
+            es, look_up(text, forest=forest, profile=profile, learned=LearnedCopy(), limits=low)
+        )
         assert (limited.kind, limited.root) == (plain.kind, plain.root)
         kinds.add(plain.kind)
     assert kinds & {Kind.JOINED, Kind.KNOWN}

@@ -11,7 +11,8 @@ from elasticsearch import Elasticsearch
 from esdedup import Dedup, Maintenance
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.signature import Fingerprints
-from tests.support.forests import ARTICLES, Names, feed, pages, roots
+from tests.support.forests import ARTICLES, feed, pages, roots
+from tests.support.names import Names
 
 Change = Callable[[Fingerprints], Fingerprints]
 
@@ -34,7 +35,9 @@ def learn(monkeypatch: pytest.MonkeyPatch) -> Callable[[Change], None]:
     compute = Fingerprinter.fingerprint
 
     def changed(change: Change) -> None:
-        monkeypatch.setattr(Fingerprinter, "fingerprint", lambda self, texts: change(compute(self, texts)))
+        monkeypatch.setattr(
+            Fingerprinter, "fingerprint", lambda self, texts, omit: change(compute(self, texts, omit=omit))
+        )
 
     return changed
 

@@ -8,11 +8,12 @@ from datetime import timedelta
 from typing import Any
 
 from elasticsearch import Elasticsearch, helpers
+from esdedup.ingest.arrive import arrive
 
 from esdedup import sample
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import CLASSIC, Profile
-from esdedup.forest import Aging, Arrivals, Forest
+from esdedup.forest import Aging, Forest
 from esdedup.forest.memory import MemoryStore
 from esdedup.neighbours.relation import relation_of
 
@@ -38,7 +39,7 @@ def articles(count: int, profile: Profile = CLASSIC, *, seed: int = 10) -> Itera
         story = chance.choice(stories)
         version = [sentence for sentence in story if chance.random() < 0.8] or story
         light = [word for word in _LIGHT if chance.random() < 0.4]
-        text = "!!!" if chance.random() < 0.02 else " ".join([". ".join(version), *light])
+        text = "!!!" if chance.random() < 0.02 else f"{' '.join(['. '.join(version), *light])}."
         yield {"id": f"article-{number:06d}", "text": text}
 
 
@@ -54,11 +55,14 @@ def expected(
 ) -> tuple[dict[str, str | None], dict[str, str]]:
     """Return the root of each article, and of each node, as a forest in memory has them."""
     each = list(stream)
-    found = Fingerprinter(profile).fingerprint([article["text"] for article in each])
-    relation = relation_of(profile)
-    forest = Forest(MemoryStore(aging=Aging.of(retention=timedelta(days=30)), relation=relation))
-    arrivals = Arrivals.of(found, times_ms=[0] * len(each), relation=relation)
-    answers = forest.assign(arrivals, now_ms=0)
+    forest = Forest(MemoryStore(aging=Aging.of(retention=timedelta(days=30)), relation=relation_of(profile)))
+    _, answers = arrive(
+        [article["text"] for article in each],
+        times_ms=[0] * len(each),
+        fingerprinter=Fingerprinter(profile),
+        forest=forest,
+        now_ms=0,
+    )
     roots = {article["id"]: answer.root for article, answer in zip(each, answers, strict=True)}
     nodes = {answer.node: str(answer.root) for answer in answers if answer.node}
     return roots, nodes

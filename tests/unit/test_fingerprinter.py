@@ -54,25 +54,21 @@ def test_fingerprints_are_the_golden_vectors(profile: str, text: str, fingerprin
 def test_pages_are_the_golden_vectors(profile: Profile) -> None:
     """As above: a change here lets a forest forget every page. They do not depend on the profile."""
     golden = {
-        EN: 0xF94EE9B8BDF5B8A5,
-        # Letters of two bytes and of four, and none at all.
-        ZH: 0x1E21E338D3427810,
-        "\U00020000 wide": 0x2F8AE43B8287D050,
-        "": 0x823F6168FE46B00B,
-        "<p>\u00dcn\u00ef</p>": 0xB54A16ADC53834F3,
+        EN: 0x71F43201C26E8750,
+        ZH: 0x92DBF019829DF15D,
+        "\U00020000 wide": 0xB9CA50519AF45D49,
+        "": 0,
+        "<p>\u00dcn\u00ef</p>": 0xD33BFB58F3BAFCBB,
     }
     found = Fingerprinter(profile).fingerprint([*golden, *reversed(golden)]).pages.tolist()
     assert found == [*golden.values(), *reversed(golden.values())]
 
 
-def test_a_page_is_the_letters_and_digits_of_what_readers_see() -> None:
-    texts = [EN, f"<p>{EN.upper()}</p>\n", EN.replace(". ", ""), EN + "7", EN + "慡"]
+def test_a_page_is_the_words_that_readers_see() -> None:
+    texts = [EN, f"<p>{EN.upper()}</p>\n", EN.replace(". ", " "), EN + "7", EN + "慡"]
     pages = Fingerprinter(VERIFIED).fingerprint(texts).pages.tolist()
     assert pages[0] == pages[1] == pages[2]
     assert len(set(pages[2:])) == 3
-    # The same bytes in two widths.
-    one, other = Fingerprinter(VERIFIED).fingerprint(["aa", "慡"]).pages.tolist()
-    assert one != other
 
 
 def test_golden_vector_of_the_sample_corpus() -> None:

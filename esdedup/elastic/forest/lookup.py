@@ -2,6 +2,8 @@
 
 import dataclasses
 
+from esdedup.boilerplate.boilerplate import Boilerplate
+from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.matching import find_neighbours
 from esdedup.elastic.forest.meta import Meta, read_meta, refuse_others
 from esdedup.elastic.forest.node_cache import NodeCache
@@ -32,14 +34,25 @@ class _Snapshot:
     def find_neighbours(self, arrivals: Arrivals, state: State) -> Neighbours:  # noqa: ARG002
         return self.neighbours
 
+    @property
+    def boilerplate(self) -> Boilerplate:
+        raise AssertionError  # a look-up teaches nothing
+
     def commit(self, plan: Plan) -> None:
         pass
 
 
 def look_up(
-    text: str, *, forest: str, profile: Profile, limits: Limits = DEFAULT_LIMITS
+    text: str, *, forest: str, profile: Profile, learned: LearnedCopy, limits: Limits = DEFAULT_LIMITS
 ) -> Requests[Assignment]:
     """Return what the forest would assign to a text that arrived now, as far as its index shows.
+
+    Args:
+        text: With or without markup.
+        forest: The forest's name.
+        profile: That the forest was made with.
+        learned: What the forest has learned; brought up to date.
+        limits: What a request may carry.
 
     Raises:
         ForestMissing: There is no such forest.
@@ -51,7 +64,8 @@ def look_up(
     yield Refresh(index=forest)
     search = NodeSearch(forest=forest, relation=meta.relation, layout=meta.layout_of_keys, limits=limits)
     now_ms: int = yield ReadClock()
-    fingerprints = Fingerprinter(profile).fingerprint([text])
+    yield from learned.update(forest)
+    fingerprints = Fingerprinter(profile).fingerprint([text], omit=learned.omit)
     arrivals = Arrivals.of(fingerprints, times_ms=[now_ms], relation=meta.relation)
     status = yield from read_status(forest)
     neighbours = yield from find_neighbours(

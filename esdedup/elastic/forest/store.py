@@ -6,11 +6,14 @@ import numpy as np
 import numpy.typing as npt
 from elasticsearch import Elasticsearch
 
+from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.elastic.closing import Closing
 from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.documents import Stored, StoredNode, StoredPage, page_name
 from esdedup.elastic.forest.expiry import expire
 from esdedup.elastic.forest.index import ForestIndex
+from esdedup.elastic.forest.learned import read_learned
+from esdedup.elastic.forest.learned_log import LearnedLog
 from esdedup.elastic.forest.matching import find_neighbours
 from esdedup.elastic.forest.node_cache import NodeCache
 from esdedup.elastic.forest.status import ForestStatus
@@ -64,6 +67,7 @@ class ElasticStore(Closing):
             status = self._index.status()
             self._clock.check(status.state)
             self.aging = self._settle_aging(status, aging)
+            self._learned = self._read_learned()
         self._state = status.state
         self._commit_failed = False
         self._recent = NodeCache(self.relation)
@@ -86,6 +90,11 @@ class ElasticStore(Closing):
         """
         return self._clock.check(self._state)
 
+    @property
+    def boilerplate(self) -> Boilerplate:
+        """What the pages of committed plans have taught, after `state`."""
+        return self._learned.boilerplate
+
     def state(self) -> State:
         """Return the state of the last committed plan."""
         if self._commit_failed:
@@ -94,6 +103,7 @@ class ElasticStore(Closing):
             self.writer.renew()
             self._refresh()
             self._state = self._index.status().state
+            self._learned = self._read_learned()
             self._commit_failed = False
         return self._state
 
@@ -112,14 +122,20 @@ class ElasticStore(Closing):
             )
 
     def commit(self, plan: Plan) -> None:
-        """Write the state and the refreshed nodes, then new nodes and pages in the order of arrival."""
+        """Write the state, the refreshed nodes, new nodes and pages in order, then what was learned."""
         stored = _written(plan)
         self._commit_failed = True
-        self.writer.write(stored, state=plan.state)
+        learned = None if plan.learned is None else self._learned.add(plan.learned)
+        self.writer.write(stored, state=plan.state, learned=learned)
         self._state = plan.state
         self._recent.put(stored)
         if len(self._recent) > self._index.limits.recent_nodes:
             self._refresh()
+        if learned is not None:
+            self.boilerplate.keep()
+            if outdated := self._learned.outdated():
+                for hits in self._index.pages(outdated, versions=True):
+                    self.writer.delete(hits)
         # Last: an exception from a signal handler may leave what is in memory half changed.
         self._commit_failed = False
 
@@ -135,6 +151,9 @@ class ElasticStore(Closing):
         if aging != before:
             self.writer.write_aging(aging, dead_before_ms=dead_before_ms)
         return aging
+
+    def _read_learned(self) -> LearnedLog:
+        return LearnedLog(self._index.name, self._index.run(read_learned(self._index.name)))
 
     def _refresh(self) -> None:
         """Make all writes visible to searches, and drop them from memory."""

@@ -99,8 +99,12 @@ class ForestWriter(Closing):
         """
         self._lease.renew()
 
-    def write(self, stored: Sequence[Stored], *, state: State | None = None) -> None:
-        """Write the state, then the nodes and pages in their order. Writing the same again changes nothing.
+    def write(
+        self, stored: Sequence[Stored], *, state: State | None = None, learned: Document | None = None
+    ) -> None:
+        """Write the state, then the nodes and pages in their order, then what was learned.
+
+        Writing the same again changes nothing.
 
         Raises:
             ForestLost: Another process has taken the forest.
@@ -109,7 +113,10 @@ class ForestWriter(Closing):
         """
         written = documents(stored, self.index.relation, self.index.layout)
         with self._fenced() as alias:
-            self._bulk.write([*([state_document(state)] if state else []), *written], alias=alias)
+            self._bulk.write(
+                [*([state_document(state)] if state else []), *written, *([learned] if learned else [])],
+                alias=alias,
+            )
 
     def write_ordered_since(self, seq: int) -> None:
         """Record that the order of nodes up to `seq` is unreliable from now on.

@@ -1,0 +1,265 @@
+"""`Boilerplate`: what the pages of a forest have taught so far."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from esdedup.boilerplate.block import Block
+from esdedup.boilerplate.changes import LEARNED, TABLES, Changes, Puts, joined, last_of_each
+from esdedup.boilerplate.contexts import MOST_CONTEXTS, Contexts
+from esdedup.boilerplate.marks import MARKS, Marks
+from esdedup.boilerplate.window import Window
+from esdedup.neighbours.key_table import Keys, KeyTable, Values
+
+# More pages at once take less time each, and are learned from later.
+_BLOCK_PAGES = 64
+# Of some 80,000 pages. Both periods together take at most 150 MB.
+_PERIOD_PASSAGES = 2_500_000
+
+Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Known:
+    """What is known of passages."""
+
+    # uint32 (n,): as the table "passages" has it; 0 for nothing.
+    values: Values
+
+    @property
+    def pages(self) -> Ints:
+        """The page of the last new context of each; of boilerplate, one of the last period with it.
+
+        Int64 ``(n,)``, 0 for none.
+        """
+        return (self.values & ~LEARNED).astype(np.int64)
+
+    @property
+    def are_learned(self) -> Bools:
+        """Which are boilerplate: bool ``(n,)``."""
+        return self.values >= LEARNED
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _State:
+    """All but what the tables contain."""
+
+    # The last page that was learned from, and the pages since.
+    last_page: int
+    block: Block
+    window: Window
+    # Of the pages from `window.former_from` on.
+    marks: Marks
+    # Of the two periods.
+    present: dict[str, KeyTable]
+    former: dict[str, KeyTable]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Step:
+    """A step that has begun."""
+
+    before: _State
+    # Where it has put values: the table, and the values before.
+    undo: list[tuple[KeyTable, Keys, Values]] = dataclasses.field(default_factory=list)
+    # What it has put, by the names of the tables.
+    puts: dict[str, list[Puts]] = dataclasses.field(default_factory=lambda: {name: [] for name in TABLES})
+
+
+class Boilerplate:
+    """Knows which passages are boilerplate, and where others were seen.
+
+    It forgets what was seen neither in the present period nor in the one before. So its memory is limited,
+    and a redesigned site is learned anew.
+
+    Changes are made in steps, such as batches: `begin`, then `Lesson.omit` or `apply`, then `keep` or `undo`.
+    A step may contain others.
+    """
+
+    def __init__(self, *, block_pages: int = _BLOCK_PAGES, period_passages: int = _PERIOD_PASSAGES) -> None:
+        """Know nothing yet.
+
+        Args:
+            block_pages: How many pages are learned from together; at least 1.
+            period_passages: A period ends with the block of pages that brings the number of new passages and
+                contexts to this; at least 1.
+        """
+        self.block_pages = block_pages
+        self._state = _State(
+            last_page=0,
+            block=Block(),
+            window=Window(period_passages),
+            marks=np.zeros((0, MARKS), np.uint32),
+            present=_tables(),
+            former=_tables(),
+        )
+        # Those that have begun, the outermost first.
+        self._steps: list[_Step] = []
+
+    @property
+    def block(self) -> Block:
+        """The pages that have been seen, but not been learned from yet."""
+        return self._state.block
+
+    @property
+    def last_page(self) -> int:
+        """The number of the last page that was learned from."""
+        return self._state.last_page
+
+    @property
+    def window(self) -> Window:
+        """The two periods."""
+        return self._state.window
+
+    @property
+    def size_bytes(self) -> int:
+        """The memory that it takes."""
+        tables = (*self._state.present.values(), *self._state.former.values())
+        return self._state.marks.nbytes + sum(table.size_bytes for table in tables)
+
+    def known(self, hashes: Keys) -> Known:
+        """Return what is known of passages, by their hashes, ``(n,)``."""
+        values = self._get("passages", hashes)[:, 0]
+        return Known(values=np.where(self._is_valid(values & ~LEARNED), values, 0).astype(np.uint32))
+
+    def contexts(self, hashes: Keys, known: Known) -> Contexts:
+        """Return the contexts of passages, by their hashes, ``(n,)``, and what is known of them."""
+        pages = np.zeros((len(hashes), MOST_CONTEXTS), np.int64)
+        seen = np.flatnonzero((known.values > 0) & ~known.are_learned)
+        several = self._get("contexts", hashes[seen])
+        pages[seen] = np.where(self._is_valid(several), several, 0)
+        pages[seen, 0] = np.where(pages[seen].any(axis=1), pages[seen, 0], known.pages[seen])
+        marks = np.zeros((*pages.shape, MARKS), np.uint32)
+        marks[pages > 0] = self._state.marks[pages[pages > 0] - self.window.former_from]
+        return Contexts(hashes, pages, marks, are_learned=known.are_learned)
+
+    def are_seen(self, pages: Keys) -> Bools:
+        """Return which pages were seen before, by their ids, ``(n,)``."""
+        return self._is_valid(self._get("pages", pages)[:, 0])
+
+    def learned(self) -> Keys:
+        """Return the hashes of all passages that are boilerplate."""
+        keys = np.concatenate(
+            [tables["passages"].all()[0] for tables in (self._state.present, self._state.former)]
+        )
+        keys = np.unique(keys)
+        return keys[self.known(keys).are_learned]
+
+    def number(self, pages: Keys) -> None:
+        """Give the next numbers to pages, which `see` takes next; each once, by their ids, ``(n,)``."""
+        first = self.last_page + len(self.block) + 1
+        self._put("pages", pages, np.arange(first, first + len(pages)))
+
+    def see(self, block: Block) -> None:
+        """Keep pages that were seen, to be learned from together with others."""
+        self._state = dataclasses.replace(self._state, block=self.block.then(block))
+
+    def end_block(self, new: Keys, pages: Ints, contexts: Contexts) -> None:
+        """Learn from the pages of the block, and begin another.
+
+        Args:
+            new: Passages that were seen for the first time, ``(n,)``.
+            pages: The page of each, ``(n,)``.
+            contexts: Of all others, with those that the pages have added.
+        """
+        last_page = self.last_page + len(self.block)
+        # With boilerplate of the period before, which was seen again.
+        changed = np.flatnonzero(contexts.are_learned | (contexts.last_added > 0))
+        are_learned, added = contexts.are_learned[changed], contexts.last_added[changed]
+        seen_on = np.where(added > 0, added, last_page) | np.where(are_learned, LEARNED, 0)
+        hashes = np.concatenate((new, contexts.hashes[changed]))
+        self._put("passages", hashes, np.concatenate((pages, seen_on)))
+        several = changed[~are_learned & (np.count_nonzero(contexts.pages[changed], axis=1) > 1)]
+        self._put("contexts", contexts.hashes[several], contexts.pages[several])
+        window = self.window.after(len(new) + len(changed), page=last_page)
+        self._go_on(last_page=last_page, marks=self.block.marks, window=window, block=Block())
+
+    def _go_on(self, *, last_page: int, marks: Marks, window: Window, block: Block) -> None:
+        """Add pages with these marks; a new period has tables of its own."""
+        state = self._state
+        has_ended = window.present_from != state.window.present_from
+        count = last_page - window.former_from + 1
+        marks = np.concatenate((state.marks, marks))
+        self._state = _State(
+            last_page=last_page,
+            block=block,
+            window=window,
+            marks=marks[len(marks) - count :],
+            present=_tables() if has_ended else state.present,
+            former=state.present if has_ended else state.former,
+        )
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a step has begun that was neither kept nor undone."""
+        return bool(self._steps)
+
+    def begin(self) -> None:
+        """Begin a step."""
+        self._steps.append(_Step(before=self._state))
+
+    def undo(self) -> None:
+        """End the last step that has begun, and undo its changes."""
+        step = self._steps.pop()
+        for table, keys, values in reversed(step.undo):
+            table.put(keys, values)
+        self._state = step.before
+
+    def keep(self) -> None:
+        """End the last step that has begun, and keep its changes."""
+        step = self._steps.pop()
+        if self._steps:
+            self._steps[-1].undo.extend(step.undo)
+            for name, puts in step.puts.items():
+                self._steps[-1].puts[name].extend(puts)
+
+    def changes(self) -> Changes:
+        """Return the changes of the last step that has begun."""
+        step = self._steps[-1]
+        first = max(0, step.before.last_page + 1 - self.window.former_from)
+        return Changes(
+            puts={name: joined(step.puts[name], columns=columns) for name, columns in TABLES.items()},
+            marks=self._state.marks[first:],
+            last_page=self.last_page,
+            window=self.window,
+            block=self.block,
+        )
+
+    def apply(self, changes: Changes) -> None:
+        """Make the changes of a step that began after what is known."""
+        self._go_on(
+            last_page=changes.last_page, marks=changes.marks, window=changes.window, block=changes.block
+        )
+        for name, puts in changes.puts.items():
+            self._put(name, *last_of_each(puts))
+
+    def _put(self, table: str, keys: Keys, values: npt.NDArray[np.integer[Any]]) -> None:
+        if not len(keys):
+            return
+        numbers = values.reshape(len(keys), TABLES[table]).astype(np.uint32)
+        own = self._state.present[table]
+        before = own.put(keys, numbers)
+        if self._steps:
+            self._steps[-1].undo.append((own, keys, before))
+            self._steps[-1].puts[table].append((keys, numbers))
+
+    def _get(self, table: str, keys: Keys) -> Values:
+        """Return the latest values of keys, 0 for unknown ones."""
+        _, values = self._state.present[table].get(keys)
+        if len(self._state.former[table]):
+            # What a batch has put that was undone is 0 too.
+            rest = np.flatnonzero(values[:, 0] == 0)
+            _, values[rest] = self._state.former[table].get(keys[rest])
+        return values
+
+    def _is_valid(self, pages: Values) -> Bools:
+        """Return which numbers of pages are of the two periods; 0 is not."""
+        is_valid: Bools = pages >= self.window.former_from
+        return is_valid
+
+
+def _tables() -> dict[str, KeyTable]:
+    return {name: KeyTable(columns) for name, columns in TABLES.items()}

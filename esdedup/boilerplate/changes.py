@@ -1,0 +1,113 @@
+"""What a batch of pages has taught, as values and as bytes."""
+
+import dataclasses
+import io
+import zipfile
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from esdedup.boilerplate.block import Block
+from esdedup.boilerplate.contexts import MOST_CONTEXTS
+from esdedup.boilerplate.marks import Marks
+from esdedup.boilerplate.window import Window
+from esdedup.neighbours.key_table import Keys, Values
+
+LEARNED = np.uint32(1 << 31)
+"""In the values of "passages": added to the page if the passage is boilerplate."""
+
+TABLES = {
+    # By the ids of pages: the page.
+    "pages": 1,
+    # By the hashes of passages: the last page that was a new context; of boilerplate a page of the period
+    # in which it was last seen.
+    "passages": 1,
+    # By the hashes of passages with several contexts: their pages, 0 for none.
+    "contexts": MOST_CONTEXTS,
+}
+"""What is known by 64-bit keys, and the number of values to a key. Pages are numbered from 1."""
+
+Puts = tuple[Keys, Values]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Changes:
+    """What is known anew after a batch of pages."""
+
+    # For each of `TABLES`: keys and their values; of a key that comes several times, the last counts.
+    puts: Mapping[str, Puts]
+    # uint32 (p, MARKS): of the pages that the batch has learned from.
+    marks: Marks
+    # After the batch: the last page that was learned from, and the pages since.
+    last_page: int
+    window: Window
+    block: Block
+
+    @property
+    def have_pages(self) -> bool:
+        """Whether the batch had a new page."""
+        return len(self.puts["pages"][0]) > 0
+
+    @property
+    def last_numbered(self) -> int:
+        """The number of the last page, learned from or not."""
+        return self.last_page + len(self.block)
+
+    def to_bytes(self) -> bytes:
+        """Return the changes as bytes: an archive of arrays."""
+        numbers = [self.last_page, *dataclasses.astuple(self.window)]
+        arrays: dict[str, npt.NDArray[np.generic]] = {"numbers": np.array(numbers), "marks": self.marks}
+        for name, (keys, values) in self.puts.items():
+            arrays |= {f"{name}_keys": keys, f"{name}_values": values}
+        for field in dataclasses.fields(Block):
+            arrays[f"block_{field.name}"] = getattr(self.block, field.name)
+        archive = io.BytesIO()
+        np.savez(archive, allow_pickle=False, **arrays)
+        return archive.getvalue()
+
+    @classmethod
+    def of_bytes(cls, content: bytes) -> "Changes":
+        """Read what `to_bytes` has returned.
+
+        Raises:
+            ValueError: The bytes are something else.
+        """
+        try:
+            with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+                last_page, *window = arrays["numbers"].tolist()
+                return cls(
+                    puts={name: (arrays[f"{name}_keys"], arrays[f"{name}_values"]) for name in TABLES},
+                    marks=arrays["marks"],
+                    last_page=last_page,
+                    window=Window(*window),
+                    block=Block(
+                        **{each.name: arrays[f"block_{each.name}"] for each in dataclasses.fields(Block)}
+                    ),
+                )
+        except (ValueError, KeyError, OSError, EOFError, TypeError, zipfile.BadZipFile) as error:
+            raise ValueError("what was learned cannot be read") from error
+
+    def then(self, later: "Changes") -> "Changes":
+        """Return both changes as one."""
+        return dataclasses.replace(
+            later,
+            puts={
+                name: joined((self.puts[name], later.puts[name]), columns=columns)
+                for name, columns in TABLES.items()
+            },
+            marks=np.concatenate((self.marks, later.marks)),
+        )
+
+
+def joined(puts: Sequence[Puts], *, columns: int) -> Puts:
+    """Return several puts, with so many values to a key, one after the other."""
+    keys = np.concatenate((np.zeros(0, np.uint64), *(each for each, _ in puts)))
+    return keys, np.concatenate((np.zeros((0, columns), np.uint32), *(each for _, each in puts)))
+
+
+def last_of_each(puts: Puts) -> Puts:
+    """Return puts with each key once, and the last of its values."""
+    keys, values = puts
+    _, last = np.unique(keys[::-1], return_index=True)
+    return keys[::-1][last], values[::-1][last]

@@ -1,0 +1,82 @@
+"""`Contexts`: the pages on which passages were seen, as far as those differ in the rest."""
+
+import numpy as np
+import numpy.typing as npt
+
+from esdedup.boilerplate.marks import Marks, beside, share
+from esdedup.neighbours.key_table import Keys
+
+MOST_CONTEXTS = 4
+"""A passage that was seen in one more context is boilerplate."""
+
+Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+
+
+class Contexts:
+    """The contexts of some passages, to which others are added.
+
+    Attributes:
+        hashes: Of the passages, uint64 ``(n,)``, each once.
+        pages: Of their contexts, int64 ``(n, MOST_CONTEXTS)``, 0 for none.
+        are_learned: Which are boilerplate, bool ``(n,)``.
+        last_added: The last page that was added to each, int64 ``(n,)``, 0 for none.
+    """
+
+    def __init__(self, hashes: Keys, pages: Ints, marks: Marks, *, are_learned: Bools) -> None:
+        """Begin with what is known.
+
+        Args:
+            hashes: Of the passages, ``(n,)``.
+            pages: Of their contexts, ``(n, MOST_CONTEXTS)``.
+            marks: Of those pages, ``(n, MOST_CONTEXTS, MARKS)``.
+            are_learned: Which passages are boilerplate, ``(n,)``.
+        """
+        self.hashes = hashes
+        self.pages = pages
+        self.are_learned = are_learned
+        self.last_added = np.zeros(len(hashes), np.int64)
+        # Of the contexts beside the passages.
+        self._marks = beside(marks, hashes[:, None])
+
+    def are_new(self, passages: Ints, marks: Marks) -> Bools:
+        """Return which pages would be new contexts of passages that are no boilerplate: bool ``(m,)``.
+
+        Args:
+            passages: Their places in `hashes`, ``(m,)``.
+            marks: Of the pages, ``(m, MARKS)``.
+        """
+        own = beside(marks, self.hashes[passages])
+        # A page of one passage is no context for it.
+        are_new: Bools = (own[:, 0] > 0) & ~self.are_learned[passages]
+        again = np.flatnonzero(are_new & np.any(self.pages[passages] > 0, axis=1))
+        are_shared = share(own[again, None], self._marks[passages[again]])
+        are_new[again] = ~np.any(are_shared, axis=1)
+        return are_new
+
+    def have_other(self, marks: Marks) -> Bools:
+        """Return which passages have a context other than a page: bool ``(n,)``.
+
+        Args:
+            marks: Of the page of each passage, ``(n, MARKS)``.
+        """
+        own = beside(marks, self.hashes)[:, None]
+        are_other = (self.pages > 0) & (own[..., 0] > 0) & ~share(own, self._marks)
+        have: Bools = np.logical_or.reduce(are_other, axis=1)
+        return have
+
+    def add(self, passages: Ints, pages: Ints, marks: Marks) -> None:
+        """Add a context to passages; those that have enough become boilerplate.
+
+        Args:
+            passages: Their places in `hashes`, each once, ``(m,)``.
+            pages: The new context of each, ``(m,)``.
+            marks: Of these pages, ``(m, MARKS)``.
+        """
+        self.last_added[passages] = pages
+        are_free = self.pages[passages] == 0
+        has_room = are_free.any(axis=1)
+        self.are_learned[passages[~has_room]] = True
+        passages, slots = passages[has_room], are_free[has_room].argmax(axis=1)
+        self.pages[passages, slots] = pages[has_room]
+        self._marks[passages, slots] = beside(marks[has_room], self.hashes[passages])

@@ -1,0 +1,80 @@
+"""What follows from knowing which passages of some pages are boilerplate, for all of them at once."""
+
+import dataclasses
+
+import numpy as np
+import numpy.typing as npt
+
+from esdedup.boilerplate.marks import MARKS, Marks, marks_of
+from esdedup.text.passages import Passages
+
+# Lists are left out if so many letters of other text remain, and single passages that are not prose if so
+# many letters of prose remain. Chosen on the labelled articles: benchmarks/tried.md.
+_ENOUGH_LETTERS = 100
+_AMPLE_LETTERS = 200
+# A batch has fewer passages, and a passage fewer letters.
+_PLACE_BITS = 31
+_RANK_BITS = 62
+
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Judged:
+    """The pages of a batch, as far as they can be judged without what else is known of their passages."""
+
+    # bool (n,): which passages to leave out.
+    are_omitted: Bools
+    # bool (n,): which are in lists of pages with little other text.
+    are_doubtful: Bools
+    # uint32 (text_count, MARKS): the marks of each page, 0 for none: its longest passages that are not
+    # boilerplate, those outside lists first.
+    marks: Marks
+
+    @classmethod
+    def of(cls, passages: Passages, are_learned: Bools) -> "Judged":
+        """Judge some pages.
+
+        Args:
+            passages: Of the pages.
+            are_learned: Which of the passages are boilerplate, ``(n,)``.
+        """
+        letters, texts = np.where(are_learned, 0, passages.letters), passages.texts
+        are_lists = _are_lists(passages)
+        prose = np.bincount(texts[passages.are_prose], letters[passages.are_prose], passages.text_count)
+        others = np.bincount(texts[~are_lists], letters[~are_lists], passages.text_count)
+        has_ample, has_enough = prose >= _AMPLE_LETTERS, others >= _ENOUGH_LETTERS
+        are_unwanted = np.where(has_ample[texts], ~passages.are_prose, are_lists & has_enough[texts])
+        return cls(
+            are_omitted=are_learned | are_unwanted,
+            are_doubtful=are_lists & ~are_learned & ~(has_ample | has_enough)[texts],
+            marks=_marks(passages, are_lists, kept=np.flatnonzero(~are_learned)),
+        )
+
+
+def _are_lists(passages: Passages) -> Bools:
+    """Return which passages are not prose, and next to another of their text that is not: bool ``(n,)``."""
+    are_other, texts = ~passages.are_prose, passages.texts
+    follows = are_other[1:] & are_other[:-1] & (texts[1:] == texts[:-1])
+    are_lists = np.zeros(len(texts), bool)
+    are_lists[1:] |= follows
+    are_lists[:-1] |= follows
+    return are_lists
+
+
+def _marks(passages: Passages, are_lists: Bools, *, kept: npt.NDArray[np.int64]) -> Marks:
+    texts, marks = passages.texts[kept], marks_of(passages.hashes[kept])
+    found = np.zeros((passages.text_count, MARKS), np.uint32)
+    first = np.flatnonzero(np.diff(texts, prepend=-1))
+    if len(first):
+        # The highest rank: outside lists, then the longest, then the first.
+        ranks = (~are_lists[kept]).astype(np.int64) << _RANK_BITS
+        ranks |= passages.letters[kept] << _PLACE_BITS
+        ranks |= np.arange(len(kept) - 1, -1, -1)
+        for place in range(MARKS):
+            highest = np.maximum.reduceat(ranks, first)
+            chosen = len(kept) - 1 - (highest & ((1 << _PLACE_BITS) - 1))
+            found[texts[first], place] = np.where(highest >= 0, marks.take(chosen, mode="clip"), 0)
+            # The same passage again is no other mark.
+            ranks[marks == found[texts, place]] = -1
+    return found

@@ -1,0 +1,139 @@
+"""`Lesson`: what a batch of pages teaches, and which of their passages are left out of their fingerprints.
+
+Boilerplate repeats while the rest of the page differs; an article repeats with the rest. So a passage becomes
+boilerplate when it has been seen in five contexts, and a page is a new context only if its longest other
+passages are none of those of the contexts before. Passages that are boilerplate already do not count as the
+rest, nor, if there are others, do lists.
+
+A list is a row of passages that do not end as sentences do: menus, headlines, teasers that break off. It is
+left out even before it is known, if enough text remains; if not, what was seen in another context.
+
+Pages are learned from in blocks of a fixed number, so that many are compared at once: a page is judged by
+what the blocks before its own have taught, in whatever batches the pages come.
+"""
+
+import itertools
+
+import numpy as np
+import numpy.typing as npt
+
+from esdedup.boilerplate.block import Block
+from esdedup.boilerplate.boilerplate import Boilerplate, Known
+from esdedup.boilerplate.changes import Changes
+from esdedup.boilerplate.contexts import Contexts
+from esdedup.boilerplate.judged import Judged
+from esdedup.boilerplate.marks import Marks
+from esdedup.neighbours.key_table import Keys
+from esdedup.text.passages import Passages
+
+Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+
+
+class Lesson:
+    """Goes through the pages of one batch, in their order."""
+
+    def __init__(self, boilerplate: Boilerplate) -> None:
+        """Go on from what is known, and add to it."""
+        self._boilerplate = boilerplate
+
+    def omit(self, passages: Passages, pages: Keys) -> Bools:
+        """Return which passages of the next pages to leave out, bool ``(n,)``, and learn from these pages.
+
+        A page that was seen before teaches nothing.
+
+        Args:
+            passages: Of the pages.
+            pages: The ids of the pages, uint64 ``(text_count,)``.
+        """
+        boilerplate = self._boilerplate
+        are_new = self._are_new(passages, pages)
+        # A block goes as far as the page that fills it.
+        blocks = (len(boilerplate.block) + are_new.cumsum() - are_new) // boilerplate.block_pages
+        bounds = [0, *(np.flatnonzero(np.diff(blocks)) + 1).tolist(), len(pages)]
+        omitted = []
+        for start, stop in itertools.pairwise(bounds):
+            part, numbered = passages.of_texts(start, stop), are_new[start:stop]
+            boilerplate.number(pages[start:stop][numbered])
+            omitted.append(self._omit(part, numbered))
+            if len(boilerplate.block) == boilerplate.block_pages:
+                self._learn()
+        return np.concatenate(omitted)
+
+    def changes(self) -> Changes:
+        """Return what has been learned since the last step of the boilerplate began."""
+        return self._boilerplate.changes()
+
+    def _are_new(self, passages: Passages, pages: Keys) -> Bools:
+        """Return which pages have passages and were not seen before: bool ``(text_count,)``."""
+        have_passages = np.bincount(passages.texts, minlength=len(pages)) > 0
+        unseen = np.flatnonzero(have_passages & ~self._boilerplate.are_seen(pages))
+        # Of the same page twice, the first.
+        _, first = np.unique(pages[unseen], return_index=True)
+        are_new = np.zeros(len(pages), bool)
+        are_new[unseen[first]] = True
+        return are_new
+
+    def _omit(self, passages: Passages, are_new: Bools) -> Bools:
+        """Do what `omit` does for pages of one block, of which some are new."""
+        known = self._boilerplate.known(passages.hashes)
+        judged = Judged.of(passages, known.are_learned)
+        omitted = judged.are_omitted
+        doubtful = np.flatnonzero(judged.are_doubtful & (known.pages > 0))
+        if len(doubtful):
+            hashes, marks = passages.hashes[doubtful], judged.marks[passages.texts[doubtful]]
+            contexts = self._boilerplate.contexts(hashes, Known(values=known.values[doubtful]))
+            omitted[doubtful] = contexts.have_other(marks)
+        # Boilerplate is recorded once a period.
+        is_recorded = known.are_learned & (known.pages >= self._boilerplate.window.present_from)
+        taught = np.flatnonzero(are_new[passages.texts] & ~is_recorded)
+        self._boilerplate.see(
+            Block(
+                marks=judged.marks[are_new],
+                hashes=passages.hashes[taught],
+                places=(are_new.cumsum() - 1)[passages.texts[taught]],
+                values=known.values[taught],
+            )
+        )
+        return omitted
+
+    def _learn(self) -> None:
+        """Learn from the block, and begin another."""
+        boilerplate, block = self._boilerplate, self._boilerplate.block
+        # By passage, then by page.
+        order = np.argsort(block.hashes, kind="stable")
+        hashes, places, values = block.hashes[order], block.places[order], block.values[order]
+        is_first = np.ones(len(order) + 1, bool)
+        is_first[1:-1] = hashes[1:] != hashes[:-1]
+        first_page = boilerplate.last_page + 1
+        # Most passages are seen for the first time, and once.
+        is_alone = is_first[:-1] & is_first[1:] & (values == 0)
+        # A page of one passage is no context for it.
+        new = np.flatnonzero(is_alone & (block.marks[places, 1] > 0))
+        rest = np.flatnonzero(~is_alone)
+        contexts = boilerplate.contexts(
+            hashes[rest[is_first[rest]]], Known(values=values[rest[is_first[rest]]])
+        )
+        _add_contexts(
+            contexts, is_first[rest].cumsum() - 1, first_page + places[rest], block.marks[places[rest]]
+        )
+        boilerplate.end_block(hashes[new], first_page + places[new], contexts)
+
+
+def _add_contexts(contexts: Contexts, passages: Ints, pages: Ints, marks: Marks) -> None:
+    """Add pages to the contexts of their passages, as far as they are new, in their order.
+
+    Args:
+        contexts: Of some passages.
+        passages: Places of these, ascending: of each as many as it has pages, ``(m,)``.
+        pages: Ascending for each passage, ``(m,)``.
+        marks: Of the pages, ``(m, MARKS)``.
+    """
+    left = np.arange(len(passages))
+    while len(left):
+        left = left[contexts.are_new(passages[left], marks[left])]
+        # The first page that is left is a new context of its passage; so may others be after that.
+        is_next = np.diff(passages[left], prepend=-1) > 0
+        added = left[is_next]
+        contexts.add(passages[added], pages[added], marks[added])
+        left = left[~is_next]

@@ -1,0 +1,44 @@
+"""The marks of pages, by which contexts are told apart: a page's longest passages."""
+
+import numpy as np
+import numpy.typing as npt
+
+from esdedup.neighbours.key_table import Keys
+
+MARKS = 3
+"""The marks of a page. Beside any passage of it, two are left."""
+
+_SHIFT_BITS = np.uint64(32)
+_LEAST = np.uint64(1)
+
+Marks = npt.NDArray[np.uint32]
+
+
+def marks_of(hashes: Keys) -> Marks:
+    """Return the mark that each passage is, by its hash: never 0, which stands for none."""
+    marks: Marks = np.maximum(hashes >> _SHIFT_BITS, _LEAST).astype(np.uint32)
+    return marks
+
+
+def beside(marks: Marks, hashes: Keys) -> Marks:
+    """Return the first marks of pages that are not a certain passage of theirs.
+
+    Args:
+        marks: Of the pages, ``(*shape, MARKS)``.
+        hashes: The passages, of a shape that can be broadcast to `shape`.
+
+    Returns:
+        ``(*shape, MARKS - 1)``, 0 for none.
+    """
+    is_moved = (marks == marks_of(hashes)[..., None])[..., :-1]
+    # If the first mark is the passage, all others move up.
+    is_moved[..., 1] |= is_moved[..., 0]
+    others: Marks = np.where(is_moved, marks[..., 1:], marks[..., :-1])
+    return others
+
+
+def share(one: Marks, other: Marks) -> npt.NDArray[np.bool_]:
+    """Return which pages have a mark in common, of two arrays with marks in their last axis."""
+    pairs = (one[..., :, None] == other[..., None, :]) & (one[..., :, None] > 0)
+    have: npt.NDArray[np.bool_] = pairs.any(axis=(-1, -2))
+    return have

@@ -1,0 +1,131 @@
+"""What pages have taught, as documents of the forest's index: changes, batch after batch.
+
+A batch's changes are written after its nodes, in one document. So after a crash either all of the batch
+counts, or the batch comes again and is judged as it was before.
+"""
+
+import base64
+import threading
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from esdedup.boilerplate.boilerplate import Boilerplate
+from esdedup.boilerplate.changes import Changes
+from esdedup.boilerplate.lesson import Lesson
+from esdedup.elastic.forest.documents import Document
+from esdedup.elastic.pages import all_hits
+from esdedup.elastic.requests import Query, Requests
+from esdedup.errors import ForestDamaged
+from esdedup.neighbours.key_table import Keys
+from esdedup.text.passages import Passages
+
+FIELD = "learned"
+"""The number of a document."""
+
+# Of up to a megabyte each.
+_READ_AT_ONCE = 20
+
+
+class LearnedDocument(NamedTuple):
+    """A document with the changes of some batches."""
+
+    # From 1, without gaps.
+    number: int
+    # The same in all documents of a forest: made up for the first.
+    log: str
+    changes: Changes
+
+    def to_document(self) -> Document:
+        """Return it as it is stored."""
+        content = base64.b64encode(self.changes.to_bytes()).decode()
+        state = {"log": self.log, "changes": content}
+        return f"{FIELD}-{self.number}", {FIELD: self.number, "state": state}
+
+    @classmethod
+    def of_hit(cls, hit: dict[str, Any], *, forest: str) -> "LearnedDocument":
+        """Read it from a hit.
+
+        Raises:
+            ForestDamaged: It is unreadable.
+        """
+        number = hit["sort"][0]
+        try:
+            state = hit["_source"]["state"]
+            content = base64.b64decode(state["changes"], validate=True)
+            return cls(number, str(state["log"]), Changes.of_bytes(content))
+        except (KeyError, TypeError, ValueError) as error:
+            raise damaged(forest, f"document {number} is unreadable") from error
+
+
+class LearnedCopy:
+    """What another process has learned for a forest, brought up to date on request. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._boilerplate = Boilerplate()
+        # The last document, which may have grown when it is read again: its changes are a step that is open.
+        self._number = 0
+        self._log = ""
+
+    def update(self, forest: str) -> Requests[None]:
+        """Learn what has been learned since the last time, as far as a refresh has made it visible.
+
+        Raises:
+            ForestDamaged: A document is missing or unreadable.
+        """
+        number, log = self._number, self._log
+        found = yield from read_learned(forest, first=max(1, number))
+        if number and not (found and found[0].number == number and found[0].log == log):
+            # The forest is another one by now, or has forgotten more than this copy knows.
+            found = yield from read_learned(forest)
+            number = 0
+        with self._lock:
+            if number == 0:
+                self._boilerplate, self._number = Boilerplate(), 0
+            elif number == self._number:
+                self._boilerplate.undo()
+            else:
+                # Another thread was faster.
+                return
+            for each in found:
+                if self._boilerplate.has_begun:
+                    self._boilerplate.keep()
+                self._boilerplate.begin()
+                self._boilerplate.apply(each.changes)
+                self._number, self._log = each.number, each.log
+
+    def omit(self, passages: Passages, pages: Keys) -> npt.NDArray[np.bool_]:
+        """Return which passages of pages would be left out, as `Lesson.omit` does, and learn nothing."""
+        with self._lock:
+            self._boilerplate.begin()
+            omitted = Lesson(self._boilerplate).omit(passages, pages)
+            self._boilerplate.undo()
+        return omitted
+
+
+def read_learned(forest: str, *, first: int = 1) -> Requests[list[LearnedDocument]]:
+    """Read the documents of a forest from a number on. Only what a refresh has made visible counts.
+
+    Raises:
+        ForestDamaged: One is unreadable.
+    """
+    body: Query = {
+        "query": {"range": {FIELD: {"gte": first}}},
+        "sort": [FIELD],
+        "size": _READ_AT_ONCE,
+        "_source": ["state"],
+        "track_total_hits": False,
+    }
+    hits = yield from all_hits(forest, body)
+    return [LearnedDocument.of_hit(hit, forest=forest) for hit in hits]
+
+
+def damaged(forest: str, flaw: str) -> ForestDamaged:
+    """Return the error for a flaw in the documents of a forest."""
+    return ForestDamaged(
+        f"what the forest {forest!r} has learned about boilerplate is damaged: its {flaw}. Repair the "
+        "forest: it begins to learn anew",
+        forest=forest,
+    )

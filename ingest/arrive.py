@@ -1,0 +1,33 @@
+"""Texts arrive: boilerplate is left out of them, they are fingerprinted, and a forest assigns them."""
+
+from collections.abc import Sequence
+
+from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.fingerprint.signature import Fingerprints
+from esdedup.forest import Arrivals, Assignment, Forest
+from esdedup.neighbours.relation import relation_of
+
+
+def arrive(
+    texts: Sequence[str],
+    *,
+    times_ms: Sequence[int | None],
+    fingerprinter: Fingerprinter,
+    forest: Forest,
+    now_ms: int,
+    keep_boilerplate: bool = False,
+) -> tuple[Fingerprints, list[Assignment]]:
+    """Return the fingerprints and assignments of raw texts, in their order.
+
+    Args:
+        texts: With or without markup.
+        times_ms: One per text, milliseconds since 1970; None if not known.
+        fingerprinter: Of the forest's profile.
+        forest: Assigns them, and learns from them what is boilerplate.
+        now_ms: The clock.
+        keep_boilerplate: Fingerprint the texts whole, and learn nothing from them.
+    """
+    lesson = None if keep_boilerplate else forest.begin()
+    fingerprints = fingerprinter.fingerprint(texts, omit=None if lesson is None else lesson.omit)
+    arrivals = Arrivals.of(fingerprints, times_ms=times_ms, relation=relation_of(fingerprinter.profile))
+    return fingerprints, forest.assign(arrivals, now_ms=now_ms, lesson=lesson)

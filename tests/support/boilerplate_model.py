@@ -1,0 +1,119 @@
+"""What pages teach, written down once more: plain, exhaustive, one page at a time."""
+
+import dataclasses
+
+ENOUGH_LETTERS = 100
+AMPLE_LETTERS = 200
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelPassage:
+    hash: int
+    letters: int
+    is_prose: bool
+
+
+@dataclasses.dataclass
+class ModelPage:
+    number: int
+    marks: list[int]
+    passages: list[int]
+
+
+class BoilerplateModel:
+    def __init__(self, *, block_pages: int, period_passages: int) -> None:
+        self.block_pages = block_pages
+        self.period_passages = period_passages
+        self.pages: dict[int, int] = {}
+        self.contexts: dict[int, list[int]] = {}
+        self.learned: dict[int, int] = {}
+        self.marks: dict[int, list[int]] = {}
+        self.last_number = 0
+        self.block: list[ModelPage] = []
+        self.records = 0
+        self.present_from = self.former_from = 1
+
+    def see(self, page_id: int, passages: list[ModelPassage]) -> list[bool]:
+        """Return which passages of a page are left out, and learn from it."""
+        learned = [self.is_learned(each.hash) for each in passages]
+        lists = [
+            not each.is_prose
+            and any(
+                0 <= near < len(passages) and not passages[near].is_prose for near in (place - 1, place + 1)
+            )
+            for place, each in enumerate(passages)
+        ]
+        marks: list[int] = []
+        for place in sorted(range(len(passages)), key=lambda at: (lists[at], -passages[at].letters)):
+            if not learned[place] and passages[place].hash >> 32 not in marks:
+                marks.append(passages[place].hash >> 32)
+        marks = marks[:3]
+        kept = [each for each, is_learned in zip(passages, learned, strict=True) if not is_learned]
+        if sum(each.letters for each in kept if each.is_prose) >= AMPLE_LETTERS:
+            omitted = [not each.is_prose for each in passages]
+        elif (
+            sum(
+                each.letters
+                for each, is_learned, is_list in zip(passages, learned, lists, strict=True)
+                if not is_learned and not is_list
+            )
+            >= ENOUGH_LETTERS
+        ):
+            omitted = lists
+        else:
+            omitted = [
+                is_list and self.was_elsewhere(each.hash, marks)
+                for each, is_list in zip(passages, lists, strict=True)
+            ]
+        if passages and not self.lasts(self.pages.get(page_id, 0)):
+            self.last_number += 1
+            self.pages[page_id] = self.last_number
+            self.block.append(ModelPage(self.last_number, marks, [each.hash for each in passages]))
+            if len(self.block) == self.block_pages:
+                self.learn()
+        return [a or b for a, b in zip(learned, omitted, strict=True)]
+
+    def learn(self) -> None:
+        block, self.block = self.block, []
+        last = self.last_number
+        self.marks |= {page.number: page.marks for page in block}
+        for passage in {each for page in block for each in page.passages}:
+            if self.is_learned(passage):
+                if self.learned[passage] < self.present_from:
+                    self.learned[passage] = last
+                    self.records += 1
+                continue
+            contexts = self.recent(passage)
+            before = list(contexts)
+            for page in block:
+                own = beside(page.marks, passage)
+                if passage not in page.passages or not own:
+                    continue
+                if any(own & beside(self.marks[each], passage) for each in contexts):
+                    continue
+                if len(contexts) == 4:
+                    self.learned[passage] = page.number
+                    break
+                contexts.append(page.number)
+            self.contexts[passage] = contexts
+            self.records += contexts != before or self.is_learned(passage)
+        if self.records >= self.period_passages:
+            self.records = 0
+            self.former_from, self.present_from = self.present_from, last + 1
+
+    def was_elsewhere(self, passage: int, marks: list[int]) -> bool:
+        own = beside(marks, passage)
+        return bool(own) and any(not own & beside(self.marks[each], passage) for each in self.recent(passage))
+
+    def recent(self, passage: int) -> list[int]:
+        return [page for page in self.contexts.get(passage, []) if self.lasts(page)]
+
+    def is_learned(self, passage: int) -> bool:
+        return self.lasts(self.learned.get(passage, 0))
+
+    def lasts(self, page: int) -> bool:
+        return page >= self.former_from
+
+
+def beside(marks: list[int], passage: int) -> set[int]:
+    return set([mark for mark in marks if mark != passage >> 32][:2])

@@ -1,0 +1,136 @@
+"""What pages teach: the arrays against the model, however the pages come in batches."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from esdedup.boilerplate.boilerplate import Boilerplate
+from esdedup.boilerplate.changes import Changes
+from esdedup.boilerplate.lesson import Lesson
+from esdedup.text.passages import Passages
+from tests.support.boilerplate_model import BoilerplateModel, ModelPassage
+
+Page = tuple[int, list[ModelPassage]]
+
+# Few passages, so that they meet often; a passage has the same length and end wherever it is.
+POOL = [
+    ModelPassage((number + 1) << 32 | number * 7919, letters, is_prose)
+    for number, (letters, is_prose) in enumerate(
+        itertools.islice(itertools.cycle(itertools.product((10, 60, 150), (True, False))), 24)
+    )
+]
+pages = st.lists(
+    st.tuples(st.integers(1, 40), st.lists(st.sampled_from(POOL), max_size=7)), min_size=1, max_size=60
+)
+sizes = st.lists(st.integers(1, 9), min_size=1, max_size=6)
+
+
+def passages_of(batch: list[Page]) -> Passages:
+    flat = [each for _, own in batch for each in own]
+    return Passages(
+        hashes=np.array([each.hash for each in flat], np.uint64),
+        letters=np.array([each.letters for each in flat], np.int64),
+        are_prose=np.array([each.is_prose for each in flat], bool),
+        texts=np.repeat(np.arange(len(batch)), [len(own) for _, own in batch]),
+        text_count=len(batch),
+    )
+
+
+def omit(lesson: Lesson, batch: list[Page]) -> list[bool]:
+    omitted: list[bool] = lesson.omit(
+        passages_of(batch), np.array([page_id for page_id, _ in batch], np.uint64)
+    ).tolist()
+    return omitted
+
+
+def cut(items: list[Page], sizes: list[int]) -> list[list[Page]]:
+    """Cut into parts of these sizes, in turn."""
+    bounds = [0]
+    for size in itertools.cycle(sizes):
+        if bounds[-1] >= len(items):
+            return [items[start:stop] for start, stop in itertools.pairwise(bounds)]
+        bounds.append(bounds[-1] + size)
+    raise AssertionError
+
+
+@given(pages, sizes, sizes, st.integers(1, 5), st.integers(1, 40), st.booleans())
+def test_pages_teach_what_they_teach_in_the_model(
+    given_pages: list[Page],
+    batch_sizes: list[int],
+    slice_sizes: list[int],
+    block_pages: int,
+    period_passages: int,
+    is_abandoned: bool,
+) -> None:
+    model = BoilerplateModel(block_pages=block_pages, period_passages=period_passages)
+    expected = [model.see(*page) for page in given_pages]
+    boilerplate, copy = (
+        Boilerplate(block_pages=block_pages, period_passages=period_passages) for _ in range(2)
+    )
+    found = []
+    for batch in cut(given_pages, batch_sizes):
+        if is_abandoned:
+            # A batch that is begun, and comes again.
+            boilerplate.begin()
+            omit(Lesson(boilerplate), batch)
+            boilerplate.undo()
+        boilerplate.begin()
+        lesson = Lesson(boilerplate)
+        for part in cut(batch, slice_sizes):
+            found += omit(lesson, part)
+        copy.apply(Changes.of_bytes(boilerplate.changes().to_bytes()))
+        boilerplate.keep()
+    assert found == [each for page in expected for each in page]
+    learned = sorted(each for each in model.learned if model.is_learned(each))
+    assert sorted(boilerplate.learned().tolist()) == learned
+    # What was written down teaches the same.
+    assert sorted(copy.learned().tolist()) == learned
+    assert omit(Lesson(copy), given_pages[::-1]) == omit(Lesson(boilerplate), given_pages[::-1])
+
+
+@given(pages, sizes, st.integers(1, 5), st.integers(1, 40))
+def test_changes_are_joined(
+    given_pages: list[Page], batch_sizes: list[int], block_pages: int, period_passages: int
+) -> None:
+    boilerplate, copy = (
+        Boilerplate(block_pages=block_pages, period_passages=period_passages) for _ in range(2)
+    )
+    joined: Changes | None = None
+    for batch in cut(given_pages, batch_sizes):
+        boilerplate.begin()
+        omit(Lesson(boilerplate), batch)
+        changes = boilerplate.changes()
+        joined = changes if joined is None else joined.then(changes)
+        boilerplate.keep()
+    assert joined is not None
+    copy.apply(joined)
+    assert omit(Lesson(copy), given_pages) == omit(Lesson(boilerplate), given_pages)
+
+
+def test_a_passage_is_boilerplate_from_the_sixth_context_on() -> None:
+    """Five contexts are learned from; the sixth page is judged by them."""
+    footer = ModelPassage(99 << 32, 150, is_prose=True)
+    texts = [
+        [ModelPassage((number + 1) << 32, 300 + number, is_prose=True) for number in (2 * n, 2 * n + 1)]
+        for n in range(9)
+    ]
+    lesson = Lesson(Boilerplate(block_pages=1))
+    assert [omit(lesson, [(n + 1, [*own, footer])])[-1] for n, own in enumerate(texts)] == [False] * 5 + [
+        True
+    ] * 4
+
+
+def test_a_reprint_teaches_nothing_however_often_it_comes() -> None:
+    text = [ModelPassage((number + 1) << 32, 100 + number, is_prose=True) for number in range(6)]
+    lesson = Lesson(Boilerplate(block_pages=1))
+    for page in range(20):
+        assert not any(omit(lesson, [(page + 1, text[page % 2 :])]))
+
+
+@pytest.mark.parametrize("content", [b"", b"nonsense", b"PK\x03\x04"])
+def test_what_is_no_change_is_refused(content: bytes) -> None:
+    with pytest.raises(ValueError, match="cannot be read"):
+        Changes.of_bytes(content)

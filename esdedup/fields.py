@@ -29,17 +29,24 @@ class Fields:
     source: str = "source"
     # The address on the web.
     link: str = "url"
+    # The site, if it is not the host of the link, else the source: a name or an address (`esdedup/sites.py`).
+    # May be one of the other fields.
+    site: str | None = None
     # The object that esdedup writes, at the top level of the article.
     dedup: str = "dedup"
 
     def __post_init__(self) -> None:
-        names = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        names = {role: name for role, name in dataclasses.asdict(self).items() if name is not None}
         for role, name in names.items():
             if any(not part or part.startswith("_") for part in name.split(".")):
                 raise SettingError(
                     f"{name!r} cannot name the {role} field: no part may be empty or start with _"
                 )
-            same = [other for other, taken in names.items() if taken == name and other != role]
+            same = [
+                other
+                for other, taken in names.items()
+                if taken == name and other != role and "site" not in (role, other)
+            ]
             if same:
                 raise SettingError(f"{name!r} names two fields: {role} and {same[0]}")
             if role != "dedup" and name.split(".")[0] == self.dedup:

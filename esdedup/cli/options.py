@@ -105,10 +105,11 @@ class Server(OptionGroup):
         return connect_async(self.url, api_key=self.api_key, ca_certs=self.ca_certs)
 
 
-def _field_option(role: str, text: str) -> Any:
+def _field_option(role: str, text: str, *, default: str | None = None) -> Any:
+    default = default or getattr(Fields, role)
     return typer.Option(
         f"--{role}-field",
-        help=f"{text} Default: the name that the index keeps from `setup`, else {getattr(Fields, role)}.",
+        help=f"{text} Default: the name that the index keeps from `setup`, else {default}.",
         rich_help_panel=_FIELDS,
         show_default=False,
     )
@@ -123,6 +124,10 @@ class FieldNames(OptionGroup):
     time: Annotated[str | None, _field_option("time", "The publication time.")] = None
     source: Annotated[str | None, _field_option("source", "The publisher.")] = None
     link: Annotated[str | None, _field_option("link", "The web address.")] = None
+    site: Annotated[
+        str | None,
+        _field_option("site", "The site.", default="the host in the web address, or the publisher"),
+    ] = None
     dedup: Annotated[str | None, _field_option("dedup", "The object that esdedup writes.")] = None
 
     def fields(self, others: Fields = Fields()) -> Fields:  # noqa: B008 - frozen

@@ -17,6 +17,8 @@ def test_a_value_is_found_by_its_full_name_or_along_its_dots() -> None:
         {"title": "a..b"},
         {"dedup": "a.b"},
         {"text": "title"},
+        {"text": "title", "site": "title"},
+        {"site": "dedup.x"},
         {"time": "_id"},
         {"source": "dedup.x"},
     ],

@@ -1,0 +1,86 @@
+"""The site of an article: whose boilerplate surrounds it. Pure.
+
+A publisher may have several sites, and a site shows articles of several publishers. So the site is the host
+of the article's address, unless the articles name it themselves.
+"""
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from esdedup.fields import Fields, term_of
+
+# A link without a scheme is relative, and names no host, unless it begins so.
+_WWW = "www."
+_ADDRESS = re.compile(rf"[a-z][a-z0-9+.-]*://|//|{re.escape(_WWW)}", re.IGNORECASE)
+_HOST_NAME = re.compile(r"[^\s/:@]+\.[^\s/:@]+")
+# Of domain names that are not ASCII.
+_PUNYCODE = "xn--"
+_DOTS = re.compile("[.\u3002]")
+# What domain names can have.
+_MOST_CHARACTERS = 253
+
+
+def site_of(article: Mapping[str, Any], fields: Fields) -> str | None:
+    """Return the site of an article: the host of its link, else its source, as `site_name` writes it.
+
+    If the articles have a field for it, that field alone says it. None if there is no site.
+    """
+    if fields.site is not None:
+        return _name_in(article, fields.site)
+    link = term_of(article, fields.link)
+    return (None if link is None else _host(link.strip())) or _name_in(article, fields.source)
+
+
+def site_fields(fields: Fields) -> list[str]:
+    """Return the fields that `site_of` reads."""
+    return [fields.link, fields.source] if fields.site is None else [fields.site]
+
+
+def site_name(value: str) -> str | None:
+    """Return the one way to write a site; None if there is nothing but white space.
+
+    An address stands for its host, and a host is written in small letters, without ``www.`` and as people
+    read it: ``https://www.XN--BCHER-KVA.example:8080/a`` is ``bücher.example``. All else stays as it is.
+    """
+    name = value.strip()
+    return _host(f"//{name}" if _HOST_NAME.fullmatch(name) else name) or name or None
+
+
+def _name_in(article: Mapping[str, Any], field: str) -> str | None:
+    value = term_of(article, field)
+    return None if value is None else site_name(value)
+
+
+def _host(address: str) -> str | None:
+    """Return the host of an address; None if it names none."""
+    found = _ADDRESS.match(address)
+    if found is None:
+        return None
+    try:
+        host = urlsplit(f"//{address}" if found[0].lower() == _WWW else address).hostname
+    except ValueError:  # brackets, or characters that look like those around a host
+        return None
+    if not host or len(host) > _MOST_CHARACTERS or " " in host or not host.isprintable():
+        return None
+    labels = [_readable(label) for label in _DOTS.split(unicodedata.normalize("NFKC", host).lower()) if label]
+    if len(labels) > len(("www", "name")) and labels[0] == _WWW[:-1]:
+        labels = labels[1:]
+    return ".".join(labels) or None
+
+
+def _readable(label: str) -> str:
+    """Return a part of a domain name as people read it, if it is encoded in ASCII."""
+    if not label.startswith(_PUNYCODE):
+        return label
+    encoded = label.removeprefix(_PUNYCODE)
+    try:
+        decoded = encoded.encode("ascii").decode("punycode")
+    except UnicodeError:
+        return label
+    # What nobody could register stays encoded: it may have any character, such as a line break.
+    is_name = all(unicodedata.category(character)[0] in "LMN" or character == "-" for character in decoded)
+    is_normal = unicodedata.normalize("NFKC", decoded).lower() == decoded and not decoded.isascii()
+    return decoded if is_name and is_normal else label

@@ -1,0 +1,78 @@
+"""The site of an article, whatever its address and its source look like."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from esdedup import Fields
+from esdedup.elastic.field_names import kept_fields, meta_with_fields
+from esdedup.sites import site_fields, site_name, site_of
+
+
+@pytest.mark.parametrize(
+    ("link", "site"),
+    [
+        ("https://www.News.Example:8443/a?b#c", "news.example"),
+        ("HTTP://user:secret@news.example./a", "news.example"),
+        ("//news.example/a", "news.example"),
+        ("  https://news.example/a\n", "news.example"),
+        ("www.news.example/a", "news.example"),
+        ("https://m.news.example/a", "m.news.example"),
+        # A domain may itself be named so.
+        ("https://www.example/a", "www.example"),
+        # In both ways to write a domain that is not ASCII.
+        ("https://xn--bcher-kva.example/a", "bücher.example"),
+        ("https://BÜCHER.example/a", "bücher.example"),
+        ("https://xn--fa-hia.example/a", "faß.example"),
+        ("https://新闻。中国/a", "新闻.中国"),
+        ("https://xn--efvy88h.xn--fiqs8s/a", "新闻.中国"),
+        # What is no domain name stays as it is.
+        ("https://xn--a-.example/", "xn--a-.example"),
+        ("http://192.0.2.1:80/a", "192.0.2.1"),
+        ("http://[2001:DB8::1]:80/a", "2001:db8::1"),
+        (["https://news.example/a", "https://other.example/a"], "news.example"),
+    ],
+)
+def test_the_site_is_the_host_of_the_link(link: object, site: str) -> None:
+    assert site_of({"url": link, "source": "Morning Wire"}, Fields()) == site
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        *("", " ", "/a/b.html", "b.html", "urn:uuid:7", "mailto:a@b.example", "https://", "http://[", "//"),
+        *("https:///a", "https://./", "https://a b.example/", f"https://{'a.' * 127}example/", None, 5, {}),
+    ],
+)
+def test_without_a_usable_link_the_site_is_the_source(link: object) -> None:
+    assert site_of({"url": link, "source": " Morning Wire "}, Fields()) == "Morning Wire"
+    assert site_of({"url": link, "source": "WWW.News.Example"}, Fields()) == "news.example"
+    assert site_of({"url": link, "source": " "}, Fields()) is None
+    assert site_of({"url": link}, Fields()) is None
+
+
+def test_articles_may_name_their_site_themselves() -> None:
+    article: dict[str, Any] = {"url": "https://news.example/a", "source": "Wire", "meta": {"site": "S"}}
+    assert site_of(article, Fields(site="meta.site")) == "S"
+    assert site_of(article, Fields(site="source")) == "Wire"
+    assert site_of(article, Fields(site="url", link="link")) == "news.example"
+    assert site_of(article, Fields(site="other")) is None
+    assert [site_fields(Fields(site=name)) for name in (None, "meta.site")] == [
+        ["url", "source"],
+        ["meta.site"],
+    ]
+
+
+@given(st.text() | st.text("xn-.:/[]@w%a9"))
+def test_a_site_is_written_in_one_way(value: str) -> None:
+    name = site_name(value)
+    assert name is None or site_name(name) == name
+    site = site_of({"url": value}, Fields())
+    assert site is None or site_name(site) == site == name
+
+
+@pytest.mark.parametrize("fields", [Fields(), Fields(site="meta.site"), Fields(site="source")])
+def test_an_index_keeps_the_name_of_the_field(fields: Fields) -> None:
+    assert kept_fields({"_meta": meta_with_fields({}, fields)}) == fields

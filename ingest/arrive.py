@@ -15,7 +15,6 @@ def arrive(
     fingerprinter: Fingerprinter,
     forest: Forest,
     now_ms: int,
-    keep_boilerplate: bool = False,
 ) -> tuple[Fingerprints, list[Assignment]]:
     """Return the fingerprints and assignments of raw texts, in their order.
 
@@ -25,9 +24,8 @@ def arrive(
         fingerprinter: Of the forest's profile.
         forest: Assigns them, and learns from them what is boilerplate.
         now_ms: The clock.
-        keep_boilerplate: Fingerprint the texts whole, and learn nothing from them.
     """
-    lesson = None if keep_boilerplate else forest.begin()
-    fingerprints = fingerprinter.fingerprint(texts, omit=None if lesson is None else lesson.omit)
+    lesson = forest.begin()
+    fingerprints = fingerprinter.fingerprint(texts, omit=lesson.omit)
     arrivals = Arrivals.of(fingerprints, times_ms=times_ms, relation=relation_of(fingerprinter.profile))
     return fingerprints, forest.assign(arrivals, now_ms=now_ms, lesson=lesson)

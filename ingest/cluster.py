@@ -39,7 +39,6 @@ def cluster(
     fields: Fields,
     use_time: bool,
     retention: timedelta,
-    keep_boilerplate: bool = False,
     on_rejected: Callable[[ArticleRejected], None],
     on_cut: Callable[[str], None] = lambda _: None,
     on_undated: Callable[[str], None] = lambda _: None,
@@ -52,7 +51,6 @@ def cluster(
         fields: The names of the articles' fields.
         use_time: Take the forest's time from the articles; without it nothing expires.
         retention: With `use_time`: how long a cluster accepts articles after its last one.
-        keep_boilerplate: Fingerprint whole pages, and learn nothing from them.
         on_rejected: Called for each article that cannot be clustered; it is not yielded.
         on_cut: Called with the name of each article that has a longer text than is fingerprinted.
         on_undated: With `use_time`: called once, with a message about the first date that cannot be right.
@@ -70,7 +68,6 @@ def cluster(
             fingerprinter=fingerprinter,
             forest=forest,
             now_ms=int(time.time() * 1000),
-            keep_boilerplate=keep_boilerplate,
         )
         for (article, _), is_cut in zip(batch, fingerprints.are_cut.tolist(), strict=True):
             if is_cut:

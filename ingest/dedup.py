@@ -70,7 +70,6 @@ class Dedup(Closing):
         wait_s: float = 0.0,
         lease_ttl_s: float = 30.0,
         most_plausible_leaves: int = MOST_PLAUSIBLE_LEAVES,
-        keep_boilerplate: bool = False,
     ) -> None:
         """Feed with a client. Nothing is sent yet.
 
@@ -88,8 +87,6 @@ class Dedup(Closing):
                 over; at least 1.
             most_plausible_leaves: A warning is logged when a cluster grows beyond this many distinct texts;
                 a power of two.
-            keep_boilerplate: Fingerprint whole pages. By default, passages that are found on pages with
-                different articles are left out, such as menus and disclaimers.
 
         Raises:
             SettingError: A value is out of its range, or the client is asynchronous.
@@ -126,7 +123,6 @@ class Dedup(Closing):
             check_index=self._check_index,
             batch_size=batch_size,
             most_plausible_leaves=most_plausible_leaves,
-            keep_boilerplate=keep_boilerplate,
         )
         self._store: ElasticStore | None = None
         # Where articles have been written to, by name.

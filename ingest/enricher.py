@@ -59,7 +59,6 @@ class Enricher:
         check_index: Callable[[str], WritableIndex],
         batch_size: int,
         most_plausible_leaves: int,
-        keep_boilerplate: bool,
     ) -> None:
         """Enrich with a profile and a forest.
 
@@ -77,7 +76,6 @@ class Enricher:
                 written to it.
             batch_size: How many actions are read, and their articles assigned, together.
             most_plausible_leaves: A warning is logged when a cluster grows beyond this.
-            keep_boilerplate: Fingerprint whole pages, and learn nothing from them.
         """
         self._profile = profile
         self._unnamed_index = WritableIndex(fields=fields or Fields())
@@ -86,7 +84,6 @@ class Enricher:
         self._open_forest = open_forest
         self._check_index = check_index
         self._batch_size = batch_size
-        self._keep_boilerplate = keep_boilerplate
         self._fingerprinter = Fingerprinter(profile)
         self._relation = relation_of(profile)
         # Counts only what this process adds, so it needs no request.
@@ -180,7 +177,6 @@ class Enricher:
             fingerprinter=self._fingerprinter,
             forest=forest,
             now_ms=now_ms,
-            keep_boilerplate=self._keep_boilerplate,
         )
         warn_of_leaps(articles, assignments, time_before_ms=time_before_ms, aging=forest.aging)
         for root, leaves in self._growth.add(assignments):

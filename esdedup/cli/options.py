@@ -211,6 +211,16 @@ class Fingerprinting(OptionGroup):
         ),
     ] = None
 
+    keep_boilerplate: Annotated[
+        bool,
+        typer.Option(
+            "--keep-boilerplate",
+            help="Fingerprint pages whole. Default: passages that are found around different articles, such "
+            "as menus and disclaimers, are left out.",
+            rich_help_panel=_FINGERPRINT,
+        ),
+    ] = False
+
     def profile(self) -> Profile:
         """Return the profile that the options describe.
 
@@ -226,7 +236,10 @@ class Fingerprinting(OptionGroup):
             )
         weighting = None if self.weights is None else _weighting(self.weights)
         return chosen.with_changes(
-            keyword_count=self.keywords, weighting=weighting, max_text_length=self.max_text_length
+            keyword_count=self.keywords,
+            weighting=weighting,
+            max_text_length=self.max_text_length,
+            keep_boilerplate=self.keep_boilerplate,
         )
 
     def given_profile(self) -> Profile | None:
@@ -237,8 +250,12 @@ class Fingerprinting(OptionGroup):
         """
         if self.name is not None:
             return self.profile()
-        if any(each is not None for each in (self.keywords, self.weights, self.max_text_length)):
-            raise SettingError("with --index, --keywords, --weights and --max-text-length go with --profile")
+        changes = (self.keywords, self.weights, self.max_text_length)
+        if self.keep_boilerplate or any(each is not None for each in changes):
+            raise SettingError(
+                "with --index, --keywords, --weights, --max-text-length and --keep-boilerplate go with "
+                "--profile"
+            )
         return None
 
 

@@ -46,8 +46,10 @@ class Fingerprinter:
 
         Args:
             texts: With or without markup.
-            omit: Called for a few texts at a time, in their order. None: nothing is left out.
+            omit: Called for a few texts at a time, in their order. None: nothing is left out. Not called
+                if the profile keeps boilerplate.
         """
+        omit = None if self.profile.keep_boilerplate else omit
         return Fingerprints.joined(
             [self._method.fingerprints(some, omit=omit) for some in _slices(texts)],
             self.profile.signature_dtype,

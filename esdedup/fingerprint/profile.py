@@ -69,6 +69,8 @@ class Profile:
     # A text is cut after this many characters, without markup: only its beginning is fingerprinted; from
     # `min_letters` to 10,000,000.
     max_text_length: int = MAX_TEXT_LENGTH
+    # Fingerprint texts whole: nothing is learned from them, and nothing is left out.
+    keep_boilerplate: bool = False
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -156,6 +158,7 @@ class Profile:
         weighting: Weighting | None = None,
         layout: Layout | None = None,
         max_text_length: int | None = None,
+        keep_boilerplate: bool | None = None,
     ) -> "Profile":
         """Return a copy of the profile; None leaves a value as it is.
 
@@ -168,6 +171,7 @@ class Profile:
             weighting=self.weighting if weighting is None else weighting,
             layout=self.layout if layout is None else layout,
             max_text_length=self.max_text_length if max_text_length is None else max_text_length,
+            keep_boilerplate=self.keep_boilerplate if keep_boilerplate is None else keep_boilerplate,
         )
 
     def _description(self) -> str:
@@ -184,6 +188,7 @@ class Profile:
                 self.max_sentence_length,
                 self.max_text_length,
                 *(() if self.agreement is None else (self.agreement,)),
+                *(("keep boilerplate",) if self.keep_boilerplate else ()),
             )
         )
 

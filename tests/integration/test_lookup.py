@@ -41,6 +41,23 @@ def test_a_text_gets_the_root_that_its_article_gets(
         assert 5 < joined < 30, joined
 
 
+def test_a_text_is_looked_up_whole_where_boilerplate_is_kept(
+    es: Elasticsearch, read: Read, index_name: Names
+) -> None:
+    """A menu is left out even before it is known, unless the profile keeps it."""
+    index, forest = index_name("articles"), index_name("forest")
+    profile = VERIFIED.with_changes(keep_boilerplate=True)
+    menu = " / ".join(ARTICLES[0]["text"].replace(".", "").split()[:150])
+    article = ARTICLES[1] | {"text": f"{menu}\nHome\n{ARTICLES[1]['text']}"}
+    with Dedup(es, forest=forest, profile=profile) as dedup:
+        dedup.setup(index)
+        feed(es, dedup, index, [article])
+    text = f"{article['text']} It was said so."
+    assert read("similar_to_text", index, text, of={"forest": forest, "profile": profile}).total == 1
+    with pytest.raises(ForestMismatch, match=profile.label):
+        read("similar_to_text", index, text, of={"forest": forest})
+
+
 @pytest.mark.parametrize("profile", [VERIFIED, CLASSIC], ids=lambda profile: profile.name)
 def test_limits_and_common_keys_do_not_change_the_answer(
     es: Elasticsearch, fed: tuple[str, str], profile: Profile

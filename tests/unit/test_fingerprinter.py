@@ -17,6 +17,7 @@ from esdedup.fingerprint.profile import VERIFIED
 from esdedup.fingerprint.simhash import simhash
 from esdedup.neighbours.relation import relation_of
 from esdedup.text.normalise import normalise
+from esdedup.text.passages import Passages
 from esdedup.text.words import WEIGHT_SCALE, cut
 
 ZH = "云陵市地铁七号线昨天清晨开始试运行。首班列车五时五十分从北郊车辆段发出，乘坐iPhone扫码即可进站！"
@@ -62,6 +63,18 @@ def test_pages_are_the_golden_vectors(profile: Profile) -> None:
     }
     found = Fingerprinter(profile).fingerprint([*golden, *reversed(golden)]).pages.tolist()
     assert found == [*golden.values(), *reversed(golden.values())]
+
+
+@pytest.mark.parametrize("profile", PROFILES.values(), ids=lambda profile: profile.name)
+def test_a_profile_that_keeps_boilerplate_leaves_nothing_out(profile: Profile) -> None:
+    def everything(passages: Passages, pages: object) -> np.ndarray:
+        return np.ones(len(passages.hashes), bool)
+
+    texts = [each["text"] for each in sample.articles(5)]
+    whole = Fingerprinter(profile).fingerprint(texts)
+    kept = Fingerprinter(profile.with_changes(keep_boilerplate=True)).fingerprint(texts, omit=everything)
+    assert kept.signatures.tobytes() == whole.signatures.tobytes()
+    assert not Fingerprinter(profile).fingerprint(texts, omit=everything).exists.any()
 
 
 def test_a_page_is_the_words_that_readers_see() -> None:

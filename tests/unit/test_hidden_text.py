@@ -148,7 +148,6 @@ def test_padding_makes_no_article_longer(padding: str) -> None:
         check_index=lambda _: WritableIndex(fields=Fields()),
         batch_size=10,
         most_plausible_leaves=1_024,
-        keep_boilerplate=False,
     )
     actions = [{"_index": "news", "_source": {"text": text}} for text in (TEXT, TEXT + padding)]
     plain, padded = enricher.enrich(actions, backfill=False, on_rejected=None, on_assigned=None)

@@ -23,6 +23,7 @@ def test_labels_tell_profiles_apart() -> None:
         CLASSIC,
         CLASSIC.with_changes(weighting=Tf()),
         CLASSIC.with_changes(layout=LAYOUTS["4x16"]),
+        CLASSIC.with_changes(keep_boilerplate=True),
     ]
     assert len({profile.label for profile in changed}) == len(changed)
     assert CLASSIC.label == "classic-2"

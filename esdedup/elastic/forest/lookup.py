@@ -64,7 +64,8 @@ def look_up(
     yield Refresh(index=forest)
     search = NodeSearch(forest=forest, relation=meta.relation, layout=meta.layout_of_keys, limits=limits)
     now_ms: int = yield ReadClock()
-    yield from learned.update(forest)
+    if not profile.keep_boilerplate:
+        yield from learned.update(forest)
     fingerprints = Fingerprinter(profile).fingerprint([text], omit=learned.omit)
     arrivals = Arrivals.of(fingerprints, times_ms=[now_ms], relation=meta.relation)
     status = yield from read_status(forest)

@@ -118,9 +118,13 @@ def _shifted() -> Iterator[tuple[Profile, float]]:
     if rules is None:
         return
     for shift in _SHIFTS:
-        least = min(max(rules.least_resemblance + shift, 0.0), 1.0)
-        most = min(max(rules.most_resemblance + shift, 0.0), 1.0)
-        changed = dataclasses.replace(rules, least_resemblance=least, most_resemblance=most)
+        least, most, tiny = (
+            min(max(threshold + shift, 0.0), 1.0)
+            for threshold in (rules.least_resemblance, rules.most_resemblance, rules.tiny_resemblance)
+        )
+        changed = dataclasses.replace(
+            rules, least_resemblance=least, most_resemblance=most, tiny_resemblance=tiny
+        )
         yield dataclasses.replace(VERIFIED, agreement=changed), round(least, 2)
 
 

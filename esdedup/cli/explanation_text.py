@@ -106,7 +106,7 @@ def _whole_texts(found: Explanation) -> list[tuple[str, str]]:
             f"{whole_texts.contained_needed:.2f} counts as contained"
         )
     else:
-        contained = "not considered: one of them is too long for that"
+        contained = "not considered: one of them is too long or too short for that"
     lines = [
         ("resemblance", measured(whole_texts)),
         ("needed", f"{whole_texts.needed:.2f} at this length"),

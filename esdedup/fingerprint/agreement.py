@@ -13,6 +13,7 @@ from esdedup.fingerprint.sketch import resemblance
 _ASCENDING = (
     ("least_resemblance", "most_resemblance"),
     ("root_slack", "least_resemblance"),
+    ("least_resemblance", "tiny_resemblance"),
     # Otherwise containment would never decide.
     ("contained_resemblance", "most_resemblance"),
 )
@@ -22,8 +23,9 @@ _ASCENDING = (
 class Agreement:
     """The rules by which two texts agree, judged by their sketches and lengths.
 
-    Two texts agree if they resemble each other enough; shorter texts need more resemblance. Two short texts
-    also agree if one is contained in the other, such as a bulletin in its longer version.
+    Two texts agree if they resemble each other enough; shorter texts need more resemblance, and very short
+    ones most. Two short texts also agree if one is contained in the other, such as a bulletin in its longer
+    version.
 
     Raises:
         SettingError: A threshold is outside 0 to 1, a count is below 1, or two thresholds contradict each
@@ -34,17 +36,24 @@ class Agreement:
     number_weight: int = 5
     # The resemblance (inclusive, 0 to 1) that texts need: the most for short texts, falling towards the
     # least as texts get longer.
-    least_resemblance: float = 0.5
-    most_resemblance: float = 0.75
+    least_resemblance: float = 0.53
+    most_resemblance: float = 0.72
     # Texts need the most if the shorter one has at most this many letters and digits. Beyond that, the
     # excess over the least falls in inverse proportion to the shorter one's length.
-    short_letters: int = 150
+    short_letters: int = 200
+    # Texts need at least this resemblance (inclusive, 0 to 1) if the runs of one of them weigh `tiny_runs`
+    # or less: notes as short as that are often made from one template, and differ in a name. Beyond that,
+    # the excess over the least falls with the fourth power of the weight.
+    tiny_resemblance: float = 0.78
+    tiny_runs: int = 80
     # Joining a cluster needs this much less resemblance to its root.
     root_slack: float = 0.15
     # A text is contained in another if at least this share of it (inclusive) is in the other, ...
     least_contained: float = 0.93
     # ... both have at most this many letters and digits, ...
     contained_letters: int = 300
+    # ... and runs that weigh at least this much (a greeting is contained in many texts), ...
+    contained_runs: int = 60
     # ... and their resemblance is at least this (inclusive), so neither is many times as long as the other.
     contained_resemblance: float = 0.25
     # At most this many nodes made within the retention are indexed under one representative.
@@ -87,8 +96,8 @@ class Comparison:
     needed: npt.NDArray[np.float64]
     # The share of the smaller text that is in the other, estimated, 0 to 1.
     contained: npt.NDArray[np.float64]
-    # Whether both are short enough for containment to count.
-    is_short: npt.NDArray[np.bool_]
+    # Whether the lengths of both are such that containment counts.
+    may_contain: npt.NDArray[np.bool_]
     agree: npt.NDArray[np.bool_]
     may_join: npt.NDArray[np.bool_]
 
@@ -102,17 +111,21 @@ class Comparison:
         needed = np.minimum(rules.most_resemblance, rules.least_resemblance + excess)
         runs = one["runs"].astype(np.float64) + other["runs"]
         fewer_runs = np.maximum(np.minimum(one["runs"], other["runs"]), 1)
+        # Squared twice: unlike a power, the same bits on every machine.
+        tininess = np.square(np.square(np.minimum(rules.tiny_runs / fewer_runs, 1.0)))
+        excess_of_tiny = (rules.tiny_resemblance - rules.least_resemblance) * tininess
+        needed = np.maximum(needed, rules.least_resemblance + excess_of_tiny)
         # With J = shared / (runs - shared), shared is J * runs / (1 + J).
         contained = np.minimum(similarity * runs / (1 + similarity) / fewer_runs, 1.0)
-        is_short = longer <= rules.contained_letters
+        may_contain = (longer <= rules.contained_letters) & (fewer_runs >= rules.contained_runs)
         is_contained = (
-            is_short & (contained >= rules.least_contained) & (similarity >= rules.contained_resemblance)
+            may_contain & (contained >= rules.least_contained) & (similarity >= rules.contained_resemblance)
         )
         return cls(
             resemblance=similarity,
             needed=needed,
             contained=contained,
-            is_short=is_short,
+            may_contain=may_contain,
             agree=(similarity >= needed) | is_contained,
             # Texts that contain the root have the root in common; texts that it contains may share nothing.
             may_join=(similarity >= needed - rules.root_slack)

@@ -196,7 +196,7 @@ class Profile:
 PROFILES = {
     profile.name: profile
     for profile in (
-        Profile(name="verified", version=2, representation="halves", agreement=Agreement()),
+        Profile(name="verified", version=3, representation="halves", agreement=Agreement()),
         Profile(name="classic", version=2, representation="longest-sentence"),
         Profile(name="keywords", version=2, representation="keywords"),
     )

@@ -140,7 +140,7 @@ def compare_whole_texts(
         contained=float(compared.contained[0]),
         exact_contained=overlap.contained if overlap else None,
         contained_needed=rules.least_contained,
-        contained_counts=bool(compared.is_short[0]),
+        contained_counts=bool(compared.may_contain[0]),
         agree=bool(compared.agree[0]),
         may_join=bool(compared.may_join[0]),
     )

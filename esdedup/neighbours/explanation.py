@@ -81,8 +81,8 @@ class WholeTextComparison(pydantic.BaseModel, frozen=True):
     # The share of the smaller text that is in the other, estimated and counted.
     contained: float
     exact_contained: float | None
-    # The share (inclusive) from which the smaller text counts as contained, and whether both texts are
-    # short enough for containment to count.
+    # The share (inclusive) from which the smaller text counts as contained, and whether the lengths
+    # of both texts are such that containment counts.
     contained_needed: float
     contained_counts: bool
     agree: bool

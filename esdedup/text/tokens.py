@@ -15,7 +15,7 @@ from esdedup.text.hashing import mixed
 
 # A word carries about as much meaning as two Chinese characters.
 _WORD_UNITS = 2
-LONGEST_RUN_UNITS = 6
+LONGEST_RUN_UNITS = 4
 """The longest run, in units: an East Asian character is one unit, a word or number two."""
 _MULTIPLIERS = 64
 # Odd, so that it has an inverse modulo 2^64.

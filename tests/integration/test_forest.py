@@ -22,10 +22,10 @@ def test_another_profile_is_refused(es: Elasticsearch, index_name: Names) -> Non
     with Dedup(es, forest=forest) as dedup:
         dedup.setup(index)
         list(dedup.enrich([{"_index": index, "_id": "1", "text": TEXT}]))
-    with pytest.raises(ForestMismatch, match=r"verified-2.*keywords-2") as refused:
+    with pytest.raises(ForestMismatch, match=r"verified-3.*keywords-2") as refused:
         list(Dedup(es, forest=forest, profile=KEYWORDS).enrich([{"_index": index, "_id": "1", "text": TEXT}]))
     assert refused.value.forest == forest
-    assert (refused.value.found, refused.value.supported) == ("verified-2", "keywords-2")
+    assert (refused.value.found, refused.value.supported) == ("verified-3", "keywords-2")
 
 
 @pytest.mark.parametrize(

@@ -124,11 +124,11 @@ def test_a_template_with_other_numbers_is_not_alike() -> None:
 
 
 def test_what_represents_a_text() -> None:
-    text = "A short one. The ferry line has ordered four electric ships for its crossing."
+    text = "A short one. The ferry line has ordered four electric ships for its crossing to the islands."
     verified = EXPLAINERS[VERIFIED].representatives(text)
     assert [each.kind for each in verified] == ["sentence", "sentence", "minhash", "minhash"]
     assert [each.passage for each in verified][1:] == [
-        "the ferry line has ordered four electric ships for its crossing",
+        "the ferry line has ordered four electric ships for its crossing to the islands",
         None,
         None,
     ]

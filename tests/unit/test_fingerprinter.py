@@ -37,8 +37,8 @@ def names(fingerprinter: Fingerprinter, texts: list[str]) -> list[str | None]:
 @pytest.mark.parametrize(
     ("profile", "text", "fingerprint"),
     [
-        ("verified", ZH, "6c15220e500294115287b1d0fc8df607"),
-        ("verified", EN, "9be1da6e94a05fef2ed5ef6c38ec9c89"),
+        ("verified", ZH, "30560a9ba92f3708c8eb25f8f9d56f8d"),
+        ("verified", EN, "ef1a66d7988a99d210c1b90ddc90171b"),
         ("classic", ZH, "f8ecc0f1a8e9d775"),
         ("classic", EN, "f3c8460383427068"),
         ("keywords", ZH, "f83440b36a618f6d"),
@@ -88,7 +88,7 @@ def test_golden_vector_of_the_sample_corpus() -> None:
     """As above, and with the grammar of the sample: who changes that alone writes new ones here."""
     texts = [article["text"] for article in sample.articles(300)]
     sketched = Fingerprinter(VERIFIED).fingerprint(texts).signatures.tobytes()
-    assert mmh3.hash_bytes(sketched).hex() == "87483914b1518e2ed17532507a6f0d12"
+    assert mmh3.hash_bytes(sketched).hex() == "681d6981aabf6c51e701304aa0a566de"
     for profile, expected in (("classic", "ae26d91dad3e9fca"), ("keywords", "2a03da28af14af66")):
         bits = Fingerprinter(get_profile(profile)).fingerprint(texts).signatures
         assert (

@@ -37,7 +37,7 @@ def test_labels_do_not_change() -> None:
     label.
     """
     assert KEYWORDS.with_changes(keyword_count=5).label == "keywords-2-5dd223c0"
-    assert dataclasses.replace(VERIFIED, min_letters=9).label == "verified-2-2056525c"
+    assert dataclasses.replace(VERIFIED, min_letters=9).label == "verified-3-9f91d39f"
 
 
 def test_an_unknown_profile() -> None:

@@ -20,7 +20,7 @@ STEPS: dict[str, list[tuple[Any, str]]] = {
     "normalise": [(NormalTexts, "of")],
     "sentences": [(Sentences, "of"), (Sentences, "longest_of_halves")],
     "tokens": [(Tokens, "of")],
-    "runs": [(Tokens, "runs"), (Tokens, "have_number")],
+    "runs": [(Tokens, "runs"), (Tokens, "runs_of_texts")],
     "sketch": [(by_halves, "sketch")],
     "simhash": [(by_halves, "majority")],
     "ids": [(ByAgreement, "ids")],

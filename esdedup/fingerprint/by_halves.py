@@ -10,7 +10,7 @@ from esdedup.fingerprint.by_words import Feature
 from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.signature import REPRESENTATIVES, SIGNATURE, Fingerprints
 from esdedup.fingerprint.simhash import majority
-from esdedup.fingerprint.sketch import Sketched, sketch
+from esdedup.fingerprint.sketch import sketch
 from esdedup.text.characters import classes
 from esdedup.text.normalise import NormalTexts
 from esdedup.text.passages import Omit, Passages
@@ -49,12 +49,14 @@ class ByHalves:
         signatures = np.zeros(len(texts), SIGNATURE)
         present = np.flatnonzero(exists)
         if len(present):
-            sketched = self._sketch(tokens, present)
+            runs = tokens.runs_of_texts(units=LONGEST_RUN_UNITS)
+            sketched = sketch(runs, number_weight=self._number_weight)
+            minhashes = sketched.minhashes[present]
             own = np.zeros(len(present), SIGNATURE)
             own["letters"] = letters[present]
-            own["sketch"] = sketched.sketches
-            own["runs"] = np.minimum(sketched.runs, _MAX_RUNS)
-            own["representatives"] = self._representatives(sentences, tokens, present, sketched.minhashes)
+            own["sketch"] = sketched.sketches[present]
+            own["runs"] = np.minimum(sketched.runs[present], _MAX_RUNS)
+            own["representatives"] = self._representatives(sentences, tokens, present, minhashes)
             signatures[present] = own
         return Fingerprints(
             signatures=signatures,
@@ -83,13 +85,6 @@ class ByHalves:
 
     def _normal(self, texts: Sequence[str]) -> NormalTexts:
         return NormalTexts.of(texts, max_length=self._max_text_length)
-
-    def _sketch(self, tokens: Tokens, present: Ints) -> Sketched:
-        """Sketch the texts at these positions, from their longest runs of tokens."""
-        runs = tokens.runs(
-            units=LONGEST_RUN_UNITS, starts=tokens.starts_of_texts[present], stops=tokens.ends[present]
-        )
-        return sketch(runs, tokens.have_number(runs), number_weight=self._number_weight)
 
     def _representatives(
         self, sentences: Sentences, tokens: Tokens, present: Ints, minhashes: Simhashes

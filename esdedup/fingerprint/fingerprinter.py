@@ -11,8 +11,8 @@ from esdedup.text.characters import normal_length
 from esdedup.text.passages import Omit
 
 # More would not fit the processor's cache; the number of characters also bounds the memory for long texts.
-_TEXTS_AT_ONCE = 48
-_CHARACTERS_AT_ONCE = 200_000
+_TEXTS_AT_ONCE = 512
+_CHARACTERS_AT_ONCE = 100_000
 
 
 class _Method(Protocol):
@@ -72,14 +72,19 @@ class Fingerprinter:
 
 
 def _slices(texts: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Cut a batch into slices of a limited number of texts and characters; each has at least one text.
+    """Cut a batch into slices of a limited number of texts and characters; each has at least one text."""
+    for some in _cut(texts, [len(text) for text in texts]):
+        # The normal form may have 18 times as many characters.
+        if normal_length("".join(some)) <= _CHARACTERS_AT_ONCE:
+            yield some
+        else:
+            # A text that is longer is a slice of its own anyway.
+            yield from _cut(some, [normal_length(text[:_CHARACTERS_AT_ONCE]) for text in some])
 
-    Characters are counted in their normal form, which may have 18 times as many.
-    """
+
+def _cut(texts: Sequence[str], lengths: Sequence[int]) -> Iterator[Sequence[str]]:
     start = characters = 0
-    for at, text in enumerate(texts):
-        # A text that is longer is a slice of its own anyway.
-        length = normal_length(text[:_CHARACTERS_AT_ONCE])
+    for at, length in enumerate(lengths):
         characters += length
         if at > start and (at - start >= _TEXTS_AT_ONCE or characters > _CHARACTERS_AT_ONCE):
             yield texts[start:at]

@@ -67,13 +67,12 @@ class _Counts(NamedTuple):
 
 def _distinct_runs(tokens: Tokens) -> list[_Runs]:
     """Return the distinct runs of each text, and whether each run contains a number."""
-    runs = tokens.runs(units=LONGEST_RUN_UNITS, starts=tokens.starts_of_texts, stops=tokens.ends)
-    have_number = tokens.have_number(runs)
+    runs = tokens.runs_of_texts(units=LONGEST_RUN_UNITS)
     ends = runs.counts.cumsum()
     distinct = []
     for start, end in zip(ends - runs.counts, ends, strict=True):
         hashes, first = np.unique(runs.hashes[start:end], return_index=True)
-        distinct.append((hashes, have_number[start:end][first]))
+        distinct.append((hashes, runs.have_number[start:end][first]))
     return distinct
 
 

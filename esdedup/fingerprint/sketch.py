@@ -53,18 +53,17 @@ class Sketched:
     minhashes: npt.NDArray[np.uint64]
 
 
-def sketch(runs: "Runs", have_number: npt.NDArray[np.bool_], *, number_weight: int) -> Sketched:
+def sketch(runs: "Runs", *, number_weight: int) -> Sketched:
     """Sketch a batch of texts.
 
     Args:
         runs: One group of runs per text.
-        have_number: Whether each run contains a number, bool ``(runs,)``.
         number_weight: How many times a run with a number counts; the others count once.
     """
     texts = np.arange(len(runs.counts)).repeat(runs.counts)
     least = np.full((len(runs.counts), BINS), _NONE)
     _lower(least, texts, runs.hashes)
-    texts_of_numbers, hashes_of_numbers = texts[have_number], runs.hashes[have_number]
+    texts_of_numbers, hashes_of_numbers = texts[runs.have_number], runs.hashes[runs.have_number]
     for repeat in range(1, number_weight):
         factor = np.uint64(pow(_REPEAT, repeat, 2**64))
         _lower(least, texts_of_numbers, factor * hashes_of_numbers)

@@ -134,7 +134,10 @@ def beginning(text: str, *, max_length: int) -> str:
 
 def normal_length(text: str) -> int:
     """Return how many characters the normal form of `text` has at most."""
-    return len(text) if text.isascii() else int(_forms_and_lengths()[1][code_points(text)].sum())
+    if text.isascii():
+        return len(text)
+    lengths = _forms_and_lengths()[1].take(code_points(text))
+    return int(lengths.sum()) if lengths.max() > 1 else len(text)
 
 
 def _composed(text: str) -> str:

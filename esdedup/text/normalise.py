@@ -44,19 +44,22 @@ class NormalTexts:
         visible = [visible_text(text).replace("\u2026", "...") for text in raw_texts]
         plain = [beginning(text, max_length=max_length) for text in visible]
         are_cut = np.array([len(a) < len(b) for a, b in zip(plain, visible, strict=True)], bool)
-        forms = normal_forms()[code_points("".join([text + SEPARATOR for text in plain]))]
+        raw = "".join([text + SEPARATOR for text in plain])
+        forms = normal_forms().take(code_points(raw))
         ends = np.cumsum([len(text) + 1 for text in plain], dtype=np.int64) - 1
         # The table turned the separator, a control character, into a space.
         forms[ends] = ord(SEPARATOR)
         if not (forms >= CONTEXTUAL).any():
             return cls(points=forms, are_cut=are_cut)
         contextual = np.flatnonzero(forms == CONTEXTUAL)
+        # What the normal form of a character depends on is in its line.
+        bounds = np.flatnonzero((forms == ord("\n")) | (forms == ord(SEPARATOR)))
         pieces: list[npt.NDArray[np.uint32]] = []
         done = 0
-        for at in np.unique(np.searchsorted(ends, contextual)).tolist():
-            start = int(ends[at - 1]) + 1 if at else 0
-            pieces += (forms[done:start], code_points(normal_form(plain[at])))
-            done = int(ends[at])
+        for at in np.unique(np.searchsorted(bounds, contextual)).tolist():
+            start = int(bounds[at - 1]) + 1 if at else 0
+            pieces += (forms[done:start], code_points(normal_form(raw[start : bounds[at]])))
+            done = int(bounds[at])
         joined = np.concatenate((*pieces, forms[done:]))
         return cls(points=joined[joined != DROPPED], are_cut=are_cut)
 

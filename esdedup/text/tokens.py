@@ -31,9 +31,8 @@ class Runs:
 
     # uint64 (n,): equal for runs of the same tokens in the same order.
     hashes: Hashes
-    # int64 (n,) each: the first token of each run, and the one after its last.
-    starts: npt.NDArray[np.int64]
-    stops: npt.NDArray[np.int64]
+    # bool (n,): whether each contains a number.
+    have_number: npt.NDArray[np.bool_]
     # int64 (g,): the number of runs in each group.
     counts: npt.NDArray[np.int64]
 
@@ -48,10 +47,8 @@ class Tokens:
     are_numbers: npt.NDArray[np.bool_]
     # int64 (t,): the tokens that are the ends of texts.
     ends: npt.NDArray[np.int64]
-    # int64 (n,): the number of units before each token.
-    _units_before: npt.NDArray[np.int64]
-    # int64 (units,): the token of each unit.
-    _token_of_unit: npt.NDArray[np.int64]
+    # uint8 (n,): the number of units of each token.
+    _units: npt.NDArray[np.uint8]
     # uint64 (n + 1,): for each token the sum over all earlier ones of hash times power of the base, modulo
     # 2^64. The difference of two sums is a polynomial hash of the tokens between them.
     _sums: Hashes
@@ -93,7 +90,7 @@ class Tokens:
         starts: npt.NDArray[np.int64],
         are_numbers: npt.NDArray[np.bool_],
         ends: npt.NDArray[np.int64],
-        units: npt.NDArray[np.int64],
+        units: npt.NDArray[np.uint8],
         hashes: Hashes,
     ) -> "Tokens":
         sums = np.zeros(len(starts) + 1, np.uint64)
@@ -102,8 +99,7 @@ class Tokens:
             starts=starts,
             are_numbers=are_numbers,
             ends=ends,
-            _units_before=units.cumsum() - units,
-            _token_of_unit=np.arange(len(units)).repeat(units),
+            _units=units,
             _sums=sums,
         )
 
@@ -116,6 +112,27 @@ class Tokens:
     def hashes_of_texts(self) -> Hashes:
         """A hash of each text's tokens: uint64 ``(t,)``, 0 for a text without any."""
         return self.hashes(self.starts_of_texts, self.ends)
+
+    def runs_of_texts(self, *, units: int) -> Runs:
+        """Return the runs of each text, as `runs` does, faster."""
+        firsts, ends = self.starts_of_texts, self.ends
+        lengths, have_number = self._runs(units)
+        # Only from an end, and from a text's last few tokens but the first, do runs reach beyond the text.
+        tails = ends[:, None] - np.arange(units)
+        may_leave = tails > firsts[:, None]
+        may_leave[:, 0] = True
+        tails = tails[may_leave]
+        kept = np.ones(len(self.starts), bool)
+        kept[tails] = tails + lengths[tails] <= ends.repeat(may_leave.sum(axis=1))
+        lengths[firsts] = np.minimum(lengths[firsts], ends - firsts)
+        hashes = self._sums.take(np.arange(len(lengths)) + lengths)
+        hashes -= self._sums[:-1]
+        hashes *= _powers(len(self.starts))[1][: len(hashes)]
+        return Runs(
+            hashes=mixed(hashes[kept]),
+            have_number=have_number[kept],
+            counts=np.add.reduceat(kept, firsts, dtype=np.int64),
+        )
 
     def runs(self, *, units: int, starts: npt.NDArray[np.int64], stops: npt.NDArray[np.int64]) -> Runs:
         """Return the runs of each group of tokens.
@@ -130,27 +147,32 @@ class Tokens:
                 within one text.
         """
         counts = stops - starts
-        if not len(counts):
-            return Runs(hashes=self._sums[:0], starts=starts, stops=stops, counts=counts)
-        group_ends = counts.cumsum()
-        group_starts = group_ends - counts
-        tokens = np.arange(counts.sum()) + (starts - group_starts).repeat(counts)
-        run_stops = self._token_of_unit.take(self._units_before.take(tokens) + (units - 1)) + 1
-        # Only runs from a group's last few tokens can leave it. They are dropped; its first run is cut.
-        tails = (group_ends[:, None] - np.arange(1, units)).ravel()
-        groups = np.arange(len(counts)).repeat(units - 1)
-        outside = (tails > group_starts[groups]) & (run_stops.take(tails, mode="clip") > stops[groups])
-        run_stops[group_starts] = np.minimum(run_stops[group_starts], stops)
-        if outside.any():
-            kept = np.ones(len(tokens), bool)
-            kept[tails[outside]] = False
-            tokens, run_stops = tokens[kept], run_stops[kept]
-            counts = counts - np.bincount(groups[outside], minlength=len(counts))
-        hashes = self._sums.take(run_stops)
-        hashes -= self._sums.take(tokens)
-        hashes *= _powers(len(self.starts))[1].take(tokens)
+        groups = np.arange(len(counts)).repeat(counts)
+        tokens = np.arange(len(groups)) + (stops - counts.cumsum())[groups]
+        lengths, have_number = self._runs(units)
+        run_stops = tokens + lengths[tokens]
+        kept = (run_stops <= stops[groups]) | (tokens == starts[groups])
+        tokens, groups = tokens[kept], groups[kept]
         # Until here a hash is a sum over characters: words with equal low bits are found by adding up.
-        return Runs(hashes=mixed(hashes), starts=tokens, stops=run_stops, counts=counts)
+        return Runs(
+            hashes=self.hashes(tokens, np.minimum(run_stops[kept], stops[groups])),
+            have_number=have_number[tokens],
+            counts=np.bincount(groups, minlength=len(counts)),
+        )
+
+    def _runs(self, units: int) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
+        """Return how many tokens from each one on fill `units`, ``(n,)``, and whether one is a number.
+
+        An end counts as a token that fills all.
+        """
+        lengths, filled = np.ones(len(self._units), np.uint8), self._units.copy()
+        have_number = self.are_numbers.copy()
+        for step in range(1, units):
+            goes_on = filled[:-step] < units
+            lengths[:-step] += goes_on
+            filled[:-step] += goes_on * self._units[step:]
+            have_number[:-step] |= goes_on & self.are_numbers[step:]
+        return lengths, have_number
 
     def of_spans(
         self, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]
@@ -199,23 +221,15 @@ class Tokens:
         np.add.at(in_groups, starts, 1)
         np.subtract.at(in_groups, stops, 1)
         kept = (in_groups.cumsum()[:-1] == 0).nonzero()[0]
-        units = np.diff(self._units_before, append=len(self._token_of_unit))[kept]
         inverses = _powers(len(self.starts))[1]
         hashes = (self._sums.take(kept + 1) - self._sums.take(kept)) * inverses.take(kept)
         return Tokens._of_columns(
             starts=self.starts[kept],
             are_numbers=self.are_numbers[kept],
             ends=kept.searchsorted(self.ends),
-            units=units,
+            units=self._units[kept],
             hashes=hashes,
         )
-
-    def have_number(self, runs: Runs) -> npt.NDArray[np.bool_]:
-        """Return which runs contain a number: bool ``(n,)``."""
-        before = np.zeros(len(self.are_numbers) + 1, np.int64)
-        np.cumsum(self.are_numbers, out=before[1:])
-        found: npt.NDArray[np.bool_] = before.take(runs.stops) != before.take(runs.starts)
-        return found
 
 
 def _hashes(
@@ -241,9 +255,9 @@ def _hashes(
 
 
 @functools.cache
-def _units() -> npt.NDArray[np.int64]:
+def _units() -> npt.NDArray[np.uint8]:
     """Return the units of a token, by the role of its first character."""
-    units = np.ones(TOKEN_END + 1, np.int64)
+    units = np.ones(TOKEN_END + 1, np.uint8)
     units[[NUMBER, WORD]] = _WORD_UNITS
     # An end fills a run, so that no run reaches beyond the next text.
     units[TOKEN_END] = LONGEST_RUN_UNITS

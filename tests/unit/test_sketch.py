@@ -9,14 +9,12 @@ from esdedup.text.tokens import Runs
 def sketched(*texts: list[int], numbers: set[int] = frozenset(), weight: int = 5) -> Sketched:  # type: ignore[assignment]
     """Sketch texts given as the hashes of their runs."""
     flat = [run for text in texts for run in text]
-    at = np.arange(len(flat))
     runs = Runs(
         hashes=np.array(flat, np.uint64),
-        starts=at,
-        stops=at + 1,
+        have_number=np.array([run in numbers for run in flat], bool),
         counts=np.array([len(text) for text in texts]),
     )
-    return sketch(runs, np.array([run in numbers for run in flat], bool), number_weight=weight)
+    return sketch(runs, number_weight=weight)
 
 
 def hashes(count: int, seed: int) -> list[int]:

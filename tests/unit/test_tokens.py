@@ -54,20 +54,30 @@ def test_a_text_is_cut_into_characters_words_and_numbers(text: str, expected: li
 def test_runs_are_equal_where_their_tokens_are(batch: list[str], units: int) -> None:
     tokens = tokens_of(batch)
     expected = [runs(words(text), units) for text in batch]
-    present = np.array([at for at, each in enumerate(expected) if each], np.int64)
-    found = tokens.runs(units=units, starts=tokens.starts_of_texts[present], stops=tokens.ends[present])
-    assert found.counts.tolist() == [len(expected[at]) for at in present.tolist()]
+    found = tokens.runs_of_texts(units=units)
+    assert found.counts.tolist() == [len(each) for each in expected]
     flat = [run for each in expected for run in each]
     by_hash = dict(zip(found.hashes.tolist(), flat, strict=True))
     assert [by_hash[each] for each in found.hashes.tolist()] == flat
     assert len(set(flat)) == len(by_hash)
-    assert tokens.have_number(found).tolist() == [any(word[0].isdigit() for word in run) for run in flat]
+    assert found.have_number.tolist() == [any(word[0].isdigit() for word in run) for run in flat]
+
+
+@given(texts, st.integers(1, LONGEST_RUN_UNITS))
+def test_the_runs_of_a_group_are_those_of_a_text(batch: list[str], units: int) -> None:
+    tokens = tokens_of(batch)
+    present = np.flatnonzero(tokens.ends > tokens.starts_of_texts)
+    found = tokens.runs(units=units, starts=tokens.starts_of_texts[present], stops=tokens.ends[present])
+    of_texts = tokens.runs_of_texts(units=units)
+    assert found.hashes.tolist() == of_texts.hashes.tolist()
+    assert found.have_number.tolist() == of_texts.have_number.tolist()
+    assert found.counts.tolist() == of_texts.counts[present].tolist()
 
 
 def hashes_of_words(chosen: list[str]) -> npt.NDArray[np.uint64]:
     """Return the hash of each word alone, which is its simhash where it is a whole sentence."""
     tokens = tokens_of([" ".join(chosen)])
-    return tokens.runs(units=2, starts=tokens.starts_of_texts, stops=tokens.ends).hashes
+    return tokens.runs_of_texts(units=2).hashes
 
 
 def test_words_with_one_key_are_not_found_by_adding_up() -> None:
@@ -94,10 +104,7 @@ def test_words_with_one_key_are_not_found_by_adding_up() -> None:
 def test_a_hash_does_not_depend_on_the_place(batch: list[str]) -> None:
     def hashes(each: list[str]) -> list[list[int]]:
         tokens = tokens_of(each)
-        present = np.flatnonzero(tokens.ends > tokens.starts_of_texts)
-        found = tokens.runs(units=2, starts=tokens.starts_of_texts[present], stops=tokens.ends[present])
+        found = tokens.runs_of_texts(units=2)
         return [part.tolist() for part in np.split(found.hashes, found.counts.cumsum()[:-1])]
 
-    with_words = [text for text in batch if words(text)]
-    if with_words:
-        assert hashes(batch) == [hashes([text])[0] for text in with_words]
+    assert hashes(batch) == [hashes([text])[0] for text in batch]

@@ -21,6 +21,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from esdedup.boilerplate.pins import Pin, Pins
     from esdedup.elastic.requests import Query
     from esdedup.errors import (
         ArticleNotFound,
@@ -123,6 +124,8 @@ __all__ = [
     "NodeError",
     "Only",
     "Page",
+    "Pin",
+    "Pins",
     "Profile",
     "Query",
     "Reader",
@@ -157,6 +160,7 @@ _MODULES = (
     "esdedup.fingerprint.profile",
     "esdedup.fingerprint.agreement",
     "esdedup.fingerprint.bands",
+    "esdedup.boilerplate.pins",
     "esdedup.forest.model",
     "esdedup.neighbours.explanation",
     "esdedup.neighbours.explainer",

@@ -13,6 +13,7 @@ from esdedup.elastic.limits import MAX_ID_BYTES
 from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields, partition_of, refuse_surrogates, text_of, value_of
 from esdedup.forest.model import NO_TIME, Assignment, Kind
+from esdedup.sites import site_of
 from esdedup.times import time_ms
 
 BulkAction = dict[str, Any] | str | bytes
@@ -41,6 +42,8 @@ class ArticleAction:
     # From the article's time field; of an update, the first that one of its parts has. None if there is no
     # valid time.
     dated_ms: int | None
+    # Likewise.
+    site: str | None = None
     # Whether the text is longer than the profile's `max_text_length`: only its beginning was compared.
     is_cut: bool = False
 
@@ -111,6 +114,7 @@ def read_action(action: BulkAction, fields: Fields, *, position: int) -> Article
         name=name,
         text=texts[0],
         dated_ms=next((dated for each in articles if (dated := _dated_ms(each, fields)) is not None), None),
+        site=next((site for each in articles if (site := site_of(each, fields)) is not None), None),
     )
 
 

@@ -1,7 +1,9 @@
 """Texts arrive: boilerplate is left out of them, they are fingerprinted, and a forest assigns them."""
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 
+from esdedup.boilerplate.pins import NO_PINS, Pins
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.signature import Fingerprints
 from esdedup.forest import Arrivals, Assignment, Forest
@@ -15,6 +17,8 @@ def arrive(
     fingerprinter: Fingerprinter,
     forest: Forest,
     now_ms: int,
+    pins: Pins = NO_PINS,
+    sites: Iterable[str | None] = itertools.repeat(None),
 ) -> tuple[Fingerprints, list[Assignment]]:
     """Return the fingerprints and assignments of raw texts, in their order.
 
@@ -24,8 +28,10 @@ def arrive(
         fingerprinter: Of the forest's profile.
         forest: Assigns them, and learns from them what is boilerplate.
         now_ms: The clock.
+        pins: Which passages are boilerplate or text, whatever was learned.
+        sites: One per text; None if not known.
     """
-    lesson = forest.begin()
+    lesson = forest.begin(pins=pins, sites=sites)
     fingerprints = fingerprinter.fingerprint(texts, omit=lesson.omit)
     arrivals = Arrivals.of(fingerprints, times_ms=times_ms, relation=relation_of(fingerprinter.profile))
     return fingerprints, forest.assign(arrivals, now_ms=now_ms, lesson=lesson)

@@ -10,6 +10,7 @@ from esdedup.ingest.batches import BATCH_SIZE, batches
 from esdedup.ingest.files import FileArticle
 from esdedup.ingest.undated import Undated
 
+from esdedup.boilerplate.pins import NO_PINS, Pins, refuse_useless
 from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields, text_of, value_of
 from esdedup.fingerprint.fingerprinter import Fingerprinter
@@ -17,6 +18,7 @@ from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Aging, Forest
 from esdedup.forest.memory import MemoryStore
 from esdedup.neighbours.relation import relation_of
+from esdedup.sites import site_of
 from esdedup.times import time_ms
 
 
@@ -39,6 +41,7 @@ def cluster(
     fields: Fields,
     use_time: bool,
     retention: timedelta,
+    pins: Pins = NO_PINS,
     on_rejected: Callable[[ArticleRejected], None],
     on_cut: Callable[[str], None] = lambda _: None,
     on_undated: Callable[[str], None] = lambda _: None,
@@ -51,10 +54,12 @@ def cluster(
         fields: The names of the articles' fields.
         use_time: Take the forest's time from the articles; without it nothing expires.
         retention: With `use_time`: how long a cluster accepts articles after its last one.
+        pins: Which passages are boilerplate or text, whatever was learned.
         on_rejected: Called for each article that cannot be clustered; it is not yielded.
         on_cut: Called with the name of each article that has a longer text than is fingerprinted.
         on_undated: With `use_time`: called once, with a message about the first date that cannot be right.
     """
+    refuse_useless(pins, keep_boilerplate=profile.keep_boilerplate)
     fingerprinter = Fingerprinter(profile)
     relation = relation_of(profile)
     forest = Forest(MemoryStore(aging=Aging.of(retention=retention), relation=relation))
@@ -68,6 +73,8 @@ def cluster(
             fingerprinter=fingerprinter,
             forest=forest,
             now_ms=int(time.time() * 1000),
+            pins=pins,
+            sites=[site_of(article.article, fields) for article, _ in batch],
         )
         for (article, _), is_cut in zip(batch, fingerprints.are_cut.tolist(), strict=True):
             if is_cut:

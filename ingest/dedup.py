@@ -12,6 +12,7 @@ from esdedup.ingest.actions import BulkAction
 from esdedup.ingest.batches import BATCH_SIZE
 from esdedup.ingest.enricher import Enricher, OnAssigned, OnRejected
 
+from esdedup.boilerplate.pins import NO_PINS, Pins
 from esdedup.elastic.article_indices import Articles, WritableIndex
 from esdedup.elastic.closing import Closing
 from esdedup.elastic.forest.expiry import Expired, expire
@@ -70,6 +71,7 @@ class Dedup(Closing):
         wait_s: float = 0.0,
         lease_ttl_s: float = 30.0,
         most_plausible_leaves: int = MOST_PLAUSIBLE_LEAVES,
+        pins: Pins = NO_PINS,
     ) -> None:
         """Feed with a client. Nothing is sent yet.
 
@@ -87,6 +89,8 @@ class Dedup(Closing):
                 over; at least 1.
             most_plausible_leaves: A warning is logged when a cluster grows beyond this many distinct texts;
                 a power of two.
+            pins: Which passages of articles are boilerplate or text, whatever was learned. They count for
+                articles that come from now on.
 
         Raises:
             SettingError: A value is out of its range, or the client is asynchronous.
@@ -103,7 +107,7 @@ class Dedup(Closing):
         if most_plausible_leaves < 1 or most_plausible_leaves.bit_count() != 1:
             raise SettingError(f"most_plausible_leaves is {most_plausible_leaves}; it must be a power of two")
         check_index_name(forest)
-        self.reader = Reader(client, fields=fields, forest=forest, profile=profile)
+        self.reader = Reader(client, fields=fields, forest=forest, profile=profile, pins=pins)
         self._client = client
         self._profile = profile
         self._forest_name = forest
@@ -123,6 +127,7 @@ class Dedup(Closing):
             check_index=self._check_index,
             batch_size=batch_size,
             most_plausible_leaves=most_plausible_leaves,
+            pins=pins,
         )
         self._store: ElasticStore | None = None
         # Where articles have been written to, by name.

@@ -19,6 +19,7 @@ from esdedup.ingest.check_again import check_again
 from esdedup.ingest.json_values import size_of
 from esdedup.ingest.leaps import warn_of_leaps
 
+from esdedup.boilerplate.pins import Pins
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.elastic.forest.documents import page_name
 from esdedup.errors import ArticleRejected
@@ -59,6 +60,7 @@ class Enricher:
         check_index: Callable[[str], WritableIndex],
         batch_size: int,
         most_plausible_leaves: int,
+        pins: Pins,
     ) -> None:
         """Enrich with a profile and a forest.
 
@@ -76,6 +78,7 @@ class Enricher:
                 written to it.
             batch_size: How many actions are read, and their articles assigned, together.
             most_plausible_leaves: A warning is logged when a cluster grows beyond this.
+            pins: Which passages are boilerplate or text, whatever was learned.
         """
         self._profile = profile
         self._unnamed_index = WritableIndex(fields=fields or Fields())
@@ -84,6 +87,7 @@ class Enricher:
         self._open_forest = open_forest
         self._check_index = check_index
         self._batch_size = batch_size
+        self._pins = pins
         self._fingerprinter = Fingerprinter(profile)
         self._relation = relation_of(profile)
         # Counts only what this process adds, so it needs no request.
@@ -177,6 +181,8 @@ class Enricher:
             fingerprinter=self._fingerprinter,
             forest=forest,
             now_ms=now_ms,
+            pins=self._pins,
+            sites=[article.site for article in articles],
         )
         warn_of_leaps(articles, assignments, time_before_ms=time_before_ms, aging=forest.aging)
         for root, leaves in self._growth.add(assignments):

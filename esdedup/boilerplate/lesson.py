@@ -8,11 +8,14 @@ rest, nor, if there are others, do lists.
 A list is a row of passages that do not end as sentences do: menus, headlines, teasers that break off. It is
 left out even before it is known, if enough text remains; if not, what was seen in another context.
 
+What a person has pinned as boilerplate counts as known, and what is pinned as text as prose that is not.
+
 Pages are learned from in blocks of a fixed number, so that many are compared at once: a page is judged by
 what the blocks before its own have taught, in whatever batches the pages come.
 """
 
 import itertools
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +26,7 @@ from esdedup.boilerplate.changes import Changes
 from esdedup.boilerplate.contexts import Contexts
 from esdedup.boilerplate.judged import Judged
 from esdedup.boilerplate.marks import Marks
+from esdedup.boilerplate.pins import NO_PINS, Pins, apply_pins
 from esdedup.neighbours.key_table import Keys
 from esdedup.text.passages import Passages
 
@@ -33,9 +37,23 @@ Ints = npt.NDArray[np.int64]
 class Lesson:
     """Goes through the pages of one batch, in their order."""
 
-    def __init__(self, boilerplate: Boilerplate) -> None:
-        """Go on from what is known, and add to it."""
+    def __init__(
+        self,
+        boilerplate: Boilerplate,
+        *,
+        pins: Pins = NO_PINS,
+        sites: Iterable[str | None] = itertools.repeat(None),
+    ) -> None:
+        """Go on from what is known, and add to it.
+
+        Args:
+            boilerplate: What is known.
+            pins: What counts instead for the passages that they name.
+            sites: Of the pages, in their order.
+        """
         self._boilerplate = boilerplate
+        self._pins = pins
+        self._sites = iter(sites)
 
     def omit(self, passages: Passages, pages: Keys) -> Bools:
         """Return which passages of the next pages to leave out, bool ``(n,)``, and learn from these pages.
@@ -46,18 +64,19 @@ class Lesson:
             passages: Of the pages.
             pages: The ids of the pages, uint64 ``(text_count,)``.
         """
-        boilerplate = self._boilerplate
-        are_new = self._are_new(passages, pages)
-        # A block goes as far as the page that fills it.
-        blocks = (len(boilerplate.block) + are_new.cumsum() - are_new) // boilerplate.block_pages
-        bounds = [0, *(np.flatnonzero(np.diff(blocks)) + 1).tolist(), len(pages)]
-        omitted = []
-        for start, stop in itertools.pairwise(bounds):
-            part, numbered = passages.of_texts(start, stop), are_new[start:stop]
-            boilerplate.number(pages[start:stop][numbered])
-            omitted.append(self._omit(part, numbered))
+        boilerplate, omitted, start = self._boilerplate, [np.zeros(0, bool)], 0
+        while start < len(pages):
+            rest = passages.of_texts(start, len(pages))
+            # After each block anew: what it has taught may have replaced what was known of these pages.
+            are_new = self._are_new(rest, pages[start:])
+            # A block goes as far as the page that fills it.
+            room = boilerplate.block_pages - len(boilerplate.block)
+            count = min(len(are_new), int(are_new.cumsum().searchsorted(room)) + 1)
+            boilerplate.number(pages[start : start + count][are_new[:count]])
+            omitted.append(self._omit(rest.of_texts(0, count), are_new[:count]))
             if len(boilerplate.block) == boilerplate.block_pages:
                 self._learn()
+            start += count
         return np.concatenate(omitted)
 
     def changes(self) -> Changes:
@@ -77,7 +96,8 @@ class Lesson:
     def _omit(self, passages: Passages, are_new: Bools) -> Bools:
         """Do what `omit` does for pages of one block, of which some are new."""
         known = self._boilerplate.known(passages.hashes)
-        judged = Judged.of(passages, known.are_learned)
+        sites = list(itertools.islice(self._sites, passages.text_count))
+        judged = Judged.of(*apply_pins(self._pins, passages, known.are_learned, sites=sites))
         omitted = judged.are_omitted
         doubtful = np.flatnonzero(judged.are_doubtful & (known.pages > 0))
         if len(doubtful):

@@ -37,6 +37,15 @@ def cluster(
             rich_help_panel="Field names",
         ),
     ] = None,
+    site_field: Annotated[
+        str | None,
+        typer.Option(
+            "--site-field",
+            help=f"The site, for --pins. Default: the host in {Fields.link}, or {Fields.source}.",
+            rich_help_panel="Field names",
+            show_default=False,
+        ),
+    ] = None,
     retention_days: Annotated[
         float | None,
         typer.Option(
@@ -58,8 +67,8 @@ def cluster(
     """
     if retention_days is not None and time_field is None:
         raise SettingError("--retention-days goes with --time-field: without a time, nothing expires")
-    profile = fingerprinting.profile()
-    fields = Fields(text=text_field, time=time_field or Fields.time)
+    profile, pins = fingerprinting.profile(), fingerprinting.pins()
+    fields = Fields(text=text_field, time=time_field or Fields.time, site=site_field)
     check_readable(files)
     report = _Report()
     with (
@@ -69,6 +78,7 @@ def cluster(
         for article in cluster_lines(
             read_articles(files, fields=fields, id_field=id_field, on_bytes=on_bytes),
             profile=profile,
+            pins=pins,
             fields=fields,
             use_time=time_field is not None,
             retention=options.retention(retention_days) or DEFAULT_RETENTION,

@@ -50,7 +50,8 @@ def explain(
         paths = [Path(one), Path(other)]
         profile = fingerprinting.profile()
         check_readable(paths)
-        compared = explain_texts(read_text(paths[0], fields), read_text(paths[1], fields), profile)
+        texts = [read_text(path, fields).text for path in paths]
+        compared = explain_texts(texts[0], texts[1], profile)
         if json:
             output.print_json(compared.model_dump(mode="json"))
         else:

@@ -84,7 +84,7 @@ def index(
     server: options.Server,
 ) -> None:
     """Index articles, each with its fingerprint and the root of its cluster."""
-    profile = fingerprinting.profile()
+    profile, pins = fingerprinting.profile(), fingerprinting.pins()
     check_readable(files)
     load = Load(on_rejected=say_rejected, on_cut=say_cut, on_undated=say)
     has_begun = True
@@ -92,6 +92,7 @@ def index(
         dedup = Dedup(
             client,
             profile=profile,
+            pins=pins,
             fields=field_names.fields_of(client, index),
             forest=forest.name,
             retention=options.retention(retention_days),

@@ -27,6 +27,8 @@ from esdedup.text.words import Tf, TfIdf, Weighting, WordTable
 if TYPE_CHECKING:
     from elasticsearch import AsyncElasticsearch, Elasticsearch
 
+    from esdedup.boilerplate.pins import Pins
+
 _SERVER = "Server"
 _FIELDS = "Field names"
 _FINGERPRINT = "Fingerprint"
@@ -220,6 +222,36 @@ class Fingerprinting(OptionGroup):
             rich_help_panel=_FINGERPRINT,
         ),
     ] = False
+
+    pins_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--pins",
+            metavar="FILE",
+            help="Passages that are boilerplate or text, whatever was learned: JSON Lines such as "
+            '{"boilerplate": "Follow us on …", "site": "news.example"}, or "text" instead.',
+            rich_help_panel=_FINGERPRINT,
+            show_default=False,
+        ),
+    ] = None
+
+    def pins(self) -> "Pins":
+        """Return the pins in the file, if one is given.
+
+        Raises:
+            SettingError: The file cannot be read, or is wrong; or boilerplate is kept anyway.
+        """
+        from esdedup.boilerplate.pins import NO_PINS, Pins, refuse_useless
+
+        if self.pins_file is None:
+            return NO_PINS
+        try:
+            with self.pins_file.open("rb") as lines:
+                pins = Pins.of_lines(lines, name=str(self.pins_file))
+        except OSError as error:
+            raise SettingError(f"cannot read {self.pins_file}: {error.strerror}") from error
+        refuse_useless(pins, keep_boilerplate=self.keep_boilerplate)
+        return pins
 
     def profile(self) -> Profile:
         """Return the profile that the options describe.

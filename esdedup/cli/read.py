@@ -101,6 +101,15 @@ def similar(
             help="Instead of an id, a file with a text, which need not be indexed; - is standard input.",
         ),
     ] = None,
+    site: Annotated[
+        str | None,
+        typer.Option(
+            "--site",
+            help="With --text and --pins: the site that the text comes from, a name or an address. Default: "
+            "what the file says, if it is an article as JSON.",
+            show_default=False,
+        ),
+    ] = None,
     by_source: Annotated[
         bool,
         typer.Option(
@@ -124,18 +133,25 @@ def similar(
         raise SettingError("--after does not go with --by-source: use --page")
     if text is not None and (by_source or other_sources):
         raise SettingError("a text has no source: --by-source and --other-sources go with --id")
-    if text is None and (fingerprinting, forest) != (options.Fingerprinting(), options.Forest()):
+    given = (fingerprinting, forest, site)
+    if text is None and given != (options.Fingerprinting(), options.Forest(), None):
         raise SettingError(
-            "an indexed article has its cluster: --profile, --keywords, --weights and --forest go with --text"
+            "an indexed article has its cluster: --forest, --site and options of fingerprints (--profile, "
+            "--pins and so on) go with --text"
         )
-    profile = fingerprinting.profile()
+    profile, pins = fingerprinting.profile(), fingerprinting.pins()
     with server.connect() as client:
         fields = field_names.fields_of(client, index)
-        reader = Reader(client, fields=fields, forest=forest.name, profile=profile)
+        reader = Reader(client, fields=fields, forest=forest.name, profile=profile, pins=pins)
         if text is not None:
             content = read_text(text, reader.fields(index))
             articles = reader.similar_to_text(
-                index, content, page=paging.page, size=paging.size, after=paging.after
+                index,
+                content.text,
+                site=site or content.site,
+                page=paging.page,
+                size=paging.size,
+                after=paging.after,
             )
         elif by_source:
             sources = reader.sources(

@@ -55,7 +55,7 @@ def serve(
 
     Press Ctrl-C to stop. There is no log-in: anyone who can reach the address can read the articles.
     """
-    profile = fingerprinting.profile()
+    profile, pins = fingerprinting.profile(), fingerprinting.pins()
     require_extra("serve")
     import uvicorn
 
@@ -71,6 +71,7 @@ def serve(
         fields=fields,
         forest=forest.name,
         profile=profile,
+        pins=pins,
         hosts={host, *(allow_host or ())},
     )
     listening = _listen(host, port)

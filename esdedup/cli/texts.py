@@ -4,11 +4,13 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fields import Fields, text_of
 from esdedup.ingest.opening import STANDARD_INPUT, name_of
 from esdedup.ingest.records import MAX_ARTICLE_BYTES
+from esdedup.sites import site_of
 
 # A text that begins like this is taken for JSON.
 _JSON_OBJECT = re.compile(r'\s*\{\s*["}]')
@@ -19,7 +21,14 @@ _ONE_A_FILE = (
 )
 
 
-def read_text(path: Path, fields: Fields) -> str:
+class TextOfSite(NamedTuple):
+    """A text, and the site that it comes from; None if it is not known."""
+
+    text: str
+    site: str | None
+
+
+def read_text(path: Path, fields: Fields) -> TextOfSite:
     """Read a text from a file, or from an article in it.
 
     Raises:
@@ -30,7 +39,7 @@ def read_text(path: Path, fields: Fields) -> str:
     if _JSON_ARRAY.match(text):
         raise SettingError(f"{name} is a JSON array of articles; {_ONE_A_FILE}")
     if not _JSON_OBJECT.match(text):
-        return text
+        return TextOfSite(text, None)
     try:
         article = json.loads(text)
     except json.JSONDecodeError as error:
@@ -42,7 +51,7 @@ def read_text(path: Path, fields: Fields) -> str:
         raise _no_object(name, f"{error.msg} at character {error.pos + 1}") from error
     except (ValueError, RecursionError) as error:
         raise _no_object(name, error) from error
-    return text_of(article, fields, name=name)
+    return TextOfSite(text_of(article, fields, name=name), site_of(article, fields))
 
 
 def read_plain_text(path: Path) -> str:

@@ -1,8 +1,11 @@
 """The forest: arrivals in, roots out."""
 
 import dataclasses
+import itertools
+from collections.abc import Iterable
 
 from esdedup.boilerplate.lesson import Lesson
+from esdedup.boilerplate.pins import NO_PINS, Pins
 from esdedup.forest.laws import Batch, Decision, advance_time
 from esdedup.forest.model import Ages, Aging, Arrivals, Assignment, pairs_of
 from esdedup.forest.saturated_keys import SaturatedKeys
@@ -26,17 +29,21 @@ class Forest:
         """The forest's time, milliseconds since 1970; NO_TIME before the first."""
         return self._store.state().time_ms
 
-    def begin(self) -> Lesson:
+    def begin(self, *, pins: Pins = NO_PINS, sites: Iterable[str | None] = itertools.repeat(None)) -> Lesson:
         """Begin a batch: `Lesson.omit` finds the boilerplate in its pages, and learns from them.
 
         What a batch has taught is forgotten if it is not assigned.
+
+        Args:
+            pins: What counts instead for the passages that they name.
+            sites: Of the pages.
         """
         self._store.state()
         boilerplate = self._store.boilerplate
         while boilerplate.has_begun:
             boilerplate.undo()
         boilerplate.begin()
-        return Lesson(boilerplate)
+        return Lesson(boilerplate, pins=pins, sites=sites)
 
     def assign(self, arrivals: Arrivals, *, now_ms: int, lesson: Lesson | None = None) -> list[Assignment]:
         """Give every arrival its root. The store commits the assignments before they are returned.

@@ -17,6 +17,7 @@ from esdedup.reading.paging import Paging
 from esdedup.reading.results import SimilarPage
 from esdedup.reading.scope import ReadyIndex, Scope
 from esdedup.reading.similarity import Similarity
+from esdedup.sites import site_name
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -50,11 +51,18 @@ def similar_to_article(
 
 
 def similar_to_text(
-    scope: Scope, index: str, text: str, *, learned: LearnedCopy, paging: Paging
+    scope: Scope, index: str, text: str, *, site: str | None, learned: LearnedCopy, paging: Paging
 ) -> Requests[SimilarPage]:
     """Return the articles of the cluster that a text would join; see `Operations.similar_to_text`."""
     fields = (yield from scope.ready(index)).fields
-    assignment = yield from look_up(text, forest=scope.forest, profile=scope.profile, learned=learned)
+    assignment = yield from look_up(
+        text,
+        forest=scope.forest,
+        profile=scope.profile,
+        learned=learned,
+        pins=scope.pins,
+        site=None if site is None else site_name(site),
+    )
     if assignment.root is None or assignment.kind is Kind.NEW_ROOT:
         return SimilarPage(root=None, total=0, articles=(), page=paging.page, size=paging.size)
     members = _ClusterMembers(

@@ -178,7 +178,14 @@ class Operations:
         )
 
     def similar_to_text(
-        self, index: str, text: str, *, page: int = 1, size: int = 20, after: str | None = None
+        self,
+        index: str,
+        text: str,
+        *,
+        site: str | None = None,
+        page: int = 1,
+        size: int = 20,
+        after: str | None = None,
     ) -> Requests[SimilarPage]:
         """Return the articles of the cluster that a text would join if it arrived now, newest first.
 
@@ -187,6 +194,7 @@ class Operations:
         Args:
             index: An index, alias or pattern.
             text: Any text, indexed or not.
+            site: The site that it comes from, a name or an address, for the pins of that site.
             page: From 1; `page` times `size` is at most 10,000.
             size: Articles on a page, at most 1,000.
             after: The cursor `next` of the previous page, in place of `page`; cursors reach any depth.
@@ -206,7 +214,12 @@ class Operations:
             raise SettingError(f"the text is a {type(text).__name__}, not a string")
         refuse_surrogates(text, name="the text")
         return similar_to_text(
-            self._scope, index, text, learned=self._learned, paging=Paging(page=page, size=size, after=after)
+            self._scope,
+            index,
+            text,
+            site=site,
+            learned=self._learned,
+            paging=Paging(page=page, size=size, after=after),
         )
 
     def source_field(self, index: str) -> Requests[str | None]:

@@ -11,6 +11,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from elasticsearch import AsyncElasticsearch, Elasticsearch
 
+from esdedup.boilerplate.pins import NO_PINS, Pins
 from esdedup.elastic.execute import Known, execute, execute_async
 from esdedup.elastic.given_client import take_async, take_blocking
 from esdedup.elastic.names import DEFAULT_FOREST
@@ -83,6 +84,7 @@ class Reader(_Reading[Elasticsearch]):
         fields: Fields | None = None,
         forest: str = DEFAULT_FOREST,
         profile: Profile = DEFAULT,
+        pins: Pins = NO_PINS,
         refresh_interval_s: float = 0.0,
     ) -> None:
         """Read with a client. Nothing is sent yet.
@@ -92,13 +94,15 @@ class Reader(_Reading[Elasticsearch]):
             fields: The names of the articles' fields; None: those that an index keeps, see `fields`.
             forest: The forest's index; only `similar_to_text` needs it.
             profile: The profile that the forest was made with; only `similar_to_text` needs it.
+            pins: The pins that the forest is fed with; only `similar_to_text` needs them.
             refresh_interval_s: How old its view of the forest may be; 0 refreshes the forest for each text.
 
         Raises:
-            SettingError: The client is asynchronous, or the forest's name cannot name one index.
+            SettingError: The client is asynchronous, the forest's name cannot name one index, or the pins
+                would have no effect.
         """
         take_blocking(client, taker="Reader")
-        scope = Scope(fields=fields, forest=forest, profile=profile)
+        scope = Scope(fields=fields, forest=forest, profile=profile, pins=pins)
         super().__init__(client, scope, refresh_interval_s=refresh_interval_s)
 
     article = _blocking(Operations.article)
@@ -123,11 +127,12 @@ class AsyncReader(_Reading[AsyncElasticsearch]):
         fields: Fields | None = None,
         forest: str = DEFAULT_FOREST,
         profile: Profile = DEFAULT,
+        pins: Pins = NO_PINS,
         refresh_interval_s: float = 0.0,
     ) -> None:
         """Read with an async client, which the caller closes; the other parameters are those of `Reader`."""
         take_async(client, taker="AsyncReader")
-        scope = Scope(fields=fields, forest=forest, profile=profile)
+        scope = Scope(fields=fields, forest=forest, profile=profile, pins=pins)
         super().__init__(client, scope, refresh_interval_s=refresh_interval_s)
 
     article = _awaited(Operations.article)

@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any
 
+from esdedup.boilerplate.pins import NO_PINS, Pins, refuse_useless
 from esdedup.elastic.field_names import fields_of
 from esdedup.elastic.mappings import (
     check_mappings,
@@ -54,20 +55,22 @@ class ReadyIndex:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Scope:
-    """The names of the articles' fields, and the forest and profile that assign a text that is not indexed.
+    """The names of the articles' fields, and what assigns a text that is not indexed: forest, profile, pins.
 
     Raises:
-        SettingError: The forest's name cannot name one index.
+        SettingError: The forest's name cannot name one index; or the pins would have no effect.
     """
 
     # None: those that an index keeps.
     fields: Fields | None = None
     forest: str = DEFAULT_FOREST
     profile: Profile = DEFAULT
+    pins: Pins = NO_PINS
     tuning: Tuning = Tuning()  # noqa: RUF009 - frozen
 
     def __post_init__(self) -> None:
         check_index_name(self.forest)
+        refuse_useless(self.pins, keep_boilerplate=self.profile.keep_boilerplate)
 
     def ready(self, index: str, *, is_fresh: bool = False) -> Requests[ReadyIndex]:
         """Check that every index behind a name has the fields; one without them would make counts wrong.

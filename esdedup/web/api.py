@@ -31,6 +31,14 @@ class Text(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     text: Annotated[str, Field(max_length=MAX_TEXT, examples=["The harbour council voted on Monday to …"])]
+    site: Annotated[
+        str | None,
+        Field(
+            max_length=MAX_VALUE,
+            description="The site that it comes from, a name or an address, for the pins of that site.",
+            examples=["news.example"],
+        ),
+    ] = None
 
 
 router = APIRouter(
@@ -147,5 +155,7 @@ async def similar_to_text(
     What arrived within the last second may be missed.
     """
     return bounded(
-        await site.reader.similar_to_text(site.index, body.text, page=page, size=size, after=after)
+        await site.reader.similar_to_text(
+            site.index, body.text, site=body.site, page=page, size=size, after=after
+        )
     )

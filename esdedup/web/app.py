@@ -9,6 +9,7 @@ from fastapi import Depends, FastAPI, Request
 from fastapi.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
+from esdedup.boilerplate.pins import NO_PINS, Pins
 from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.errors import SettingError
 from esdedup.fields import Fields
@@ -30,6 +31,7 @@ def create_app(
     fields: Fields | None = None,
     forest: str = DEFAULT_FOREST,
     profile: Profile = DEFAULT,
+    pins: Pins = NO_PINS,
     hosts: Collection[str] = (),
 ) -> ASGIApp:
     """Return an application that shows one index.
@@ -40,6 +42,7 @@ def create_app(
         fields: The names of the articles' fields; None: those that the index keeps.
         forest: The forest's index; only looking up a text needs it.
         profile: The profile that the forest was made with.
+        pins: The pins that the forest is fed with.
         hosts: The names under which the application is reached, besides localhost and addresses.
     """
 
@@ -59,7 +62,12 @@ def create_app(
         redoc_url=None,
     )
     reader = AsyncReader(
-        client, fields=fields, forest=forest, profile=profile, refresh_interval_s=_REFRESH_INTERVAL_S
+        client,
+        fields=fields,
+        forest=forest,
+        profile=profile,
+        pins=pins,
+        refresh_interval_s=_REFRESH_INTERVAL_S,
     )
     app.state.site = Site(reader=reader, index=index)
     for router in (api.router, pages.router):

@@ -20,8 +20,13 @@ class ModelPage:
     passages: list[int]
 
 
+# By passage and site; True for boilerplate, False for text.
+ModelPins = dict[tuple[int, str | None], bool]
+
+
 class BoilerplateModel:
-    def __init__(self, *, block_pages: int, period_passages: int) -> None:
+    def __init__(self, *, block_pages: int, period_passages: int, pins: ModelPins | None = None) -> None:
+        self.pins = pins or {}
         self.block_pages = block_pages
         self.period_passages = period_passages
         self.pages: dict[int, int] = {}
@@ -33,9 +38,17 @@ class BoilerplateModel:
         self.records = 0
         self.present_from = self.former_from = 1
 
-    def see(self, page_id: int, passages: list[ModelPassage]) -> list[bool]:
+    def see(self, page_id: int, passages: list[ModelPassage], site: str | None = None) -> list[bool]:
         """Return which passages of a page are left out, and learn from it."""
-        learned = [self.is_learned(each.hash) for each in passages]
+        pinned = [self.pins.get((each.hash, site), self.pins.get((each.hash, None))) for each in passages]
+        learned = [
+            self.is_learned(each.hash) if pin is None else pin
+            for each, pin in zip(passages, pinned, strict=True)
+        ]
+        passages = [
+            dataclasses.replace(each, is_prose=each.is_prose or pin is False)
+            for each, pin in zip(passages, pinned, strict=True)
+        ]
         lists = [
             not each.is_prose
             and any(

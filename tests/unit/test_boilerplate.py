@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.changes import Changes
 from esdedup.boilerplate.lesson import Lesson
+from esdedup.boilerplate.pins import Pins
 from esdedup.text.passages import Passages
-from tests.support.boilerplate_model import BoilerplateModel, ModelPassage
+from tests.support.boilerplate_model import BoilerplateModel, ModelPassage, ModelPins
 
-Page = tuple[int, list[ModelPassage]]
+Page = tuple[int, list[ModelPassage], str | None]
 
 # Few passages, so that they meet often; a passage has the same length and end wherever it is.
 POOL = [
@@ -22,26 +23,38 @@ POOL = [
         itertools.islice(itertools.cycle(itertools.product((10, 60, 150), (True, False))), 24)
     )
 ]
+SITES = [None, "a.example", "b.example"]
 pages = st.lists(
-    st.tuples(st.integers(1, 40), st.lists(st.sampled_from(POOL), max_size=7)), min_size=1, max_size=60
+    st.tuples(st.integers(1, 40), st.lists(st.sampled_from(POOL), max_size=7), st.sampled_from(SITES)),
+    min_size=1,
+    max_size=60,
+)
+pins = st.dictionaries(
+    st.tuples(st.sampled_from([each.hash for each in POOL]), st.sampled_from(SITES)),
+    st.booleans(),
+    max_size=8,
 )
 sizes = st.lists(st.integers(1, 9), min_size=1, max_size=6)
 
 
 def passages_of(batch: list[Page]) -> Passages:
-    flat = [each for _, own in batch for each in own]
+    flat = [each for _, own, _ in batch for each in own]
     return Passages(
         hashes=np.array([each.hash for each in flat], np.uint64),
         letters=np.array([each.letters for each in flat], np.int64),
         are_prose=np.array([each.is_prose for each in flat], bool),
-        texts=np.repeat(np.arange(len(batch)), [len(own) for _, own in batch]),
+        texts=np.repeat(np.arange(len(batch)), [len(own) for _, own, _ in batch]),
         text_count=len(batch),
     )
 
 
+def lesson_of(boilerplate: Boilerplate, batch: list[Page], pinned: ModelPins) -> Lesson:
+    return Lesson(boilerplate, pins=Pins(pinned), sites=[site for *_, site in batch])
+
+
 def omit(lesson: Lesson, batch: list[Page]) -> list[bool]:
     omitted: list[bool] = lesson.omit(
-        passages_of(batch), np.array([page_id for page_id, _ in batch], np.uint64)
+        passages_of(batch), np.array([page_id for page_id, *_ in batch], np.uint64)
     ).tolist()
     return omitted
 
@@ -56,7 +69,7 @@ def cut(items: list[Page], sizes: list[int]) -> list[list[Page]]:
     raise AssertionError
 
 
-@given(pages, sizes, sizes, st.integers(1, 5), st.integers(1, 40), st.booleans())
+@given(pages, sizes, sizes, st.integers(1, 5), st.integers(1, 40), st.booleans(), pins)
 def test_pages_teach_what_they_teach_in_the_model(
     given_pages: list[Page],
     batch_sizes: list[int],
@@ -64,8 +77,9 @@ def test_pages_teach_what_they_teach_in_the_model(
     block_pages: int,
     period_passages: int,
     is_abandoned: bool,
+    pinned: ModelPins,
 ) -> None:
-    model = BoilerplateModel(block_pages=block_pages, period_passages=period_passages)
+    model = BoilerplateModel(block_pages=block_pages, period_passages=period_passages, pins=pinned)
     expected = [model.see(*page) for page in given_pages]
     boilerplate, copy = (
         Boilerplate(block_pages=block_pages, period_passages=period_passages) for _ in range(2)
@@ -75,10 +89,10 @@ def test_pages_teach_what_they_teach_in_the_model(
         if is_abandoned:
             # A batch that is begun, and comes again.
             boilerplate.begin()
-            omit(Lesson(boilerplate), batch)
+            omit(lesson_of(boilerplate, batch, pinned), batch)
             boilerplate.undo()
         boilerplate.begin()
-        lesson = Lesson(boilerplate)
+        lesson = lesson_of(boilerplate, batch, pinned)
         for part in cut(batch, slice_sizes):
             found += omit(lesson, part)
         copy.apply(Changes.of_bytes(boilerplate.changes().to_bytes()))
@@ -89,6 +103,19 @@ def test_pages_teach_what_they_teach_in_the_model(
     # What was written down teaches the same.
     assert sorted(copy.learned().tolist()) == learned
     assert omit(Lesson(copy), given_pages[::-1]) == omit(Lesson(boilerplate), given_pages[::-1])
+
+
+def test_a_page_that_was_forgotten_since_its_slice_began_is_new() -> None:
+    """The third page ends the last period that knew the first."""
+    own: list[Page] = [(each, [POOL[2 * each], POOL[2 * each + 1]], None) for each in (1, 2, 3, 1)]
+    last = []
+    for slices in ([own], [[page] for page in own]):
+        boilerplate = Boilerplate(block_pages=1, period_passages=1)
+        lesson = Lesson(boilerplate)
+        for part in slices:
+            omit(lesson, part)
+        last.append(boilerplate.last_page)
+    assert last == [4, 4]
 
 
 @given(pages, sizes, st.integers(1, 5), st.integers(1, 40))
@@ -118,16 +145,16 @@ def test_a_passage_is_boilerplate_from_the_sixth_context_on() -> None:
         for n in range(9)
     ]
     lesson = Lesson(Boilerplate(block_pages=1))
-    assert [omit(lesson, [(n + 1, [*own, footer])])[-1] for n, own in enumerate(texts)] == [False] * 5 + [
-        True
-    ] * 4
+    assert [omit(lesson, [(n + 1, [*own, footer], None)])[-1] for n, own in enumerate(texts)] == [
+        False
+    ] * 5 + [True] * 4
 
 
 def test_a_reprint_teaches_nothing_however_often_it_comes() -> None:
     text = [ModelPassage((number + 1) << 32, 100 + number, is_prose=True) for number in range(6)]
     lesson = Lesson(Boilerplate(block_pages=1))
     for page in range(20):
-        assert not any(omit(lesson, [(page + 1, text[page % 2 :])]))
+        assert not any(omit(lesson, [(page + 1, text[page % 2 :], None)]))
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense", b"PK\x03\x04"])

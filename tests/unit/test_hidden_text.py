@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup import VERIFIED
+from esdedup.boilerplate.pins import NO_PINS
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.fields import Fields
 from esdedup.fingerprint.fingerprinter import Fingerprinter
@@ -147,6 +148,7 @@ def test_padding_makes_no_article_longer(padding: str) -> None:
         open_forest=lambda: (forest, 0),
         check_index=lambda _: WritableIndex(fields=Fields()),
         batch_size=10,
+        pins=NO_PINS,
         most_plausible_leaves=1_024,
     )
     actions = [{"_index": "news", "_source": {"text": text}} for text in (TEXT, TEXT + padding)]

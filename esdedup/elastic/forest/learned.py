@@ -5,7 +5,9 @@ counts, or the batch comes again and is judged as it was before.
 """
 
 import base64
+import itertools
 import threading
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +16,7 @@ import numpy.typing as npt
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.changes import Changes
 from esdedup.boilerplate.lesson import Lesson
+from esdedup.boilerplate.pins import NO_PINS, Pins
 from esdedup.elastic.forest.documents import Document
 from esdedup.elastic.pages import all_hits
 from esdedup.elastic.requests import Query, Requests
@@ -96,11 +99,25 @@ class LearnedCopy:
                 self._boilerplate.apply(each.changes)
                 self._number, self._log = each.number, each.log
 
-    def omit(self, passages: Passages, pages: Keys) -> npt.NDArray[np.bool_]:
-        """Return which passages of pages would be left out, as `Lesson.omit` does, and learn nothing."""
+    def omit(
+        self,
+        passages: Passages,
+        pages: Keys,
+        *,
+        pins: Pins = NO_PINS,
+        sites: Iterable[str | None] = itertools.repeat(None),
+    ) -> npt.NDArray[np.bool_]:
+        """Return which passages of pages would be left out, as `Lesson.omit` does, and learn nothing.
+
+        Args:
+            passages: Of the pages.
+            pages: Their ids, uint64 ``(text_count,)``.
+            pins: Those of the process that feeds the forest.
+            sites: Of the pages. If pages are given a few at a time, an iterator that goes on.
+        """
         with self._lock:
             self._boilerplate.begin()
-            omitted = Lesson(self._boilerplate).omit(passages, pages)
+            omitted = Lesson(self._boilerplate, pins=pins, sites=sites).omit(passages, pages)
             self._boilerplate.undo()
         return omitted
 

@@ -1,8 +1,10 @@
 """Looks up the cluster that a text would get, without changing the forest."""
 
 import dataclasses
+import functools
 
 from esdedup.boilerplate.boilerplate import Boilerplate
+from esdedup.boilerplate.pins import NO_PINS, Pins
 from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.matching import find_neighbours
 from esdedup.elastic.forest.meta import Meta, read_meta, refuse_others
@@ -43,7 +45,14 @@ class _Snapshot:
 
 
 def look_up(
-    text: str, *, forest: str, profile: Profile, learned: LearnedCopy, limits: Limits = DEFAULT_LIMITS
+    text: str,
+    *,
+    forest: str,
+    profile: Profile,
+    learned: LearnedCopy,
+    pins: Pins = NO_PINS,
+    site: str | None = None,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Requests[Assignment]:
     """Return what the forest would assign to a text that arrived now, as far as its index shows.
 
@@ -52,6 +61,8 @@ def look_up(
         forest: The forest's name.
         profile: That the forest was made with.
         learned: What the forest has learned; brought up to date.
+        pins: Those of the process that feeds the forest.
+        site: Of the text; None if it is not known.
         limits: What a request may carry.
 
     Raises:
@@ -66,7 +77,8 @@ def look_up(
     now_ms: int = yield ReadClock()
     if not profile.keep_boilerplate:
         yield from learned.update(forest)
-    fingerprints = Fingerprinter(profile).fingerprint([text], omit=learned.omit)
+    omit = functools.partial(learned.omit, pins=pins, sites=[site])
+    fingerprints = Fingerprinter(profile).fingerprint([text], omit=omit)
     arrivals = Arrivals.of(fingerprints, times_ms=[now_ms], relation=meta.relation)
     status = yield from read_status(forest)
     neighbours = yield from find_neighbours(

@@ -1,0 +1,217 @@
+"""`Pins`: passages that a person has declared boilerplate, or text.
+
+What pages teach can be wrong: a footer that is too rare, a sentence that a hundred weather reports share, or
+what somebody has taught on purpose. Pins decide instead. They are settings, and no part of what is learned:
+they count for pages that come from now on.
+"""
+
+import codecs
+import dataclasses
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from esdedup.errors import SettingError
+from esdedup.neighbours.key_table import Keys
+from esdedup.sites import site_name
+from esdedup.text.characters import classes
+from esdedup.text.normalise import NormalTexts
+from esdedup.text.passages import Passages
+from esdedup.text.sentences import Sentences
+from esdedup.text.tokens import Tokens
+
+Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+
+# What a passage is pinned as; 0 for nothing.
+_BOILERPLATE, _TEXT = 1, -1
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Pin:
+    """Declares each passage of a text to be boilerplate, or text, on one site or on all.
+
+    Raises:
+        SettingError: It has both, or neither; or a value is blank, or no string.
+    """
+
+    # One of both: the passages, with or without markup.
+    boilerplate: str | None = None
+    text: str | None = None
+    # A name or an address. None: all sites.
+    site: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in dataclasses.asdict(self).items():
+            if value is not None and not isinstance(value, str):
+                raise SettingError(f"its {name} is a {type(value).__name__}, not a string")
+            if value is not None and not value.strip():
+                raise SettingError(f"its {name} is blank")
+        if (self.boilerplate is None) is (self.text is None):
+            raise SettingError("it must have either boilerplate or text")
+
+
+class Pins:
+    """Passages that are pinned, to be found in pages."""
+
+    def __init__(self, pinned: Mapping[tuple[int, str | None], bool]) -> None:
+        """Take passages, by their hashes and the site where they are pinned, None for all.
+
+        On a site, what is pinned there counts, and not what is pinned for all.
+
+        Args:
+            pinned: Whether each is boilerplate; if not, it is text.
+        """
+        sites = dict.fromkeys((None, *(site for _, site in pinned)))
+        self._scopes = {site: scope for scope, site in enumerate(sites)}
+        self._hashes: Keys = np.array(sorted({passage for passage, _ in pinned}), np.uint64)
+        places = {passage: place for place, passage in enumerate(self._hashes.tolist())}
+        # A passage and a scope as one number.
+        kinds = {
+            places[passage] * len(sites) + self._scopes[site]: _BOILERPLATE if is_boilerplate else _TEXT
+            for (passage, site), is_boilerplate in pinned.items()
+        }
+        self._keys: Ints = np.array(sorted(kinds), np.int64)
+        self._kinds: Ints = np.array([kinds[key] for key in sorted(kinds)], np.int64)
+
+    @classmethod
+    def of(cls, pins: Iterable[Pin] | Mapping[str, Pin]) -> "Pins":
+        """Take pins.
+
+        Args:
+            pins: With names for messages, or without.
+
+        Raises:
+            SettingError: A pin has no letter or digit; or two contradict each other.
+        """
+        named = pins if isinstance(pins, Mapping) else {f"pin {n}": pin for n, pin in enumerate(pins, 1)}
+        texts = _passages([pin.boilerplate or pin.text or "" for pin in named.values()])
+        pinned: dict[tuple[int, str | None], bool] = {}
+        first: dict[tuple[int, str | None], str] = {}
+        for at, (name, pin) in enumerate(named.items()):
+            hashes = texts.of_texts(at, at + 1).hashes.tolist()
+            if not hashes:
+                raise SettingError(f"{name}: it has no letters or digits")
+            is_boilerplate, site = pin.boilerplate is not None, site_name(pin.site or "")
+            for number, passage in enumerate(hashes, 1):
+                earlier = first.setdefault((passage, site), name)
+                if pinned.setdefault((passage, site), is_boilerplate) != is_boilerplate:
+                    kinds = ("boilerplate", "text") if is_boilerplate else ("text", "boilerplate")
+                    raise SettingError(
+                        f"{name}: passage {number} of its {kinds[0]} is {kinds[1]} in {earlier}, both "
+                        f"{'for all sites' if site is None else f'for the site {site!r}'} (all numbers "
+                        "count as equal)"
+                    )
+        return cls(pinned)
+
+    @classmethod
+    def of_lines(cls, lines: Iterable[bytes], *, name: str = "line") -> "Pins":
+        """Read pins from the lines of a file: JSON objects with the fields of `Pin`.
+
+        Empty lines, and those that begin with ``#``, are skipped.
+
+        Args:
+            lines: Such as a file that is open for reading bytes.
+            name: The file's, for messages.
+
+        Raises:
+            SettingError: A line is no pin, has no letter or digit, or contradicts another.
+        """
+        pins = {}
+        for number, line in enumerate(lines, 1):
+            content = line.removeprefix(codecs.BOM_UTF8).strip()
+            if content and not content.startswith(b"#"):
+                pins[f"{name}:{number}"] = _pin(content, f"{name}:{number}")
+        return cls.of(pins)
+
+    def __len__(self) -> int:
+        """The number of pinned passages, for each site where they are."""
+        return len(self._keys)
+
+    def _kinds_of(self, places: Ints, scopes: Ints | int) -> Ints:
+        """Return what passages are pinned as in some scopes: int64 ``(n,)``, 0 for nothing."""
+        keys = places * len(self._scopes) + scopes
+        at = self._keys.searchsorted(keys).clip(max=len(self._keys) - 1)
+        return np.where(self._keys[at] == keys, self._kinds[at], 0)
+
+
+NO_PINS = Pins({})
+
+
+def apply_pins(
+    pins: Pins, passages: Passages, are_learned: Bools, *, sites: Iterable[str | None]
+) -> tuple[Passages, Bools]:
+    """Return the passages of pages, and which of them are boilerplate, as pins declare.
+
+    What is pinned as text counts as prose, wherever it stands. What is not pinned stays as it is.
+
+    Args:
+        pins: The pins.
+        passages: Of the pages.
+        are_learned: Which are boilerplate without the pins, ``(n,)``.
+        sites: Of the pages.
+    """
+    if not len(pins):
+        return passages, are_learned
+    places = pins._hashes.searchsorted(passages.hashes).clip(max=len(pins._hashes) - 1)
+    pinned = np.flatnonzero(pins._hashes[places] == passages.hashes)
+    if not len(pinned):
+        return passages, are_learned
+    everywhere = pins._scopes[None]
+    scopes = np.fromiter((pins._scopes.get(site, everywhere) for site in sites), np.int64)
+    general = pins._kinds_of(places[pinned], everywhere)
+    own = pins._kinds_of(places[pinned], scopes[passages.texts[pinned]])
+    kinds = np.where(own == 0, general, own)
+    are_boilerplate, are_prose = are_learned.copy(), passages.are_prose.copy()
+    are_boilerplate[pinned] = np.where(kinds == 0, are_learned[pinned], kinds == _BOILERPLATE)
+    are_prose[pinned] |= kinds == _TEXT
+    return dataclasses.replace(passages, are_prose=are_prose), are_boilerplate
+
+
+def refuse_useless(pins: Pins, *, keep_boilerplate: bool) -> None:
+    """Make sure that pins have an effect.
+
+    Raises:
+        SettingError: The profile keeps boilerplate, so nothing is left out.
+    """
+    if keep_boilerplate and len(pins):
+        raise SettingError(
+            "pins would have no effect with a profile that keeps boilerplate, since it takes pages whole: "
+            "leave out one of them"
+        )
+
+
+def _pin(line: bytes, name: str) -> Pin:
+    try:
+        values = json.loads(line.decode())
+    except UnicodeDecodeError as error:
+        raise SettingError(f"{name}: is not UTF-8 (byte {error.start + 1})") from error
+    except json.JSONDecodeError as error:
+        raise SettingError(f"{name}: is not JSON: {error.msg} at character {error.pos + 1}") from error
+    except (ValueError, RecursionError) as error:
+        raise SettingError(f"{name}: is not valid JSON: {error}") from error
+    if not isinstance(values, Mapping):
+        raise SettingError(f"{name}: is JSON, but not an object")
+    return _of_values(values, name)
+
+
+def _of_values(values: Mapping[str, Any], name: str) -> Pin:
+    known = [field.name for field in dataclasses.fields(Pin)]
+    unknown = [each for each in values if each not in known]
+    if unknown:
+        raise SettingError(f"{name}: {unknown[0]!r:.60} is none of {', '.join(known)}")
+    try:
+        return Pin(**values)
+    except SettingError as error:
+        raise SettingError(f"{name}: {error}") from error
+
+
+def _passages(texts: Sequence[str]) -> Passages:
+    """Return the passages of raw texts, as they are found in pages."""
+    points = NormalTexts.of(texts, max_length=sys.maxsize).points
+    kinds = classes()[points]
+    return Passages.of(Sentences.of(points, kinds), Tokens.of(points, kinds))

@@ -1,0 +1,69 @@
+"""Pins: the example of README, and what the commands do with a file that is wrong."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.conftest import Result, Run, lines
+
+README = (Path(__file__).parents[2] / "README.md").read_text()
+(EXAMPLE,) = re.findall(r"<!-- pins.jsonl -->\n```\n(.*?)```", README, re.DOTALL)
+NOTICE = "All rights reserved. No part of this article may be copied without the consent of its publisher."
+ARTICLES = [
+    {"id": "notice", "url": "https://news.example/3", "text": NOTICE},
+    {"id": "ferry", "url": "https://news.example/1", "text": f"The ferry sails again. {NOTICE}"},
+    {"id": "goats", "url": "https://news.example/2", "text": f"Three goats found. {NOTICE}"},
+    {"id": "law", "url": "https://www.law.example/4", "text": NOTICE},
+]
+
+
+def roots(done: Result) -> dict[str, str | None]:
+    assert done.code == 0, done.err
+    return {row["id"]: row["root"] for row in map(json.loads, done.out.splitlines())}
+
+
+def test_the_example_of_the_readme(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "pins.jsonl").write_text(EXAMPLE)
+    (tmp_path / "news.jsonl").write_bytes(lines(*ARTICLES))
+    plain = roots(run("cluster", "news.jsonl"))
+    assert set(plain.values()) == {plain["ferry"]}
+    pinned = roots(run("cluster", "news.jsonl", "--pins", "pins.jsonl"))
+    assert len({pinned[each] for each in ("ferry", "goats", "law")}) == 3
+    assert (pinned["notice"], pinned["law"] is None) == (None, False)
+    # Where the articles name their sites themselves, the address counts no more.
+    pinned = roots(run("cluster", "news.jsonl", "--pins", "pins.jsonl", "--site-field", "site"))
+    assert pinned["law"] is None
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "cannot read pins.jsonl: No such file or directory"),
+        (b'{"text": "a"}\n\n{"txt": "a"}\n', "pins.jsonl:3: 'txt' is none of boilerplate, text, site"),
+        (
+            b'{"text": "a"}\n{"boilerplate": "A!"}\n',
+            "pins.jsonl:2: passage 1 of its boilerplate is text in pins.jsonl:1",
+        ),
+    ],
+)
+def test_a_file_that_is_wrong_is_a_usage_error(
+    run: Run, tmp_path: Path, content: bytes | None, message: str
+) -> None:
+    if content is not None:
+        (tmp_path / "pins.jsonl").write_bytes(content)
+    for command in (
+        ["cluster", "-"],
+        ["index", "-", "--index", "news"],
+        ["serve", "--index", "news"],
+        ["similar", "--index", "news", "--text", "-"],
+    ):
+        done = run(*command, "--pins", "pins.jsonl", stdin=b"")
+        assert (done.code, message in done.err) == (2, True), done.err
+
+
+def test_pins_do_not_go_with_whole_pages(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "pins.jsonl").write_text(EXAMPLE)
+    done = run("cluster", "-", "--pins", "pins.jsonl", "--keep-boilerplate", stdin=b"")
+    assert (done.code, "pins would have no effect" in done.err) == (2, True)

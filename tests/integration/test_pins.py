@@ -1,5 +1,7 @@
 """Pins count in the same way where articles are fed and where texts are looked up."""
 
+from typing import Any
+
 import pytest
 from elasticsearch import Elasticsearch
 
@@ -20,7 +22,7 @@ def test_pins_count_for_what_is_fed_and_for_what_is_looked_up(
     index, forest = index_name("articles"), index_name("forest")
     with Dedup(es, forest=forest, fields=Fields(link="meta.link"), pins=PINS) as dedup:
         dedup.setup(index)
-        articles = [
+        articles: list[dict[str, Any]] = [
             {"_id": "law", "text": NOTICE, "meta": {"link": "https://www.law.example:80/1"}},
             {"_id": "ferry", "text": f"The ferry sails again. {NOTICE}"},
             {"_id": "goats", "text": f"Three goats found. {NOTICE}", "source": "news.example"},

@@ -4,7 +4,10 @@ from random import Random
 
 import numpy as np
 import pytest
+from esdedup.ingest.arrive import arrive
 
+from esdedup import Pin, Pins
+from esdedup.boilerplate.pins import NO_PINS
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
 from esdedup.fingerprint.sketch import Sketches, resemblance
@@ -86,3 +89,50 @@ def test_a_forged_text_resembles_no_two_stories_by_more_than_a_half() -> None:
     random = Random(2)
     _, estimates = _forged(random, [" ".join(_story(random)) for _ in range(2)], words=90)
     assert 0.5 < sum(estimates) < 1.1
+
+
+def _lesson(random: Random, sentences: list[str], *, pages: int = 5) -> list[list[str]]:
+    """Return pages that teach that some sentences are boilerplate, and others that fill their block."""
+    longer = [[" ".join(_words(random, 150)) + "." for _ in range(3)] for _ in range(pages)]
+    return [*(own + sentences for own in longer), *([" ".join(_words(random, 9))] for _ in range(64))]
+
+
+def _roots(*batches: list[list[str]], pins: Pins = NO_PINS) -> list[str | None]:
+    """Return the roots of pages that come in this order, those of the last batch."""
+    forest = Forest(MemoryStore(aging=Aging.of(retention=DEFAULT_RETENTION), relation=_RELATION))
+    for batch in batches:
+        texts = [" ".join(page) for page in batch]
+        _, assigned = arrive(
+            texts,
+            times_ms=[None] * len(texts),
+            fingerprinter=Fingerprinter(VERIFIED),
+            forest=forest,
+            now_ms=0,
+            pins=pins,
+        )
+    return [each.root for each in assigned]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_five_pages_with_a_story_part_its_reprints_unless_it_is_pinned(seed: int) -> None:
+    """Before the story is crawled, and after; three pages teach nothing."""
+    random = Random(seed)
+    story = _story(random)
+    reprints = [_reprint(random, story) for _ in range(10)]
+    for first, last in (([], [story, *reprints]), ([story], [story, *reprints])):
+        assert len(set(_roots(first, _lesson(random, story, pages=3), last))) == 1
+        assert len(set(_roots(first, _lesson(random, story), last))) > 5
+        pins = Pins.of([Pin(text=" ".join(story))])
+        assert len(set(_roots(first, _lesson(random, story), last, pins=pins))) == 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_five_pages_draw_two_stories_that_share_a_sentence(seed: int) -> None:
+    random = Random(seed)
+    shared = "The editors of this newspaper answer the questions of their readers every morning."
+    one, other = ([*_story(random), shared] for _ in range(2))
+    taught = _lesson(random, one[:-1] + other[:-1])
+    assert len(set(_roots([one, other]))) == 2
+    assert len(set(_roots(taught, [one, other]))) == 1
+    pins = Pins.of([Pin(text=" ".join(story)) for story in (one, other)])
+    assert len(set(_roots(taught, [one, other], pins=pins))) == 2

@@ -188,7 +188,9 @@ class Boilerplate:
             block=block,
             window=window,
             marks=marks[len(marks) - count :],
-            present=_tables() if has_ended else state.present,
+            present={name: each.emptied() for name, each in state.present.items()}
+            if has_ended
+            else state.present,
             former=state.present if has_ended else state.former,
         )
 

@@ -49,7 +49,7 @@ class Contexts:
         own = beside(marks, self.hashes[passages])
         # A page of one passage is no context for it.
         are_new: Bools = (own[:, 0] > 0) & ~self.are_learned[passages]
-        again = np.flatnonzero(are_new & np.any(self.pages[passages] > 0, axis=1))
+        again = np.flatnonzero(are_new & (self.pages[passages].max(axis=1) > 0))
         are_shared = share(own[again, None], self._marks[passages[again]])
         are_new[again] = ~np.any(are_shared, axis=1)
         return are_new

@@ -65,8 +65,10 @@ def _are_lists(passages: Passages) -> Bools:
 def _marks(passages: Passages, are_lists: Bools, *, kept: npt.NDArray[np.int64]) -> Marks:
     texts, marks = passages.texts[kept], marks_of(passages.hashes[kept])
     found = np.zeros((passages.text_count, MARKS), np.uint32)
-    first = np.flatnonzero(np.diff(texts, prepend=-1))
-    if len(first):
+    if len(kept):
+        is_first = np.ones(len(kept), bool)
+        is_first[1:] = texts[1:] != texts[:-1]
+        first = is_first.nonzero()[0]
         # The highest rank: outside lists, then the longest, then the first.
         ranks = (~are_lists[kept]).astype(np.int64) << _RANK_BITS
         ranks |= passages.letters[kept] << _PLACE_BITS

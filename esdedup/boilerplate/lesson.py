@@ -65,18 +65,21 @@ class Lesson:
             pages: The ids of the pages, uint64 ``(text_count,)``.
         """
         boilerplate, omitted, start = self._boilerplate, [np.zeros(0, bool)], 0
+        are_new, period = self._are_new(passages, pages), boilerplate.window.present_from
         while start < len(pages):
-            rest = passages.of_texts(start, len(pages))
-            # After each block anew: what it has taught may have replaced what was known of these pages.
-            are_new = self._are_new(rest, pages[start:])
+            if boilerplate.window.present_from != period:
+                # The period that has ended took with it what was known of some of these pages.
+                period = boilerplate.window.present_from
+                are_new[start:] = self._are_new(passages.of_texts(start, len(pages)), pages[start:])
             # A block goes as far as the page that fills it.
             room = boilerplate.block_pages - len(boilerplate.block)
-            count = min(len(are_new), int(are_new.cumsum().searchsorted(room)) + 1)
-            boilerplate.number(pages[start : start + count][are_new[:count]])
-            omitted.append(self._omit(rest.of_texts(0, count), are_new[:count]))
+            stop = start + int(are_new[start:].cumsum().searchsorted(room)) + 1
+            numbered = are_new[start:stop]
+            boilerplate.number(pages[start:stop][numbered])
+            omitted.append(self._omit(passages.of_texts(start, start + len(numbered)), numbered))
             if len(boilerplate.block) == boilerplate.block_pages:
                 self._learn()
-            start += count
+            start = stop
         return np.concatenate(omitted)
 
     def changes(self) -> Changes:
@@ -153,7 +156,8 @@ def _add_contexts(contexts: Contexts, passages: Ints, pages: Ints, marks: Marks)
     while len(left):
         left = left[contexts.are_new(passages[left], marks[left])]
         # The first page that is left is a new context of its passage; so may others be after that.
-        is_next = np.diff(passages[left], prepend=-1) > 0
+        is_next = np.ones(len(left), bool)
+        is_next[1:] = passages[left[1:]] > passages[left[:-1]]
         added = left[is_next]
         contexts.add(passages[added], pages[added], marks[added])
         left = left[~is_next]

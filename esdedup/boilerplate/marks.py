@@ -1,5 +1,7 @@
 """The marks of pages, by which contexts are told apart: a page's longest passages."""
 
+import itertools
+
 import numpy as np
 import numpy.typing as npt
 
@@ -39,6 +41,7 @@ def beside(marks: Marks, hashes: Keys) -> Marks:
 
 def share(one: Marks, other: Marks) -> npt.NDArray[np.bool_]:
     """Return which pages have a mark in common, of two arrays with marks in their last axis."""
-    pairs = (one[..., :, None] == other[..., None, :]) & (one[..., :, None] > 0)
-    have: npt.NDArray[np.bool_] = pairs.any(axis=(-1, -2))
-    return have
+    found = np.zeros(np.broadcast_shapes(one.shape[:-1], other.shape[:-1]), bool)
+    for each, another in itertools.product(range(one.shape[-1]), range(other.shape[-1])):
+        found |= (one[..., each] == other[..., another]) & (one[..., each] > 0)
+    return found

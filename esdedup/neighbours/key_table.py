@@ -1,6 +1,7 @@
 """A hash table in arrays: for each 64-bit key a few numbers, whole batches at a time."""
 
 import itertools
+import sys
 
 import numpy as np
 import numpy.typing as npt
@@ -9,16 +10,17 @@ Keys = npt.NDArray[np.uint64]
 Values = npt.NDArray[np.uint32]
 Ints = npt.NDArray[np.int64]
 
-_FREE = np.uint64(0)
+_FREE, _ONE = np.uint64(0), np.uint64(1)
 # Stands for the key 0.
 _ZERO = np.uint64(0x9E3779B97F4A7C15)
 # The keys of a bucket fill a line of the processor's cache, and are compared at once.
 _SLOTS = 8
 # Of an empty table, which many stay, and of one that has grown once.
-_FIRST_BUCKETS, _NEXT_BUCKETS = 1 << 5, 1 << 12
+_FIRST_BUCKETS, _NEXT_BUCKETS = 1 << 5, 1 << 14
 # Of the slots. Beyond, many buckets are full, and their keys are in the next.
 _MOST_FILLED = 0.6
 _MOVED_AT_ONCE = 4_096
+_LITTLE = sys.byteorder == "little"
 
 
 class KeyTable:
@@ -32,6 +34,12 @@ class KeyTable:
         self._keys = np.zeros((_FIRST_BUCKETS, _SLOTS), np.uint64)
         self._values = np.zeros((_FIRST_BUCKETS * _SLOTS, columns), np.uint32)
         self._count = 0
+
+    def emptied(self) -> "KeyTable":
+        """Return an empty table with as much room, so that it need not grow again."""
+        table = KeyTable(self._values.shape[1])
+        table._keys, table._values = np.zeros_like(self._keys), np.zeros_like(self._values)
+        return table
 
     def __len__(self) -> int:
         return self._count
@@ -76,11 +84,12 @@ class KeyTable:
     def _find_from(self, keys: Keys, buckets: Ints) -> tuple[npt.NDArray[np.bool_], Ints]:
         """Search from these buckets on."""
         held = self._keys.take(buckets, axis=0)
-        # A slot that has the key comes before free slots, and those before others.
-        slots = ((held == keys[:, None]) * np.uint8(2) + (held == _FREE)).argmax(axis=1)
-        there = held[np.arange(len(keys)), slots]
-        found, places = there == keys, buckets * _SLOTS + slots
-        passed = np.flatnonzero(~found & (there != _FREE))
+        # The slots of a bucket as the bytes of a number: which have the key, and which are free.
+        matches, free = ((held == each).view(np.uint64)[:, 0] for each in (keys[:, None], _FREE))
+        found = matches > 0
+        slots = _first_byte(np.where(found, matches, free))
+        places = buckets * _SLOTS + slots
+        passed = (slots == _SLOTS).nonzero()[0]
         if len(passed):
             # Their buckets are full.
             after = (buckets[passed] + 1) & (len(self._keys) - 1)
@@ -116,6 +125,14 @@ class KeyTable:
             filled = some != _FREE
             moved = some[filled]
             self._add(moved, values[start : start + _MOVED_AT_ONCE, slot][filled], self._find(moved)[1])
+
+
+def _first_byte(numbers: Keys) -> npt.NDArray[np.uint8]:
+    """Return the place in memory of the first byte of each number that is not 0; `_SLOTS` if none is."""
+    if not _LITTLE:
+        numbers = numbers.byteswap()
+    below = (numbers & (~numbers + _ONE)) - _ONE
+    return np.bitwise_count(below) >> np.uint8(3)
 
 
 def _stored(keys: Keys) -> Keys:

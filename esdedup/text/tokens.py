@@ -17,6 +17,7 @@ from esdedup.text.hashing import mixed
 _WORD_UNITS = 2
 LONGEST_RUN_UNITS = 4
 """The longest run, in units: an East Asian character is one unit, a word or number two."""
+# A power of two.
 _MULTIPLIERS = 64
 # Odd, so that it has an inverse modulo 2^64.
 _BASE = 0x9E3779B97F4A7C15
@@ -80,7 +81,7 @@ class Tokens:
             are_numbers=roles == NUMBER,
             ends=(roles == TOKEN_END).nonzero()[0],
             units=_units().take(roles),
-            hashes=_hashes(points, starts, continues.nonzero()[0] + 1),
+            hashes=_hashes(points, starts, continues),
         )
 
     @classmethod
@@ -233,24 +234,26 @@ class Tokens:
 
 
 def _hashes(
-    points: npt.NDArray[np.uint32], starts: npt.NDArray[np.int64], rest: npt.NDArray[np.int64]
+    points: npt.NDArray[np.uint32], starts: npt.NDArray[np.int64], goes_on: npt.NDArray[np.bool_]
 ) -> Hashes:
     """Return a hash of each token: uint64 ``(n,)``.
 
     Args:
         points: Code points, ``(p,)``.
         starts: The position of each token's first point, ``(n,)``, ascending.
-        rest: The positions of all further points of tokens, ``(r,)``, ascending.
+        goes_on: Whether the token of each point but the last has another point after it, ``(p - 1,)``.
     """
     hashes = _character_hashes().take(points[starts], mode="clip")
+    rest = goes_on.nonzero()[0] + 1
     if len(rest):
-        tokens = starts.searchsorted(rest) - 1
         terms = _character_hashes().take(points[rest], mode="clip")
-        terms *= _multipliers().take((rest - starts[tokens]) % _MULTIPLIERS)
-        is_first = np.ones(len(rest), bool)
-        is_first[1:] = tokens[1:] != tokens[:-1]
-        first = is_first.nonzero()[0]
-        hashes[tokens[first]] += np.add.reduceat(terms, first)
+        is_second = np.ones(len(rest), bool)
+        is_second[1:] = rest[1:] - rest[:-1] > 1
+        places = rest - np.maximum.accumulate((rest - 1) * is_second)
+        terms *= _multipliers().take(places & (_MULTIPLIERS - 1))
+        # The last token is the end of a text, one character.
+        several = goes_on[starts[:-1]].nonzero()[0]
+        hashes[several] += np.add.reduceat(terms, is_second.nonzero()[0])
     return hashes
 
 

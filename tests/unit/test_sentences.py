@@ -26,6 +26,10 @@ def letters(text: str) -> int:
         ("written by j. smith of the daily news. no.", "written by j. smith of the daily news"),
         ("a wrapped\nline of english text\ngoes on. no.", "a wrapped\nline of english text\ngoes on"),
         ("a headline of words\n\nthen a text that is longer", "then a text that is longer"),
+        # As crawlers bring them: a line is a paragraph.
+        ("home\nnews\nsport\n" + "a word and " * 10 + "a stop\nshare this", "a word and " * 10 + "a stop"),
+        ("a wrapped\nline of text\n\n" + "and a word " * 10, ("and a word " * 10).strip()),
+        ("home\nnews\n" + "a word and " * 8 + "no more", "home\nnews\n" + "a word and " * 8 + "no more"),
         ("中文标题没有句号\n正文也没有句号但是更长", "正文也没有句号但是更长"),
     ],
 )

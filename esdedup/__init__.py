@@ -61,7 +61,7 @@ if TYPE_CHECKING:
         Violation,
         ViolationKind,
     )
-    from esdedup.neighbours.explainer import explain
+    from esdedup.maintenance.explain import explain
     from esdedup.neighbours.explanation import Explanation
     from esdedup.reading.list_request import Counting, Head, Only, Sort
     from esdedup.reading.reader import AsyncReader, Reader
@@ -77,6 +77,7 @@ if TYPE_CHECKING:
         Timeline,
         TimelineStep,
     )
+    from esdedup.text.left_out import LeftOut, Span
     from esdedup.text.words import Tf, TfIdf, Weighting, WordTable
 
     __version__: str
@@ -120,6 +121,7 @@ __all__ = [
     "IndexedExplanation",
     "Kind",
     "Layout",
+    "LeftOut",
     "Maintenance",
     "NodeError",
     "Only",
@@ -138,6 +140,7 @@ __all__ = [
     "Sort",
     "Source",
     "SourcesPage",
+    "Span",
     "Stats",
     "Tf",
     "TfIdf",
@@ -161,14 +164,16 @@ _MODULES = (
     "esdedup.fingerprint.agreement",
     "esdedup.fingerprint.bands",
     "esdedup.boilerplate.pins",
+    "esdedup.text.left_out",
     "esdedup.forest.model",
     "esdedup.neighbours.explanation",
-    "esdedup.neighbours.explainer",
     "esdedup.reading.results",
     "esdedup.reading.list_request",
     "esdedup.ingest.actions",
     "esdedup.reading.reader",
     "esdedup.ingest.dedup",
+    # The package has it as a name too, for the module itself.
+    "esdedup.maintenance.explain",
     "esdedup.maintenance",
 )
 

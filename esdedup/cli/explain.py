@@ -12,7 +12,7 @@ from esdedup.cli.texts import read_text
 from esdedup.cli.verdict_text import print_verdict
 from esdedup.ingest.opening import check_readable
 from esdedup.maintenance import Maintenance
-from esdedup.neighbours.explainer import explain as explain_texts
+from esdedup.maintenance.explain import explain as explain_texts
 
 
 @command("explain", example="esdedup explain one.txt other.txt, or: esdedup explain 4711 4712 --index news")
@@ -42,6 +42,9 @@ def explain(
 ) -> None:
     """Explain why two articles are in one cluster or not, stage by stage.
 
+    Also shows what is left out of each as boilerplate: of articles of an index, what its forest has learned
+    by now; of files, what `esdedup cluster` would leave out if these two were all.
+
     With --index, articles are compared by the profile they were indexed with, unless --profile names
     another one. The exit code does not depend on the answer.
     """
@@ -50,8 +53,11 @@ def explain(
         paths = [Path(one), Path(other)]
         profile = fingerprinting.profile()
         check_readable(paths)
-        texts = [read_text(path, fields).text for path in paths]
-        compared = explain_texts(texts[0], texts[1], profile)
+        one_text, other_text = (read_text(path, fields) for path in paths)
+        sites = one_text.site, other_text.site
+        compared = explain_texts(
+            one_text.text, other_text.text, profile, pins=fingerprinting.pins(), sites=sites
+        )
         if json:
             output.print_json(compared.model_dump(mode="json"))
         else:
@@ -60,7 +66,7 @@ def explain(
     given = fingerprinting.given_profile()
     with server.connect() as client:
         maintenance = Maintenance(client, forest=forest.name, fields=field_names.fields_of(client, index))
-        indexed = maintenance.explain(index, one, other, profile=given)
+        indexed = maintenance.explain(index, one, other, profile=given, pins=fingerprinting.pins())
     if json:
         output.print_json(indexed.model_dump(mode="json"))
     else:

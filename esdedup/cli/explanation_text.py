@@ -2,10 +2,12 @@
 
 from rich.console import Console
 
-from esdedup.cli.output import passage, print_stage
+from esdedup.cli.output import left_out_words, passage, print_stage
 from esdedup.neighbours.explanation import Explanation, Pair, Representative, Rule, Text, WholeTextComparison
+from esdedup.text.left_out import LeftOut
 
 _MOST_PAIRS = 6
+_MOST_SPANS = 12
 
 RULES = {
     Rule.NO_FINGERPRINT: "One of them has no fingerprint, so it stands alone: two clusters.",
@@ -40,8 +42,16 @@ def print_explanation(screen: Console, found: Explanation) -> None:
     print_stage(
         screen,
         "1 The texts",
-        [(name, _length(text, found.min_letters)) for name, text in texts.items()],
+        [(name, line) for name, text in texts.items() for line in _text_lines(text, found.min_letters)],
     )
+    marked = [
+        (name, line)
+        for name, text in texts.items()
+        if text.left_out is not None
+        for line in left_out_lines(text.left_out)
+    ]
+    if marked:
+        print_stage(screen, "  Left out of them", marked)
     represented = [
         (f"{name}{place}", each.simhash, _passage(each))
         for name, text in texts.items()
@@ -64,14 +74,39 @@ def measured(whole_texts: WholeTextComparison) -> str:
     return f"{whole_texts.resemblance:.2f} by estimate{counted}"
 
 
+def left_out_lines(left_out: LeftOut) -> list[str]:
+    """Return what is left out of a text, a line for each place, after a line that says how much it is."""
+    spans, more = left_out.spans[:_MOST_SPANS], len(left_out.spans) - _MOST_SPANS
+    lines = [left_out_words(left_out), *(passage(span.text) for span in spans)]
+    return [*lines, f"and {more:,} more places"] if more > 0 else lines
+
+
+def _text_lines(text: Text, min_letters: int) -> list[str]:
+    lines = [_length(text, min_letters)]
+    if not text.is_todays:
+        lines.append(
+            "compared by its stored signature: today it would get another, since what is left out changes. "
+            "That is no damage, as a page keeps its node"
+        )
+    return lines
+
+
 def _length(text: Text, min_letters: int) -> str:
     length = f"{text.letters:,} letters and digits"
-    if text.letters < min_letters:
-        return f"{length}: too short, {min_letters} are needed"
-    return length if text.fingerprint else f"{length}, but no words with a weight"
+    if text.fingerprint is not None:
+        return length
+    left = text.letters - (0 if text.left_out is None else text.left_out.letters)
+    if left >= min_letters:
+        return f"{length}, but no words with a weight"
+    needed = f"{min_letters} are needed"
+    return (
+        f"{length}: too short, {needed}" if left == text.letters else f"{length}; {left:,} remain, {needed}"
+    )
 
 
 def _passage(representative: Representative) -> str:
+    if representative.kind is None:
+        return "not known: made when other passages were left out"
     if representative.passage is None:
         return "a minhash of the text"
     shown = passage(representative.passage)

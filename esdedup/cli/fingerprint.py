@@ -2,16 +2,22 @@
 
 import dataclasses
 import itertools
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from esdedup.boilerplate.untaught import omit_untaught
 from esdedup.cli import options, output
 from esdedup.cli.command import command
+from esdedup.cli.explanation_text import left_out_lines
 from esdedup.cli.messages import say_cut
 from esdedup.cli.texts import read_plain_text
+from esdedup.elastic.execute import execute
+from esdedup.elastic.forest.lookup import learned_copy
+from esdedup.errors import SettingError
 from esdedup.fingerprint.by_words import Feature
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
@@ -19,21 +25,52 @@ from esdedup.fingerprint.simhash import from_hex
 from esdedup.ingest.opening import STANDARD_INPUT
 from esdedup.neighbours.explainer import Explainer
 from esdedup.neighbours.explanation import Representative
+from esdedup.reading.scope import Scope
+from esdedup.sites import site_name
+from esdedup.text.left_out import LeftOut
 
 
 @command("fingerprint", example="echo 'A text of some length.' | esdedup fingerprint")
 def fingerprint(
     *,
+    index: Annotated[
+        str | None,
+        typer.Option(
+            "--index",
+            help="Index of articles: leave out what its forest has learned to be boilerplate.",
+            show_default=False,
+        ),
+    ] = None,
+    site: Annotated[
+        str | None,
+        typer.Option(
+            "--site",
+            help="With --pins: the site that the text comes from, a name or an address.",
+            show_default=False,
+        ),
+    ] = None,
     json: options.Json = False,
     fingerprinting: options.Fingerprinting,
+    forest: options.Forest,
+    server: options.Server,
 ) -> None:
-    """Show the fingerprint of a text on standard input, and its representatives.
+    """Show the fingerprint of a text on standard input, its representatives, and what is left out of it.
 
     Two texts are compared when a simhash of one is within three bits of a simhash of the other; such
-    simhashes share a band.
+    simhashes share a band. Without --index, the text is judged like the first page of `esdedup cluster`.
     """
+    if index is None and forest != options.Forest():
+        raise SettingError("--forest goes with --index: without it, no forest is read")
     profile = fingerprinting.profile()
-    described = _Description.of(read_plain_text(STANDARD_INPUT), profile)
+    pins = fingerprinting.pins()
+    omit_on = omit_untaught(pins)
+    if index is not None:
+        with server.connect() as client:
+            execute(client, Scope().fields_of(index))
+            omit_on = execute(client, learned_copy(forest.name, profile)).omit_on(pins)
+    explainer = Explainer(profile, omit_on=omit_on)
+    name = None if site is None else site_name(site)
+    described = _Description.of(read_plain_text(STANDARD_INPUT), name, explainer)
     if described.is_cut:
         say_cut("standard input")
     if json:
@@ -52,23 +89,25 @@ class _Description:
     representatives: list[Representative]
     features: list[Feature]
     bands: list[str]
+    # What is left out of the text; None if nothing was to be.
+    left_out: LeftOut | None
     # Whether only the beginning of the text is compared.
     is_cut: bool
 
     @classmethod
-    def of(cls, text: str, profile: Profile) -> "_Description":
-        """Describe a raw text."""
-        explainer, fingerprinter = Explainer(profile), Fingerprinter(profile)
-        representatives = explainer.representatives(text)
+    def of(cls, text: str, site: str | None, explainer: Explainer) -> "_Description":
+        """Describe a raw text, from some site, without what is to be left out of it."""
+        profile, representatives = explainer.profile, explainer.representatives(text, site)
         terms = profile.layout.terms(from_hex(each.simhash for each in representatives))
         return cls(
             profile=profile,
-            fingerprint=explainer.fingerprint(text),
+            fingerprint=explainer.fingerprint(text, site),
             representatives=representatives,
-            features=fingerprinter.features(text),
+            features=explainer.features(text, site),
             # Simhashes may share a band.
             bands=list(dict.fromkeys(itertools.chain.from_iterable(terms))),
-            is_cut=bool(fingerprinter.fingerprint([text]).are_cut[0]),
+            left_out=explainer.left_out(text, site),
+            is_cut=bool(Fingerprinter(profile).fingerprint([text]).are_cut[0]),
         )
 
     def for_programs(self) -> dict[str, Any]:
@@ -81,15 +120,18 @@ class _Description:
                 {"word": each.word, "count": each.count, "weight": each.weight} for each in self.features
             ],
             "bands": self.bands,
+            "left_out": None if self.left_out is None else self.left_out.model_dump(),
             "cut": self.is_cut,
         }
 
     def print(self, screen: Console) -> None:
         """Print the description for people."""
         screen.print(f"profile      {self.profile.label}")
+        for line in [] if self.left_out is None else left_out_lines(self.left_out):
+            screen.print(f"left out     {line}", markup=False, emoji=False)
         if self.fingerprint is None:
             screen.print(
-                "fingerprint  none: the text has no words, or fewer than "
+                "fingerprint  none: what remains of the text has no words, or fewer than "
                 f"{self.profile.min_letters} letters and digits"
             )
             return

@@ -29,6 +29,7 @@ from rich.table import Table
 
 from esdedup.cli.messages import say, visible
 from esdedup.reading.results import Article, Page, SimilarArticle, SimilarPage, SourcesPage
+from esdedup.text.left_out import LeftOut
 from esdedup.times import time_ms
 
 _WIDTH_WITHOUT_TERMINAL = 120
@@ -201,12 +202,24 @@ def print_similar(page: SimilarPage) -> None:
     if page.articles:
         screen.print(table)
     _print_doubts(screen, page.articles)
+    if page.left_out is not None and page.left_out.passages:
+        screen.print(left_out_words(page.left_out))
     screen.print(
         "the text would join no existing cluster"
         if page.root is None
         else f"{page.total:,} similar articles under root {page.root}"
     )
     _print_next(screen, page.next)
+
+
+def left_out_words(left_out: LeftOut) -> str:
+    """Return how much of a text is left out, in words."""
+    if not left_out.passages:
+        return "nothing is left out as boilerplate"
+    return (
+        f"{left_out.passages:,} of {left_out.of_passages:,} passages are left out as boilerplate: "
+        f"{left_out.letters:,} of {left_out.of_letters:,} letters and digits"
+    )
 
 
 def print_sources(page: SourcesPage) -> None:

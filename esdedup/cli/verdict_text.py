@@ -71,7 +71,9 @@ def print_verdict(screen: Console, found: IndexedExplanation) -> None:
         )
     if found.forest_missing is not None:
         print_stage(screen, "The forest", [("", found.forest_missing)])
-    elif found.retention_days is not None:
+    elif found.learned_missing is not None:
+        print_stage(screen, "What is boilerplate is not known", [("", found.learned_missing)])
+    if found.retention_days is not None:
         screen.print(f"The forest is {escape(found.forest)}; nodes live {found.retention_days:g} days.")
     screen.print(escape(verdict(found)))
 

@@ -43,7 +43,7 @@ class ByHalves:
         pages = tokens.hashes_of_texts
         if omit is not None:
             omitted = omit(Passages.of(sentences, tokens), pages)
-            sentences, tokens = _without(sentences, tokens, omitted)
+            sentences, tokens = without(sentences, tokens, omitted)
         letters = sentences.letters_of_texts
         exists = letters >= self._min_letters
         signatures = np.zeros(len(texts), SIGNATURE)
@@ -66,15 +66,18 @@ class ByHalves:
             pages=pages,
         )
 
-    def features(self, text: str) -> list[Feature]:  # noqa: ARG002
+    def features(self, text: str, *, omit: Omit | None) -> list[Feature]:  # noqa: ARG002
         """Return no words: sentences are hashed by runs of tokens, all of equal weight."""
         return []
 
-    def passages(self, text: str) -> list[str]:
+    def passages(self, text: str, *, omit: Omit | None) -> list[str]:
         """Return the longest sentence of each half of a raw text, up to where hashing stops."""
         points = self._normal([text]).points
         kinds = classes()[points]
         sentences, tokens = Sentences.of(points, kinds), Tokens.of(points, kinds)
+        if omit is not None:
+            omitted = omit(Passages.of(sentences, tokens), tokens.hashes_of_texts)
+            sentences, tokens = without(sentences, tokens, omitted)
         chosen = sentences.longest_of_halves()
         _, stops = self._hashed_tokens(sentences, tokens, chosen)
         lengths = tokens.starts[stops] - sentences.starts[chosen]
@@ -126,9 +129,7 @@ class ByHalves:
         return starts, np.minimum(stops, starts + self._max_sentence_length)
 
 
-def _without(
-    sentences: Sentences, tokens: Tokens, omitted: npt.NDArray[np.bool_]
-) -> tuple[Sentences, Tokens]:
+def without(sentences: Sentences, tokens: Tokens, omitted: npt.NDArray[np.bool_]) -> tuple[Sentences, Tokens]:
     """Return texts without some of their sentences."""
     if not omitted.any():
         return sentences, tokens

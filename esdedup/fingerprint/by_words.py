@@ -55,13 +55,7 @@ class ByWords:
     def fingerprints(self, texts: Sequence[str], *, omit: Omit | None) -> Fingerprints:
         """Return the fingerprints of raw texts without the passages that `omit` leaves out."""
         normal = self._normal(texts)
-        kinds = classes()[normal.points]
-        sentences = Sentences.of(normal.points, kinds)
-        tokens = Tokens.of(normal.points, kinds)
-        pages = tokens.hashes_of_texts
-        if omit is not None:
-            omitted = omit(Passages.of(sentences, tokens), pages)
-            sentences = _without(sentences, omitted)
+        sentences, pages = _sentences(normal, omit=omit)
         letters = sentences.letters_of_texts
         words = self._features(sentences)
         signatures = np.zeros(len(texts), np.uint64)
@@ -80,9 +74,9 @@ class ByWords:
             pages=pages,
         )
 
-    def features(self, text: str) -> list[Feature]:
+    def features(self, text: str, *, omit: Omit | None) -> list[Feature]:
         """Return the words that decide the simhash of a raw text, the heaviest first."""
-        words = self._features(_sentences(self._normal([text])))
+        words = self._features(_sentences(self._normal([text]), omit=omit)[0])
         rows, entries = np.unique(words.rows, return_inverse=True)
         # Sums below 2^53 are exact.
         counts = np.bincount(entries, words.counts)
@@ -93,12 +87,11 @@ class ByWords:
         ]
         return sorted(features, key=lambda feature: (-feature.weight, feature.word))
 
-    def passages(self, text: str) -> list[str]:
+    def passages(self, text: str, *, omit: Omit | None) -> list[str]:
         """Return the normalised passage that is hashed: the whole text, or the longest sentence if any."""
-        normal = self._normal([text])
+        sentences, _ = _sentences(self._normal([text]), omit=omit)
         if self._is_whole_text:
-            return strings(normal.points)
-        sentences = _sentences(normal)
+            return strings(sentences.points)
         return [self._sentence(sentences, each).strip() for each in sentences.longest().tolist()]
 
     def _normal(self, texts: Sequence[str]) -> NormalTexts:
@@ -153,8 +146,14 @@ class ByWords:
         return _Words(rows=rows[kept], counts=counts[kept], weights=weights[kept], texts=texts[kept])
 
 
-def _sentences(texts: NormalTexts) -> Sentences:
-    return Sentences.of(texts.points, classes()[texts.points])
+def _sentences(texts: NormalTexts, *, omit: Omit | None) -> tuple[Sentences, npt.NDArray[np.uint64]]:
+    """Return the sentences of texts without those that `omit` leaves out, and the ids of the pages."""
+    kinds = classes()[texts.points]
+    sentences, tokens = Sentences.of(texts.points, kinds), Tokens.of(texts.points, kinds)
+    pages = tokens.hashes_of_texts
+    if omit is None:
+        return sentences, pages
+    return _without(sentences, omit(Passages.of(sentences, tokens), pages)), pages
 
 
 def _without(sentences: Sentences, omitted: npt.NDArray[np.bool_]) -> Sentences:

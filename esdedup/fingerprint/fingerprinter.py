@@ -21,10 +21,10 @@ class _Method(Protocol):
     def fingerprints(self, texts: Sequence[str], *, omit: Omit | None) -> Fingerprints:
         """Return the fingerprints of raw texts without the passages that `omit` leaves out."""
 
-    def features(self, text: str) -> list[Feature]:
+    def features(self, text: str, *, omit: Omit | None) -> list[Feature]:
         """Return the weighted words that decide the simhash of a raw text."""
 
-    def passages(self, text: str) -> list[str]:
+    def passages(self, text: str, *, omit: Omit | None) -> list[str]:
         """Return the passages that represent a raw text."""
 
 
@@ -49,26 +49,29 @@ class Fingerprinter:
             omit: Called for a few texts at a time, in their order. None: nothing is left out. Not called
                 if the profile keeps boilerplate.
         """
-        omit = None if self.profile.keep_boilerplate else omit
+        omit = self._allowed(omit)
         return Fingerprints.joined(
             [self._method.fingerprints(some, omit=omit) for some in _slices(texts)],
             self.profile.signature_dtype,
         )
 
-    def features(self, text: str) -> list[Feature]:
+    def features(self, text: str, *, omit: Omit | None = None) -> list[Feature]:
         """Return the weighted words that decide the simhash of a raw text, the heaviest first.
 
         Empty if the text has no fingerprint, and for `verified`, which weighs no words.
         """
-        return self._method.features(text)
+        return self._method.features(text, omit=self._allowed(omit))
 
-    def passages(self, text: str) -> list[str]:
+    def passages(self, text: str, *, omit: Omit | None = None) -> list[str]:
         """Return the normalised passages that represent a raw text, each up to where hashing stops.
 
         Empty if the text has no letters or digits, unless the profile takes its keywords from the
         whole text.
         """
-        return self._method.passages(text)
+        return self._method.passages(text, omit=self._allowed(omit))
+
+    def _allowed(self, omit: Omit | None) -> Omit | None:
+        return None if self.profile.keep_boilerplate else omit
 
 
 def _slices(texts: Sequence[str]) -> Iterator[Sequence[str]]:

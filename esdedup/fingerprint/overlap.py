@@ -28,17 +28,15 @@ class Overlap:
     number_shares: tuple[float, float]
 
     @classmethod
-    def of(
-        cls, points: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8], *, number_weight: int
-    ) -> "Overlap":
+    def of(cls, one_text: Tokens, other_text: Tokens, *, number_weight: int) -> "Overlap":
         """Compare two texts; each must have a letter or digit.
 
         Args:
-            points: Of the two texts, from `NormalTexts`.
-            kinds: The `classes` of the points.
+            one_text: The tokens of the one text.
+            other_text: The tokens of the other text.
             number_weight: How many times a run with a number counts.
         """
-        one, other = _distinct_runs(Tokens.of(points, kinds))
+        one, other = map(_distinct_runs, (one_text, other_text))
         words, numbers = (_count(one, other, with_number=kind) for kind in (False, True))
         runs = _Counts(*(each + number_weight * number for each, number in zip(words, numbers, strict=True)))
         return cls(
@@ -65,15 +63,11 @@ class _Counts(NamedTuple):
         return self.of_one + self.of_other - self.shared
 
 
-def _distinct_runs(tokens: Tokens) -> list[_Runs]:
-    """Return the distinct runs of each text, and whether each run contains a number."""
+def _distinct_runs(tokens: Tokens) -> _Runs:
+    """Return the distinct runs of a text, and whether each run contains a number."""
     runs = tokens.runs_of_texts(units=LONGEST_RUN_UNITS)
-    ends = runs.counts.cumsum()
-    distinct = []
-    for start, end in zip(ends - runs.counts, ends, strict=True):
-        hashes, first = np.unique(runs.hashes[start:end], return_index=True)
-        distinct.append((hashes, runs.have_number[start:end][first]))
-    return distinct
+    hashes, first = np.unique(runs.hashes, return_index=True)
+    return hashes, runs.have_number[first]
 
 
 def _count(one: _Runs, other: _Runs, *, with_number: bool) -> _Counts:

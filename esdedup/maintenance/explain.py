@@ -1,8 +1,10 @@
-"""Explains two indexed articles, from their index and their forest."""
+"""Explains two texts, or two indexed articles from their index and their forest."""
 
 import functools
 from collections.abc import Sequence
 
+from esdedup.boilerplate.pins import NO_PINS, Pins
+from esdedup.boilerplate.untaught import omit_untaught
 from esdedup.elastic.forest.documents import StoredNode, live_leaves, page_name, signatures_of
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.node_cache import NodeCache
@@ -19,9 +21,35 @@ from esdedup.maintenance.verdict import (
     RootComparison,
     outcome,
 )
-from esdedup.neighbours.explainer import Explainer, compare_whole_texts
+from esdedup.neighbours.explainer import Explainer, Signatures, compare_whole_texts
+from esdedup.neighbours.explanation import Explanation
 from esdedup.neighbours.relation import relation_of
+from esdedup.sites import site_name
 from esdedup.times import DAY_MS, iso
+
+
+def explain(
+    one: str,
+    other: str,
+    profile: Profile = DEFAULT,
+    *,
+    pins: Pins = NO_PINS,
+    sites: tuple[str | None, str | None] = (None, None),
+) -> Explanation:
+    """Explain why two raw texts are near each other under a profile, or why they are not.
+
+    What is left out of them is what a forest leaves out that has learned nothing yet.
+
+    Args:
+        one: The first text, with or without markup.
+        other: The second text.
+        profile: Decides fingerprints and thresholds.
+        pins: What is pinned as boilerplate or as text.
+        sites: The sites of the two, names or addresses, for the pins of these sites.
+    """
+    names = [None if site is None else site_name(site) for site in sites]
+    explainer = Explainer(profile, omit_on=omit_untaught(pins))
+    return explainer.explain(one, other, sites=(names[0], names[1]))
 
 
 def profile_of(articles: Sequence[StoredText]) -> Profile:
@@ -68,7 +96,13 @@ class IndexExplainer:
         self._with_fingerprint = functools.cache(self._find_text)
 
     def explain(
-        self, one: StoredText, other: StoredText, *, forest: str, forest_missing: str | None
+        self,
+        one: StoredText,
+        other: StoredText,
+        *,
+        forest: str,
+        forest_missing: str | None,
+        learned_missing: str | None,
     ) -> IndexedExplanation:
         """Compare two articles, and explain their clusters.
 
@@ -77,8 +111,14 @@ class IndexExplainer:
             other: The second article; may be the same.
             forest: The name of the forest.
             forest_missing: Why the forest could not be read; None if it was.
+            learned_missing: Why what it has learned could not be read; None if it was.
         """
-        comparison = self._explainer.explain(one.text, other.text)
+        comparison = self._explainer.explain(
+            one.text,
+            other.text,
+            sites=(one.site, other.site),
+            stored=(self._decided_by(one), self._decided_by(other)),
+        )
         states = self._state(one, other), self._state(other, one)
         gap_ms = None if one.seen_ms is None or other.seen_ms is None else abs(one.seen_ms - other.seen_ms)
         return IndexedExplanation(
@@ -87,6 +127,7 @@ class IndexExplainer:
             other=states[1],
             forest=forest,
             forest_missing=forest_missing,
+            learned_missing=learned_missing,
             retention_days=None if self._retention_ms is None else round(self._retention_ms / DAY_MS, 3),
             same_cluster=one.root is not None and one.root == other.root,
             outcome=outcome(
@@ -133,9 +174,19 @@ class IndexExplainer:
     def _text_is_same(self, article: StoredText) -> bool:
         """Return whether an article has the text that it had when it arrived."""
         if article.page is None:
-            return self._explainer.fingerprint(article.text) == article.fingerprint
+            return self._explainer.fingerprint(article.text, article.site) == article.fingerprint
         # Its fingerprint is its node's, which the same text need not have now.
         return page_name(self._explainer.page(article.text)) == article.page
+
+    def _decided_by(self, article: StoredText) -> Signatures | None:
+        """Return the signature by which it was decided about the present text of an article, ``(1,)``.
+
+        None if that is not known: its text has changed, or it was indexed with another profile.
+        """
+        is_comparable = article.profile == self._label and article.fingerprint is not None
+        if not is_comparable or len(article.signature) != self._relation.dtype.itemsize:
+            return None
+        return signatures_of([article], self._relation) if self._text_is_same(article) else None
 
     def _node_state(self, node: StoredNode | None) -> NodeState:
         if node is None:
@@ -158,9 +209,11 @@ class IndexExplainer:
         if article.profile != self._label or len(article.signature) != self._relation.dtype.itemsize:
             return None
         holder = self._with_fingerprint(root)
-        if holder is not None and self._explainer.fingerprint(holder.text) == root:
-            found = self._explainer.explain(holder.text, article.text)
-            if found.other.fingerprint == article.fingerprint and found.nearest is not None:
+        stored = None if holder is None else self._decided_by(holder), self._decided_by(article)
+        if holder is not None and stored[0] is not None and stored[1] is not None:
+            sites = holder.site, article.site
+            found = self._explainer.explain(holder.text, article.text, sites=sites, stored=stored)
+            if found.one.fingerprint == root and found.nearest is not None:
                 return RootComparison(
                     root=root,
                     article=holder.id,

@@ -8,11 +8,13 @@ from datetime import timedelta
 
 from elasticsearch import Elasticsearch
 
+from esdedup.boilerplate.pins import NO_PINS, Pins
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest import expiry
 from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.index import ForestIndex
+from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.given_client import take_blocking
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name, check_index_names
@@ -115,17 +117,25 @@ class Maintenance:
         return self._records(indices).count()
 
     def explain(
-        self, index: str, one_id: str, other_id: str, *, profile: Profile | None = None
+        self,
+        index: str,
+        one_id: str,
+        other_id: str,
+        *,
+        profile: Profile | None = None,
+        pins: Pins = NO_PINS,
     ) -> IndexedExplanation:
         """Explain why two articles are in one cluster or not. Needs no lease.
 
-        If the forest is missing, the explanation uses the index alone.
+        Each is compared by the signature with which it was decided, while its text is the same. If the
+        forest is missing, the explanation uses the index alone.
 
         Args:
             index: An index, alias or pattern; if several articles have one id, the last to arrive counts.
             one_id: The id of the first article.
             other_id: The id of the second article; may be the same.
             profile: The profile to compare by. None: the one that the articles were fingerprinted with.
+            pins: Those that the forest is fed with, to show what is left out now.
 
         Raises:
             ArticleNotFound: No article has that id.
@@ -135,13 +145,22 @@ class Maintenance:
         """
         texts = StoredTexts(self._client, indices=[index], fields=self._fields)
         one, other = (texts.by_id(article_id) for article_id in (one_id, other_id))
-        forest, missing = None, None
+        forest, missing, learned, learned_missing = None, None, LearnedCopy(), None
         try:
             forest = ForestIndex.find(self._client, self._forest)
         except ForestError as error:
-            missing = str(error)
-        explainer = IndexExplainer(texts, forest, Explainer(profile or profile_of((one, other))))
-        return explainer.explain(one, other, forest=self._forest, forest_missing=missing)
+            missing = learned_missing = str(error)
+        else:
+            try:
+                forest.run(learned.update(self._forest))
+            except ForestError as error:
+                learned_missing = str(error)
+        omit_on = learned.omit_on(pins) if learned_missing is None else None
+        compared_by = Explainer(profile or profile_of((one, other)), omit_on=omit_on)
+        explainer = IndexExplainer(texts, forest, compared_by)
+        return explainer.explain(
+            one, other, forest=self._forest, forest_missing=missing, learned_missing=learned_missing
+        )
 
     def stats(self, indices: Sequence[str] = ()) -> Stats:
         """Return the statistics of the forest.

@@ -13,6 +13,7 @@ from esdedup.errors import ArticleNotFound, SettingError
 from esdedup.fields import Fields, refuse_surrogates, signature_of, text_of
 from esdedup.reading import queries
 from esdedup.reading.scope import Scope
+from esdedup.sites import site_of
 
 _RECORD = ("root", "fingerprint", "page", "profile", "seq", "seen")
 
@@ -24,6 +25,8 @@ class StoredText:
     id: str
     index: str
     text: str
+    # None if it is not known.
+    site: str | None
     root: str | None
     fingerprint: str | None
     page: str | None
@@ -95,6 +98,7 @@ class StoredTexts:
             id=hit["_id"],
             index=hit["_index"],
             text=text_of(source, self._fields, name=hit["_id"]),
+            site=site_of(source, self._fields),
             root=record["root"] or None,
             fingerprint=record["fingerprint"] or None,
             page=record["page"] or None,

@@ -113,6 +113,8 @@ class IndexedExplanation(pydantic.BaseModel, frozen=True):
     forest: str
     # Why the forest could not be read; None if it was.
     forest_missing: str | None
+    # Why what it has learned about boilerplate could not be read; None if it was.
+    learned_missing: str | None
     # How long nodes live; None without a forest.
     retention_days: float | None
     same_cluster: bool

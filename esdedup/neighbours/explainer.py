@@ -1,14 +1,17 @@
 """Works out why two texts are neighbours or not."""
 
+import dataclasses
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from esdedup.fingerprint.agreement import Agreement, Comparison
+from esdedup.fingerprint.by_halves import without
+from esdedup.fingerprint.by_words import Feature
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.overlap import Overlap
-from esdedup.fingerprint.profile import DEFAULT, Profile
+from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.simhash import distance_bits, to_hex
 from esdedup.neighbours.explanation import (
     NEAR,
@@ -21,41 +24,87 @@ from esdedup.neighbours.explanation import (
 )
 from esdedup.neighbours.relation import relation_of
 from esdedup.text.characters import classes
+from esdedup.text.left_out import LeftOut, left_out
 from esdedup.text.normalise import NormalTexts
+from esdedup.text.passages import Omit, OmitOn, Passages
 from esdedup.text.sentences import Sentences
+from esdedup.text.tokens import Tokens
 
 Signatures = npt.NDArray[Any]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Compared:
+    """A raw text, and the signature by which it is compared."""
+
+    text: str
+    # Of shape (1,); None if it has no fingerprint.
+    signature: Signatures | None
+    # What is left out of the text today; None for nothing.
+    omit: Omit | None
+    # Whether this is its signature today. If not, it came about when something else was left out.
+    is_todays: bool
 
 
 class Explainer:
     """Compares texts as a forest of one profile does. Not thread-safe."""
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: Profile, *, omit_on: OmitOn | None = None) -> None:
+        """Compare by a profile.
+
+        Args:
+            profile: Decides fingerprints and thresholds.
+            omit_on: Decides what is left out of texts as boilerplate, unless the profile keeps it. None:
+                nothing is left out.
+        """
         self.profile = profile
+        self._omit_on = None if profile.keep_boilerplate else omit_on
         self._fingerprinter = Fingerprinter(profile)
         self._relation = relation_of(profile)
 
-    def fingerprint(self, text: str) -> str | None:
+    def fingerprint(self, text: str, site: str | None = None) -> str | None:
         """Return the fingerprint of a raw text, None if it has none."""
-        signature = self._signature(text)
+        signature = self._signature(text, self._omit(site))
         return None if signature is None else self._relation.ids(signature)[0]
 
     def page(self, text: str) -> int:
         """Return the id of a raw text's page."""
         return int(self._fingerprinter.fingerprint([text]).pages[0])
 
-    def representatives(self, text: str) -> list[Representative]:
+    def representatives(self, text: str, site: str | None = None) -> list[Representative]:
         """Return the representatives of a raw text, each simhash once; none if it has no fingerprint."""
-        signature = self._signature(text)
-        return [] if signature is None else self._representatives(text, signature)
+        return self._todays(text, self._omit(site))
 
-    def explain(self, one: str, other: str) -> Explanation:
-        """Compare two raw texts. Every stage is worked out, even after an earlier one has decided."""
-        signatures = self._signature(one), self._signature(other)
-        overlap, whole_texts = self._compare_whole_texts((one, other), signatures)
+    def features(self, text: str, site: str | None = None) -> list[Feature]:
+        """Return the weighted words that decide the simhash of a raw text, as `Fingerprinter.features`."""
+        return self._fingerprinter.features(text, omit=self._omit(site))
+
+    def left_out(self, text: str, site: str | None = None) -> LeftOut | None:
+        """Return what is left out of a raw text today; None if it is compared whole."""
+        omit = self._omit(site)
+        return None if omit is None else left_out(text, omit, max_length=self.profile.max_text_length)
+
+    def explain(
+        self,
+        one: str,
+        other: str,
+        *,
+        sites: tuple[str | None, str | None] = (None, None),
+        stored: tuple[Signatures | None, Signatures | None] = (None, None),
+    ) -> Explanation:
+        """Compare two raw texts. Every stage is worked out, even after an earlier one has decided.
+
+        Args:
+            one: The first text.
+            other: The second text.
+            sites: The sites of the two, as far as they are known.
+            stored: The signatures, ``(1,)`` each, by which it was decided; what is left out of a text may
+                have changed since. None: that of today.
+        """
+        texts = self._compared(one, sites[0], stored[0]), self._compared(other, sites[1], stored[1])
+        overlap, whole_texts = self._compare_whole_texts(*texts)
         shares = (None, None) if overlap is None else overlap.number_shares
-        first = self._describe(one, signatures[0], shares[0])
-        second = self._describe(other, signatures[1], shares[1])
+        first, second = (self._describe(*each) for each in zip(texts, shares, strict=True))
         pairs = _pairs(first, second)
         near_pairs = [pair for pair in pairs if pair.distance_bits <= self.profile.max_distance_bits]
         rule = _rule(first, second, near_pairs, whole_texts)
@@ -73,41 +122,94 @@ class Explainer:
             may_join=rule is not Rule.NO_FINGERPRINT and (whole_texts is None or whole_texts.may_join),
         )
 
-    def _points(self, *texts: str) -> npt.NDArray[np.uint32]:
-        return NormalTexts.of(texts, max_length=self.profile.max_text_length).points
+    def _omit(self, site: str | None) -> Omit | None:
+        return None if self._omit_on is None else self._omit_on(site)
 
-    def _signature(self, text: str) -> Signatures | None:
+    def _compared(self, text: str, site: str | None, stored: Signatures | None) -> _Compared:
+        omit = self._omit(site)
+        todays = self._signature(text, omit)
+        if stored is None or self._are_equal(stored, todays):
+            return _Compared(text=text, signature=todays, omit=omit, is_todays=True)
+        return _Compared(text=text, signature=stored, omit=omit, is_todays=False)
+
+    def _signature(self, text: str, omit: Omit | None) -> Signatures | None:
         """Return the signature of a raw text, ``(1,)``, None if it has no fingerprint."""
-        found = self._fingerprinter.fingerprint([text])
+        found = self._fingerprinter.fingerprint([text], omit=omit)
         return found.signatures if found.exists[0] else None
 
-    def _compare_whole_texts(
-        self, texts: tuple[str, str], signatures: tuple[Signatures | None, Signatures | None]
-    ) -> tuple[Overlap, WholeTextComparison] | tuple[None, None]:
-        """Compare whole texts if both have a fingerprint and the profile compares whole texts."""
-        rules, (one, other) = self.profile.agreement, signatures
-        if rules is None or one is None or other is None:
-            return None, None
-        points = self._points(*texts)
-        overlap = Overlap.of(points, classes()[points], number_weight=rules.number_weight)
-        return overlap, compare_whole_texts(one, other, rules, overlap=overlap)
+    def _is_whole(self, text: _Compared) -> bool:
+        """Return whether a text, compared by a signature that is not today's, had nothing left out."""
+        return self._are_equal(text.signature, self._signature(text.text, None))
 
-    def _describe(self, text: str, signature: Signatures | None, number_share: float | None) -> Text:
-        points = self._points(text)
+    def _are_equal(self, one: Signatures | None, other: Signatures | None) -> bool:
+        """Return whether two signatures are the same; under which keys their nodes are indexed may differ."""
+        if one is None or other is None:
+            return False
+        return self._relation.ids(one) == self._relation.ids(other)
+
+    def _compare_whole_texts(
+        self, one: _Compared, other: _Compared
+    ) -> tuple[Overlap | None, WholeTextComparison | None]:
+        """Compare whole texts if both have a fingerprint and the profile compares whole texts."""
+        rules = self.profile.agreement
+        if rules is None or one.signature is None or other.signature is None:
+            return None, None
+        # Counted only in what was compared.
+        overlap = None
+        if all(each.is_todays or self._is_whole(each) for each in (one, other)):
+            overlap = Overlap.of(*map(self._tokens, (one, other)), number_weight=rules.number_weight)
+        return overlap, compare_whole_texts(one.signature, other.signature, rules, overlap=overlap)
+
+    def _points(self, text: str) -> npt.NDArray[np.uint32]:
+        return NormalTexts.of([text], max_length=self.profile.max_text_length).points
+
+    def _tokens(self, text: _Compared) -> Tokens:
+        """Return the tokens of a text that are compared: today's, or all."""
+        points = self._points(text.text)
+        kinds = classes()[points]
+        sentences, tokens = Sentences.of(points, kinds), Tokens.of(points, kinds)
+        if text.omit is None or not text.is_todays:
+            return tokens
+        omitted = text.omit(Passages.of(sentences, tokens), tokens.hashes_of_texts)
+        return without(sentences, tokens, omitted)[1]
+
+    def _describe(self, text: _Compared, number_share: float | None) -> Text:
+        points, signature = self._points(text.text), text.signature
         letters = Sentences.of(points, classes()[points]).letters_of_texts
         return Text(
             letters=int(letters[0]),
+            left_out=None
+            if text.omit is None
+            else left_out(text.text, text.omit, max_length=self.profile.max_text_length),
+            is_todays=text.is_todays,
             fingerprint=None if signature is None else self._relation.ids(signature)[0],
-            representatives=() if signature is None else tuple(self._representatives(text, signature)),
+            representatives=() if signature is None else tuple(self._represented(text, signature)),
             number_share=number_share,
         )
 
-    def _representatives(self, text: str, signature: Signatures) -> list[Representative]:
+    def _represented(self, text: _Compared, signature: Signatures) -> list[Representative]:
+        """Return the representatives by which a text is compared."""
+        if text.is_todays:
+            return self._representatives(text.text, signature, text.omit)
+        # What they were made from may be in the text still.
+        known = {each.simhash: each for omit in (text.omit, None) for each in self._todays(text.text, omit)}
+        simhashes = dict.fromkeys(to_hex(self._relation.simhashes(signature)[0]))
+        return [
+            known.get(simhash) or Representative(simhash=simhash, kind=None, passage=None)
+            for simhash in simhashes
+        ]
+
+    def _todays(self, text: str, omit: Omit | None) -> list[Representative]:
+        signature = self._signature(text, omit)
+        return [] if signature is None else self._representatives(text, signature, omit)
+
+    def _representatives(self, text: str, signature: Signatures, omit: Omit | None) -> list[Representative]:
         kind: Literal["words", "sentence"]
         if self.profile.representation == "keywords":
-            kind, passages = "words", [" ".join(each.word for each in self._fingerprinter.features(text))]
+            features = self._fingerprinter.features(text, omit=omit)
+            kind, passages = "words", [" ".join(each.word for each in features)]
         else:
-            kind, passages = "sentence", self._fingerprinter.passages(text)
+            kind, passages = "sentence", self._fingerprinter.passages(text, omit=omit)
         simhashes = to_hex(self._relation.simhashes(signature)[0])
         return [
             Representative(simhash=simhash, kind=kind, passage=passages[place])
@@ -117,11 +219,6 @@ class Explainer:
             # A text with few sentences and words repeats its first simhash.
             if simhash not in simhashes[:place]
         ]
-
-
-def explain(one: str, other: str, profile: Profile = DEFAULT) -> Explanation:
-    """Explain why two raw texts are near each other under a profile, or why they are not."""
-    return Explainer(profile).explain(one, other)
 
 
 def compare_whole_texts(

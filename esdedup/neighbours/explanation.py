@@ -5,6 +5,8 @@ from typing import Literal
 
 import pydantic
 
+from esdedup.text.left_out import LeftOut
+
 
 class Rule(enum.StrEnum):
     """The rule that decided whether two texts are near each other."""
@@ -37,10 +39,11 @@ class Representative(pydantic.BaseModel, frozen=True):
 
     # 16 hex digits.
     simhash: str
-    # What it was made from: a sentence, a minhash of the wording, or the heaviest words.
-    kind: Literal["sentence", "minhash", "words"]
-    # The normalised passage; words are listed by falling weight. None for a minhash, which stands for
-    # no single place in the text.
+    # What it was made from: a sentence, a minhash of the wording, or the heaviest words. None if that is not
+    # known: it was made when other passages were left out.
+    kind: Literal["sentence", "minhash", "words"] | None
+    # The normalised passage; words are listed by falling weight. None if that is not known, and for a
+    # minhash, which stands for no single place in the text.
     passage: str | None
 
 
@@ -49,6 +52,10 @@ class Text(pydantic.BaseModel, frozen=True):
 
     # How many letters and digits it has.
     letters: int
+    # What is left out of it today as boilerplate; None if it is compared whole.
+    left_out: LeftOut | None
+    # Whether it is compared by the signature that it has today. If not, by the one that it was decided by.
+    is_todays: bool
     # None if the text has too few letters, or no words.
     fingerprint: str | None
     # Each simhash once; empty if the text has no fingerprint.

@@ -8,6 +8,7 @@ from esdedup.reading import cluster_bodies as bodies
 from esdedup.reading.hits import Hit, values_of
 from esdedup.reading.results import FullArticle, Timeline, TimelineStep
 from esdedup.reading.scope import Scope
+from esdedup.sites import site_of
 from esdedup.times import iso
 
 _MAX_STEPS = 48
@@ -25,7 +26,11 @@ def article(
     fields = (yield from scope.ready(index)).fields
     hit = yield from find_article(fields, index, article_id, in_index=in_index, has_text=True)
     text = value_of(hit["_source"], fields.text)
-    return FullArticle(**values_of(hit, fields), text=text if isinstance(text, str) else "")
+    return FullArticle(
+        **values_of(hit, fields),
+        text=text if isinstance(text, str) else "",
+        site=site_of(hit["_source"], fields),
+    )
 
 
 def find_article(

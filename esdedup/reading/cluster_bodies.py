@@ -7,6 +7,7 @@ from esdedup.elastic.requests import UNREAD, Query
 from esdedup.fields import Fields
 from esdedup.reading.hits import fields_read
 from esdedup.reading.queries import by_id, order, with_text
+from esdedup.sites import site_fields
 
 # Sources of one cluster that are grouped.
 _MAX_GROUPED_SOURCES = 10_000
@@ -19,7 +20,8 @@ def one_article(
 
     Its text may be long, and is read only with `has_text`.
     """
-    read = [*fields_read(fields), *with_text(fields)] if has_text else with_signature(fields)
+    whole = dict.fromkeys((*fields_read(fields), *with_text(fields), *site_fields(fields)))
+    read = list(whole) if has_text else with_signature(fields)
     body = by_id(article_id, fields=fields) | {"_source": read}
     if in_index is not None:
         body["query"] = {"bool": {"filter": [body["query"], {"term": {"_index": in_index}}]}}

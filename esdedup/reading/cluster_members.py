@@ -18,6 +18,7 @@ from esdedup.reading.results import SimilarPage
 from esdedup.reading.scope import ReadyIndex, Scope
 from esdedup.reading.similarity import Similarity
 from esdedup.sites import site_name
+from esdedup.text.left_out import left_out
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -55,16 +56,22 @@ def similar_to_text(
 ) -> Requests[SimilarPage]:
     """Return the articles of the cluster that a text would join; see `Operations.similar_to_text`."""
     fields = (yield from scope.ready(index)).fields
+    name = None if site is None else site_name(site)
     assignment = yield from look_up(
         text,
         forest=scope.forest,
         profile=scope.profile,
         learned=learned,
         pins=scope.pins,
-        site=None if site is None else site_name(site),
+        site=name,
     )
+    omitted = None
+    if not scope.profile.keep_boilerplate:
+        omitted = left_out(text, learned.omit_on(scope.pins)(name), max_length=scope.profile.max_text_length)
     if assignment.root is None or assignment.kind is Kind.NEW_ROOT:
-        return SimilarPage(root=None, total=0, articles=(), page=paging.page, size=paging.size)
+        return SimilarPage(
+            root=None, total=0, articles=(), page=paging.page, size=paging.size, left_out=omitted
+        )
     members = _ClusterMembers(
         index=index,
         root=assignment.root,
@@ -72,7 +79,8 @@ def similar_to_text(
         similarity=Similarity(scope.profile, assignment.signature),
         identity=[index, assignment.root],
     )
-    return (yield from _page_of(members, paging, fields))
+    found = yield from _page_of(members, paging, fields)
+    return found.model_copy(update={"left_out": omitted})
 
 
 def other_articles(index: str, ready: ReadyIndex, hit: Hit, *, other_sources: bool) -> Query:

@@ -5,6 +5,7 @@ and `AsyncReader` have these methods under the same names; there they return the
 """
 
 from esdedup.elastic.forest.learned import LearnedCopy
+from esdedup.elastic.forest.lookup import what_is_left_out
 from esdedup.elastic.requests import Query, Requests
 from esdedup.errors import SettingError
 from esdedup.fields import Fields, refuse_surrogates
@@ -16,6 +17,8 @@ from esdedup.reading.paging import Paging
 from esdedup.reading.results import FullArticle, Page, SimilarPage, SourcesPage, Timeline
 from esdedup.reading.scope import Scope
 from esdedup.reading.search_form import search_query
+from esdedup.sites import site_name
+from esdedup.text.left_out import LeftOut
 
 
 class Operations:
@@ -210,9 +213,7 @@ class Operations:
             IndexNotReady: The index is missing, or lacks the fields.
             ServerError: Elasticsearch does not answer, or refuses the request.
         """
-        if not isinstance(text, str):
-            raise SettingError(f"the text is a {type(text).__name__}, not a string")
-        refuse_surrogates(text, name="the text")
+        _check_text(text)
         return similar_to_text(
             self._scope,
             index,
@@ -220,6 +221,35 @@ class Operations:
             site=site,
             learned=self._learned,
             paging=Paging(page=page, size=size, after=after),
+        )
+
+    def left_out(self, text: str, *, site: str | None = None, is_fresh: bool = True) -> Requests[LeftOut]:
+        """Return what the forest leaves out of a text as boilerplate.
+
+        Nothing is left out if the profile keeps boilerplate. What the forest has learned is kept in memory,
+        up to 150 MB of it; to see whether there is more takes one short request.
+
+        Args:
+            text: Any text, indexed or not, with or without markup.
+            site: The site that it comes from, a name or an address, for the pins of that site.
+            is_fresh: Read what the forest has learned since the last time; if not, what was read counts.
+
+        Raises:
+            SettingError: The text is not a string.
+            ArticleRejected: The text contains a lone surrogate (half a character).
+            ForestError: There is no forest, or it has another profile.
+            ServerError: Elasticsearch does not answer, or refuses the request.
+        """
+        _check_text(text)
+        scope = self._scope
+        return what_is_left_out(
+            text,
+            forest=scope.forest,
+            profile=scope.profile,
+            learned=self._learned,
+            pins=scope.pins,
+            site=None if site is None else site_name(site),
+            is_fresh=is_fresh,
         )
 
     def source_field(self, index: str) -> Requests[str | None]:
@@ -300,3 +330,10 @@ class Operations:
             ServerError: Elasticsearch does not answer, or refuses the request.
         """
         return articles.timeline(self._scope, index, root)
+
+
+def _check_text(text: str) -> None:
+    """Refuse what cannot be looked up."""
+    if not isinstance(text, str):
+        raise SettingError(f"the text is a {type(text).__name__}, not a string")
+    refuse_surrogates(text, name="the text")

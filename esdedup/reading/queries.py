@@ -9,6 +9,7 @@ from esdedup.elastic.requests import Query
 from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.reading.hits import fields_read
+from esdedup.sites import site_fields
 from esdedup.times import DAY_MS, time_ms
 
 Order = Literal["relevance", "newest", "oldest", "longest"]
@@ -162,7 +163,7 @@ def _with_record(fields: Fields) -> dict[str, Any]:
         f"{fields.dedup}.{name}" for name in ("root", "fingerprint", "page", "profile", "seq")
     ]
     record.append({"field": f"{fields.dedup}.seen", "format": "epoch_millis"})
-    return {"_source": with_text(fields), "docvalue_fields": record}
+    return {"_source": [*with_text(fields), *site_fields(fields)], "docvalue_fields": record}
 
 
 def with_text(fields: Fields) -> list[str]:

@@ -92,9 +92,9 @@ class Reader(_Reading[Elasticsearch]):
         Args:
             client: Closed by the caller.
             fields: The names of the articles' fields; None: those that an index keeps, see `fields`.
-            forest: The forest's index; only `similar_to_text` needs it.
-            profile: The profile that the forest was made with; only `similar_to_text` needs it.
-            pins: The pins that the forest is fed with; only `similar_to_text` needs them.
+            forest: The forest's index; only `similar_to_text` and `left_out` need it.
+            profile: The profile that the forest was made with; only those need it.
+            pins: The pins that the forest is fed with; only those need them.
             refresh_interval_s: How old its view of the forest may be; 0 refreshes the forest for each text.
 
         Raises:
@@ -107,6 +107,7 @@ class Reader(_Reading[Elasticsearch]):
 
     article = _blocking(Operations.article)
     fields = _blocking(Operations.fields)
+    left_out = _blocking(Operations.left_out)
     list = _blocking(Operations.list)
     search_query = _blocking(Operations.search_query)
     similar = _blocking(Operations.similar)
@@ -137,6 +138,7 @@ class AsyncReader(_Reading[AsyncElasticsearch]):
 
     article = _awaited(Operations.article)
     fields = _awaited(Operations.fields)
+    left_out = _awaited(Operations.left_out)
     list = _awaited(Operations.list)
     search_query = _awaited(Operations.search_query)
     similar = _awaited(Operations.similar)

@@ -4,6 +4,8 @@ from typing import Any
 
 import pydantic
 
+from esdedup.text.left_out import LeftOut
+
 _ARTICLE: dict[str, Any] = {
     "id": "en-17-3",
     "index": "news",
@@ -139,6 +141,8 @@ class SimilarPage(Result, frozen=True):
     size: int
     next: str | None = None
     """The cursor of the next page; None on the last page."""
+    left_out: LeftOut | None = None
+    """Of a text that was looked up: what was left out of it as boilerplate; None if nothing is to be."""
 
 
 class Source(Result, frozen=True):
@@ -190,6 +194,8 @@ class FullArticle(Article, frozen=True):
     """An article with its text."""
 
     text: str
+    site: str | None = None
+    """The host of its address, else its source, or what its field for the site has."""
 
 
 class TimelineStep(Result, frozen=True):

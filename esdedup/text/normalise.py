@@ -22,6 +22,9 @@ from esdedup.text.characters import (
 )
 from esdedup.text.markup import visible_text
 
+ELLIPSIS, PLAIN_ELLIPSIS = "\u2026", "..."
+"""The one common character whose normal form is longer than itself, and that form."""
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NormalTexts:
@@ -40,8 +43,7 @@ class NormalTexts:
             raw_texts: With or without markup.
             max_length: How many characters to keep of each visible text, see `beginning`.
         """
-        # The ellipsis is the one common character whose normal form is longer than itself.
-        visible = [visible_text(text).replace("\u2026", "...") for text in raw_texts]
+        visible = [visible_text(text).replace(ELLIPSIS, PLAIN_ELLIPSIS) for text in raw_texts]
         plain = [beginning(text, max_length=max_length) for text in visible]
         are_cut = np.array([len(a) < len(b) for a, b in zip(plain, visible, strict=True)], bool)
         raw = "".join([text + SEPARATOR for text in plain])

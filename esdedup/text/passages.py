@@ -74,6 +74,9 @@ class Passages:
 Omit = Callable[[Passages, npt.NDArray[np.uint64]], npt.NDArray[np.bool_]]
 """Returns which passages of some pages to leave out, bool ``(n,)``, by these and the pages' ids."""
 
+OmitOn = Callable[[str | None], Omit]
+"""Returns what leaves out passages of pages of a site; None if the site is not known."""
+
 
 def _spans(sentences: Sentences, tokens: Tokens) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return the first token of each sentence, and the one after its last: int64 ``(n,)`` each."""

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from esdedup.fingerprint.profile import MAX_TEXT_LENGTH
 from esdedup.reading.results import FullArticle, Page, SimilarPage, SourcesPage, Timeline
+from esdedup.text.left_out import LeftOut
 from esdedup.web.bounds import MAX_SHOWN_TEXT, MAX_VALUE, bounded
 from esdedup.web.form import MAX_SIZE, Form
 from esdedup.web.state import CurrentSite
@@ -39,6 +40,15 @@ class Text(BaseModel):
             examples=["news.example"],
         ),
     ] = None
+
+
+class MarkedArticle(FullArticle, frozen=True):
+    """An article with its text, and what is taken for boilerplate in it."""
+
+    left_out: LeftOut | None
+    """What the fingerprint of this text would leave out now; of very many places the first 1,000."""
+    left_out_unknown: str | None
+    """Why that is not known; null if it is."""
 
 
 router = APIRouter(
@@ -95,9 +105,12 @@ async def list_rows(site: CurrentSite, form: Annotated[Form, Query()]) -> Page:
 
 
 @router.get("/article", summary="One article with its text", responses=_NOT_FOUND)
-async def article(site: CurrentSite, id: Id, index: InIndex = None) -> FullArticle:  # noqa: A002
+async def article(site: CurrentSite, id: Id, index: InIndex = None) -> MarkedArticle:  # noqa: A002
     """If several indices behind the served name have this id, the article that arrived last."""
-    return bounded(await site.reader.article(site.index, id, in_index=index))
+    found = await site.reader.article(site.index, id, in_index=index)
+    left_out = await site.marking.left_out(found)
+    known, unknown = (left_out, None) if isinstance(left_out, LeftOut) else (None, left_out)
+    return bounded(MarkedArticle(**dict(found), left_out=known, left_out_unknown=unknown))
 
 
 @router.get("/similar", summary="Articles similar to an article", responses=_NOT_FOUND)

@@ -18,6 +18,7 @@ from esdedup.reading.reader import AsyncReader
 from esdedup.web import api, pages
 from esdedup.web.errors import handle_errors
 from esdedup.web.guards import Limits, SafeHeaders, Visitors
+from esdedup.web.marking import Marking
 from esdedup.web.state import Site
 
 # As often as Elasticsearch refreshes an index by itself: visitors who look up texts cost no more.
@@ -40,7 +41,7 @@ def create_app(
         client: Closed when the application ends.
         index: An index, alias or pattern.
         fields: The names of the articles' fields; None: those that the index keeps.
-        forest: The forest's index; only looking up a text needs it.
+        forest: The forest's index, to look up texts, and to mark boilerplate in those of articles.
         profile: The profile that the forest was made with.
         pins: The pins that the forest is fed with.
         hosts: The names under which the application is reached, besides localhost and addresses.
@@ -48,7 +49,9 @@ def create_app(
 
     @asynccontextmanager
     async def closing(_: FastAPI) -> AsyncIterator[None]:
+        site.marking.begin()
         yield
+        await site.marking.end()
         await client.close()
 
     app = FastAPI(
@@ -69,7 +72,7 @@ def create_app(
         pins=pins,
         refresh_interval_s=_REFRESH_INTERVAL_S,
     )
-    app.state.site = Site(reader=reader, index=index)
+    app.state.site = site = Site(reader=reader, index=index, marking=Marking(reader))
     for router in (api.router, pages.router):
         app.include_router(router, dependencies=[Depends(_check_given_once)])
     static = resources.files("esdedup.web") / "static"

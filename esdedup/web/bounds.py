@@ -6,11 +6,15 @@ from typing import TypeVar
 
 from esdedup.fingerprint.profile import MAX_TEXT_LENGTH
 from esdedup.reading.results import FullArticle, Result
+from esdedup.text.left_out import LeftOut, Span
 
 MAX_VALUE = 1_000
 """Of each title, source, time and address, in characters: longer than any cursor and any id."""
 MAX_SHOWN_TEXT = MAX_TEXT_LENGTH
 """Of the text of an article, in characters: what decides its fingerprint."""
+
+MAX_SPANS = 1_000
+"""Of the places in a text that are marked as boilerplate: a text of menus alone has some hundreds."""
 
 _Result = TypeVar("_Result", bound=Result)
 
@@ -28,10 +32,24 @@ def bounded(result: _Result) -> _Result:
     return short
 
 
+def bounded_spans(left_out: LeftOut) -> LeftOut:
+    """Return what is left out of a text, as far as that much of the text is shown."""
+    spans = tuple(
+        Span(
+            start=span.start, end=min(span.end, MAX_SHOWN_TEXT), text=span.text[: MAX_SHOWN_TEXT - span.start]
+        )
+        for span in left_out.spans[:MAX_SPANS]
+        if span.start < MAX_SHOWN_TEXT
+    )
+    return left_out.model_copy(update={"spans": spans})
+
+
 def _bounded(value: object) -> object:
     match value:
         case Result():
             return bounded(value)
+        case LeftOut():
+            return bounded_spans(value)
         case tuple():
             return tuple(map(_bounded, value))
         case str():

@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+from collections.abc import Sequence
 from typing import Annotated
 
 import jinja2
@@ -9,11 +10,13 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 
 from esdedup.reading.results import Article, FullArticle
+from esdedup.text.left_out import LeftOut, Span
 from esdedup.text.markup import visible_text
 from esdedup.web import formats
-from esdedup.web.bounds import MAX_SHOWN_TEXT
+from esdedup.web.bounds import MAX_SHOWN_TEXT, MAX_SPANS, bounded_spans
 from esdedup.web.differences import Piece, differences, is_long
 from esdedup.web.form import PageForm
+from esdedup.web.marked_text import Part, parts
 from esdedup.web.state import CurrentSite, Site
 from esdedup.web.timeline_drawing import HEIGHT, WIDTH, draw, readable
 
@@ -60,6 +63,8 @@ async def article_page(
     timeline = await reader.timeline(name, article.root or "")
     sources = await _sources(site, id, index, other_sources=other_sources, page=sources_page)
     other = await reader.article(name, compare, in_index=compare_index) if compare else None
+    ours = await site.marking.left_out(article)
+    theirs = None if other is None else await site.marking.left_out(other)
     return _render(
         "article.html",
         request,
@@ -70,8 +75,9 @@ async def article_page(
         width=WIDTH,
         height=HEIGHT,
         other=other,
-        shown=await _shown_text(article, other),
+        shown=await _shown_text(article, other, ours, theirs),
         max_shown=MAX_SHOWN_TEXT,
+        max_spans=MAX_SPANS,
         after=after,
         other_sources=other_sources,
     )
@@ -83,33 +89,53 @@ class _ShownText:
 
     # Of a very long text, the beginning.
     text: str
+    # The text, or what differs from another text.
+    parts: list[Part]
     # Whether there is more of the text than is shown.
     is_cut: bool
-    # The differences from another text; None if none is compared.
-    pieces: list[Piece] | None = None
     # Whether the end of a text is too far to be compared.
-    is_compared_in_part: bool = False
+    is_compared_in_part: bool
+    # What is taken for boilerplate in it, or why that is not known.
+    left_out: LeftOut | str
+    # Whether there is more boilerplate than is marked.
+    is_marked_in_part: bool
 
 
-async def _shown_text(article: FullArticle, other: FullArticle | None) -> _ShownText:
-    """Show an article's text, compared with that of another one if that is given."""
+async def _shown_text(
+    article: FullArticle,
+    other: FullArticle | None,
+    ours: LeftOut | str,
+    theirs: LeftOut | str | None = None,
+) -> _ShownText:
+    """Show an article's text, compared with that of another one if that is given.
+
+    Args:
+        article: The article.
+        other: The article that it is compared with.
+        ours: What is left out of the article, or why that is not known.
+        theirs: The same of the other article.
+    """
 
     def shown() -> _ShownText:
         whole = visible_text(article.text)
         text = whole[:MAX_SHOWN_TEXT]
-        is_cut = len(whole) > MAX_SHOWN_TEXT
-        if other is None:
-            return _ShownText(text=text, is_cut=is_cut)
-        others = visible_text(other.text)[:MAX_SHOWN_TEXT]
+        others = None if other is None else visible_text(other.text)[:MAX_SHOWN_TEXT]
+        pieces = [Piece(kind="same", text=text)] if others is None else differences(text, others)
         return _ShownText(
             text=text,
-            is_cut=is_cut,
-            pieces=differences(text, others),
-            is_compared_in_part=is_long(text) or is_long(others),
+            parts=parts(pieces, ours=_spans(ours), theirs=_spans(theirs)),
+            is_cut=len(whole) > MAX_SHOWN_TEXT,
+            is_compared_in_part=others is not None and (is_long(text) or is_long(others)),
+            left_out=ours,
+            is_marked_in_part=isinstance(ours, LeftOut) and len(ours.spans) > MAX_SPANS,
         )
 
     # The texts may be long, and the event loop must go on meanwhile.
     return await asyncio.to_thread(shown)
+
+
+def _spans(left_out: LeftOut | str | None) -> Sequence[Span]:
+    return bounded_spans(left_out).spans if isinstance(left_out, LeftOut) else ()
 
 
 def render_error(request: Request, status: int, message: str) -> HTMLResponse:

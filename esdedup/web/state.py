@@ -1,4 +1,4 @@
-"""What every route needs: the reader and the index that it reads."""
+"""What every route needs: the reader, the index that it reads, and what marks boilerplate."""
 
 import dataclasses
 from typing import Annotated, cast
@@ -6,6 +6,7 @@ from typing import Annotated, cast
 from fastapi import Depends, Request
 
 from esdedup.reading.reader import AsyncReader
+from esdedup.web.marking import Marking
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -14,6 +15,7 @@ class Site:
 
     reader: AsyncReader
     index: str
+    marking: Marking
 
 
 def _site(request: Request) -> Site:

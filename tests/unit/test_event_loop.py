@@ -56,7 +56,7 @@ def test_a_page_compares_texts_beside_the_event_loop(monkeypatch: pytest.MonkeyP
             return []
 
         monkeypatch.setattr(pages, "differences", compare)
-        await pages._shown_text(ARTICLE, ARTICLE)
+        await pages._shown_text(ARTICLE, ARTICLE, "not known")
         return seen == [True]
 
     assert has_gone_on(started)

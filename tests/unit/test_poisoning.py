@@ -14,7 +14,7 @@ from esdedup.fingerprint.sketch import Sketches, resemblance
 from esdedup.forest import Aging, Arrivals, Forest
 from esdedup.forest.memory import MemoryStore
 from esdedup.forest.model import DEFAULT_RETENTION
-from esdedup.neighbours.explainer import explain
+from esdedup.maintenance.explain import explain
 from esdedup.neighbours.relation import relation_of
 
 _RELATION = relation_of(VERIFIED)

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from esdedup.fingerprint.profile import VERIFIED
+from esdedup.maintenance.explain import explain
 from esdedup.maintenance.verdict import ArticleState, Outcome, RootComparison, outcome
-from esdedup.neighbours.explainer import explain
 
 NEAR = explain("the ferry line has ordered four ships", "The ferry line has ordered four ships!", VERIFIED)
 FAR = explain("the ferry line has ordered four ships", "rain is expected in the hills on monday", VERIFIED)

@@ -5,6 +5,7 @@ counts, or the batch comes again and is judged as it was before.
 """
 
 import base64
+import functools
 import itertools
 import threading
 from collections.abc import Iterable
@@ -19,10 +20,10 @@ from esdedup.boilerplate.lesson import Lesson
 from esdedup.boilerplate.pins import NO_PINS, Pins
 from esdedup.elastic.forest.documents import Document
 from esdedup.elastic.pages import all_hits
-from esdedup.elastic.requests import Query, Requests
+from esdedup.elastic.requests import Query, Requests, search
 from esdedup.errors import ForestDamaged
 from esdedup.neighbours.key_table import Keys
-from esdedup.text.passages import Passages
+from esdedup.text.passages import OmitOn, Passages
 
 FIELD = "learned"
 """The number of a document."""
@@ -39,6 +40,8 @@ class LearnedDocument(NamedTuple):
     # The same in all documents of a forest: made up for the first.
     log: str
     changes: Changes
+    # Which write of the document this is, as `_write_of` names it; None for one that is to be written.
+    write: tuple[Any, ...] | None = None
 
     def to_document(self) -> Document:
         """Return it as it is stored."""
@@ -57,7 +60,7 @@ class LearnedDocument(NamedTuple):
         try:
             state = hit["_source"]["state"]
             content = base64.b64decode(state["changes"], validate=True)
-            return cls(number, str(state["log"]), Changes.of_bytes(content))
+            return cls(number, str(state["log"]), Changes.of_bytes(content), _write_of(hit, state["log"]))
         except (KeyError, TypeError, ValueError) as error:
             raise damaged(forest, f"document {number} is unreadable") from error
 
@@ -71,14 +74,21 @@ class LearnedCopy:
         # The last document, which may have grown when it is read again: its changes are a step that is open.
         self._number = 0
         self._log = ""
+        # Which write of it was read.
+        self._write: tuple[Any, ...] | None = None
 
     def update(self, forest: str) -> Requests[None]:
         """Learn what has been learned since the last time, as far as a refresh has made it visible.
 
+        If nothing has, that costs one short search.
+
         Raises:
             ForestDamaged: A document is missing or unreadable.
         """
-        number, log = self._number, self._log
+        number, log, write = self._number, self._log, self._write
+        latest = yield from _latest_writes(forest, first=max(1, number))
+        if latest == ([] if number == 0 else [write]):
+            return
         found = yield from read_learned(forest, first=max(1, number))
         if number and not (found and found[0].number == number and found[0].log == log):
             # The forest is another one by now, or has forgotten more than this copy knows.
@@ -97,7 +107,11 @@ class LearnedCopy:
                     self._boilerplate.keep()
                 self._boilerplate.begin()
                 self._boilerplate.apply(each.changes)
-                self._number, self._log = each.number, each.log
+                self._number, self._log, self._write = each.number, each.log, each.write
+
+    def omit_on(self, pins: Pins = NO_PINS) -> OmitOn:
+        """Return what leaves out of pages what has been learned by then, or is pinned."""
+        return lambda site: functools.partial(self.omit, pins=pins, sites=[site])
 
     def omit(
         self,
@@ -133,10 +147,31 @@ def read_learned(forest: str, *, first: int = 1) -> Requests[list[LearnedDocumen
         "sort": [FIELD],
         "size": _READ_AT_ONCE,
         "_source": ["state"],
+        "seq_no_primary_term": True,
         "track_total_hits": False,
     }
     hits = yield from all_hits(forest, body)
     return [LearnedDocument.of_hit(hit, forest=forest) for hit in hits]
+
+
+def _latest_writes(forest: str, *, first: int) -> Requests[list[tuple[Any, ...]]]:
+    """Return which writes the documents from a number on are; of more than two the first two."""
+    body: Query = {
+        "query": {"range": {FIELD: {"gte": first}}},
+        "sort": [FIELD],
+        "size": 2,
+        "_source": ["state.log"],
+        "seq_no_primary_term": True,
+        "track_total_hits": False,
+    }
+    (answer,) = yield from search(forest, body)
+    hits = answer["hits"]["hits"]
+    return [_write_of(hit, hit["_source"].get("state", {}).get("log")) for hit in hits]
+
+
+def _write_of(hit: dict[str, Any], log: object) -> tuple[Any, ...]:
+    """Name the write of a document; no other has that name, not even in an earlier forest."""
+    return hit["sort"][0], log, hit["_seq_no"], hit["_primary_term"]
 
 
 def damaged(forest: str, flaw: str) -> ForestDamaged:

@@ -1,7 +1,9 @@
 """Looks up the cluster that a text would get, without changing the forest."""
 
 import dataclasses
-import functools
+
+import numpy as np
+import numpy.typing as npt
 
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.pins import NO_PINS, Pins
@@ -19,6 +21,8 @@ from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Aging, Arrivals, Assignment, Forest
 from esdedup.forest.model import Neighbours, Plan, State
 from esdedup.neighbours.relation import Relation
+from esdedup.text.left_out import LeftOut, left_out
+from esdedup.text.passages import Passages
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -77,8 +81,7 @@ def look_up(
     now_ms: int = yield ReadClock()
     if not profile.keep_boilerplate:
         yield from learned.update(forest)
-    omit = functools.partial(learned.omit, pins=pins, sites=[site])
-    fingerprints = Fingerprinter(profile).fingerprint([text], omit=omit)
+    fingerprints = Fingerprinter(profile).fingerprint([text], omit=learned.omit_on(pins)(site))
     arrivals = Arrivals.of(fingerprints, times_ms=[now_ms], relation=meta.relation)
     status = yield from read_status(forest)
     neighbours = yield from find_neighbours(
@@ -96,6 +99,62 @@ def look_up(
     )
     (assignment,) = Forest(snapshot).assign(arrivals, now_ms=now_ms)
     return assignment
+
+
+def what_is_left_out(
+    text: str,
+    *,
+    forest: str,
+    profile: Profile,
+    learned: LearnedCopy,
+    pins: Pins,
+    site: str | None,
+    is_fresh: bool,
+) -> Requests[LeftOut]:
+    """Return what a forest leaves out of a text, as far as its index shows what it has learned.
+
+    Args:
+        text: With or without markup.
+        forest: The forest's name.
+        profile: That the forest was made with.
+        learned: What the forest has learned.
+        pins: Those of the process that feeds the forest.
+        site: Of the text; None if it is not known.
+        is_fresh: Bring it up to date first.
+
+    Raises:
+        ForestMissing: There is no such forest.
+        ForestIncomplete: A rebuild of it has not ended.
+        ForestMismatch: It was made with another profile, or in an unknown format.
+        ForestDamaged: What it has learned cannot be read.
+    """
+    yield from _meta(forest, profile)
+    if profile.keep_boilerplate:
+        return left_out(text, _nothing, max_length=profile.max_text_length)
+    if is_fresh:
+        yield from learned.update(forest)
+    return left_out(text, learned.omit_on(pins)(site), max_length=profile.max_text_length)
+
+
+def _nothing(passages: Passages, _pages: object) -> npt.NDArray[np.bool_]:
+    return np.zeros(len(passages.hashes), bool)
+
+
+def learned_copy(forest: str, profile: Profile) -> Requests[LearnedCopy]:
+    """Return what a forest has learned by now.
+
+    Raises:
+        ForestMissing: There is no such forest.
+        ForestIncomplete: A rebuild of it has not ended.
+        ForestMismatch: It was made with another profile, or in an unknown format.
+        ForestDamaged: What it has learned cannot be read.
+    """
+    yield from _meta(forest, profile)
+    yield Refresh(index=forest)
+    learned = LearnedCopy()
+    if not profile.keep_boilerplate:
+        yield from learned.update(forest)
+    return learned
 
 
 def _meta(forest: str, profile: Profile) -> Requests[Meta]:

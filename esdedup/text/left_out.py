@@ -1,0 +1,122 @@
+"""What the fingerprint of a text leaves out, as places in the text that readers see."""
+
+import dataclasses
+
+import numpy as np
+import numpy.typing as npt
+import pydantic
+
+from esdedup.text.characters import classes
+from esdedup.text.markup import visible_text
+from esdedup.text.normalise import NormalTexts
+from esdedup.text.passages import Omit, Passages
+from esdedup.text.places import Places, places_of_points
+from esdedup.text.sentences import Sentences
+from esdedup.text.tokens import Tokens
+
+Bools = npt.NDArray[np.bool_]
+
+
+class _Described(pydantic.BaseModel, frozen=True):
+    model_config = pydantic.ConfigDict(use_attribute_docstrings=True)
+
+
+class Span(_Described, frozen=True):
+    """A passage, or several next to each other, in the text as readers see it: without its markup."""
+
+    start: int
+    """Where it begins, in characters (code points) from 0."""
+    end: int
+    """Where it ends, exclusive."""
+    text: str
+
+
+class LeftOut(_Described, frozen=True):
+    """What is left out of a text's fingerprint as boilerplate."""
+
+    passages: int
+    """How many passages are left out: sentences, headlines, menu items."""
+    letters: int
+    """How many letters and digits those have."""
+    of_passages: int
+    """How many passages the text has, as far as it is fingerprinted."""
+    of_letters: int
+    """How many letters and digits the text has."""
+    spans: tuple[Span, ...]
+    """Where they are, in their order; passages next to each other are one span."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LocatedPassages:
+    """The passages of one text, and where they are in what readers see of it."""
+
+    # The text without its markup.
+    visible: str
+    passages: Passages
+    # Of the text as a page, uint64 (1,).
+    page: npt.NDArray[np.uint64]
+    # int64 (n,) each: where passages start and end (exclusive) in `visible`, without spaces around them.
+    starts: Places
+    ends: Places
+
+    @classmethod
+    def of(cls, text: str, *, max_length: int) -> "LocatedPassages":
+        """Find the passages of a raw text, as its fingerprint does.
+
+        Args:
+            text: With or without markup.
+            max_length: How many characters are fingerprinted.
+        """
+        visible = visible_text(text)
+        points = NormalTexts.of([text], max_length=max_length).points
+        kinds = classes()[points]
+        sentences, tokens = Sentences.of(points, kinds), Tokens.of(points, kinds)
+        # Each character has one point or more, or shares one.
+        places = places_of_points(visible[:max_length])
+        starts, last = (places.take(each, mode="clip") for each in (sentences.starts, sentences.ends))
+        ends = places.take(places.searchsorted(last, side="right"), mode="clip")
+        return cls(
+            visible=visible,
+            passages=Passages.of(sentences, tokens),
+            page=tokens.hashes_of_texts,
+            starts=starts,
+            ends=ends,
+        )
+
+    def text(self, passage: int) -> str:
+        """Return a passage as readers see it."""
+        return self.visible[self.starts[passage] : self.ends[passage]].strip()
+
+    def left_out(self, are_omitted: Bools) -> LeftOut:
+        """Describe the passages that are left out, bool ``(n,)``."""
+        letters = self.passages.letters
+        return LeftOut(
+            passages=int(np.count_nonzero(are_omitted)),
+            letters=int(letters[are_omitted].sum()),
+            of_passages=len(letters),
+            of_letters=int(letters.sum()),
+            spans=tuple(self._spans(are_omitted)),
+        )
+
+    def _spans(self, are_omitted: Bools) -> list[Span]:
+        """Return where the passages are that are left out; those next to each other are one span."""
+        is_edge = np.diff(are_omitted.astype(np.int8), prepend=0, append=0)
+        first, after = (is_edge == 1).nonzero()[0], (is_edge == -1).nonzero()[0]
+        spans = []
+        for start, end in zip(self.starts[first].tolist(), self.ends[after - 1].tolist(), strict=True):
+            part = self.visible[start:end]
+            lead = len(part) - len(part.lstrip())
+            spans.append(Span(start=start + lead, end=start + len(part.rstrip()), text=part.strip()))
+        return spans
+
+
+def left_out(text: str, omit: Omit, *, max_length: int) -> LeftOut:
+    """Return what is left out of the fingerprint of a raw text.
+
+    Args:
+        text: With or without markup.
+        omit: Decides what is left out.
+        max_length: How many characters are fingerprinted.
+    """
+    found = LocatedPassages.of(text, max_length=max_length)
+    return found.left_out(omit(found.passages, found.page))

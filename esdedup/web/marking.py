@@ -1,0 +1,62 @@
+"""What is taken for boilerplate in the texts that pages show, without letting visitors wait for it."""
+
+import asyncio
+import time
+
+from esdedup.errors import EsdedupError
+from esdedup.reading.reader import AsyncReader
+from esdedup.reading.results import FullArticle
+from esdedup.text.left_out import LeftOut
+
+# At first all that the forest has learned is read: many seconds for a large one.
+_LONGEST_WAIT_S = 1.0
+# As often as Elasticsearch refreshes an index by itself.
+_NEWS_INTERVAL_S = 1.0
+_IS_BEING_READ = "what the forest has learned is being read; try again in a moment"
+
+
+class Marking:
+    """Asks the forest what it leaves out of texts."""
+
+    def __init__(self, reader: AsyncReader) -> None:
+        """Ask with a reader. Nothing is sent yet."""
+        self._reader = reader
+        # Reads what has been learned since the last time, once for all visitors; and when that began.
+        self._news: asyncio.Task[None] | None = None
+        self._began_s = 0.0
+        # Why it is not known what has been learned; None if it is.
+        self._unknown: str | None = _IS_BEING_READ
+
+    def begin(self) -> asyncio.Task[None]:
+        """Read what has been learned; also before the first visitor wants to know."""
+        self._began_s = time.monotonic()
+        self._news = asyncio.create_task(self._read_news())
+        return self._news
+
+    async def end(self) -> None:
+        """Stop reading."""
+        if self._news is not None:
+            self._news.cancel()
+            await asyncio.wait([self._news])
+
+    async def left_out(self, article: FullArticle) -> LeftOut | str:
+        """Return what is left out of an article's text, or why that is not known."""
+        news = self._news
+        is_due = time.monotonic() - self._began_s >= _NEWS_INTERVAL_S
+        if news is None or (news.done() and is_due):
+            news = self.begin()
+        await asyncio.wait([news], timeout=_LONGEST_WAIT_S)
+        if self._unknown is not None:
+            return self._unknown
+        try:
+            return await self._reader.left_out(article.text, site=article.site, is_fresh=False)
+        except EsdedupError as error:
+            return str(error)
+
+    async def _read_news(self) -> None:
+        try:
+            await self._reader.left_out("")
+        except EsdedupError as error:
+            self._unknown = str(error)
+        else:
+            self._unknown = None

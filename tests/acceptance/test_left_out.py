@@ -1,0 +1,159 @@
+"""What users see of boilerplate: what was left out of a text, and of which."""
+
+import html
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from elasticsearch import Elasticsearch
+
+from tests.acceptance.conftest import Run
+from tests.support.asgi import request
+from tests.support.names import new_names
+from tests.support.site_pages import (
+    HARBOUR,
+    MAIL,
+    MENU,
+    RIGHTS,
+    VALLEY,
+    VALLEY_RIGHTS,
+    article,
+    feed_pages,
+    page,
+)
+
+
+@pytest.fixture(scope="module")
+def fed(es: Elasticsearch) -> Iterator[tuple[str, str]]:
+    with new_names(es) as name:
+        yield feed_pages(es, name)
+
+
+def texts(left_out: Any) -> list[str]:
+    return [span["text"] for span in left_out["spans"]]
+
+
+def test_explain_compares_articles_as_they_were_decided_and_says_what_is_left_out_now(
+    run: Run, elasticsearch_url: str, fed: tuple[str, str]
+) -> None:
+    index, forest = fed
+    options = ("--index", index, "--forest", forest)
+    found = run("explain", "early", "late", *options, "--json", url=elasticsearch_url).json
+    compared = found["comparison"]
+    early, late = compared["one"], compared["other"]
+    assert [early["fingerprint"], late["fingerprint"]] == [
+        found["one"]["fingerprint"],
+        found["other"]["fingerprint"],
+    ]
+    assert (early["is_todays"], late["is_todays"]) == (False, True)
+    assert [found["one"]["text_is_same"], found["other"]["text_is_same"]] == [True, True]
+    assert (texts(early["left_out"]), texts(late["left_out"])) == (
+        [f"{MENU}\n\n{MAIL}", RIGHTS],
+        [VALLEY_RIGHTS],
+    )
+    # The two signatures of today would be equal.
+    assert (found["outcome"], found["same_cluster"], compared["near"]) == ("apart", False, False)
+    assert compared["whole_texts"]["resemblance"] < compared["whole_texts"]["needed"]
+    people = run("explain", "early", "late", *options, url=elasticsearch_url).out
+    assert "compared by its stored signature" in " ".join(people.split())
+    assert "6 of 12 passages are left out" in people
+    assert RIGHTS in people
+
+
+def test_explain_says_what_is_left_out_of_files(run: Run, tmp_path: Any) -> None:
+    for name, site in (("one", HARBOUR), ("other", VALLEY)):
+        (tmp_path / name).write_text(page(article(0), site))
+    found = run("explain", "one", "other", "--json").json
+    assert texts(found["one"]["left_out"]) == [MENU]
+    assert texts(found["other"]["left_out"]) == []
+    assert found["whole_texts"]["exact_resemblance"] > 0.6
+    kept = run("explain", "one", "other", "--keep-boilerplate", "--json").json
+    assert (kept["one"]["left_out"], kept["one"]["letters"]) == (None, found["one"]["letters"])
+    assert kept["whole_texts"]["exact_resemblance"] < found["whole_texts"]["exact_resemblance"]
+
+
+def test_fingerprint_tells_what_is_left_out(run: Run, elasticsearch_url: str, fed: tuple[str, str]) -> None:
+    index, forest = fed
+    text = page(article(7), HARBOUR).encode()
+    first = run("fingerprint", "--json", stdin=text).json
+    assert texts(first["left_out"]) == [MENU]
+    learned = run(
+        "fingerprint", "--index", index, "--forest", forest, "--json", stdin=text, url=elasticsearch_url
+    ).json
+    assert texts(learned["left_out"]) == [f"{MENU}\n\n{MAIL}", RIGHTS]
+    assert {name: learned["left_out"][name] for name in ("passages", "of_passages")} == {
+        "passages": 6,
+        "of_passages": 12,
+    }
+    # Only the article is left.
+    assert (
+        learned["fingerprint"] == run("fingerprint", "--json", stdin=article(7).encode()).json["fingerprint"]
+    )
+    kept = run("fingerprint", "--json", "--keep-boilerplate", stdin=text).json
+    assert kept["left_out"] is None
+    assert len({each["fingerprint"] for each in (first, learned, kept)}) == 3
+    shown = run("fingerprint", "--index", index, "--forest", forest, stdin=text, url=elasticsearch_url).out
+    assert "left out     6 of 12 passages" in shown
+    assert RIGHTS in shown
+
+
+def test_a_text_is_looked_up_and_it_is_told_what_was_left_out(
+    run: Run, elasticsearch_url: str, fed: tuple[str, str]
+) -> None:
+    index, forest = fed
+    ask = ("similar", "--index", index, "--text", "-", "--forest", forest)
+    text = page(article(9), HARBOUR).encode()
+    found = run(*ask, "--json", stdin=text, url=elasticsearch_url).json
+    assert texts(found["left_out"]) == [f"{MENU}\n\n{MAIL}", RIGHTS]
+    assert "6 of 12 passages are left out" in run(*ask, stdin=text, url=elasticsearch_url).out
+    assert (
+        run("similar", "--index", index, "--id", "late", "--json", url=elasticsearch_url).json["left_out"]
+        is None
+    )
+
+
+def small_texts(shown: str) -> list[str]:
+    """Return what a page shows as boilerplate, without the legend."""
+    (_, *found) = re.findall(r'<small class="boilerplate"[^>]*>(.*?)</small>', shown, re.DOTALL)
+    return [html.unescape(each) for each in found]
+
+
+def text_of(shown: str) -> str:
+    """Return the text that a page shows, without its elements."""
+    (found,) = re.findall(r'<div class="text"[^>]*>(.*?)</div>', shown, re.DOTALL)
+    return html.unescape(re.sub("<[^>]*>", "", found))
+
+
+def test_the_page_shows_the_whole_text_and_marks_boilerplate(
+    elasticsearch_url: str, fed: tuple[str, str]
+) -> None:
+    index, forest = fed
+    shown = request(elasticsearch_url, index, "/article", of={"forest": forest}, id="early")
+    assert shown.status == 200
+    assert small_texts(shown.body) == [f"{MENU}\n\n{MAIL}", RIGHTS]
+    assert text_of(shown.body) == page(article(0), HARBOUR)
+    assert "is taken for boilerplate and not compared: 6 of 12 passages, " in shown.body
+    compared = request(
+        elasticsearch_url, index, "/article", of={"forest": forest}, id="early", compare="late"
+    ).body
+    marked = re.findall(r'<(del|ins)><small class="boilerplate" title="boilerplate">(.*?)</small>', compared)
+    assert ("del", "Nothing on this site may be copied without the written consent of ") in marked
+    assert ("ins", "The Valley Post answers for no text that readers send to ") in marked
+    found = request(elasticsearch_url, index, "/api/article", of={"forest": forest}, id="early").json
+    assert texts(found["left_out"]) == [f"{MENU}\n\n{MAIL}", RIGHTS]
+    assert [found["text"][span["start"] : span["end"]] for span in found["left_out"]["spans"]] == texts(
+        found["left_out"]
+    )
+    assert (found["left_out_unknown"], found["site"]) == (None, HARBOUR)
+
+
+def test_a_page_without_its_forest_is_shown_unmarked(elasticsearch_url: str, fed: tuple[str, str]) -> None:
+    index, forest = fed
+    missing = {"forest": f"{forest}-gone"}
+    shown = request(elasticsearch_url, index, "/article", of=missing, id="early")
+    assert (shown.status, text_of(shown.body)) == (200, page(article(0), HARBOUR))
+    assert "Boilerplate is not marked: there is no forest" in shown.body
+    found = request(elasticsearch_url, index, "/api/article", of=missing, id="early").json
+    assert found["left_out"] is None
+    assert "there is no forest" in found["left_out_unknown"]

@@ -1,6 +1,6 @@
 # `make demo` and `make test` do all the set-up; see README.md.
 .DEFAULT_GOAL := help
-.PHONY: help env lock demo screenshots test nightly soak check static format clean
+.PHONY: help env lock demo screenshots benchmarks test nightly soak check static format clean
 
 # The first Python that is new enough; `make PYTHON=... env` takes another.
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -28,6 +28,7 @@ help:
 	@echo "make soak MINUTES=3    articles stream in while processes and servers are killed; every root is checked"
 	@echo "make check             formatter, linter, types, imports, fast tests"
 	@echo "make static            the same without the tests"
+	@echo "make benchmarks        measure what benchmarks/results.json lacks: some hours; it goes on where it was stopped"
 	@echo "make env               only .venv, with everything installed as locked"
 	@echo "make lock              resolve the dependencies anew into locks/"
 	@echo "make format            apply the formatter and the linter's safe fixes"
@@ -75,6 +76,10 @@ demo: $(DEMO_SET)
 # Photographs the pages of a running demo for the documents.
 screenshots: env
 	$(BIN)/python docs/screenshots.py $(DEMO_DATA)/pages.json
+
+# What benchmarks/results.json does not have yet for this code on this machine; see benchmarks/README.md.
+benchmarks: env
+	$(BIN)/python -m benchmarks all
 
 # Processes that share the tests: each file goes to one of them, in the order of tests/conftest.py.
 JOBS ?= 2

@@ -1,58 +1,115 @@
-"""Run benchmarks by name, print their tables, write their rows as JSON."""
+"""Run benchmarks by name, print their tables, and keep them in the file of results."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from benchmarks import decisions, elastic, fingerprint, in_memory, memory, plot, quality, reading, rows
+from benchmarks import (
+    decisions,
+    elastic,
+    fingerprint,
+    in_memory,
+    memory,
+    plot,
+    quality,
+    reading,
+    render,
+    results,
+    rows,
+    scripts,
+    thresholds,
+)
+from benchmarks.detection import Detection
+from benchmarks.run import Run
 
-_TABLES: Mapping[str, Callable[[], Sequence[rows.Shown]]] = {
+_BENCHMARKS: Mapping[str, Callable[[Run], Sequence[rows.Shown]]] = {
     # Those that need real articles come first, so that a missing folder shows at once.
-    "fingerprint": fingerprint.fingerprint,
     "quality": quality.quality,
-    "scripts": decisions.scripts,
+    "quality-peers": quality.quality_peers,
+    "fingerprint": fingerprint.fingerprint,
+    "scripts": scripts.scripts,
     "keywords": decisions.keywords,
     "saturated": decisions.saturated,
     "hot": decisions.hot,
     "forest": in_memory.forest,
-    "forest-verified": in_memory.forest_verified,
+    "forest-classic": in_memory.forest_classic,
+    "forest-classic-large": in_memory.forest_classic_large,
     "memory": memory.memory,
-    "memory-verified": memory.memory_verified,
-    "growth": in_memory.growth,
+    "memory-classic": memory.memory_classic,
     "elastic": elastic.elastic,
-    "elastic-verified": elastic.elastic_verified,
+    "elastic-classic": elastic.elastic_classic,
     "reading": reading.reading,
+    "thresholds": thresholds.thresholds,
 }
+_ALL = "all"
+# For pictures, not for documents.
+_NOT_KEPT = {"thresholds"}
 
 
 def main(
     names: Annotated[
-        list[str] | None, typer.Argument(help=f"Any of {', '.join(_TABLES)}; by default all.")
+        list[str],
+        typer.Argument(
+            help=f"Any of {', '.join(_BENCHMARKS)}; or {_ALL}: runs those that the file of results does not "
+            "have for this code and machine, and keeps each as soon as it is measured."
+        ),
+    ],
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the tables in the file of results.")] = False,
+    scale: Annotated[
+        float, typer.Option(min=0.0001, max=1.0, help="The share of the usual sizes of collections, to try.")
+    ] = 1.0,
+    seeds: Annotated[int, typer.Option(min=1, help="Hash functions to measure detection with.")] = 5,
+    json: Annotated[
+        Path | None, typer.Option("--json", help="Write the rows as numbers to this file.")
     ] = None,
-    json: Annotated[Path | None, typer.Option("--json", help="Write the rows to this file.")] = None,
     plot_file: Annotated[
         Path | None,
-        typer.Option(
-            "--plot", help="Draw precision and recall to this PNG or SVG file; by default beside the JSON."
-        ),
+        typer.Option("--plot", help="Draw what thresholds finds to this PNG or SVG file."),
     ] = None,
 ) -> None:
     """Compare esdedup with its peers, in one run."""
-    chosen = names or list(_TABLES)
+    keep = keep or names == [_ALL]
+    if names != [_ALL]:
+        chosen = names
+    else:
+        kept = results.load()
+        chosen = [
+            name
+            for name in _BENCHMARKS
+            if name not in _NOT_KEPT and not (name in kept and results.is_current(kept[name]))
+        ]
     for name in chosen:
-        if name not in _TABLES:
-            raise typer.BadParameter(f"no benchmark {name!r}; there are {', '.join(_TABLES)}")
-    measured = [row for name in chosen for row in _TABLES[name]()]
-    curves = [row for row in measured if isinstance(row, quality.Detection) and row.table == quality.CURVES]
-    # The curves are drawn, not printed.
-    rows.show([row for row in measured if row.table != quality.CURVES])
+        if name not in _BENCHMARKS:
+            raise typer.BadParameter(f"no benchmark {name!r}; there are {', '.join(_BENCHMARKS)}")
+    if keep and scale != 1:
+        raise typer.BadParameter("only tables of the usual sizes are kept: leave out --scale, or --keep")
+    measured: list[rows.Shown] = []
+    for name in chosen:
+        run, started = Run(scale=scale, seeds=seeds), time.monotonic()
+        found = _BENCHMARKS[name](run)
+        rows.show(found)
+        measured += found
+        if keep and name not in _NOT_KEPT:
+            results.save(results.load() | {name: _result(run, found, took_s=time.monotonic() - started)})
+            render.write_documents()
     if json is not None:
         rows.write(measured, json)
-        plot_file = plot_file or json.with_suffix(".svg")
+    curves = [row for row in measured if isinstance(row, Detection) and row.table == thresholds.TABLE]
     if curves and plot_file is not None:
         plot.draw(curves, plot_file)
+
+
+def _result(run: Run, found: Sequence[rows.Shown], *, took_s: float) -> results.Result:
+    tables = {
+        table: [row.cells() for row in found if row.table == table]
+        for table in dict.fromkeys(row.table for row in found)
+    }
+    return results.Result(
+        measured=results.Measured.now(versions=run.versions, took_s=took_s, seeds=run.seeds), tables=tables
+    )
 
 
 if __name__ == "__main__":

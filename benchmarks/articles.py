@@ -1,5 +1,6 @@
 """The real articles that benchmarks measure with, and their labels; they are not part of the project."""
 
+import gzip
 import json
 import os
 import re
@@ -9,8 +10,24 @@ from typing import Any
 
 import typer
 
-_WORD = re.compile(r"\w+")
+SETS = {
+    "zh_news": "long Chinese news",
+    "zh_short": "Chinese bulletins",
+    "en_wire": "English wire",
+    "zh_pages": "Chinese pages",
+    "en_pages": "English pages",
+}
+"""The labelled sets, and what is in them."""
+SITES = {"zh_pages": 30, "en_pages": 25}
+"""How many sites the sets of pages come from."""
+CHINESE = tuple(name for name in SETS if name.startswith("zh"))
 
+_WORD = re.compile(r"\w+")
+_CHINESE_SHINGLE, _ENGLISH_SHINGLE = 6, 4
+
+Article = Mapping[str, Any]
+Articles = Mapping[str, Article]
+"""Articles by id, in the order of arrival."""
 Records = Mapping[frozenset[str], str]
 """The label of each pair of ids, such as ``pos`` or ``grey``."""
 
@@ -21,32 +38,37 @@ def folder() -> Path:
     if not given:
         typer.echo("ESDEDUP_SHARED does not name the folder with real articles", err=True)
         raise typer.Exit(2)
-    return Path(given) / "data"
+    return Path(given)
 
 
-def labelled_sets() -> list[str]:
-    return sorted(path.name.removesuffix(".labels.tsv") for path in folder().glob("*.labels.tsv"))
+def labels_path(name: str) -> Path:
+    return folder() / ("pages" if name in SITES else "data") / f"{name}.labels.tsv"
 
 
-def path_of(name: str) -> Path:
-    return folder() / f"{name}.jsonl"
+def articles_of(name: str) -> Articles:
+    held = (
+        gzip.decompress((folder() / f"pages/{name}.jsonl.gz").read_bytes())
+        if name in SITES
+        else (folder() / f"data/{name}.jsonl").read_bytes()
+    )
+    # Some characters inside an article end lines for `str.splitlines`.
+    lines = held.rstrip(b"\n").split(b"\n")
+    return {article["id"]: article for article in map(json.loads, lines)}
 
 
-def articles_of(name: str) -> dict[str, dict[str, Any]]:
-    """Return articles by id, in the order of arrival."""
-    with path_of(name).open(encoding="utf-8") as lines:
-        return {article["id"]: article for article in map(json.loads, lines)}
+def texts_of(name: str) -> list[str]:
+    return [article["text"] for article in articles_of(name).values()]
 
 
-def shingles_of(article: Mapping[str, Any]) -> frozenset[str]:
-    """Return the shingles that the labels were made from: 6 letters and digits of Chinese, or 4 words."""
-    if article["lang"] == "zh":
-        parts: Sequence[str] = [each for each in article["text"] if each.isalnum()]
-        length = 6
-    else:
-        parts, length = _WORD.findall(article["text"].lower()), 4
-    between = "" if article["lang"] == "zh" else " "
-    return frozenset(between.join(parts[at : at + length]) for at in range(max(1, len(parts) - length + 1)))
+def shingles_of(text: str, *, is_chinese: bool) -> Sequence[str]:
+    """Return the shingles that labels are made from: 6 letters and digits of Chinese, or 4 words."""
+    if is_chinese:
+        letters = "".join(filter(str.isalnum, text))
+        starts = range(max(1, len(letters) - _CHINESE_SHINGLE + 1))
+        return [letters[at : at + _CHINESE_SHINGLE] for at in starts]
+    words = _WORD.findall(text.lower())
+    starts = range(max(1, len(words) - _ENGLISH_SHINGLE + 1))
+    return [" ".join(words[at : at + _ENGLISH_SHINGLE]) for at in starts]
 
 
 def labels_of(name: str, *, edited_only: bool = False) -> Records:
@@ -56,7 +78,7 @@ def labels_of(name: str, *, edited_only: bool = False) -> Records:
         name: Of the set.
         edited_only: Whether pairs with the same shingles, which are copies, become ``grey``.
     """
-    with (folder() / f"{name}.labels.tsv").open(encoding="utf-8") as lines:
+    with labels_path(name).open(encoding="utf-8") as lines:
         next(lines)
         rows = (line.rstrip("\n").split("\t") for line in lines)
         return {

@@ -1,58 +1,48 @@
-"""What decisions are worth: folding scripts, the number of keywords, saturated keys, hot halves."""
+"""What decisions are worth: the number of keywords, saturated keys, hot halves."""
 
 import dataclasses
 from datetime import timedelta
 
 import numpy as np
-import opencc
 
 from benchmarks import articles, detectors
 from benchmarks.rows import Row, processor_s
+from benchmarks.run import Run
 from benchmarks.score import Score
 from benchmarks.signatures import Signatures, arrivals_of, random_ones
-from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import CLASSIC, KEYWORDS, VERIFIED, Profile
 from esdedup.forest import Aging, Forest
 from esdedup.forest.memory import MemoryStore
 from esdedup.neighbours.relation import relation_of
 
 _BATCH = 1_000
-_CHINESE = ("zh_news", "zh_short")
-# OpenCC's configurations: characters alone, and also the words that Taiwan uses.
-_SCRIPTS = {"s2t": "traditional characters", "s2twp": "traditional characters and Taiwan's words"}
 _KEYWORD_COUNTS = (20, 40, 80)
 _WITH_FOOTER = 5_000
-_MILLION = 1_000_000
+_MILLION, _FILLED_AT_ONCE = 1_000_000, 50_000
 _UNLIMITED = 2**31
 
 
-def scripts() -> list[Row]:
-    """Count Chinese articles that are near their own conversion to traditional script."""
-    rows = []
-    for name in _CHINESE:
-        texts = [each["text"] for each in articles.articles_of(name).values()]
-        for configuration, meaning in _SCRIPTS.items():
-            convert = opencc.OpenCC(configuration).convert
-            share = _near_each_other(VERIFIED, texts, [convert(text) for text in texts])
-            rows.append(Row(table="scripts", case=f"{name}, {meaning}", ours=100 * share, unit="%"))
-    return rows
-
-
-def keywords() -> list[Row]:
+def keywords(_: Run) -> list[Row]:
     """Score the profile `keywords` with other numbers of words."""
     rows = []
     for name in ("zh_news", "en_wire"):
         for count in _KEYWORD_COUNTS:
-            roots = detectors.ours(articles.path_of(name), KEYWORDS.with_changes(keyword_count=count))
+            profile = KEYWORDS.with_changes(keyword_count=count)
+            roots = detectors.clustered(articles.articles_of(name), profile)
             score = Score.of(roots, articles.labels_of(name))
             for what, share in (("precision", score.precision), ("recall", score.recall)):
                 rows.append(
-                    Row(table="keywords", case=f"{name}, {count} words, {what}", ours=share.value, unit="")
+                    Row(
+                        table="keywords",
+                        case=f"{articles.SETS[name]}, {count} words, {what}",
+                        ours=share.value,
+                        unit="",
+                    )
                 )
     return rows
 
 
-def saturated() -> list[Row]:
+def saturated(_: Run) -> list[Row]:
     """Measure a batch whose articles share one footer, with and without saturated keys, in processor time."""
     assert VERIFIED.agreement is not None
     unlimited = dataclasses.replace(VERIFIED.agreement, max_postings=_UNLIMITED)
@@ -70,32 +60,16 @@ def saturated() -> list[Row]:
     ]
 
 
-def hot() -> list[Row]:
+def hot(run: Run) -> list[Row]:
     """Measure the processor time of a search among a million simhashes that share one 32-bit half."""
-    random = np.random.default_rng(1)
+    count, random = run.size(_MILLION), np.random.default_rng(1)
     index = relation_of(CLASSIC).new_index()
-    for _ in range(0, _MILLION, 50_000):
-        index.add(random.integers(0, 2**32, 50_000, np.uint64))
+    for _ in range(0, count, _FILLED_AT_ONCE):
+        index.add(random.integers(0, 2**32, min(_FILLED_AT_ONCE, count), np.uint64))
     batches = [random.integers(0, 2**32, _BATCH, np.uint64) for _ in range(5)]
     spent_s = [processor_s(lambda batch=batch: index.search(batch)) for batch in batches]
-    case = f"search of {_BATCH:,} among a million simhashes that share one half"
+    case = f"search of {_BATCH:,} among {count:,} simhashes that share one half"
     return [Row(table="hot", case=case, ours=1_000 * float(np.median(spent_s)), unit="ms")]
-
-
-def _near_each_other(profile: Profile, texts: list[str], others: list[str]) -> float:
-    """Return the share of texts with a fingerprint that are near the other text of the same row."""
-    fingerprinter, relation = Fingerprinter(profile), relation_of(profile)
-    near = total = 0
-    for at in range(0, len(texts), _BATCH):
-        one = fingerprinter.fingerprint(texts[at : at + _BATCH])
-        other = fingerprinter.fingerprint(others[at : at + _BATCH])
-        index = relation.new_index()
-        index.add(relation.mark_indexed(one.signatures, relation.are_distinct(one.signatures)))
-        matches = index.search(other.signatures)
-        own = np.unique(matches.rows[matches.rows == matches.positions])
-        near += int(one.exists[own].sum())
-        total += int(one.exists.sum())
-    return near / total
 
 
 def _last_batch_s(profile: Profile) -> float:

@@ -1,4 +1,4 @@
-"""From raw text to everything stored of it, on one core: our default profile and the peers."""
+"""From raw text to everything stored of it, on one core: our default profile and the peers, on every set."""
 
 import dataclasses
 import logging
@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Callable, Sequence
 
 import jieba
+import mmh3
 import rjieba
 from datasketch import MinHash
 from rensa import RMinHash
@@ -13,17 +14,20 @@ from simhash import Simhash
 
 from benchmarks import articles
 from benchmarks.rows import Row, more_is_better, processor_s
+from benchmarks.run import Run
 from benchmarks.steps import microseconds_by_step
+from esdedup.boilerplate.boilerplate import Boilerplate
+from esdedup.boilerplate.lesson import Lesson
 from esdedup.fingerprint.fingerprinter import Fingerprinter
-from esdedup.fingerprint.profile import DEFAULT
+from esdedup.fingerprint.profile import DEFAULT, Profile
 from esdedup.neighbours.relation import relation_of
 
-_SET = "zh_news"
+_TEXTS = 2_000
 # As `esdedup cluster` and `index` take articles.
 _BATCH = 1_000
 _ROUNDS = 7
+# The usual number; fewer would be faster, and estimate less well.
 _PERMUTATIONS = 128
-_SHINGLE = 6
 _TABLE, _STEPS_TABLE, _UNIT = "fingerprint", "fingerprint-steps", "documents/s"
 
 Work = Callable[[Sequence[str]], None]
@@ -39,49 +43,69 @@ class _Runner:
 
 
 class _Ours:
-    """The whole way: signatures, ids of nodes, band keys."""
+    """The whole way: boilerplate, signatures, ids of nodes, band keys."""
 
-    def __init__(self) -> None:
-        self._fingerprinter = Fingerprinter(DEFAULT)
-        self._relation = relation_of(DEFAULT)
+    def __init__(self, profile: Profile) -> None:
+        self._fingerprinter = Fingerprinter(profile)
+        self._relation = relation_of(profile)
 
     def batches(self, texts: Sequence[str]) -> None:
-        for at in range(0, len(texts), _BATCH):
-            self._batch(texts[at : at + _BATCH])
+        self._all(texts, size=_BATCH)
 
     def one_by_one(self, texts: Sequence[str]) -> None:
-        for text in texts:
-            self._batch([text])
+        self._all(texts, size=1)
 
-    def _batch(self, texts: Sequence[str]) -> None:
-        signatures = self._fingerprinter.fingerprint(texts).signatures
-        self._relation.ids(signatures)
-        DEFAULT.layout.terms(self._relation.simhashes(signatures).ravel())
+    def _all(self, texts: Sequence[str], *, size: int) -> None:
+        boilerplate = Boilerplate()
+        for at in range(0, len(texts), size):
+            boilerplate.begin()
+            omit = Lesson(boilerplate).omit
+            signatures = self._fingerprinter.fingerprint(texts[at : at + size], omit=omit).signatures
+            boilerplate.keep()
+            self._relation.ids(signatures)
+            DEFAULT.layout.terms(self._relation.simhashes(signatures).ravel())
 
 
-def fingerprint() -> list[Row]:
-    """Compare rates over the long Chinese articles as they are, and time the steps of ours."""
+def fingerprint(run: Run) -> list[Row]:
+    """Compare rates on all sets, and time the steps of ours."""
     # It logs how long its dictionary took to load.
     jieba.setLogLevel(logging.WARNING)
-    texts = [article["text"] for article in articles.articles_of(_SET).values()]
-    ours = _Ours()
-    batches = _Runner(name="batches", work=ours.batches)
-    one_by_one = _Runner(name="one by one", work=ours.one_by_one, every=4)
-    rates = _rates([batches, one_by_one, *_PEERS], texts)
+    rows = []
+    for name, meaning in articles.SETS.items():
+        texts = articles.texts_of(name)[: run.size(_TEXTS)]
+        rows += _compared(meaning, texts, is_chinese=name in articles.CHINESE)
+        rows += _steps(meaning, texts)
+    return rows
+
+
+def _compared(meaning: str, texts: Sequence[str], *, is_chinese: bool) -> list[Row]:
+    default = _Runner(name=f"{DEFAULT.name}, batches of {_BATCH:,}", work=_Ours(DEFAULT).batches)
+    whole = _Runner(
+        name=f"{DEFAULT.name}, pages kept whole, batches of {_BATCH:,}",
+        work=_Ours(DEFAULT.with_changes(keep_boilerplate=True)).batches,
+    )
+    single = _Runner(name=f"{DEFAULT.name}, one at a time", work=_Ours(DEFAULT).one_by_one, every=4)
+    peers = _Peers(is_chinese=is_chinese)
+    others = peers.runners()
+    cutting = _Runner(name="cutting the shingles, in Python", work=peers.cut)
+    rates = _rates([default, whole, single, *others, cutting], texts)
     rows = [
         more_is_better(
-            _TABLE, f"batches of {_BATCH}", rates[batches.name], peer.name, rates[peer.name], _UNIT
+            _TABLE, f"{meaning}, {ours.name}", rates[ours.name], peer.name, rates[peer.name], _UNIT
         )
-        for peer in _PEERS
+        for ours, compared in ((default, others), (whole, others[:1]), (single, others[:1]))
+        for peer in compared
     ]
-    rows.append(
-        more_is_better(
-            _TABLE, "one at a time", rates[one_by_one.name], _RENSA.name, rates[_RENSA.name], _UNIT
-        )
-    )
-    return rows + [
-        Row(table=_STEPS_TABLE, case=f"{step}, batches of {size}", ours=each, unit="µs/document")
-        for size, work in ((_BATCH, ours.batches), (1, ours.one_by_one))
+    share = rates[others[0].name] / rates[cutting.name]
+    case = f"{meaning}, {cutting.name}: share of the peer's time"
+    return [*rows, Row(table=_TABLE, case=case, against=others[0].name, theirs=100 * share, unit="%")]
+
+
+def _steps(meaning: str, texts: Sequence[str]) -> list[Row]:
+    ours = _Ours(DEFAULT)
+    return [
+        Row(table=_STEPS_TABLE, case=f"{meaning}, {step}, {size}", ours=each, unit="µs/document")
+        for size, work in ((f"batches of {_BATCH:,}", ours.batches), ("one at a time", ours.one_by_one))
         for step, each in microseconds_by_step(lambda work=work: work(texts), len(texts)).items()
     ]
 
@@ -91,7 +115,7 @@ def _rates(runners: Sequence[_Runner], texts: Sequence[str]) -> dict[str, float]
     durations_s: dict[str, list[float]] = {runner.name: [] for runner in runners}
     for runner in runners:
         # Loads tables and dictionaries before the measurement.
-        runner.work(texts[:_BATCH])
+        runner.work(texts[: _BATCH : runner.every])
     for _ in range(_ROUNDS):
         for runner in runners:
             chosen = texts[:: runner.every]
@@ -101,43 +125,83 @@ def _rates(runners: Sequence[_Runner], texts: Sequence[str]) -> dict[str, float]
     return {name: 1 / statistics.median(each) for name, each in durations_s.items()}
 
 
-def _shingles(text: str) -> list[str]:
-    return [text[at : at + _SHINGLE] for at in range(max(1, len(text) - _SHINGLE + 1))]
+class _Peers:
+    """Other packages, with shingles that suit the language, and fast hash functions where they take one."""
+
+    def __init__(self, *, is_chinese: bool) -> None:
+        self._is_chinese = is_chinese
+        self._shingles = "6-character" if is_chinese else "4-word"
+
+    def runners(self) -> list[_Runner]:
+        """Return the peers, the fastest MinHash first."""
+        return [
+            _Runner(
+                name=f"rensa RMinHash({_PERMUTATIONS}).update, {self._shingles} shingles", work=self._rensa
+            ),
+            _Runner(
+                name=f"rensa RMinHash.digest_matrix_from_token_sets({_PERMUTATIONS}), the same, "
+                f"batches of {_BATCH:,}",
+                work=self._rensa_batches,
+            ),
+            _Runner(
+                name=f"datasketch MinHash.bulk({_PERMUTATIONS}), mmh3, distinct {self._shingles} shingles",
+                work=self._datasketch,
+                every=8,
+            ),
+            _Runner(name="simhash Simhash(text), mmh3, its own 4-character features", work=_simhash, every=8),
+            *(_CHINESE_WORDS if self._is_chinese else _ENGLISH_WORDS),
+        ]
+
+    def cut(self, texts: Sequence[str]) -> None:
+        for text in texts:
+            self._cut(text)
+
+    def _cut(self, text: str) -> Sequence[str]:
+        return articles.shingles_of(text, is_chinese=self._is_chinese)
+
+    def _rensa(self, texts: Sequence[str]) -> None:
+        for text in texts:
+            # It takes repeated shingles faster than Python makes a set of them.
+            minhash = RMinHash(num_perm=_PERMUTATIONS, seed=1)
+            minhash.update(self._cut(text))
+            minhash.digest()
+
+    def _rensa_batches(self, texts: Sequence[str]) -> None:
+        for at in range(0, len(texts), _BATCH):
+            shingles = [self._cut(text) for text in texts[at : at + _BATCH]]
+            RMinHash.digest_matrix_from_token_sets(shingles, _PERMUTATIONS, 1)
+
+    def _datasketch(self, texts: Sequence[str]) -> None:
+        shingles = ([each.encode() for each in set(self._cut(text))] for text in texts)
+        MinHash.bulk(shingles, num_perm=_PERMUTATIONS, hashfunc=_hash32)
 
 
-def _rensa(texts: Sequence[str]) -> None:
-    for text in texts:
-        # It takes repeated shingles faster than Python makes a set of them.
-        minhash = RMinHash(num_perm=_PERMUTATIONS, seed=1)
-        minhash.update(_shingles(text))
-        minhash.digest()
+def _hash32(data: bytes) -> int:
+    return mmh3.hash(data, signed=False)
 
 
-def _rensa_batches(texts: Sequence[str]) -> None:
-    for at in range(0, len(texts), _BATCH):
-        shingles = [_shingles(text) for text in texts[at : at + _BATCH]]
-        RMinHash.digest_matrix_from_token_sets(shingles, _PERMUTATIONS, 1)
-
-
-def _datasketch(texts: Sequence[str]) -> None:
-    for text in texts:
-        minhash = MinHash(num_perm=_PERMUTATIONS)
-        minhash.update_batch([shingle.encode() for shingle in set(_shingles(text))])
+def _hash64(data: bytes) -> bytes:
+    return mmh3.hash_bytes(data)[:8]
 
 
 def _simhash(texts: Sequence[str]) -> None:
     for text in texts:
-        Simhash(text)
+        Simhash(text, hashfunc=_hash64)
+
+
+def _simhash_words(texts: Sequence[str]) -> None:
+    for text in texts:
+        Simhash(text.split(), hashfunc=_hash64)
 
 
 def _simhash_rjieba(texts: Sequence[str]) -> None:
     for text in texts:
-        Simhash(rjieba.cut(text))
+        Simhash(rjieba.cut(text), hashfunc=_hash64)
 
 
 def _simhash_jieba(texts: Sequence[str]) -> None:
     for text in texts:
-        Simhash(jieba.lcut(text))
+        Simhash(jieba.lcut(text), hashfunc=_hash64)
 
 
 def _rjieba(texts: Sequence[str]) -> None:
@@ -145,20 +209,9 @@ def _rjieba(texts: Sequence[str]) -> None:
         rjieba.cut(text)
 
 
-_RENSA = _Runner(name="rensa RMinHash(128).update, 6-character shingles", work=_rensa)
-_PEERS = (
-    _RENSA,
-    _Runner(
-        name=f"rensa RMinHash.digest_matrix_from_token_sets(128), the same, batches of {_BATCH}",
-        work=_rensa_batches,
-    ),
-    _Runner(
-        name="datasketch MinHash(128).update_batch, distinct 6-character shingles",
-        work=_datasketch,
-        every=12,
-    ),
-    _Runner(name="simhash Simhash(text), its own 4-character features", work=_simhash, every=12),
-    _Runner(name="simhash Simhash(words), cut by rjieba", work=_simhash_rjieba, every=12),
-    _Runner(name="simhash Simhash(words), cut by jieba", work=_simhash_jieba, every=24),
+_CHINESE_WORDS = (
+    _Runner(name="simhash Simhash(words), mmh3, cut by rjieba", work=_simhash_rjieba, every=8),
+    _Runner(name="simhash Simhash(words), mmh3, cut by jieba", work=_simhash_jieba, every=16),
     _Runner(name="rjieba.cut of the whole text, words dropped", work=_rjieba),
 )
+_ENGLISH_WORDS = (_Runner(name="simhash Simhash(text.split()), mmh3", work=_simhash_words, every=8),)

@@ -1,99 +1,113 @@
 """The forest in memory against faiss, on one thread: look-up and insertion, and a whole batch."""
 
-import functools
 from datetime import timedelta
 
 import faiss
 import numpy as np
 
-from benchmarks.rows import FAISS, Row, duration_s, less_is_better, more_is_better, rate
-from benchmarks.signatures import Signatures, arrivals_of, as_bytes, batch_of, biased, random_ones
+from benchmarks.rows import Row, duration_s, less_is_better, more_is_better, rate
+from benchmarks.run import Run
+from benchmarks.signatures import NOW_MS, Held, as_bytes
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
 from esdedup.forest import Aging, Forest
 from esdedup.forest.memory import MemoryStore
 from esdedup.neighbours.relation import relation_of
 
-_BATCH = 1_000
+_BATCH, _BATCHES = 1_000, 300
 _SMALL, _MILLION, _LARGE = 100_000, 1_000_000, 10_000_000
 _FILLED_AT_ONCE = 50_000
 _UNIT = "arrivals/s"
-_WHAT = {"index_s": "look up and insert", "whole_s": "the whole of assign"}
+_INDEX, _WHOLE = "look up and insert", "the whole of assign"
+# The radius of faiss is exclusive.
+_RADIUS = 4
+
+PEERS = {
+    "faiss IndexBinaryMultiHash(64, 4, 16)": (64, 4, 16, 0),
+    "faiss IndexBinaryMultiHash(64, 2, 32), nflip = 1": (64, 2, 32, 1),
+}
+"""Two settings that find everything within 3 bits: bits, hashes, bits of each, and bits to flip."""
 
 
-class Measured:
-    """Durations of our index, our forest and an index of faiss with the same contents."""
-
-    def __init__(self, profile: Profile, held: Signatures, *, batches: int, peer_batches: int) -> None:
-        faiss.omp_set_num_threads(1)
-        random = np.random.default_rng(7)
-        relation = relation_of(profile)
-        index = relation.new_index()
-        forest = Forest(MemoryStore(aging=Aging.of(retention=timedelta(days=30)), relation=relation))
-        for at in range(0, len(held), _FILLED_AT_ONCE):
-            index.add(held[at : at + _FILLED_AT_ONCE])
-            forest.assign(arrivals_of(profile, held[at : at + _FILLED_AT_ONCE]), now_ms=0)
-        theirs = faiss.IndexBinaryMultiHash(64, 4, 16)
-        theirs.add(as_bytes(profile, held))
-        # Of each batch: look-up and insertion alone, and the whole of `assign`.
-        self.index_s: list[float] = []
-        self.whole_s: list[float] = []
-        self.theirs_s: list[float] = []
-        for number in range(batches):
-            batch = batch_of(profile, _BATCH, held, random)
-            arrivals = arrivals_of(profile, batch)
-            self.whole_s.append(duration_s(lambda arrivals=arrivals: forest.assign(arrivals, now_ms=0)))
-            self.index_s.append(duration_s(lambda batch=batch: (index.search(batch), index.add(batch))))
-            if number < peer_batches:
-                view = as_bytes(profile, batch)
-                # The radius of faiss is exclusive.
-                self.theirs_s.append(
-                    duration_s(lambda view=view: (theirs.range_search(view, 4), theirs.add(view)))
-                )
+def peer(name: str) -> faiss.IndexBinaryMultiHash:
+    bits, hashes, hash_bits, flipped = PEERS[name]
+    index = faiss.IndexBinaryMultiHash(bits, hashes, hash_bits)
+    index.nflip = flipped
+    return index
 
 
-@functools.cache
-def _measured(count: int, *, profile: Profile = CLASSIC, is_biased: bool = False) -> Measured:
-    random = np.random.default_rng(count)
-    held = biased(count, random) if is_biased else random_ones(profile, count, random)
-    return Measured(profile, held, batches=300, peer_batches=5 if count == _LARGE else 30)
+def forest(run: Run) -> list[Row]:
+    """Compare rates of `verified`, the default profile.
+
+    The peer holds one simhash a node, and does not compare whole texts.
+    """
+    return _rows("forest", run, VERIFIED, _MILLION)
 
 
-def forest() -> list[Row]:
-    """Compare rates of `classic` in batches of 1,000 with 20% near copies."""
-    rows = [
-        *_rates("forest", "one million nodes", _measured(_MILLION)),
-        *_rates("forest", "ten million nodes", _measured(_LARGE)),
-        *_rates("forest", "one million biased nodes", _measured(_MILLION, is_biased=True)),
-    ]
-    for field, what in _WHAT.items():
-        case = f"worst batch of 1,000 of 300, {what}, ten million nodes"
-        rows.append(
-            Row(table="forest", case=case, ours=1_000 * max(getattr(_measured(_LARGE), field)), unit="ms")
-        )
-    return rows
-
-
-def forest_verified() -> list[Row]:
-    """Compare rates of `verified`; the peer holds one simhash a node, and does not compare whole texts."""
-    one = _measured(_MILLION, profile=VERIFIED)
-    return _rates("forest-verified", "one million nodes", one, f"{FAISS}, one simhash a node")
-
-
-def growth() -> list[Row]:
-    """Compare how much slower an arrival becomes from 100 thousand to ten million nodes."""
-    small, large = _measured(_SMALL), _measured(_LARGE)
-    theirs = rate(_BATCH, small.theirs_s) / rate(_BATCH, large.theirs_s)
-    rows = []
-    for field, what in _WHAT.items():
-        ours = rate(_BATCH, getattr(small, field)) / rate(_BATCH, getattr(large, field))
-        case = f"{what}, ten million against 100 thousand"
-        rows.append(less_is_better("growth", case, ours, FAISS, theirs, "times"))
-    return rows
-
-
-def _rates(table: str, name: str, one: Measured, against: str = FAISS) -> list[Row]:
-    theirs = rate(_BATCH, one.theirs_s)
+def forest_classic(run: Run) -> list[Row]:
+    """Compare rates of `classic`, at 100 thousand and a million nodes."""
     return [
-        more_is_better(table, f"{what}, {name}", rate(_BATCH, getattr(one, field)), against, theirs, _UNIT)
-        for field, what in _WHAT.items()
+        *_rows("forest-classic", run, CLASSIC, _SMALL),
+        *_rows("forest-classic", run, CLASSIC, _MILLION),
+        *_rows("forest-classic", run, CLASSIC, _MILLION, are_biased=True),
     ]
+
+
+def forest_classic_large(run: Run) -> list[Row]:
+    """Compare rates of `classic` at ten million nodes."""
+    return _rows("forest-classic-large", run, CLASSIC, _LARGE)
+
+
+def _rows(table: str, run: Run, profile: Profile, usual: int, *, are_biased: bool = False) -> list[Row]:
+    """Measure batches of 1,000 arrivals, ours and both peers' in turn; compare with the faster peer."""
+    count = run.size(usual)
+    held = Held.random(profile, count, np.random.default_rng(count), are_biased=are_biased)
+    ours_s, theirs_s = _durations_s(held, batches=run.size(_BATCHES))
+    rates = {name: rate(_BATCH, each) for name, each in theirs_s.items()}
+    best = max(rates, key=rates.__getitem__)
+    nodes = f"{profile.name}, {count:,} {'biased ' if are_biased else ''}nodes"
+    rows = [
+        more_is_better(table, f"{nodes}, {what}", rate(_BATCH, each), best, rates[best], _UNIT)
+        for what, each in ours_s.items()
+    ]
+    rows += [
+        Row(table=table, case=f"{nodes}, each peer", against=name, theirs=each, unit=_UNIT)
+        for name, each in rates.items()
+    ]
+    worst = f"{nodes}, slowest of {len(theirs_s[best]):,} batches"
+    return [
+        *rows,
+        *(
+            less_is_better(
+                table, f"{worst}, {what}", 1_000 * max(each), best, 1_000 * max(theirs_s[best]), "ms"
+            )
+            for what, each in ours_s.items()
+        ),
+    ]
+
+
+def _durations_s(held: Held, *, batches: int) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+    """Return the durations of batches: ours by what is done, and those of the peers by name."""
+    faiss.omp_set_num_threads(1)
+    random = np.random.default_rng(7)
+    profile, relation = held.profile, relation_of(held.profile)
+    index = relation.new_index()
+    forest = Forest(MemoryStore(aging=Aging.of(retention=timedelta(days=30)), relation=relation))
+    peers = {name: peer(name) for name in PEERS}
+    for at in range(0, len(held), _FILLED_AT_ONCE):
+        some = held.signatures[at : at + _FILLED_AT_ONCE]
+        index.add(some)
+        forest.assign(held.arrivals(at, at + len(some)), now_ms=NOW_MS)
+        for each in peers.values():
+            each.add(as_bytes(profile, some))
+    ours_s: dict[str, list[float]] = {_INDEX: [], _WHOLE: []}
+    theirs_s: dict[str, list[float]] = {name: [] for name in PEERS}
+    for number in range(batches):
+        batch = held.batch(_BATCH, random)
+        arrivals, view = held.arrivals_after(batch, number), as_bytes(profile, batch)
+        ours_s[_WHOLE].append(duration_s(lambda arrivals=arrivals: forest.assign(arrivals, now_ms=NOW_MS)))
+        ours_s[_INDEX].append(duration_s(lambda batch=batch: (index.search(batch), index.add(batch))))
+        for name, each in peers.items():
+            theirs_s[name].append(
+                duration_s(lambda each=each, view=view: (each.range_search(view, _RADIUS), each.add(view)))
+            )
+    return ours_s, theirs_s

@@ -1,4 +1,4 @@
-"""Memory of ten million nodes, ours and the peer's, each in a process of its own."""
+"""Memory of nodes, ours and the peers', each in a process of its own."""
 
 import contextlib
 import ctypes
@@ -10,8 +10,9 @@ from datetime import timedelta
 import numpy as np
 import psutil
 
-from benchmarks.rows import FAISS, Row, less_is_better
-from benchmarks.signatures import arrivals_of, as_bytes, random_ones
+from benchmarks.rows import Row, less_is_better
+from benchmarks.run import Run
+from benchmarks.signatures import NOW_MS, Held, as_bytes
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
 from esdedup.forest import Aging, Forest
 from esdedup.forest.memory import MemoryStore
@@ -20,28 +21,41 @@ from esdedup.neighbours.relation import relation_of
 _MILLION, _LARGE = 1_000_000, 10_000_000
 _FILLED_AT_ONCE = 5_000
 _UNIT = "bytes a node"
-_IN_USE = "growth without freed memory that the allocator keeps"
+_ARRAYS = "arrays"
+_GROWTH = "growth of the process"
+_IN_USE = "the same without freed memory that the allocator keeps"
 
 
-def memory() -> list[Row]:
-    """Compare all arrays of `classic`, and the growth of the process, with that of the peer's process."""
+def memory(run: Run) -> list[Row]:
+    """Measure `verified`, the default profile; no peer stores as much of a text."""
+    count = run.size(_MILLION)
     with _process() as process:
-        ours = process.apply(_ours, (CLASSIC, _LARGE))
-        theirs = process.apply(_theirs, (CLASSIC, _LARGE))
+        ours = process.apply(_ours, (VERIFIED, count))
     return [
-        less_is_better("memory", f"ten million nodes, {what}", each, FAISS, theirs[what], _UNIT)
+        Row(table="memory", case=f"verified, {count:,} nodes, {what}", ours=each, unit=_UNIT)
         for what, each in ours.items()
     ]
 
 
-def memory_verified() -> list[Row]:
-    """Measure `verified`; no peer stores as much of a text."""
+def memory_classic(run: Run) -> list[Row]:
+    """Compare all arrays of `classic`, and the growth of the process, with those of both peers' processes."""
+    # Not imported by the processes that are measured.
+    from benchmarks.in_memory import PEERS
+
+    count = run.size(_LARGE)
     with _process() as process:
-        ours = process.apply(_ours, (VERIFIED, _MILLION))
-    return [
-        Row(table="memory-verified", case=f"one million nodes, {what}", ours=each, unit=_UNIT)
-        for what, each in ours.items()
-    ]
+        ours = process.apply(_ours, (CLASSIC, count))
+    rows = []
+    for name in PEERS:
+        with _process() as process:
+            theirs = process.apply(_theirs, (name, count))
+        rows += [
+            less_is_better(
+                "memory-classic", f"classic, {count:,} nodes, {what}", each, name, theirs[what], _UNIT
+            )
+            for what, each in ours.items()
+        ]
+    return rows
 
 
 def _process() -> multiprocessing.pool.Pool:
@@ -49,35 +63,41 @@ def _process() -> multiprocessing.pool.Pool:
 
 
 def _ours(profile: Profile, count: int) -> dict[str, float]:
-    held = random_ones(profile, count, np.random.default_rng(count))
+    held = Held.random(profile, count, np.random.default_rng(count))
     store = MemoryStore(aging=Aging.of(retention=timedelta(days=30)), relation=relation_of(profile))
     forest = Forest(store)
-    growth = _growth(
-        lambda at: forest.assign(arrivals_of(profile, held[at : at + _FILLED_AT_ONCE]), now_ms=0), count
-    )
-    return {"arrays": store.size_bytes / len(store)} | growth
+
+    def fill(start: int, stop: int) -> None:
+        forest.assign(held.arrivals(start, stop), now_ms=NOW_MS)
+
+    growth = _growth(fill, count)
+    return {_ARRAYS: store.size_bytes / len(store)} | growth
 
 
-def _theirs(profile: Profile, count: int) -> dict[str, float]:
-    import faiss
+def _theirs(name: str, count: int) -> dict[str, float]:
+    from benchmarks.in_memory import peer
 
-    held = random_ones(profile, count, np.random.default_rng(count))
-    index = faiss.IndexBinaryMultiHash(64, 4, 16)
-    growth = _growth(lambda at: index.add(as_bytes(profile, held[at : at + _FILLED_AT_ONCE])), count)
+    held = Held.random(CLASSIC, count, np.random.default_rng(count))
+    index = peer(name)
+
+    def fill(start: int, stop: int) -> None:
+        index.add(as_bytes(CLASSIC, held.signatures[start:stop]))
+
+    growth = _growth(fill, count)
     # faiss does not report its size.
-    return {"arrays": growth[_IN_USE]} | growth
+    return {_ARRAYS: growth[_IN_USE]} | growth
 
 
-def _growth(fill_from: Callable[[int], object], count: int) -> dict[str, float]:
+def _growth(fill: Callable[[int, int], object], count: int) -> dict[str, float]:
     """Fill with so many nodes, in steps; return bytes a node by which the process has grown."""
     _give_back()
     before_bytes = _process_bytes()
-    for at in range(0, count, _FILLED_AT_ONCE):
-        fill_from(at)
+    for start in range(0, count, _FILLED_AT_ONCE):
+        fill(start, min(start + _FILLED_AT_ONCE, count))
     after_bytes = _process_bytes()
     _give_back()
     return {
-        "growth of the process": (after_bytes - before_bytes) / count,
+        _GROWTH: (after_bytes - before_bytes) / count,
         _IN_USE: (_process_bytes() - before_bytes) / count,
     }
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from benchmarks.quality import Detection
+from benchmarks.detection import Detection
 
 _COLOURS = ("tab:blue", "tab:orange", "tab:green", "tab:red")
 
@@ -21,8 +21,8 @@ def draw(curves: Sequence[Detection], path: Path) -> None:
             panel = panels[row][column]
             for method, colour in zip(methods, _COLOURS, strict=False):
                 points = [each for each in curves if each.case == name and each.method == method]
-                thresholds = [each.threshold for each in points]
-                shares = [getattr(each.score, measure) for each in points]
+                thresholds = [each.threshold for each in points if each.threshold is not None]
+                shares = [getattr(each, measure) for each in points]
                 panel.plot(thresholds, [share.value for share in shares], color=colour, label=method)
                 panel.fill_between(
                     thresholds,

@@ -16,6 +16,7 @@ from benchmarks import collection, server
 from benchmarks.collection import Collection, Numbers
 from benchmarks.latency import OURS, Case, Latencies, measured
 from benchmarks.rows import Row
+from benchmarks.run import Run
 from esdedup import Fields, Reader
 from esdedup.elastic.requests import Query
 from esdedup.reading import cluster_bodies, list_bodies
@@ -33,6 +34,8 @@ _HOUR_S = 3_600
 _FIELDS = Fields()
 _LIST, _COUNT, _WIDGET, _GROWTH = "reading-list", "reading-count", "reading-widget", "reading-growth"
 _PLAIN, _COLLAPSE = "the same search, plain", "collapse, and a cardinality"
+# We do count, in requests of their own.
+_UNCOUNTED = "the same search, plain, no total counted"
 _TERM, _TWO = "term query on a root known before", "get by id, then a term query"
 
 # The request that `Reader.list` makes without options.
@@ -51,12 +54,13 @@ _NEWEST = ListRequest(
 Asked = dict[str, Callable[[], Any]]
 
 
-def reading() -> list[Row]:
+def reading(run: Run) -> list[Row]:
     """Measure at 100,000 articles, then at a million."""
+    counts = [run.size(count) for count in _COUNTS]
     found: list[list[Latencies]] = []
     rows: list[Row] = []
-    with server.client(lifetime_s=4 * 3_600, heap="2g") as client:
-        for count in _COUNTS:
+    with server.client(run, lifetime_s=4 * 3_600, heap="2g") as client:
+        for count in counts:
             articles = Collection.of(count, np.random.default_rng(count))
             articles.write(client, _INDEX)
             try:
@@ -68,7 +72,7 @@ def reading() -> list[Row]:
             finally:
                 client.indices.delete(index=_INDEX)
             rows += [row for each in found[-1] for row in each.rows(f"{count:,} articles")]
-    small, large = _COUNTS
+    small, large = counts
     for before, after in zip(*found, strict=True):
         rows += after.growth_from(before, _GROWTH, f"{large:,} against {small:,}")
     return sorted(rows, key=lambda row: (_LIST, _COUNT, _WIDGET, _GROWTH).index(row.table))
@@ -120,9 +124,10 @@ class _Asking:
         self.random = np.random.default_rng(len(self.articles))
         self.reader = Reader(self.client)
 
-    def search(self, body: Query) -> int:
-        """Search; return how many match."""
-        return int(self.client.search(index=_INDEX, body=body)["hits"]["total"]["value"])
+    def search(self, body: Query) -> int | None:
+        """Search; return how many match, if that is counted."""
+        total = self.client.search(index=_INDEX, body=body)["hits"].get("total")
+        return None if total is None else int(total["value"])
 
 
 class _Lists(_Asking):
@@ -156,6 +161,7 @@ class _Lists(_Asking):
         return {
             OURS: lambda: self.reader.list(_INDEX, query=query, sort=sort).total_articles,
             _PLAIN: lambda: self.search(_plain(query, by=by)),
+            _UNCOUNTED: lambda: self.search(_uncounted(query, by=by)),
             _COLLAPSE: lambda: self.search(_collapse(query, by=by)),
         }
 
@@ -168,6 +174,7 @@ class _Lists(_Asking):
             return {
                 OURS: lambda: self.reader.list(_INDEX, after=cursor).total_articles,
                 _PLAIN: lambda: self.search(_plain(None, by="newest", after=place)),
+                _UNCOUNTED: lambda: self.search(_uncounted(None, by="newest", after=place)),
                 _COLLAPSE: lambda: self.search(_collapse(None, by="newest", first=first)),
             }
 
@@ -187,6 +194,7 @@ class _Lists(_Asking):
         return {
             OURS: lambda: self.reader.list(_INDEX, after=cursor).total_articles,
             _PLAIN: lambda: self.search(_plain(None, by="newest", after=place)),
+            _UNCOUNTED: lambda: self.search(_uncounted(None, by="newest", after=place)),
             _COLLAPSE: collapse,
         }
 
@@ -227,7 +235,7 @@ class _Widgets(_Asking):
         }
 
     def _peers(self, article: int) -> Asked:
-        def both() -> int:
+        def both() -> int | None:
             found = self.client.get(index=_INDEX, id=str(article), source_includes=[_FIELDS.root])
             return self.search(_of_root(found["_source"]["dedup"]["root"]))
 
@@ -248,6 +256,10 @@ def _plain(query: Query | None, *, by: Order, after: list[Any] | None = None) ->
         "_source": fields_read(_FIELDS),
         **({} if after is None else {"search_after": after}),
     }
+
+
+def _uncounted(query: Query | None, *, by: Order, after: list[Any] | None = None) -> Query:
+    return _plain(query, by=by, after=after) | {"track_total_hits": False}
 
 
 def _collapse(query: Query | None, *, by: Order, first: int = 0) -> Query:

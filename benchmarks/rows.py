@@ -11,9 +11,6 @@ from typing import Any, ClassVar, Protocol
 from rich.console import Console
 from rich.table import Table
 
-FAISS = "faiss IndexBinaryMultiHash(64, 4, 16)"
-"""The peer that searches within a distance, in memory."""
-
 
 class Shown(Protocol):
     """A row of a table; a dataclass."""
@@ -33,7 +30,8 @@ class Row:
 
     table: str
     case: str
-    ours: float
+    # None for what only a peer does.
+    ours: float | None = None
     # The peer that `theirs` belongs to; "–" if there is none.
     against: str = "–"
     theirs: float | None = None
@@ -43,12 +41,20 @@ class Row:
     def cells(self) -> dict[str, str]:
         return {
             "case": self.case,
-            "ours": f"{self.ours:,.4g}",
-            "theirs": "" if self.theirs is None else f"{self.theirs:,.4g}",
+            "ours": _figure(self.ours),
+            "theirs": _figure(self.theirs),
             "ratio": "" if self.ratio is None else f"{self.ratio:.2f}",
             "unit": self.unit,
             "against": self.against,
         }
+
+
+def _figure(value: float | None) -> str:
+    """Return a number with three digits that count."""
+    if value is None:
+        return ""
+    decimals = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
+    return f"{round(value, 3 - len(str(int(abs(value))))):,.{decimals}f}"
 
 
 def more_is_better(table: str, case: str, ours: float, against: str, theirs: float, unit: str) -> Row:

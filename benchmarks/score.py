@@ -9,7 +9,7 @@ labelled ``pos``, connects with another group.
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,15 @@ class Share:
     value: float
     low: float
     high: float
+
+    @classmethod
+    def mean(cls, shares: Sequence["Share"]) -> "Share":
+        """Return the mean of several measurements of one share, within the widest bounds of any of them."""
+        return cls(
+            value=float(np.mean([share.value for share in shares])),
+            low=min(share.low for share in shares),
+            high=max(share.high for share in shares),
+        )
 
     def __str__(self) -> str:
         return f"{self.value:.3f} ({self.low:.2f}-{self.high:.2f})"

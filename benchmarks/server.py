@@ -8,17 +8,25 @@ from pathlib import Path
 
 from elasticsearch import Elasticsearch
 
+from benchmarks.run import Run
 from esdedup import node
 from esdedup.elastic.client import connect
 
 
 @contextlib.contextmanager
-def client(*, lifetime_s: float, heap: str = "1g") -> Iterator[Elasticsearch]:
-    """Connect. An embedded server is stopped afterwards, or ends by itself after `lifetime_s`."""
+def client(run: Run | None = None, *, lifetime_s: float, heap: str = "1g") -> Iterator[Elasticsearch]:
+    """Connect, and tell the run which server it is.
+
+    An embedded server is stopped afterwards, or ends by itself after `lifetime_s`.
+    """
     given = os.environ.get("ES_URL")
     with contextlib.ExitStack() as stack:
         if given is None:
             data = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
             given = node.start(data, port=0, heap=heap, lifetime_s=lifetime_s, with_parent=True).url
             stack.callback(node.stop, data)
-        yield stack.enter_context(connect(given))
+        connected = stack.enter_context(connect(given))
+        if run is not None:
+            versions = connected.cluster.stats(filter_path="nodes.versions")["nodes"]["versions"]
+            run.versions["Elasticsearch"] = " and ".join(versions)
+        yield connected

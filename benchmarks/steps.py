@@ -8,10 +8,12 @@ from typing import Any
 from unittest import mock
 
 from benchmarks.rows import processor_s
+from esdedup.boilerplate.lesson import Lesson
 from esdedup.fingerprint import by_halves
 from esdedup.fingerprint.bands import Layout
 from esdedup.neighbours.relation import ByAgreement
 from esdedup.text.normalise import NormalTexts
+from esdedup.text.passages import Passages
 from esdedup.text.sentences import Sentences
 from esdedup.text.tokens import Tokens
 
@@ -20,6 +22,8 @@ STEPS: dict[str, list[tuple[Any, str]]] = {
     "normalise": [(NormalTexts, "of")],
     "sentences": [(Sentences, "of"), (Sentences, "longest_of_halves")],
     "tokens": [(Tokens, "of")],
+    "passages": [(Passages, "of")],
+    "boilerplate": [(Lesson, "omit")],
     "runs": [(Tokens, "runs"), (Tokens, "runs_of_texts")],
     "sketch": [(by_halves, "sketch")],
     "simhash": [(by_halves, "majority")],

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.articles import articles_of, labelled_sets, labels_of
+from benchmarks.articles import SETS, articles_of, labels_of, labels_path
 from benchmarks.score import Roots, Score
 
 
@@ -56,7 +56,7 @@ def test_same_as_the_script_of_the_labels(
 ) -> None:
     monkeypatch.setenv("ESDEDUP_SHARED", str(shared))
     draw = random.Random(size)
-    for name in labelled_sets():
+    for name in SETS:
         ids = list(articles_of(name))
         roots: dict[str, str | None] = {
             article: draw.choice((None, str(draw.randrange(len(ids) // size)))) for article in ids
@@ -89,7 +89,7 @@ def theirs(shared: Path, name: str, roots: Roots, path: Path) -> dict[str, float
     script: list[str | Path] = [
         sys.executable,
         shared / "eval/score.py",
-        shared / f"data/{name}.labels.tsv",
+        labels_path(name),
         path,
     ]
     answer = subprocess.run(script, check=True, capture_output=True)

@@ -1,0 +1,36 @@
+"""Other hash functions for our profiles, to see how much of a score is their luck."""
+
+import contextlib
+import functools
+from collections.abc import Iterator
+from unittest import mock
+
+import mmh3
+import numpy as np
+
+from esdedup.fingerprint import vocabulary
+from esdedup.text import tokens
+from esdedup.text.characters import ASSIGNED
+from esdedup.text.hashing import mixed
+
+# Odd, and not the base that the tokens' own hashes start from.
+_STEP = 0xD1342543DE82EF95
+
+
+@contextlib.contextmanager
+def hashed_by(seed: int) -> Iterator[None]:
+    """Hash characters and words by other functions meanwhile; by the package's own ones if `seed` is 0."""
+    if not seed:
+        yield
+        return
+    characters = mixed(np.arange(ASSIGNED, dtype=np.uint64) + np.uint64(seed * _STEP % 2**64))
+    word = functools.partial(_word_hash, seed=seed)
+    with (
+        mock.patch.object(tokens, "_character_hashes", return_value=characters),
+        mock.patch.object(vocabulary, "murmur64", word),
+    ):
+        yield
+
+
+def _word_hash(token: bytes, *, seed: int) -> int:
+    return mmh3.hash64(token, seed=seed, x64arch=True, signed=False)[0]

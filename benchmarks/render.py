@@ -1,0 +1,123 @@
+"""The file of results as documents: all its tables, and those that README quotes.
+
+Needs none of the packages that are compared.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from benchmarks import results
+from benchmarks.articles import SETS
+from benchmarks.results import ROOT, Cells, Result
+
+Results = Mapping[str, Result]
+
+DOCUMENT = ROOT / "benchmarks/results.md"
+QUOTING = (ROOT / "README.md",)
+"""Documents with blocks that are made from the results."""
+
+_SHARES = {"precision": "precision", "recall": "recall", "of edited pairs": "edited"}
+# What README shows of quality: by the benchmark, the methods and what they are called there.
+_METHODS = {
+    "quality": {
+        "verified (default)": "`verified` (default)",
+        "verified, pages kept whole": "the same with `keep_boilerplate`",
+        "verified, two looks": "the same after a first look at all",
+        "verified, all sites new": "the same where all sites are new",
+        "classic": "`classic`: the longest sentence, TF-IDF",
+        "keywords": "`keywords`: the 80 heaviest TF-IDF words",
+    },
+    "quality-peers": {
+        "datasketch MinHashLSH(256), MinHash.jaccard checked": "datasketch `MinHashLSH(256)`, checked",
+        "simhash Simhash(text), its own features": "simhash `Simhash(text)`",
+    },
+}
+# What README shows of speed and memory: by the table, a part of the cases and of the peers' names.
+_COSTS = {
+    "fingerprint": ("verified, batches of", "RMinHash(128).update"),
+    "forest": ("nodes, the whole of assign", ""),
+    "forest-classic-large": ("nodes, the whole of assign", ""),
+    "memory": ("arrays", ""),
+    "memory-classic": ("arrays", ""),
+    "elastic": ("", ""),
+    "reading-list": ("newest, everything, 1,000,000 articles, p50", ""),
+}
+_BLOCK = re.compile(r"(<!-- results: ([a-z-]+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
+
+
+def document(kept: Results) -> str:
+    """Return all results as Markdown."""
+    parts = [
+        "# Results\n",
+        "Made by `make benchmarks` from `benchmarks/results.json`, not written by hand. "
+        "[README.md](README.md) says what is measured.\n",
+    ]
+    for name, result in kept.items():
+        parts.append(f"## {name}\n")
+        parts.append("\n".join(_measured(name, result)) + "\n")
+        for table, rows in result.tables.items():
+            if table != name:
+                parts.append(f"### {table}\n")
+            parts.append("\n".join(_table(rows)) + "\n")
+    return "\n".join(parts)
+
+
+def quoted(text: str, kept: Results) -> str:
+    """Return a document with its blocks made anew."""
+    return _BLOCK.sub(lambda found: found[1] + "\n".join(_BLOCKS[found[2]](kept)) + "\n" + found[3], text)
+
+
+def write_documents() -> None:
+    kept = results.load()
+    DOCUMENT.write_text(document(kept), encoding="utf-8")
+    for path in QUOTING:
+        path.write_text(quoted(path.read_text(encoding="utf-8"), kept), encoding="utf-8")
+
+
+def _measured(name: str, result: Result) -> Iterator[str]:
+    measured = result.measured
+    versions = ", ".join(f"{each} {version}" for each, version in measured.versions.items())
+    yield f"`python -m benchmarks {name}`, {measured.on}, in {measured.took_s:,} s, code {measured.code}."
+    yield f"{measured.machine}; {measured.system}; {versions}."
+
+
+def _table(rows: Sequence[Cells]) -> Iterator[str]:
+    yield _row(rows[0])
+    yield "|" + "---|" * len(rows[0])
+    for row in rows:
+        yield _row(row.values())
+
+
+def _row(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _quality(kept: Results) -> Iterator[str]:
+    """Yield the table of quality: three rows a method, a column a set."""
+    shown = {name: kept[name].tables[name] for name in _METHODS if name in kept}
+    sets = list(dict.fromkeys(row["set"] for rows in shown.values() for row in rows))
+    yield _row(["method", "", *(SETS[name] for name in sets)])
+    yield "|" + "---|" * (2 + len(sets))
+    for name, rows in shown.items():
+        for method, named in _METHODS[name].items():
+            of_set = {row["set"]: row for row in rows if row["method"] == method}
+            thresholds = " / ".join(filter(None, (row["threshold"] for row in of_set.values())))
+            for cell, share in _SHARES.items():
+                label = named + (f", {thresholds}" if thresholds else "")
+                cells = [of_set[each][cell] if each in of_set else "" for each in sets]
+                yield _row([label if cell == "precision" else "", share, *cells])
+
+
+def _cost(kept: Results) -> Iterator[str]:
+    """Yield a table of speed and memory: a chosen row of each benchmark that was run."""
+    columns = ("case", "ours", "theirs", "unit", "against")
+    yield _row(["", "esdedup", "peer", "", "the peer"])
+    yield "|" + "---|" * len(columns)
+    tables = {name: rows for result in kept.values() for name, rows in result.tables.items()}
+    for name, (part_of_case, part_of_peer) in _COSTS.items():
+        for row in tables.get(name, []):
+            if row["ours"] and part_of_case in row["case"] and part_of_peer in row["against"]:
+                yield _row([row[column] for column in columns])
+
+
+_BLOCKS = {"quality": _quality, "cost": _cost}

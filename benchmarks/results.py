@@ -1,0 +1,121 @@
+"""The file of results: the tables of each benchmark, with where, when and with what they were measured.
+
+README and the other documents quote this file alone; see `render`. Needs nothing but the standard library.
+"""
+
+import dataclasses
+import datetime as dt
+import hashlib
+import importlib.metadata
+import json
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+PATH = ROOT / "benchmarks/results.json"
+# What decides a measurement.
+_CODE = ("esdedup/**/*.py", "ingest/**/*.py", "benchmarks/**/*.py", "pyproject.toml")
+_PACKAGES = (
+    "datasketch",
+    "elasticsearch",
+    "faiss-cpu",
+    "jieba",
+    "mmh3",
+    "numpy",
+    "opencc",
+    "rensa",
+    "rjieba",
+    "simhash",
+)
+_MIB = 1 << 20
+
+Cells = Mapping[str, str]
+"""A row of a table, as it is shown: the text of each column."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Measured:
+    """Where, when and with what a benchmark was run."""
+
+    # The day, as ISO 8601 has it.
+    on: str
+    machine: str
+    system: str
+    # By name: Python, packages, servers.
+    versions: Mapping[str, str]
+    # A digest of all that decides a measurement.
+    code: str
+    took_s: int
+    # The number of hash functions.
+    seeds: int
+
+    @classmethod
+    def now(cls, *, versions: Mapping[str, str], took_s: float, seeds: int) -> "Measured":
+        packages = {name: importlib.metadata.version(name) for name in _PACKAGES}
+        return cls(
+            on=dt.datetime.now(tz=dt.UTC).date().isoformat(),
+            machine=machine(),
+            system=f"{platform.system()} {platform.release()}",
+            versions={"Python": platform.python_version()} | packages | dict(versions),
+            code=code(),
+            took_s=round(took_s),
+            seeds=seeds,
+        )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Result:
+    """What one benchmark has measured."""
+
+    measured: Measured
+    tables: Mapping[str, Sequence[Cells]]
+
+
+def load(path: Path = PATH) -> dict[str, Result]:
+    """Return the results by the names of benchmarks; nothing if there is no file yet."""
+    if not path.exists():
+        return {}
+    held: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return {
+        name: Result(measured=Measured(**each["measured"]), tables=each["tables"])
+        for name, each in held.items()
+    }
+
+
+def save(results: Mapping[str, Result], path: Path = PATH) -> None:
+    held = {name: dataclasses.asdict(each) for name, each in results.items()}
+    temporary = path.with_suffix(".new")
+    temporary.write_text(json.dumps(held, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    temporary.replace(path)
+
+
+def is_current(result: Result) -> bool:
+    """Return whether a benchmark would be run again with the same code on the same kind of machine."""
+    return (result.measured.code, result.measured.machine) == (code(), machine())
+
+
+def code() -> str:
+    """Return a digest of the code that decides a measurement."""
+    digest = hashlib.blake2b(digest_size=6)
+    for pattern in _CODE:
+        for path in sorted(ROOT.glob(pattern)):
+            digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+def machine() -> str:
+    names = [
+        line.partition(":")[2].strip()
+        for line in _lines(Path("/proc/cpuinfo"))
+        if line.startswith("model name")
+    ]
+    memory_mib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // _MIB
+    name = names[0] if names else platform.processor() or platform.machine()
+    return f"{os.cpu_count()} cores of {name}, {memory_mib / 1024:.0f} GiB"
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []

@@ -99,7 +99,8 @@ class Lesson:
     def _omit(self, passages: Passages, are_new: Bools) -> Bools:
         """Do what `omit` does for pages of one block, of which some are new."""
         known = self._boilerplate.known(passages.hashes)
-        sites = list(itertools.islice(self._sites, passages.text_count))
+        # Sites take longer to find than to skip.
+        sites = list(itertools.islice(self._sites, passages.text_count)) if len(self._pins) else []
         judged = Judged.of(*apply_pins(self._pins, passages, known.are_learned, sites=sites))
         omitted = judged.are_omitted
         doubtful = np.flatnonzero(judged.are_doubtful & (known.pages > 0))

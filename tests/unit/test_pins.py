@@ -79,6 +79,9 @@ def test_pinned_text_is_never_left_out() -> None:
     pins = Pins.of([Pin(text=FOOTER)])
     assert omitted(pages, NO_PINS, boilerplate=Boilerplate(block_pages=1))[-1] == [False, False, True]
     assert omitted(pages, pins, boilerplate=Boilerplate(block_pages=1))[-1] == [False, False, False]
+    # On other sites, what is learned counts.
+    elsewhere = Pins.of([Pin(text=FOOTER, site="a.example")])
+    assert omitted(pages, elsewhere, boilerplate=Boilerplate(block_pages=1))[-1] == [False, False, True]
     page = f"Home and news\n\n{ITEM}\n\nWeather\n\n{article(0)} {article(1)}"
     assert omitted([page], NO_PINS)[0][:3] == [True, True, True]
     assert omitted([page], Pins.of([Pin(text=ITEM)]))[0][:3] == [True, False, True]

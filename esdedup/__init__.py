@@ -10,7 +10,7 @@ with Dedup(es) as dedup:
     page = dedup.list("news", sort="similar-desc")
 
 This module also exports the types in the signatures of these names. The parts of larger results are in
-`esdedup.maintenance` (for `Stats`, `Violation` and `IndexedExplanation`) and
+`esdedup.maintenance` (for `Stats`, `BoilerplateBySite`, `Violation` and `IndexedExplanation`) and
 `esdedup.neighbours.explanation` (for `Explanation`). `esdedup.web` has `create_app`. Everything else is
 internal.
 
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from esdedup.ingest.actions import ArticleAction, BulkAction
     from esdedup.ingest.dedup import Dedup
     from esdedup.maintenance import (
+        BoilerplateBySite,
         Expired,
         IndexedExplanation,
         Maintenance,
@@ -95,6 +96,7 @@ __all__ = [
     "ArticleRejected",
     "Assignment",
     "AsyncReader",
+    "BoilerplateBySite",
     "BulkAction",
     "ClientForked",
     "ClockMismatch",

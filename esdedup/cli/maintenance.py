@@ -8,9 +8,11 @@ import typer
 from esdedup.cli import options, output
 from esdedup.cli.command import command
 from esdedup.cli.messages import say
+from esdedup.cli.site_boilerplate import print_as_pins
 from esdedup.cli.stats_tables import print_stats
 from esdedup.errors import SettingError
 from esdedup.maintenance import Maintenance, Violation, ViolationKind
+from esdedup.maintenance.maintenance import ARTICLES_READ, PASSAGES_SHOWN
 
 _MAX_SHOWN = 1_000
 
@@ -32,6 +34,23 @@ def stats(
             show_default=False,
         ),
     ] = [],  # noqa: B006 - typer's way
+    boilerplate: Annotated[
+        bool,
+        typer.Option(
+            "--boilerplate",
+            help="Show instead what is boilerplate on each site, as a file of pins.",
+        ),
+    ] = False,
+    articles: Annotated[
+        int,
+        typer.Option(
+            "--articles", min=1, help="With --boilerplate: how many of the latest articles to read."
+        ),
+    ] = ARTICLES_READ,
+    passages: Annotated[
+        int,
+        typer.Option("--passages", min=1, help="With --boilerplate: how many passages to show of a site."),
+    ] = PASSAGES_SHOWN,
     json: options.Json = False,
     forest: options.Forest,
     field_names: options.FieldNames,
@@ -39,12 +58,25 @@ def stats(
 ) -> None:
     """Show the statistics of a forest: nodes, clusters, the largest clusters, the fullest keys, growth.
 
-    Also shows clusters that are larger than one story can plausibly be, and what their texts share.
+    Also shows clusters that are larger than one story can plausibly be, and what their texts share. With
+    --boilerplate, lists the passages that are left out of the pages of each site; a forest keeps no text, so
+    they are looked for in the latest articles.
     """
+    if boilerplate and not index:
+        raise SettingError("--boilerplate goes with --index: the forest itself keeps no text")
+    if not boilerplate and (articles, passages) != (ARTICLES_READ, PASSAGES_SHOWN):
+        raise SettingError("--articles and --passages go with --boilerplate")
     with server.connect() as client:
-        found = Maintenance(client, forest=forest.name, fields=field_names.fields_of(client, *index)).stats(
-            index
-        )
+        fields = field_names.fields_of(client, *index)
+        maintenance = Maintenance(client, forest=forest.name, fields=fields)
+        if boilerplate:
+            by_site = maintenance.boilerplate(index, articles=articles, passages=passages)
+            if json:
+                output.print_json(by_site.model_dump())
+            else:
+                print_as_pins(by_site)
+            return
+        found = maintenance.stats(index)
     if json:
         output.print_json(found.model_dump())
     else:

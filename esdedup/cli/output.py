@@ -118,10 +118,15 @@ def download_progress() -> Iterator[
         yield one_file
 
 
-def print_json(value: dict[str, Any]) -> None:
-    """Print one JSON object on one line, with what could steer a terminal as JSON's own escapes."""
+def json_line(value: dict[str, Any]) -> str:
+    """Return a JSON object on one line, with what could steer a terminal as JSON's own escapes."""
     text = json.dumps(value, ensure_ascii=False)
-    typer.echo(visible(text, written=lambda character: json.dumps(character)[1:-1]))
+    return visible(text, written=lambda character: json.dumps(character)[1:-1])
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """Print one JSON object on one line."""
+    typer.echo(json_line(value))
 
 
 def print_counts(title: str, counts: dict[str, Any]) -> None:

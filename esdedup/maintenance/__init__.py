@@ -6,23 +6,27 @@ May import every inner room: reading, elastic, forest, neighbours, fingerprint, 
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.maintenance.maintenance import Maintenance
 from esdedup.maintenance.shared_representatives import SharedRepresentative
+from esdedup.maintenance.site_boilerplate import BoilerplateBySite, LearnedPassage, SiteBoilerplate
 from esdedup.maintenance.stats import Cluster, Day, ImplausibleCluster, Key, Stats
 from esdedup.maintenance.verdict import ArticleState, IndexedExplanation, Neighbour, Outcome, RootComparison
 from esdedup.maintenance.violations import Violation, ViolationKind
 
 __all__ = [
     "ArticleState",
+    "BoilerplateBySite",
     "Cluster",
     "Day",
     "Expired",
     "ImplausibleCluster",
     "IndexedExplanation",
     "Key",
+    "LearnedPassage",
     "Maintenance",
     "Neighbour",
     "Outcome",
     "RootComparison",
     "SharedRepresentative",
+    "SiteBoilerplate",
     "Stats",
     "Violation",
     "ViolationKind",

@@ -20,7 +20,7 @@ from esdedup.elastic.given_client import take_blocking
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name, check_index_names
 from esdedup.errors import ForestError, SettingError
 from esdedup.fields import Fields
-from esdedup.fingerprint.profile import Profile
+from esdedup.fingerprint.profile import DEFAULT, Profile, profile_labelled
 from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
 from esdedup.forest.model import Aging
 from esdedup.maintenance import rebuild
@@ -30,6 +30,7 @@ from esdedup.maintenance.explain import IndexExplainer, profile_of
 from esdedup.maintenance.forest_audit import AUDIT_BATCH, ForestAudit
 from esdedup.maintenance.records import Records
 from esdedup.maintenance.repair import WRITE_BATCH, Repair, Repaired
+from esdedup.maintenance.site_boilerplate import BoilerplateBySite, boilerplate_by_site
 from esdedup.maintenance.stats import Stats, stats
 from esdedup.maintenance.stored_texts import StoredTexts
 from esdedup.maintenance.times_ahead import TimesAhead
@@ -41,6 +42,11 @@ from esdedup.reading.scope import Scope
 log = logging.getLogger("esdedup")
 
 OnProgress = Callable[[int], None]
+
+ARTICLES_READ = 10_000
+"""So many of the latest articles are read for `Maintenance.boilerplate`, since that takes time."""
+PASSAGES_SHOWN = 10
+"""So many passages of each site."""
 
 # Random damage to a third of all nodes took three at most; the last of them found nothing.
 _MOST_PASSES = 10
@@ -183,6 +189,47 @@ class Maintenance:
             texts,
             not_enriched=self._records(indices).count_without() if indices else None,
             most_plausible_leaves=self._most_plausible_leaves,
+        )
+
+    def boilerplate(
+        self,
+        indices: Sequence[str],
+        *,
+        articles: int = ARTICLES_READ,
+        passages: int = PASSAGES_SHOWN,
+    ) -> BoilerplateBySite:
+        """Return what the forest has learned to be boilerplate, for each site. Needs no lease.
+
+        The forest keeps no text, so the latest articles are read, and the passages of theirs counted that
+        are boilerplate by now. What counts as pinned is not considered.
+
+        Args:
+            indices: The indices of its articles.
+            articles: The most articles to read.
+            passages: The most passages to return for a site; further ones are counted.
+
+        Raises:
+            ForestError: There is no such forest, or what it has learned cannot be read.
+            IndexNotReady: An index is missing, or lacks the fields.
+            SettingError: `indices` is a string, or empty, or contains an empty name; or a number is below 1.
+        """
+        check_index_names(indices)
+        if not indices:
+            raise SettingError("name the indices of the articles, as a list")
+        for name, number in {"articles": articles, "passages": passages}.items():
+            if number < 1:
+                raise SettingError(f"{name} is {number}; it must be at least 1")
+        index, learned = ForestIndex.find(self._client, self._forest), LearnedCopy()
+        fields = execute(self._client, Scope(fields=self._fields).ready(",".join(indices))).fields
+        index.run(learned.update(self._forest))
+        return boilerplate_by_site(
+            self._client,
+            learned,
+            indices=indices,
+            fields=fields,
+            max_length=(profile_labelled(index.meta.profile) or DEFAULT).max_text_length,
+            articles=articles,
+            passages=passages,
         )
 
     def expire(self, *, dry_run: bool = False, on_progress: OnProgress | None = None) -> Expired:

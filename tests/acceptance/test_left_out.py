@@ -8,10 +8,14 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch
 
+from esdedup import Pins
+from esdedup.boilerplate.untaught import omit_untaught
+from esdedup.text.left_out import left_out
 from tests.acceptance.conftest import Run
 from tests.support.asgi import request
 from tests.support.names import new_names
 from tests.support.site_pages import (
+    ENOUGH,
     HARBOUR,
     MAIL,
     MENU,
@@ -111,6 +115,31 @@ def test_a_text_is_looked_up_and_it_is_told_what_was_left_out(
         run("similar", "--index", index, "--id", "late", "--json", url=elasticsearch_url).json["left_out"]
         is None
     )
+
+
+def test_stats_list_the_boilerplate_of_each_site_as_pins(
+    run: Run, elasticsearch_url: str, fed: tuple[str, str]
+) -> None:
+    index, forest = fed
+    ask = ("stats", "--boilerplate", "--index", index, "--forest", forest)
+    found = run(*ask, "--json", url=elasticsearch_url).json
+    assert (found["articles"], found["is_complete"]) == (ENOUGH + 1, True)
+    sites = {each["site"]: each for each in found["sites"]}
+    assert sites.keys() == {HARBOUR, VALLEY}
+    assert {each["text"]: each["articles"] for each in sites[HARBOUR]["passages"]} == dict.fromkeys(
+        (*MENU.split("\n\n"), MAIL, RIGHTS), ENOUGH // 2
+    )
+    assert sites[VALLEY]["passages"] == [{"text": VALLEY_RIGHTS, "articles": ENOUGH // 2 + 1}]
+    # The newest is of the valley.
+    few = run(*ask, "--articles", "1", "--json", url=elasticsearch_url).json
+    assert [(each["site"], each["articles"]) for each in few["sites"]] == [(VALLEY, 1)]
+    shown = run(*ask, "--passages", "5", url=elasticsearch_url).out
+    assert f"# {HARBOUR}: 64 articles, 6 passages are boilerplate" in shown
+    assert "# and 1 more passages" in shown
+    # What it prints is a file of pins, which needs no pages to be learned.
+    pinned = omit_untaught(Pins.of_lines(run(*ask, url=elasticsearch_url).out.encode().splitlines()))
+    left = left_out(page(article(1), HARBOUR), pinned(HARBOUR), max_length=10_000)
+    assert [span.text for span in left.spans] == [f"{MENU}\n\n{MAIL}", RIGHTS]
 
 
 def small_texts(shown: str) -> list[str]:

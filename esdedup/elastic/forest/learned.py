@@ -109,6 +109,11 @@ class LearnedCopy:
                 self._boilerplate.apply(each.changes)
                 self._number, self._log, self._write = each.number, each.log, each.write
 
+    def are_learned(self, hashes: Keys) -> npt.NDArray[np.bool_]:
+        """Return which passages are boilerplate by what has been learned, by their hashes: bool ``(n,)``."""
+        with self._lock:
+            return self._boilerplate.known(hashes).are_learned
+
     def omit_on(self, pins: Pins = NO_PINS) -> OmitOn:
         """Return what leaves out of pages what has been learned by then, or is pinned."""
         return lambda site: functools.partial(self.omit, pins=pins, sites=[site])

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Sequence
 
-from esdedup.boilerplate.pins import NO_PINS, Pins
+from esdedup.boilerplate.pins import NO_PINS, Pins, refuse_useless
 from esdedup.boilerplate.untaught import omit_untaught
 from esdedup.elastic.forest.documents import StoredNode, live_leaves, page_name, signatures_of
 from esdedup.elastic.forest.index import ForestIndex
@@ -46,7 +46,11 @@ def explain(
         profile: Decides fingerprints and thresholds.
         pins: What is pinned as boilerplate or as text.
         sites: The sites of the two, names or addresses, for the pins of these sites.
+
+    Raises:
+        SettingError: The profile keeps boilerplate, so pins would have no effect.
     """
+    refuse_useless(pins, keep_boilerplate=profile.keep_boilerplate)
     names = [None if site is None else site_name(site) for site in sites]
     explainer = Explainer(profile, omit_on=omit_untaught(pins))
     return explainer.explain(one, other, sites=(names[0], names[1]))

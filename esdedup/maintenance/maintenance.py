@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from elasticsearch import Elasticsearch
 
-from esdedup.boilerplate.pins import NO_PINS, Pins
+from esdedup.boilerplate.pins import NO_PINS, Pins, refuse_useless
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest import expiry
 from esdedup.elastic.forest.clock import Clock
@@ -147,10 +147,13 @@ class Maintenance:
             ArticleNotFound: No article has that id.
             ArticleRejected: An article has no text.
             IndexNotReady: The index is missing, or lacks the fields.
-            SettingError: The articles' profile is unknown, or the name of the index or an id is empty.
+            SettingError: The articles' profile is unknown, or the name of the index or an id is empty; or the
+                profile keeps boilerplate, so pins would have no effect.
         """
         texts = StoredTexts(self._client, indices=[index], fields=self._fields)
         one, other = (texts.by_id(article_id) for article_id in (one_id, other_id))
+        profile = profile or profile_of((one, other))
+        refuse_useless(pins, keep_boilerplate=profile.keep_boilerplate)
         forest, missing, learned, learned_missing = None, None, LearnedCopy(), None
         try:
             forest = ForestIndex.find(self._client, self._forest)
@@ -162,8 +165,7 @@ class Maintenance:
             except ForestError as error:
                 learned_missing = str(error)
         omit_on = learned.omit_on(pins) if learned_missing is None else None
-        compared_by = Explainer(profile or profile_of((one, other)), omit_on=omit_on)
-        explainer = IndexExplainer(texts, forest, compared_by)
+        explainer = IndexExplainer(texts, forest, Explainer(profile, omit_on=omit_on))
         return explainer.explain(
             one, other, forest=self._forest, forest_missing=missing, learned_missing=learned_missing
         )

@@ -37,6 +37,19 @@ def test_the_example_of_the_readme(run: Run, tmp_path: Path) -> None:
     assert pinned["law"] is None
 
 
+def test_pins_count_where_single_texts_are_fingerprinted(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "pins.jsonl").write_text(EXAMPLE)
+    pins = ["--pins", "pins.jsonl", "--json"]
+    done = [
+        run("fingerprint", *pins, *site, stdin=NOTICE.encode()) for site in ([], ["--site", "law.example"])
+    ]
+    assert [each.json["fingerprint"] is None for each in done] == [True, False]
+    for article in ARTICLES:
+        (tmp_path / str(article["id"])).write_bytes(lines(article))
+    compared = run("explain", "notice", "law", *pins).json
+    assert [compared[each]["fingerprint"] is None for each in ("one", "other")] == [True, False]
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -58,6 +71,8 @@ def test_a_file_that_is_wrong_is_a_usage_error(
         ["index", "-", "--index", "news"],
         ["serve", "--index", "news"],
         ["similar", "--index", "news", "--text", "-"],
+        ["fingerprint"],
+        ["explain", "1", "2", "--index", "news"],
     ):
         done = run(*command, "--pins", "pins.jsonl", stdin=b"")
         assert (done.code, message in done.err) == (2, True), done.err

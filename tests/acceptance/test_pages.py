@@ -292,7 +292,9 @@ def test_json_is_what_the_reader_answers(site: str, es: Elasticsearch) -> None:
         expected = getattr(reader, name)("test-pages", largest).model_dump(mode="json")
         assert get(f"{site}/api/{name}", id=largest) == expected
     article = get(f"{site}/api/article", id=largest)
-    assert article == reader.article("test-pages", largest).model_dump(mode="json")
+    left_out = reader.left_out(article["text"], site=article["site"]).model_dump(mode="json")
+    expected = reader.article("test-pages", largest).model_dump(mode="json")
+    assert article == expected | {"left_out": left_out, "left_out_unknown": None}
     timeline = get(f"{site}/api/timeline", id=largest)
     assert sum(each["articles"] for each in timeline["steps"]) == page.rows[0].similar + 1
     request = urllib.request.Request(

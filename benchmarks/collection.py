@@ -14,6 +14,7 @@ from esdedup import Dedup
 from esdedup.fields import partition_of
 from esdedup.fingerprint.profile import VERIFIED
 from esdedup.neighbours.relation import relation_of
+from esdedup.neighbours.representatives import terms_of_rows
 from esdedup.times import iso
 
 Numbers = npt.NDArray[np.int64]
@@ -108,8 +109,11 @@ class Collection:
         for at in range(0, len(self), _AT_ONCE):
             articles = range(at, min(at + _AT_ONCE, len(self)))
             signatures = self.signatures[self.roots[at : articles.stop]]
-            bands = VERIFIED.layout.terms_of_rows(
-                relation.simhashes(signatures), relation.are_distinct(signatures)
+            bands = terms_of_rows(
+                relation.representatives(signatures),
+                relation.are_distinct(signatures),
+                relation,
+                VERIFIED.layout,
             )
             texts = _words((len(articles), _TEXT_WORDS), random).tolist()
             titles = self.titles[at : articles.stop].tolist()

@@ -80,7 +80,7 @@ def _last_batch_s(profile: Profile) -> float:
 
     def batch() -> Signatures:
         signatures = random_ones(profile, _BATCH, random)
-        signatures["representatives"][:, 1] = 1
+        signatures["representatives"][:, 1] = 2
         return relation.mark_indexed(signatures, relation.are_distinct(signatures))
 
     for _ in range(0, _WITH_FOOTER, _BATCH):

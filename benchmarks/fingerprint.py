@@ -21,6 +21,7 @@ from esdedup.boilerplate.lesson import Lesson
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import DEFAULT, Profile
 from esdedup.neighbours.relation import relation_of
+from esdedup.neighbours.representatives import terms
 
 _TEXTS = 2_000
 # As `esdedup cluster` and `index` take articles.
@@ -63,7 +64,7 @@ class _Ours:
             signatures = self._fingerprinter.fingerprint(texts[at : at + size], omit=omit).signatures
             boilerplate.keep()
             self._relation.ids(signatures)
-            DEFAULT.layout.terms(self._relation.simhashes(signatures).ravel())
+            terms(self._relation.representatives(signatures).ravel(), self._relation, DEFAULT.layout)
 
 
 def fingerprint(run: Run) -> list[Row]:

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup.fingerprint.profile import Profile
-from esdedup.fingerprint.signature import REPRESENTATIVES, Fingerprints
+from esdedup.fingerprint.signature import MINHASH, REPRESENTATIVES, Fingerprints
 from esdedup.fingerprint.simhash import pack64
 from esdedup.fingerprint.sketch import BINS, WORDS
 from esdedup.forest import Arrivals
@@ -22,6 +22,8 @@ _COPIES, _NEAR_COPIES, _BETWEEN_TWO = 0.055, 0.2, 0.002
 _SIBLINGS = 0.02
 _SIBLING_BITS = 5
 _BETWEEN_BITS = 2
+# Of an article's representatives; the others are minhashes.
+_SENTENCES = 2
 # The share in a near copy; far less than would make whole texts disagree.
 _CHANGED_BINS = 0.2
 _KEPT_REPRESENTATIVES = 0.5
@@ -92,7 +94,8 @@ class Held:
     def _make_near(self, batch: Signatures, random: np.random.Generator) -> None:
         """Move each to one to three bits from something held, which it resembles."""
         originals, count = random.choice(self.signatures, len(batch)), len(batch)
-        flips = np.bitwise_or.reduce(np.uint64(1) << random.integers(0, 64, (count, 3), np.uint64), axis=1)
+        # Not the lowest bit, which tells simhashes from minhashes.
+        flips = np.bitwise_or.reduce(np.uint64(1) << random.integers(1, 64, (count, 3), np.uint64), axis=1)
         if self.profile.agreement is None:
             batch[:] = originals ^ flips
             return
@@ -122,6 +125,8 @@ def random_ones(profile: Profile, count: int, random: np.random.Generator) -> Si
         return random.integers(0, 2**64, count, np.uint64)
     signatures = np.zeros(count, profile.signature_dtype)
     signatures["representatives"] = random.integers(0, 2**64, (count, REPRESENTATIVES), np.uint64)
+    signatures["representatives"][:, :_SENTENCES] &= ~MINHASH
+    signatures["representatives"][:, _SENTENCES:] |= MINHASH
     signatures["sketch"] = _packed(random.integers(1, 16, (count, BINS), np.uint8))
     signatures["letters"] = signatures["runs"] = _LETTERS
     relation = relation_of(profile)
@@ -135,7 +140,7 @@ def arrivals_of(profile: Profile, signatures: Signatures) -> Arrivals:
 
 def as_bytes(profile: Profile, signatures: Signatures) -> npt.NDArray[np.uint8]:
     """Return one simhash of each as faiss wants it: the one that a near copy has nearly the same."""
-    simhashes = np.ascontiguousarray(relation_of(profile).simhashes(signatures)[:, 0])
+    simhashes = np.ascontiguousarray(relation_of(profile).representatives(signatures)[:, 0])
     return simhashes.view(np.uint8).reshape(-1, 8)
 
 

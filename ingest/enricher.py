@@ -29,6 +29,7 @@ from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Assignment, Forest
 from esdedup.forest.growth import Growth
 from esdedup.neighbours.relation import relation_of
+from esdedup.neighbours.representatives import terms_of_rows
 
 log = logging.getLogger("esdedup")
 
@@ -216,8 +217,11 @@ class Enricher:
         The fingerprint of a page that is remembered may be another one by now, or may be missing.
         """
         signatures = np.frombuffer(b"".join(each.signature for each in assignments), self._relation.dtype)
-        bands = self._profile.layout.terms_of_rows(
-            self._relation.simhashes(signatures), self._relation.are_distinct(signatures)
+        bands = terms_of_rows(
+            self._relation.representatives(signatures),
+            self._relation.are_distinct(signatures),
+            self._relation,
+            self._profile.layout,
         )
         for page, assignment, own in zip(pages, assignments, bands, strict=True):
             yield {

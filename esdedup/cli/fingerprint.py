@@ -25,6 +25,8 @@ from esdedup.fingerprint.simhash import from_hex
 from esdedup.ingest.opening import STANDARD_INPUT
 from esdedup.neighbours.explainer import Explainer
 from esdedup.neighbours.explanation import Representative
+from esdedup.neighbours.relation import relation_of
+from esdedup.neighbours.representatives import terms
 from esdedup.reading.scope import Scope
 from esdedup.sites import site_name
 from esdedup.text.left_out import LeftOut
@@ -56,8 +58,9 @@ def fingerprint(
 ) -> None:
     """Show the fingerprint of a text on standard input, its representatives, and what is left out of it.
 
-    Two texts are compared when a simhash of one is within three bits of a simhash of the other; such
-    simhashes share a band. Without --index, the text is judged like the first page of `esdedup cluster`.
+    Two texts are compared when they have a minhash in common, or a simhash of one is within three bits of a
+    simhash of the other; such simhashes share a band. Without --index, the text is judged like the first page
+    of `esdedup cluster`.
     """
     if index is None and forest != options.Forest():
         raise SettingError("--forest goes with --index: without it, no forest is read")
@@ -98,14 +101,14 @@ class _Description:
     def of(cls, text: str, site: str | None, explainer: Explainer) -> "_Description":
         """Describe a raw text, from some site, without what is to be left out of it."""
         profile, representatives = explainer.profile, explainer.representatives(text, site)
-        terms = profile.layout.terms(from_hex(each.simhash for each in representatives))
+        keys = terms(from_hex(each.simhash for each in representatives), relation_of(profile), profile.layout)
         return cls(
             profile=profile,
             fingerprint=explainer.fingerprint(text, site),
             representatives=representatives,
             features=explainer.features(text, site),
             # Simhashes may share a band.
-            bands=list(dict.fromkeys(itertools.chain.from_iterable(terms))),
+            bands=list(dict.fromkeys(itertools.chain.from_iterable(keys))),
             left_out=explainer.left_out(text, site),
             is_cut=bool(Fingerprinter(profile).fingerprint([text]).are_cut[0]),
         )

@@ -15,11 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup.errors import SettingError
+from esdedup.fingerprint.simhash import to_hex
 
 BitRange = tuple[int, int]
 """Bits `start` (inclusive) to `stop` (exclusive), counted from the highest bit of a fingerprint."""
 
 WIDTH_BITS = 64
+# Of an exact key: 40 bits, which few of the minhashes of any forest share by chance. More than the digits of
+# a band key, so that no key of one kind is one of the other.
+_EXACT_DIGITS = 10
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -66,24 +70,6 @@ class Layout:
         """
         terms = self._to_terms(self.keys(fingerprints), np.arange(self.table_count, dtype=np.uint64))
         return [terms[at : at + self.table_count] for at in range(0, len(terms), self.table_count)]
-
-    def terms_of_rows(
-        self, fingerprints: npt.NDArray[np.uint64], chosen: npt.NDArray[np.bool_]
-    ) -> list[list[str]]:
-        """Return the terms of several fingerprints per row.
-
-        Args:
-            fingerprints: uint64 ``(n, s)``.
-            chosen: Which of them to take, bool ``(n, s)``.
-
-        Returns:
-            For each row the terms of its chosen fingerprints, one after the other.
-        """
-        terms = iter(self.terms(fingerprints[chosen]))
-        return [
-            list(itertools.chain.from_iterable(itertools.islice(terms, count)))
-            for count in chosen.sum(axis=1).tolist()
-        ]
 
     def table_of(self, term: str) -> int:
         """Return the number of a term's table."""
@@ -177,6 +163,11 @@ def two_level(block_width: int, piece_width: int) -> Layout:
         pieces = _cut([piece_width] * ((WIDTH_BITS - block_width) // piece_width), rest)
         tables += [block + piece for piece in pieces]
     return Layout(name=f"{WIDTH_BITS // block_width}x({block_width}+{piece_width})", tables=tuple(tables))
+
+
+def exact_terms(fingerprints: npt.NDArray[np.uint64]) -> list[str]:
+    """Return a term for each fingerprint, ``(n,)``, that only equal ones share, but for very few."""
+    return [digits[:_EXACT_DIGITS] for digits in to_hex(fingerprints)]
 
 
 def _bits(ranges: Sequence[BitRange]) -> frozenset[int]:

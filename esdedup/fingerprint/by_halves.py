@@ -8,7 +8,7 @@ import numpy.typing as npt
 from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.by_words import Feature
 from esdedup.fingerprint.profile import Profile
-from esdedup.fingerprint.signature import REPRESENTATIVES, SIGNATURE, Fingerprints
+from esdedup.fingerprint.signature import MINHASH, REPRESENTATIVES, SIGNATURE, Fingerprints
 from esdedup.fingerprint.simhash import majority
 from esdedup.fingerprint.sketch import sketch
 from esdedup.text.characters import classes
@@ -101,8 +101,8 @@ class ByHalves:
             minhashes: Of those texts, ``(n, MINHASHES)``, 0 for none.
 
         Returns:
-            uint64 ``(n, REPRESENTATIVES)``: the simhashes of one or two sentences, then minhashes, then the
-            first sentence's simhash again where there are no more.
+            uint64 ``(n, REPRESENTATIVES)``: the simhashes of one or two sentences, then minhashes, and the
+            first sentence's simhash again in place of those that the text lacks.
         """
         chosen = sentences.longest_of_halves()
         simhashes = self._sentence_simhashes(sentences, tokens, chosen)
@@ -112,7 +112,7 @@ class ByHalves:
         is_sentence = places < counts
         sentence = simhashes[first[:, None] + np.where(is_sentence, places, 0)]
         minhash = np.take_along_axis(minhashes, np.maximum(places - counts, 0), axis=1)
-        return np.where(is_sentence | (minhash == 0), sentence, minhash)
+        return np.where(is_sentence | (minhash == 0), sentence & ~MINHASH, minhash | MINHASH)
 
     def _sentence_simhashes(self, sentences: Sentences, tokens: Tokens, chosen: Ints) -> Simhashes:
         """Return the simhash of each chosen sentence, from its short runs of tokens: uint64 ``(m,)``."""

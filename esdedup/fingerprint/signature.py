@@ -9,11 +9,11 @@ import numpy.typing as npt
 
 from esdedup.fingerprint.sketch import WORDS
 
-REPRESENTATIVES = 4
+REPRESENTATIVES = 8
 SIGNATURE = np.dtype(
     [
-        # Simhashes of one or two sentences, then minhashes of the wording; a text with too few words
-        # repeats the first simhash.
+        # Simhashes of one or two sentences, which are even, then minhashes of the wording, which are odd; a
+        # text with too few words repeats the first simhash.
         ("representatives", "<u8", (REPRESENTATIVES,)),
         ("sketch", "<u8", (WORDS,)),
         ("letters", "<u4"),
@@ -24,7 +24,10 @@ SIGNATURE = np.dtype(
         ("unused", "u1"),
     ]
 )
-"""104 bytes, little-endian."""
+"""136 bytes, little-endian."""
+
+MINHASH = np.uint64(1)
+"""The lowest bit of a representative: 1 in a minhash, 0 in the simhash of a sentence."""
 
 PLACES = np.array([1 << place for place in range(REPRESENTATIVES)], np.uint8)
 """The bit of each representative in `indexed`."""
@@ -64,6 +67,12 @@ def are_indexed(signatures: Signatures) -> npt.NDArray[np.bool_]:
     """Return which representatives each node is indexed under: bool ``(n, REPRESENTATIVES)``."""
     indexed: npt.NDArray[np.bool_] = (signatures["indexed"][:, None] & PLACES) != 0
     return indexed
+
+
+def are_minhashes(representatives: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+    """Return which representatives are minhashes: bool of the same shape."""
+    minhashes: npt.NDArray[np.bool_] = (representatives & MINHASH) != 0
+    return minhashes
 
 
 def are_first(simhashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:

@@ -26,11 +26,13 @@ BINS = 1 << BIN_BITS
 WORDS = BINS * 4 // 64
 """64-bit words of a sketch: sketches are uint64 ``(n, WORDS)``."""
 
-MINHASHES = 3
+MINHASHES = 7
 """Minhashes of a text."""
 
-# The bins form this many groups, and each minhash takes two of them.
-_GROUPS = 8
+# Each minhash takes so many groups of bins, and the run with the least hash of each. Two runs would
+# find a little more, but many unrelated texts have two common runs of words the same.
+_RUNS = 3
+_BINS_OF_GROUP = BINS // (MINHASHES * _RUNS)
 _CODES = np.uint64(15)
 _NIBBLES = np.uint64(0x1111_1111_1111_1111)
 _LOW = np.uint64(0xFFFF_FFFF)
@@ -49,7 +51,7 @@ class Sketched:
     sketches: Sketches
     # int64 (n,): the total weight of each text's runs.
     runs: npt.NDArray[np.int64]
-    # uint64 (n, MINHASHES): each made of two runs, chosen by their hashes; 0 for none.
+    # uint64 (n, MINHASHES): each made of two or three runs, chosen by their hashes; 0 for none.
     minhashes: npt.NDArray[np.uint64]
 
 
@@ -83,10 +85,13 @@ def _minhashes(least: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Return the minhashes of texts, uint64 ``(n, MINHASHES)``, from the least hashes of their bins."""
     # The least hash in a group of bins picks a run at random. Another text with that run picks the same
     # one, unless it has a run with a lower hash that this text lacks.
-    groups = least.reshape(len(least), _GROUPS, -1)[:, : 2 * MINHASHES].min(axis=2)
-    pairs = groups.reshape(len(least), MINHASHES, 2)
-    minhashes = mixed(pairs[:, :, 0] + mixed(pairs[:, :, 1]))
-    minhashes[(pairs == _NONE).any(axis=2)] = 0
+    grouped = least[:, : MINHASHES * _RUNS * _BINS_OF_GROUP].reshape(-1, MINHASHES, _RUNS, _BINS_OF_GROUP)
+    runs = grouped.min(axis=3)
+    one, two, three = np.moveaxis(runs, 2, 0)
+    pairs = mixed(mixed(one) + two)
+    # Short texts leave many groups empty; they would have hardly any minhashes without this.
+    minhashes = np.where(three == _NONE, pairs, mixed(pairs + three))
+    minhashes[(one == _NONE) | (two == _NONE)] = 0
     return minhashes
 
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from esdedup.forest.model import Ages, Arrivals, Neighbours
 from esdedup.neighbours.relation import Relation
+from esdedup.neighbours.representatives import distances_bits
 
 
 @dataclasses.dataclass(kw_only=True)
@@ -41,7 +42,7 @@ class SaturatedKeys:
         self._signatures = arrivals.signatures
         self._relation = relation
         self._ages = ages
-        keys = relation.simhashes(arrivals.signatures)
+        keys = relation.representatives(arrivals.signatures)
         is_own = relation.are_distinct(arrivals.signatures)
         is_own[[node_id is None for node_id in arrivals.ids]] = False
         self._postings = _possibly_saturated(keys[is_own], neighbours, relation.max_postings)
@@ -55,7 +56,7 @@ class SaturatedKeys:
             for at in np.flatnonzero(is_saturated.any(axis=1)).tolist()
         }
         # For a position in the batch: the saturated keys near one of its own.
-        self._near = _near_keys(keys, is_own, saturated, relation.max_distance_bits)
+        self._near = _near_keys(keys, is_own, saturated, relation)
 
     @property
     def near_arrivals(self) -> set[int]:
@@ -102,11 +103,12 @@ def _near_keys(
     keys: npt.NDArray[np.uint64],
     is_own: npt.NDArray[np.bool_],
     saturated: npt.NDArray[np.uint64],
-    max_distance_bits: int,
+    relation: Relation,
 ) -> dict[int, list[int]]:
     """Return, for each row of `keys`, the saturated keys that one of its own is near, if any."""
     if not len(saturated):
         return {}
-    distances = np.bitwise_count(keys[:, :, None] ^ saturated)
-    is_near = ((distances <= max_distance_bits) & is_own[:, :, None]).any(axis=1)
+    distances = distances_bits(keys[:, :, None], saturated, relation)
+    are_near = (distances <= relation.max_distance_bits) & is_own[:, :, None]
+    is_near: npt.NDArray[np.bool_] = np.any(are_near, axis=1)
     return {at: saturated[is_near[at]].tolist() for at in np.flatnonzero(is_near.any(axis=1)).tolist()}

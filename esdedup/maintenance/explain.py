@@ -10,7 +10,7 @@ from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.node_cache import NodeCache
 from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fingerprint.profile import DEFAULT, Profile, profile_labelled
-from esdedup.fingerprint.simhash import distance_bits, to_hex
+from esdedup.fingerprint.simhash import to_hex
 from esdedup.forest.model import NO_TIME
 from esdedup.maintenance.stored_texts import StoredText, StoredTexts
 from esdedup.maintenance.verdict import (
@@ -24,6 +24,7 @@ from esdedup.maintenance.verdict import (
 from esdedup.neighbours.explainer import Explainer, Signatures, compare_whole_texts
 from esdedup.neighbours.explanation import Explanation
 from esdedup.neighbours.relation import relation_of
+from esdedup.neighbours.representatives import distances_bits
 from esdedup.sites import site_name
 from esdedup.times import DAY_MS, iso
 
@@ -199,7 +200,7 @@ class IndexExplainer:
 
     def _indexed(self, node: StoredNode) -> tuple[str, ...]:
         signature = signatures_of([node], self._relation)
-        return tuple(to_hex(self._relation.simhashes(signature)[self._relation.indexed(signature)]))
+        return tuple(to_hex(self._relation.representatives(signature)[self._relation.indexed(signature)]))
 
     def _count_live_leaves(self, root: str | None) -> int | None:
         if self._forest is None or root is None:
@@ -233,12 +234,12 @@ class IndexExplainer:
 
     def _by_signatures(self, article: StoredText, root: StoredNode) -> RootComparison:
         one, other = (signatures_of([each], self._relation) for each in (article, root))
-        mine, theirs = (self._relation.simhashes(each)[0] for each in (one, other))
+        mine, theirs = (self._relation.representatives(each)[0] for each in (one, other))
         rules = self._explainer.profile.agreement
         return RootComparison(
             root=root.id,
             article=None,
-            nearest_bits=int(distance_bits(mine[:, None], theirs[None, :]).min()),
+            nearest_bits=int(distances_bits(mine[:, None], theirs[None, :], self._relation).min()),
             whole_texts=None if rules is None else compare_whole_texts(other, one, rules),
             may_join=bool(self._relation.may_join(one, other)[0]),
         )

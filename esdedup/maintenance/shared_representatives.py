@@ -11,21 +11,22 @@ import pydantic
 
 from esdedup.elastic.forest.documents import StoredNode
 from esdedup.errors import ArticleRejected
-from esdedup.fingerprint.simhash import distance_bits
+from esdedup.fingerprint.simhash import from_hex
 from esdedup.maintenance.stored_texts import StoredTexts
 from esdedup.neighbours.explainer import Explainer
+from esdedup.neighbours.relation import Relation
+from esdedup.neighbours.representatives import Representatives, distances_bits
 
-Simhashes = npt.NDArray[np.uint64]
 _Kind = Literal["sentence", "minhash", "words"]
 
-# Only the most frequent simhashes are compared with each other.
+# Only the most frequent representatives are compared with each other.
 _MOST_COMPARED = 1_000
 # Only the articles of so many nodes are searched for.
 _MOST_NODES_READ = 100
 
 
 class SharedRepresentative(pydantic.BaseModel, frozen=True):
-    """A representative that many of the examined nodes have; simhashes within the distance count as equal."""
+    """A representative that many of the examined nodes have; near ones count as equal."""
 
     simhash: str
     # How many nodes have it, how many were examined, and in how many trees the former are.
@@ -41,56 +42,59 @@ class SharedRepresentative(pydantic.BaseModel, frozen=True):
 class SharedRepresentatives:
     """Finds the representatives that nodes of one forest share."""
 
-    def __init__(
-        self, *, max_distance_bits: int, texts: StoredTexts | None, explainer: Explainer | None
-    ) -> None:
-        """Compare simhashes by the rules of one forest.
+    def __init__(self, *, relation: Relation, texts: StoredTexts | None, explainer: Explainer | None) -> None:
+        """Compare representatives by the rules of one forest.
 
         Args:
-            max_distance_bits: Two simhashes count as one up to this distance, inclusive.
-            texts: The articles of the forest, to show sentences; None: simhashes only.
+            relation: The profile's: near representatives count as one.
+            texts: The articles of the forest, to show sentences; None: representatives only.
             explainer: For the forest's profile; None if that profile is unknown.
         """
-        self._max_distance_bits = max_distance_bits
+        self._relation = relation
         self._texts = texts
         self._explainer = explainer
 
     def find(
-        self, nodes: Sequence[StoredNode], simhashes: Simhashes, *, most: int, by_tree: bool
+        self, nodes: Sequence[StoredNode], representatives: Representatives, *, most: int, by_tree: bool
     ) -> list[SharedRepresentative]:
         """Find the most shared representatives, the most shared one first.
 
         Args:
             nodes: The nodes.
-            simhashes: Their simhashes, uint64 ``(n, s)``.
+            representatives: Theirs, uint64 ``(n, s)``.
             most: The most representatives to return.
             by_tree: Rank by the number of trees that share them instead of the number of nodes.
         """
         if not nodes:
             return []
         owners = [node.root if by_tree else node.id for node in nodes]
-        common, frequencies = _most_frequent(owners, simhashes)
+        common, frequencies = _most_frequent(owners, representatives)
         centres = self._centres(common, frequencies)
-        return [self._describe(centre, nodes, simhashes) for centre in itertools.islice(centres, most)]
+        return [self._describe(centre, nodes, representatives) for centre in itertools.islice(centres, most)]
 
-    def _centres(self, simhashes: Simhashes, frequencies: npt.NDArray[np.int64]) -> Iterator[np.uint64]:
-        """Cluster simhashes greedily: yield the one with the most owners nearby, remove those, repeat."""
-        is_near = distance_bits(simhashes[:, None], simhashes[None, :]) <= self._max_distance_bits
+    def _centres(
+        self, representatives: Representatives, frequencies: npt.NDArray[np.int64]
+    ) -> Iterator[np.uint64]:
+        """Cluster greedily: yield the one with the most owners nearby, remove those near it, repeat."""
+        is_near = self._are_near(representatives[:, None], representatives[None, :])
         left = frequencies.copy()
         while left.any():
-            # A simhash that has been removed cannot become a centre.
+            # One that has been removed cannot become a centre.
             centre = int((is_near @ left * (left > 0)).argmax())
             left[is_near[centre]] = 0
-            yield simhashes[centre]
+            yield representatives[centre]
+
+    def _are_near(self, one: Representatives, other: Representatives) -> npt.NDArray[np.bool_]:
+        return distances_bits(one, other, self._relation) <= self._relation.max_distance_bits
 
     def _describe(
-        self, simhash: np.uint64, nodes: Sequence[StoredNode], simhashes: Simhashes
+        self, centre: np.uint64, nodes: Sequence[StoredNode], representatives: Representatives
     ) -> SharedRepresentative:
-        is_near = (distance_bits(simhashes, np.array([simhash])) <= self._max_distance_bits).any(axis=1)
+        is_near = self._are_near(representatives, np.array([centre])).any(axis=1)
         sharing = [nodes[at] for at in np.flatnonzero(is_near).tolist()]
-        kind, sentence = self._sentence(int(simhash), sharing)
+        kind, sentence = self._sentence(centre, sharing)
         return SharedRepresentative(
-            simhash=f"{int(simhash):016x}",
+            simhash=f"{int(centre):016x}",
             nodes=len(sharing),
             examined=len(nodes),
             trees=len({node.root for node in sharing}),
@@ -98,8 +102,8 @@ class SharedRepresentatives:
             sentence=sentence,
         )
 
-    def _sentence(self, simhash: int, sharing: Sequence[StoredNode]) -> tuple[_Kind | None, str | None]:
-        """Return the kind and the passage of the representative nearest to a simhash, in one article."""
+    def _sentence(self, centre: np.uint64, sharing: Sequence[StoredNode]) -> tuple[_Kind | None, str | None]:
+        """Return the kind and the passage of the representative nearest to this one, in one article."""
         if self._texts is None or self._explainer is None:
             return None, None
         try:
@@ -109,16 +113,19 @@ class SharedRepresentatives:
         represented = self._explainer.representatives(article.text) if article is not None else []
         if not represented:
             return None, None
-        nearest = min(represented, key=lambda each: (int(each.simhash, 16) ^ simhash).bit_count())
+        theirs = from_hex(each.simhash for each in represented)
+        nearest = represented[int(distances_bits(theirs, np.array([centre]), self._relation).argmin())]
         return nearest.kind, nearest.passage or represented[0].passage
 
 
-def _most_frequent(owners: Sequence[str], simhashes: Simhashes) -> tuple[Simhashes, npt.NDArray[np.int64]]:
-    """Return the simhashes with the most owners, and how many each has; an owner counts once a simhash."""
-    rows = simhashes.tolist()
-    pairs = {(owner, simhash) for owner, row in zip(owners, rows, strict=True) for simhash in row}
-    counts = collections.Counter(simhash for _, simhash in pairs)
-    # Ties go to the simhash that comes first in a signature: a sentence reads better than a minhash.
-    places = {simhash: place for row in rows for place, simhash in reversed(list(enumerate(row)))}
+def _most_frequent(
+    owners: Sequence[str], representatives: Representatives
+) -> tuple[Representatives, npt.NDArray[np.int64]]:
+    """Return the representatives with the most owners, and how many; an owner counts once for each."""
+    rows = representatives.tolist()
+    pairs = {(owner, value) for owner, row in zip(owners, rows, strict=True) for value in row}
+    counts = collections.Counter(value for _, value in pairs)
+    # Ties go to the one that comes first in a signature: a sentence reads better than a minhash.
+    places = {value: place for row in rows for place, value in reversed(list(enumerate(row)))}
     ranked = sorted(counts, key=lambda each: (-counts[each], places[each], each))[:_MOST_COMPARED]
     return np.array(ranked, np.uint64), np.array([counts[each] for each in ranked], np.int64)

@@ -116,7 +116,7 @@ def stats(
     """
     profile = profile_labelled(index.meta.profile)
     shared_representatives = SharedRepresentatives(
-        max_distance_bits=index.meta.max_distance_bits,
+        relation=index.relation,
         texts=texts,
         explainer=None if profile is None else Explainer(profile),
     )
@@ -250,16 +250,16 @@ def _most_shared(
 ) -> SharedRepresentative | None:
     """Find the representative that most leaves of a tree share; None if they have been deleted."""
     leaves = list(itertools.islice(index.scan(live_leaves([root], live_since_ms)), _RANDOM_NODES))
-    simhashes = index.relation.simhashes(signatures_of(leaves, index.relation))
-    return next(iter(shared_representatives.find(leaves, simhashes, most=1, by_tree=False)), None)
+    representatives = index.relation.representatives(signatures_of(leaves, index.relation))
+    return next(iter(shared_representatives.find(leaves, representatives, most=1, by_tree=False)), None)
 
 
 def _boilerplate(
     index: ForestIndex, shared_representatives: SharedRepresentatives, random_nodes: list[StoredNode]
 ) -> tuple[SharedRepresentative, ...]:
     """Find representatives that many trees share."""
-    simhashes = index.relation.simhashes(signatures_of(random_nodes, index.relation))
-    found = shared_representatives.find(random_nodes, simhashes, most=_KEYS_SHOWN, by_tree=True)
+    representatives = index.relation.representatives(signatures_of(random_nodes, index.relation))
+    found = shared_representatives.find(random_nodes, representatives, most=_KEYS_SHOWN, by_tree=True)
     return tuple(shared for shared in found if shared.trees >= _MANY_TREES)
 
 

@@ -12,7 +12,7 @@ from esdedup.fingerprint.by_words import Feature
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.overlap import Overlap
 from esdedup.fingerprint.profile import Profile
-from esdedup.fingerprint.simhash import distance_bits, to_hex
+from esdedup.fingerprint.simhash import to_hex
 from esdedup.neighbours.explanation import (
     NEAR,
     Explanation,
@@ -22,7 +22,8 @@ from esdedup.neighbours.explanation import (
     Text,
     WholeTextComparison,
 )
-from esdedup.neighbours.relation import relation_of
+from esdedup.neighbours.relation import Relation, relation_of
+from esdedup.neighbours.representatives import distances_bits
 from esdedup.text.characters import classes
 from esdedup.text.left_out import LeftOut, left_out
 from esdedup.text.normalise import NormalTexts
@@ -105,7 +106,7 @@ class Explainer:
         overlap, whole_texts = self._compare_whole_texts(*texts)
         shares = (None, None) if overlap is None else overlap.number_shares
         first, second = (self._describe(*each) for each in zip(texts, shares, strict=True))
-        pairs = _pairs(first, second)
+        pairs = _pairs(first, second, self._relation)
         near_pairs = [pair for pair in pairs if pair.distance_bits <= self.profile.max_distance_bits]
         rule = _rule(first, second, near_pairs, whole_texts)
         return Explanation(
@@ -193,7 +194,7 @@ class Explainer:
             return self._representatives(text.text, signature, text.omit)
         # What they were made from may be in the text still.
         known = {each.simhash: each for omit in (text.omit, None) for each in self._todays(text.text, omit)}
-        simhashes = dict.fromkeys(to_hex(self._relation.simhashes(signature)[0]))
+        simhashes = dict.fromkeys(to_hex(self._relation.representatives(signature)[0]))
         return [
             known.get(simhash) or Representative(simhash=simhash, kind=None, passage=None)
             for simhash in simhashes
@@ -210,7 +211,7 @@ class Explainer:
             kind, passages = "words", [" ".join(each.word for each in features)]
         else:
             kind, passages = "sentence", self._fingerprinter.passages(text, omit=omit)
-        simhashes = to_hex(self._relation.simhashes(signature)[0])
+        simhashes = to_hex(self._relation.representatives(signature)[0])
         return [
             Representative(simhash=simhash, kind=kind, passage=passages[place])
             if place < len(passages)
@@ -243,12 +244,12 @@ def compare_whole_texts(
     )
 
 
-def _pairs(one: Text, other: Text) -> list[Pair]:
+def _pairs(one: Text, other: Text, relation: Relation) -> list[Pair]:
     """Return all pairs of representatives, the nearest first."""
     ours, theirs = (
         np.array([int(each.simhash, 16) for each in text.representatives], np.uint64) for text in (one, other)
     )
-    distances = distance_bits(ours[:, None], theirs[None, :])
+    distances = distances_bits(ours[:, None], theirs[None, :], relation)
     pairs = [Pair(one=a, other=b, distance_bits=int(bits)) for (a, b), bits in np.ndenumerate(distances)]
     return sorted(pairs, key=lambda pair: pair.distance_bits)
 

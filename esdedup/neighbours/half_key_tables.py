@@ -2,7 +2,7 @@
 
 Two fingerprints within 3 bits differ in at most 1 bit in one of their halves. So every fingerprint is in
 two hash tables, one for each half, and a search reads the bucket of the query's half and those of all
-halves one bit away.
+halves one bit away. Where only equal fingerprints are searched for, one table is enough.
 
 A half that very many fingerprints share would overfill one bucket. Such a half is hot. Fingerprints
 with a hot half move to nested tables of the same kind, over the halves of the other bits: 32 bits become
@@ -55,6 +55,7 @@ class HalfKeyTables:
         bits: int = _FINGERPRINT_BITS,
         tag_shift: int | None = None,
         limits: HotLimits,
+        max_distance_bits: int,
     ) -> None:
         """Make empty tables.
 
@@ -64,14 +65,24 @@ class HalfKeyTables:
             bits: How many bits are halved. All other bits must be equal for two fingerprints to match.
             tag_shift: The lowest bit of the tags; None takes them from the half masked out of the key.
             limits: When a key is hot.
+            max_distance_bits: The largest distance that searches will ask for, inclusive, 0 to 3.
         """
         half = bits // 2
         upper = HalfKey(shift=shift + half, other_shift=shift, bits=half)
         lower = HalfKey(shift=shift, other_shift=shift + half, bits=half)
-        self._tables = (
-            _Table(fingerprints, upper, tag_shift=tag_shift, is_first=True, limits=limits),
-            _Table(fingerprints, lower, tag_shift=tag_shift, is_first=False, limits=limits),
-        )
+        # The first table finds all equal fingerprints.
+        keys = (upper, lower) if max_distance_bits else (upper,)
+        self._tables = [
+            _Table(
+                fingerprints,
+                key,
+                tag_shift=tag_shift,
+                is_first=key is upper,
+                limits=limits,
+                max_distance_bits=max_distance_bits,
+            )
+            for key in keys
+        ]
 
     @property
     def size_bytes(self) -> int:
@@ -85,7 +96,10 @@ class HalfKeyTables:
 
     def are_hot(self, fingerprints: Fingerprints) -> npt.NDArray[np.bool_]:
         """Return which fingerprints have a hot half: bool ``(n,)``."""
-        return np.logical_or(*(table.are_hot(fingerprints) for table in self._tables))
+        are_hot: npt.NDArray[np.bool_] = np.any(
+            [table.are_hot(fingerprints) for table in self._tables], axis=0
+        )
+        return are_hot
 
     def search(self, queries: Queries, *, max_distance_bits: int) -> Iterator[Pairs]:
         """Find the rows within the distances of queries.
@@ -120,12 +134,14 @@ class _Table:
         tag_shift: int | None,
         is_first: bool,
         limits: HotLimits,
+        max_distance_bits: int,
     ) -> None:
         self._fingerprints = fingerprints
         self._key = key
         self._tag_shift = key.other_shift if tag_shift is None else tag_shift
         self._is_first = is_first
         self._limits = limits
+        self._max_distance_bits = max_distance_bits
         self._hashing = LinearHashing()
         self._buckets = Buckets(long_chain=limits.chain_length)
         self._buckets.grow(self._hashing.bucket_count)
@@ -266,5 +282,6 @@ class _Table:
                 bits=self._key.bits,
                 tag_shift=self._tag_shift,
                 limits=self._limits,
+                max_distance_bits=self._max_distance_bits,
             )
         return self._hot_tables

@@ -54,7 +54,9 @@ class HammingIndex:
         # By row, with room for more.
         self._fingerprints = np.zeros(0, np.uint64)
         self._count = 0
-        self._tables = HalfKeyTables(self._fingerprints, limits=hot_limits)
+        self._tables = HalfKeyTables(
+            self._fingerprints, limits=hot_limits, max_distance_bits=max_distance_bits
+        )
         self._duplicates = DuplicateRows()
 
     def __len__(self) -> int:

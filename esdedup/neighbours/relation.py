@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.bands import WIDTH_BITS
-from esdedup.fingerprint.signature import PLACES, SIGNATURE, are_first, are_indexed
+from esdedup.fingerprint.signature import PLACES, SIGNATURE, are_first, are_indexed, are_minhashes
 from esdedup.fingerprint.simhash import from_hex, to_hex
 from esdedup.fingerprint.sketch import resemblance
 from esdedup.neighbours.hamming_index import HammingIndex, Matches
@@ -63,11 +63,15 @@ class Relation(Protocol):
     def signature_of(self, node_id: str) -> bytes | None:
         """Return the signature with that node id, None if it cannot be computed from the id."""
 
-    def simhashes(self, signatures: Signatures) -> npt.NDArray[np.uint64]:
+    def representatives(self, signatures: Signatures) -> npt.NDArray[np.uint64]:
         """Return the representatives of texts: uint64 ``(n, s)``.
 
-        If two texts are near, a representative of one is within `max_distance_bits` of one of the other.
+        If two texts are near, a representative of one is within `max_distance_bits` of one of the other,
+        by `representatives.distances_bits`.
         """
+
+    def are_exact(self, representatives: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+        """Return which representatives are near equal ones only: bool of the same shape."""
 
     def are_distinct(self, signatures: Signatures) -> npt.NDArray[np.bool_]:
         """Return which representatives do not repeat an earlier one of the same text: bool ``(n, s)``."""
@@ -124,9 +128,13 @@ class ByDistance:
         """Return the simhash that the id spells."""
         return from_hex([node_id]).astype(self.dtype).tobytes()
 
-    def simhashes(self, signatures: Signatures) -> npt.NDArray[np.uint64]:
+    def representatives(self, signatures: Signatures) -> npt.NDArray[np.uint64]:
         """Return the signatures, which are simhashes: uint64 ``(n, 1)``."""
         return signatures.astype(np.uint64, copy=False)[:, None]
+
+    def are_exact(self, representatives: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+        """Return False for all: they are simhashes."""
+        return np.zeros(representatives.shape, bool)
 
     def are_distinct(self, signatures: Signatures) -> npt.NDArray[np.bool_]:
         """Return True for the one representative of each text: bool ``(n, 1)``."""
@@ -185,9 +193,13 @@ class ByAgreement:
         """Return None: an id is a hash."""
         return None
 
-    def simhashes(self, signatures: Signatures) -> npt.NDArray[np.uint64]:
+    def representatives(self, signatures: Signatures) -> npt.NDArray[np.uint64]:
         """Return the simhashes of sentences, and minhashes: uint64 ``(n, REPRESENTATIVES)``."""
         return np.ascontiguousarray(signatures["representatives"], np.uint64)
+
+    def are_exact(self, representatives: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+        """Return which representatives are minhashes."""
+        return are_minhashes(representatives)
 
     def are_distinct(self, signatures: Signatures) -> npt.NDArray[np.bool_]:
         """Return which representatives are the first of equal ones; short texts repeat their first."""

@@ -17,7 +17,7 @@ from esdedup.elastic.limits import Limits
 from esdedup.fingerprint.bands import LAYOUTS, Layout
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
-from esdedup.fingerprint.signature import SIGNATURE
+from esdedup.fingerprint.signature import MINHASH, SIGNATURE
 from esdedup.forest import NO_TIME, Arrivals, Assignment, Forest
 from esdedup.neighbours.relation import relation_of
 from tests.support.arrivals import AGING, NOW_MS, Arrival, as_batch
@@ -47,7 +47,7 @@ def hot_forest(
     forest = index_name("forest")
     ElasticStore(es, forest=forest, profile=profile, aging=AGING).close()
     random = np.random.default_rng(3)
-    held = np.unique(SHARED | random.integers(0, 2**38, count, np.uint64))
+    held = np.unique(SHARED | random.integers(0, 2**38, count, np.uint64) & ~MINHASH)
     relation = relation_of(profile)
     signatures = held if profile == CLASSIC else verified_signatures(held, random)
     put(es, forest, profile, signatures)
@@ -85,6 +85,7 @@ def verified_signatures(simhashes: np.ndarray, random: np.random.Generator) -> n
     made = np.zeros(len(simhashes), SIGNATURE)
     made["representatives"] = random.integers(0, 2**64, made["representatives"].shape, np.uint64)
     made["representatives"][:, 0] = simhashes
+    made["representatives"][:, 1:] |= MINHASH
     made["sketch"] = random.integers(0, 2**64, made["sketch"].shape, np.uint64)
     made["letters"], made["runs"] = 5_000, 300
     relation = relation_of(VERIFIED)
@@ -96,7 +97,8 @@ def edited(signatures: np.ndarray, random: np.random.Generator) -> np.ndarray:
     made = signatures.copy()
     simhashes = made if made.dtype == np.uint64 else made["representatives"][:, 0]
     for _ in range(3):
-        simhashes ^= np.uint64(1) << random.integers(0, 64, len(made), np.uint64)
+        # Not the lowest bit, by which `verified` tells simhashes from minhashes.
+        simhashes ^= np.uint64(1) << random.integers(1, 64, len(made), np.uint64)
     return made
 
 
@@ -117,9 +119,9 @@ def test_nothing_is_missed_and_little_is_read(
         return Forest(store).assign(batch, now_ms=NOW_MS)
 
     arriving = edited(hot_forest.signatures[chosen], random)
-    simhashes = relation.simhashes(hot_forest.signatures)[:, 0]
+    simhashes = relation.representatives(hot_forest.signatures)[:, 0]
     for at, answer in enumerate(assign(arriving)):
-        distances = np.bitwise_count(simhashes ^ relation.simhashes(arriving[at : at + 1])[0, 0])
+        distances = np.bitwise_count(simhashes ^ relation.representatives(arriving[at : at + 1])[0, 0])
         near = set(np.flatnonzero(distances <= 3).tolist())
         assert answer.root in {hot_forest.ids[row] for row in near}
     first = sum(read)

@@ -35,6 +35,7 @@ class Model:
         may_join: Pairwise = lambda text, root: True,
         resemblance: Callable[[str, str], float] = lambda text, root: -distance(text, root),
         representatives: Callable[[str], list[int]] = lambda text: [int(text, 16)],
+        in_common: Callable[[int, int], bool] = lambda one, other: (one ^ other).bit_count() <= 3,
         max_postings: int = 2**31,
     ) -> None:
         self.aging = aging
@@ -42,6 +43,7 @@ class Model:
         self.may_join = may_join
         self.resemblance = resemblance
         self.representatives = representatives
+        self.in_common = in_common
         self.max_postings = max_postings
         self.nodes: dict[str, ModelNode] = {}
         self.pages: dict[int, ModelPage] = {}
@@ -93,9 +95,7 @@ class Model:
         return {(page, each.node.id, each.seen) for page, each in self.pages.items() if self.lasts(each.seen)}
 
     def is_indexed_near(self, node: ModelNode, text: str) -> bool:
-        return any(
-            (one ^ other).bit_count() <= 3 for one in node.indexed for other in self.representatives(text)
-        )
+        return any(self.in_common(one, other) for one in node.indexed for other in self.representatives(text))
 
     def mark_indexed(self, node: ModelNode) -> None:
         for value in set(self.representatives(node.id)):

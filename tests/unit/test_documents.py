@@ -62,7 +62,7 @@ def test_the_example_of_a_batch_is_what_the_fingerprinter_computes(articles: lis
     chosen = [articles[414 - 1]["text"], articles[456 - 1]["text"]]
     fingerprints = Fingerprinter(VERIFIED).fingerprint(chosen)
     signatures = fingerprints.signatures
-    for first, second in zip(*relation.simhashes(signatures).tolist(), strict=True):
+    for first, second in zip(*relation.representatives(signatures).tolist(), strict=True):
         row = f"| `{first:016x}` | `{second:016x}` | {(first ^ second).bit_count()} |"
         assert row in text
     root, leaf = relation.ids(signatures)

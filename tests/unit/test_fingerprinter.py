@@ -37,8 +37,8 @@ def names(fingerprinter: Fingerprinter, texts: list[str]) -> list[str | None]:
 @pytest.mark.parametrize(
     ("profile", "text", "fingerprint"),
     [
-        ("verified", ZH, "30560a9ba92f3708c8eb25f8f9d56f8d"),
-        ("verified", EN, "ef1a66d7988a99d210c1b90ddc90171b"),
+        ("verified", ZH, "dd21ffa3471ec1b0ab4e8b2b39828bfe"),
+        ("verified", EN, "f80671ed17de02d1494b6279b8edf8e9"),
         ("classic", ZH, "f8ecc0f1a8e9d775"),
         ("classic", EN, "f3c8460383427068"),
         ("keywords", ZH, "f83440b36a618f6d"),
@@ -88,7 +88,7 @@ def test_golden_vector_of_the_sample_corpus() -> None:
     """As above, and with the grammar of the sample: who changes that alone writes new ones here."""
     texts = [article["text"] for article in sample.articles(300)]
     sketched = Fingerprinter(VERIFIED).fingerprint(texts).signatures.tobytes()
-    assert mmh3.hash_bytes(sketched).hex() == "681d6981aabf6c51e701304aa0a566de"
+    assert mmh3.hash_bytes(sketched).hex() == "35bd0830657b934f174588811e08c0cf"
     for profile, expected in (("classic", "ae26d91dad3e9fca"), ("keywords", "2a03da28af14af66")):
         bits = Fingerprinter(get_profile(profile)).fingerprint(texts).signatures
         assert (

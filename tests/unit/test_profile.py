@@ -107,7 +107,7 @@ def test_layouts_give_other_terms_and_the_same_clusters(profile: Profile, layout
             Fingerprinter(profile).fingerprint(texts), times_ms=[None] * len(texts), relation=relation
         )
         forest = Forest(MemoryStore(aging=Aging(retention_ms=1, granularity_ms=1), relation=relation))
-        terms = profile.layout.terms(relation.simhashes(arrivals.signatures)[:, 0])
+        terms = profile.layout.terms(relation.representatives(arrivals.signatures)[:, 0])
         return [each.root for each in forest.assign(arrivals, now_ms=0)], terms
 
     texts = [article["text"] for article in articles(200)]

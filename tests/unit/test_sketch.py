@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup.fingerprint.sketch import BINS, Sketched, resemblance, sketch
+from esdedup.fingerprint.sketch import BINS, MINHASHES, Sketched, resemblance, sketch
 from esdedup.text.tokens import Runs
 
 
@@ -65,17 +65,26 @@ def test_neither_order_nor_repetition_counts(run: list[int], chance: object) -> 
     assert both.minhashes[0].tolist() == both.minhashes[1].tolist()
 
 
-def test_minhashes_are_shared_as_often_as_two_runs_are() -> None:
+def test_minhashes_are_shared_as_often_as_three_runs_are() -> None:
     shared = trials = 0
     for seed in range(300):
         run = hashes(140, seed)
-        # A resemblance of 100 / 140: two runs are the same in both about half of the time.
+        # A resemblance of 100 / 140: three runs are the same in both about 0.36 of the time.
         minhashes = sketched(run[:120], run[20:]).minhashes
         shared += int((minhashes[0] == minhashes[1]).sum())
         trials += minhashes.shape[1]
-    assert 0.4 < shared / trials < 0.6
+    assert 0.3 < shared / trials < 0.42
+
+
+def test_where_a_third_run_is_missing_two_make_a_minhash() -> None:
+    shared = sum(
+        int((sketched(run[:12], run[1:]).minhashes[0] != 0).sum())
+        for run in (hashes(13, seed) for seed in range(100))
+    )
+    # Of 12 runs in 21 groups, a given one is there with a probability of 0.44, two with 0.2, three with 0.08.
+    assert 0.15 < shared / 100 / MINHASHES < 0.25
 
 
 def test_too_few_runs_have_no_minhashes() -> None:
-    assert sketched([1]).minhashes.tolist() == [[0, 0, 0]]
+    assert sketched([1]).minhashes.tolist() == [[0] * MINHASHES]
     assert sketched([1]).sketches.shape == (1, BINS // 16)

@@ -30,7 +30,7 @@ from esdedup.elastic.forest.documents import (
 from esdedup.elastic.limits import Limits
 from esdedup.elastic.pages import all_hits
 from esdedup.elastic.requests import Query, Requests, aggregate, search
-from esdedup.fingerprint.bands import Layout
+from esdedup.fingerprint.bands import Layout, exact_terms
 from esdedup.neighbours.relation import Relation
 
 # How many times a search may start over because keys turn out to be common.
@@ -46,6 +46,8 @@ class _Sought:
     simhashes: list[int]
     # The keys of each simhash.
     keys: list[list[str]]
+    # The keys of minhashes. None is ever common: saturation bounds its nodes (`SaturatedKeys`).
+    exact_keys: list[str]
     # A node that is indexed under nothing is found by its id alone.
     ids: list[str]
     # The ids of pages.
@@ -74,10 +76,13 @@ class CandidateSearch:
 
         Nodes may be repeated.
         """
-        simhashes = np.unique(self._relation.simhashes(signatures))
+        representatives = np.unique(self._relation.representatives(signatures))
+        are_exact = self._relation.are_exact(representatives)
+        simhashes = representatives[~are_exact]
         sought = _Sought(
             simhashes=simhashes.tolist(),
             keys=self._layout.terms(simhashes),
+            exact_keys=exact_terms(representatives[are_exact]),
             ids=self._relation.ids(signatures),
             pages=pages,
         )
@@ -118,7 +123,8 @@ class CandidateSearch:
     def _queries(self, sought: _Sought, filters: list[Query]) -> Iterator[Query]:
         """Yield queries that together match every candidate."""
         clauses: list[Query] = [{"ids": {"values": ids}} for ids in chunks(sought.ids, self._limits.max_hits)]
-        clauses += [{"terms": {"page": some}} for some in chunks(sought.pages, self._limits.max_terms)]
+        for field, names in (("page", sought.pages), ("keys", sought.exact_keys)):
+            clauses += [{"terms": {field: some}} for some in chunks(names, self._limits.max_terms)]
         clauses += self._clauses_by_key(sought)
         for group in (clauses, self._clauses_by_common_key(sought)):
             for several in chunks(group, self._limits.max_clauses):

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from esdedup.fingerprint.bands import Layout
 from esdedup.forest.model import NO_PAGE, NO_TIME
 from esdedup.neighbours.relation import Relation
+from esdedup.neighbours.representatives import terms_of_rows
 
 _Item = TypeVar("_Item")
 
@@ -174,7 +175,7 @@ def recreate_root(root_id: str, leaf: StoredNode, relation: Relation) -> StoredN
 def keys_of(signed: Sequence[Signed], relation: Relation, layout: Layout) -> list[list[str]]:
     """Return the keys of each: those of all representatives under which it is indexed."""
     signatures = signatures_of(signed, relation)
-    return layout.terms_of_rows(relation.simhashes(signatures), relation.indexed(signatures))
+    return terms_of_rows(relation.representatives(signatures), relation.indexed(signatures), relation, layout)
 
 
 def columns_of(keys: Sequence[list[str]]) -> list[list[str]]:

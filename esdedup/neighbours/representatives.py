@@ -1,0 +1,55 @@
+"""How representatives are compared, and the keys by which they are looked up.
+
+A simhash is near another within some bits, and has a band key for each table of a layout. A minhash is equal
+to another or has nothing to do with it, so one key is enough.
+"""
+
+import itertools
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from esdedup.fingerprint.bands import WIDTH_BITS, Layout, exact_terms
+
+Representatives = npt.NDArray[np.uint64]
+
+
+class Kinds(Protocol):
+    """What tells the kinds of a profile's representatives apart."""
+
+    def are_exact(self, representatives: Representatives) -> npt.NDArray[np.bool_]:
+        """Return which of them are near equal ones only: bool of the same shape."""
+
+
+def distances_bits(one: Representatives, other: Representatives, kinds: Kinds) -> npt.NDArray[np.uint8]:
+    """Return the bits in which representatives differ, elementwise; 64 if they are not equal and must be."""
+    distances: npt.NDArray[np.uint8] = np.bitwise_count(one ^ other)
+    is_far = (kinds.are_exact(one) | kinds.are_exact(other)) & (distances != 0)
+    return np.where(is_far, np.uint8(WIDTH_BITS), distances)
+
+
+def terms(representatives: Representatives, kinds: Kinds, layout: Layout) -> list[list[str]]:
+    """Return the keys of each representative, ``(n,)``, as terms for an inverted index."""
+    are_exact = kinds.are_exact(representatives)
+    exact = iter(exact_terms(representatives[are_exact]))
+    bands = iter(layout.terms(representatives[~are_exact]))
+    return [[next(exact)] if is_exact else next(bands) for is_exact in are_exact.tolist()]
+
+
+def terms_of_rows(
+    representatives: Representatives, chosen: npt.NDArray[np.bool_], kinds: Kinds, layout: Layout
+) -> list[list[str]]:
+    """Return the keys of several representatives per row, one after the other.
+
+    Args:
+        representatives: ``(n, s)``.
+        chosen: Which of them to take, bool ``(n, s)``.
+        kinds: The profile's relation.
+        layout: Of the band keys.
+    """
+    each = iter(terms(representatives[chosen], kinds, layout))
+    return [
+        list(itertools.chain.from_iterable(itertools.islice(each, count)))
+        for count in chosen.sum(axis=1).tolist()
+    ]

@@ -1,0 +1,74 @@
+"""How representatives are compared and looked up: simhashes within some bits, minhashes by equality."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from esdedup.fingerprint.bands import LAYOUTS
+from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.fingerprint.profile import CLASSIC, VERIFIED
+from esdedup.fingerprint.signature import REPRESENTATIVES, are_minhashes
+from esdedup.fingerprint.sketch import BINS
+from esdedup.neighbours.relation import relation_of
+from esdedup.neighbours.representatives import distances_bits, terms, terms_of_rows
+from esdedup.sample import articles
+
+RELATION = relation_of(VERIFIED)
+VALUES = st.integers(0, 2**64 - 1)
+
+
+def array(*values: int) -> np.ndarray:
+    return np.array(values, np.uint64)
+
+
+@given(VALUES, VALUES, st.integers(0, 63))
+def test_only_two_simhashes_are_near_without_being_equal(one: int, other: int, bit: int) -> None:
+    for left, right in ((one, other), (one, one ^ 1 << bit), (one, one)):
+        found = int(distances_bits(array(left), array(right), RELATION)[0])
+        both_are_simhashes = left % 2 == right % 2 == 0
+        expected = (left ^ right).bit_count() if both_are_simhashes else 0 if left == right else 64
+        assert found == expected
+        # The simhash of `classic` may be odd.
+        assert distances_bits(array(left), array(right), relation_of(CLASSIC)) == (left ^ right).bit_count()
+
+
+@given(st.lists(VALUES, max_size=20), st.sampled_from(list(LAYOUTS.values())))
+def test_a_minhash_has_one_key_that_no_simhash_has(values: list[int], layout: object) -> None:
+    found = terms(array(*values), RELATION, layout)  # type: ignore[arg-type]
+    assert [len(each) == 1 for each in found] == [value % 2 == 1 for value in values]
+    exact = {each[0] for each in found if len(each) == 1}
+    bands = {key for each in found if len(each) > 1 for key in each}
+    assert not exact & bands
+    assert len(exact) == len({value >> 24 for value in values if value % 2})
+
+
+def test_keys_of_rows_follow_what_is_chosen() -> None:
+    values = array(2, 3, 4, 5).reshape(2, 2)
+    chosen = np.array([[True, True], [False, True]])
+    each = terms(values.ravel(), RELATION, VERIFIED.layout)
+    assert terms_of_rows(values, chosen, RELATION, VERIFIED.layout) == [each[0] + each[1], each[3]]
+
+
+def test_a_long_text_has_two_sentences_and_six_minhashes() -> None:
+    texts = [article["text"] for article in articles(100)]
+    representatives = RELATION.representatives(Fingerprinter(VERIFIED).fingerprint(texts).signatures)
+    assert (are_minhashes(representatives).sum(axis=1) == REPRESENTATIVES - 2).mean() > 0.9
+    keys = terms_of_rows(representatives, np.ones(representatives.shape, bool), RELATION, VERIFIED.layout)
+    assert {len(each) for each in keys} <= {26, 17}
+
+
+def test_a_row_is_found_by_a_minhash_of_it_and_not_by_a_near_one() -> None:
+    held = np.zeros(2, RELATION.dtype)
+    held["representatives"] = array(0b111 << 40, 0b1001)[:, None] + np.zeros(REPRESENTATIVES, np.uint64)
+    held["representatives"][:, 1] = 0b0101, 0b1101
+    held["sketch"], held["letters"], held["runs"] = 0x1111_1111_1111_1111, 10_000, BINS
+    held = RELATION.mark_indexed(held, RELATION.are_distinct(held))
+    index = RELATION.new_index()
+    index.add(held)
+    query = held.copy()
+    # One minhash is equal to the first row's, the simhash is 4 bits away; the other differs in one bit.
+    query["representatives"][0] = [0xF << 50, 0b0101, *[0xF << 50] * 6]
+    query["representatives"][1] = [0xF << 50, 0b1111, *[0xF << 50] * 6]
+    matches = index.search(query)
+    assert (matches.positions.tolist(), matches.rows.tolist()) == ([0], [0])
+    assert (matches.posting_keys.tolist(), matches.postings.tolist()) == ([0b0101], [0])

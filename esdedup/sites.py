@@ -4,6 +4,7 @@ A publisher may have several sites, and a site shows articles of several publish
 of the article's address, unless the articles name it themselves.
 """
 
+import functools
 import re
 import unicodedata
 from collections.abc import Mapping
@@ -14,7 +15,9 @@ from esdedup.fields import Fields, term_of
 
 # A link without a scheme is relative, and names no host, unless it begins so.
 _WWW = "www."
-_ADDRESS = re.compile(rf"[a-z][a-z0-9+.-]*://|//|{re.escape(_WWW)}", re.IGNORECASE)
+_ADDRESS = re.compile(rf"([a-z][a-z0-9+.-]*://|//|{re.escape(_WWW)})[^/?#]*", re.IGNORECASE)
+# Finding the host in an address takes longer than fingerprinting a short text.
+_MOST_CACHED = 16_384
 _HOST_NAME = re.compile(r"[^\s/:@]+\.[^\s/:@]+")
 # Of domain names that are not ASCII.
 _PUNYCODE = "xn--"
@@ -57,10 +60,14 @@ def _name_in(article: Mapping[str, Any], field: str) -> str | None:
 def _host(address: str) -> str | None:
     """Return the host of an address; None if it names none."""
     found = _ADDRESS.match(address)
-    if found is None:
-        return None
+    return None if found is None else _host_at(found[0], has_slashes=found[1].lower() != _WWW)
+
+
+@functools.lru_cache(_MOST_CACHED)
+def _host_at(beginning: str, *, has_slashes: bool) -> str | None:
+    """Return the host of an address by its beginning, up to the host and port."""
     try:
-        host = urlsplit(f"//{address}" if found[0].lower() == _WWW else address).hostname
+        host = urlsplit(beginning if has_slashes else f"//{beginning}").hostname
     except ValueError:  # brackets, or characters that look like those around a host
         return None
     if not host or len(host) > _MOST_CHARACTERS or " " in host or not host.isprintable():

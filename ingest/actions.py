@@ -48,6 +48,12 @@ class ArticleAction:
     is_cut: bool = False
 
     @property
+    def id(self) -> str | None:
+        """Its id; None if Elasticsearch is to make one."""
+        given = self.action.get("_id")
+        return None if given is None else str(given)
+
+    @property
     def is_update(self) -> bool:
         """Whether it changes an article in place, if there is one."""
         return self.action.get("_op_type") == "update"

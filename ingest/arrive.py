@@ -19,6 +19,7 @@ def arrive(
     now_ms: int,
     pins: Pins = NO_PINS,
     sites: Iterable[str | None] = itertools.repeat(None),
+    articles: Iterable[str | None] = itertools.repeat(None),
 ) -> tuple[Fingerprints, list[Assignment]]:
     """Return the fingerprints and assignments of raw texts, in their order.
 
@@ -30,8 +31,9 @@ def arrive(
         now_ms: The clock.
         pins: Which passages are boilerplate or text, whatever was learned.
         sites: One per text; None if not known.
+        articles: Likewise, their ids.
     """
-    lesson = forest.begin(pins=pins, sites=sites)
+    lesson = forest.begin(pins=pins, sites=sites, articles=articles)
     fingerprints = fingerprinter.fingerprint(texts, omit=lesson.omit)
     arrivals = Arrivals.of(fingerprints, times_ms=times_ms, relation=relation_of(fingerprinter.profile))
     return fingerprints, forest.assign(arrivals, now_ms=now_ms, lesson=lesson)

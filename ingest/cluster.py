@@ -75,6 +75,7 @@ def cluster(
             now_ms=int(time.time() * 1000),
             pins=pins,
             sites=(site_of(article.article, fields) for article, _ in batch),
+            articles=(article.id for article, _ in batch),
         )
         for (article, _), is_cut in zip(batch, fingerprints.are_cut.tolist(), strict=True):
             if is_cut:

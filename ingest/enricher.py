@@ -184,6 +184,7 @@ class Enricher:
             now_ms=now_ms,
             pins=self._pins,
             sites=[article.site for article in articles],
+            articles=[article.id for article in articles],
         )
         warn_of_leaps(articles, assignments, time_before_ms=time_before_ms, aging=forest.aging)
         for root, leaves in self._growth.add(assignments):

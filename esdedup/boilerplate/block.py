@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.boilerplate.marks import MARKS, Marks
+from esdedup.boilerplate.marks import MARKS, Marks, Origins
 from esdedup.neighbours.key_table import Keys
 
 
@@ -15,6 +15,8 @@ class Block:
 
     # uint32 (p, MARKS).
     marks: Marks = dataclasses.field(default_factory=lambda: np.zeros((0, MARKS), np.uint32))
+    # uint32 (p, 2).
+    origins: Origins = dataclasses.field(default_factory=lambda: np.zeros((0, 2), np.uint32))
     # uint64 (n,): the passages, page by page.
     hashes: Keys = dataclasses.field(default_factory=lambda: np.zeros(0, np.uint64))
     # int64 (n,): the page of each, as a place in `marks`.
@@ -29,6 +31,7 @@ class Block:
         """Return the pages of both."""
         return Block(
             marks=np.concatenate((self.marks, later.marks)),
+            origins=np.concatenate((self.origins, later.origins)),
             hashes=np.concatenate((self.hashes, later.hashes)),
             places=np.concatenate((self.places, later.places + len(self))),
             values=np.concatenate((self.values, later.values)),

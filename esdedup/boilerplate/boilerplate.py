@@ -9,12 +9,16 @@ import numpy.typing as npt
 from esdedup.boilerplate.block import Block
 from esdedup.boilerplate.changes import LEARNED, TABLES, Changes, Puts, joined, last_of_each
 from esdedup.boilerplate.contexts import MOST_CONTEXTS, Contexts
-from esdedup.boilerplate.marks import MARKS, Marks
+from esdedup.boilerplate.marks import MARKS, Marks, Origins
+from esdedup.boilerplate.site_pages import COLUMNS as SITE_COLUMNS
+from esdedup.boilerplate.site_pages import SitePages
 from esdedup.boilerplate.window import Window
 from esdedup.neighbours.key_table import Keys, KeyTable, Values
 
 # More pages at once take less time each, and are learned from later.
 _BLOCK_PAGES = 64
+# No site reprints a text so often, under other names.
+_MOST_SITE_PAGES = 7
 # Of some 80,000 pages. Both periods together take at most 150 MB.
 _PERIOD_PASSAGES = 2_500_000
 
@@ -53,6 +57,7 @@ class _State:
     window: Window
     # Of the pages from `window.former_from` on.
     marks: Marks
+    origins: Origins
     # Of the two periods.
     present: dict[str, KeyTable]
     former: dict[str, KeyTable]
@@ -79,20 +84,29 @@ class Boilerplate:
     A step may contain others.
     """
 
-    def __init__(self, *, block_pages: int = _BLOCK_PAGES, period_passages: int = _PERIOD_PASSAGES) -> None:
+    def __init__(
+        self,
+        *,
+        block_pages: int = _BLOCK_PAGES,
+        most_site_pages: int = _MOST_SITE_PAGES,
+        period_passages: int = _PERIOD_PASSAGES,
+    ) -> None:
         """Know nothing yet.
 
         Args:
             block_pages: How many pages are learned from together; at least 1.
+            most_site_pages: A passage on more pages of one site is boilerplate, see `SitePages`.
             period_passages: A period ends with the block of pages that brings the number of new passages and
                 contexts to this; at least 1.
         """
         self.block_pages = block_pages
+        self.most_site_pages = most_site_pages
         self._state = _State(
             last_page=0,
             block=Block(),
             window=Window(period_passages),
             marks=np.zeros((0, MARKS), np.uint32),
+            origins=np.zeros((0, 2), np.uint32),
             present=_tables(),
             former=_tables(),
         )
@@ -118,7 +132,8 @@ class Boilerplate:
     def size_bytes(self) -> int:
         """The memory that it takes."""
         tables = (*self._state.present.values(), *self._state.former.values())
-        return self._state.marks.nbytes + sum(table.size_bytes for table in tables)
+        of_pages = self._state.marks.nbytes + self._state.origins.nbytes
+        return of_pages + sum(table.size_bytes for table in tables)
 
     def known(self, hashes: Keys) -> Known:
         """Return what is known of passages, by their hashes, ``(n,)``."""
@@ -128,13 +143,28 @@ class Boilerplate:
     def contexts(self, hashes: Keys, known: Known) -> Contexts:
         """Return the contexts of passages, by their hashes, ``(n,)``, and what is known of them."""
         pages = np.zeros((len(hashes), MOST_CONTEXTS), np.int64)
+        site_pages = np.zeros((len(hashes), SITE_COLUMNS), np.int64)
         seen = np.flatnonzero((known.values > 0) & ~known.are_learned)
-        several = self._get("contexts", hashes[seen])
+        rows = self._get("contexts", hashes[seen])
+        of_site, several = rows[:, :SITE_COLUMNS], rows[:, SITE_COLUMNS:]
+        site_pages[seen] = np.where(self._is_valid(of_site[:, :1]), of_site, 0)
         pages[seen] = np.where(self._is_valid(several), several, 0)
-        pages[seen, 0] = np.where(pages[seen].any(axis=1), pages[seen, 0], known.pages[seen])
-        marks = np.zeros((*pages.shape, MARKS), np.uint32)
-        marks[pages > 0] = self._state.marks[pages[pages > 0] - self.window.former_from]
-        return Contexts(hashes, pages, marks, are_learned=known.are_learned)
+        once = seen[~pages[seen].any(axis=1)]
+        pages[once, 0] = site_pages[once, 0] = site_pages[once, 1] = known.pages[once]
+        site_pages[once, 2] = 1
+        return Contexts(
+            hashes,
+            pages,
+            self._of_pages(pages, self._state.marks),
+            SitePages(site_pages, self._of_pages(site_pages[:, :2], self._state.origins)),
+            are_learned=known.are_learned,
+        )
+
+    def _of_pages(self, pages: Ints, values: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+        """Return the marks or origins of pages; 0 for no page."""
+        found = np.zeros((*pages.shape, values.shape[1]), np.uint32)
+        found[pages > 0] = values[pages[pages > 0] - self.window.former_from]
+        return found
 
     def are_seen(self, pages: Keys) -> Bools:
         """Return which pages were seen before, by their ids, ``(n,)``."""
@@ -167,27 +197,36 @@ class Boilerplate:
         """
         last_page = self.last_page + len(self.block)
         # With boilerplate of the period before, which was seen again.
+        have_grown = contexts.site_pages.have_grown
         changed = np.flatnonzero(contexts.are_learned | (contexts.last_added > 0))
         are_learned, added = contexts.are_learned[changed], contexts.last_added[changed]
         seen_on = np.where(added > 0, added, last_page) | np.where(are_learned, LEARNED, 0)
         hashes = np.concatenate((new, contexts.hashes[changed]))
         self._put("passages", hashes, np.concatenate((pages, seen_on)))
-        several = changed[~are_learned & (np.count_nonzero(contexts.pages[changed], axis=1) > 1)]
-        self._put("contexts", contexts.hashes[several], contexts.pages[several])
-        window = self.window.after(len(new) + len(changed), page=last_page)
-        self._go_on(last_page=last_page, marks=self.block.marks, window=window, block=Block())
+        have_several = (contexts.last_added > 0) & (np.count_nonzero(contexts.pages, axis=1) > 1)
+        again = np.flatnonzero(~contexts.are_learned & (have_several | have_grown))
+        rows = np.concatenate((contexts.site_pages.rows[again], contexts.pages[again]), axis=1)
+        self._put("contexts", contexts.hashes[again], rows)
+        records = len(new) + np.count_nonzero(contexts.are_learned | (contexts.last_added > 0) | have_grown)
+        window = self.window.after(int(records), page=last_page)
+        block = self.block
+        self._go_on(
+            last_page=last_page, marks=block.marks, origins=block.origins, window=window, block=Block()
+        )
 
-    def _go_on(self, *, last_page: int, marks: Marks, window: Window, block: Block) -> None:
-        """Add pages with these marks; a new period has tables of its own."""
+    def _go_on(self, *, last_page: int, marks: Marks, origins: Origins, window: Window, block: Block) -> None:
+        """Add pages with these marks and origins; a new period has tables of its own."""
         state = self._state
         has_ended = window.present_from != state.window.present_from
         count = last_page - window.former_from + 1
         marks = np.concatenate((state.marks, marks))
+        origins = np.concatenate((state.origins, origins))
         self._state = _State(
             last_page=last_page,
             block=block,
             window=window,
             marks=marks[len(marks) - count :],
+            origins=origins[len(origins) - count :],
             present={name: each.emptied() for name, each in state.present.items()}
             if has_ended
             else state.present,
@@ -225,6 +264,7 @@ class Boilerplate:
         return Changes(
             puts={name: joined(step.puts[name], columns=columns) for name, columns in TABLES.items()},
             marks=self._state.marks[first:],
+            origins=self._state.origins[first:],
             last_page=self.last_page,
             window=self.window,
             block=self.block,
@@ -233,7 +273,11 @@ class Boilerplate:
     def apply(self, changes: Changes) -> None:
         """Make the changes of a step that began after what is known."""
         self._go_on(
-            last_page=changes.last_page, marks=changes.marks, window=changes.window, block=changes.block
+            last_page=changes.last_page,
+            marks=changes.marks,
+            origins=changes.origins,
+            window=changes.window,
+            block=changes.block,
         )
         for name, puts in changes.puts.items():
             self._put(name, *last_of_each(puts))

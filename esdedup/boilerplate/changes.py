@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from esdedup.boilerplate.block import Block
 from esdedup.boilerplate.contexts import MOST_CONTEXTS
-from esdedup.boilerplate.marks import Marks
+from esdedup.boilerplate.marks import Marks, Origins
+from esdedup.boilerplate.site_pages import COLUMNS as SITE_COLUMNS
 from esdedup.boilerplate.window import Window
 from esdedup.neighbours.key_table import Keys, Values
 
@@ -23,8 +24,9 @@ TABLES = {
     # By the hashes of passages: the last page that was a new context; of boilerplate a page of the period
     # in which it was last seen.
     "passages": 1,
-    # By the hashes of passages with several contexts: their pages, 0 for none.
-    "contexts": MOST_CONTEXTS,
+    # By the hashes of passages that were seen again: a row of `SitePages`, then the pages of their contexts,
+    # 0 for none.
+    "contexts": SITE_COLUMNS + MOST_CONTEXTS,
 }
 """What is known by 64-bit keys, and the number of values to a key. Pages are numbered from 1."""
 
@@ -39,6 +41,8 @@ class Changes:
     puts: Mapping[str, Puts]
     # uint32 (p, MARKS): of the pages that the batch has learned from.
     marks: Marks
+    # uint32 (p, 2): of the same pages.
+    origins: Origins
     # After the batch: the last page that was learned from, and the pages since.
     last_page: int
     window: Window
@@ -57,7 +61,11 @@ class Changes:
     def to_bytes(self) -> bytes:
         """Return the changes as bytes: an archive of arrays."""
         numbers = [self.last_page, *dataclasses.astuple(self.window)]
-        arrays: dict[str, npt.NDArray[np.generic]] = {"numbers": np.array(numbers), "marks": self.marks}
+        arrays: dict[str, npt.NDArray[np.generic]] = {
+            "numbers": np.array(numbers),
+            "marks": self.marks,
+            "origins": self.origins,
+        }
         for name, (keys, values) in self.puts.items():
             arrays |= {f"{name}_keys": keys, f"{name}_values": values}
         for field in dataclasses.fields(Block):
@@ -79,6 +87,7 @@ class Changes:
                 return cls(
                     puts={name: (arrays[f"{name}_keys"], arrays[f"{name}_values"]) for name in TABLES},
                     marks=arrays["marks"],
+                    origins=arrays["origins"],
                     last_page=last_page,
                     window=Window(*window),
                     block=Block(
@@ -97,6 +106,7 @@ class Changes:
                 for name, columns in TABLES.items()
             },
             marks=np.concatenate((self.marks, later.marks)),
+            origins=np.concatenate((self.origins, later.origins)),
         )
 
 

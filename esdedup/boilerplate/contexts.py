@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup.boilerplate.marks import Marks, beside, share
+from esdedup.boilerplate.site_pages import SitePages
 from esdedup.neighbours.key_table import Keys
 
 MOST_CONTEXTS = 4
@@ -21,21 +22,26 @@ class Contexts:
         pages: Of their contexts, int64 ``(n, MOST_CONTEXTS)``, 0 for none.
         are_learned: Which are boilerplate, bool ``(n,)``.
         last_added: The last page that was added to each, int64 ``(n,)``, 0 for none.
+        site_pages: The pages of their sites.
     """
 
-    def __init__(self, hashes: Keys, pages: Ints, marks: Marks, *, are_learned: Bools) -> None:
+    def __init__(
+        self, hashes: Keys, pages: Ints, marks: Marks, site_pages: SitePages, *, are_learned: Bools
+    ) -> None:
         """Begin with what is known.
 
         Args:
             hashes: Of the passages, ``(n,)``.
             pages: Of their contexts, ``(n, MOST_CONTEXTS)``.
             marks: Of those pages, ``(n, MOST_CONTEXTS, MARKS)``.
+            site_pages: The pages of their sites.
             are_learned: Which passages are boilerplate, ``(n,)``.
         """
         self.hashes = hashes
         self.pages = pages
         self.are_learned = are_learned
         self.last_added = np.zeros(len(hashes), np.int64)
+        self.site_pages = site_pages
         # Of the contexts beside the passages.
         self._marks = beside(marks, hashes[:, None])
 
@@ -44,15 +50,26 @@ class Contexts:
 
         Args:
             passages: Their places in `hashes`, ``(m,)``.
-            marks: Of the pages, ``(m, MARKS)``.
+            marks: Of the pages, ``(m, MARKS)``, of which `can_have` holds.
         """
         own = beside(marks, self.hashes[passages])
-        # A page of one passage is no context for it.
-        are_new: Bools = (own[:, 0] > 0) & ~self.are_learned[passages]
+        are_new = ~self.are_learned[passages]
         again = np.flatnonzero(are_new & (self.pages[passages].max(axis=1) > 0))
         are_shared = share(own[again, None], self._marks[passages[again]])
         are_new[again] = ~np.any(are_shared, axis=1)
         return are_new
+
+    def can_have(self, passages: Ints, marks: Marks) -> Bools:
+        """Return which pages can teach something about passages: bool ``(m,)``.
+
+        A page of one passage is no context for it.
+
+        Args:
+            passages: Their places in `hashes`, ``(m,)``.
+            marks: Of the pages, ``(m, MARKS)``.
+        """
+        can: Bools = (beside(marks, self.hashes[passages])[:, 0] > 0) & ~self.are_learned[passages]
+        return can
 
     def have_other(self, marks: Marks) -> Bools:
         """Return which passages have a context other than a page: bool ``(n,)``.

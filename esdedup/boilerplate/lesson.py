@@ -5,6 +5,8 @@ boilerplate when it has been seen in five contexts, and a page is a new context 
 passages are none of those of the contexts before. Passages that are boilerplate already do not count as the
 rest, nor, if there are others, do lists.
 
+Where sites are known, a passage also becomes boilerplate by being on many pages of one site: `SitePages`.
+
 A list is a row of passages that do not end as sentences do: menus, headlines, teasers that break off. It is
 left out even before it is known, if enough text remains; if not, what was seen in another context.
 
@@ -25,7 +27,7 @@ from esdedup.boilerplate.boilerplate import Boilerplate, Known
 from esdedup.boilerplate.changes import Changes
 from esdedup.boilerplate.contexts import Contexts
 from esdedup.boilerplate.judged import Judged
-from esdedup.boilerplate.marks import Marks
+from esdedup.boilerplate.marks import Marks, origins_of
 from esdedup.boilerplate.pins import NO_PINS, Pins, apply_pins
 from esdedup.neighbours.key_table import Keys
 from esdedup.text.passages import Passages
@@ -43,6 +45,7 @@ class Lesson:
         *,
         pins: Pins = NO_PINS,
         sites: Iterable[str | None] = itertools.repeat(None),
+        articles: Iterable[str | None] = itertools.repeat(None),
     ) -> None:
         """Go on from what is known, and add to it.
 
@@ -50,10 +53,12 @@ class Lesson:
             boilerplate: What is known.
             pins: What counts instead for the passages that they name.
             sites: Of the pages, in their order.
+            articles: Likewise: the page of an article may change and come again.
         """
         self._boilerplate = boilerplate
         self._pins = pins
         self._sites = iter(sites)
+        self._articles = iter(articles)
 
     def omit(self, passages: Passages, pages: Keys) -> Bools:
         """Return which passages of the next pages to leave out, bool ``(n,)``, and learn from these pages.
@@ -99,8 +104,8 @@ class Lesson:
     def _omit(self, passages: Passages, are_new: Bools) -> Bools:
         """Do what `omit` does for pages of one block, of which some are new."""
         known = self._boilerplate.known(passages.hashes)
-        # Sites take longer to find than to skip.
-        sites = list(itertools.islice(self._sites, passages.text_count)) if len(self._pins) else []
+        sites = list(itertools.islice(self._sites, passages.text_count))
+        articles = list(itertools.islice(self._articles, passages.text_count))
         judged = Judged.of(*apply_pins(self._pins, passages, known.are_learned, sites=sites))
         omitted = judged.are_omitted
         doubtful = np.flatnonzero(judged.are_doubtful & (known.pages > 0))
@@ -114,6 +119,7 @@ class Lesson:
         self._boilerplate.see(
             Block(
                 marks=judged.marks[are_new],
+                origins=origins_of(sites, articles)[are_new],
                 hashes=passages.hashes[taught],
                 places=(are_new.cumsum() - 1)[passages.texts[taught]],
                 values=known.values[taught],
@@ -138,9 +144,12 @@ class Lesson:
         contexts = boilerplate.contexts(
             hashes[rest[is_first[rest]]], Known(values=values[rest[is_first[rest]]])
         )
-        _add_contexts(
-            contexts, is_first[rest].cumsum() - 1, first_page + places[rest], block.marks[places[rest]]
-        )
+        passages = is_first[rest].cumsum() - 1
+        can_have = contexts.can_have(passages, block.marks[places[rest]])
+        passages, places_of = passages[can_have], places[rest][can_have]
+        contexts.site_pages.add(passages, first_page + places_of, block.origins[places_of])
+        _add_contexts(contexts, passages, first_page + places_of, block.marks[places_of])
+        contexts.are_learned |= contexts.site_pages.rows[:, 2] > boilerplate.most_site_pages
         boilerplate.end_block(hashes[new], first_page + places[new], contexts)
 
 

@@ -1,11 +1,13 @@
 """The marks of pages, by which contexts are told apart: a page's longest passages."""
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from esdedup.neighbours.key_table import Keys
+from esdedup.text.hashing import murmur64
 
 MARKS = 3
 """The marks of a page. Beside any passage of it, two are left."""
@@ -14,12 +16,26 @@ _SHIFT_BITS = np.uint64(32)
 _LEAST = np.uint64(1)
 
 Marks = npt.NDArray[np.uint32]
+Origins = npt.NDArray[np.uint32]
+"""Where pages come from, ``(n, 2)``: hashes of their sites and of their articles, 0 if not known."""
 
 
 def marks_of(hashes: Keys) -> Marks:
     """Return the mark that each passage is, by its hash: never 0, which stands for none."""
     marks: Marks = np.maximum(hashes >> _SHIFT_BITS, _LEAST).astype(np.uint32)
     return marks
+
+
+def origins_of(sites: Sequence[str | None], articles: Sequence[str | None]) -> Origins:
+    """Return where pages come from, by the names of their sites and articles; None if not known."""
+    names = dict.fromkeys(sites) | dict.fromkeys(articles)
+    hashes = {name: _hash(name) for name in names}
+    columns = [[hashes[name] for name in column] for column in (sites, articles)]
+    return np.array(columns, np.uint32).reshape(2, -1).T
+
+
+def _hash(name: str | None) -> int:
+    return 0 if name is None else max(1, murmur64(name.encode(errors="surrogatepass")) >> 32)
 
 
 def beside(marks: Marks, hashes: Keys) -> Marks:

@@ -29,7 +29,13 @@ class Forest:
         """The forest's time, milliseconds since 1970; NO_TIME before the first."""
         return self._store.state().time_ms
 
-    def begin(self, *, pins: Pins = NO_PINS, sites: Iterable[str | None] = itertools.repeat(None)) -> Lesson:
+    def begin(
+        self,
+        *,
+        pins: Pins = NO_PINS,
+        sites: Iterable[str | None] = itertools.repeat(None),
+        articles: Iterable[str | None] = itertools.repeat(None),
+    ) -> Lesson:
         """Begin a batch: `Lesson.omit` finds the boilerplate in its pages, and learns from them.
 
         What a batch has taught is forgotten if it is not assigned.
@@ -37,13 +43,14 @@ class Forest:
         Args:
             pins: What counts instead for the passages that they name.
             sites: Of the pages.
+            articles: The ids of their articles.
         """
         self._store.state()
         boilerplate = self._store.boilerplate
         while boilerplate.has_begun:
             boilerplate.undo()
         boilerplate.begin()
-        return Lesson(boilerplate, pins=pins, sites=sites)
+        return Lesson(boilerplate, pins=pins, sites=sites, articles=articles)
 
     def assign(self, arrivals: Arrivals, *, now_ms: int, lesson: Lesson | None = None) -> list[Assignment]:
         """Give every arrival its root. The store commits the assignments before they are returned.

@@ -18,27 +18,46 @@ class ModelPage:
     number: int
     marks: list[int]
     passages: list[int]
+    site: str | None
+    article: str | None
 
 
+# The first page with a passage, the last page of its site, and how many pages count.
+SitePages = tuple[ModelPage, ModelPage, int]
 # By passage and site; True for boilerplate, False for text.
 ModelPins = dict[tuple[int, str | None], bool]
 
 
 class BoilerplateModel:
-    def __init__(self, *, block_pages: int, period_passages: int, pins: ModelPins | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        block_pages: int,
+        period_passages: int,
+        most_site_pages: int = 7,
+        pins: ModelPins | None = None,
+    ) -> None:
         self.pins = pins or {}
         self.block_pages = block_pages
+        self.most_site_pages = most_site_pages
         self.period_passages = period_passages
         self.pages: dict[int, int] = {}
         self.contexts: dict[int, list[int]] = {}
         self.learned: dict[int, int] = {}
         self.marks: dict[int, list[int]] = {}
+        self.site_pages: dict[int, SitePages] = {}
         self.last_number = 0
         self.block: list[ModelPage] = []
         self.records = 0
         self.present_from = self.former_from = 1
 
-    def see(self, page_id: int, passages: list[ModelPassage], site: str | None = None) -> list[bool]:
+    def see(
+        self,
+        page_id: int,
+        passages: list[ModelPassage],
+        site: str | None = None,
+        article: str | None = None,
+    ) -> list[bool]:
         """Return which passages of a page are left out, and learn from it."""
         pinned = [self.pins.get((each.hash, site), self.pins.get((each.hash, None))) for each in passages]
         learned = [
@@ -81,7 +100,8 @@ class BoilerplateModel:
         if passages and not self.lasts(self.pages.get(page_id, 0)):
             self.last_number += 1
             self.pages[page_id] = self.last_number
-            self.block.append(ModelPage(self.last_number, marks, [each.hash for each in passages]))
+            hashes = [each.hash for each in passages]
+            self.block.append(ModelPage(self.last_number, marks, hashes, site, article))
             if len(self.block) == self.block_pages:
                 self.learn()
         return [a or b for a, b in zip(learned, omitted, strict=True)]
@@ -98,18 +118,26 @@ class BoilerplateModel:
                 continue
             contexts = self.recent(passage)
             before = list(contexts)
-            for page in block:
+            seen_on = [page for page in block if passage in page.passages and beside(page.marks, passage)]
+            site_pages = self.site_pages.get(passage)
+            if not contexts or site_pages is None or not self.lasts(site_pages[0].number):
+                site_pages = None
+            counted = count_pages(site_pages, seen_on)
+            has_grown = counted is not None and counted[2] > 1 and counted != site_pages
+            for page in seen_on:
                 own = beside(page.marks, passage)
-                if passage not in page.passages or not own:
-                    continue
                 if any(own & beside(self.marks[each], passage) for each in contexts):
                     continue
                 if len(contexts) == 4:
                     self.learned[passage] = page.number
                     break
                 contexts.append(page.number)
+            if counted is not None and counted[2] > self.most_site_pages and not self.is_learned(passage):
+                self.learned[passage] = last if contexts == before else contexts[-1]
+            if counted is not None and (contexts != before or has_grown):
+                self.site_pages[passage] = counted
             self.contexts[passage] = contexts
-            self.records += contexts != before or self.is_learned(passage)
+            self.records += contexts != before or has_grown or self.is_learned(passage)
         if self.records >= self.period_passages:
             self.records = 0
             self.former_from, self.present_from = self.present_from, last + 1
@@ -126,6 +154,16 @@ class BoilerplateModel:
 
     def lasts(self, page: int) -> bool:
         return page >= self.former_from
+
+
+def count_pages(counted: SitePages | None, seen_on: list[ModelPage]) -> SitePages | None:
+    for page in seen_on:
+        if counted is None:
+            counted = (page, page, 1)
+        first, last, count = counted
+        if page.site and page.site == first.site and page.article and page.article != first.article:
+            counted = (first, page, count + (page.article != last.article))
+    return counted
 
 
 def beside(marks: list[int], passage: int) -> set[int]:

@@ -14,7 +14,7 @@ from esdedup.boilerplate.pins import Pins
 from esdedup.text.passages import Passages
 from tests.support.boilerplate_model import BoilerplateModel, ModelPassage, ModelPins
 
-Page = tuple[int, list[ModelPassage], str | None]
+Page = tuple[int, list[ModelPassage], str | None, str | None]
 
 # Few passages, so that they meet often; a passage has the same length and end wherever it is.
 POOL = [
@@ -25,7 +25,12 @@ POOL = [
 ]
 SITES = [None, "a.example", "b.example"]
 pages = st.lists(
-    st.tuples(st.integers(1, 40), st.lists(st.sampled_from(POOL), max_size=7), st.sampled_from(SITES)),
+    st.tuples(
+        st.integers(1, 40),
+        st.lists(st.sampled_from(POOL), max_size=7),
+        st.sampled_from(SITES),
+        st.sampled_from([None, *"abcdefghijkl"]),
+    ),
     min_size=1,
     max_size=60,
 )
@@ -38,18 +43,19 @@ sizes = st.lists(st.integers(1, 9), min_size=1, max_size=6)
 
 
 def passages_of(batch: list[Page]) -> Passages:
-    flat = [each for _, own, _ in batch for each in own]
+    flat = [each for _, own, *_ in batch for each in own]
     return Passages(
         hashes=np.array([each.hash for each in flat], np.uint64),
         letters=np.array([each.letters for each in flat], np.int64),
         are_prose=np.array([each.is_prose for each in flat], bool),
-        texts=np.repeat(np.arange(len(batch)), [len(own) for _, own, _ in batch]),
+        texts=np.repeat(np.arange(len(batch)), [len(own) for _, own, *_ in batch]),
         text_count=len(batch),
     )
 
 
 def lesson_of(boilerplate: Boilerplate, batch: list[Page], pinned: ModelPins) -> Lesson:
-    return Lesson(boilerplate, pins=Pins(pinned), sites=[site for *_, site in batch])
+    sites, articles = [page[2] for page in batch], [page[3] for page in batch]
+    return Lesson(boilerplate, pins=Pins(pinned), sites=sites, articles=articles)
 
 
 def omit(lesson: Lesson, batch: list[Page]) -> list[bool]:
@@ -69,7 +75,7 @@ def cut(items: list[Page], sizes: list[int]) -> list[list[Page]]:
     raise AssertionError
 
 
-@given(pages, sizes, sizes, st.integers(1, 5), st.integers(1, 40), st.booleans(), pins)
+@given(pages, sizes, sizes, st.integers(1, 5), st.integers(1, 40), st.booleans(), pins, st.integers(1, 7))
 def test_pages_teach_what_they_teach_in_the_model(
     given_pages: list[Page],
     batch_sizes: list[int],
@@ -78,11 +84,18 @@ def test_pages_teach_what_they_teach_in_the_model(
     period_passages: int,
     is_abandoned: bool,
     pinned: ModelPins,
+    most_site_pages: int,
 ) -> None:
-    model = BoilerplateModel(block_pages=block_pages, period_passages=period_passages, pins=pinned)
+    model = BoilerplateModel(
+        block_pages=block_pages,
+        most_site_pages=most_site_pages,
+        period_passages=period_passages,
+        pins=pinned,
+    )
     expected = [model.see(*page) for page in given_pages]
     boilerplate, copy = (
-        Boilerplate(block_pages=block_pages, period_passages=period_passages) for _ in range(2)
+        Boilerplate(block_pages=block_pages, most_site_pages=most_site_pages, period_passages=period_passages)
+        for _ in range(2)
     )
     found = []
     for batch in cut(given_pages, batch_sizes):
@@ -107,7 +120,7 @@ def test_pages_teach_what_they_teach_in_the_model(
 
 def test_a_page_that_was_forgotten_since_its_slice_began_is_new() -> None:
     """The third page ends the last period that knew the first."""
-    own: list[Page] = [(each, [POOL[2 * each], POOL[2 * each + 1]], None) for each in (1, 2, 3, 1)]
+    own: list[Page] = [(each, [POOL[2 * each], POOL[2 * each + 1]], None, None) for each in (1, 2, 3, 1)]
     last = []
     for slices in ([own], [[page] for page in own]):
         boilerplate = Boilerplate(block_pages=1, period_passages=1)
@@ -145,7 +158,7 @@ def test_a_passage_is_boilerplate_from_the_sixth_context_on() -> None:
         for n in range(9)
     ]
     lesson = Lesson(Boilerplate(block_pages=1))
-    assert [omit(lesson, [(n + 1, [*own, footer], None)])[-1] for n, own in enumerate(texts)] == [
+    assert [omit(lesson, [(n + 1, [*own, footer], None, None)])[-1] for n, own in enumerate(texts)] == [
         False
     ] * 5 + [True] * 4
 
@@ -154,7 +167,21 @@ def test_a_reprint_teaches_nothing_however_often_it_comes() -> None:
     text = [ModelPassage((number + 1) << 32, 100 + number, is_prose=True) for number in range(6)]
     lesson = Lesson(Boilerplate(block_pages=1))
     for page in range(20):
-        assert not any(omit(lesson, [(page + 1, text[page % 2 :], None)]))
+        assert not any(omit(lesson, [(page + 1, text[page % 2 :], None, None)]))
+
+
+def test_a_site_is_learned_whose_own_passages_are_the_longest() -> None:
+    """All of its pages share their marks, so no page is another context; the ninth is judged by eight."""
+    legal = [ModelPassage(number << 32, 400, is_prose=True) for number in range(1, 5)]
+    for name in (str, lambda _: "the same article, which changes"):
+        boilerplate = Boilerplate(block_pages=1)
+        found = []
+        for page in range(10):
+            own = ModelPassage((page + 9) << 32, 200, is_prose=True)
+            lesson = lesson_of(boilerplate, [(page + 1, [own, *legal], "a.example", name(page))], {})
+            found.append(omit(lesson, [(page + 1, [own, *legal], "a.example", name(page))]))
+        is_learned = [False] * 8 + [name is str] * 2
+        assert found == [[False, *[each] * 4] for each in is_learned]
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense", b"PK\x03\x04"])

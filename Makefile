@@ -92,6 +92,7 @@ nightly: env
 	ESDEDUP_TEST_EFFORT=20 $(TEST) --timeout 3600 $(PYTEST_ARGS)
 	$(BIN)/python -m tests.nightly.large memory 10_000_000
 	$(BIN)/python -m tests.nightly.large elastic 1_000_000
+	$(BIN)/python -m tests.nightly.day
 	$(MAKE) soak MINUTES=$(or $(MINUTES),30) SEED=$(or $(SEED),$(shell date +%s))
 
 soak: env

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from benchmarks import (
+    boilerplate,
     decisions,
     elastic,
     fingerprint,
@@ -22,6 +23,7 @@ from benchmarks import (
     scripts,
     thresholds,
 )
+from benchmarks.day import table
 from benchmarks.detection import Detection
 from benchmarks.run import Run
 
@@ -42,6 +44,8 @@ _BENCHMARKS: Mapping[str, Callable[[Run], Sequence[rows.Shown]]] = {
     "elastic": elastic.elastic,
     "elastic-classic": elastic.elastic_classic,
     "reading": reading.reading,
+    "boilerplate": boilerplate.boilerplate,
+    "day": table.day,
     "thresholds": thresholds.thresholds,
 }
 _ALL = "all"

@@ -99,7 +99,7 @@ class _Report:
     def __init__(self) -> None:
         self._written = 0
         self.failed = 0
-        self._cut = self._undated = 0
+        self._cut = self._undated = self._without_fingerprint = 0
         self._roots: set[str] = set()
 
     def reject(self, rejected: ArticleRejected) -> None:
@@ -116,13 +116,16 @@ class _Report:
         """Count a clustered article."""
         self._written += 1
         self._undated += article.is_undated
-        if article.root is not None:
+        if article.root is None:
+            self._without_fingerprint += 1
+        else:
             self._roots.add(article.root)
 
     def __str__(self) -> str:
         return (
             f"{self._written + self.failed:,} read, {self._written:,} clustered, {self.failed:,} failed, "
             f"{len(self._roots):,} roots"
+            + (f", {self._without_fingerprint:,} without a fingerprint" if self._without_fingerprint else "")
             + (f", {self._cut:,} cut" if self._cut else "")
             + (f", {self._undated:,} undated" if self._undated else "")
         )

@@ -47,7 +47,7 @@ def test_cluster_with_nulls_and_rejections(run: Run) -> None:
     assert rows[1]["root"] == rows[1]["fingerprint"]
     assert "standard input:2 (id '2'): has no field 'text'" in result.err
     assert "standard input:3: is not JSON" in result.err
-    assert "4 read, 2 clustered, 2 failed, 1 roots" in result.err
+    assert "4 read, 2 clustered, 2 failed, 1 roots, 1 without a fingerprint" in result.err
 
 
 def test_time_and_retention(run: Run) -> None:

@@ -188,3 +188,33 @@ def test_a_site_is_learned_whose_own_passages_are_the_longest() -> None:
 def test_what_is_no_change_is_refused(content: bytes) -> None:
     with pytest.raises(ValueError, match="cannot be read"):
         Changes.of_bytes(content)
+
+
+def test_memory_stays_as_it_is_from_the_second_period_on() -> None:
+    chance, of_site = np.random.default_rng(14), np.arange(1, 21, dtype=np.uint64) << np.uint64(33)
+    batch_pages, own = 100, 80
+    boilerplate = Boilerplate(period_passages=50_000)
+    beginnings, most_bytes = [1], [0]
+    while len(beginnings) <= 8:
+        hashes = np.concatenate(
+            (
+                chance.integers(1, 2**64, (batch_pages, own), np.uint64),
+                np.tile(of_site, (batch_pages, 1)),
+            ),
+            axis=1,
+        )
+        passages = Passages(
+            hashes=hashes.ravel(),
+            letters=np.full(hashes.size, 60),
+            are_prose=np.ones(hashes.size, bool),
+            texts=np.repeat(np.arange(batch_pages), hashes.shape[1]),
+            text_count=batch_pages,
+        )
+        Lesson(boilerplate).omit(passages, chance.integers(1, 2**64, batch_pages, np.uint64))
+        if boilerplate.window.present_from != beginnings[-1]:
+            beginnings.append(boilerplate.window.present_from)
+            most_bytes.append(0)
+        most_bytes[-1] = max(most_bytes[-1], boilerplate.size_bytes)
+    assert max(most_bytes) <= 1.1 * most_bytes[1], most_bytes
+    # What was seen again in each of them is still known.
+    assert sorted(boilerplate.learned().tolist()) == of_site.tolist()

@@ -1,0 +1,136 @@
+"""What learned boilerplate takes when both of its periods are full: in memory, on disk, and to be read."""
+
+import contextlib
+import ctypes
+import multiprocessing
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import psutil
+
+from benchmarks import server
+from benchmarks.rows import Row
+from benchmarks.run import Run
+from esdedup.boilerplate.boilerplate import Boilerplate
+from esdedup.boilerplate.lesson import Lesson
+from esdedup.elastic.client import connect
+from esdedup.elastic.execute import execute
+from esdedup.elastic.forest.learned import LearnedCopy, read_learned
+from esdedup.elastic.forest.learned_log import LearnedLog
+from esdedup.elastic.mappings import forest_index
+from esdedup.text.passages import Passages
+
+_FOREST = "benchmark-boilerplate"
+_TABLE = "boilerplate"
+_SITES, _BATCH = 10_000, 1_000
+# The passages of a page: of its site, and of its own.
+_OF_SITE, _OWN = 40, 25
+_FILLED = 0.99
+_MEGABYTE = 1e6
+
+
+def boilerplate(run: Run) -> list[Row]:
+    """Fill both periods with pages of 10,000 sites, in batches of 1,000; then read them as others would."""
+    with server.client(run, lifetime_s=3_600) as client:
+        url = next(iter(client.transport.node_pool.all())).base_url
+        client.options(ignore_status=404).indices.delete(index=_FOREST)
+        client.indices.create(index=_FOREST, **forest_index(meta={}))
+        try:
+            figures = _in_new_process(_fill, url, run.scale)
+            client.indices.forcemerge(index=_FOREST, max_num_segments=1)
+            client.indices.flush(index=_FOREST)
+            stored = client.indices.stats(index=_FOREST)["_all"]["primaries"]["store"]["size_in_bytes"]
+            figures["on disk, MB"] = stored / _MEGABYTE
+            figures |= _in_new_process(_open, url)
+            figures |= _in_new_process(_look_up, url)
+        finally:
+            client.indices.delete(index=_FOREST)
+    return [
+        Row(table=_TABLE, case=f"{_SITES:,} sites, {what}", ours=ours, unit=unit)
+        for (what, unit), ours in ((key.rsplit(", ", 1), each) for key, each in figures.items())
+    ]
+
+
+def _in_new_process(work: Callable[..., dict[str, float]], *arguments: object) -> dict[str, float]:
+    with multiprocessing.get_context("spawn").Pool(1) as process:
+        return process.apply(work, arguments)
+
+
+def _fill(url: str, scale: float) -> dict[str, float]:
+    random = np.random.default_rng(_SITES)
+    sites = random.integers(1, 2**64, (_SITES, _OF_SITE), np.uint64)
+    log = LearnedLog(_FOREST, [])
+    boilerplate = log.boilerplate
+    pages = 0
+    with connect(url) as client:
+        # At the end of the second period nothing is outdated yet.
+        while _records(boilerplate) < _FILLED * scale * 2 * boilerplate.window.capacity:
+            boilerplate.begin()
+            Lesson(boilerplate).omit(_passages(sites, random), random.integers(1, 2**64, _BATCH, np.uint64))
+            document = log.add(boilerplate.changes())
+            boilerplate.keep()
+            pages += _BATCH
+            if document is not None:
+                client.index(index=_FOREST, id=document[0], document=document[1])
+        client.indices.refresh(index=_FOREST)
+    return {
+        "pages of both periods, pages": pages,
+        "known boilerplate, passages": len(boilerplate.learned()),
+        "the tables, MB": boilerplate.size_bytes / _MEGABYTE,
+    }
+
+
+def _records(boilerplate: Boilerplate) -> int:
+    """Return the records of the first two periods so far."""
+    window = boilerplate.window
+    return window.count + (window.capacity if window.present_from > 1 else 0)
+
+
+def _passages(sites: np.ndarray[Any, np.dtype[np.uint64]], random: np.random.Generator) -> Passages:
+    """Return the passages of a batch of pages, of sites at random."""
+    chosen = sites[random.integers(0, len(sites), _BATCH)]
+    own = random.integers(1, 2**64, (_BATCH, _OWN), np.uint64)
+    hashes = np.concatenate((chosen[:, : _OF_SITE // 2], own, chosen[:, _OF_SITE // 2 :]), axis=1)
+    are_own = np.zeros(hashes.shape[1], bool)
+    are_own[_OF_SITE // 2 : _OF_SITE // 2 + _OWN] = True
+    return Passages(
+        hashes=hashes.ravel(),
+        letters=np.tile(np.where(are_own, 120, 20), _BATCH).astype(np.int64),
+        are_prose=np.tile(are_own, _BATCH),
+        texts=np.repeat(np.arange(_BATCH), hashes.shape[1]),
+        text_count=_BATCH,
+    )
+
+
+def _open(url: str) -> dict[str, float]:
+    with connect(url) as client, _measured("the owner opens it", figures := {}):
+        log = LearnedLog(_FOREST, execute(client, read_learned(_FOREST)))
+        assert len(log.boilerplate.learned())
+    return figures
+
+
+def _look_up(url: str) -> dict[str, float]:
+    copy = LearnedCopy()
+    with connect(url) as client, _measured("a look-up reads it", figures := {}):
+        execute(client, copy.update(_FOREST))
+    return figures
+
+
+@contextlib.contextmanager
+def _measured(what: str, figures: dict[str, float]) -> Iterator[None]:
+    """Measure what is done in the block, whose results are still held at its end."""
+    before_bytes, started, processor_s = _process_bytes(), time.perf_counter(), time.process_time()
+    yield
+    figures[f"{what}, s"] = time.perf_counter() - started
+    figures[f"{what}: of that its processor time, s"] = time.process_time() - processor_s
+    peak_bytes = _process_bytes()
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
+    figures[f"{what}: growth of its process, MB"] = (peak_bytes - before_bytes) / _MEGABYTE
+    figures[f"{what}: the same without freed memory, MB"] = (_process_bytes() - before_bytes) / _MEGABYTE
+
+
+def _process_bytes() -> int:
+    return psutil.Process().memory_info().rss

@@ -1,0 +1,160 @@
+"""Clusters the pages of a file, each part of the work in a process of its own, and measures what it takes."""
+
+import collections
+import contextlib
+import dataclasses
+import itertools
+import multiprocessing
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import psutil
+from elasticsearch import Elasticsearch, helpers
+from esdedup.ingest.cluster import cluster
+from esdedup.ingest.dedup import Dedup
+from esdedup.ingest.files import read_articles
+from esdedup.ingest.load import Load
+
+from benchmarks.day.crawl import RETENTION
+from esdedup.boilerplate.boilerplate import Boilerplate
+from esdedup.elastic.client import connect
+from esdedup.elastic.execute import execute
+from esdedup.elastic.forest.learned import read_learned
+from esdedup.elastic.forest.store import ElasticStore
+from esdedup.errors import ArticleRejected
+from esdedup.fields import Fields
+from esdedup.fingerprint.profile import DEFAULT
+from esdedup.forest import Aging
+
+Root = str | None
+_Result = TypeVar("_Result")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Usage:
+    """What a part of the pages took."""
+
+    pages: int
+    # Of this process alone.
+    processor_s: float
+    wall_s: float
+    # Of the process, at the end.
+    resident_bytes: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Fed:
+    """A part of the pages, fed by a process that opened the forest for it."""
+
+    usage: Usage
+    # Until the forest could be fed.
+    opening_s: float
+    without_fingerprint: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Learned:
+    """What a forest in Elasticsearch has learned."""
+
+    documents: int
+    stored_bytes: int
+    # As the owner and look-ups hold it.
+    held_bytes: int
+    passages: int
+
+
+def cluster_file(path: Path, count: int, *, parts: int) -> tuple[list[Root], list[Usage]]:
+    """Cluster so many pages in memory; return their roots, and what each part took."""
+    return _in_new_process(_cluster, path, count, parts)
+
+
+def feed_file(url: str, path: Path, count: int, *, parts: int, index: str, forest: str) -> Iterator[Fed]:
+    """Feed a forest with so many pages, each part by another process."""
+    for start, stop in itertools.pairwise(count * part // parts for part in range(parts + 1)):
+        yield _in_new_process(_feed, url, path, start, stop, index, forest)
+
+
+def roots_of(client: Elasticsearch, index: str, count: int) -> list[Root]:
+    """Return the roots of pages in an index, in the order of their numbers; None for those without."""
+    client.indices.refresh(index=index)
+    roots: list[Root] = [None] * count
+    for hit in helpers.scan(client, index=index, query={"_source": ["dedup.root"]}, size=5_000):
+        root = hit["_source"]["dedup"]["root"]
+        roots[int(hit["_id"])] = None if root.startswith("~") else root
+    return roots
+
+
+def learned_by(client: Elasticsearch, forest: str) -> Learned:
+    client.indices.refresh(index=forest)
+    found = execute(client, read_learned(forest))
+    boilerplate = Boilerplate()
+    for each in found:
+        boilerplate.apply(each.changes)
+    return Learned(
+        documents=len(found),
+        stored_bytes=sum(len(each.to_document()[1]["state"]["changes"]) for each in found),
+        held_bytes=boilerplate.size_bytes,
+        passages=len(boilerplate.learned()),
+    )
+
+
+def _in_new_process(work: Callable[..., _Result], *arguments: object) -> _Result:
+    with multiprocessing.get_context("spawn").Pool(1) as process:
+        return process.apply(work, arguments)
+
+
+def _cluster(path: Path, count: int, parts: int) -> tuple[list[Root], list[Usage]]:
+    clustered = cluster(
+        read_articles([path]),
+        profile=DEFAULT,
+        fields=Fields(),
+        use_time=True,
+        retention=RETENTION,
+        on_rejected=_refuse,
+    )
+    roots: list[Root] = []
+    used = []
+    for part in range(parts):
+        stop = count * (part + 1) // parts
+        with _using(stop - len(roots)) as usage:
+            roots += [each.root for each in itertools.islice(clustered, stop - len(roots))]
+        used.append(usage())
+    return roots, used
+
+
+def _feed(url: str, path: Path, start: int, stop: int, index: str, forest: str) -> Fed:
+    articles = read_articles([path])
+    collections.deque(itertools.islice(articles, start), maxlen=0)
+    load = Load(on_rejected=_refuse)
+    with connect(url) as client:
+        with _using(0) as opening:
+            aging = Aging.of(retention=RETENTION)
+            ElasticStore(client, forest=forest, profile=DEFAULT, aging=aging).close()
+        with Dedup(client, forest=forest, retention=RETENTION) as dedup, _using(stop - start) as usage:
+            dedup.setup(index)
+            load.run(client, dedup, itertools.islice(articles, stop - start), index=index, backfill=True)
+    return Fed(
+        usage=usage(), opening_s=opening().wall_s, without_fingerprint=load.summary.without_fingerprint
+    )
+
+
+def _refuse(rejected: ArticleRejected) -> None:
+    raise rejected
+
+
+@contextlib.contextmanager
+def _using(pages: int) -> Iterator[Callable[[], Usage]]:
+    """Measure what is done in the block, for so many pages; call what it yields after the block."""
+    found: list[Usage] = []
+    processor_s, wall_s = time.process_time(), time.perf_counter()
+    yield found.pop
+    found.append(
+        Usage(
+            pages=pages,
+            processor_s=time.process_time() - processor_s,
+            wall_s=time.perf_counter() - wall_s,
+            resident_bytes=psutil.Process().memory_info().rss,
+        )
+    )

@@ -1,0 +1,41 @@
+"""The pages of a day at full size, in memory and into Elasticsearch: quality, time and memory have limits.
+
+python -m tests.nightly.day     (the server at ES_URL, else an embedded one)
+"""
+
+from benchmarks import rows, server
+from benchmarks.day.table import PAGES, SITES, Outcome, outcome_of
+
+# Of all pages, those included that come before anything is known of their site; and of each quarter.
+LEAST_PRECISION, LEAST_RECALL = 0.87, 0.87
+LEAST_OF_A_QUARTER = 0.82
+# Of the last quarter, as a multiple of the second: nothing grows but what the store in memory keeps of
+# expired pages and nodes.
+MOST_GROWTH = 1.5
+# Twice the time of the second quarter would be a fault even on a busy machine.
+MOST_SLOWER = 2.0
+
+
+def check(outcome: Outcome) -> None:
+    by_case = {each.case: each.shares for each in outcome.quality}
+    assert by_case["all"].precision >= LEAST_PRECISION, by_case["all"]
+    assert by_case["all"].recall >= LEAST_RECALL, by_case["all"]
+    for quarter in outcome.quarters:
+        shares = by_case[quarter.case]
+        assert min(shares.precision, shares.recall) >= LEAST_OF_A_QUARTER, (quarter.case, shares)
+    _, second, _, last = outcome.quarters
+    for one, other in ((second.clustered, last.clustered), (second.fed.usage, last.fed.usage)):
+        assert other.resident_bytes <= MOST_GROWTH * one.resident_bytes, (one, other)
+        assert other.processor_s <= MOST_SLOWER * one.processor_s, (one, other)
+    assert outcome.differences == 0
+
+
+def main() -> None:
+    with server.client(lifetime_s=7_200) as client:
+        outcome = outcome_of(client, pages=PAGES, sites=SITES)
+    rows.show([*outcome.quality, *outcome.quarters])
+    check(outcome)
+
+
+if __name__ == "__main__":
+    main()

@@ -6,45 +6,41 @@ from collections.abc import Iterator
 from datetime import timedelta
 from unittest import mock
 
-from esdedup.ingest.cluster import cluster
+from esdedup.ingest.cluster import Clustering
 from esdedup.ingest.files import FileArticle
+from esdedup.ingest.learn import first_look
 
 from benchmarks.articles import Articles
 from benchmarks.score import Roots
 from esdedup.boilerplate.boilerplate import Boilerplate
-from esdedup.boilerplate.lesson import Lesson
 from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields
-from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import memory
-
-_BATCH = 1_000
 
 
 def clustered(articles: Articles, profile: Profile) -> Roots:
     """Cluster articles in one look."""
-    found = cluster(
-        _as_in_a_file(articles),
-        profile=profile,
-        fields=Fields(),
-        use_time=False,
-        retention=timedelta(days=30),
-        on_rejected=_fail,
-    )
-    return {article.id: article.root for article in found}
+    return _clustered(articles, profile, learn_first=False)
 
 
 def in_two_looks(articles: Articles, profile: Profile) -> Roots:
     """Learn from all articles, then cluster them."""
-    boilerplate, fingerprinter = Boilerplate(), Fingerprinter(profile)
-    texts = [article["text"] for article in articles.values()]
-    for at in range(0, len(texts), _BATCH):
-        boilerplate.begin()
-        fingerprinter.fingerprint(texts[at : at + _BATCH], omit=Lesson(boilerplate).omit)
-        boilerplate.keep()
-    with mock.patch.object(memory, "Boilerplate", return_value=boilerplate):
-        return clustered(articles, profile)
+    return _clustered(articles, profile, learn_first=True)
+
+
+def _clustered(articles: Articles, profile: Profile, *, learn_first: bool) -> Roots:
+    fields = Fields()
+    clustering = Clustering(
+        profile=profile,
+        fields=fields,
+        use_time=False,
+        retention=timedelta(days=30),
+        on_rejected=_fail,
+    )
+    if learn_first:
+        first_look(clustering, _as_in_a_file(articles), fields)
+    return {article.id: article.root for article in clustering.cluster(_as_in_a_file(articles))}
 
 
 def never_learning(articles: Articles, profile: Profile) -> Roots:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         FieldsNotFound,
         ForestAhead,
         ForestBusy,
+        ForestDamaged,
         ForestError,
         ForestExists,
         ForestIncomplete,
@@ -78,6 +79,7 @@ if TYPE_CHECKING:
         Timeline,
         TimelineStep,
     )
+    from esdedup.sites import RawPage
     from esdedup.text.left_out import LeftOut, Span
     from esdedup.text.words import Tf, TfIdf, Weighting, WordTable
 
@@ -109,6 +111,7 @@ __all__ = [
     "FieldsNotFound",
     "ForestAhead",
     "ForestBusy",
+    "ForestDamaged",
     "ForestError",
     "ForestExists",
     "ForestIncomplete",
@@ -132,6 +135,7 @@ __all__ = [
     "Pins",
     "Profile",
     "Query",
+    "RawPage",
     "Reader",
     "Row",
     "ServerError",
@@ -160,6 +164,7 @@ __all__ = [
 _MODULES = (
     "esdedup.errors",
     "esdedup.fields",
+    "esdedup.sites",
     "esdedup.elastic.requests",
     "esdedup.text.words",
     "esdedup.fingerprint.profile",

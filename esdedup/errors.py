@@ -18,6 +18,7 @@ EsdedupError
 │   ├── ForestMissing        there is no forest of that name
 │   ├── ForestExists         it exists already, and replacing it was not requested
 │   ├── ForestAhead          its time is in the future                          .time_ms
+│   ├── ForestDamaged        what it has learned is damaged                     .document .flaw
 │   ├── ForestIncomplete     a rebuild of it has not finished
 │   ├── ForestBusy           another process owns it                            .owner
 │   ├── ForestLost           this process owned it, and another took it over    .owner
@@ -40,6 +41,7 @@ __all__ = [
     "FieldsNotFound",
     "ForestAhead",
     "ForestBusy",
+    "ForestDamaged",
     "ForestError",
     "ForestExists",
     "ForestIncomplete",
@@ -247,7 +249,17 @@ class ForestIncomplete(ForestError):
 
 
 class ForestDamaged(ForestError):
-    """What the forest has learned about boilerplate cannot be read."""
+    """What the forest has learned about boilerplate is damaged.
+
+    Attributes:
+        document: The id of the first document with a flaw.
+        flaw: What is wrong with it.
+    """
+
+    def __init__(self, message: str, *, forest: str, document: str, flaw: str) -> None:
+        super().__init__(message, forest=forest)
+        self.document = document
+        self.flaw = flaw
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -8,10 +8,10 @@ import functools
 import re
 import unicodedata
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from esdedup.fields import Fields, term_of
+from esdedup.fields import Fields, term_of, text_of
 
 # A link without a scheme is relative, and names no host, unless it begins so.
 _WWW = "www."
@@ -24,6 +24,24 @@ _PUNYCODE = "xn--"
 _DOTS = re.compile("[.\u3002]")
 # What domain names can have.
 _MOST_CHARACTERS = 253
+
+
+class RawPage(NamedTuple):
+    """A text as it came, and where it comes from; None for what is not known."""
+
+    text: str
+    site: str | None = None
+    # The id of its article.
+    article: str | None = None
+
+    @classmethod
+    def of(cls, article: Mapping[str, Any], fields: Fields, *, name: str, article_id: str) -> "RawPage":
+        """Take them from an article.
+
+        Raises:
+            ArticleRejected: Its text is missing, or not a string.
+        """
+        return cls(text_of(article, fields, name=name), site_of(article, fields), article_id)
 
 
 def site_of(article: Mapping[str, Any], fields: Fields) -> str | None:

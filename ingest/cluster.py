@@ -8,6 +8,7 @@ import pydantic
 from esdedup.ingest.arrive import arrive
 from esdedup.ingest.batches import BATCH_SIZE, batches
 from esdedup.ingest.files import FileArticle
+from esdedup.ingest.learn import learn
 from esdedup.ingest.undated import Undated
 
 from esdedup.boilerplate.pins import NO_PINS, Pins, refuse_useless
@@ -18,7 +19,7 @@ from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Aging, Forest
 from esdedup.forest.memory import MemoryStore
 from esdedup.neighbours.relation import relation_of
-from esdedup.sites import site_of
+from esdedup.sites import RawPage, site_of
 from esdedup.times import time_ms
 
 
@@ -34,58 +35,81 @@ class ClusteredArticle(pydantic.BaseModel, frozen=True):
     is_undated: bool = pydantic.Field(default=False, exclude=True)
 
 
-def cluster(
-    articles: Iterable[FileArticle | ArticleRejected],
-    *,
-    profile: Profile,
-    fields: Fields,
-    use_time: bool,
-    retention: timedelta,
-    pins: Pins = NO_PINS,
-    on_rejected: Callable[[ArticleRejected], None],
-    on_cut: Callable[[str], None] = lambda _: None,
-    on_undated: Callable[[str], None] = lambda _: None,
-) -> Iterator[ClusteredArticle]:
-    """Assign articles to clusters, in order.
+class Clustering:
+    """Assigns articles to clusters, in the order in which they come."""
 
-    Args:
-        articles: Articles, and rejections of what could not be read.
-        profile: How texts are fingerprinted.
-        fields: The names of the articles' fields.
-        use_time: Take the forest's time from the articles; without it nothing expires.
-        retention: With `use_time`: how long a cluster accepts articles after its last one.
-        pins: Which passages are boilerplate or text, whatever was learned.
-        on_rejected: Called for each article that cannot be clustered; it is not yielded.
-        on_cut: Called with the name of each article that has a longer text than is fingerprinted.
-        on_undated: With `use_time`: called once, with a message about the first date that cannot be right.
-    """
-    refuse_useless(pins, keep_boilerplate=profile.keep_boilerplate)
-    fingerprinter = Fingerprinter(profile)
-    relation = relation_of(profile)
-    forest = Forest(MemoryStore(aging=Aging.of(retention=retention), relation=relation))
-    undated = Undated(on_undated)
-    readable = _with_texts(articles, fields, on_rejected)
-    for batch in batches(readable, most=BATCH_SIZE, size_of=lambda each: each[0].size_bytes):
-        times = [value_of(article.article, fields.time) if use_time else None for article, _ in batch]
+    def __init__(
+        self,
+        *,
+        profile: Profile,
+        fields: Fields,
+        use_time: bool,
+        retention: timedelta,
+        pins: Pins = NO_PINS,
+        on_rejected: Callable[[ArticleRejected], None],
+        on_cut: Callable[[str], None] = lambda _: None,
+        on_undated: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Begin with an empty forest.
+
+        Args:
+            profile: How texts are fingerprinted.
+            fields: The names of the articles' fields.
+            use_time: Take the forest's time from the articles; without it nothing expires.
+            retention: With `use_time`: how long a cluster accepts articles after its last one.
+            pins: Which passages are boilerplate or text, whatever was learned.
+            on_rejected: Called for each article that cannot be clustered; it is not yielded.
+            on_cut: Called with the name of each article that has a longer text than is fingerprinted.
+            on_undated: With `use_time`: called once, with a message about the first date that cannot be
+                right.
+        """
+        refuse_useless(pins, keep_boilerplate=profile.keep_boilerplate)
+        self._fields = fields
+        self._pins = pins
+        self._use_time = use_time
+        self._on_rejected = on_rejected
+        self._on_cut = on_cut
+        self._undated = Undated(on_undated)
+        self._fingerprinter = Fingerprinter(profile)
+        relation = relation_of(profile)
+        self._forest = Forest(MemoryStore(aging=Aging.of(retention=retention), relation=relation))
+
+    def learn(self, texts: Iterable[RawPage]) -> int:
+        """Learn from texts what is boilerplate, and assign none; return how many were not seen before."""
+        return learn(texts, fingerprinter=self._fingerprinter, forest=self._forest, pins=self._pins)
+
+    def cluster(self, articles: Iterable[FileArticle | ArticleRejected]) -> Iterator[ClusteredArticle]:
+        """Assign articles, lazily, batch by batch.
+
+        Args:
+            articles: Articles, and rejections of what could not be read.
+        """
+        readable = _with_texts(articles, self._fields, self._on_rejected)
+        for batch in batches(readable, most=BATCH_SIZE, size_of=lambda each: each[0].size_bytes):
+            yield from self._cluster_batch(batch)
+
+    def _cluster_batch(self, batch: list[tuple[FileArticle, str]]) -> Iterator[ClusteredArticle]:
+        field = self._fields.time
+        times = [value_of(article.article, field) if self._use_time else None for article, _ in batch]
         fingerprints, assignments = arrive(
             [text for _, text in batch],
             times_ms=list(map(time_ms, times)),
-            fingerprinter=fingerprinter,
-            forest=forest,
+            fingerprinter=self._fingerprinter,
+            forest=self._forest,
             now_ms=int(time.time() * 1000),
-            pins=pins,
-            sites=(site_of(article.article, fields) for article, _ in batch),
+            pins=self._pins,
+            sites=(site_of(article.article, self._fields) for article, _ in batch),
             articles=(article.id for article, _ in batch),
         )
         for (article, _), is_cut in zip(batch, fingerprints.are_cut.tolist(), strict=True):
             if is_cut:
-                on_cut(article.name)
+                self._on_cut(article.name)
         for (article, _), given, assigned in zip(batch, times, assignments, strict=True):
             yield ClusteredArticle(
                 id=article.id,
                 root=assigned.root,
                 fingerprint=assigned.node,
-                is_undated=use_time and undated.sees(article.name, given, field=fields.time),
+                is_undated=self._use_time and self._undated.sees(article.name, given, field=field),
             )
 
 

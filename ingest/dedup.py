@@ -11,6 +11,7 @@ from elasticsearch import Elasticsearch
 from esdedup.ingest.actions import BulkAction
 from esdedup.ingest.batches import BATCH_SIZE
 from esdedup.ingest.enricher import Enricher, OnAssigned, OnRejected
+from esdedup.ingest.learn import refuse_to_keep
 
 from esdedup.boilerplate.pins import NO_PINS, Pins
 from esdedup.elastic.article_indices import Articles, WritableIndex
@@ -20,12 +21,13 @@ from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.given_client import is_inherited, refuse_inherited, take_blocking
 from esdedup.elastic.limits import DEFAULT_LIMITS
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
-from esdedup.errors import SettingError
+from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile
 from esdedup.forest import Aging, Forest
 from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
 from esdedup.reading.reader import Reader
+from esdedup.sites import RawPage
 
 log = logging.getLogger("esdedup")
 
@@ -182,7 +184,7 @@ class Dedup(Closing):
             ServerError: Elasticsearch does not answer, or refuses the request.
         """
         self._check_process()
-        self._articles.check(index)
+        self._check_index(index)
 
     def enrich(
         self,
@@ -233,6 +235,31 @@ class Dedup(Closing):
             on_assigned=on_assigned,
             flush_interval_s=flush_interval_s,
         )
+
+    def learn(
+        self, texts: Iterable[str | RawPage | ArticleRejected], *, on_rejected: OnRejected | None = None
+    ) -> int:
+        """Learn from pages what is boilerplate, before others are enriched; they get no root.
+
+        A page that was learned from or enriched before teaches nothing, so an interrupted call may be
+        repeated. What has been learned is stored batch by batch.
+
+        Args:
+            texts: With or without markup, in their order of arrival; with their sites, if there are pins for
+                sites. `Maintenance.texts` yields those of an index, and rejections of articles without one.
+            on_rejected: Called for each that is no text; by default a warning is logged.
+
+        Returns:
+            How many pages had not been seen before.
+
+        Raises:
+            SettingError: The profile keeps boilerplate.
+            ClockMismatch: The clocks of this machine and of Elasticsearch differ by more than a day.
+            ForestError: Another process owns the forest, or it has another profile, or is damaged.
+            ServerError: Elasticsearch does not answer, or refuses the request.
+        """
+        refuse_to_keep(self._profile)
+        return self._enricher.learn(texts, on_rejected=on_rejected)
 
     def expire(self) -> Expired:
         """Delete expired nodes from the forest, for a process that feeds it continuously.

@@ -9,7 +9,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from esdedup.ingest.actions import ArticleAction, BulkAction, enriched, index_of, read_action, redated
@@ -18,18 +18,21 @@ from esdedup.ingest.batches import batches, refuse_fork
 from esdedup.ingest.check_again import check_again
 from esdedup.ingest.json_values import size_of
 from esdedup.ingest.leaps import warn_of_leaps
+from esdedup.ingest.learn import learn
+from esdedup.ingest.learn import size_of as size_of_text
 
 from esdedup.boilerplate.pins import Pins
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.elastic.forest.documents import page_name
 from esdedup.errors import ArticleRejected
-from esdedup.fields import Fields
+from esdedup.fields import Fields, refuse_surrogates
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Assignment, Forest
 from esdedup.forest.growth import Growth
 from esdedup.neighbours.relation import relation_of
 from esdedup.neighbours.representatives import terms_of_rows
+from esdedup.sites import RawPage
 
 log = logging.getLogger("esdedup")
 
@@ -124,6 +127,20 @@ class Enricher:
         # The last batch may be half written by now.
         for name in sorted(names):
             check_again(self._check_index, name)
+
+    def learn(
+        self, texts: Iterable[str | RawPage | ArticleRejected], *, on_rejected: OnRejected | None
+    ) -> int:
+        """Learn from pages; see `Dedup.learn`."""
+        learned = 0
+        valid = _valid(texts, on_rejected or _log_rejected)
+        for batch in batches(valid, most=self._batch_size, size_of=size_of_text):
+            # Before the lock, as for articles.
+            self._check_process()
+            with self._lock:
+                forest, _ = self._open_forest()
+                learned += learn(batch, fingerprinter=self._fingerprinter, forest=forest, pins=self._pins)
+        return learned
 
     def _enrich_batch(
         self,
@@ -231,6 +248,25 @@ class Enricher:
                 "bands": own,
                 "page": page_name(page),
             }
+
+
+def _valid(texts: Iterable[object], on_rejected: OnRejected) -> Iterator[RawPage]:
+    """Yield the texts that can be read."""
+    for position, each in enumerate(texts, 1):
+        if isinstance(each, ArticleRejected):
+            on_rejected(each)
+            continue
+        page = each if isinstance(each, RawPage) else RawPage(cast(str, each))
+        name, text = f"text {position}", cast(object, page.text)
+        if not isinstance(text, str):
+            on_rejected(ArticleRejected(name, f"is a {type(text).__name__}, not a string"))
+            continue
+        try:
+            refuse_surrogates(text, name=name)
+        except ArticleRejected as rejected:
+            on_rejected(rejected.bare())
+        else:
+            yield page
 
 
 def _refuse_update(action: ArticleAction, index: str) -> None:

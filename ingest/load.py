@@ -13,6 +13,7 @@ from esdedup.ingest.batches import BATCH_SIZE, batches
 from esdedup.ingest.check_again import check_again
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.files import FileArticle
+from esdedup.ingest.learn import first_look
 from esdedup.ingest.undated import Undated
 
 from esdedup.elastic.article_bulk import ArticleBulk, Written
@@ -90,7 +91,7 @@ class Load:
             without_fingerprint=self._indexed[Kind.WITHOUT_FINGERPRINT],
             cut=self._cut,
             undated=self._undated,
-            seconds=self._seconds,
+            seconds=round(self._seconds, 3),
         )
 
     def run(
@@ -103,8 +104,9 @@ class Load:
         backfill: bool = False,
         batch_size: int = BATCH_SIZE,
         flush_interval_s: float | None = None,
+        learn_first: Iterable[FileArticle | ArticleRejected] = (),
     ) -> None:
-        """Index articles.
+        """Index articles. May be called several times, with one part after the other.
 
         Args:
             client: Closed by the caller.
@@ -115,6 +117,8 @@ class Load:
             batch_size: How many are read, enriched and indexed together.
             flush_interval_s: A batch is indexed so long after its first article was read, though it is not
                 full. None: when it is full.
+            learn_first: The same articles, and perhaps others: before the first is indexed, it is learned
+                from them what is boilerplate.
 
         Raises:
             EsdedupError: The run cannot continue.
@@ -123,6 +127,8 @@ class Load:
         self._dated_by = dedup.reader.fields(index) if backfill else None
         bulk = ArticleBulk(client, index=index)
         try:
+            if learn_first:
+                first_look(dedup, learn_first, dedup.reader.fields(index))
             for batch in batches(articles, most=batch_size, size_of=_size, flush_interval_s=flush_interval_s):
                 actions = dedup.enrich(
                     self._actions(batch, index),
@@ -135,7 +141,7 @@ class Load:
                     self._acknowledge(written)
         finally:
             self._failed = self._read - self._indexed.total()
-            self._seconds = round(time.monotonic() - started, 3)
+            self._seconds += time.monotonic() - started
 
     def _actions(
         self, batch: Iterable[FileArticle | ArticleRejected], index: str

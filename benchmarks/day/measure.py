@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import psutil
 from elasticsearch import Elasticsearch, helpers
-from esdedup.ingest.cluster import cluster
+from esdedup.ingest.cluster import Clustering
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.files import read_articles
 from esdedup.ingest.load import Load
@@ -106,14 +106,10 @@ def _in_new_process(work: Callable[..., _Result], *arguments: object) -> _Result
 
 
 def _cluster(path: Path, count: int, parts: int) -> tuple[list[Root], list[Usage]]:
-    clustered = cluster(
-        read_articles([path]),
-        profile=DEFAULT,
-        fields=Fields(),
-        use_time=True,
-        retention=RETENTION,
-        on_rejected=_refuse,
+    clustering = Clustering(
+        profile=DEFAULT, fields=Fields(), use_time=True, retention=RETENTION, on_rejected=_refuse
     )
+    clustered = clustering.cluster(read_articles([path]))
     roots: list[Root] = []
     used = []
     for part in range(parts):

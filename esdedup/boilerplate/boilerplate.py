@@ -112,6 +112,8 @@ class Boilerplate:
         )
         # Those that have begun, the outermost first.
         self._steps: list[_Step] = []
+        # Whether a change has begun and not ended.
+        self._is_changing = False
 
     @property
     def block(self) -> Block:
@@ -122,6 +124,11 @@ class Boilerplate:
     def last_page(self) -> int:
         """The number of the last page that was learned from."""
         return self._state.last_page
+
+    @property
+    def last_numbered(self) -> int:
+        """The number of the last page, learned from or not."""
+        return self.last_page + len(self.block)
 
     @property
     def window(self) -> Window:
@@ -180,7 +187,7 @@ class Boilerplate:
 
     def number(self, pages: Keys) -> None:
         """Give the next numbers to pages, which `see` takes next; each once, by their ids, ``(n,)``."""
-        first = self.last_page + len(self.block) + 1
+        first = self.last_numbered + 1
         self._put("pages", pages, np.arange(first, first + len(pages)))
 
     def see(self, block: Block) -> None:
@@ -238,24 +245,33 @@ class Boilerplate:
         """Whether a step has begun that was neither kept nor undone."""
         return bool(self._steps)
 
+    @property
+    def is_torn(self) -> bool:
+        """Whether an exception has come in the middle of a change, as from a signal handler: begin anew."""
+        return self._is_changing
+
     def begin(self) -> None:
         """Begin a step."""
         self._steps.append(_Step(before=self._state))
 
     def undo(self) -> None:
         """End the last step that has begun, and undo its changes."""
+        self._is_changing = True
         step = self._steps.pop()
         for table, keys, values in reversed(step.undo):
             table.put(keys, values)
         self._state = step.before
+        self._is_changing = False
 
     def keep(self) -> None:
         """End the last step that has begun, and keep its changes."""
+        self._is_changing = True
         step = self._steps.pop()
         if self._steps:
             self._steps[-1].undo.extend(step.undo)
             for name, puts in step.puts.items():
                 self._steps[-1].puts[name].extend(puts)
+        self._is_changing = False
 
     def changes(self) -> Changes:
         """Return the changes of the last step that has begun."""
@@ -271,7 +287,15 @@ class Boilerplate:
         )
 
     def apply(self, changes: Changes) -> None:
-        """Make the changes of a step that began after what is known."""
+        """Make the changes of a step that began after what is known.
+
+        The first changes may come after others that are outdated by now.
+
+        Raises:
+            ValueError: It began after something else.
+        """
+        if not self._are_next(changes):
+            raise ValueError("it does not follow what was learned before it")
         self._go_on(
             last_page=changes.last_page,
             marks=changes.marks,
@@ -282,15 +306,32 @@ class Boilerplate:
         for name, puts in changes.puts.items():
             self._put(name, *last_of_each(puts))
 
+    def _are_next(self, changes: Changes) -> bool:
+        """Return whether a step that began after what is known can have made these changes."""
+        before, after = self.window, changes.window
+        last_page, last_numbered = self.last_page, self.last_numbered
+        if last_numbered == 0:
+            last_page = last_numbered = changes.first_numbered - 1
+        return (
+            changes.first_numbered == last_numbered + 1
+            and changes.last_page >= self.last_page
+            and len(changes.block) < self.block_pages
+            and len(changes.marks) >= changes.last_page - max(last_page, after.former_from - 1)
+            and after.former_from >= before.former_from
+            and after.present_from >= before.present_from
+        )
+
     def _put(self, table: str, keys: Keys, values: npt.NDArray[np.integer[Any]]) -> None:
         if not len(keys):
             return
         numbers = values.reshape(len(keys), TABLES[table]).astype(np.uint32)
         own = self._state.present[table]
+        self._is_changing = True
         before = own.put(keys, numbers)
         if self._steps:
             self._steps[-1].undo.append((own, keys, before))
             self._steps[-1].puts[table].append((keys, numbers))
+        self._is_changing = False
 
     def _get(self, table: str, keys: Keys) -> Values:
         """Return the latest values of keys, 0 for unknown ones."""

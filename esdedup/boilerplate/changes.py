@@ -2,15 +2,15 @@
 
 import dataclasses
 import io
-import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from esdedup.boilerplate.block import Block
 from esdedup.boilerplate.contexts import MOST_CONTEXTS
-from esdedup.boilerplate.marks import Marks, Origins
+from esdedup.boilerplate.marks import MARKS, Marks, Origins
 from esdedup.boilerplate.site_pages import COLUMNS as SITE_COLUMNS
 from esdedup.boilerplate.window import Window
 from esdedup.neighbours.key_table import Keys, Values
@@ -49,9 +49,14 @@ class Changes:
     block: Block
 
     @property
-    def have_pages(self) -> bool:
-        """Whether the batch had a new page."""
-        return len(self.puts["pages"][0]) > 0
+    def page_count(self) -> int:
+        """The number of new pages that the batch had."""
+        return len(self.puts["pages"][0])
+
+    @property
+    def first_numbered(self) -> int:
+        """The number of the first new page of the batch; the one after the last if there is none."""
+        return self.last_numbered - self.page_count + 1
 
     @property
     def last_numbered(self) -> int:
@@ -79,12 +84,12 @@ class Changes:
         """Read what `to_bytes` has returned.
 
         Raises:
-            ValueError: The bytes are something else.
+            ValueError: The bytes are something else, or no batch has such changes.
         """
         try:
             with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
                 last_page, *window = arrays["numbers"].tolist()
-                return cls(
+                changes = cls(
                     puts={name: (arrays[f"{name}_keys"], arrays[f"{name}_values"]) for name in TABLES},
                     marks=arrays["marks"],
                     origins=arrays["origins"],
@@ -94,8 +99,42 @@ class Changes:
                         **{each.name: arrays[f"block_{each.name}"] for each in dataclasses.fields(Block)}
                     ),
                 )
-        except (ValueError, KeyError, OSError, EOFError, TypeError, zipfile.BadZipFile) as error:
-            raise ValueError("what was learned cannot be read") from error
+        except Exception as error:  # damaged archives fail in many ways
+            raise ValueError("it cannot be read") from error
+        if not all(changes._are_arrays_right()):
+            raise ValueError("its arrays have other types or shapes")
+        if not all(changes._are_numbers_possible()):
+            raise ValueError("its numbers contradict each other")
+        return changes
+
+    def _are_arrays_right(self) -> Iterator[bool]:
+        """Yield whether each array has its type and shape, and whether the numbers are integers."""
+        for name, columns in TABLES.items():
+            keys, values = self.puts[name]
+            yield _is_array(keys, np.uint64)
+            yield _is_array(values, np.uint32, columns) and len(keys) == len(values)
+        block = self.block
+        for pages in (self, block):
+            yield _is_array(pages.marks, np.uint32, MARKS) and _is_array(pages.origins, np.uint32, 2)
+            yield len(pages.marks) == len(pages.origins)
+        yield _is_array(block.hashes, np.uint64) and _is_array(block.places, np.int64)
+        yield _is_array(block.values, np.uint32)
+        yield len(block.hashes) == len(block.places) == len(block.values)
+        yield all(type(each) is int for each in (self.last_page, *dataclasses.astuple(self.window)))
+
+    def _are_numbers_possible(self) -> Iterator[bool]:
+        """Yield whether what depends on each other agrees."""
+        window = self.window
+        yield 0 <= window.count < window.capacity
+        yield 1 <= window.former_from <= window.present_from <= self.last_page + 1
+        yield len(self.marks) <= self.last_page <= self.last_numbered < int(LEARNED)
+        numbered = np.arange(self.first_numbered, self.last_numbered + 1)
+        yield self.first_numbered >= 1 and np.array_equal(self.puts["pages"][1][:, 0], numbered)
+        of_site = self.puts["contexts"][1][:, :SITE_COLUMNS]
+        yield bool(np.all(of_site[:, 0] <= of_site[:, 1]))
+        for values in (self.puts["passages"][1], self.puts["contexts"][1], self.block.values):
+            yield not np.any(values & ~LEARNED > self.last_page)
+        yield not np.any((self.block.places < 0) | (self.block.places >= len(self.block)))
 
     def then(self, later: "Changes") -> "Changes":
         """Return both changes as one."""
@@ -108,6 +147,14 @@ class Changes:
             marks=np.concatenate((self.marks, later.marks)),
             origins=np.concatenate((self.origins, later.origins)),
         )
+
+
+def _is_array(values: npt.NDArray[Any], dtype: type[np.generic], columns: int | None = None) -> bool:
+    """Return whether an array has that type, and one dimension, or a second one with so many columns."""
+    if not values.ndim:
+        return False
+    shape = (len(values),) if columns is None else (len(values), columns)
+    return values.dtype == dtype and values.shape == shape
 
 
 def joined(puts: Sequence[Puts], *, columns: int) -> Puts:

@@ -8,6 +8,7 @@ from esdedup.errors import (
     FieldsNotFound,
     ForestAhead,
     ForestBusy,
+    ForestDamaged,
     ForestExists,
     ForestIncomplete,
     ForestMismatch,
@@ -19,6 +20,10 @@ from esdedup.fields import Fields
 
 _ADVICE: dict[type[EsdedupError], str] = {
     ForestAhead: "`esdedup verify --repair`, with all indices of the forest, sets its time back",
+    ForestDamaged: (
+        "`esdedup verify --repair` lets it begin anew; `esdedup learn --index INDEX` then teaches it from "
+        "stored articles"
+    ),
     ForestBusy: "--wait SECONDS waits until the forest is released; --forest NAME uses another one",
     ForestExists: "--replace deletes the forest first; --forest NAME makes another one",
     ForestIncomplete: "`esdedup rebuild`, with all indices of the forest, completes it",

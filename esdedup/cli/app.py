@@ -21,6 +21,7 @@ class _Commands(LazyGroup):
         "node": ("node", "app"),
         "setup": ("feed", "setup"),
         "index": ("feed", "index"),
+        "learn": ("learn", "learn"),
         "list": ("read", "list_rows"),
         "similar": ("read", "similar"),
         "serve": ("serve", "serve"),

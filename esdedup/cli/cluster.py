@@ -1,6 +1,7 @@
 """`esdedup cluster`: clusters without Elasticsearch."""
 
 import contextlib
+import functools
 import json
 import os
 import sys
@@ -16,9 +17,9 @@ from esdedup.cli.messages import say, say_cut, say_rejected
 from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fields import Fields
 from esdedup.forest.model import DEFAULT_RETENTION
-from esdedup.ingest.cluster import ClusteredArticle
-from esdedup.ingest.cluster import cluster as cluster_lines
+from esdedup.ingest.cluster import ClusteredArticle, Clustering
 from esdedup.ingest.files import read_articles
+from esdedup.ingest.learn import check_two_looks, first_look, looks
 from esdedup.ingest.opening import check_readable, total_bytes
 
 
@@ -56,6 +57,7 @@ def cluster(
             show_default=False,
         ),
     ] = None,
+    learn_first: options.LearnFirst = False,
     fingerprinting: options.Fingerprinting,
     id_field: options.IdField = "id",
     text_field: options.TextField = "text",
@@ -70,13 +72,14 @@ def cluster(
     profile, pins = fingerprinting.profile(), fingerprinting.pins()
     fields = Fields(text=text_field, time=time_field or Fields.time, site=site_field)
     check_readable(files)
+    if learn_first:
+        check_two_looks(files, profile)
     report = _Report()
     with (
         _opened(output_file, files) as target,
-        output.file_progress("clustering", total_bytes(files)) as on_bytes,
+        output.file_progress("clustering", total_bytes(files * (1 + learn_first))) as on_bytes,
     ):
-        for article in cluster_lines(
-            read_articles(files, fields=fields, id_field=id_field, on_bytes=on_bytes),
+        clustering = Clustering(
             profile=profile,
             pins=pins,
             fields=fields,
@@ -85,9 +88,13 @@ def cluster(
             on_rejected=report.reject,
             on_cut=report.cut,
             on_undated=say,
-        ):
-            target.write(json.dumps(article.model_dump()) + "\n")
-            report.add(article)
+        )
+        read = functools.partial(read_articles, files, fields=fields, id_field=id_field, on_bytes=on_bytes)
+        for first, articles in looks(read, learn_first=learn_first):
+            first_look(clustering, first, fields)
+            for article in clustering.cluster(articles):
+                target.write(json.dumps(article.model_dump()) + "\n")
+                report.add(article)
     say(str(report))
     if report.failed:
         raise typer.Exit(1)

@@ -1,5 +1,6 @@
 """`esdedup setup` and `esdedup index`: preparing an index, and filling it."""
 
+import functools
 from typing import Annotated
 
 import typer
@@ -11,6 +12,7 @@ from esdedup.elastic.limits import MAX_SHARDS
 from esdedup.errors import FieldsNotFound
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.files import read_articles
+from esdedup.ingest.learn import check_two_looks, looks
 from esdedup.ingest.load import Load
 from esdedup.ingest.opening import check_readable, total_bytes
 
@@ -66,6 +68,7 @@ def index(
             help="Take the forest's time from the articles' publication times instead of the clock.",
         ),
     ] = False,
+    learn_first: options.LearnFirst = False,
     flush_interval_s: Annotated[
         float,
         typer.Option(
@@ -86,6 +89,8 @@ def index(
     """Index articles, each with its fingerprint and the root of its cluster."""
     profile, pins = fingerprinting.profile(), fingerprinting.pins()
     check_readable(files)
+    if learn_first:
+        check_two_looks(files, profile)
     load = Load(on_rejected=say_rejected, on_cut=say_cut, on_undated=say)
     has_begun = True
     with server.connect() as client:
@@ -100,17 +105,22 @@ def index(
         )
         dedup.require_ready(index)
         try:
-            with dedup, output.file_progress("indexing", total_bytes(files)) as on_bytes:
+            bytes_read = total_bytes(files * (1 + learn_first))
+            with dedup, output.file_progress("indexing", bytes_read) as on_bytes:
                 fields = dedup.reader.fields(index)
-                articles = read_articles(files, fields=fields, id_field=id_field, on_bytes=on_bytes)
-                load.run(
-                    client,
-                    dedup,
-                    articles,
-                    index=index,
-                    backfill=backfill,
-                    flush_interval_s=flush_interval_s,
+                read = functools.partial(
+                    read_articles, files, fields=fields, id_field=id_field, on_bytes=on_bytes
                 )
+                for first, articles in looks(read, learn_first=learn_first):
+                    load.run(
+                        client,
+                        dedup,
+                        articles,
+                        index=index,
+                        backfill=backfill,
+                        flush_interval_s=flush_interval_s,
+                        learn_first=first,
+                    )
             client.indices.refresh(index=index)
         except FieldsNotFound as error:
             error.index, has_begun = index, False

@@ -48,6 +48,14 @@ TextField = Annotated[
     str, typer.Option("--text-field", help="The text; it is fingerprinted.", rich_help_panel=_FIELDS)
 ]
 IdField = Annotated[str, typer.Option("--id-field", help="The article's id.", rich_help_panel=_FIELDS)]
+LearnFirst = Annotated[
+    bool,
+    typer.Option(
+        "--learn-first",
+        help="Read the files twice, 40,000 articles at a time: first learn what is boilerplate in them, then "
+        "assign them.",
+    ),
+]
 RetentionDays = Annotated[
     float | None,
     typer.Option(

@@ -52,6 +52,21 @@ class Forest:
         boilerplate.begin()
         return Lesson(boilerplate, pins=pins, sites=sites, articles=articles)
 
+    def learn(self, lesson: Lesson) -> int:
+        """End a batch whose pages only teach: they get no root, and no number.
+
+        When they arrive later, they teach nothing more, as pages that were seen before.
+
+        Args:
+            lesson: From `begin`, after `omit` went through the pages.
+
+        Returns:
+            How many of them had not been seen before.
+        """
+        changes = lesson.changes()
+        self._store.learn(changes)
+        return changes.page_count
+
     def assign(self, arrivals: Arrivals, *, now_ms: int, lesson: Lesson | None = None) -> list[Assignment]:
         """Give every arrival its root. The store commits the assignments before they are returned.
 

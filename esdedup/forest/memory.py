@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup.boilerplate.boilerplate import Boilerplate
+from esdedup.boilerplate.changes import Changes
 from esdedup.errors import SettingError
 from esdedup.forest.model import NO_PAGE, NO_TIME, Aging, Arrivals, Neighbours, Nodes, Pages, Plan, State
 from esdedup.neighbours.columns import grow
@@ -129,6 +130,10 @@ class MemoryStore:
         self._state = plan.state
         if plan.learned is not None:
             self.boilerplate.keep()
+
+    def learn(self, changes: Changes) -> None:  # noqa: ARG002 - the boilerplate has them
+        """Keep what the pages of a batch have taught."""
+        self.boilerplate.keep()
 
     def _with_unindexed(
         self, arrivals: Arrivals, queries: npt.NDArray[np.int64], rows: npt.NDArray[np.int64]

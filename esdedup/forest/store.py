@@ -14,6 +14,7 @@ batch may be abandoned after any call; the next one then begins with `state`.
 from typing import Protocol
 
 from esdedup.boilerplate.boilerplate import Boilerplate
+from esdedup.boilerplate.changes import Changes
 from esdedup.forest.model import Aging, Arrivals, Neighbours, Plan, State
 from esdedup.neighbours.relation import Relation
 
@@ -33,7 +34,7 @@ class Store(Protocol):
     def boilerplate(self) -> Boilerplate:
         """What the pages of committed plans have taught, after `state`.
 
-        A batch begins a step of it; `commit` keeps it.
+        A batch begins a step of it; `commit` or `learn` keeps it.
         """
 
     def state(self) -> State:
@@ -76,4 +77,11 @@ class Store(Protocol):
                 order, so a store finds its own numbers in ``plan.nodes.seqs`` and ``plan.nodes.made_ms``.
                 To be written: ``plan.state``, ``plan.refreshed``, ``plan.made_rows``, ``plan.pages`` and
                 ``plan.learned``.
+        """
+
+    def learn(self, changes: Changes) -> None:
+        """Make durable what the pages of a batch have taught that brings no arrivals: all or nothing.
+
+        Args:
+            changes: Of the step of the boilerplate that has begun.
         """

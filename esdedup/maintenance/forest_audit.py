@@ -9,6 +9,7 @@ from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.node_cache import NodeCache
 from esdedup.elastic.forest.search import EVERY_NODE, ROOTLESS
 from esdedup.forest.model import NO_TIME, Aging
+from esdedup.maintenance.learned_audit import damaged_learning
 from esdedup.maintenance.page_audit import stray_pages
 from esdedup.maintenance.violations import Remedy, RepairableViolation, Violation, ViolationKind
 
@@ -83,6 +84,7 @@ class ForestAudit:
             yield from self._near_roots(live)
             self._on_nodes(len(batch))
         yield from stray_pages(self._index, self._aging)
+        yield from damaged_learning(self._index)
         for hit in self._damaged:
             yield RepairableViolation(
                 kind=ViolationKind.DAMAGED_NODE,

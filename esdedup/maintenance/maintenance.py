@@ -18,7 +18,7 @@ from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.given_client import take_blocking
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name, check_index_names
-from esdedup.errors import ForestError, SettingError
+from esdedup.errors import ArticleRejected, ForestError, SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile, profile_labelled
 from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
@@ -32,12 +32,13 @@ from esdedup.maintenance.records import Records
 from esdedup.maintenance.repair import WRITE_BATCH, Repair, Repaired
 from esdedup.maintenance.site_boilerplate import BoilerplateBySite, boilerplate_by_site
 from esdedup.maintenance.stats import Stats, stats
-from esdedup.maintenance.stored_texts import StoredTexts
+from esdedup.maintenance.stored_texts import LATEST_ARTICLES, StoredTexts
 from esdedup.maintenance.times_ahead import TimesAhead
 from esdedup.maintenance.verdict import IndexedExplanation
 from esdedup.maintenance.violations import Violation, ViolationKind
 from esdedup.neighbours.explainer import Explainer
 from esdedup.reading.scope import Scope
+from esdedup.sites import RawPage
 
 log = logging.getLogger("esdedup")
 
@@ -169,6 +170,31 @@ class Maintenance:
         return explainer.explain(
             one, other, forest=self._forest, forest_missing=missing, learned_missing=learned_missing
         )
+
+    def texts(
+        self, indices: Sequence[str], *, latest: int = LATEST_ARTICLES
+    ) -> Iterator[RawPage | ArticleRejected]:
+        """Yield the stored texts of the latest articles, with their sites, in the order of their arrival.
+
+        Instead of an article that has none, yield the reason.
+
+        `Dedup.learn` learns from them, for example after a forest was rebuilt. Articles that have no root yet
+        come first.
+
+        Args:
+            indices: Their indices.
+            latest: Of how many arrivals in the forest. What was learned from some 160,000 pages ago and not
+                seen since is forgotten again.
+
+        Raises:
+            IndexNotReady: An index is missing, or lacks the fields.
+            SettingError: `indices` is a string, or empty, or contains an empty name; or `latest` is below 1.
+        """
+        return self._stored_texts(indices, latest).texts(latest)
+
+    def count_texts(self, indices: Sequence[str], *, latest: int = LATEST_ARTICLES) -> int:
+        """Count what `texts` yields; parameters and errors as there."""
+        return self._stored_texts(indices, latest).count_latest(latest)
 
     def stats(self, indices: Sequence[str] = ()) -> Stats:
         """Return the statistics of the forest.
@@ -393,6 +419,13 @@ class Maintenance:
 
     def _forest_audit(self, index: ForestIndex, aging: Aging, on_progress: OnProgress | None) -> ForestAudit:
         return ForestAudit(index, aging, on_nodes=on_progress or _ignore, audit_batch=self._audit_batch)
+
+    def _stored_texts(self, indices: Sequence[str], latest: int) -> StoredTexts:
+        if latest < 1:
+            raise SettingError(f"latest is {latest}; it must be at least 1")
+        if not indices:
+            raise SettingError("name the indices of the articles, as a list")
+        return StoredTexts(self._client, indices=indices, fields=self._fields)
 
     def _own_records(self, index: ForestIndex, indices: Sequence[str]) -> Records | None:
         """Return the records of a forest's own articles; None if no indices are given."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from esdedup.elastic.forest.documents import Stored, chunks
 from esdedup.elastic.forest.writer import ForestWriter
+from esdedup.elastic.requests import Query
 from esdedup.maintenance.article_audit import ArticleAudit
 from esdedup.maintenance.forest_audit import ForestAudit
 from esdedup.maintenance.record_writer import RecordWriter
@@ -60,6 +61,8 @@ class Repair:
                 joins[violation.subject] = violation.remedy.joins
             if violation.remedy.damaged:
                 damaged.append(violation.remedy.damaged)
+            if violation.remedy.forgotten:
+                self._forget(violation.remedy.forgotten)
         self._writer.delete(damaged)
         self._write(stored.values())
         self._writer.index.refresh()
@@ -85,6 +88,10 @@ class Repair:
                 repaired[ViolationKind.INVALID_RECORD] += articles.clear_fingerprints(some)
         articles.refresh()
         return repaired
+
+    def _forget(self, documents: Query) -> None:
+        for hits in self._writer.index.pages(documents, versions=True):
+            self._writer.delete(hits)
 
     def _join(self, later: str, target: str) -> None:
         """Move a tree under another root, its own root last: until then an audit still finds the tree."""

@@ -1,20 +1,27 @@
 """Reads single articles, with their texts and records."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from elasticsearch import Elasticsearch
 
+from esdedup.elastic.client import patient
 from esdedup.elastic.errors import translated
-from esdedup.elastic.execute import execute
+from esdedup.elastic.execute import execute, hit_pages
 from esdedup.elastic.names import check_index_names
-from esdedup.errors import ArticleNotFound, SettingError
+from esdedup.elastic.requests import Query
+from esdedup.errors import ArticleNotFound, ArticleRejected, SettingError
 from esdedup.fields import Fields, refuse_surrogates, signature_of, text_of
 from esdedup.reading import queries
 from esdedup.reading.scope import Scope
-from esdedup.sites import site_of
+from esdedup.sites import RawPage, site_of
 
+LATEST_ARTICLES = 100_000
+"""From how many articles a forest learns by default. Twice as many would be forgotten again in part."""
+
+# Texts of 200,000 characters, the longest that are compared whole, take 40 MB or so together.
+_TEXTS_AT_ONCE = 200
 _RECORD = ("root", "fingerprint", "page", "profile", "seq", "seen")
 
 
@@ -88,6 +95,39 @@ class StoredTexts:
         """
         hits = self._search(queries.text_by_fingerprint(fingerprints, fields=self._fields))
         return self._stored_text(hits[0]) if hits else None
+
+    def count_latest(self, latest: int) -> int:
+        """Count what `texts` yields."""
+        with translated(f"count the articles in {', '.join(self._indices)!r}"):
+            answer = self._client.count(index=self._indices, query=self._latest(latest))
+        return int(answer["count"])
+
+    def texts(self, latest: int) -> Iterator[RawPage | ArticleRejected]:
+        """Yield the texts of the latest articles in the order of their arrival, or why one has none.
+
+        Articles without a root, whose order is not known, all come first.
+
+        Args:
+            latest: Of how many arrivals; those that went to other indices count too.
+        """
+        body = queries.texts_in_order(self._latest(latest), fields=self._fields) | {"size": _TEXTS_AT_ONCE}
+        for hits in hit_pages(patient(self._client), ",".join(self._indices), body):
+            for hit in hits:
+                try:
+                    yield RawPage.of(hit["_source"], self._fields, name=hit["_id"], article_id=hit["_id"])
+                except ArticleRejected as rejected:
+                    yield rejected.bare()
+
+    def _latest(self, latest: int) -> Query:
+        with translated(f"read the articles in {', '.join(self._indices)!r}"):
+            answer = self._client.search(
+                index=self._indices,
+                size=0,
+                aggs={"last": {"max": {"field": self._fields.seq}}},
+                allow_partial_search_results=False,
+            )
+        last = int(answer["aggregations"]["last"]["value"] or 0)
+        return {"bool": {"must_not": {"range": {self._fields.seq: {"lte": last - latest}}}}}
 
     def _stored_text(self, hit: dict[str, Any]) -> StoredText:
         source = hit["_source"]

@@ -7,6 +7,7 @@ from typing import Any
 import pydantic
 
 from esdedup.elastic.forest.documents import Stored
+from esdedup.elastic.requests import Query
 from esdedup.forest.model import State
 from esdedup.maintenance.record import Record
 
@@ -25,6 +26,7 @@ class ViolationKind(enum.Enum):
     DAMAGED_NODE = "a document that is not a valid node"
     TIME_AHEAD = "a time in the future"
     STRAY_PAGE = "a remembered page without a node"
+    LEARNED_DAMAGED = "a damaged document of what was learned"
     STATE_BEHIND = "a forest whose state is older than its articles"
     NODE_GONE = "an article whose node is missing"
     NODE_BEHIND = "a node that would expire too early, or is newer than its article"
@@ -45,6 +47,8 @@ class Remedy:
     stored: tuple[Stored, ...] = ()
     # A damaged document to delete: a search hit with its version.
     damaged: dict[str, Any] | None = None
+    # The documents of the forest to delete: a query.
+    forgotten: Query | None = None
     # The root of an older tree that the tree of the violation's subject joins.
     joins: str | None = None
     # An article, and the root that it should have.

@@ -157,6 +157,13 @@ def text_by_fingerprint(fingerprints: Sequence[str], *, fields: Fields) -> dict[
     }
 
 
+def texts_in_order(query: Query, *, fields: Fields) -> dict[str, Any]:
+    """Return the search for articles with texts and sites, in the order of arrival; others first."""
+    by_arrival = {fields.seq: {"order": "asc", "unmapped_type": "long", "missing": "_first"}}
+    source = [fields.text, *site_fields(fields)]
+    return {"query": query, "sort": [by_arrival], "_source": source, "track_total_hits": False}
+
+
 def _with_record(fields: Fields) -> dict[str, Any]:
     """Return the part of a search that adds to each hit its text, and its record as it is indexed."""
     record: list[Any] = [

@@ -10,6 +10,7 @@ from elasticsearch import Elasticsearch
 from hypothesis import HealthCheck, assume, example, given
 from hypothesis import strategies as st
 
+from esdedup.boilerplate.changes import Changes
 from esdedup.elastic.forest import meta
 from esdedup.elastic.forest.expiry import expire
 from esdedup.elastic.forest.search import EVERY_NODE
@@ -295,6 +296,10 @@ class Distracted:
     def commit(self, plan: Plan) -> None:
         self._search()
         self._store.commit(plan)
+
+    def learn(self, changes: Changes) -> None:
+        self._search()
+        self._store.learn(changes)
 
     def _search(self) -> None:
         self._store.find_neighbours(as_batch([Arrival("5" * 16, NO_TIME)]), self._store.state())

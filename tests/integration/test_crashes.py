@@ -3,18 +3,23 @@
 import dataclasses
 import random
 import signal
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 from elasticsearch import Elasticsearch
 
 from esdedup import CLASSIC, VERIFIED, Dedup, Profile
+from esdedup.boilerplate.changes import LEARNED
 from tests.support import exploring, stream
 from tests.support.feeder import Job, Point, feed
+from tests.support.learned import Pace, contents, documents, learned
 from tests.support.names import Names
 
 # So many points are tried side by side, each with an index and a forest of its own.
 SIDE_BY_SIDE = 4
+LARGER_PACE = Pace(block_pages=64, period_passages=600)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,10 +30,18 @@ class State:
     articles: dict[str, str | None]
     # The root of each node.
     nodes: dict[str, str]
+    # What the articles have taught.
+    learned: dict[str, Any]
 
     @classmethod
     def of(cls, es: Elasticsearch, job: Job) -> "State":
-        return cls(stream.indexed(es, job.index), stream.nodes(es, job.forest))
+        return cls(stream.indexed(es, job.index), stream.nodes(es, job.forest), learned(es, job.forest))
+
+    @classmethod
+    def undisturbed(cls, job: Job) -> "State":
+        """Return what a forest in memory holds that gets the articles as one batch."""
+        store, roots, nodes = stream.fed(job.articles(), job.profile, learns_first=job.learns_first)
+        return cls(roots, nodes, contents(store.boilerplate))
 
 
 def kill_points(requests: list[str], chance: random.Random) -> list[Point]:
@@ -61,7 +74,9 @@ def assert_nothing_is_lost(es: Elasticsearch, job: Job, point: Point, expected: 
     try:
         died = feed(dataclasses.replace(job, point=point))
         assert died.exit_code == -signal.SIGKILL
-        again = feed(job)
+        # What the first of many pages taught is forgotten by now, and they would teach it once more.
+        is_resumed = job.pace is not None and not job.learns_first
+        again = feed(job.resumed(len(died.acknowledged)) if is_resumed else job)
         assert again.error is None
         found = State.of(es, job)
         assert died.acknowledged.items() <= found.articles.items()
@@ -85,9 +100,48 @@ def test_killed_at_any_request_nothing_is_lost_and_no_root_changes(
     Dedup(es).setup(job.index)
     points = kill_points(feed(job).requests, exploring.new_random(f"kill points of {profile.name}"))
     expected = State.of(es, job)
-    roots, nodes = stream.expected(stream.articles(job.count, profile), profile)
-    assert expected == State(roots, nodes)
-    assert len(set(roots.values())) < len(nodes) < len(roots) == job.count
+    assert expected == State.undisturbed(job)
+    assert len(set(expected.articles.values())) < len(expected.nodes) < len(expected.articles) == job.count
+    assert_nothing_is_lost_at(points, new_job, es, expected)
+
+
+@pytest.mark.parametrize("learns_first", [False, True])
+def test_killed_while_it_learns_a_feeder_learns_everything_once(
+    es: Elasticsearch, elasticsearch_url: str, index_name: Names, learns_first: bool
+) -> None:
+    """Blocks end within batches, and so do periods, after which documents are outdated and deleted."""
+    # With more time, several blocks of the usual size.
+    count, batch_size, pace = (48, 5, Pace()) if exploring.EFFORT == 1 else (400, 90, LARGER_PACE)
+    if learns_first:
+        # Nothing is forgotten: what was learned first is learned from the beginning again.
+        pace = dataclasses.replace(pace, period_passages=100_000)
+
+    def new_job() -> Job:
+        return Job(
+            url=elasticsearch_url,
+            index=index_name("news"),
+            forest=index_name("forest"),
+            profile=VERIFIED,
+            pace=pace,
+            learns_first=learns_first,
+            count=count,
+            batch_size=batch_size,
+        )
+
+    with pace.kept():
+        job = new_job()
+        Dedup(es).setup(job.index)
+        points = kill_points(feed(job).requests, exploring.new_random(f"learns first: {learns_first}"))
+        expected = State.of(es, job)
+        assert expected == State.undisturbed(job)
+        assert any(value >= LEARNED for (value,) in expected.learned["passages"].values())
+        assert (documents(es, job.forest)[0] == "learned-1") == learns_first
+        assert_nothing_is_lost_at(points, new_job, es, expected)
+
+
+def assert_nothing_is_lost_at(
+    points: list[Point], new_job: Callable[[], Job], es: Elasticsearch, expected: State
+) -> None:
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
         trials = [pool.submit(assert_nothing_is_lost, es, new_job(), point, expected) for point in points]
         for trial in trials:

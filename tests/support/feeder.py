@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
+from multiprocessing.connection import wait as wait_for
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -23,10 +24,15 @@ from elasticsearch import helpers
 from esdedup import Dedup, EsdedupError
 from esdedup.elastic.client import connect
 from esdedup.fingerprint.profile import CLASSIC, Profile
+from esdedup.sites import RawPage
 from tests.support import stream
+from tests.support.learned import Pace
+from tests.support.pages import pages
 
 TIMEOUT_S = 60.0
 _processes = multiprocessing.get_context("forkserver")
+# To start a process is to ask how all others have ended, which only one thread at a time can do.
+_starting = threading.Lock()
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -51,6 +57,10 @@ class Job:
     index: str
     forest: str
     profile: Profile = CLASSIC
+    # If given, pages are fed instead of the stream, and teach at this pace.
+    pace: Pace | None = None
+    # What the pages teach is learned before they are fed.
+    learns_first: bool = False
     # Which articles of the stream.
     first: int = 0
     count: int = 20
@@ -61,6 +71,16 @@ class Job:
     # Before this article the process waits for the point; its heart goes on beating.
     wait_before: int | None = None
 
+    def articles(self) -> Iterator[dict[str, Any]]:
+        """Yield what is to be fed."""
+        end = self.first + self.count
+        articles = stream.articles(end, self.profile) if self.pace is None else pages(end)
+        return itertools.islice(articles, self.first, None)
+
+    def resumed(self, first: int) -> "Job":
+        """Return the rest of the job, from an article on."""
+        return dataclasses.replace(self, first=first, count=self.first + self.count - first)
+
 
 class Feeder:
     """A process at its job. Killed at the end, if it has not ended by then."""
@@ -69,7 +89,8 @@ class Feeder:
         _processes.set_forkserver_preload(["tests.support.feeder", "tests.support.forked"])
         self._heard, its_end = _processes.Pipe(duplex=False)
         self._process = _processes.Process(target=_work, args=(job, its_end))
-        self._process.start()
+        with _starting:
+            self._process.start()
         its_end.close()
         # What the server has acknowledged, with the roots that the forest gave, in order.
         self.acknowledged: dict[str, str | None] = {}
@@ -87,7 +108,7 @@ class Feeder:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._process.kill()
-        self._process.join(TIMEOUT_S)
+        self._join()
         self._process.close()
         self._heard.close()
 
@@ -118,8 +139,13 @@ class Feeder:
         """Wait until it ends."""
         for _ in self._events():
             pass
-        self._process.join(TIMEOUT_S)
+        self._join()
         self.exit_code = self._process.exitcode
+
+    def _join(self) -> None:
+        wait_for([self._process.sentinel], TIMEOUT_S)
+        with _starting:
+            self._process.join(0)
 
     def listen(self, duration_s: float) -> bool:
         """Take note of what the process says for so long; return whether it goes on."""
@@ -162,14 +188,14 @@ def _work(job: Job, tell: Connection) -> None:
     roots: dict[str, str | None] = {}
 
     def actions() -> Iterator[dict[str, Any]]:
-        articles = stream.articles(job.first + job.count, job.profile)
-        for number, article in enumerate(itertools.islice(articles, job.first, None)):
+        for number, article in enumerate(job.articles()):
             if number == job.wait_before:
                 assert reached.wait(TIMEOUT_S)
             yield {"_index": job.index, "_id": article["id"], "_source": article}
 
     try:
         with (
+            job.pace.kept() if job.pace else contextlib.nullcontext(),
             connect(job.url) as client,
             Dedup(
                 client,
@@ -180,6 +206,8 @@ def _work(job: Job, tell: Connection) -> None:
                 lease_ttl_s=job.lease_ttl_s,
             ) as dedup,
         ):
+            if job.learns_first:
+                dedup.learn(RawPage(each["text"], None, each["id"]) for each in job.articles())
             enriched = dedup.enrich(
                 actions(), on_assigned=lambda article, said: roots.update({article.name: said.root})
             )

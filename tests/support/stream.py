@@ -9,6 +9,7 @@ from typing import Any
 
 from elasticsearch import Elasticsearch, helpers
 from esdedup.ingest.arrive import arrive
+from esdedup.ingest.learn import learn
 
 from esdedup import sample
 from esdedup.fingerprint.fingerprinter import Fingerprinter
@@ -16,6 +17,7 @@ from esdedup.fingerprint.profile import CLASSIC, Profile
 from esdedup.forest import Aging, Forest
 from esdedup.forest.memory import MemoryStore
 from esdedup.neighbours.relation import relation_of
+from esdedup.sites import RawPage
 
 _LIGHT = ("also", "then", "there", "very", "just", "now")
 _STORIES = 3
@@ -54,18 +56,31 @@ def expected(
     stream: Iterable[dict[str, Any]], profile: Profile = CLASSIC
 ) -> tuple[dict[str, str | None], dict[str, str]]:
     """Return the root of each article, and of each node, as a forest in memory has them."""
+    _, roots, nodes = fed(stream, profile)
+    return roots, nodes
+
+
+def fed(
+    stream: Iterable[dict[str, Any]], profile: Profile = CLASSIC, *, learns_first: bool = False
+) -> tuple[MemoryStore, dict[str, str | None], dict[str, str]]:
+    """Return a store in memory that articles have been fed to, and the roots of articles and nodes."""
     each = list(stream)
-    forest = Forest(MemoryStore(aging=Aging.of(retention=timedelta(days=30)), relation=relation_of(profile)))
+    store = MemoryStore(aging=Aging.of(retention=timedelta(days=30)), relation=relation_of(profile))
+    forest = Forest(store)
+    if learns_first:
+        texts = [RawPage(article["text"], None, article["id"]) for article in each]
+        learn(texts, fingerprinter=Fingerprinter(profile), forest=forest)
     _, answers = arrive(
         [article["text"] for article in each],
         times_ms=[0] * len(each),
         fingerprinter=Fingerprinter(profile),
         forest=forest,
         now_ms=0,
+        articles=[article["id"] for article in each],
     )
     roots = {article["id"]: answer.root for article, answer in zip(each, answers, strict=True)}
     nodes = {answer.node: str(answer.root) for answer in answers if answer.node}
-    return roots, nodes
+    return store, roots, nodes
 
 
 def indexed(es: Elasticsearch, index: str) -> dict[str, str | None]:

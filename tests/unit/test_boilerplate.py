@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from esdedup.boilerplate.boilerplate import Boilerplate
@@ -75,7 +75,14 @@ def cut(items: list[Page], sizes: list[int]) -> list[list[Page]]:
     raise AssertionError
 
 
+# A page comes again in the batch in which it is forgotten.
+FORGOTTEN: list[Page] = [
+    (page_id, POOL[2 * page_id : 2 * page_id + 2], None, None) for page_id in (1, 2, 3, 1)
+]
+
+
 @given(pages, sizes, sizes, st.integers(1, 5), st.integers(1, 40), st.booleans(), pins, st.integers(1, 7))
+@example(FORGOTTEN, [1, 3], [9], 1, 1, False, {}, 7)
 def test_pages_teach_what_they_teach_in_the_model(
     given_pages: list[Page],
     batch_sizes: list[int],
@@ -111,6 +118,7 @@ def test_pages_teach_what_they_teach_in_the_model(
         copy.apply(Changes.of_bytes(boilerplate.changes().to_bytes()))
         boilerplate.keep()
     assert found == [each for page in expected for each in page]
+    assert boilerplate.last_numbered == model.last_number
     learned = sorted(each for each in model.learned if model.is_learned(each))
     assert sorted(boilerplate.learned().tolist()) == learned
     # What was written down teaches the same.

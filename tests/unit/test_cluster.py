@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 import pytest
-from esdedup.ingest.cluster import cluster
+from esdedup.ingest.cluster import Clustering
 from esdedup.ingest.files import FileArticle
 
 from esdedup import VERIFIED, Fields
@@ -27,15 +27,15 @@ def test_the_size_of_articles_ends_a_batch(monkeypatch: pytest.MonkeyPatch) -> N
             )
 
     cut: list[str] = []
-    for _ in cluster(
-        articles(),
+    clustering = Clustering(
         profile=VERIFIED.with_changes(max_text_length=1_000),
         fields=Fields(),
         use_time=False,
         retention=timedelta(days=30),
         on_rejected=lambda rejected: pytest.fail(str(rejected)),
         on_cut=cut.append,
-    ):
+    )
+    for _ in clustering.cluster(articles()):
         given += 1
     assert given == len(cut) == COUNT
     assert most_ahead * LENGTH < 2 * BATCH

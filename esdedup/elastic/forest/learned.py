@@ -8,7 +8,7 @@ import base64
 import functools
 import itertools
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +27,9 @@ from esdedup.text.passages import OmitOn, Passages
 
 FIELD = "learned"
 """The number of a document."""
+
+EVERY_DOCUMENT: Query = {"exists": {"field": FIELD}}
+"""Matches the documents."""
 
 # Of up to a megabyte each.
 _READ_AT_ONCE = 20
@@ -60,9 +63,9 @@ class LearnedDocument(NamedTuple):
         try:
             state = hit["_source"]["state"]
             content = base64.b64decode(state["changes"], validate=True)
-            return cls(number, str(state["log"]), Changes.of_bytes(content), _write_of(hit, state["log"]))
+            return cls(number, str(state["log"]), Changes.of_bytes(content), _write_of(hit, state))
         except (KeyError, TypeError, ValueError) as error:
-            raise damaged(forest, f"document {number} is unreadable") from error
+            raise damaged(forest, number, f"unreadable ({error})") from error
 
 
 class LearnedCopy:
@@ -83,7 +86,7 @@ class LearnedCopy:
         If nothing has, that costs one short search.
 
         Raises:
-            ForestDamaged: A document is missing or unreadable.
+            ForestDamaged: A document is missing or unreadable, or does not follow the one before.
         """
         number, log, write = self._number, self._log, self._write
         latest = yield from _latest_writes(forest, first=max(1, number))
@@ -96,18 +99,18 @@ class LearnedCopy:
             number = 0
         with self._lock:
             if number == 0:
-                self._boilerplate, self._number = Boilerplate(), 0
+                self._boilerplate = Boilerplate()
             elif number == self._number:
                 self._boilerplate.undo()
             else:
                 # Another thread was faster.
                 return
-            for each in found:
-                if self._boilerplate.has_begun:
-                    self._boilerplate.keep()
-                self._boilerplate.begin()
-                self._boilerplate.apply(each.changes)
-                self._number, self._log, self._write = each.number, each.log, each.write
+            # If the documents are damaged, the next call begins anew.
+            boilerplate, self._boilerplate, self._number = self._boilerplate, Boilerplate(), 0
+            teach(boilerplate, found, forest=forest)
+            self._boilerplate = boilerplate
+            if found:
+                self._number, self._log, self._write = found[-1].number, found[-1].log, found[-1].write
 
     def are_learned(self, hashes: Keys) -> npt.NDArray[np.bool_]:
         """Return which passages are boilerplate by what has been learned, by their hashes: bool ``(n,)``."""
@@ -145,7 +148,7 @@ def read_learned(forest: str, *, first: int = 1) -> Requests[list[LearnedDocumen
     """Read the documents of a forest from a number on. Only what a refresh has made visible counts.
 
     Raises:
-        ForestDamaged: One is unreadable.
+        ForestDamaged: One is missing or unreadable, or is of another log.
     """
     body: Query = {
         "query": {"range": {FIELD: {"gte": first}}},
@@ -156,7 +159,13 @@ def read_learned(forest: str, *, first: int = 1) -> Requests[list[LearnedDocumen
         "track_total_hits": False,
     }
     hits = yield from all_hits(forest, body)
-    return [LearnedDocument.of_hit(hit, forest=forest) for hit in hits]
+    found = [LearnedDocument.of_hit(hit, forest=forest) for hit in hits]
+    for before, after in itertools.pairwise(found):
+        if after.number != before.number + 1:
+            raise damaged(forest, before.number + 1, "missing")
+        if after.log != before.log:
+            raise damaged(forest, after.number, "from another forest")
+    return found
 
 
 def _latest_writes(forest: str, *, first: int) -> Requests[list[tuple[Any, ...]]]:
@@ -171,18 +180,46 @@ def _latest_writes(forest: str, *, first: int) -> Requests[list[tuple[Any, ...]]
     }
     (answer,) = yield from search(forest, body)
     hits = answer["hits"]["hits"]
-    return [_write_of(hit, hit["_source"].get("state", {}).get("log")) for hit in hits]
+    return [_write_of(hit, hit.get("_source", {}).get("state")) for hit in hits]
 
 
-def _write_of(hit: dict[str, Any], log: object) -> tuple[Any, ...]:
+def _write_of(hit: dict[str, Any], state: object) -> tuple[Any, ...]:
     """Name the write of a document; no other has that name, not even in an earlier forest."""
+    log = state.get("log") if isinstance(state, dict) else None
     return hit["sort"][0], log, hit["_seq_no"], hit["_primary_term"]
 
 
-def damaged(forest: str, flaw: str) -> ForestDamaged:
-    """Return the error for a flaw in the documents of a forest."""
+def teach(boilerplate: Boilerplate, found: Sequence[LearnedDocument], *, forest: str) -> None:
+    """Teach what documents say, the last of them as a step that stays open.
+
+    Args:
+        boilerplate: Knows what the documents before them say, or nothing.
+        found: As `read_learned` returned them.
+        forest: The forest's name.
+
+    Raises:
+        ForestDamaged: One does not follow the one before, or documents before them are missing.
+    """
+    is_new = boilerplate.last_numbered == 0
+    for each in found:
+        if boilerplate.has_begun:
+            boilerplate.keep()
+        boilerplate.begin()
+        try:
+            boilerplate.apply(each.changes)
+        except ValueError as error:
+            raise damaged(forest, each.number, f"wrong ({error})") from error
+    if is_new and found and found[0].changes.first_numbered > boilerplate.window.former_from:
+        raise damaged(forest, found[0].number - 1, "missing")
+
+
+def damaged(forest: str, number: int, flaw: str) -> ForestDamaged:
+    """Return the error for a flaw of a document."""
+    document = f"{FIELD}-{number}"
     return ForestDamaged(
-        f"what the forest {forest!r} has learned about boilerplate is damaged: its {flaw}. Repair the "
-        "forest: it begins to learn anew",
+        f"what the forest {forest!r} has learned about boilerplate is damaged: its document {document!r} is "
+        f"{flaw}. Repair the forest: it then begins to learn anew; no root changes",
         forest=forest,
+        document=document,
+        flaw=flaw,
     )

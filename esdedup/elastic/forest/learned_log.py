@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.changes import Changes
 from esdedup.elastic.forest.documents import Document
-from esdedup.elastic.forest.learned import FIELD, LearnedDocument, damaged
+from esdedup.elastic.forest.learned import FIELD, LearnedDocument, teach
 from esdedup.elastic.requests import Query
 
 # The changes of small batches share a document, which is written again with each of them.
@@ -22,28 +22,25 @@ class LearnedLog:
         """Learn from all documents that a forest has.
 
         Raises:
-            ForestDamaged: One is missing.
+            ForestDamaged: One is missing, or does not follow the one before.
         """
         self.boilerplate = Boilerplate()
+        teach(self.boilerplate, found, forest=forest)
+        if found:
+            self.boilerplate.keep()
         self._log = found[0].log if found else secrets.token_hex(_LOG_BYTES)
-        self._number = found[0].number - 1 if found else 0
+        self._number = found[-1].number if found else 0
         # The changes in the last document, while there is room for more.
         self._tail: Changes | None = None
         # The number of each document, and its last page.
-        self._last_pages: collections.deque[tuple[int, int]] = collections.deque()
-        for each in found:
-            if each.number != self._number + 1:
-                raise damaged(forest, f"document {self._number + 1} is missing")
-            self._number = each.number
-            self._last_pages.append((each.number, each.changes.last_numbered))
-            self.boilerplate.apply(each.changes)
+        self._last_pages = collections.deque((each.number, each.changes.last_numbered) for each in found)
 
     def add(self, changes: Changes) -> Document | None:
         """Return the document that adds the changes of a batch: a new one, or the last with more in it.
 
         None if the batch had no new page.
         """
-        if not changes.have_pages:
+        if not changes.page_count:
             return None
         if self._tail is None:
             self._number += 1

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup.boilerplate.boilerplate import Boilerplate
+from esdedup.boilerplate.changes import Changes
 from esdedup.boilerplate.pins import NO_PINS, Pins
 from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.matching import find_neighbours
@@ -46,6 +47,9 @@ class _Snapshot:
 
     def commit(self, plan: Plan) -> None:
         pass
+
+    def learn(self, changes: Changes) -> None:  # noqa: ARG002
+        raise AssertionError  # nor does it learn
 
 
 def look_up(

@@ -1,18 +1,19 @@
 """A forest's store in Elasticsearch: its index, and in memory the nodes not yet visible to searches."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 from elasticsearch import Elasticsearch
 
 from esdedup.boilerplate.boilerplate import Boilerplate
+from esdedup.boilerplate.changes import Changes
 from esdedup.elastic.closing import Closing
 from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.documents import Stored, StoredNode, StoredPage, page_name
 from esdedup.elastic.forest.expiry import expire
 from esdedup.elastic.forest.index import ForestIndex
-from esdedup.elastic.forest.learned import read_learned
+from esdedup.elastic.forest.learned import FIELD, read_learned
 from esdedup.elastic.forest.learned_log import LearnedLog
 from esdedup.elastic.forest.matching import find_neighbours
 from esdedup.elastic.forest.node_cache import NodeCache
@@ -97,7 +98,7 @@ class ElasticStore(Closing):
 
     def state(self) -> State:
         """Return the state of the last committed plan."""
-        if self._commit_failed:
+        if self._commit_failed or self.boilerplate.is_torn:
             # Any part of that plan may have been written: the index decides which state it is, and memory is
             # begun anew.
             self.writer.renew()
@@ -125,19 +126,31 @@ class ElasticStore(Closing):
         """Write the state, the refreshed nodes, new nodes and pages in order, then what was learned."""
         stored = _written(plan)
         self._commit_failed = True
-        learned = None if plan.learned is None else self._learned.add(plan.learned)
-        self.writer.write(stored, state=plan.state, learned=learned)
+        self._write(stored, plan.state, plan.learned)
         self._state = plan.state
         self._recent.put(stored)
         if len(self._recent) > self._index.limits.recent_nodes:
             self._refresh()
-        if learned is not None:
-            self.boilerplate.keep()
-            if outdated := self._learned.outdated():
-                for hits in self._index.pages(outdated, versions=True):
-                    self.writer.delete(hits)
         # Last: an exception from a signal handler may leave what is in memory half changed.
         self._commit_failed = False
+
+    def learn(self, changes: Changes) -> None:
+        """Write what was learned."""
+        self._commit_failed = True
+        self._write([], None, changes)
+        self._commit_failed = False
+
+    def _write(self, stored: Sequence[Stored], state: State | None, changes: Changes | None) -> None:
+        learned = None if changes is None else self._learned.add(changes)
+        self.writer.write(stored, state=state, learned=learned)
+        if learned is None:
+            return
+        self.boilerplate.keep()
+        if outdated := self._learned.outdated():
+            # A search must find them. The first ones first: a crash must leave no gap.
+            self._refresh()
+            for hits in self._index.pages(outdated, sort=[FIELD], versions=True):
+                self.writer.delete(hits)
 
     def _settle_aging(self, status: ForestStatus, requested: Aging | None) -> Aging:
         """Return how long nodes live from now on, and store it in the forest."""

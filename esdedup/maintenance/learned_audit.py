@@ -1,0 +1,25 @@
+"""Checks what a forest has learned about boilerplate."""
+
+from collections.abc import Iterator
+
+from esdedup.elastic.forest.index import ForestIndex
+from esdedup.elastic.forest.learned import EVERY_DOCUMENT, read_learned
+from esdedup.elastic.forest.learned_log import LearnedLog
+from esdedup.errors import ForestDamaged
+from esdedup.maintenance.violations import Remedy, RepairableViolation, Violation, ViolationKind
+
+
+def damaged_learning(index: ForestIndex) -> Iterator[Violation]:
+    """Yield the first flaw in the documents of what was learned, if there is one.
+
+    A repair forgets all of it: each document tells what changed after those before it.
+    """
+    try:
+        LearnedLog(index.name, index.run(read_learned(index.name)))
+    except ForestDamaged as error:
+        yield RepairableViolation(
+            kind=ViolationKind.LEARNED_DAMAGED,
+            subject=error.document,
+            detail=f"it is {error.flaw}; a repair forgets what was learned, and no root changes",
+            remedy=Remedy(forgotten=EVERY_DOCUMENT),
+        )

@@ -1,0 +1,192 @@
+"""Pages that teach what is boilerplate before others are assigned: a warm start."""
+
+import itertools
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Protocol
+
+import pydantic
+from esdedup.ingest.batches import BATCH_SIZE, batches
+from esdedup.ingest.files import FileArticle
+from esdedup.ingest.opening import name_of
+
+from esdedup.boilerplate.pins import NO_PINS, Pins
+from esdedup.errors import ArticleRejected, SettingError
+from esdedup.fields import Fields
+from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.fingerprint.profile import Profile
+from esdedup.forest import Forest
+from esdedup.sites import RawPage
+
+LOOK_AHEAD_PAGES = 40_000
+"""How many pages of a file are learned from before they are assigned. Half of what is remembered for certain,
+unless they are very long: by the end of a longer look, its beginning would be forgotten."""
+
+FileArticles = Iterable[FileArticle | ArticleRejected]
+
+
+def learn(
+    texts: Iterable[RawPage], *, fingerprinter: Fingerprinter, forest: Forest, pins: Pins = NO_PINS
+) -> int:
+    """Learn from raw texts as one batch, and assign none; return how many had not been seen before.
+
+    Args:
+        texts: With or without markup.
+        fingerprinter: Of the forest's profile.
+        forest: Learns.
+        pins: Which passages are boilerplate or text, whatever was learned.
+    """
+    batch = list(texts)
+    lesson = forest.begin(
+        pins=pins, sites=(each.site for each in batch), articles=(each.article for each in batch)
+    )
+    for passages, pages in fingerprinter.passages_and_pages([each.text for each in batch]):
+        lesson.omit(passages, pages)
+    return forest.learn(lesson)
+
+
+class LearningSummary(pydantic.BaseModel, frozen=True):
+    """The outcome of a run: each page that was read has taught, was known, or failed."""
+
+    read: int
+    learned: int
+    # Seen before, or without words: they teach nothing.
+    known: int
+    failed: int
+    seconds: float
+
+
+class Learner(Protocol):
+    """Learns from texts, such as `Dedup`."""
+
+    def learn(self, texts: Iterable[RawPage]) -> int:
+        """Return how many had not been seen before."""
+
+
+class Learning:
+    """One run of pages that teach, and are assigned to nothing."""
+
+    def __init__(self, *, on_rejected: Callable[[ArticleRejected], None]) -> None:
+        """Count nothing yet.
+
+        Args:
+            on_rejected: Called for each article that cannot be learned from.
+        """
+        self._on_rejected = on_rejected
+        self._read = self._learned = self._known = 0
+        self._started = time.monotonic()
+
+    @property
+    def summary(self) -> LearningSummary:
+        """The run so far; after an error, pages that were read and not learned from count as failed."""
+        return LearningSummary(
+            read=self._read,
+            learned=self._learned,
+            known=self._known,
+            failed=self._read - self._learned - self._known,
+            seconds=round(time.monotonic() - self._started, 3),
+        )
+
+    def run(
+        self,
+        learner: Learner,
+        texts: Iterable[RawPage | ArticleRejected],
+        *,
+        on_learned: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        """Learn from texts.
+
+        Args:
+            learner: Learns.
+            texts: Texts, and rejections of what could not be read.
+            on_learned: Called with the number of texts after each batch.
+
+        Raises:
+            EsdedupError: The run cannot continue.
+        """
+        for batch in batches(self._accepted(texts), most=BATCH_SIZE, size_of=size_of):
+            learned = learner.learn(batch)
+            self._learned += learned
+            self._known += len(batch) - learned
+            on_learned(len(batch))
+
+    def _accepted(self, texts: Iterable[RawPage | ArticleRejected]) -> Iterator[RawPage]:
+        for text in texts:
+            self._read += 1
+            if isinstance(text, ArticleRejected):
+                self._on_rejected(text)
+            else:
+                yield text
+
+
+def size_of(text: RawPage) -> int:
+    """Return the size of a text in a batch: its characters."""
+    return len(text.text)
+
+
+def texts_of(articles: FileArticles, fields: Fields) -> Iterator[RawPage | ArticleRejected]:
+    """Yield the text of each article, or why it has none."""
+    for article in articles:
+        if isinstance(article, ArticleRejected):
+            yield article
+            continue
+        try:
+            yield RawPage.of(article.article, fields, name=article.name, article_id=article.id)
+        except ArticleRejected as rejected:
+            yield rejected.bare()
+
+
+def first_look(learner: Learner, articles: FileArticles, fields: Fields) -> None:
+    """Learn from articles that will be read once more, and are rejected then if they cannot be read."""
+    Learning(on_rejected=lambda _: None).run(learner, texts_of(articles, fields))
+
+
+def looks(
+    read: Callable[[], Iterator[FileArticle | ArticleRejected]],
+    *,
+    learn_first: bool,
+    ahead: int = LOOK_AHEAD_PAGES,
+) -> Iterator[tuple[FileArticles, FileArticles]]:
+    """Yield articles part by part: those to be learned from first, and those to be assigned.
+
+    Both must have been read to their end before the next part is taken.
+
+    Args:
+        read: Reads the articles from their beginning.
+        learn_first: Whether all are learned from before they are assigned. If not, there is one part, of
+            which nothing is.
+        ahead: How many are in a part.
+    """
+    if not learn_first:
+        yield (), read()
+        return
+    first, second = read(), read()
+    for article in first:
+        yield itertools.chain([article], itertools.islice(first, ahead - 1)), itertools.islice(second, ahead)
+    # What was added to a file since its first look ended.
+    yield (), second
+
+
+def check_two_looks(paths: Iterable[Path], profile: Profile) -> None:
+    """Check that inputs can be read twice, and that something is learned from them.
+
+    Raises:
+        SettingError: One is standard input or a pipe, or the profile keeps boilerplate.
+    """
+    refuse_to_keep(profile)
+    for path in paths:
+        if not path.is_file():
+            raise SettingError(
+                f"{name_of(path)} can be read only once: to learn from it first, save it as a file"
+            )
+
+
+def refuse_to_keep(profile: Profile) -> None:
+    """Check that a profile leaves boilerplate out.
+
+    Raises:
+        SettingError: It keeps it.
+    """
+    if profile.keep_boilerplate:
+        raise SettingError(f"the profile {profile.label!r} keeps boilerplate: nothing is learned for it")

@@ -1,0 +1,70 @@
+"""What a forest has learned about boilerplate, to be compared; and learning that goes faster, for tests."""
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from elasticsearch import Elasticsearch
+
+from esdedup.boilerplate.boilerplate import Boilerplate
+from esdedup.boilerplate.changes import TABLES
+from esdedup.elastic.execute import execute
+from esdedup.elastic.forest import learned_log
+from esdedup.elastic.forest.learned import read_learned
+from esdedup.elastic.forest.learned_log import LearnedLog
+
+
+@dataclasses.dataclass(frozen=True)
+class Pace:
+    """How soon pages teach something, and how soon that is forgotten."""
+
+    block_pages: int = 4
+    period_passages: int = 50
+    document_bytes: int = 1_000
+
+    @contextlib.contextmanager
+    def kept(self) -> Iterator[None]:
+        """Learn at this pace in this process."""
+        with pytest.MonkeyPatch.context() as patch:
+            defaults = Boilerplate.__init__.__kwdefaults__ or {}
+            patch.setitem(defaults, "block_pages", self.block_pages)
+            patch.setitem(defaults, "period_passages", self.period_passages)
+            patch.setattr(learned_log, "_ENOUGH_BYTES", self.document_bytes)
+            yield
+
+
+def contents(boilerplate: Boilerplate) -> dict[str, Any]:
+    """Return all that decides how pages are judged from now on."""
+    state = boilerplate._state
+    found: dict[str, Any] = {
+        "last page": state.last_page,
+        "window": state.window,
+        "marks": state.marks.tolist(),
+        "origins": state.origins.tolist(),
+        "block": {name: each.tolist() for name, each in vars(state.block).items()},
+    }
+    for name in TABLES:
+        keys = np.unique(np.concatenate([tables[name].all()[0] for tables in (state.present, state.former)]))
+        values = boilerplate._get(name, keys)
+        if name == "passages":
+            values = boilerplate.known(keys).values[:, None]
+        values = np.where(boilerplate._is_valid(values & ~np.uint32(1 << 31)), values, 0)
+        found[name] = {key: own for key, own in zip(keys.tolist(), values.tolist(), strict=True) if any(own)}
+    return found
+
+
+def learned(es: Elasticsearch, forest: str) -> dict[str, Any]:
+    """Return what a forest has learned, as its documents say."""
+    es.indices.refresh(index=forest)
+    return contents(LearnedLog(forest, execute(es, read_learned(forest))).boilerplate)
+
+
+def documents(es: Elasticsearch, forest: str) -> list[str]:
+    """Return the ids of the documents of what was learned, in their order."""
+    es.indices.refresh(index=forest)
+    query = {"exists": {"field": "learned"}}
+    hits = es.search(index=forest, query=query, sort=["learned"], size=1_000)["hits"]["hits"]
+    return [hit["_id"] for hit in hits]

@@ -1,0 +1,116 @@
+"""Changes that no batch has made: they are refused, whatever is wrong with them."""
+
+import contextlib
+import io
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from esdedup.boilerplate.boilerplate import Boilerplate
+from esdedup.boilerplate.changes import Changes
+from esdedup.boilerplate.lesson import Lesson
+from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.fingerprint.profile import VERIFIED
+from tests.support.pages import pages
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+TEXTS = [page["text"] for page in pages(60)]
+FINGERPRINTER = Fingerprinter(VERIFIED)
+
+
+def new_boilerplate() -> Boilerplate:
+    return Boilerplate(block_pages=5, period_passages=60)
+
+
+def changes_of_batches(*, size: int) -> list[Changes]:
+    """Return the changes of some batches of pages, in which blocks and a period end."""
+    boilerplate, found = new_boilerplate(), []
+    for start in range(0, len(TEXTS), size):
+        boilerplate.begin()
+        lesson = Lesson(boilerplate)
+        for passages, ids in FINGERPRINTER.passages_and_pages(TEXTS[start : start + size]):
+            lesson.omit(passages, ids)
+        found.append(boilerplate.changes())
+        boilerplate.keep()
+    assert boilerplate.window.former_from > 1
+    assert len(boilerplate.learned()) > 5
+    return found
+
+
+BATCHES = changes_of_batches(size=9)
+
+
+def at_last(value: int) -> Callable[[Array], Array]:
+    def damage(array: Array) -> Array:
+        changed = array.copy()
+        changed.reshape(-1)[-1:] = value
+        return changed
+
+    return damage
+
+
+DAMAGES: list[Callable[[Array], Array]] = [
+    lambda array: array[:-1],
+    lambda array: array[..., None],
+    lambda array: np.concatenate((array, array)),
+    lambda array: array.reshape(-1)[:0],
+    lambda array: array.astype(np.float64),
+    lambda array: array.astype(np.int8),
+    lambda array: np.zeros((), array.dtype),
+    lambda array: array.astype("U5"),
+    *(at_last(value) for value in (0, 1, 10**6, 2**31 - 1)),
+]
+
+
+@given(st.integers(0, len(BATCHES) - 1), st.sampled_from(DAMAGES), st.data())
+def test_impossible_changes_are_refused_and_end_in_no_other_error(
+    at: int, damage: Callable[[Array], Array], data: st.DataObject
+) -> None:
+    with np.load(io.BytesIO(BATCHES[at].to_bytes())) as archive:
+        arrays = dict(archive)
+    name = data.draw(st.sampled_from(sorted(arrays)))
+    arrays[name] = damage(arrays[name])
+    content = io.BytesIO()
+    np.savez(content, allow_pickle=False, **arrays)
+    boilerplate = new_boilerplate()
+    with contextlib.suppress(ValueError):
+        damaged = Changes.of_bytes(content.getvalue())
+        for number, changes in enumerate(BATCHES):
+            boilerplate.apply(damaged if number == at else changes)
+        # Where it is not noticed, that does no harm but to what was learned.
+        omit_all(boilerplate)
+
+
+def omit_all(boilerplate: Boilerplate) -> None:
+    try:
+        FINGERPRINTER.fingerprint(TEXTS, omit=Lesson(boilerplate).omit)
+    except ValueError as error:
+        raise AssertionError from error
+
+
+@given(st.integers(0, len(BATCHES) - 1), st.data())
+def test_bytes_that_were_changed_are_refused(at: int, data: st.DataObject) -> None:
+    content = bytearray(BATCHES[at].to_bytes())
+    content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
+    boilerplate = new_boilerplate()
+    with contextlib.suppress(ValueError):
+        damaged = Changes.of_bytes(bytes(content))
+        for number, changes in enumerate(BATCHES):
+            boilerplate.apply(damaged if number == at else changes)
+        omit_all(boilerplate)
+
+
+@pytest.mark.parametrize("missing", range(1, len(BATCHES) - 1))
+def test_changes_after_a_gap_are_refused(missing: int) -> None:
+    boilerplate = new_boilerplate()
+    for changes in BATCHES[:missing]:
+        boilerplate.apply(changes)
+    with pytest.raises(ValueError, match="does not follow"):
+        boilerplate.apply(BATCHES[missing + 1])
+    with pytest.raises(ValueError, match="does not follow"):
+        boilerplate.apply(BATCHES[missing - 1])

@@ -5,7 +5,6 @@ import ctypes
 import multiprocessing
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 import psutil
@@ -20,6 +19,7 @@ from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.learned import LearnedCopy, read_learned
 from esdedup.elastic.forest.learned_log import LearnedLog
 from esdedup.elastic.mappings import forest_index
+from esdedup.neighbours.key_table import Keys
 from esdedup.text.passages import Passages
 
 _FOREST = "benchmark-boilerplate"
@@ -68,7 +68,14 @@ def _fill(url: str, scale: float) -> dict[str, float]:
         # At the end of the second period nothing is outdated yet.
         while _records(boilerplate) < _FILLED * scale * 2 * boilerplate.window.capacity:
             boilerplate.begin()
-            Lesson(boilerplate).omit(_passages(sites, random), random.integers(1, 2**64, _BATCH, np.uint64))
+            chosen = random.integers(0, _SITES, _BATCH)
+            lesson = Lesson(
+                boilerplate,
+                sites=map(str, chosen),
+                articles=(str(number) for number in range(pages, pages + _BATCH)),
+            )
+            ids = random.integers(1, 2**64, _BATCH, np.uint64)
+            lesson.omit(_passages(sites[chosen], random), ids)
             document = log.add(boilerplate.changes())
             boilerplate.keep()
             pages += _BATCH
@@ -88,11 +95,10 @@ def _records(boilerplate: Boilerplate) -> int:
     return window.count + (window.capacity if window.present_from > 1 else 0)
 
 
-def _passages(sites: np.ndarray[Any, np.dtype[np.uint64]], random: np.random.Generator) -> Passages:
-    """Return the passages of a batch of pages, of sites at random."""
-    chosen = sites[random.integers(0, len(sites), _BATCH)]
+def _passages(of_sites: Keys, random: np.random.Generator) -> Passages:
+    """Return the passages of a batch of pages, given those of their sites."""
     own = random.integers(1, 2**64, (_BATCH, _OWN), np.uint64)
-    hashes = np.concatenate((chosen[:, : _OF_SITE // 2], own, chosen[:, _OF_SITE // 2 :]), axis=1)
+    hashes = np.concatenate((of_sites[:, : _OF_SITE // 2], own, of_sites[:, _OF_SITE // 2 :]), axis=1)
     are_own = np.zeros(hashes.shape[1], bool)
     are_own[_OF_SITE // 2 : _OF_SITE // 2 + _OWN] = True
     return Passages(

@@ -7,7 +7,7 @@ from esdedup.neighbours.explanation import Explanation, Pair, Representative, Ru
 from esdedup.text.left_out import LeftOut
 
 _MOST_PAIRS = 6
-_MOST_SPANS = 12
+_MOST_LINES = 20
 
 RULES = {
     Rule.NO_FINGERPRINT: "One of them has no fingerprint, so it stands alone: two clusters.",
@@ -75,10 +75,11 @@ def measured(whole_texts: WholeTextComparison) -> str:
 
 
 def left_out_lines(left_out: LeftOut) -> list[str]:
-    """Return what is left out of a text, a line for each place, after a line that says how much it is."""
-    spans, more = left_out.spans[:_MOST_SPANS], len(left_out.spans) - _MOST_SPANS
-    lines = [left_out_words(left_out), *(passage(span.text) for span in spans)]
-    return [*lines, f"and {more:,} more places"] if more > 0 else lines
+    """Return what is left out of a text, line by line, after a line that says how much it is."""
+    lines = [line for span in left_out.spans for line in span.text.splitlines() if line.strip()]
+    more = len(lines) - _MOST_LINES
+    shown = [left_out_words(left_out), *map(passage, lines[:_MOST_LINES])]
+    return [*shown, f"and {more:,} more lines"] if more > 0 else shown
 
 
 def _text_lines(text: Text, min_letters: int) -> list[str]:

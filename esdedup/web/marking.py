@@ -51,12 +51,17 @@ class Marking:
         try:
             return await self._reader.left_out(article.text, site=article.site, is_fresh=False)
         except EsdedupError as error:
-            return str(error)
+            return _reason(error)
 
     async def _read_news(self) -> None:
         try:
             await self._reader.left_out("")
         except EsdedupError as error:
-            self._unknown = str(error)
+            self._unknown = _reason(error)
         else:
             self._unknown = None
+
+
+def _reason(error: EsdedupError) -> str:
+    """Return the first sentence of an error: what is to be done about it concerns no visitor."""
+    return str(error).partition(". ")[0]

@@ -50,6 +50,7 @@ def test_every_method_answers_alike(
         ("fields", (index,), {}),
         ("search_query", (index, "ferry"), {"since": "2026-01-01", "source": "A"}),
         ("similar_to_text", (index, TEXT), {"of": {"forest": forest}}),
+        ("left_out", (f"Home\n\nSports\n\n{TEXT}",), {"of": {"forest": forest}}),
     ]
     assert {name for name, _, _ in calls} == {
         name for name, _ in inspect.getmembers(Reader, inspect.isfunction) if not name.startswith("_")

@@ -39,8 +39,9 @@ def boilerplate(run: Run) -> list[Row]:
         client.indices.create(index=_FOREST, **forest_index(meta={}))
         try:
             figures = _in_new_process(_fill, url, run.scale)
-            client.indices.forcemerge(index=_FOREST, max_num_segments=1)
-            client.indices.flush(index=_FOREST)
+            patient = client.options(request_timeout=1_800)
+            patient.indices.forcemerge(index=_FOREST, max_num_segments=1)
+            patient.indices.flush(index=_FOREST)
             stored = client.indices.stats(index=_FOREST)["_all"]["primaries"]["store"]["size_in_bytes"]
             figures["on disk, MB"] = stored / _MEGABYTE
             figures |= _in_new_process(_open, url)

@@ -18,8 +18,8 @@ _SMALL, _MILLION, _LARGE = 100_000, 1_000_000, 10_000_000
 _FILLED_AT_ONCE = 50_000
 _UNIT = "arrivals/s"
 _INDEX, _WHOLE = "look up and insert", "the whole of assign"
-# The radius of faiss is exclusive.
-_RADIUS = 4
+RADIUS = 4
+"""Of searches by faiss; exclusive."""
 
 PEERS = {
     "faiss IndexBinaryMultiHash(64, 4, 16)": (64, 4, 16, 0),
@@ -108,6 +108,6 @@ def _durations_s(held: Held, *, batches: int) -> tuple[dict[str, list[float]], d
         ours_s[_INDEX].append(duration_s(lambda batch=batch: (index.search(batch), index.add(batch))))
         for name, each in peers.items():
             theirs_s[name].append(
-                duration_s(lambda each=each, view=view: (each.range_search(view, _RADIUS), each.add(view)))
+                duration_s(lambda each=each, view=view: (each.range_search(view, RADIUS), each.add(view)))
             )
     return ours_s, theirs_s

@@ -12,6 +12,33 @@ def test_every_step_that_is_timed_exists() -> None:
             assert callable(getattr(owner, name)), name
 
 
+_SAME_PAIRS = """
+import numpy as np
+from benchmarks.in_memory import PEERS, RADIUS, peer
+from benchmarks.signatures import Held, as_bytes
+from esdedup import CLASSIC
+
+random = np.random.default_rng(1)
+held = Held.random(CLASSIC, 2_000, random)
+batch = held.batch(1_000, random)
+apart = np.bitwise_count(batch[:, None] ^ held.signatures)
+expected = set(zip(*map(np.ndarray.tolist, np.nonzero(apart <= 3))))
+for name in PEERS:
+    index = peer(name)
+    index.add(as_bytes(CLASSIC, held.signatures))
+    limits, _, rows = index.range_search(as_bytes(CLASSIC, batch), RADIUS)
+    found = zip(np.repeat(np.arange(len(batch)), np.diff(limits.astype(int))).tolist(), rows.tolist())
+    print(len(expected) > 200 and set(found) == expected)
+"""
+
+
+def test_both_settings_of_the_peer_find_all_pairs() -> None:
+    """In a process of its own, as below."""
+    command = [sys.executable, "-c", _SAME_PAIRS]
+    shown = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
+    assert shown.stdout.split() == ["True", "True"]
+
+
 def test_every_benchmark_can_be_imported() -> None:
     """In a process of its own, since the packages to compare with are large and print what they like."""
     command = [sys.executable, "-m", "benchmarks", "--help"]

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from esdedup.fingerprint.sketch import WORDS
 
-REPRESENTATIVES = 8
+REPRESENTATIVES = 9
 SIGNATURE = np.dtype(
     [
         # Simhashes of one or two sentences, which are even, then minhashes of the wording, which are odd; a
@@ -20,16 +20,15 @@ SIGNATURE = np.dtype(
         # The weight of all runs of tokens in the sketch, capped at 65,535.
         ("runs", "<u2"),
         # For a node: one bit for each representative it is indexed under, the lowest for the first.
-        ("indexed", "u1"),
-        ("unused", "u1"),
+        ("indexed", "<u2"),
     ]
 )
-"""136 bytes, little-endian."""
+"""144 bytes, little-endian."""
 
 MINHASH = np.uint64(1)
 """The lowest bit of a representative: 1 in a minhash, 0 in the simhash of a sentence."""
 
-PLACES = np.array([1 << place for place in range(REPRESENTATIVES)], np.uint8)
+PLACES = np.array([1 << place for place in range(REPRESENTATIVES)], np.uint16)
 """The bit of each representative in `indexed`."""
 
 Signatures = npt.NDArray[Any]

@@ -26,7 +26,7 @@ BINS = 1 << BIN_BITS
 WORDS = BINS * 4 // 64
 """64-bit words of a sketch: sketches are uint64 ``(n, WORDS)``."""
 
-MINHASHES = 7
+MINHASHES = 8
 """Minhashes of a text."""
 
 # Each minhash takes so many groups of bins, and the run with the least hash of each. Two runs would

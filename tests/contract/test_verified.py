@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.profile import VERIFIED, Profile
-from esdedup.fingerprint.signature import SIGNATURE
+from esdedup.fingerprint.signature import REPRESENTATIVES, SIGNATURE
 from esdedup.fingerprint.sketch import resemblance
 from esdedup.forest import NO_TIME, Forest, Store
 from esdedup.forest.memory import MemoryStore
@@ -42,7 +42,9 @@ _MINHASHES = [1, 0b11, 0b111, 0xFFFF_0000_FFFF_0001]
 def _signatures(draw: st.DrawFn) -> bytes:
     made = np.zeros(1, SIGNATURE)
     representatives = st.sampled_from([*_SIMHASHES, *_MINHASHES])
-    made["representatives"] = (draw(st.lists(representatives, min_size=1, max_size=4)) * 8)[:8]
+    made["representatives"] = (draw(st.lists(representatives, min_size=1, max_size=4)) * REPRESENTATIVES)[
+        :REPRESENTATIVES
+    ]
     # Words of a sketch that are equal or not: a resemblance in eighths, on several axes.
     made["sketch"] = [draw(st.sampled_from([0x1111_1111_1111_1111, 0x2222_2222_2222_2222])) for _ in range(8)]
     made["letters"] = draw(st.sampled_from([100, 5_000]))

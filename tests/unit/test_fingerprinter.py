@@ -37,8 +37,8 @@ def names(fingerprinter: Fingerprinter, texts: list[str]) -> list[str | None]:
 @pytest.mark.parametrize(
     ("profile", "text", "fingerprint"),
     [
-        ("verified", ZH, "dd21ffa3471ec1b0ab4e8b2b39828bfe"),
-        ("verified", EN, "f80671ed17de02d1494b6279b8edf8e9"),
+        ("verified", ZH, "ff773b1fab3c0d0091048b619e046738"),
+        ("verified", EN, "ae6fe3acc8cb093f8ba8f9bd43ea20d5"),
         ("classic", ZH, "f8ecc0f1a8e9d775"),
         ("classic", EN, "f3c8460383427068"),
         ("keywords", ZH, "f83440b36a618f6d"),
@@ -88,7 +88,7 @@ def test_golden_vector_of_the_sample_corpus() -> None:
     """As above, and with the grammar of the sample: who changes that alone writes new ones here."""
     texts = [article["text"] for article in sample.articles(300)]
     sketched = Fingerprinter(VERIFIED).fingerprint(texts).signatures.tobytes()
-    assert mmh3.hash_bytes(sketched).hex() == "35bd0830657b934f174588811e08c0cf"
+    assert mmh3.hash_bytes(sketched).hex() == "aa433965903fccf8f077f5702d0335dd"
     for profile, expected in (("classic", "ae26d91dad3e9fca"), ("keywords", "2a03da28af14af66")):
         bits = Fingerprinter(get_profile(profile)).fingerprint(texts).signatures
         assert (

@@ -1,19 +1,19 @@
 """`Boilerplate`: what the pages of a forest have taught so far."""
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from esdedup.boilerplate.block import Block
-from esdedup.boilerplate.changes import LEARNED, TABLES, Changes, Puts, joined, last_of_each
+from esdedup.boilerplate.changes import LEARNED, Changes, last_of_each
 from esdedup.boilerplate.contexts import MOST_CONTEXTS, Contexts
 from esdedup.boilerplate.marks import MARKS, Marks, Origins
 from esdedup.boilerplate.site_pages import COLUMNS as SITE_COLUMNS
 from esdedup.boilerplate.site_pages import SitePages
+from esdedup.boilerplate.tables import Tables
 from esdedup.boilerplate.window import Window
-from esdedup.neighbours.key_table import Keys, KeyTable, Values
+from esdedup.neighbours.key_table import Keys, Values
 
 # More pages at once take less time each, and are learned from later.
 _BLOCK_PAGES = 64
@@ -58,20 +58,6 @@ class _State:
     # Of the pages from `window.former_from` on.
     marks: Marks
     origins: Origins
-    # Of the two periods.
-    present: dict[str, KeyTable]
-    former: dict[str, KeyTable]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Step:
-    """A step that has begun."""
-
-    before: _State
-    # Where it has put values: the table, and the values before.
-    undo: list[tuple[KeyTable, Keys, Values]] = dataclasses.field(default_factory=list)
-    # What it has put, by the names of the tables.
-    puts: dict[str, list[Puts]] = dataclasses.field(default_factory=lambda: {name: [] for name in TABLES})
 
 
 class Boilerplate:
@@ -107,13 +93,10 @@ class Boilerplate:
             window=Window(period_passages),
             marks=np.zeros((0, MARKS), np.uint32),
             origins=np.zeros((0, 2), np.uint32),
-            present=_tables(),
-            former=_tables(),
         )
-        # Those that have begun, the outermost first.
-        self._steps: list[_Step] = []
-        # Whether a change has begun and not ended.
-        self._is_changing = False
+        self._tables = Tables()
+        # Before each of the steps that have begun, the outermost first.
+        self._before: list[_State] = []
 
     @property
     def block(self) -> Block:
@@ -138,13 +121,11 @@ class Boilerplate:
     @property
     def size_bytes(self) -> int:
         """The memory that it takes."""
-        tables = (*self._state.present.values(), *self._state.former.values())
-        of_pages = self._state.marks.nbytes + self._state.origins.nbytes
-        return of_pages + sum(table.size_bytes for table in tables)
+        return self._state.marks.nbytes + self._state.origins.nbytes + self._tables.size_bytes
 
     def known(self, hashes: Keys) -> Known:
         """Return what is known of passages, by their hashes, ``(n,)``."""
-        values = self._get("passages", hashes)[:, 0]
+        values = self._tables.get("passages", hashes)[:, 0]
         return Known(values=np.where(self._is_valid(values & ~LEARNED), values, 0).astype(np.uint32))
 
     def contexts(self, hashes: Keys, known: Known) -> Contexts:
@@ -152,7 +133,7 @@ class Boilerplate:
         pages = np.zeros((len(hashes), MOST_CONTEXTS), np.int64)
         site_pages = np.zeros((len(hashes), SITE_COLUMNS), np.int64)
         seen = np.flatnonzero((known.values > 0) & ~known.are_learned)
-        rows = self._get("contexts", hashes[seen])
+        rows = self._tables.get("contexts", hashes[seen])
         of_site, several = rows[:, :SITE_COLUMNS], rows[:, SITE_COLUMNS:]
         site_pages[seen] = np.where(self._is_valid(of_site[:, :1]), of_site, 0)
         pages[seen] = np.where(self._is_valid(several), several, 0)
@@ -175,20 +156,17 @@ class Boilerplate:
 
     def are_seen(self, pages: Keys) -> Bools:
         """Return which pages were seen before, by their ids, ``(n,)``."""
-        return self._is_valid(self._get("pages", pages)[:, 0])
+        return self._is_valid(self._tables.get("pages", pages)[:, 0])
 
     def learned(self) -> Keys:
         """Return the hashes of all passages that are boilerplate."""
-        keys = np.concatenate(
-            [tables["passages"].all()[0] for tables in (self._state.present, self._state.former)]
-        )
-        keys = np.unique(keys)
+        keys = self._tables.keys("passages")
         return keys[self.known(keys).are_learned]
 
     def number(self, pages: Keys) -> None:
         """Give the next numbers to pages, which `see` takes next; each once, by their ids, ``(n,)``."""
         first = self.last_numbered + 1
-        self._put("pages", pages, np.arange(first, first + len(pages)))
+        self._tables.put("pages", pages, np.arange(first, first + len(pages)))
 
     def see(self, block: Block) -> None:
         """Keep pages that were seen, to be learned from together with others."""
@@ -209,11 +187,11 @@ class Boilerplate:
         are_learned, added = contexts.are_learned[changed], contexts.last_added[changed]
         seen_on = np.where(added > 0, added, last_page) | np.where(are_learned, LEARNED, 0)
         hashes = np.concatenate((new, contexts.hashes[changed]))
-        self._put("passages", hashes, np.concatenate((pages, seen_on)))
+        self._tables.put("passages", hashes, np.concatenate((pages, seen_on)))
         have_several = (contexts.last_added > 0) & (np.count_nonzero(contexts.pages, axis=1) > 1)
         again = np.flatnonzero(~contexts.are_learned & (have_several | have_grown))
         rows = np.concatenate((contexts.site_pages.rows[again], contexts.pages[again]), axis=1)
-        self._put("contexts", contexts.hashes[again], rows)
+        self._tables.put("contexts", contexts.hashes[again], rows)
         records = len(new) + np.count_nonzero(contexts.are_learned | (contexts.last_added > 0) | have_grown)
         window = self.window.after(int(records), page=last_page)
         block = self.block
@@ -234,51 +212,41 @@ class Boilerplate:
             window=window,
             marks=marks[len(marks) - count :],
             origins=origins[len(origins) - count :],
-            present={name: each.emptied() for name, each in state.present.items()}
-            if has_ended
-            else state.present,
-            former=state.present if has_ended else state.former,
         )
+        if has_ended:
+            self._tables.begin_period()
 
     @property
     def has_begun(self) -> bool:
         """Whether a step has begun that was neither kept nor undone."""
-        return bool(self._steps)
+        return bool(self._before)
 
     @property
     def is_torn(self) -> bool:
         """Whether an exception has come in the middle of a change, as from a signal handler: begin anew."""
-        return self._is_changing
+        return self._tables.is_torn or len(self._before) != self._tables.depth
 
     def begin(self) -> None:
         """Begin a step."""
-        self._steps.append(_Step(before=self._state))
+        self._before.append(self._state)
+        self._tables.begin()
 
     def undo(self) -> None:
         """End the last step that has begun, and undo its changes."""
-        self._is_changing = True
-        step = self._steps.pop()
-        for table, keys, values in reversed(step.undo):
-            table.put(keys, values)
-        self._state = step.before
-        self._is_changing = False
+        self._tables.undo()
+        self._state = self._before[-1]
+        self._before.pop()
 
     def keep(self) -> None:
         """End the last step that has begun, and keep its changes."""
-        self._is_changing = True
-        step = self._steps.pop()
-        if self._steps:
-            self._steps[-1].undo.extend(step.undo)
-            for name, puts in step.puts.items():
-                self._steps[-1].puts[name].extend(puts)
-        self._is_changing = False
+        self._tables.keep()
+        self._before.pop()
 
     def changes(self) -> Changes:
         """Return the changes of the last step that has begun."""
-        step = self._steps[-1]
-        first = max(0, step.before.last_page + 1 - self.window.former_from)
+        first = max(0, self._before[-1].last_page + 1 - self.window.former_from)
         return Changes(
-            puts={name: joined(step.puts[name], columns=columns) for name, columns in TABLES.items()},
+            puts=self._tables.puts(),
             marks=self._state.marks[first:],
             origins=self._state.origins[first:],
             last_page=self.last_page,
@@ -304,7 +272,7 @@ class Boilerplate:
             block=changes.block,
         )
         for name, puts in changes.puts.items():
-            self._put(name, *last_of_each(puts))
+            self._tables.put(name, *last_of_each(puts))
 
     def _are_next(self, changes: Changes) -> bool:
         """Return whether a step that began after what is known can have made these changes."""
@@ -321,32 +289,7 @@ class Boilerplate:
             and after.present_from >= before.present_from
         )
 
-    def _put(self, table: str, keys: Keys, values: npt.NDArray[np.integer[Any]]) -> None:
-        if not len(keys):
-            return
-        numbers = values.reshape(len(keys), TABLES[table]).astype(np.uint32)
-        own = self._state.present[table]
-        self._is_changing = True
-        before = own.put(keys, numbers)
-        if self._steps:
-            self._steps[-1].undo.append((own, keys, before))
-            self._steps[-1].puts[table].append((keys, numbers))
-        self._is_changing = False
-
-    def _get(self, table: str, keys: Keys) -> Values:
-        """Return the latest values of keys, 0 for unknown ones."""
-        _, values = self._state.present[table].get(keys)
-        if len(self._state.former[table]):
-            # What a batch has put that was undone is 0 too.
-            rest = np.flatnonzero(values[:, 0] == 0)
-            _, values[rest] = self._state.former[table].get(keys[rest])
-        return values
-
     def _is_valid(self, pages: Values) -> Bools:
         """Return which numbers of pages are of the two periods; 0 is not."""
         is_valid: Bools = pages >= self.window.former_from
         return is_valid
-
-
-def _tables() -> dict[str, KeyTable]:
-    return {name: KeyTable(columns) for name, columns in TABLES.items()}

@@ -1,14 +1,17 @@
 """Rebuilds a forest from articles: it adopts their roots instead of deciding them."""
 
 import dataclasses
+import logging
 
 from elasticsearch import Elasticsearch
 
 from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.index import ForestIndex
+from esdedup.elastic.forest.learned import LearnedDocument, read_learned
+from esdedup.elastic.forest.learned_log import LearnedLog
 from esdedup.elastic.forest.meta import Meta
 from esdedup.elastic.forest.writer import ForestWriter
-from esdedup.errors import ForestExists, ForestMismatch, SettingError
+from esdedup.errors import ForestDamaged, ForestExists, ForestMismatch, SettingError
 from esdedup.fingerprint.profile import get_profile
 from esdedup.forest.model import NO_TIME, Aging, State
 from esdedup.maintenance.article_audit import ArticleAudit
@@ -16,6 +19,8 @@ from esdedup.maintenance.belonging import refuse_others_articles
 from esdedup.maintenance.records import Records
 from esdedup.maintenance.repair import Repair
 from esdedup.maintenance.times_ahead import TimesAhead
+
+log = logging.getLogger("esdedup")
 
 
 def begin(
@@ -33,6 +38,7 @@ def begin(
     index = ForestIndex.make(client, name, meta=meta)
     latest_ms = Clock(index).latest_ms()
     state, dead_before_ms = State(), NO_TIME
+    learned: list[LearnedDocument] = []
     if index.meta != meta:
         if not replace:
             raise ForestExists(
@@ -49,6 +55,7 @@ def begin(
             # Longer retention must not revive expired nodes.
             dead_before_ms = status.live_since_ms(status.aging)
             aging = aging or status.aging
+            learned = _learned(index)
         former.drop()
         index = ForestIndex.make(client, name, meta=meta)
     writer = ForestWriter(index, wait_s=wait_s)
@@ -61,6 +68,8 @@ def begin(
         state = ahead.true_state().after(state)
         ahead.set_articles_back(state)
         writer.write([], state=state)
+        for each in learned:
+            writer.write([], learned=each.to_document())
         # An article that was indexed twice has the number of its second arrival: the order is unreliable.
         writer.write_ordered_since(index.status().state.seq)
     return writer
@@ -70,9 +79,26 @@ def rebuild(writer: ForestWriter, articles: ArticleAudit) -> int:
     """Adopt the roots of all articles, and complete the forest; return how many nodes it has."""
     Repair(writer).adopt(articles)
     writer.index.refresh()
+    if not writer.index.run(read_learned(writer.index.name)):
+        log.warning(
+            "the rebuilt forest %r has not learned what is boilerplate: let it learn from its stored "
+            "articles, or the first pages that arrive are compared whole",
+            writer.index.name,
+        )
     writer.renew()
     writer.index.write_meta(dataclasses.replace(writer.index.meta, rebuilding=False))
     return writer.index.run(writer.index.search.count_nodes())
+
+
+def _learned(index: ForestIndex) -> list[LearnedDocument]:
+    """Return what a forest has learned, as documents; nothing if they are damaged."""
+    try:
+        found = index.run(read_learned(index.name))
+        LearnedLog(index.name, found)
+    except ForestDamaged as error:
+        log.warning("the rebuilt forest begins to learn anew: %s", error)
+        return []
+    return found
 
 
 def _meta(name: str, records: Records) -> Meta:

@@ -1,0 +1,194 @@
+"""What was learned about boilerplate: checked, repaired, rebuilt, and taught before articles come."""
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from elasticsearch import Elasticsearch, helpers
+
+from esdedup import Dedup, ForestDamaged, Maintenance, SettingError, ViolationKind
+from esdedup.fingerprint.profile import VERIFIED
+from tests.support import stream
+from tests.support.forests import Read
+from tests.support.learned import Pace, contents, documents, learned
+from tests.support.names import Names
+from tests.support.pages import pages
+
+PAGES = list(pages(60))
+PACE = Pace(period_passages=100_000)
+
+
+@pytest.fixture(autouse=True)
+def _fast() -> Iterator[None]:
+    with PACE.kept():
+        yield
+
+
+@pytest.fixture
+def taught(es: Elasticsearch, index_name: Names) -> tuple[str, str]:
+    """An index of half of the pages, and its forest."""
+    index, forest = index_name("articles"), index_name("forest")
+    with Dedup(es, forest=forest, batch_size=7) as dedup:
+        dedup.setup(index)
+        feed(es, dedup, index, PAGES[:30])
+    assert len(documents(es, forest)) > 3
+    return index, forest
+
+
+def feed(es: Elasticsearch, dedup: Dedup, index: str, articles: list[dict[str, Any]]) -> None:
+    actions = ({"_index": index, "_id": each["id"], "_source": each} for each in articles)
+    helpers.bulk(es, dedup.enrich(actions), refresh=True)
+
+
+def missing(es: Elasticsearch, forest: str) -> None:
+    es.delete(index=forest, id="learned-2", refresh=True)
+
+
+def first_missing(es: Elasticsearch, forest: str) -> None:
+    es.delete(index=forest, id="learned-1", refresh=True)
+
+
+def changed(name: str, value: object) -> Callable[[Elasticsearch, str], None]:
+    def damage(es: Elasticsearch, forest: str) -> None:
+        source = es.get(index=forest, id="learned-3")["_source"]
+        state = source["state"] | {name: value}
+        es.index(index=forest, id="learned-3", document={"learned": 3, "state": state}, refresh=True)
+
+    return damage
+
+
+def without_state(es: Elasticsearch, forest: str) -> None:
+    es.index(index=forest, id="learned-2", document={"learned": 2, "state": ["a"]}, refresh=True)
+
+
+def twice(es: Elasticsearch, forest: str) -> None:
+    """The changes of another batch."""
+    other = es.get(index=forest, id="learned-2")["_source"]["state"]
+    es.index(index=forest, id="learned-3", document={"learned": 3, "state": other}, refresh=True)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        missing,
+        first_missing,
+        without_state,
+        twice,
+        changed("changes", "no base64"),
+        changed("changes", "AAAA"),
+        changed("changes", 7),
+        changed("log", "another"),
+    ],
+)
+def test_damage_is_named_everywhere_and_a_repair_ends_it(
+    es: Elasticsearch, read: Read, taught: tuple[str, str], damage: Callable[[Elasticsearch, str], None]
+) -> None:
+    index, forest = taught
+    before = stream.indexed(es, index)
+    damage(es, forest)
+    maintenance = Maintenance(es, forest=forest)
+    (violation,) = maintenance.verify([index])
+    assert violation.kind is ViolationKind.LEARNED_DAMAGED
+    assert violation.subject.startswith("learned-")
+    assert violation.can_be_repaired
+    with Dedup(es, forest=forest) as dedup, pytest.raises(ForestDamaged, match=violation.subject):
+        feed(es, dedup, index, PAGES[30:31])
+    with pytest.raises(ForestDamaged, match="Repair the forest"):
+        read("similar_to_text", index, PAGES[0]["text"], of={"forest": forest})
+    assert maintenance.repair([index]) == {ViolationKind.LEARNED_DAMAGED: 1}
+    assert list(maintenance.verify([index])) == []
+    assert documents(es, forest) == []
+    # No root changes, and those that come again get theirs; only then is something learned.
+    with Dedup(es, forest=forest) as dedup:
+        feed(es, dedup, index, PAGES[:30])
+    assert stream.indexed(es, index) == before
+    assert learned(es, forest)["pages"]
+
+
+def test_a_reader_goes_on_after_a_repair(es: Elasticsearch, read: Read, taught: tuple[str, str]) -> None:
+    from esdedup import Reader
+
+    index, forest = taught
+    reader = Reader(es, forest=forest)
+    missing(es, forest)
+    with pytest.raises(ForestDamaged):
+        reader.similar_to_text(index, PAGES[0]["text"])
+    Maintenance(es, forest=forest).repair([index])
+    for _ in range(2):
+        assert reader.similar_to_text(index, PAGES[0]["text"]).root
+
+
+def test_pages_taught_from_an_index_or_first_teach_once(
+    es: Elasticsearch, index_name: Names, taught: tuple[str, str]
+) -> None:
+    index, forest = taught
+    before = learned(es, forest)
+    maintenance, other = Maintenance(es, forest=forest), index_name("forest")
+    assert maintenance.count_texts([index]) == 30
+    with Dedup(es, forest=forest) as dedup:
+        assert dedup.learn(maintenance.texts([index])) == 0
+        rejected: list[str] = []
+        # Some of them again, in another order, and what is no text.
+        texts: list[Any] = [each["text"] for each in PAGES[20:40]] + [7, "\ud800"]
+        assert dedup.learn(texts, on_rejected=lambda each: rejected.append(str(each))) == 10
+        assert rejected == ["text 21: is a int, not a string", rejected[1]]
+        assert "half a character" in rejected[1]
+    assert learned(es, forest) != before
+    # Another forest, in several steps, by other owners; then as if in memory.
+    for latest in (30, 12, 30):
+        with Dedup(es, forest=other, batch_size=4) as dedup:
+            dedup.learn(Maintenance(es, forest=other).texts([index], latest=latest))
+    assert learned(es, other) == before
+
+
+def test_two_looks_are_those_of_a_forest_in_memory(es: Elasticsearch, index_name: Names) -> None:
+    index, forest = index_name("articles"), index_name("forest")
+    Dedup(es).setup(index)
+    with Dedup(es, forest=forest, batch_size=11) as dedup:
+        dedup.learn([page["text"] for page in PAGES])
+    for part in (PAGES[:25], PAGES[25:]):
+        with Dedup(es, forest=forest, batch_size=8) as dedup:
+            feed(es, dedup, index, part)
+    nameless = [{"id": page["id"], "text": page["text"]} for page in PAGES]
+    store, roots, nodes = stream.fed(nameless, VERIFIED, learns_first=True)
+    found = stream.indexed(es, index), stream.nodes(es, forest)
+    assert found == (roots, nodes)
+    # The pages taught without the ids of their articles.
+    same = ("last page", "window", "marks", "pages")
+    expected = contents(store.boilerplate)
+    assert {name: learned(es, forest)[name] for name in same} == {name: expected[name] for name in same}
+    before = stream.versions(es, forest).keys()
+    with Dedup(es, forest=forest) as dedup:
+        feed(es, dedup, index, PAGES)
+    assert stream.versions(es, forest).keys() == before
+
+
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_a_rebuild_keeps_what_was_learned_or_says_that_it_is_lost(
+    es: Elasticsearch, taught: tuple[str, str], caplog: pytest.LogCaptureFixture, is_damaged: bool
+) -> None:
+    index, forest = taught
+    before = learned(es, forest)
+    if is_damaged:
+        missing(es, forest)
+    with caplog.at_level(logging.WARNING, logger="esdedup"):
+        Maintenance(es, forest=forest).rebuild([index], replace=True)
+    if is_damaged:
+        assert "learned-2" in caplog.text
+        assert "let it learn from its stored articles" in caplog.text
+        assert documents(es, forest) == []
+        return
+    assert caplog.text == ""
+    assert learned(es, forest) == before
+    with Dedup(es, forest=forest, batch_size=7) as dedup:
+        feed(es, dedup, index, PAGES[30:])
+    assert stream.indexed(es, index) == stream.expected(PAGES, VERIFIED)[0]
+    assert list(Maintenance(es, forest=forest).verify([index])) == []
+
+
+def test_a_profile_that_keeps_boilerplate_learns_nothing(es: Elasticsearch, index_name: Names) -> None:
+    with pytest.raises(SettingError, match="keeps boilerplate"):
+        Dedup(es, profile=VERIFIED.with_changes(keep_boilerplate=True)).learn(["a"])
+    with pytest.raises(SettingError, match="latest is 0"):
+        Maintenance(es).texts(["a"], latest=0)

@@ -6,6 +6,7 @@ from rich.table import Table
 from esdedup.cli import output
 from esdedup.cli.output import passage, print_stage
 from esdedup.maintenance import Stats
+from esdedup.maintenance.learned_stats import LearnedStats
 from esdedup.maintenance.shared_representatives import SharedRepresentative
 
 
@@ -28,6 +29,7 @@ def print_stats(forest: str, stats: Stats) -> None:
             f"{stats.not_enriched:,} articles are not enriched yet: index them again with `esdedup index`, "
             "or through `Dedup.enrich`"
         )
+    screen.print(_learned(stats.learned))
     screen.print(f"a key has {stats.nodes_a_key:,} nodes on average\n")
     for title, names, rows in (
         ("trees by leaves", ("leaves", "trees"), stats.trees_by_leaves.items()),
@@ -55,6 +57,16 @@ def print_stats(forest: str, stats: Stats) -> None:
     if stats.boilerplate:
         shared = [_shared_cells(each) for each in stats.boilerplate]
         print_stage(screen, "representatives that unrelated clusters share", shared)
+
+
+def _learned(learned: LearnedStats | None) -> str:
+    if learned is None:
+        return "what was learned about boilerplate is damaged: `esdedup verify --repair` lets it begin anew"
+    return (
+        f"{learned.pages:,} pages have taught {learned.boilerplate:,} passages of boilerplate; "
+        f"{learned.remembered_pages:,} pages are remembered, in {learned.memory_bytes / 1e6:,.1f} MB of "
+        f"memory and {learned.document_bytes / 1e6:,.1f} MB of {learned.documents:,} documents"
+    )
 
 
 def _shared_cells(shared: SharedRepresentative | None) -> tuple[str, str, str]:

@@ -4,6 +4,7 @@ May import every inner room: reading, elastic, forest, neighbours, fingerprint, 
 """
 
 from esdedup.elastic.forest.expiry import Expired
+from esdedup.maintenance.learned_stats import LearnedStats
 from esdedup.maintenance.maintenance import Maintenance
 from esdedup.maintenance.shared_representatives import SharedRepresentative
 from esdedup.maintenance.site_boilerplate import BoilerplateBySite, LearnedPassage, SiteBoilerplate
@@ -21,6 +22,7 @@ __all__ = [
     "IndexedExplanation",
     "Key",
     "LearnedPassage",
+    "LearnedStats",
     "Maintenance",
     "Neighbour",
     "Outcome",

@@ -16,6 +16,7 @@ from esdedup.elastic.requests import Query
 from esdedup.fingerprint.profile import profile_labelled
 from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
 from esdedup.forest.model import NO_TIME, Aging
+from esdedup.maintenance.learned_stats import LearnedStats, learned_stats
 from esdedup.maintenance.shared_representatives import SharedRepresentative, SharedRepresentatives
 from esdedup.maintenance.stored_texts import StoredTexts
 from esdedup.neighbours.explainer import Explainer
@@ -95,6 +96,8 @@ class Stats(pydantic.BaseModel, frozen=True):
     growth_7_days: float | None
     # Articles of the indices that have no root; None if no index is given.
     not_enriched: int | None
+    # What pages have taught about boilerplate; None if it is damaged.
+    learned: LearnedStats | None
 
 
 def stats(
@@ -156,6 +159,7 @@ def stats(
         days=counts.days,
         growth_7_days=counts.growth_7_days,
         not_enriched=not_enriched,
+        learned=learned_stats(index),
     )
 
 

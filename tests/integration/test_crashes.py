@@ -114,7 +114,7 @@ def test_killed_while_it_learns_a_feeder_learns_everything_once(
     count, batch_size, pace = (48, 5, Pace()) if exploring.EFFORT == 1 else (400, 90, LARGER_PACE)
     if learns_first:
         # Nothing is forgotten: what was learned first is learned from the beginning again.
-        pace = dataclasses.replace(pace, period_passages=100_000)
+        pace, count = dataclasses.replace(pace, period_passages=100_000), count // 2
 
     def new_job() -> Job:
         return Job(

@@ -86,8 +86,14 @@ def test_damage_is_named_everywhere_and_a_repair_ends_it(
 ) -> None:
     index, forest = taught
     before = stream.indexed(es, index)
-    damage(es, forest)
     maintenance = Maintenance(es, forest=forest)
+    stats = maintenance.stats().learned
+    assert stats is not None
+    assert (stats.pages, stats.remembered_pages, stats.documents) == (30, 30, len(documents(es, forest)))
+    assert stats.boilerplate > 5
+    assert stats.memory_bytes > stats.document_bytes > 1_000
+    damage(es, forest)
+    assert maintenance.stats().learned is None
     (violation,) = maintenance.verify([index])
     assert violation.kind is ViolationKind.LEARNED_DAMAGED
     assert violation.subject.startswith("learned-")

@@ -114,3 +114,22 @@ def test_changes_after_a_gap_are_refused(missing: int) -> None:
         boilerplate.apply(BATCHES[missing + 1])
     with pytest.raises(ValueError, match="does not follow"):
         boilerplate.apply(BATCHES[missing - 1])
+
+
+def test_passages_are_the_golden_vectors() -> None:
+    """Documents name passages by these hashes: with a change, raise `FORMAT` (elastic/forest/meta.py)."""
+    lines = (
+        "Home",
+        "Sign in",
+        "It was said on 5 May 2026. \u201cNobody came.\u201d",
+        "\u4e91\u9675\u5730\u94c1\u5f00\u901a\u3002 Read more...",
+    )
+    ((passages, _),) = FINGERPRINTER.passages_and_pages(["\n".join(lines)])
+    found = list(
+        zip(passages.hashes.tolist(), passages.letters.tolist(), passages.are_prose.tolist(), strict=True)
+    )
+    assert found == [
+        (0xEC4A949714ABEAA7, 29, True),
+        (0x3E26EA9BEAD87149, 16, True),
+        (0xCE778DF4D553C8D0, 8, False),
+    ]

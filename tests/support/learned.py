@@ -47,8 +47,8 @@ def contents(boilerplate: Boilerplate) -> dict[str, Any]:
         "block": {name: each.tolist() for name, each in vars(state.block).items()},
     }
     for name in TABLES:
-        keys = np.unique(np.concatenate([tables[name].all()[0] for tables in (state.present, state.former)]))
-        values = boilerplate._get(name, keys)
+        keys = boilerplate._tables.keys(name)
+        values = boilerplate._tables.get(name, keys)
         if name == "passages":
             values = boilerplate.known(keys).values[:, None]
         values = np.where(boilerplate._is_valid(values & ~np.uint32(1 << 31)), values, 0)

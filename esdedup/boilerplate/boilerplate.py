@@ -137,8 +137,11 @@ class Boilerplate:
         of_site, several = rows[:, :SITE_COLUMNS], rows[:, SITE_COLUMNS:]
         site_pages[seen] = np.where(self._is_valid(of_site[:, :1]), of_site, 0)
         pages[seen] = np.where(self._is_valid(several), several, 0)
+        # Of most passages only one page is known.
         once = seen[~pages[seen].any(axis=1)]
-        pages[once, 0] = site_pages[once, 0] = site_pages[once, 1] = known.pages[once]
+        pages[once, 0] = known.pages[once]
+        once = seen[site_pages[seen, 0] == 0]
+        site_pages[once, 0] = site_pages[once, 1] = known.pages[once]
         site_pages[once, 2] = 1
         return Contexts(
             hashes,
@@ -146,6 +149,7 @@ class Boilerplate:
             self._of_pages(pages, self._state.marks),
             SitePages(site_pages, self._of_pages(site_pages[:, :2], self._state.origins)),
             are_learned=known.are_learned,
+            are_unseen=known.values == 0,
         )
 
     def _of_pages(self, pages: Ints, values: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
@@ -181,18 +185,20 @@ class Boilerplate:
             contexts: Of all others, with those that the pages have added.
         """
         last_page = self.last_page + len(self.block)
+        site_pages, added = contexts.site_pages, contexts.last_added
         # With boilerplate of the period before, which was seen again.
-        have_grown = contexts.site_pages.have_grown
-        changed = np.flatnonzero(contexts.are_learned | (contexts.last_added > 0))
-        are_learned, added = contexts.are_learned[changed], contexts.last_added[changed]
-        seen_on = np.where(added > 0, added, last_page) | np.where(are_learned, LEARNED, 0)
+        have_changed = contexts.are_learned | contexts.are_unseen | (added > 0)
+        changed = np.flatnonzero(have_changed)
+        seen_on = np.where(contexts.are_learned, last_page | LEARNED, site_pages.rows[:, 0])
+        seen_on = np.where(added > 0, added | np.where(contexts.are_learned, LEARNED, 0), seen_on)
         hashes = np.concatenate((new, contexts.hashes[changed]))
-        self._tables.put("passages", hashes, np.concatenate((pages, seen_on)))
-        have_several = (contexts.last_added > 0) & (np.count_nonzero(contexts.pages, axis=1) > 1)
+        self._tables.put("passages", hashes, np.concatenate((pages, seen_on[changed])))
+        have_grown = site_pages.have_grown
+        have_several = (added > 0) & (np.count_nonzero(contexts.pages, axis=1) > 1)
         again = np.flatnonzero(~contexts.are_learned & (have_several | have_grown))
-        rows = np.concatenate((contexts.site_pages.rows[again], contexts.pages[again]), axis=1)
+        rows = np.concatenate((site_pages.rows[again], contexts.pages[again]), axis=1)
         self._tables.put("contexts", contexts.hashes[again], rows)
-        records = len(new) + np.count_nonzero(contexts.are_learned | (contexts.last_added > 0) | have_grown)
+        records = len(new) + np.count_nonzero(have_changed | have_grown)
         window = self.window.after(int(records), page=last_page)
         block = self.block
         self._go_on(

@@ -21,12 +21,20 @@ class Contexts:
         hashes: Of the passages, uint64 ``(n,)``, each once.
         pages: Of their contexts, int64 ``(n, MOST_CONTEXTS)``, 0 for none.
         are_learned: Which are boilerplate, bool ``(n,)``.
+        are_unseen: Which were not seen before, bool ``(n,)``.
         last_added: The last page that was added to each, int64 ``(n,)``, 0 for none.
         site_pages: The pages of their sites.
     """
 
     def __init__(
-        self, hashes: Keys, pages: Ints, marks: Marks, site_pages: SitePages, *, are_learned: Bools
+        self,
+        hashes: Keys,
+        pages: Ints,
+        marks: Marks,
+        site_pages: SitePages,
+        *,
+        are_learned: Bools,
+        are_unseen: Bools,
     ) -> None:
         """Begin with what is known.
 
@@ -36,40 +44,31 @@ class Contexts:
             marks: Of those pages, ``(n, MOST_CONTEXTS, MARKS)``.
             site_pages: The pages of their sites.
             are_learned: Which passages are boilerplate, ``(n,)``.
+            are_unseen: Which were not seen before, ``(n,)``.
         """
         self.hashes = hashes
-        self.pages = pages
         self.are_learned = are_learned
+        self.are_unseen = are_unseen
         self.last_added = np.zeros(len(hashes), np.int64)
         self.site_pages = site_pages
         # Of the contexts beside the passages.
         self._marks = beside(marks, hashes[:, None])
+        # A page of one passage is no context for it.
+        self.pages = np.where(self._marks[..., 0] > 0, pages, 0)
 
     def are_new(self, passages: Ints, marks: Marks) -> Bools:
         """Return which pages would be new contexts of passages that are no boilerplate: bool ``(m,)``.
 
         Args:
             passages: Their places in `hashes`, ``(m,)``.
-            marks: Of the pages, ``(m, MARKS)``, of which `can_have` holds.
-        """
-        own = beside(marks, self.hashes[passages])
-        are_new = ~self.are_learned[passages]
-        again = np.flatnonzero(are_new & (self.pages[passages].max(axis=1) > 0))
-        are_shared = share(own[again, None], self._marks[passages[again]])
-        are_new[again] = ~np.any(are_shared, axis=1)
-        return are_new
-
-    def can_have(self, passages: Ints, marks: Marks) -> Bools:
-        """Return which pages can teach something about passages: bool ``(m,)``.
-
-        A page of one passage is no context for it.
-
-        Args:
-            passages: Their places in `hashes`, ``(m,)``.
             marks: Of the pages, ``(m, MARKS)``.
         """
-        can: Bools = (beside(marks, self.hashes[passages])[:, 0] > 0) & ~self.are_learned[passages]
-        return can
+        own = beside(marks, self.hashes[passages])
+        are_new: Bools = (own[:, 0] > 0) & ~self.are_learned[passages]
+        again = np.flatnonzero(are_new & (self.pages[passages].max(axis=1) > 0))
+        are_shared = share(own[again, None], self._marks[passages[again]])
+        are_new[again] = ~np.any(are_shared & (self.pages[passages[again]] > 0), axis=1)
+        return are_new
 
     def have_other(self, marks: Marks) -> Bools:
         """Return which passages have a context other than a page: bool ``(n,)``.

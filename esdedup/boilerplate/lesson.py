@@ -138,17 +138,16 @@ class Lesson:
         first_page = boilerplate.last_page + 1
         # Most passages are seen for the first time, and once.
         is_alone = is_first[:-1] & is_first[1:] & (values == 0)
-        # A page of one passage is no context for it.
-        new = np.flatnonzero(is_alone & (block.marks[places, 1] > 0))
+        new = np.flatnonzero(is_alone)
         rest = np.flatnonzero(~is_alone)
         contexts = boilerplate.contexts(
             hashes[rest[is_first[rest]]], Known(values=values[rest[is_first[rest]]])
         )
         passages = is_first[rest].cumsum() - 1
-        can_have = contexts.can_have(passages, block.marks[places[rest]])
-        passages, places_of = passages[can_have], places[rest][can_have]
-        contexts.site_pages.add(passages, first_page + places_of, block.origins[places_of])
-        _add_contexts(contexts, passages, first_page + places_of, block.marks[places_of])
+        is_open = ~contexts.are_learned[passages]
+        passages, of_rest = passages[is_open], places[rest][is_open]
+        contexts.site_pages.add(passages, first_page + of_rest, block.origins[of_rest])
+        _add_contexts(contexts, passages, first_page + of_rest, block.marks[of_rest])
         contexts.are_learned |= contexts.site_pages.rows[:, 2] > boilerplate.most_site_pages
         boilerplate.end_block(hashes[new], first_page + places[new], contexts)
 

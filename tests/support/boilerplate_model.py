@@ -42,10 +42,11 @@ class BoilerplateModel:
         self.most_site_pages = most_site_pages
         self.period_passages = period_passages
         self.pages: dict[int, int] = {}
-        self.contexts: dict[int, list[int]] = {}
+        # By passage: a page with it; and, if it was seen again, the pages of its site and its contexts.
+        self.values: dict[int, int] = {}
+        self.rows: dict[int, tuple[SitePages, list[int]]] = {}
         self.learned: dict[int, int] = {}
-        self.marks: dict[int, list[int]] = {}
-        self.site_pages: dict[int, SitePages] = {}
+        self.seen: dict[int, ModelPage] = {}
         self.last_number = 0
         self.block: list[ModelPage] = []
         self.records = 0
@@ -109,45 +110,60 @@ class BoilerplateModel:
     def learn(self) -> None:
         block, self.block = self.block, []
         last = self.last_number
-        self.marks |= {page.number: page.marks for page in block}
+        self.seen |= {page.number: page for page in block}
         for passage in {each for page in block for each in page.passages}:
             if self.is_learned(passage):
                 if self.learned[passage] < self.present_from:
                     self.learned[passage] = last
                     self.records += 1
                 continue
-            contexts = self.recent(passage)
-            before = list(contexts)
-            seen_on = [page for page in block if passage in page.passages and beside(page.marks, passage)]
-            site_pages = self.site_pages.get(passage)
-            if not contexts or site_pages is None or not self.lasts(site_pages[0].number):
-                site_pages = None
+            site_pages, before = self.known(passage)
+            seen_on = [page for page in block if passage in page.passages]
             counted = count_pages(site_pages, seen_on)
-            has_grown = counted is not None and counted[2] > 1 and counted != site_pages
+            has_grown = counted[2] > 1 and counted != site_pages
+            contexts = list(before)
             for page in seen_on:
                 own = beside(page.marks, passage)
-                if any(own & beside(self.marks[each], passage) for each in contexts):
+                if not own or any(own & beside(self.seen[each].marks, passage) for each in contexts):
                     continue
                 if len(contexts) == 4:
                     self.learned[passage] = page.number
                     break
                 contexts.append(page.number)
-            if counted is not None and counted[2] > self.most_site_pages and not self.is_learned(passage):
+            if counted[2] > self.most_site_pages and not self.is_learned(passage):
                 self.learned[passage] = last if contexts == before else contexts[-1]
-            if counted is not None and (contexts != before or has_grown):
-                self.site_pages[passage] = counted
-            self.contexts[passage] = contexts
-            self.records += contexts != before or has_grown or self.is_learned(passage)
+            is_learned = self.is_learned(passage)
+            self.records += is_learned or contexts != before or has_grown or site_pages is None
+            if is_learned:
+                self.values[passage] = self.learned[passage]
+                continue
+            if contexts != before:
+                self.values[passage] = contexts[-1]
+            elif site_pages is None:
+                self.values[passage] = counted[0].number
+            if has_grown or (contexts != before and len(contexts) > 1):
+                self.rows[passage] = counted, contexts
         if self.records >= self.period_passages:
             self.records = 0
             self.former_from, self.present_from = self.present_from, last + 1
 
+    def known(self, passage: int) -> tuple[SitePages | None, list[int]]:
+        """Return the pages of a passage's site, and its contexts."""
+        value = self.values.get(passage, 0)
+        if not self.lasts(value):
+            return None, []
+        first = self.seen[value]
+        site_pages, contexts = self.rows.get(passage, ((first, first, 1), []))
+        contexts = [each for each in contexts if self.lasts(each)] or [value]
+        if not self.lasts(site_pages[0].number):
+            site_pages = first, first, 1
+        return site_pages, [each for each in contexts if beside(self.seen[each].marks, passage)]
+
     def was_elsewhere(self, passage: int, marks: list[int]) -> bool:
         own = beside(marks, passage)
-        return bool(own) and any(not own & beside(self.marks[each], passage) for each in self.recent(passage))
-
-    def recent(self, passage: int) -> list[int]:
-        return [page for page in self.contexts.get(passage, []) if self.lasts(page)]
+        return bool(own) and any(
+            not own & beside(self.seen[each].marks, passage) for each in self.known(passage)[1]
+        )
 
     def is_learned(self, passage: int) -> bool:
         return self.lasts(self.learned.get(passage, 0))
@@ -156,14 +172,13 @@ class BoilerplateModel:
         return page >= self.former_from
 
 
-def count_pages(counted: SitePages | None, seen_on: list[ModelPage]) -> SitePages | None:
+def count_pages(counted: SitePages | None, seen_on: list[ModelPage]) -> SitePages:
+    first, last, count = counted or (seen_on[0], seen_on[0], 1)
     for page in seen_on:
-        if counted is None:
-            counted = (page, page, 1)
-        first, last, count = counted
         if page.site and page.site == first.site and page.article and page.article != first.article:
-            counted = (first, page, count + (page.article != last.article))
-    return counted
+            count += page.article != last.article
+            last = page
+    return first, last, count
 
 
 def beside(marks: list[int], passage: int) -> set[int]:

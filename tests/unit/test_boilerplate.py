@@ -192,6 +192,15 @@ def test_a_site_is_learned_whose_own_passages_are_the_longest() -> None:
         assert found == [[False, *[each] * 4] for each in is_learned]
 
 
+def test_a_site_that_shows_a_notice_instead_of_its_articles_is_learned() -> None:
+    """Nothing but the notice is left of these pages, so none is a context for it."""
+    notice = ModelPassage(1 << 32, 80, is_prose=True)
+    boilerplate = Boilerplate(block_pages=1)
+    batches: list[list[Page]] = [[(page + 1, [notice], "a.example", str(page))] for page in range(10)]
+    found = [omit(lesson_of(boilerplate, batch, {}), batch) for batch in batches]
+    assert found == [[False]] * 8 + [[True]] * 2
+
+
 @pytest.mark.parametrize("content", [b"", b"nonsense", b"PK\x03\x04"])
 def test_what_is_no_change_is_refused(content: bytes) -> None:
     with pytest.raises(ValueError, match="cannot be read"):

@@ -19,7 +19,7 @@ from esdedup.neighbours.key_table import Keys, Values
 _BLOCK_PAGES = 64
 # No site reprints a text so often, under other names.
 _MOST_SITE_PAGES = 7
-# Of some 80,000 pages. Both periods together take at most 150 MB.
+# Of some 80,000 pages. Both periods together take some 180 MB at most.
 _PERIOD_PASSAGES = 2_500_000
 
 Bools = npt.NDArray[np.bool_]

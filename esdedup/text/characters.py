@@ -19,10 +19,13 @@ TOKEN_SHIFT = np.uint8(5)
 """The highest three bits of `classes`, from this one on, are the character's role in a token."""
 JOINER, NUMBER, WORD, WIDE, TOKEN_END = (np.uint8(role) for role in range(1, 6))
 """Roles: a sign that belongs to a number if it is between two digits; a decimal digit; another letter or
-digit; an East Asian one; the `SEPARATOR`. Characters outside tokens have role 0."""
+digit; one that is a token alone, such as an East Asian one; the `SEPARATOR`. Characters outside tokens have role 0."""
 
 FIRST_WIDE = 0x2E80
 """East Asian scripts start at this code point."""
+
+# Thai and Lao, Burmese, Khmer: without spaces between words, so a word cannot be told from a sentence.
+_UNSPACED = (range(0x0E00, 0x0F00), range(0x1000, 0x10A0), range(0x1780, 0x1800))
 
 DROPPED = np.uint32(0xFFFF_FFFF)
 """In `normal_forms`: the character is removed."""
@@ -70,7 +73,12 @@ def classes() -> npt.NDArray[np.uint8]:
     latin_letters = np.flatnonzero(table[:0x250] & ALNUM)
     table[latin_letters] |= LATIN
     roles = np.where(table & ALNUM, WORD, np.uint8(0))
-    roles[FIRST_WIDE:][roles[FIRST_WIDE:] == WORD] = WIDE
+    # Vowel signs and accents that no letter takes in are part of its word.
+    marks = (unicodedata.category(character) in {"Mn", "Mc"} for character in characters)
+    roles[:ASSIGNED][np.fromiter(marks, bool, ASSIGNED)] = WORD
+    for wide in (*_UNSPACED, range(FIRST_WIDE, _SIZE)):
+        own = roles[wide.start : wide.stop]
+        own[own == WORD] = WIDE
     roles[:ASSIGNED][np.fromiter(map(str.isdecimal, characters), bool, ASSIGNED)] = NUMBER
     roles[[ord(character) for character in ".,:"]] = JOINER
     roles[ord(SEPARATOR)] = TOKEN_END

@@ -50,6 +50,20 @@ def test_a_text_is_cut_into_characters_words_and_numbers(text: str, expected: li
     assert [text[start:].startswith(word) for start, word in zip(starts, expected, strict=True)]
 
 
+@pytest.mark.parametrize(
+    ("text", "starts"),
+    [
+        # Vowel signs and accents belong to their words.
+        ("यह हिन्दी है", [0, 3, 10]),
+        ("e\u0323\u0301x y", [0, 5]),
+        # Without spaces between words, each letter is a token.
+        ("ตลาด ข่าว", [0, 1, 2, 3, 5, 6, 7, 8]),
+    ],
+)
+def test_tokens_of_scripts_with_marks_or_without_spaces(text: str, starts: list[int]) -> None:
+    assert tokens_of([text]).starts.tolist()[:-1] == starts
+
+
 @given(texts, st.integers(1, LONGEST_RUN_UNITS))
 def test_runs_are_equal_where_their_tokens_are(batch: list[str], units: int) -> None:
     tokens = tokens_of(batch)

@@ -19,7 +19,8 @@ TOKEN_SHIFT = np.uint8(5)
 """The highest three bits of `classes`, from this one on, are the character's role in a token."""
 JOINER, NUMBER, WORD, WIDE, TOKEN_END = (np.uint8(role) for role in range(1, 6))
 """Roles: a sign that belongs to a number if it is between two digits; a decimal digit; another letter or
-digit; one that is a token alone, such as an East Asian one; the `SEPARATOR`. Characters outside tokens have role 0."""
+digit; one that is a token alone, such as an East Asian one; the `SEPARATOR`. Characters outside tokens have
+role 0."""
 
 FIRST_WIDE = 0x2E80
 """East Asian scripts start at this code point."""

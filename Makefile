@@ -99,7 +99,7 @@ soak: env
 	$(BIN)/python -m tests.nightly.soak $(if $(MINUTES),--minutes '$(MINUTES)') $(if $(SEED),--seed '$(SEED)')
 
 check: static
-	$(BIN)/python -m pytest -q tests/unit tests/contract -m "not node" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q --numprocesses $(JOBS) tests/unit tests/contract -m "not node" $(PYTEST_ARGS)
 
 static: env $(TREE)
 	$(BIN)/ruff format --check

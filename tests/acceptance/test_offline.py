@@ -183,7 +183,19 @@ def test_usage_errors_exit_with_2_and_say_why(run: Run, arguments: list[str], me
 
 
 COMMANDS = [
-    *("setup", "index", "list", "similar", "serve", "explain", "stats", "expire", "verify", "rebuild"),
+    *(
+        "setup",
+        "index",
+        "learn",
+        "list",
+        "similar",
+        "serve",
+        "explain",
+        "stats",
+        "expire",
+        "verify",
+        "rebuild",
+    ),
     *("cluster", "fingerprint", "demo", "node"),
 ]
 
@@ -217,7 +229,18 @@ def test_every_command_starts_in_a_process_of_its_own(run_process: Run, command:
 
 def test_the_fields_options_exist_wherever_articles_of_an_index_are_read_or_written(run: Run) -> None:
     names = {f"--{name.name}-field" for name in dataclasses.fields(Fields)}
-    for command in ("setup", "index", "list", "similar", "serve", "explain", "stats", "verify", "rebuild"):
+    for command in (
+        "setup",
+        "index",
+        "learn",
+        "list",
+        "similar",
+        "serve",
+        "explain",
+        "stats",
+        "verify",
+        "rebuild",
+    ):
         assert names <= set(run(command, "--help").out.split())
 
 

@@ -13,11 +13,21 @@ from tests.support.names import Names
 
 Ask = Callable[..., Any]
 
+STORY = (
+    f"{LONG} of a ferry line between the two largest islands of the north, which opens on monday after years "
+    "of dispute about its harbour, its noise, and who should pay for the ice that closes it every winter"
+)
 # One text three times, from two sources on three days; and another text.
 ARTICLES = [
-    {"key": "a", "head": "ferry", "body": f"{LONG} of ferries", "day": "2026-01-01", "by": "North"},
-    {"key": "b", "head": "ferry", "body": f"{LONG} of all ferries", "day": "2026-01-02", "by": "South"},
-    {"key": "c", "head": "late ferry", "body": f"{LONG} of ferries", "day": "2026-01-03", "by": "North"},
+    {"key": "a", "head": "ferry", "body": STORY, "day": "2026-01-01", "by": "North"},
+    {
+        "key": "b",
+        "head": "ferry",
+        "body": STORY.replace("its noise", "all its noise"),
+        "day": "2026-01-02",
+        "by": "South",
+    },
+    {"key": "c", "head": "late ferry", "body": STORY, "day": "2026-01-03", "by": "North"},
     {
         "key": "d",
         "head": "rain",
@@ -105,7 +115,7 @@ def test_options_of_similar(ask: Ask, names: tuple[str, str]) -> None:
     assert ids("--id", "a", "--size", 1, "--page", 2) == ["b"]
     first = ask("similar", "--id", "a", "--size", 1)
     assert ids("--id", "a", "--size", 1, "--after", first["next"]) == ["b"]
-    text = json.dumps({"body": f"{LONG} of ferries"}).encode()
+    text = json.dumps({"body": STORY}).encode()
     assert ids("--text", "-", "--forest", names[1], stdin=text) == ["c", "b", "a"]
     by_source = ask("similar", "--id", "a", "--by-source")
     assert {each["source"]: each["articles"] for each in by_source["sources"]} == {"North": 1, "South": 1}

@@ -83,7 +83,7 @@ def test_a_plausible_cluster_is_not_reported(
 def test_a_footer_of_unrelated_articles_is_named_as_boilerplate(es: Elasticsearch, fed: Any) -> None:
     draw = Random(2)
     # A sentence for each half.
-    texts = [f"{words(draw, 40)}. {FOOTER}" for _ in range(12)]
+    texts = [f"{words(draw, 40)}. {FOOTER}." for _ in range(12)]
     index, forest = fed(VERIFIED, texts)
     (shared,) = Maintenance(es, forest=forest, most_plausible_leaves=LIMIT).stats([index]).boilerplate
     assert (shared.kind, shared.sentence) == ("sentence", FOOTER)

@@ -103,8 +103,8 @@ class Pins:
                     kinds = ("boilerplate", "text") if is_boilerplate else ("text", "boilerplate")
                     raise SettingError(
                         f"{name}: passage {number} of its {kinds[0]} is {kinds[1]} in {earlier}, both "
-                        f"{'for all sites' if site is None else f'for the site {site!r}'} (all numbers "
-                        "count as equal)"
+                        f"{'for all sites' if site is None else f'for the site {site!r}'} (in short "
+                        "passages, all numbers count as equal)"
                     )
         return cls(pinned)
 

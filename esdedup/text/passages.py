@@ -1,7 +1,7 @@
 """The passages of a batch of texts: sentences, as they are compared with those of other texts.
 
 Sites put the same passages around every article. To be found again, a passage is compared by its words
-alone, and all numbers count as equal: dates and counters change from page to page.
+alone, and all numbers count as equal, except in long sentences: dates and counters change from page to page.
 """
 
 import dataclasses
@@ -24,6 +24,9 @@ _MOST_TRAILING = 8
 _UNSTOPPED = range(0x0E00, 0x0F00)
 _LONG_LINE_LETTERS = 40
 
+# "Posted 2026-11-22 07:30." has fewer.
+_LONG_SENTENCE_LETTERS = 30
+
 _IS_FINAL, _IS_TRAILING, _IS_UNSTOPPED = (np.uint8(1 << bit) for bit in range(3))
 
 
@@ -31,7 +34,7 @@ _IS_FINAL, _IS_TRAILING, _IS_UNSTOPPED = (np.uint8(1 << bit) for bit in range(3)
 class Passages:
     """All passages of a batch of texts, in their order."""
 
-    # uint64 (n,): equal for passages with the same words, whatever their numbers.
+    # uint64 (n,): equal for passages with the same words; numbers count as equal except in long sentences.
     hashes: npt.NDArray[np.uint64]
     # int64 (n,): the number of letters and digits.
     letters: npt.NDArray[np.int64]
@@ -51,10 +54,13 @@ class Passages:
             sentences: Of the batch.
             tokens: Of the same batch.
         """
+        spans, are_prose = _spans(sentences, tokens), _are_prose(sentences)
+        # What such a sentence says is in its numbers, as in bulletins from one template.
+        are_told_apart = are_prose & (sentences.letters >= _LONG_SENTENCE_LETTERS)
         return cls(
-            hashes=tokens.hashes(*_spans(sentences, tokens), numbers_alike=True),
+            hashes=np.where(are_told_apart, tokens.hashes(*spans), tokens.hashes(*spans, numbers_alike=True)),
             letters=sentences.letters,
-            are_prose=_are_prose(sentences),
+            are_prose=are_prose,
             texts=sentences.texts,
             text_count=sentences.text_count,
         )

@@ -156,7 +156,7 @@ def test_pins_are_read_from_the_lines_of_a_file() -> None:
         ({"boilerplate": "© <!-- a --> …"}, "p:2: it has no letters or digits"),
         (
             {"text": f"Another one. {ITEM}"},
-            "p:2: passage 2 of its text is boilerplate in p:1, both for all sites (all numbers count as",
+            "p:2: passage 2 of its text is boilerplate in p:1, both for all sites (in short passages, all",
         ),
     ],
 )

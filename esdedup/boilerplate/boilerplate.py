@@ -184,18 +184,18 @@ class Boilerplate:
             pages: The page of each, ``(n,)``.
             contexts: Of all others, with those that the pages have added.
         """
-        last_page = self.last_page + len(self.block)
-        site_pages, added = contexts.site_pages, contexts.last_added
+        last_page = self.last_numbered
+        site_pages, added, are_learned = contexts.site_pages, contexts.last_added, contexts.are_learned
         # With boilerplate of the period before, which was seen again.
-        have_changed = contexts.are_learned | contexts.are_unseen | (added > 0)
+        have_changed = are_learned | contexts.are_unseen | (added > 0)
         changed = np.flatnonzero(have_changed)
-        seen_on = np.where(contexts.are_learned, last_page | LEARNED, site_pages.rows[:, 0])
-        seen_on = np.where(added > 0, added | np.where(contexts.are_learned, LEARNED, 0), seen_on)
+        seen_on = np.where(added > 0, added, np.where(are_learned, last_page, site_pages.rows[:, 0]))
+        seen_on |= np.where(are_learned, LEARNED, 0)
         hashes = np.concatenate((new, contexts.hashes[changed]))
         self._tables.put("passages", hashes, np.concatenate((pages, seen_on[changed])))
         have_grown = site_pages.have_grown
         have_several = (added > 0) & (np.count_nonzero(contexts.pages, axis=1) > 1)
-        again = np.flatnonzero(~contexts.are_learned & (have_several | have_grown))
+        again = np.flatnonzero(~are_learned & (have_several | have_grown))
         rows = np.concatenate((site_pages.rows[again], contexts.pages[again]), axis=1)
         self._tables.put("contexts", contexts.hashes[again], rows)
         records = len(new) + np.count_nonzero(have_changed | have_grown)

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup.boilerplate.marks import MARKS, Marks, marks_of
+from esdedup.text.groups import are_first
 from esdedup.text.passages import Passages
 
 # Lists are left out if so many letters of other text remain, and single passages that are not prose if so
@@ -66,9 +67,7 @@ def _marks(passages: Passages, are_lists: Bools, *, kept: npt.NDArray[np.int64])
     texts, marks = passages.texts[kept], marks_of(passages.hashes[kept])
     found = np.zeros((passages.text_count, MARKS), np.uint32)
     if len(kept):
-        is_first = np.ones(len(kept), bool)
-        is_first[1:] = texts[1:] != texts[:-1]
-        first = is_first.nonzero()[0]
+        first = are_first(texts).nonzero()[0]
         # The highest rank: outside lists, then the longest, then the first.
         ranks = (~are_lists[kept]).astype(np.int64) << _RANK_BITS
         ranks |= passages.letters[kept] << _PLACE_BITS

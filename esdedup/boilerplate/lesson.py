@@ -30,6 +30,7 @@ from esdedup.boilerplate.judged import Judged
 from esdedup.boilerplate.marks import Marks, origins_of
 from esdedup.boilerplate.pins import NO_PINS, Pins, apply_pins
 from esdedup.neighbours.key_table import Keys
+from esdedup.text.groups import are_first
 from esdedup.text.passages import Passages
 
 Bools = npt.NDArray[np.bool_]
@@ -133,11 +134,10 @@ class Lesson:
         # By passage, then by page.
         order = np.argsort(block.hashes, kind="stable")
         hashes, places, values = block.hashes[order], block.places[order], block.values[order]
-        is_first = np.ones(len(order) + 1, bool)
-        is_first[1:-1] = hashes[1:] != hashes[:-1]
+        is_first = are_first(hashes)
         first_page = boilerplate.last_page + 1
         # Most passages are seen for the first time, and once.
-        is_alone = is_first[:-1] & is_first[1:] & (values == 0)
+        is_alone = is_first & np.append(is_first[1:], True) & (values == 0)
         new = np.flatnonzero(is_alone)
         rest = np.flatnonzero(~is_alone)
         contexts = boilerplate.contexts(
@@ -165,8 +165,7 @@ def _add_contexts(contexts: Contexts, passages: Ints, pages: Ints, marks: Marks)
     while len(left):
         left = left[contexts.are_new(passages[left], marks[left])]
         # The first page that is left is a new context of its passage; so may others be after that.
-        is_next = np.ones(len(left), bool)
-        is_next[1:] = passages[left[1:]] > passages[left[:-1]]
+        is_next = are_first(passages[left])
         added = left[is_next]
         contexts.add(passages[added], pages[added], marks[added])
         left = left[~is_next]

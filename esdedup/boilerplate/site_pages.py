@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup.boilerplate.marks import Origins
+from esdedup.text.groups import are_first
 
 COLUMNS = 3
 
@@ -52,7 +53,7 @@ class SitePages:
             pages: Ascending for each passage, ``(m,)``.
             origins: Of the pages, ``(m, 2)``.
         """
-        is_next = _changes(passages)
+        is_next = are_first(passages)
         is_first = is_next & (self.rows[passages, 2] == 0)
         self.rows[passages[is_first]] = np.stack((pages[is_first],) * 2 + (is_first[is_first],), axis=1)
         self._first[passages[is_first]] = self._last[passages[is_first]] = origins[is_first]
@@ -60,17 +61,10 @@ class SitePages:
         is_known = (origins > 0).all(axis=1)
         counts = np.flatnonzero(is_known & (origins[:, 0] == site) & (origins[:, 1] != article))
         passages, pages, origins = passages[counts], pages[counts], origins[counts]
-        is_next = _changes(passages)
+        is_next = are_first(passages)
         previous = self._last[passages, 1]
         previous[1:] = np.where(is_next[1:], previous[1:], origins[:-1, 1])
         is_other = origins[:, 1] != previous
         self.rows[:, 2] += np.bincount(passages[is_other], minlength=len(self.rows))
         # Of several pages the last one is written last.
         self.rows[passages, 1], self._last[passages] = pages, origins
-
-
-def _changes(groups: Ints) -> npt.NDArray[np.bool_]:
-    """Return which of some numbers, ascending, differ from the one before: bool ``(m,)``."""
-    changes = np.ones(len(groups), bool)
-    changes[1:] = groups[1:] != groups[:-1]
-    return changes

@@ -11,6 +11,7 @@ from esdedup.fingerprint.signature import Fingerprints
 from esdedup.fingerprint.simhash import components, pack64
 from esdedup.fingerprint.vocabulary import Vocabulary
 from esdedup.text.characters import classes
+from esdedup.text.groups import are_first
 from esdedup.text.normalise import NormalTexts, strings
 from esdedup.text.passages import Omit, Passages
 from esdedup.text.sentences import Sentences
@@ -61,7 +62,7 @@ class ByWords:
         signatures = np.zeros(len(texts), np.uint64)
         exists = np.zeros(len(texts), bool)
         if len(words.rows):
-            starts = np.flatnonzero(np.diff(words.texts, prepend=-1))
+            starts = np.flatnonzero(are_first(words.texts))
             sums = components(self._vocabulary.bits[words.rows], words.weights, starts)
             present = words.texts[starts]
             signatures[present] = pack64(sums > 0)

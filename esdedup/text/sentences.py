@@ -14,6 +14,7 @@ from esdedup.text.characters import (
     SEPARATOR,
     SPACE,
 )
+from esdedup.text.groups import are_first
 
 _PARTS = 2
 _PLACE_BITS = 32
@@ -107,12 +108,10 @@ class Sentences:
         """Return the longest sentence of each group, the first of equals; `groups` is non-decreasing."""
         if not len(groups):
             return groups
-        is_first = np.ones(len(groups), bool)
-        is_first[1:] = groups[1:] != groups[:-1]
         # The least key belongs to the longest sentence, or to the first of several as long.
         keys = (_MOST_LETTERS - self.letters) << _PLACE_BITS
         keys += np.arange(len(groups))
-        return np.minimum.reduceat(keys, is_first.nonzero()[0]) & _PLACE
+        return np.minimum.reduceat(keys, are_first(groups).nonzero()[0]) & _PLACE
 
 
 def _sentence_ends(points: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
@@ -150,8 +149,6 @@ def _in_long_lines(ends: npt.NDArray[np.int64], ended_by: npt.NDArray[np.uint32]
     lengths = np.diff(ends, prepend=-1) - 1
     ends_paragraph = (lengths == 0) | (ended_by == ord(SEPARATOR))
     paragraphs = ends_paragraph.cumsum() - ends_paragraph
-    is_first = np.ones(len(ends), bool)
-    is_first[1:] = ends_paragraph[:-1]
-    longest = np.maximum.reduceat(lengths, is_first.nonzero()[0])
+    longest = np.maximum.reduceat(lengths, are_first(paragraphs).nonzero()[0])
     are_long: npt.NDArray[np.bool_] = longest[paragraphs] > _LONGEST_WRAPPED
     return are_long

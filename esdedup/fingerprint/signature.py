@@ -74,7 +74,7 @@ def are_minhashes(representatives: npt.NDArray[np.uint64]) -> npt.NDArray[np.boo
     return minhashes
 
 
-def are_first(simhashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+def are_distinct(simhashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
     """Return which values do not repeat an earlier one of their row: bool ``(n, s)``."""
     first = np.ones(simhashes.shape, bool)
     for place in range(1, simhashes.shape[1]):

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.bands import WIDTH_BITS
-from esdedup.fingerprint.signature import PLACES, SIGNATURE, are_first, are_indexed, are_minhashes
+from esdedup.fingerprint.signature import PLACES, SIGNATURE, are_distinct, are_indexed, are_minhashes
 from esdedup.fingerprint.simhash import from_hex, to_hex
 from esdedup.fingerprint.sketch import resemblance
 from esdedup.neighbours.hamming_index import HammingIndex, Matches
@@ -203,7 +203,7 @@ class ByAgreement:
 
     def are_distinct(self, signatures: Signatures) -> npt.NDArray[np.bool_]:
         """Return which representatives are the first of equal ones; short texts repeat their first."""
-        return are_first(signatures["representatives"])
+        return are_distinct(signatures["representatives"])
 
     def indexed(self, signatures: Signatures) -> npt.NDArray[np.bool_]:
         """Read the bits of `indexed`."""

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup.fingerprint.agreement import Agreement
-from esdedup.fingerprint.signature import SIGNATURE, Signatures, are_first, are_indexed, are_minhashes
+from esdedup.fingerprint.signature import SIGNATURE, Signatures, are_distinct, are_indexed, are_minhashes
 from esdedup.neighbours.columns import grow
 from esdedup.neighbours.hamming_index import HammingIndex, Matches
 from esdedup.neighbours.pairs import Pairs, distinct, firsts_of, pack, seconds_of
@@ -60,7 +60,7 @@ class SketchedIndex:
         found = [
             of_kind.search(representatives, chosen)
             for of_kind, representatives, chosen in self._by_kind(
-                signatures, are_first(signatures["representatives"])
+                signatures, are_distinct(signatures["representatives"])
             )
         ]
         pairs, keys, postings = (np.concatenate(parts) for parts in zip(*found, strict=True))

@@ -19,7 +19,7 @@ from tests.support.names import Names
 
 # So many points are tried side by side, each with an index and a forest of its own.
 SIDE_BY_SIDE = 4
-LARGER_PACE = Pace(block_pages=64, period_passages=600)
+LARGER_PACE = Pace(block_pages=64, period_passages=200)
 
 
 @dataclasses.dataclass(frozen=True)

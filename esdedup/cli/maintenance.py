@@ -12,7 +12,7 @@ from esdedup.cli.site_boilerplate import print_as_pins
 from esdedup.cli.stats_tables import print_stats
 from esdedup.errors import SettingError
 from esdedup.maintenance import Maintenance, Violation, ViolationKind
-from esdedup.maintenance.maintenance import ARTICLES_READ, PASSAGES_SHOWN
+from esdedup.maintenance.inspection import ARTICLES_READ, PASSAGES_SHOWN
 
 _MAX_SHOWN = 1_000
 

@@ -1,0 +1,301 @@
+"""`Inspection`: what can be learned about a forest without changing it."""
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+
+from elasticsearch import Elasticsearch
+
+from esdedup.boilerplate.pins import NO_PINS, Pins, refuse_useless
+from esdedup.elastic.execute import execute
+from esdedup.elastic.forest.clock import Clock
+from esdedup.elastic.forest.index import ForestIndex
+from esdedup.elastic.forest.learned import LearnedCopy
+from esdedup.elastic.given_client import take_blocking
+from esdedup.elastic.names import check_index_name, check_index_names
+from esdedup.errors import ArticleRejected, ForestError, SettingError
+from esdedup.fields import Fields
+from esdedup.fingerprint.profile import DEFAULT, Profile, profile_labelled
+from esdedup.forest.model import Aging
+from esdedup.maintenance.article_audit import ArticleAudit
+from esdedup.maintenance.belonging import refuse_others_articles
+from esdedup.maintenance.explain import IndexExplainer, profile_of
+from esdedup.maintenance.forest_audit import ForestAudit
+from esdedup.maintenance.records import Records
+from esdedup.maintenance.site_boilerplate import BoilerplateBySite, boilerplate_by_site
+from esdedup.maintenance.stats import Stats, stats
+from esdedup.maintenance.stored_texts import LATEST_ARTICLES, StoredTexts
+from esdedup.maintenance.times_ahead import TimesAhead
+from esdedup.maintenance.verdict import IndexedExplanation
+from esdedup.maintenance.violations import Violation
+from esdedup.neighbours.explainer import Explainer
+from esdedup.reading.scope import Scope
+from esdedup.sites import RawPage
+
+OnProgress = Callable[[int], None]
+
+ARTICLES_READ = 10_000
+"""So many of the latest articles are read for `Inspection.boilerplate`, since that takes time."""
+PASSAGES_SHOWN = 10
+"""So many passages of each site."""
+
+
+class Inspection:
+    """Reads one forest and its articles. Needs no lease."""
+
+    def __init__(
+        self,
+        client: Elasticsearch,
+        *,
+        forest: str,
+        fields: Fields | None,
+        most_plausible_leaves: int,
+        audit_batch: int,
+    ) -> None:
+        """Use a forest; nothing is sent yet.
+
+        Args:
+            client: Closed by the caller.
+            forest: Name of its index.
+            fields: The names of the articles' fields; None: those that the indices keep, which must agree.
+            most_plausible_leaves: `stats` reports clusters with more live leaves than this.
+            audit_batch: The fewest nodes that are verified together.
+
+        Raises:
+            SettingError: The client is asynchronous, the forest's name is invalid, or a number is below 1.
+        """
+        take_blocking(client, taker=type(self).__name__)
+        check_index_name(forest)
+        check_at_least_1(most_plausible_leaves=most_plausible_leaves, audit_batch=audit_batch)
+        self._client = client
+        self._forest = forest
+        self._fields = fields
+        self._most_plausible_leaves = most_plausible_leaves
+        self._audit_batch = audit_batch
+
+    def count(self, indices: Sequence[str] = ()) -> int:
+        """Count the nodes and the articles that `verify` checks.
+
+        Raises:
+            ForestError: There is no such forest.
+            IndexNotReady: An index is missing.
+            SettingError: `indices` is a string, or contains an empty name.
+        """
+        check_index_names(indices)
+        index = ForestIndex.find(self._client, self._forest)
+        return index.run(index.search.count_nodes()) + (self.count_articles(indices) if indices else 0)
+
+    def count_articles(self, indices: Sequence[str]) -> int:
+        """Count the articles that have a root.
+
+        Raises:
+            IndexNotReady: An index is missing.
+            SettingError: `indices` is a string, or empty, or contains an empty name.
+        """
+        return self._records(indices).count()
+
+    def explain(
+        self,
+        index: str,
+        one_id: str,
+        other_id: str,
+        *,
+        profile: Profile | None = None,
+        pins: Pins = NO_PINS,
+    ) -> IndexedExplanation:
+        """Explain why two articles are in one cluster or not.
+
+        Each is compared by the signature with which it was decided, while its text is the same. If the
+        forest is missing, the explanation uses the index alone.
+
+        Args:
+            index: An index, alias or pattern; if several articles have one id, the last to arrive counts.
+            one_id: The id of the first article.
+            other_id: The id of the second article; may be the same.
+            profile: The profile to compare by. None: the one that the articles were fingerprinted with.
+            pins: Those that the forest is fed with, to show what is left out now.
+
+        Raises:
+            ArticleNotFound: No article has that id.
+            ArticleRejected: An article has no text.
+            IndexNotReady: The index is missing, or lacks the fields.
+            SettingError: The articles' profile is unknown, or the name of the index or an id is empty; or the
+                profile keeps boilerplate, so pins would have no effect.
+        """
+        texts = StoredTexts(self._client, indices=[index], fields=self._fields)
+        one, other = (texts.by_id(article_id) for article_id in (one_id, other_id))
+        profile = profile or profile_of((one, other))
+        refuse_useless(pins, keep_boilerplate=profile.keep_boilerplate)
+        learned = LearnedCopy()
+        forest: ForestIndex | None = None
+        forest_missing: str | None = None
+        learned_missing: str | None = None
+        try:
+            forest = ForestIndex.find(self._client, self._forest)
+            forest.run(learned.update(self._forest))
+        except ForestError as error:
+            learned_missing = str(error)
+            forest_missing = learned_missing if forest is None else None
+        omit_on = learned.omit_on(pins) if learned_missing is None else None
+        explainer = IndexExplainer(texts, forest, Explainer(profile, omit_on=omit_on))
+        return explainer.explain(
+            one, other, forest=self._forest, forest_missing=forest_missing, learned_missing=learned_missing
+        )
+
+    def texts(
+        self, indices: Sequence[str], *, latest: int = LATEST_ARTICLES
+    ) -> Iterator[RawPage | ArticleRejected]:
+        """Yield the stored texts of the latest articles, with their sites, in the order of their arrival.
+
+        Instead of an article that has none, yield the reason.
+
+        `Dedup.learn` learns from them, for example after a forest was rebuilt. Articles that have no root yet
+        come first.
+
+        Args:
+            indices: Their indices.
+            latest: Of how many arrivals in the forest. What was learned from some 160,000 pages ago and not
+                seen since is forgotten again.
+
+        Raises:
+            IndexNotReady: An index is missing, or lacks the fields.
+            SettingError: `indices` is a string, or empty, or contains an empty name; or `latest` is below 1.
+        """
+        return self._stored_texts(indices, latest).texts(latest)
+
+    def count_texts(self, indices: Sequence[str], *, latest: int = LATEST_ARTICLES) -> int:
+        """Count what `texts` yields; parameters and errors as there."""
+        return self._stored_texts(indices, latest).count_latest(latest)
+
+    def stats(self, indices: Sequence[str] = ()) -> Stats:
+        """Return the statistics of the forest.
+
+        Args:
+            indices: The indices of its articles, to show the sentences that many nodes share, and to count
+                the articles that are not enriched.
+
+        Raises:
+            ForestError: There is no such forest.
+            IndexNotReady: An index is missing, or lacks the fields.
+            SettingError: `indices` is a string, or contains an empty name.
+        """
+        check_index_names(indices)
+        index = ForestIndex.find(self._client, self._forest)
+        texts = StoredTexts(self._client, indices=indices, fields=self._fields) if indices else None
+        return stats(
+            index,
+            self._aging(index),
+            texts,
+            not_enriched=self._records(indices).count_without() if indices else None,
+            most_plausible_leaves=self._most_plausible_leaves,
+        )
+
+    def boilerplate(
+        self,
+        indices: Sequence[str],
+        *,
+        articles: int = ARTICLES_READ,
+        passages: int = PASSAGES_SHOWN,
+    ) -> BoilerplateBySite:
+        """Return what the forest has learned to be boilerplate, for each site.
+
+        The forest keeps no text, so the latest articles are read, and the passages of theirs counted that
+        are boilerplate by now. Pins are not considered.
+
+        Args:
+            indices: The indices of its articles.
+            articles: The most articles to read.
+            passages: The most passages to return for a site; further ones are counted.
+
+        Raises:
+            ForestError: There is no such forest, or what it has learned cannot be read.
+            IndexNotReady: An index is missing, or lacks the fields.
+            SettingError: `indices` is a string, or empty, or contains an empty name; or a number is below 1.
+        """
+        _check_named(indices)
+        check_at_least_1(articles=articles, passages=passages)
+        index, learned = ForestIndex.find(self._client, self._forest), LearnedCopy()
+        fields = execute(self._client, Scope(fields=self._fields).ready(",".join(indices))).fields
+        index.run(learned.update(self._forest))
+        return boilerplate_by_site(
+            self._client,
+            learned,
+            indices=indices,
+            fields=fields,
+            max_length=(profile_labelled(index.meta.profile) or DEFAULT).max_text_length,
+            articles=articles,
+            passages=passages,
+        )
+
+    def verify(
+        self, indices: Sequence[str] = (), *, on_progress: OnProgress | None = None
+    ) -> Iterator[Violation]:
+        """Yield every violation of the laws in the forest and its articles.
+
+        Articles may arrive meanwhile.
+
+        Args:
+            indices: Indices of articles that this forest assigned. Empty: only the forest is checked.
+            on_progress: Called with the number of nodes or articles in each step.
+
+        Raises:
+            ForestError: There is no such forest.
+            ForestMismatch: Articles belong to another forest.
+            ClockMismatch: The clocks of this machine and of Elasticsearch differ by more than a day.
+            IndexNotReady: An index is missing.
+            SettingError: `indices` is a string, or contains an empty name.
+        """
+        check_index_names(indices)
+        index = ForestIndex.find(self._client, self._forest)
+        records = self._own_records(index, indices)
+        aging, latest_ms = self._aging(index), Clock(index).latest_ms()
+        yield from TimesAhead(index, records, latest_ms=latest_ms, aging=aging).violations()
+        yield from self._forest_audit(index, aging, on_progress).violations()
+        if records is not None:
+            articles = ArticleAudit(index, records, aging, on_articles=on_progress or ignore)
+            yield from itertools.chain.from_iterable(articles.violations())
+
+    def _forest_audit(self, index: ForestIndex, aging: Aging, on_progress: OnProgress | None) -> ForestAudit:
+        return ForestAudit(index, aging, on_nodes=on_progress or ignore, audit_batch=self._audit_batch)
+
+    def _stored_texts(self, indices: Sequence[str], latest: int) -> StoredTexts:
+        check_at_least_1(latest=latest)
+        _check_named(indices)
+        return StoredTexts(self._client, indices=indices, fields=self._fields)
+
+    def _own_records(self, index: ForestIndex, indices: Sequence[str]) -> Records | None:
+        """Return the records of a forest's own articles; None if no indices are given."""
+        if not indices:
+            return None
+        records = self._records(indices)
+        refuse_others_articles(index, records)
+        return records
+
+    def _records(self, indices: Sequence[str]) -> Records:
+        _check_named(indices)
+        fields = execute(self._client, Scope(fields=self._fields).fields_of(",".join(indices)))
+        return Records(self._client, indices=indices, fields=fields)
+
+    def _aging(self, index: ForestIndex) -> Aging:
+        return index.status().aging
+
+
+def check_at_least_1(**numbers: int) -> None:
+    """Check settings, by their names.
+
+    Raises:
+        SettingError: A number is below 1.
+    """
+    for name, number in numbers.items():
+        if number < 1:
+            raise SettingError(f"{name} is {number}; it must be at least 1")
+
+
+def ignore(_count: int) -> None:
+    """Report no progress."""
+
+
+def _check_named(indices: Sequence[str]) -> None:
+    """Check that at least one index is named."""
+    check_index_names(indices)
+    if not indices:
+        raise SettingError("name the indices of the articles, as a list")

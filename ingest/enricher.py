@@ -18,8 +18,7 @@ from esdedup.ingest.batches import batches, refuse_fork
 from esdedup.ingest.check_again import check_again
 from esdedup.ingest.json_values import size_of
 from esdedup.ingest.leaps import warn_of_leaps
-from esdedup.ingest.learn import learn
-from esdedup.ingest.learn import size_of as size_of_text
+from esdedup.ingest.learn import learn, size_of_text
 
 from esdedup.boilerplate.pins import Pins
 from esdedup.elastic.article_indices import WritableIndex

@@ -105,7 +105,7 @@ class Learning:
         Raises:
             EsdedupError: The run cannot continue.
         """
-        for batch in batches(self._accepted(texts), most=BATCH_SIZE, size_of=size_of):
+        for batch in batches(self._accepted(texts), most=BATCH_SIZE, size_of=size_of_text):
             learned = learner.learn(batch)
             self._learned += learned
             self._known += len(batch) - learned
@@ -120,7 +120,7 @@ class Learning:
                 yield text
 
 
-def size_of(text: RawPage) -> int:
+def size_of_text(text: RawPage) -> int:
     """Return the size of a text in a batch: its characters."""
     return len(text.text)
 

@@ -104,7 +104,7 @@ class Load:
         backfill: bool = False,
         batch_size: int = BATCH_SIZE,
         flush_interval_s: float | None = None,
-        learn_first: Iterable[FileArticle | ArticleRejected] = (),
+        learned_from: Iterable[FileArticle | ArticleRejected] = (),
     ) -> None:
         """Index articles. May be called several times, with one part after the other.
 
@@ -117,18 +117,18 @@ class Load:
             batch_size: How many are read, enriched and indexed together.
             flush_interval_s: A batch is indexed so long after its first article was read, though it is not
                 full. None: when it is full.
-            learn_first: The same articles, and perhaps others: before the first is indexed, it is learned
-                from them what is boilerplate.
+            learned_from: The same articles, read once more: before the first is indexed, these teach what is
+                boilerplate.
 
         Raises:
             EsdedupError: The run cannot continue.
         """
         started = time.monotonic()
-        self._dated_by = dedup.reader.fields(index) if backfill else None
+        fields = dedup.reader.fields(index)
+        self._dated_by = fields if backfill else None
         bulk = ArticleBulk(client, index=index)
         try:
-            if learn_first:
-                first_look(dedup, learn_first, dedup.reader.fields(index))
+            first_look(dedup, learned_from, fields)
             for batch in batches(articles, most=batch_size, size_of=_size, flush_interval_s=flush_interval_s):
                 actions = dedup.enrich(
                     self._actions(batch, index),

@@ -119,7 +119,7 @@ def index(
                         index=index,
                         backfill=backfill,
                         flush_interval_s=flush_interval_s,
-                        learn_first=first,
+                        learned_from=first,
                     )
             client.indices.refresh(index=index)
         except FieldsNotFound as error:

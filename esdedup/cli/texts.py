@@ -4,13 +4,12 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fields import Fields, text_of
 from esdedup.ingest.opening import STANDARD_INPUT, name_of
 from esdedup.ingest.records import MAX_ARTICLE_BYTES
-from esdedup.sites import site_of
+from esdedup.sites import RawPage, site_of
 
 # A text that begins like this is taken for JSON.
 _JSON_OBJECT = re.compile(r'\s*\{\s*["}]')
@@ -21,15 +20,8 @@ _ONE_A_FILE = (
 )
 
 
-class TextOfSite(NamedTuple):
-    """A text, and the site that it comes from; None if it is not known."""
-
-    text: str
-    site: str | None
-
-
-def read_text(path: Path, fields: Fields) -> TextOfSite:
-    """Read a text from a file, or from an article in it.
+def read_text(path: Path, fields: Fields) -> RawPage:
+    """Read a text from a file, or from an article in it, with the article's site.
 
     Raises:
         ArticleRejected: The file is too long or not UTF-8, or its article has no text.
@@ -39,7 +31,7 @@ def read_text(path: Path, fields: Fields) -> TextOfSite:
     if _JSON_ARRAY.match(text):
         raise SettingError(f"{name} is a JSON array of articles; {_ONE_A_FILE}")
     if not _JSON_OBJECT.match(text):
-        return TextOfSite(text, None)
+        return RawPage(text)
     try:
         article = json.loads(text)
     except json.JSONDecodeError as error:
@@ -51,7 +43,7 @@ def read_text(path: Path, fields: Fields) -> TextOfSite:
         raise _no_object(name, f"{error.msg} at character {error.pos + 1}") from error
     except (ValueError, RecursionError) as error:
         raise _no_object(name, error) from error
-    return TextOfSite(text_of(article, fields, name=name), site_of(article, fields))
+    return RawPage(text_of(article, fields, name=name), site_of(article, fields))
 
 
 def read_plain_text(path: Path) -> str:

@@ -82,8 +82,7 @@ class Explainer:
 
     def left_out(self, text: str, site: str | None = None) -> LeftOut | None:
         """Return what is left out of a raw text today; None if it is compared whole."""
-        omit = self._omit(site)
-        return None if omit is None else left_out(text, omit, max_length=self.profile.max_text_length)
+        return self._left_out(text, self._omit(site))
 
     def explain(
         self,
@@ -125,6 +124,9 @@ class Explainer:
 
     def _omit(self, site: str | None) -> Omit | None:
         return None if self._omit_on is None else self._omit_on(site)
+
+    def _left_out(self, text: str, omit: Omit | None) -> LeftOut | None:
+        return None if omit is None else left_out(text, omit, max_length=self.profile.max_text_length)
 
     def _compared(self, text: str, site: str | None, stored: Signatures | None) -> _Compared:
         omit = self._omit(site)
@@ -179,9 +181,7 @@ class Explainer:
         letters = Sentences.of(points, classes()[points]).letters_of_texts
         return Text(
             letters=int(letters[0]),
-            left_out=None
-            if text.omit is None
-            else left_out(text.text, text.omit, max_length=self.profile.max_text_length),
+            left_out=self._left_out(text.text, text.omit),
             is_todays=text.is_todays,
             fingerprint=None if signature is None else self._relation.ids(signature)[0],
             representatives=() if signature is None else tuple(self._represented(text, signature)),

@@ -54,8 +54,8 @@ def print_stats(forest: str, stats: Stats) -> None:
         )
         cells = [(each.root, f"{each.leaves:,}", *_shared_cells(each.shared)) for each in stats.implausible]
         print_stage(screen, title, cells)
-    if stats.boilerplate:
-        shared = [_shared_cells(each) for each in stats.boilerplate]
+    if stats.shared_by_trees:
+        shared = [_shared_cells(each) for each in stats.shared_by_trees]
         print_stage(screen, "representatives that unrelated clusters share", shared)
 
 

@@ -58,7 +58,7 @@ class Day(pydantic.BaseModel, frozen=True):
 
 
 class Key(pydantic.BaseModel, frozen=True):
-    """A band key, and the number of nodes that have it."""
+    """A key, and the number of nodes that have it."""
 
     key: str
     nodes: int
@@ -88,8 +88,8 @@ class Stats(pydantic.BaseModel, frozen=True):
     # The fullest keys of random nodes, counted exactly; and the mean number of nodes of a key.
     fullest_keys: tuple[Key, ...]
     nodes_a_key: float
-    # Representatives that random nodes of many trees share: boilerplate, which fills keys.
-    boilerplate: tuple[SharedRepresentative, ...]
+    # Representatives that random nodes of many trees share, such as a template's. They fill keys.
+    shared_by_trees: tuple[SharedRepresentative, ...]
     # The latest days of the forest's time.
     days: tuple[Day, ...]
     # Nodes made in the last seven days of the forest's time, as a share of the nodes made before.
@@ -155,7 +155,7 @@ def stats(
         implausible_trees=len(implausible),
         fullest_keys=fullest_keys,
         nodes_a_key=nodes_a_key,
-        boilerplate=_boilerplate(index, shared_representatives, random_nodes),
+        shared_by_trees=_shared_by_trees(index, shared_representatives, random_nodes),
         days=counts.days,
         growth_7_days=counts.growth_7_days,
         not_enriched=not_enriched,
@@ -258,7 +258,7 @@ def _most_shared(
     return next(iter(shared_representatives.find(leaves, representatives, most=1, by_tree=False)), None)
 
 
-def _boilerplate(
+def _shared_by_trees(
     index: ForestIndex, shared_representatives: SharedRepresentatives, random_nodes: list[StoredNode]
 ) -> tuple[SharedRepresentative, ...]:
     """Find representatives that many trees share."""

@@ -77,18 +77,18 @@ def test_a_plausible_cluster_is_not_reported(
     _, forest = fed(VERIFIED, template(LIMIT + 1))
     found = Maintenance(es, forest=forest, most_plausible_leaves=LIMIT).stats()
     assert (found.largest[0].leaves, found.implausible, found.implausible_trees) == (LIMIT, (), 0)
-    assert (found.boilerplate, caplog.records) == ((), [])
+    assert (found.shared_by_trees, caplog.records) == ((), [])
 
 
-def test_a_footer_of_unrelated_articles_is_named_as_boilerplate(es: Elasticsearch, fed: Any) -> None:
+def test_a_footer_of_unrelated_articles_is_named(es: Elasticsearch, fed: Any) -> None:
     draw = Random(2)
     # A sentence for each half.
     texts = [f"{words(draw, 40)}. {FOOTER}." for _ in range(12)]
     index, forest = fed(VERIFIED, texts)
-    (shared,) = Maintenance(es, forest=forest, most_plausible_leaves=LIMIT).stats([index]).boilerplate
+    (shared,) = Maintenance(es, forest=forest, most_plausible_leaves=LIMIT).stats([index]).shared_by_trees
     assert (shared.kind, shared.sentence) == ("sentence", FOOTER)
     assert (shared.nodes, shared.examined, shared.trees) == (12, 12, 12)
-    (unsaid,) = Maintenance(es, forest=forest, most_plausible_leaves=LIMIT).stats().boilerplate
+    (unsaid,) = Maintenance(es, forest=forest, most_plausible_leaves=LIMIT).stats().shared_by_trees
     assert unsaid == shared.model_copy(update={"kind": None, "sentence": None})
     own, other = fed(VERIFIED, texts[:9])
-    assert Maintenance(es, forest=other, most_plausible_leaves=LIMIT).stats([own]).boilerplate == ()
+    assert Maintenance(es, forest=other, most_plausible_leaves=LIMIT).stats([own]).shared_by_trees == ()

@@ -29,8 +29,8 @@ class Fields:
     source: str = "source"
     # The address on the web.
     link: str = "url"
-    # The site, if it is not the host of the link, else the source: a name or an address (`esdedup/sites.py`).
-    # May be one of the other fields.
+    # The site, a name or an address (`esdedup/sites.py`); may be one of the other fields. None: the host of
+    # the link, or the source if there is none.
     site: str | None = None
     # The object that esdedup writes, at the top level of the article.
     dedup: str = "dedup"

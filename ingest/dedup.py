@@ -245,8 +245,9 @@ class Dedup(Closing):
         repeated. What has been learned is stored batch by batch.
 
         Args:
-            texts: With or without markup, in their order of arrival; with their sites, if there are pins for
-                sites. `Maintenance.texts` yields those of an index, and rejections of articles without one.
+            texts: With or without markup, in their order of arrival; better with their sites and articles,
+                from which more is learned. `Maintenance.texts` yields those of an index, and rejections of
+                articles without one.
             on_rejected: Called for each that is no text; by default a warning is logged.
 
         Returns:

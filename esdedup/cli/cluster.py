@@ -42,7 +42,7 @@ def cluster(
         str | None,
         typer.Option(
             "--site-field",
-            help=f"The site, for --pins. Default: the host in {Fields.link}, or {Fields.source}.",
+            help=f"The site. Default: the host in {Fields.link}, or {Fields.source}.",
             rich_help_panel="Field names",
             show_default=False,
         ),

@@ -27,7 +27,7 @@ WORDS = BINS * 4 // 64
 """64-bit words of a sketch: sketches are uint64 ``(n, WORDS)``."""
 
 MINHASHES = 8
-"""Minhashes of a text."""
+"""Minhashes of a text: one more than represent it beside two sentences."""
 
 # Each minhash takes so many groups of bins, and the run with the least hash of each. Two runs would
 # find a little more, but many unrelated texts have two common runs of words the same.

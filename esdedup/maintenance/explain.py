@@ -39,7 +39,7 @@ def explain(
 ) -> Explanation:
     """Explain why two raw texts are near each other under a profile, or why they are not.
 
-    What is left out of them is what a forest leaves out that has learned nothing yet.
+    Of each is left out what a forest leaves out before it has learned anything.
 
     Args:
         one: The first text, with or without markup.

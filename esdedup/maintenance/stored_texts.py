@@ -1,4 +1,4 @@
-"""Reads single articles, with their texts and records."""
+"""Reads the texts of articles: single ones with their records, or the latest in their order."""
 
 import dataclasses
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from esdedup.reading.scope import Scope
 from esdedup.sites import RawPage, site_of
 
 LATEST_ARTICLES = 100_000
-"""From how many articles a forest learns by default. Twice as many would be forgotten again in part."""
+"""How many articles a forest learns from by default. Of twice as many, it would forget the first again."""
 
 # Texts of 200,000 characters, the longest that are compared whole, take 40 MB or so together.
 _TEXTS_AT_ONCE = 200
@@ -48,7 +48,7 @@ class StoredText:
 
 
 class StoredTexts:
-    """Reads single articles from some indices."""
+    """Reads articles from some indices."""
 
     def __init__(self, client: Elasticsearch, *, indices: Sequence[str], fields: Fields | None) -> None:
         """Use some indices, after checking that each has the fields of esdedup.

@@ -226,8 +226,9 @@ class Operations:
     def left_out(self, text: str, *, site: str | None = None, is_fresh: bool = True) -> Requests[LeftOut]:
         """Return what the forest leaves out of a text as boilerplate.
 
-        Nothing is left out if the profile keeps boilerplate. What the forest has learned is kept in memory,
-        up to 150 MB of it; to see whether there is more takes one short request.
+        Nothing is left out if the profile keeps boilerplate. A copy of what the forest has learned stays in
+        memory (``python -m benchmarks boilerplate`` measures it); each call then asks by one short request
+        whether there is more.
 
         Args:
             text: Any text, indexed or not, with or without markup.

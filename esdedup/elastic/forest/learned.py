@@ -139,9 +139,14 @@ class LearnedCopy:
         """
         with self._lock:
             self._boilerplate.begin()
-            omitted = Lesson(self._boilerplate, pins=pins, sites=sites).omit(passages, pages)
-            self._boilerplate.undo()
-        return omitted
+            try:
+                return Lesson(self._boilerplate, pins=pins, sites=sites).omit(passages, pages)
+            finally:
+                if self._boilerplate.is_torn:
+                    # The next `update` begins anew.
+                    self._boilerplate, self._number = Boilerplate(), 0
+                else:
+                    self._boilerplate.undo()
 
 
 def read_learned(forest: str, *, first: int = 1) -> Requests[list[LearnedDocument]]:

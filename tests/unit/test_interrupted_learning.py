@@ -1,0 +1,111 @@
+"""Exceptions in the middle of learning, as signal handlers raise them: nothing is half learned unnoticed."""
+
+import contextlib
+import copy
+import sys
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from esdedup.boilerplate.boilerplate import Boilerplate
+from esdedup.boilerplate.lesson import Lesson
+from esdedup.elastic.forest.learned import LearnedCopy
+from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.fingerprint.profile import VERIFIED
+from esdedup.neighbours.key_table import Keys
+from esdedup.text.passages import Passages
+from tests.support.learned import contents
+from tests.support.pages import pages
+
+TEXTS = [page["text"] for page in pages(40)]
+# In which blocks and periods end.
+BATCHES = [
+    next(Fingerprinter(VERIFIED).passages_and_pages(TEXTS[start : start + 10])) for start in range(0, 40, 10)
+]
+
+
+class Interrupted(Exception):
+    pass
+
+
+class Interrupts:
+    """Raises once at each line of what learns."""
+
+    def __init__(self) -> None:
+        self.raised: set[tuple[str, int]] = set()
+
+    @contextlib.contextmanager
+    def one(self) -> Iterator[None]:
+        """Raise at the first line that is new."""
+        before = sys.gettrace()
+        sys.settrace(self._called)
+        try:
+            yield
+        finally:
+            sys.settrace(before)
+
+    def _called(self, frame: FrameType, event: str, argument: object) -> Any:
+        name = frame.f_globals.get("__name__", "")
+        return self._at_line if name.startswith(("esdedup.boilerplate", "esdedup.neighbours")) else None
+
+    def _at_line(self, frame: FrameType, event: str, argument: object) -> Any:
+        place = (frame.f_code.co_qualname, frame.f_lineno)
+        if event == "line" and place not in self.raised:
+            self.raised.add(place)
+            raise Interrupted
+        return self._at_line
+
+
+def learn(boilerplate: Boilerplate, batch: tuple[Passages, Keys]) -> None:
+    """Abandon a batch, and learn from it when it comes again."""
+    for end in (boilerplate.undo, boilerplate.keep):
+        boilerplate.begin()
+        Lesson(boilerplate).omit(*batch)
+        end()
+
+
+def test_what_is_half_changed_is_torn_and_all_else_can_be_undone() -> None:
+    interrupts, boilerplate = Interrupts(), Boilerplate(block_pages=5, period_passages=40)
+    were_torn = set[bool]()
+    for batch in BATCHES:
+        after = copy.deepcopy(boilerplate)
+        learn(after, batch)
+        before, expected = contents(boilerplate), contents(after)
+        is_learned = False
+        while not is_learned:
+            tried = copy.deepcopy(boilerplate)
+            with contextlib.suppress(Interrupted), interrupts.one():
+                learn(tried, batch)
+                is_learned = True
+            were_torn.add(tried.is_torn)
+            if tried.is_torn:
+                continue
+            is_open = tried.has_begun
+            while tried.has_begun:
+                tried.undo()
+            assert contents(tried) in ([before] if is_open else [before, expected])
+        boilerplate = after
+    assert boilerplate.window.former_from > 1
+    assert were_torn == {True, False}
+    assert {name for name, _ in interrupts.raised} >= {
+        *("Tables.put", "Tables.begin_period", "Tables.undo", "Tables.keep"),
+        *("Boilerplate.begin", "Boilerplate.end_block", "Boilerplate.undo", "Boilerplate.keep"),
+        *("KeyTable.put", "Lesson.omit"),
+    }
+
+
+def test_a_copy_goes_on_after_a_look_up_that_failed() -> None:
+    passages, ids = BATCHES[0]
+    learned = LearnedCopy()
+    expected = learned.omit(passages, ids).tolist()
+
+    def failing() -> Iterator[str | None]:
+        raise Interrupted
+        yield None
+
+    with pytest.raises(Interrupted):
+        learned.omit(passages, ids, sites=failing())
+    assert not learned._boilerplate.has_begun
+    assert learned.omit(passages, ids).tolist() == expected

@@ -1,3 +1,5 @@
+"""A table of keys in arrays against a dict."""
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

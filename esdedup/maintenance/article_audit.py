@@ -25,8 +25,8 @@ _BANDS_CHECKED_AT_ONCE = 1_000
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _Page:
-    """Some articles, and the nodes that they are compared with."""
+class _Batch:
+    """Some articles, and the nodes and remembered pages that they are compared with."""
 
     # Records that esdedup cannot have written.
     invalid: list[Record]
@@ -58,7 +58,7 @@ class ArticleAudit:
             index: The forest's index.
             records: What esdedup wrote into the articles.
             aging: How long nodes live; articles whose nodes may have expired are not checked.
-            on_articles: Called after each page with the number of its articles.
+            on_articles: Called after each batch with the number of its articles.
             on_invalid: Called for each article with a record that esdedup cannot have written.
         """
         self._index = index
@@ -68,13 +68,13 @@ class ArticleAudit:
         self._on_invalid = on_invalid
 
     def violations(self) -> Iterator[list[Violation]]:
-        """Yield the violations of each page of articles, an empty list for a page without any."""
+        """Yield the violations of each batch of articles, an empty list for one without any."""
         yield list(self._state_behind())
-        for page in self._pages():
+        for batch in self._batches():
             yield [
-                *map(_invalid, page.invalid),
-                *self._wrong_bands(page.live),
-                *self._against_nodes(page),
+                *map(_invalid, batch.invalid),
+                *self._wrong_bands(batch.live),
+                *self._against_nodes(batch),
             ]
         without = self._records.count_without()
         if without:
@@ -87,15 +87,15 @@ class ArticleAudit:
             ]
 
     def repairable(self) -> Iterator[list[RepairableViolation]]:
-        """Yield the repairable violations of each page; looks for no others."""
+        """Yield the repairable violations of each batch; looks for no others."""
         yield _repairable(self._state_behind())
-        for page in self._pages():
-            yield _repairable([*map(_invalid, page.invalid), *self._against_nodes(page)])
+        for batch in self._batches():
+            yield _repairable([*map(_invalid, batch.invalid), *self._against_nodes(batch)])
 
-    def _pages(self) -> Iterator[_Page]:
-        """Yield the articles page by page, with the nodes of their texts and roots."""
-        for records in self._records.pages():
-            # Nodes are written before articles: after a refresh all nodes of this page are visible.
+    def _batches(self) -> Iterator[_Batch]:
+        """Yield the articles, some at a time, with the nodes of their texts and roots."""
+        for records in self._records.batches():
+            # Nodes are written before articles: after a refresh all nodes of this batch are visible.
             self._index.refresh()
             valid: list[Record] = []
             invalid: list[Record] = []
@@ -110,7 +110,7 @@ class ArticleAudit:
             # Read after the nodes: a node that lives at this time was alive when it was read.
             live_since_ms = self._index.status().live_since_ms(self._aging)
             live = [record for record in valid if self._seen_until_ms(record) >= live_since_ms]
-            yield _Page(
+            yield _Batch(
                 invalid=invalid, live=live, nodes=nodes, pages=remembered, live_since_ms=live_since_ms
             )
             self._on_articles(len(records))
@@ -128,20 +128,20 @@ class ArticleAudit:
                 remedy=Remedy(state=after),
             )
 
-    def _nodes(self, page: list[Record], remembered: Iterable[StoredPage]) -> dict[str, StoredNode]:
+    def _nodes(self, batch: list[Record], remembered: Iterable[StoredPage]) -> dict[str, StoredNode]:
         ids = {
             node_id
-            for record in page
+            for record in batch
             if record.fingerprint is not None
             for node_id in (record.fingerprint, record.root)
         }
         ids.update(each.node for each in remembered)
         return {node.id: node for node in self._index.run(self._index.search.by_id(ids))}
 
-    def _against_nodes(self, page: _Page) -> Iterator[Violation]:
+    def _against_nodes(self, batch: _Batch) -> Iterator[Violation]:
         # The repairs of earlier articles apply to later ones.
-        repaired, pages = dict(page.nodes), dict(page.pages)
-        for record in page.live:
+        repaired, pages = dict(batch.nodes), dict(batch.pages)
+        for record in batch.live:
             if record.profile != self._index.meta.profile:
                 yield Violation(
                     kind=ViolationKind.OTHER_PROFILE,
@@ -149,7 +149,7 @@ class ArticleAudit:
                     detail=f"{record.profile!r}; the profile of the forest is {self._index.meta.profile!r}",
                 )
             elif record.fingerprint is not None:
-                yield from self._of_article(record, record.fingerprint, repaired, pages, page)
+                yield from self._of_article(record, record.fingerprint, repaired, pages, batch)
 
     def _of_article(
         self,
@@ -157,7 +157,7 @@ class ArticleAudit:
         fingerprint: str,
         nodes: dict[str, StoredNode],
         pages: dict[str, StoredPage],
-        page: _Page,
+        batch: _Batch,
     ) -> Iterator[Violation]:
         """Compare an article with its node, its root and its page.
 
@@ -166,10 +166,10 @@ class ArticleAudit:
             fingerprint: The article's fingerprint.
             nodes: By id, as repaired so far; the repairs of this article are added.
             pages: The remembered pages, likewise.
-            page: The article's page.
+            batch: The article's.
         """
         node, root = nodes.get(fingerprint), nodes.get(record.root)
-        if node is not None and node.seen_ms < page.live_since_ms:
+        if node is not None and node.seen_ms < batch.live_since_ms:
             # An expired node does not count: the next arrival of its id makes a new one.
             node = None
         if node is not None and node.root != record.root:
@@ -186,9 +186,9 @@ class ArticleAudit:
             if after != before:
                 changed[node_id] = after
         kind = ViolationKind.NODE_BEHIND if changed else ViolationKind.PAGE_BEHIND
-        if fingerprint not in page.nodes:
+        if fingerprint not in batch.nodes:
             kind = ViolationKind.NODE_GONE
-        elif record.root not in page.nodes:
+        elif record.root not in batch.nodes:
             kind = ViolationKind.ARTICLE_ROOT_GONE
         remembered = page_of_article(
             record,
@@ -223,9 +223,9 @@ class ArticleAudit:
             seen_ms=seen_ms if record.seen_ms > node.seen_ms else node.seen_ms,
         )
 
-    def _wrong_bands(self, page: list[Record]) -> Iterator[Violation]:
+    def _wrong_bands(self, batch: list[Record]) -> Iterator[Violation]:
         profile = self._index.meta.profile
-        records = [record for record in page if record.fingerprint is not None and record.profile == profile]
+        records = [record for record in batch if record.fingerprint is not None and record.profile == profile]
         bands = keys_of(records, self._index.relation, self._index.layout)
         # A signature whose keys are all saturated has no bands.
         findable = [(record, terms) for record, terms in zip(records, bands, strict=True) if terms]

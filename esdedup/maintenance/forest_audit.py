@@ -68,7 +68,7 @@ class ForestAudit:
     def violations(self) -> Iterator[Violation]:
         """Yield every violation that shows in the nodes alone. The forest may be written to meanwhile."""
         self._index.refresh()
-        self._damaged = list(itertools.chain.from_iterable(self._index.pages(ROOTLESS, versions=True)))
+        self._damaged = list(itertools.chain.from_iterable(self._index.hit_pages(ROOTLESS, versions=True)))
         nodes = self._nodes()
         first = list(itertools.islice(nodes, 1))
         # Read after the snapshot of the nodes: a node that lives at this time is alive in the snapshot.
@@ -97,7 +97,7 @@ class ForestAudit:
             )
 
     def _nodes(self) -> Iterator[StoredNode]:
-        for hits in self._index.pages(EVERY_NODE, sort=["root", "seq"], versions=True):
+        for hits in self._index.hit_pages(EVERY_NODE, sort=["root", "seq"], versions=True):
             for hit in hits:
                 node = node_of(hit, self._index.relation)
                 if node is not None:

@@ -12,7 +12,7 @@ from esdedup.maintenance.violations import Remedy, RepairableViolation, Violatio
 
 def stray_pages(index: ForestIndex, aging: Aging) -> Iterator[Violation]:
     """Yield the documents of pages whose node is missing, or that are damaged."""
-    for hits in index.pages(EVERY_PAGE, versions=True):
+    for hits in index.hit_pages(EVERY_PAGE, versions=True):
         pages = [page_of(hit) for hit in hits]
         nodes = {node.id for node in index.run(index.search.by_id(page.node for page in pages if page))}
         # Read after the nodes: the node of a page that lives at this time was alive when it was read.

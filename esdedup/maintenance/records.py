@@ -76,8 +76,8 @@ class Records:
         answer = self._aggregate({"own": {"filter": of_page, "aggs": {"latest": latest}}})
         return int(answer["own"]["latest"]["value"] or 0)
 
-    def pages(self, *, later_than_ms: int | None = None) -> Iterator[list[Record]]:
-        """Yield all records of one point in time, page by page, the latest arrivals first.
+    def batches(self, *, later_than_ms: int | None = None) -> Iterator[list[Record]]:
+        """Yield all records of one point in time, some at a time, the latest arrivals first.
 
         Args:
             later_than_ms: Only those with a later `seen`.

@@ -35,9 +35,9 @@ class Repair:
     def adopt(self, audit: ArticleAudit) -> Repaired:
         """Restore the nodes and pages of the articles; the roots of the articles stay as they are."""
         repaired: Repaired = collections.Counter()
-        for page in audit.repairable():
+        for batch in audit.repairable():
             stored: dict[str, Stored] = {}
-            for violation in page:
+            for violation in batch:
                 remedy = violation.remedy
                 stored |= {each.document_id: each for each in remedy.stored}
                 if remedy.state:
@@ -77,12 +77,12 @@ class Repair:
     def assign_roots(self, articles: RecordWriter, audit: ArticleAudit) -> Repaired:
         """Give articles the roots of their nodes; clear what is left of an earlier text."""
         repaired: Repaired = collections.Counter()
-        for page in audit.repairable():
-            new_roots = [violation.remedy.new_root for violation in page if violation.remedy.new_root]
+        for batch in audit.repairable():
+            new_roots = [violation.remedy.new_root for violation in batch if violation.remedy.new_root]
             for chunk in chunks(new_roots, self._write_batch):
                 self._writer.renew()
                 repaired[ViolationKind.TWO_ROOTS] += articles.assign_roots(chunk)
-            outdated = [violation.remedy.outdated for violation in page if violation.remedy.outdated]
+            outdated = [violation.remedy.outdated for violation in batch if violation.remedy.outdated]
             for some in chunks(outdated, self._write_batch):
                 self._writer.renew()
                 repaired[ViolationKind.INVALID_RECORD] += articles.clear_fingerprints(some)
@@ -90,7 +90,7 @@ class Repair:
         return repaired
 
     def _forget(self, documents: Query) -> None:
-        for hits in self._writer.index.pages(documents, versions=True):
+        for hits in self._writer.index.hit_pages(documents, versions=True):
             self._writer.delete(hits)
 
     def _join(self, later: str, target: str) -> None:

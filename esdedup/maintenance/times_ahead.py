@@ -46,8 +46,8 @@ class TimesAhead:
             yield _violation(self._index.name, state.time_ms)
         for some in self._stored():
             yield from (_violation(each.document_id, _latest_ms(each)) for each in some)
-        for page in self._articles():
-            yield from (_violation(record.id, record.seen_ms) for record in page)
+        for batch in self._articles():
+            yield from (_violation(record.id, record.seen_ms) for record in batch)
 
     def set_back(self, writer: ForestWriter, *, write: Callable[[list[Stored]], None]) -> int:
         """Set all of them back to the forest's last time before them; return how many there were.
@@ -59,9 +59,9 @@ class TimesAhead:
             write: Writes nodes and pages into it.
         """
         state, count = self.true_state(), 0
-        for page in self._articles():
+        for batch in self._articles():
             writer.renew()
-            count += self._set_articles_back(page, state)
+            count += self._set_articles_back(batch, state)
         for some in self._stored():
             write([self._set_stored_back(each, state) for each in some])
             count += len(some)
@@ -82,12 +82,12 @@ class TimesAhead:
 
     def set_articles_back(self, state: State) -> None:
         """Set only the articles back."""
-        for page in self._articles():
-            self._set_articles_back(page, state)
+        for batch in self._articles():
+            self._set_articles_back(batch, state)
 
     def _articles(self) -> Iterator[list[Record]]:
         if self._records is not None:
-            yield from self._records.pages(later_than_ms=self._latest_ms)
+            yield from self._records.batches(later_than_ms=self._latest_ms)
 
     def _stored(self) -> Iterator[list[Stored]]:
         later: Query = {
@@ -98,7 +98,7 @@ class TimesAhead:
                 ]
             }
         }
-        for hits in self._index.pages(later):
+        for hits in self._index.hit_pages(later):
             yield stored_of(hits, self._index.relation)
 
     @property
@@ -119,14 +119,14 @@ class TimesAhead:
             page_seen_ms=back(stored.page_seen_ms),
         )
 
-    def _set_articles_back(self, page: list[Record], state: State) -> int:
+    def _set_articles_back(self, batch: list[Record], state: State) -> int:
         time_ms = None if state.time_ms == NO_TIME else state.time_ms
         changes: list[tuple[Record, dict[str, Any]]] = [
             (
                 record,
                 {"seen": time_ms} | ({"published": time_ms} if record.published_ms > self._latest_ms else {}),
             )
-            for record in page
+            for record in batch
         ]
         assert self._records is not None
         count = self._records.writer.update(changes)

@@ -58,8 +58,8 @@ def test_each_cluster_lies_on_one_shard(es: Elasticsearch, routed: tuple[str, st
 def test_an_article_with_another_root_moves(es: Elasticsearch, routed: tuple[str, str]) -> None:
     index, _ = routed
     records = Records(es, indices=[index], fields=Fields())
-    page = [record for labels_of_page in records.pages() for record in labels_of_page]
-    record, other = page[0], next(each for each in page if each.root != page[0].root)
+    found = [record for batch in records.batches() for record in batch]
+    record, other = found[0], next(each for each in found if each.root != found[0].root)
     assert records.writer.assign_roots([(record, other.root)]) == 1
     # The same again finds nothing to do: it is not where it was any more.
     assert records.writer.assign_roots([(record, other.root)]) == 0
@@ -75,7 +75,7 @@ def test_the_copy_of_an_earlier_text_replaces_no_later_one(
 ) -> None:
     index, forest = routed
     records = Records(es, indices=[index], fields=Fields())
-    old = next(record for page in records.pages() for record in page)
+    old = next(record for batch in records.batches() for record in batch)
     with Dedup(es, forest=forest) as dedup:
         for number in range(50):
             feed(es, dedup, index, [{"_id": old.id, "text": f"The {number} words of a text that came later"}])

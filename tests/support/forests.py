@@ -66,7 +66,7 @@ def pages(es: Elasticsearch, forest: str) -> set[tuple[int, str, int]]:
     index = ForestIndex.find(es, forest)
     status = index.status()
     live_since_ms = status.live_since_ms(status.aging)
-    lone = [page_of(hit) for hits in index.pages(EVERY_PAGE) for hit in hits]
+    lone = [page_of(hit) for hits in index.hit_pages(EVERY_PAGE) for hit in hits]
     found = [page for page in [*lone, *(node.own_page for node in index.scan(EVERY_NODE))] if page]
     latest = {page.page: page for page in sorted(found, key=lambda page: page.seen_ms)}.values()
     return {(int(page.page, 16), page.node, page.seen_ms) for page in latest if page.seen_ms >= live_since_ms}

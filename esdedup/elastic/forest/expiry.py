@@ -92,5 +92,5 @@ def _expired(query: Query, live_since_ms: int) -> Query:
 
 
 def _hits(index: ForestIndex, query: Query) -> Iterator[Hits]:
-    for hits in index.pages(query, versions=True):
+    for hits in index.hit_pages(query, versions=True):
         yield from (list(some) for some in chunks(hits, _DELETED_AT_ONCE))

@@ -126,13 +126,13 @@ class ForestIndex:
         """Read the highest seq whose order is unreliable after a rebuild or repair; 0 if there is none."""
         return self.run(read_ordered_since(self.name))
 
-    def pages(
+    def hit_pages(
         self, query: Query, *, sort: Sequence[Any] = ("_doc",), versions: bool = False
     ) -> Iterator[Hits]:
-        """Yield all nodes that match as hits, page by page, as the index was when this began.
+        """Yield all nodes and pages that match as hits, some at a time, as the index was when this began.
 
         Args:
-            query: Which nodes.
+            query: Which documents.
             sort: As Elasticsearch takes it.
             versions: Whether hits have ``_seq_no`` and ``_primary_term`` too.
         """
@@ -141,7 +141,7 @@ class ForestIndex:
 
     def scan(self, query: Query, *, sort: Sequence[Any] = ("_doc",)) -> Iterator[StoredNode]:
         """Yield all nodes that match, as the index was when this began."""
-        for hits in self.pages(query, sort=sort):
+        for hits in self.hit_pages(query, sort=sort):
             yield from nodes_of(hits, self.relation)
 
     def size_bytes(self) -> int:

@@ -149,7 +149,7 @@ class ElasticStore(Closing):
         if outdated := self._learned.outdated():
             # A search must find them. The first ones first: a crash must leave no gap.
             self._refresh()
-            for hits in self._index.pages(outdated, sort=[FIELD], versions=True):
+            for hits in self._index.hit_pages(outdated, sort=[FIELD], versions=True):
                 self.writer.delete(hits)
 
     def _settle_aging(self, status: ForestStatus, requested: Aging | None) -> Aging:

@@ -23,7 +23,9 @@ SITES = {"zh_pages": 30, "en_pages": 25}
 CHINESE = tuple(name for name in SETS if name.startswith("zh"))
 
 _WORD = re.compile(r"\w+")
-_CHINESE_SHINGLE, _ENGLISH_SHINGLE = 6, 4
+
+SHINGLE_LETTERS, SHINGLE_WORDS = 6, 4
+"""The length of the shingles that labels are made from, in Chinese and in English."""
 
 Article = Mapping[str, Any]
 Articles = Mapping[str, Article]
@@ -61,14 +63,14 @@ def texts_of(name: str) -> list[str]:
 
 
 def shingles_of(text: str, *, is_chinese: bool) -> Sequence[str]:
-    """Return the shingles that labels are made from: 6 letters and digits of Chinese, or 4 words."""
+    """Return the shingles that labels are made from: letters and digits of Chinese, or words."""
     if is_chinese:
         letters = "".join(filter(str.isalnum, text))
-        starts = range(max(1, len(letters) - _CHINESE_SHINGLE + 1))
-        return [letters[at : at + _CHINESE_SHINGLE] for at in starts]
+        starts = range(max(1, len(letters) - SHINGLE_LETTERS + 1))
+        return [letters[at : at + SHINGLE_LETTERS] for at in starts]
     words = _WORD.findall(text.lower())
-    starts = range(max(1, len(words) - _ENGLISH_SHINGLE + 1))
-    return [" ".join(words[at : at + _ENGLISH_SHINGLE]) for at in starts]
+    starts = range(max(1, len(words) - SHINGLE_WORDS + 1))
+    return [" ".join(words[at : at + SHINGLE_WORDS]) for at in starts]
 
 
 def labels_of(name: str, *, edited_only: bool = False) -> Records:

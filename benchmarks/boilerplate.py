@@ -1,15 +1,13 @@
 """What learned boilerplate takes when both of its periods are full: in memory, on disk, and to be read."""
 
 import contextlib
-import ctypes
-import multiprocessing
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
-import psutil
 
 from benchmarks import server
+from benchmarks.processes import give_back_memory, in_new_process, resident_bytes
 from benchmarks.rows import Row
 from benchmarks.run import Run
 from esdedup.boilerplate.boilerplate import Boilerplate
@@ -34,29 +32,24 @@ _MEGABYTE = 1e6
 def boilerplate(run: Run) -> list[Row]:
     """Fill both periods with pages of 10,000 sites, in batches of 1,000; then read them as others would."""
     with server.client(run, lifetime_s=3_600) as client:
-        url = next(iter(client.transport.node_pool.all())).base_url
+        url = server.url_of(client)
         client.options(ignore_status=404).indices.delete(index=_FOREST)
         client.indices.create(index=_FOREST, **forest_index(meta={}))
         try:
-            figures = _in_new_process(_fill, url, run.scale)
+            figures = in_new_process(_fill, url, run.scale)
             patient = client.options(request_timeout=1_800)
             patient.indices.forcemerge(index=_FOREST, max_num_segments=1)
             patient.indices.flush(index=_FOREST)
             stored = client.indices.stats(index=_FOREST)["_all"]["primaries"]["store"]["size_in_bytes"]
             figures["on disk, MB"] = stored / _MEGABYTE
-            figures |= _in_new_process(_open, url)
-            figures |= _in_new_process(_look_up, url)
+            figures |= in_new_process(_open, url)
+            figures |= in_new_process(_look_up, url)
         finally:
             client.indices.delete(index=_FOREST)
     return [
         Row(table=_TABLE, case=f"{_SITES:,} sites, {what}", ours=ours, unit=unit)
         for (what, unit), ours in ((key.rsplit(", ", 1), each) for key, each in figures.items())
     ]
-
-
-def _in_new_process(work: Callable[..., dict[str, float]], *arguments: object) -> dict[str, float]:
-    with multiprocessing.get_context("spawn").Pool(1) as process:
-        return process.apply(work, arguments)
 
 
 def _fill(url: str, scale: float) -> dict[str, float]:
@@ -128,16 +121,11 @@ def _look_up(url: str) -> dict[str, float]:
 @contextlib.contextmanager
 def _measured(what: str, figures: dict[str, float]) -> Iterator[None]:
     """Measure what is done in the block, whose results are still held at its end."""
-    before_bytes, started, processor_s = _process_bytes(), time.perf_counter(), time.process_time()
+    before_bytes, started, processor_s = resident_bytes(), time.perf_counter(), time.process_time()
     yield
     figures[f"{what}, s"] = time.perf_counter() - started
     figures[f"{what}: of that its processor time, s"] = time.process_time() - processor_s
-    peak_bytes = _process_bytes()
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL("libc.so.6").malloc_trim(0)
+    peak_bytes = resident_bytes()
+    give_back_memory()
     figures[f"{what}: growth of its process, MB"] = (peak_bytes - before_bytes) / _MEGABYTE
-    figures[f"{what}: the same without freed memory, MB"] = (_process_bytes() - before_bytes) / _MEGABYTE
-
-
-def _process_bytes() -> int:
-    return psutil.Process().memory_info().rss
+    figures[f"{what}: the same without freed memory, MB"] = (resident_bytes() - before_bytes) / _MEGABYTE

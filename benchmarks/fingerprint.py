@@ -13,6 +13,7 @@ from rensa import RMinHash
 from simhash import Simhash
 
 from benchmarks import articles
+from benchmarks.articles import SHINGLE_LETTERS, SHINGLE_WORDS
 from benchmarks.rows import Row, more_is_better, processor_s
 from benchmarks.run import Run
 from benchmarks.steps import microseconds_by_step
@@ -131,7 +132,7 @@ class _Peers:
 
     def __init__(self, *, is_chinese: bool) -> None:
         self._is_chinese = is_chinese
-        self._shingles = "6-character" if is_chinese else "4-word"
+        self._shingles = f"{SHINGLE_LETTERS}-character" if is_chinese else f"{SHINGLE_WORDS}-word"
 
     def runners(self) -> list[_Runner]:
         """Return the peers, the fastest MinHash first."""
@@ -160,9 +161,11 @@ class _Peers:
     def _cut(self, text: str) -> Sequence[str]:
         """Return shingles of the text as it is: cleaning it first would take Python longer."""
         if self._is_chinese:
-            return [text[at : at + 6] for at in range(max(1, len(text) - 5))]
+            starts = range(max(1, len(text) - SHINGLE_LETTERS + 1))
+            return [text[at : at + SHINGLE_LETTERS] for at in starts]
         words = text.split()
-        return [" ".join(words[at : at + 4]) for at in range(max(1, len(words) - 3))]
+        starts = range(max(1, len(words) - SHINGLE_WORDS + 1))
+        return [" ".join(words[at : at + SHINGLE_WORDS]) for at in starts]
 
     def _rensa(self, texts: Sequence[str]) -> None:
         for text in texts:

@@ -1,15 +1,11 @@
 """Memory of nodes, ours and the peers', each in a process of its own."""
 
-import contextlib
-import ctypes
-import multiprocessing
-import multiprocessing.pool
 from collections.abc import Callable
 from datetime import timedelta
 
 import numpy as np
-import psutil
 
+from benchmarks.processes import give_back_memory, in_new_process, resident_bytes
 from benchmarks.rows import Row, less_is_better
 from benchmarks.run import Run
 from benchmarks.signatures import NOW_MS, Held, as_bytes
@@ -29,8 +25,7 @@ _IN_USE = "the same without freed memory that the allocator keeps"
 def memory(run: Run) -> list[Row]:
     """Measure `verified`, the default profile; no peer stores as much of a text."""
     count = run.size(_MILLION)
-    with _process() as process:
-        ours = process.apply(_ours, (VERIFIED, count))
+    ours = in_new_process(_ours, VERIFIED, count)
     return [
         Row(table="memory", case=f"verified, {count:,} nodes, {what}", ours=each, unit=_UNIT)
         for what, each in ours.items()
@@ -43,12 +38,10 @@ def memory_classic(run: Run) -> list[Row]:
     from benchmarks.in_memory import PEERS
 
     count = run.size(_LARGE)
-    with _process() as process:
-        ours = process.apply(_ours, (CLASSIC, count))
+    ours = in_new_process(_ours, CLASSIC, count)
     rows = []
     for name in PEERS:
-        with _process() as process:
-            theirs = process.apply(_theirs, (name, count))
+        theirs = in_new_process(_theirs, name, count)
         rows += [
             less_is_better(
                 "memory-classic", f"classic, {count:,} nodes, {what}", each, name, theirs[what], _UNIT
@@ -56,10 +49,6 @@ def memory_classic(run: Run) -> list[Row]:
             for what, each in ours.items()
         ]
     return rows
-
-
-def _process() -> multiprocessing.pool.Pool:
-    return multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1)
 
 
 def _ours(profile: Profile, count: int) -> dict[str, float]:
@@ -90,23 +79,13 @@ def _theirs(name: str, count: int) -> dict[str, float]:
 
 def _growth(fill: Callable[[int, int], object], count: int) -> dict[str, float]:
     """Fill with so many nodes, in steps; return bytes a node by which the process has grown."""
-    _give_back()
-    before_bytes = _process_bytes()
+    give_back_memory()
+    before_bytes = resident_bytes()
     for start in range(0, count, _FILLED_AT_ONCE):
         fill(start, min(start + _FILLED_AT_ONCE, count))
-    after_bytes = _process_bytes()
-    _give_back()
+    after_bytes = resident_bytes()
+    give_back_memory()
     return {
         _GROWTH: (after_bytes - before_bytes) / count,
-        _IN_USE: (_process_bytes() - before_bytes) / count,
+        _IN_USE: (resident_bytes() - before_bytes) / count,
     }
-
-
-def _give_back() -> None:
-    """Make the allocator return freed memory to the system, if it is glibc's."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL("libc.so.6").malloc_trim(0)
-
-
-def _process_bytes() -> int:
-    return psutil.Process().memory_info().rss

@@ -19,8 +19,8 @@ from benchmarks.tally import Tally
 from esdedup.fingerprint.profile import DEFAULT, PROFILES
 
 TABLE, PEERS_TABLE = "quality", "quality-peers"
-BEFORE = f"{DEFAULT.name}, pages kept whole"
-AFTER = f"{DEFAULT.name} (default)"
+KEPT_WHOLE = f"{DEFAULT.name}, pages kept whole"
+BY_DEFAULT = f"{DEFAULT.name} (default)"
 TWO_LOOKS = f"{DEFAULT.name}, two looks"
 SHUFFLED = f"{DEFAULT.name}, in another order"
 WITHOUT_SOURCE = f"{DEFAULT.name}, without `source`"
@@ -68,9 +68,9 @@ def quality_peers(run: Run) -> list[Detection]:
 
 
 def _add_ours(tally: Tally, name: str, held: Articles, seed: int) -> None:
-    tally.add(BEFORE, detectors.clustered(held, DEFAULT.with_changes(keep_boilerplate=True)))
+    tally.add(KEPT_WHOLE, detectors.clustered(held, DEFAULT.with_changes(keep_boilerplate=True)))
     found = detectors.clustered(held, DEFAULT)
-    tally.add(AFTER, found)
+    tally.add(BY_DEFAULT, found)
     tally.add(TWO_LOOKS, detectors.in_two_looks(held, DEFAULT))
     ids = np.random.default_rng(seed).permutation(np.array(list(held), object))
     tally.add(SHUFFLED, detectors.clustered({article: held[article] for article in ids}, DEFAULT))

@@ -30,3 +30,8 @@ def client(run: Run | None = None, *, lifetime_s: float, heap: str = "1g") -> It
             versions = connected.cluster.stats(filter_path="nodes.versions")["nodes"]["versions"]
             run.versions["Elasticsearch"] = " and ".join(versions)
         yield connected
+
+
+def url_of(client: Elasticsearch) -> str:
+    """Return the address of a server, for another process to connect with."""
+    return next(iter(client.transport.node_pool.all())).base_url

@@ -84,7 +84,7 @@ class Design:
         self._before: list[_Block] = []
         self._after: list[_Block] = [_fixed(language.prose(chance, 1)), _fixed(copyright_line)]
         if not is_clean:
-            self._furnish(chance, times=3 if is_heavy else 1)
+            self._add_boilerplate(chance, times=3 if is_heavy else 1)
         # Clean sites have their line of author and date too.
         self._before.append(self._line_of_author)
         if not is_clean and chance.random() < _COMMENTS:
@@ -114,8 +114,8 @@ class Design:
         middle = len(body) // 2
         return [*body[:middle], *between, *body[middle:]]
 
-    def _furnish(self, chance: random.Random, *, times: int) -> None:
-        """Add what most sites have, so many times as much."""
+    def _add_boilerplate(self, chance: random.Random, *, times: int) -> None:
+        """Put around articles what most sites do, so many times as much."""
         language = self._language
         menu = [language.phrase(chance, 1, 3) for _ in range(chance.randint(8, 25) * times)]
         self._before.append(_fixed(*menu) if chance.random() < _MENU_IN_LINES else _fixed(" | ".join(menu)))

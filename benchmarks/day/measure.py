@@ -4,13 +4,10 @@ import collections
 import contextlib
 import dataclasses
 import itertools
-import multiprocessing
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
 
-import psutil
 from elasticsearch import Elasticsearch, helpers
 from esdedup.ingest.cluster import Clustering
 from esdedup.ingest.dedup import Dedup
@@ -18,18 +15,17 @@ from esdedup.ingest.files import read_articles
 from esdedup.ingest.load import Load
 
 from benchmarks.day.crawl import RETENTION
-from esdedup.boilerplate.boilerplate import Boilerplate
+from benchmarks.processes import in_new_process, resident_bytes
 from esdedup.elastic.client import connect
-from esdedup.elastic.execute import execute
-from esdedup.elastic.forest.learned import read_learned
+from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT
 from esdedup.forest import Aging
+from esdedup.maintenance.learned_stats import LearnedStats, learned_stats
 
 Root = str | None
-_Result = TypeVar("_Result")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -54,26 +50,15 @@ class Fed:
     without_fingerprint: int
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Learned:
-    """What a forest in Elasticsearch has learned."""
-
-    documents: int
-    stored_bytes: int
-    # As the owner and look-ups hold it.
-    held_bytes: int
-    passages: int
-
-
 def cluster_file(path: Path, count: int, *, parts: int) -> tuple[list[Root], list[Usage]]:
     """Cluster so many pages in memory; return their roots, and what each part took."""
-    return _in_new_process(_cluster, path, count, parts)
+    return in_new_process(_cluster, path, count, parts)
 
 
 def feed_file(url: str, path: Path, count: int, *, parts: int, index: str, forest: str) -> Iterator[Fed]:
     """Feed a forest with so many pages, each part by another process."""
     for start, stop in itertools.pairwise(count * part // parts for part in range(parts + 1)):
-        yield _in_new_process(_feed, url, path, start, stop, index, forest)
+        yield in_new_process(_feed, url, path, start, stop, index, forest)
 
 
 def roots_of(client: Elasticsearch, index: str, count: int) -> list[Root]:
@@ -86,23 +71,11 @@ def roots_of(client: Elasticsearch, index: str, count: int) -> list[Root]:
     return roots
 
 
-def learned_by(client: Elasticsearch, forest: str) -> Learned:
+def learned_by(client: Elasticsearch, forest: str) -> LearnedStats:
     client.indices.refresh(index=forest)
-    found = execute(client, read_learned(forest))
-    boilerplate = Boilerplate()
-    for each in found:
-        boilerplate.apply(each.changes)
-    return Learned(
-        documents=len(found),
-        stored_bytes=sum(len(each.to_document()[1]["state"]["changes"]) for each in found),
-        held_bytes=boilerplate.size_bytes,
-        passages=len(boilerplate.learned()),
-    )
-
-
-def _in_new_process(work: Callable[..., _Result], *arguments: object) -> _Result:
-    with multiprocessing.get_context("spawn").Pool(1) as process:
-        return process.apply(work, arguments)
+    learned = learned_stats(ForestIndex.find(client, forest))
+    assert learned is not None
+    return learned
 
 
 def _cluster(path: Path, count: int, parts: int) -> tuple[list[Root], list[Usage]]:
@@ -151,6 +124,6 @@ def _using(pages: int) -> Iterator[Callable[[], Usage]]:
             pages=pages,
             processor_s=time.process_time() - processor_s,
             wall_s=time.perf_counter() - wall_s,
-            resident_bytes=psutil.Process().memory_info().rss,
+            resident_bytes=resident_bytes(),
         )
     )

@@ -12,9 +12,10 @@ from elasticsearch import Elasticsearch
 
 from benchmarks import server
 from benchmarks.day.crawl import CrawledPage, crawl
-from benchmarks.day.measure import Fed, Learned, Usage, cluster_file, feed_file, learned_by, roots_of
+from benchmarks.day.measure import Fed, Usage, cluster_file, feed_file, learned_by, roots_of
 from benchmarks.day.truth import Counts, Shares, Truth
 from benchmarks.run import Run
+from esdedup.maintenance import LearnedStats
 
 PAGES, SITES = 50_000, 200
 PARTS = 4
@@ -54,7 +55,7 @@ class Quarter:
     # Into Elasticsearch, by a process that opened the forest for this quarter.
     fed: Fed
     # After it.
-    learned: Learned
+    learned: LearnedStats
 
     def cells(self) -> dict[str, str]:
         clustered, fed, learned = self.clustered, self.fed.usage, self.learned
@@ -66,9 +67,9 @@ class Quarter:
             "feeding, µs a page": f"{fed.processor_s / fed.pages * _MILLION:,.0f}",
             "feeder resident, MB": f"{fed.resident_bytes / _MILLION:,.0f}",
             "no fingerprint": f"{self.fed.without_fingerprint:,}",
-            "boilerplate": f"{learned.passages:,}",
-            "stored, MB": f"{learned.stored_bytes / _MILLION:.1f}",
-            "held, MB": f"{learned.held_bytes / _MILLION:.1f}",
+            "boilerplate": f"{learned.boilerplate:,}",
+            "stored, MB": f"{learned.document_bytes / _MILLION:.1f}",
+            "held, MB": f"{learned.memory_bytes / _MILLION:.1f}",
         }
 
 
@@ -139,7 +140,7 @@ def _written(pages: Iterable[CrawledPage], path: Path) -> Iterator[CrawledPage]:
 
 def _fed(client: Elasticsearch, path: Path, count: int, clustered: list[Usage]) -> Iterator[Quarter]:
     client.options(ignore_status=404).indices.delete(index=[_INDEX, _FOREST])
-    url = next(iter(client.transport.node_pool.all())).base_url
+    url = server.url_of(client)
     for number, fed in enumerate(feed_file(url, path, count, parts=PARTS, index=_INDEX, forest=_FOREST)):
         yield Quarter(
             table="day: what it takes",

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.articles import SHINGLE_LETTERS, SHINGLE_WORDS
 from benchmarks.day.crawl import CrawledPage
 
 _LEAST_JACCARD = 0.7
 _LEAST_SHARE_OF_PAGE = 0.3
-_SHINGLE_WORDS, _SHINGLE_CHARACTERS = 4, 6
 
 Ints = npt.NDArray[np.int64]
 
@@ -113,5 +113,5 @@ def _shingles(body: str) -> frozenset[tuple[str, ...]]:
     words = body.split()
     # Scripts without spaces.
     is_spaced = len(words) > len(body) / 20
-    parts, length = (words, _SHINGLE_WORDS) if is_spaced else (list("".join(words)), _SHINGLE_CHARACTERS)
+    parts, length = (words, SHINGLE_WORDS) if is_spaced else (list("".join(words)), SHINGLE_LETTERS)
     return frozenset(zip(*(parts[at:] for at in range(length)), strict=False))

@@ -18,7 +18,7 @@ class LearnedStats(pydantic.BaseModel, frozen=True):
     boilerplate: int
     # In each process that knows it.
     memory_bytes: int
-    # In the forest's index.
+    # In the forest's index, as they are sent to it.
     documents: int
     document_bytes: int
 
@@ -36,5 +36,5 @@ def learned_stats(index: ForestIndex) -> LearnedStats | None:
         boilerplate=len(boilerplate.learned()),
         memory_bytes=boilerplate.size_bytes,
         documents=len(found),
-        document_bytes=sum(len(each.changes.to_bytes()) for each in found),
+        document_bytes=sum(len(each.to_document()[1]["state"]["changes"]) for each in found),
     )

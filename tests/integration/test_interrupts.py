@@ -2,9 +2,8 @@
 
 import contextlib
 import gc
-import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -19,6 +18,7 @@ from esdedup.neighbours.half_key_tables import HalfKeyTables
 from esdedup.neighbours.hamming_index import HammingIndex
 from esdedup.neighbours.sketched_index import SketchedIndex
 from tests.support.forests import ARTICLES
+from tests.support.interrupts import Interrupted, Interrupts
 from tests.support.names import Names
 
 TIMEOUT_S = 30
@@ -30,42 +30,16 @@ CALLED: list[Any] = [
 ]
 
 
-class Interrupted(Exception):
-    pass
+_CODES = {function.__code__ for function in (*KEEPING, *CALLED)}
+_KEEPING_CODES = {function.__code__ for function in KEEPING}
 
 
-class Interrupts:
-    """Raises once at each line of some functions, where a store calls them for what it keeps."""
-
-    def __init__(self) -> None:
-        self._codes = {function.__code__ for function in (*KEEPING, *CALLED)}
-        self._keeping = {function.__code__ for function in KEEPING}
-        self.raised: set[tuple[str, int]] = set()
-
-    @contextlib.contextmanager
-    def one(self) -> Iterator[None]:
-        """Raise at the first line that is new."""
-        before = sys.gettrace()
-        sys.settrace(self._called)
-        try:
-            yield
-        finally:
-            sys.settrace(before)
-
-    def _called(self, frame: FrameType, event: str, argument: object) -> Any:
-        return self._at_line if frame.f_code in self._codes and self._is_keeping(frame) else None
-
-    def _is_keeping(self, frame: FrameType | None) -> bool:
-        while frame is not None and frame.f_code not in self._keeping:
-            frame = frame.f_back
-        return frame is not None
-
-    def _at_line(self, frame: FrameType, event: str, argument: object) -> Any:
-        place = (frame.f_code.co_qualname, frame.f_lineno)
-        if event == "line" and place not in self.raised:
-            self.raised.add(place)
-            raise Interrupted
-        return self._at_line
+def keeps(frame: FrameType) -> bool:
+    """Return whether a call changes what a store keeps."""
+    caller: FrameType | None = frame if frame.f_code in _CODES else None
+    while caller is not None and caller.f_code not in _KEEPING_CODES:
+        caller = caller.f_back
+    return caller is not None
 
 
 def batch(number: int) -> list[dict[str, Any]]:
@@ -85,7 +59,7 @@ def test_a_batch_may_be_interrupted_at_any_line_and_repeated(
     elasticsearch_url: str, index_name: Names
 ) -> None:
     """The roots are those of a forest that nobody disturbed."""
-    interrupts = Interrupts()
+    interrupts = Interrupts(keeps)
     client = Elasticsearch(elasticsearch_url)
     undisturbed, disturbed = (Dedup(client, forest=index_name("forest")) for _ in range(2))
     with client, undisturbed, disturbed:
@@ -98,9 +72,7 @@ def test_a_batch_may_be_interrupted_at_any_line_and_repeated(
             assert found == expected, sorted(interrupts.raised)[-3:]
             if number > 1 and len(interrupts.raised) == count:
                 break
-    assert {name for name, _ in interrupts.raised} == {
-        function.__qualname__ for function in (*KEEPING, *CALLED)
-    }
+    assert interrupts.functions == {function.__qualname__ for function in (*KEEPING, *CALLED)}
 
 
 def test_a_lease_that_is_dropped_may_be_taken_again_by_its_process(

@@ -2,10 +2,7 @@
 
 import contextlib
 import copy
-import sys
-from collections.abc import Iterator
 from types import FrameType
-from typing import Any
 
 import pytest
 
@@ -16,6 +13,7 @@ from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
 from esdedup.neighbours.key_table import Keys
 from esdedup.text.passages import Passages
+from tests.support.interrupts import Interrupted, Interrupts
 from tests.support.learned import contents
 from tests.support.pages import pages
 
@@ -26,36 +24,9 @@ BATCHES = [
 ]
 
 
-class Interrupted(Exception):
-    pass
-
-
-class Interrupts:
-    """Raises once at each line of what learns."""
-
-    def __init__(self) -> None:
-        self.raised: set[tuple[str, int]] = set()
-
-    @contextlib.contextmanager
-    def one(self) -> Iterator[None]:
-        """Raise at the first line that is new."""
-        before = sys.gettrace()
-        sys.settrace(self._called)
-        try:
-            yield
-        finally:
-            sys.settrace(before)
-
-    def _called(self, frame: FrameType, event: str, argument: object) -> Any:
-        name = frame.f_globals.get("__name__", "")
-        return self._at_line if name.startswith(("esdedup.boilerplate", "esdedup.neighbours")) else None
-
-    def _at_line(self, frame: FrameType, event: str, argument: object) -> Any:
-        place = (frame.f_code.co_qualname, frame.f_lineno)
-        if event == "line" and place not in self.raised:
-            self.raised.add(place)
-            raise Interrupted
-        return self._at_line
+def is_learning(frame: FrameType) -> bool:
+    module: str = frame.f_globals.get("__name__", "")
+    return module.startswith(("esdedup.boilerplate", "esdedup.neighbours"))
 
 
 def learn(boilerplate: Boilerplate, batch: tuple[Passages, Keys]) -> None:
@@ -67,7 +38,7 @@ def learn(boilerplate: Boilerplate, batch: tuple[Passages, Keys]) -> None:
 
 
 def test_what_is_half_changed_is_torn_and_all_else_can_be_undone() -> None:
-    interrupts, boilerplate = Interrupts(), Boilerplate(block_pages=5, period_passages=40)
+    interrupts, boilerplate = Interrupts(is_learning), Boilerplate(block_pages=5, period_passages=40)
     were_torn = set[bool]()
     for batch in BATCHES:
         after = copy.deepcopy(boilerplate)
@@ -89,7 +60,7 @@ def test_what_is_half_changed_is_torn_and_all_else_can_be_undone() -> None:
         boilerplate = after
     assert boilerplate.window.former_from > 1
     assert were_torn == {True, False}
-    assert {name for name, _ in interrupts.raised} >= {
+    assert interrupts.functions >= {
         *("Tables.put", "Tables.begin_period", "Tables.undo", "Tables.keep"),
         *("Boilerplate.begin", "Boilerplate.end_block", "Boilerplate.undo", "Boilerplate.keep"),
         *("KeyTable.put", "Lesson.omit"),

@@ -12,7 +12,6 @@ MAX_VALUE = 1_000
 """Of each title, source, time and address, in characters: longer than any cursor and any id."""
 MAX_SHOWN_TEXT = MAX_TEXT_LENGTH
 """Of the text of an article, in characters: what decides its fingerprint."""
-
 MAX_SPANS = 1_000
 """Of the places in a text that are marked as boilerplate: a text of menus alone has some hundreds."""
 

@@ -11,7 +11,7 @@ from esdedup.text.left_out import LeftOut
 # At first all that the forest has learned is read: many seconds for a large one.
 _LONGEST_WAIT_S = 1.0
 # As often as Elasticsearch refreshes an index by itself.
-_NEWS_INTERVAL_S = 1.0
+_UPDATE_INTERVAL_S = 1.0
 _IS_BEING_READ = "what the forest has learned is being read; try again in a moment"
 
 
@@ -22,7 +22,7 @@ class Marking:
         """Ask with a reader. Nothing is sent yet."""
         self._reader = reader
         # Reads what has been learned since the last time, once for all visitors; and when that began.
-        self._news: asyncio.Task[None] | None = None
+        self._update: asyncio.Task[None] | None = None
         self._began_s = 0.0
         # Why it is not known what has been learned; None if it is.
         self._unknown: str | None = _IS_BEING_READ
@@ -30,22 +30,22 @@ class Marking:
     def begin(self) -> asyncio.Task[None]:
         """Read what has been learned; also before the first visitor wants to know."""
         self._began_s = time.monotonic()
-        self._news = asyncio.create_task(self._read_news())
-        return self._news
+        self._update = asyncio.create_task(self._update_copy())
+        return self._update
 
     async def end(self) -> None:
         """Stop reading."""
-        if self._news is not None:
-            self._news.cancel()
-            await asyncio.wait([self._news])
+        if self._update is not None:
+            self._update.cancel()
+            await asyncio.wait([self._update])
 
     async def left_out(self, article: FullArticle) -> LeftOut | str:
         """Return what is left out of an article's text, or why that is not known."""
-        news = self._news
-        is_due = time.monotonic() - self._began_s >= _NEWS_INTERVAL_S
-        if news is None or (news.done() and is_due):
-            news = self.begin()
-        await asyncio.wait([news], timeout=_LONGEST_WAIT_S)
+        update = self._update
+        is_due = time.monotonic() - self._began_s >= _UPDATE_INTERVAL_S
+        if update is None or (update.done() and is_due):
+            update = self.begin()
+        await asyncio.wait([update], timeout=_LONGEST_WAIT_S)
         if self._unknown is not None:
             return self._unknown
         try:
@@ -53,7 +53,7 @@ class Marking:
         except EsdedupError as error:
             return _reason(error)
 
-    async def _read_news(self) -> None:
+    async def _update_copy(self) -> None:
         try:
             await self._reader.left_out("")
         except EsdedupError as error:

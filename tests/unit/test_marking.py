@@ -49,15 +49,15 @@ def test_visitors_do_not_wait_for_a_forest_that_is_being_read() -> None:
         reader.is_free.set()
         found = await asyncio.gather(*(marks.left_out(ARTICLE) for _ in range(5)))
         assert all(each is FOUND for each in found)
-        # News is not asked for again within a second.
+        # The forest is not asked for more within a second.
         assert reader.asked[1:] == [("some text", "a.example", False)] * 5
 
     asyncio.run(visits())
 
 
 @pytest.mark.usefixtures("short_waits")
-def test_what_was_known_counts_while_news_is_being_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(marking, "_NEWS_INTERVAL_S", 0.0)
+def test_what_was_known_counts_while_more_is_being_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(marking, "_UPDATE_INTERVAL_S", 0.0)
 
     async def visits() -> None:
         reader = Reader()

@@ -11,6 +11,7 @@ from benchmarks.day.stories import Story, Version, original, reprint, tell
 from benchmarks.day.wording import SCRIPTS, Language
 
 BEGINNING = datetime(2026, 3, 2, tzinfo=UTC)
+# The pages of a day are spread over more time than nodes live, so that some expire.
 LENGTH = timedelta(days=10)
 RETENTION = timedelta(days=3)
 """Reprints come within half of it."""

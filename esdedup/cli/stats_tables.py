@@ -23,23 +23,19 @@ def print_stats(forest: str, stats: Stats) -> None:
     )
     growth = "" if stats.growth_7_days is None else f"; {stats.growth_7_days:+.1%} nodes in the last 7 days"
     screen.print(f"forest time {stats.time or 'unknown'}; nodes live {stats.retention_days:g} days{growth}")
-    days = [(each.day, each.made, each.last_needed) for each in stats.days]
     if stats.not_enriched:
         screen.print(
             f"{stats.not_enriched:,} articles are not enriched yet: index them again with `esdedup index`, "
             "or through `Dedup.enrich`"
         )
     screen.print(_learned(stats.learned))
+    days = [(each.day, each.made, each.last_needed) for each in stats.days]
     screen.print(f"a key has {stats.nodes_a_key:,} nodes on average\n")
     for title, names, rows in (
         ("trees by leaves", ("leaves", "trees"), stats.trees_by_leaves.items()),
         ("largest clusters", ("root", "leaves"), [(each.root, each.leaves) for each in stats.largest]),
         ("fullest keys", ("key", "nodes"), [(each.key, each.nodes) for each in stats.fullest_keys]),
-        (
-            "nodes by day",
-            ("day", "made", "last needed"),
-            days,
-        ),
+        ("nodes by day", ("day", "made", "last needed"), days),
     ):
         table = Table(title=title, title_justify="left", box=rich.box.SIMPLE_HEAD, pad_edge=False)
         for at, name in enumerate(names):

@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from esdedup.ingest.learn import LOOK_AHEAD_PAGES
 
 from esdedup import Fields, sample
 from tests.acceptance.conftest import Run
@@ -222,6 +223,12 @@ def test_the_fields_options_exist_wherever_articles_of_an_index_are_read_or_writ
     names = {f"--{name.name}-field" for name in dataclasses.fields(Fields)}
     for command in set(COMMANDS) - {"expire", "cluster", "fingerprint", "demo", "node"}:
         assert names <= set(run(command, "--help").out.split())
+
+
+def test_help_says_how_far_learning_looks_ahead(run: Run) -> None:
+    for command in ("index", "cluster"):
+        said = " ".join(run(command, "--help").out.replace("│", " ").split())
+        assert f"Read the files twice, {LOOK_AHEAD_PAGES:,} articles at a time" in said
 
 
 def test_a_reader_that_goes_away(corpus: Path) -> None:

@@ -4,30 +4,20 @@ An operation is a generator: it yields requests, is sent their answers, and retu
 and `AsyncReader` have these methods under the same names; there they return the result itself.
 """
 
-from esdedup.elastic.forest.learned import LearnedCopy
-from esdedup.elastic.forest.lookup import what_is_left_out
 from esdedup.elastic.requests import Query, Requests
-from esdedup.errors import SettingError
-from esdedup.fields import Fields, refuse_surrogates
+from esdedup.fields import Fields
 from esdedup.reading import articles, sources
-from esdedup.reading.cluster_members import similar_to_article, similar_to_text
+from esdedup.reading.cluster_members import similar_to_article
 from esdedup.reading.list_request import Counting, Head, ListRequest, Only, Sort, default_sort
 from esdedup.reading.lists import list_rows
 from esdedup.reading.paging import Paging
 from esdedup.reading.results import FullArticle, Page, SimilarPage, SourcesPage, Timeline
-from esdedup.reading.scope import Scope
 from esdedup.reading.search_form import search_query
-from esdedup.sites import site_name
-from esdedup.text.left_out import LeftOut
+from esdedup.reading.text_operations import TextOperations
 
 
-class Operations:
-    """The operations on the articles of one scope."""
-
-    def __init__(self, scope: Scope) -> None:
-        self._scope = scope
-        # For texts that are looked up.
-        self._learned = LearnedCopy()
+class Operations(TextOperations):
+    """The operations on the articles of one scope, and on texts that need not be indexed."""
 
     def article(self, index: str, article_id: str, *, in_index: str | None = None) -> Requests[FullArticle]:
         """Return one article with its text.
@@ -180,79 +170,6 @@ class Operations:
             paging=Paging(page=page, size=size, after=after),
         )
 
-    def similar_to_text(
-        self,
-        index: str,
-        text: str,
-        *,
-        site: str | None = None,
-        page: int = 1,
-        size: int = 20,
-        after: str | None = None,
-    ) -> Requests[SimilarPage]:
-        """Return the articles of the cluster that a text would join if it arrived now, newest first.
-
-        The forest decides as it does for an article that is fed without `backfill`. Nothing is written.
-
-        Args:
-            index: An index, alias or pattern.
-            text: Any text, indexed or not.
-            site: The site that it comes from, a name or an address, for the pins of that site.
-            page: From 1; `page` times `size` is at most 10,000.
-            size: Articles on a page, at most 1,000.
-            after: The cursor `next` of the previous page, in place of `page`; cursors reach any depth.
-
-        Returns:
-            A page whose root is None if the text would start a cluster of its own, or is too short to have
-            a fingerprint.
-
-        Raises:
-            SettingError: A value is invalid, or the page lies too deep.
-            ArticleRejected: The text contains a lone surrogate (half a character).
-            ForestError: There is no forest, or it has another profile.
-            IndexNotReady: The index is missing, or lacks the fields.
-            ServerError: Elasticsearch does not answer, or refuses the request.
-        """
-        _check_text(text)
-        return similar_to_text(
-            self._scope,
-            index,
-            text,
-            site=site,
-            learned=self._learned,
-            paging=Paging(page=page, size=size, after=after),
-        )
-
-    def left_out(self, text: str, *, site: str | None = None, is_fresh: bool = True) -> Requests[LeftOut]:
-        """Return what the forest leaves out of a text as boilerplate.
-
-        Nothing is left out if the profile keeps boilerplate. A copy of what the forest has learned stays in
-        memory (``python -m benchmarks boilerplate`` measures it); each call then asks by one short request
-        whether there is more.
-
-        Args:
-            text: Any text, indexed or not, with or without markup.
-            site: The site that it comes from, a name or an address, for the pins of that site.
-            is_fresh: Read what the forest has learned since the last time; if not, what was read counts.
-
-        Raises:
-            SettingError: The text is not a string.
-            ArticleRejected: The text contains a lone surrogate (half a character).
-            ForestError: There is no forest, or it has another profile.
-            ServerError: Elasticsearch does not answer, or refuses the request.
-        """
-        _check_text(text)
-        scope = self._scope
-        return what_is_left_out(
-            text,
-            forest=scope.forest,
-            profile=scope.profile,
-            learned=self._learned,
-            pins=scope.pins,
-            site=None if site is None else site_name(site),
-            is_fresh=is_fresh,
-        )
-
     def source_field(self, index: str) -> Requests[str | None]:
         """Return the field to match and count sources by, None if no such field can be aggregated.
 
@@ -331,10 +248,3 @@ class Operations:
             ServerError: Elasticsearch does not answer, or refuses the request.
         """
         return articles.timeline(self._scope, index, root)
-
-
-def _check_text(text: str) -> None:
-    """Refuse what cannot be looked up."""
-    if not isinstance(text, str):
-        raise SettingError(f"the text is a {type(text).__name__}, not a string")
-    refuse_surrogates(text, name="the text")

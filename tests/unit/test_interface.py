@@ -29,7 +29,7 @@ PUBLIC = {
         if inspect.isclass(value) and value.__module__ == explanation.__name__
     },
 }
-OPERATIONS = [name for name in vars(Operations) if not name.startswith("_")]
+OPERATIONS = [name for name in dir(Operations) if not name.startswith("_")]
 
 
 def test_every_name_exists_is_sorted_and_has_a_static_type() -> None:

@@ -18,11 +18,8 @@ import numpy.typing as npt
 from esdedup.errors import SettingError
 from esdedup.neighbours.key_table import Keys
 from esdedup.sites import site_name
-from esdedup.text.characters import classes
-from esdedup.text.normalise import NormalTexts
+from esdedup.text.parsed import ParsedTexts
 from esdedup.text.passages import Passages
-from esdedup.text.sentences import Sentences
-from esdedup.text.tokens import Tokens
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
@@ -212,6 +209,4 @@ def _of_values(values: Mapping[str, Any], name: str) -> Pin:
 
 def _passages(texts: Sequence[str]) -> Passages:
     """Return the passages of raw texts, as they are found in pages."""
-    points = NormalTexts.of(texts, max_length=sys.maxsize).points
-    kinds = classes()[points]
-    return Passages.of(Sentences.of(points, kinds), Tokens.of(points, kinds))
+    return ParsedTexts.of(texts, max_length=sys.maxsize).passages

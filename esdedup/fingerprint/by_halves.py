@@ -11,11 +11,9 @@ from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.signature import MINHASH, REPRESENTATIVES, SIGNATURE, Fingerprints
 from esdedup.fingerprint.simhash import majority
 from esdedup.fingerprint.sketch import sketch
-from esdedup.text.characters import classes
-from esdedup.text.normalise import NormalTexts
-from esdedup.text.passages import Omit, Passages
-from esdedup.text.sentences import Sentences
-from esdedup.text.tokens import LONGEST_RUN_UNITS, Tokens
+from esdedup.text.parsed import ParsedTexts
+from esdedup.text.passages import Omit
+from esdedup.text.tokens import LONGEST_RUN_UNITS
 
 # Two Chinese characters, or one word: short runs survive small edits best.
 _SENTENCE_RUN_UNITS = 2
@@ -37,33 +35,28 @@ class ByHalves:
 
     def fingerprints(self, texts: Sequence[str], *, omit: Omit | None) -> Fingerprints:
         """Return the fingerprints of raw texts without the passages that `omit` leaves out."""
-        normal = self._normal(texts)
-        kinds = classes()[normal.points]
-        sentences, tokens = Sentences.of(normal.points, kinds), Tokens.of(normal.points, kinds)
-        pages = tokens.hashes_of_texts
-        if omit is not None:
-            omitted = omit(Passages.of(sentences, tokens), pages)
-            sentences, tokens = without(sentences, tokens, omitted)
-        letters = sentences.letters_of_texts
+        parsed = ParsedTexts.of(texts, max_length=self._max_text_length)
+        rest = parsed.without(parsed.omitted(omit))
+        letters = rest.sentences.letters_of_texts
         exists = letters >= self._min_letters
         signatures = np.zeros(len(texts), SIGNATURE)
         present = np.flatnonzero(exists)
         if len(present):
-            runs = tokens.runs_of_texts(units=LONGEST_RUN_UNITS)
+            runs = rest.tokens.runs_of_texts(units=LONGEST_RUN_UNITS)
             sketched = sketch(runs, number_weight=self._number_weight)
             minhashes = sketched.minhashes[present]
             own = np.zeros(len(present), SIGNATURE)
             own["letters"] = letters[present]
             own["sketch"] = sketched.sketches[present]
             own["runs"] = np.minimum(sketched.runs[present], _MAX_RUNS)
-            own["representatives"] = self._representatives(sentences, tokens, present, minhashes)
+            own["representatives"] = self._representatives(rest, present, minhashes)
             signatures[present] = own
         return Fingerprints(
             signatures=signatures,
             exists=exists,
             letters=letters,
-            are_cut=normal.are_cut,
-            pages=pages,
+            are_cut=parsed.are_cut,
+            pages=parsed.pages,
         )
 
     def features(self, text: str, *, omit: Omit | None) -> list[Feature]:  # noqa: ARG002
@@ -72,31 +65,21 @@ class ByHalves:
 
     def passages(self, text: str, *, omit: Omit | None) -> list[str]:
         """Return the longest sentence of each half of a raw text, up to where hashing stops."""
-        points = self._normal([text]).points
-        kinds = classes()[points]
-        sentences, tokens = Sentences.of(points, kinds), Tokens.of(points, kinds)
-        if omit is not None:
-            omitted = omit(Passages.of(sentences, tokens), tokens.hashes_of_texts)
-            sentences, tokens = without(sentences, tokens, omitted)
-        chosen = sentences.longest_of_halves()
-        _, stops = self._hashed_tokens(sentences, tokens, chosen)
-        lengths = tokens.starts[stops] - sentences.starts[chosen]
+        parsed = ParsedTexts.of([text], max_length=self._max_text_length)
+        rest = parsed.without(parsed.omitted(omit))
+        sentences, chosen = rest.sentences, rest.sentences.longest_of_halves()
+        _, stops = self._hashed_tokens(rest, chosen)
+        lengths = rest.tokens.starts[stops] - sentences.starts[chosen]
         return [
             sentences.string(each, max_length=length).strip()
             for each, length in zip(chosen.tolist(), lengths.tolist(), strict=True)
         ]
 
-    def _normal(self, texts: Sequence[str]) -> NormalTexts:
-        return NormalTexts.of(texts, max_length=self._max_text_length)
-
-    def _representatives(
-        self, sentences: Sentences, tokens: Tokens, present: Ints, minhashes: Simhashes
-    ) -> Simhashes:
+    def _representatives(self, texts: ParsedTexts, present: Ints, minhashes: Simhashes) -> Simhashes:
         """Choose the representatives of the texts at these positions.
 
         Args:
-            sentences: Of the batch.
-            tokens: Of the batch.
+            texts: The batch.
             present: Positions of texts with a sentence, ``(n,)``, ascending.
             minhashes: Of those texts, ``(n, MINHASHES)``, 0 for none.
 
@@ -104,9 +87,10 @@ class ByHalves:
             uint64 ``(n, REPRESENTATIVES)``: the simhashes of one or two sentences, then minhashes, and the
             first sentence's simhash again in place of those that the text lacks.
         """
-        chosen = sentences.longest_of_halves()
-        simhashes = self._sentence_simhashes(sentences, tokens, chosen)
-        first, stops = (sentences.texts[chosen].searchsorted(present, side) for side in ("left", "right"))
+        chosen = texts.sentences.longest_of_halves()
+        simhashes = self._sentence_simhashes(texts, chosen)
+        owners = texts.sentences.texts[chosen]
+        first, stops = (owners.searchsorted(present, side) for side in ("left", "right"))
         counts = (stops - first)[:, None]
         places = np.arange(REPRESENTATIVES)
         is_sentence = places < counts
@@ -114,24 +98,17 @@ class ByHalves:
         minhash = np.take_along_axis(minhashes, np.maximum(places - counts, 0), axis=1)
         return np.where(is_sentence | (minhash == 0), sentence & ~MINHASH, minhash | MINHASH)
 
-    def _sentence_simhashes(self, sentences: Sentences, tokens: Tokens, chosen: Ints) -> Simhashes:
+    def _sentence_simhashes(self, texts: ParsedTexts, chosen: Ints) -> Simhashes:
         """Return the simhash of each chosen sentence, from its short runs of tokens: uint64 ``(m,)``."""
-        starts, stops = self._hashed_tokens(sentences, tokens, chosen)
-        runs = tokens.runs(units=_SENTENCE_RUN_UNITS, starts=starts, stops=stops)
+        starts, stops = self._hashed_tokens(texts, chosen)
+        runs = texts.tokens.runs(units=_SENTENCE_RUN_UNITS, starts=starts, stops=stops)
         return majority(runs.hashes, runs.counts)
 
-    def _hashed_tokens(self, sentences: Sentences, tokens: Tokens, chosen: Ints) -> tuple[Ints, Ints]:
+    def _hashed_tokens(self, texts: ParsedTexts, chosen: Ints) -> tuple[Ints, Ints]:
         """Return the first hashed token of each chosen sentence and the one after its last: ``(m,)`` each.
 
         There is always one after the last, since the end of a text is a token too.
         """
-        starts, stops = tokens.of_spans(sentences.starts[chosen], sentences.ends[chosen])
+        sentences = texts.sentences
+        starts, stops = texts.tokens.of_spans(sentences.starts[chosen], sentences.ends[chosen])
         return starts, np.minimum(stops, starts + self._max_sentence_length)
-
-
-def without(sentences: Sentences, tokens: Tokens, omitted: npt.NDArray[np.bool_]) -> tuple[Sentences, Tokens]:
-    """Return texts without some of their sentences."""
-    if not omitted.any():
-        return sentences, tokens
-    tokens = tokens.without(*tokens.of_spans(sentences.starts[omitted], sentences.ends[omitted]))
-    return sentences.where(~omitted), tokens

@@ -12,10 +12,10 @@ from esdedup.fingerprint.simhash import components, pack64
 from esdedup.fingerprint.vocabulary import Vocabulary
 from esdedup.text.characters import classes
 from esdedup.text.groups import are_first
-from esdedup.text.normalise import NormalTexts, strings
-from esdedup.text.passages import Omit, Passages
+from esdedup.text.normalise import strings
+from esdedup.text.parsed import ParsedTexts
+from esdedup.text.passages import Omit
 from esdedup.text.sentences import Sentences
-from esdedup.text.tokens import Tokens
 from esdedup.text.words import WEIGHT_SCALE, cut
 
 Ints = npt.NDArray[np.int64]
@@ -55,8 +55,8 @@ class ByWords:
 
     def fingerprints(self, texts: Sequence[str], *, omit: Omit | None) -> Fingerprints:
         """Return the fingerprints of raw texts without the passages that `omit` leaves out."""
-        normal = self._normal(texts)
-        sentences, pages = _sentences(normal, omit=omit)
+        parsed = self._parsed(texts)
+        sentences = _sentences(parsed, omit=omit)
         letters = sentences.letters_of_texts
         words = self._features(sentences)
         signatures = np.zeros(len(texts), np.uint64)
@@ -71,13 +71,13 @@ class ByWords:
             signatures=signatures,
             exists=exists,
             letters=letters,
-            are_cut=normal.are_cut,
-            pages=pages,
+            are_cut=parsed.are_cut,
+            pages=parsed.pages,
         )
 
     def features(self, text: str, *, omit: Omit | None) -> list[Feature]:
         """Return the words that decide the simhash of a raw text, the heaviest first."""
-        words = self._features(_sentences(self._normal([text]), omit=omit)[0])
+        words = self._features(_sentences(self._parsed([text]), omit=omit))
         rows, entries = np.unique(words.rows, return_inverse=True)
         # Sums below 2^53 are exact.
         counts = np.bincount(entries, words.counts)
@@ -90,13 +90,13 @@ class ByWords:
 
     def passages(self, text: str, *, omit: Omit | None) -> list[str]:
         """Return the normalised passage that is hashed: the whole text, or the longest sentence if any."""
-        sentences, _ = _sentences(self._normal([text]), omit=omit)
+        sentences = _sentences(self._parsed([text]), omit=omit)
         if self._is_whole_text:
             return strings(sentences.points)
         return [self._sentence(sentences, each).strip() for each in sentences.longest().tolist()]
 
-    def _normal(self, texts: Sequence[str]) -> NormalTexts:
-        return NormalTexts.of(texts, max_length=self._profile.max_text_length)
+    def _parsed(self, texts: Sequence[str]) -> ParsedTexts:
+        return ParsedTexts.of(texts, max_length=self._profile.max_text_length)
 
     def _features(self, sentences: Sentences) -> _Words:
         """Return the words that decide the simhashes of texts."""
@@ -147,18 +147,9 @@ class ByWords:
         return _Words(rows=rows[kept], counts=counts[kept], weights=weights[kept], texts=texts[kept])
 
 
-def _sentences(texts: NormalTexts, *, omit: Omit | None) -> tuple[Sentences, npt.NDArray[np.uint64]]:
-    """Return the sentences of texts without those that `omit` leaves out, and the ids of the pages."""
-    kinds = classes()[texts.points]
-    sentences, tokens = Sentences.of(texts.points, kinds), Tokens.of(texts.points, kinds)
-    pages = tokens.hashes_of_texts
-    if omit is None:
-        return sentences, pages
-    return _without(sentences, omit(Passages.of(sentences, tokens), pages)), pages
-
-
-def _without(sentences: Sentences, omitted: npt.NDArray[np.bool_]) -> Sentences:
-    """Return texts without some of their sentences."""
+def _sentences(texts: ParsedTexts, *, omit: Omit | None) -> Sentences:
+    """Return the sentences of texts without those that `omit` leaves out, nor the characters of these."""
+    sentences, omitted = texts.sentences, texts.omitted(omit)
     if not omitted.any():
         return sentences
     in_omitted = np.zeros(len(sentences.points), np.int8)

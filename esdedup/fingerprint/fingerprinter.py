@@ -10,11 +10,9 @@ from esdedup.fingerprint.by_halves import ByHalves
 from esdedup.fingerprint.by_words import ByWords, Feature
 from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.signature import Fingerprints
-from esdedup.text.characters import classes, normal_length
-from esdedup.text.normalise import NormalTexts
+from esdedup.text.characters import normal_length
+from esdedup.text.parsed import ParsedTexts
 from esdedup.text.passages import Omit, Passages
-from esdedup.text.sentences import Sentences
-from esdedup.text.tokens import Tokens
 
 # More would not fit the processor's cache; the number of characters also bounds the memory for long texts.
 _TEXTS_AT_ONCE = 512
@@ -64,10 +62,8 @@ class Fingerprinter:
     def passages_and_pages(self, texts: Sequence[str]) -> Iterator[tuple[Passages, npt.NDArray[np.uint64]]]:
         """Yield what `fingerprint` calls `omit` with, a few raw texts at a time."""
         for some in _slices(texts):
-            points = NormalTexts.of(some, max_length=self.profile.max_text_length).points
-            kinds = classes()[points]
-            tokens = Tokens.of(points, kinds)
-            yield Passages.of(Sentences.of(points, kinds), tokens), tokens.hashes_of_texts
+            parsed = ParsedTexts.of(some, max_length=self.profile.max_text_length)
+            yield parsed.passages, parsed.pages
 
     def features(self, text: str, *, omit: Omit | None = None) -> list[Feature]:
         """Return the weighted words that decide the simhash of a raw text, the heaviest first.

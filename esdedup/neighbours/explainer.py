@@ -7,7 +7,6 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup.fingerprint.agreement import Agreement, Comparison
-from esdedup.fingerprint.by_halves import without
 from esdedup.fingerprint.by_words import Feature
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.overlap import Overlap
@@ -24,11 +23,9 @@ from esdedup.neighbours.explanation import (
 )
 from esdedup.neighbours.relation import Relation, relation_of
 from esdedup.neighbours.representatives import distances_bits
-from esdedup.text.characters import classes
 from esdedup.text.left_out import LeftOut, left_out
-from esdedup.text.normalise import NormalTexts
-from esdedup.text.passages import Omit, OmitOn, Passages
-from esdedup.text.sentences import Sentences
+from esdedup.text.parsed import ParsedTexts
+from esdedup.text.passages import Omit, OmitOn
 from esdedup.text.tokens import Tokens
 
 Signatures = npt.NDArray[Any]
@@ -163,22 +160,16 @@ class Explainer:
             overlap = Overlap.of(*map(self._tokens, (one, other)), number_weight=rules.number_weight)
         return overlap, compare_whole_texts(one.signature, other.signature, rules, overlap=overlap)
 
-    def _points(self, text: str) -> npt.NDArray[np.uint32]:
-        return NormalTexts.of([text], max_length=self.profile.max_text_length).points
+    def _parsed(self, text: str) -> ParsedTexts:
+        return ParsedTexts.of([text], max_length=self.profile.max_text_length)
 
     def _tokens(self, text: _Compared) -> Tokens:
         """Return the tokens of a text that are compared: today's, or all."""
-        points = self._points(text.text)
-        kinds = classes()[points]
-        sentences, tokens = Sentences.of(points, kinds), Tokens.of(points, kinds)
-        if text.omit is None or not text.is_todays:
-            return tokens
-        omitted = text.omit(Passages.of(sentences, tokens), tokens.hashes_of_texts)
-        return without(sentences, tokens, omitted)[1]
+        parsed = self._parsed(text.text)
+        return parsed.without(parsed.omitted(text.omit if text.is_todays else None)).tokens
 
     def _describe(self, text: _Compared, number_share: float | None) -> Text:
-        points, signature = self._points(text.text), text.signature
-        letters = Sentences.of(points, classes()[points]).letters_of_texts
+        letters, signature = self._parsed(text.text).sentences.letters_of_texts, text.signature
         return Text(
             letters=int(letters[0]),
             left_out=self._left_out(text.text, text.omit),

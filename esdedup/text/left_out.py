@@ -6,13 +6,10 @@ import numpy as np
 import numpy.typing as npt
 import pydantic
 
-from esdedup.text.characters import classes
 from esdedup.text.markup import visible_text
-from esdedup.text.normalise import NormalTexts
+from esdedup.text.parsed import ParsedTexts
 from esdedup.text.passages import Omit, Passages
 from esdedup.text.places import Places, places_of_points
-from esdedup.text.sentences import Sentences
-from esdedup.text.tokens import Tokens
 
 Bools = npt.NDArray[np.bool_]
 
@@ -68,17 +65,16 @@ class LocatedPassages:
             max_length: How many characters are fingerprinted.
         """
         visible = visible_text(text)
-        points = NormalTexts.of([text], max_length=max_length).points
-        kinds = classes()[points]
-        sentences, tokens = Sentences.of(points, kinds), Tokens.of(points, kinds)
+        parsed = ParsedTexts.of([text], max_length=max_length)
+        sentences = parsed.sentences
         # Each character has one point or more, or shares one.
         places = places_of_points(visible[:max_length])
         starts, last = (places.take(each, mode="clip") for each in (sentences.starts, sentences.ends))
         ends = places.take(places.searchsorted(last, side="right"), mode="clip")
         return cls(
             visible=visible,
-            passages=Passages.of(sentences, tokens),
-            page=tokens.hashes_of_texts,
+            passages=parsed.passages,
+            page=parsed.pages,
             starts=starts,
             ends=ends,
         )

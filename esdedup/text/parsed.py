@@ -1,0 +1,66 @@
+"""A batch of raw texts, cut into sentences and tokens: all that fingerprints are made from."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from esdedup.text.characters import classes
+from esdedup.text.normalise import NormalTexts
+from esdedup.text.passages import Omit, Passages
+from esdedup.text.sentences import Sentences
+from esdedup.text.tokens import Tokens
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ParsedTexts:
+    """The sentences and tokens of a batch."""
+
+    sentences: Sentences
+    tokens: Tokens
+    # bool (n,): which texts were longer than the limit, so that the rest is missing.
+    are_cut: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, texts: Sequence[str], *, max_length: int) -> "ParsedTexts":
+        """Parse raw texts.
+
+        Args:
+            texts: With or without markup.
+            max_length: How many characters to keep of each visible text.
+        """
+        normal = NormalTexts.of(texts, max_length=max_length)
+        kinds = classes()[normal.points]
+        return cls(
+            sentences=Sentences.of(normal.points, kinds),
+            tokens=Tokens.of(normal.points, kinds),
+            are_cut=normal.are_cut,
+        )
+
+    @property
+    def passages(self) -> Passages:
+        """A passage for each sentence."""
+        return Passages.of(self.sentences, self.tokens)
+
+    @property
+    def pages(self) -> npt.NDArray[np.uint64]:
+        """The ids of the texts as pages: uint64 ``(n,)``."""
+        return self.tokens.hashes_of_texts
+
+    def omitted(self, omit: Omit | None) -> npt.NDArray[np.bool_]:
+        """Return which passages `omit` leaves out; none if it is None: bool ``(passages,)``."""
+        if omit is None:
+            return np.zeros(len(self.sentences.starts), bool)
+        return omit(self.passages, self.pages)
+
+    def without(self, omitted: npt.NDArray[np.bool_]) -> "ParsedTexts":
+        """Return the texts without some of their sentences."""
+        if not omitted.any():
+            return self
+        sentences, tokens = self.sentences, self.tokens
+        return dataclasses.replace(
+            self,
+            sentences=sentences.where(~omitted),
+            tokens=tokens.without(*tokens.of_spans(sentences.starts[omitted], sentences.ends[omitted])),
+        )

@@ -20,7 +20,7 @@ _BLOCK_PAGES = 64
 # No site reprints a text so often, under other names.
 _MOST_SITE_PAGES = 7
 # Of some 80,000 pages. Both periods together take some 180 MB at most.
-_PERIOD_PASSAGES = 2_500_000
+_PERIOD_RECORDS = 2_500_000
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
@@ -52,7 +52,7 @@ class _State:
     """All but what the tables contain."""
 
     # The last page that was learned from, and the pages since.
-    last_page: int
+    last_learned_page: int
     block: Block
     window: Window
     # Of the pages from `window.former_from` on.
@@ -75,22 +75,22 @@ class Boilerplate:
         *,
         block_pages: int = _BLOCK_PAGES,
         most_site_pages: int = _MOST_SITE_PAGES,
-        period_passages: int = _PERIOD_PASSAGES,
+        period_records: int = _PERIOD_RECORDS,
     ) -> None:
         """Know nothing yet.
 
         Args:
             block_pages: How many pages are learned from together; at least 1.
             most_site_pages: A passage on more pages of one site is boilerplate, see `SitePages`.
-            period_passages: A period ends with the block of pages that brings the number of new passages and
+            period_records: A period ends with the block of pages that brings the number of new passages and
                 contexts to this; at least 1.
         """
         self.block_pages = block_pages
         self.most_site_pages = most_site_pages
         self._state = _State(
-            last_page=0,
+            last_learned_page=0,
             block=Block(),
-            window=Window(period_passages),
+            window=Window(period_records),
             marks=np.zeros((0, MARKS), np.uint32),
             origins=np.zeros((0, 2), np.uint32),
         )
@@ -104,14 +104,14 @@ class Boilerplate:
         return self._state.block
 
     @property
-    def last_page(self) -> int:
+    def last_learned_page(self) -> int:
         """The number of the last page that was learned from."""
-        return self._state.last_page
+        return self._state.last_learned_page
 
     @property
-    def last_numbered(self) -> int:
+    def last_page(self) -> int:
         """The number of the last page, learned from or not."""
-        return self.last_page + len(self.block)
+        return self.last_learned_page + len(self.block)
 
     @property
     def window(self) -> Window:
@@ -169,7 +169,7 @@ class Boilerplate:
 
     def number(self, pages: Keys) -> None:
         """Give the next numbers to pages, which `see` takes next; each once, by their ids, ``(n,)``."""
-        first = self.last_numbered + 1
+        first = self.last_page + 1
         self._tables.put("pages", pages, np.arange(first, first + len(pages)))
 
     def see(self, block: Block) -> None:
@@ -184,12 +184,12 @@ class Boilerplate:
             pages: The page of each, ``(n,)``.
             contexts: Of all others, with those that the pages have added.
         """
-        last_page = self.last_numbered
+        last_learned_page = self.last_page
         site_pages, added, are_learned = contexts.site_pages, contexts.last_added, contexts.are_learned
         # With boilerplate of the period before, which was seen again.
         have_changed = are_learned | contexts.are_unseen | (added > 0)
         changed = np.flatnonzero(have_changed)
-        seen_on = np.where(added > 0, added, np.where(are_learned, last_page, site_pages.rows[:, 0]))
+        seen_on = np.where(added > 0, added, np.where(are_learned, last_learned_page, site_pages.rows[:, 0]))
         seen_on |= np.where(are_learned, LEARNED, 0)
         hashes = np.concatenate((new, contexts.hashes[changed]))
         self._tables.put("passages", hashes, np.concatenate((pages, seen_on[changed])))
@@ -199,21 +199,27 @@ class Boilerplate:
         rows = np.concatenate((site_pages.rows[again], contexts.pages[again]), axis=1)
         self._tables.put("contexts", contexts.hashes[again], rows)
         records = len(new) + np.count_nonzero(have_changed | have_grown)
-        window = self.window.after(int(records), page=last_page)
+        window = self.window.after(int(records), page=last_learned_page)
         block = self.block
         self._go_on(
-            last_page=last_page, marks=block.marks, origins=block.origins, window=window, block=Block()
+            last_learned_page=last_learned_page,
+            marks=block.marks,
+            origins=block.origins,
+            window=window,
+            block=Block(),
         )
 
-    def _go_on(self, *, last_page: int, marks: Marks, origins: Origins, window: Window, block: Block) -> None:
+    def _go_on(
+        self, *, last_learned_page: int, marks: Marks, origins: Origins, window: Window, block: Block
+    ) -> None:
         """Add pages with these marks and origins; a new period has tables of its own."""
         state = self._state
         has_ended = window.present_from != state.window.present_from
-        count = last_page - window.former_from + 1
+        count = last_learned_page - window.former_from + 1
         marks = np.concatenate((state.marks, marks))
         origins = np.concatenate((state.origins, origins))
         self._state = _State(
-            last_page=last_page,
+            last_learned_page=last_learned_page,
             block=block,
             window=window,
             marks=marks[len(marks) - count :],
@@ -250,12 +256,12 @@ class Boilerplate:
 
     def changes(self) -> Changes:
         """Return the changes of the last step that has begun."""
-        first = max(0, self._before[-1].last_page + 1 - self.window.former_from)
+        first = max(0, self._before[-1].last_learned_page + 1 - self.window.former_from)
         return Changes(
             puts=self._tables.puts(),
             marks=self._state.marks[first:],
             origins=self._state.origins[first:],
-            last_page=self.last_page,
+            last_learned_page=self.last_learned_page,
             window=self.window,
             block=self.block,
         )
@@ -271,7 +277,7 @@ class Boilerplate:
         if not self._are_next(changes):
             raise ValueError("it does not follow what was learned before it")
         self._go_on(
-            last_page=changes.last_page,
+            last_learned_page=changes.last_learned_page,
             marks=changes.marks,
             origins=changes.origins,
             window=changes.window,
@@ -283,14 +289,15 @@ class Boilerplate:
     def _are_next(self, changes: Changes) -> bool:
         """Return whether a step that began after what is known can have made these changes."""
         before, after = self.window, changes.window
-        last_page, last_numbered = self.last_page, self.last_numbered
-        if last_numbered == 0:
-            last_page = last_numbered = changes.first_numbered - 1
+        last_learned_page, last_page = self.last_learned_page, self.last_page
+        if last_page == 0:
+            last_learned_page = last_page = changes.first_page - 1
         return (
-            changes.first_numbered == last_numbered + 1
-            and changes.last_page >= self.last_page
+            changes.first_page == last_page + 1
+            and changes.last_learned_page >= self.last_learned_page
             and len(changes.block) < self.block_pages
-            and len(changes.marks) >= changes.last_page - max(last_page, after.former_from - 1)
+            and len(changes.marks)
+            >= changes.last_learned_page - max(last_learned_page, after.former_from - 1)
             and after.former_from >= before.former_from
             and after.present_from >= before.present_from
         )

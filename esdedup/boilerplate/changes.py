@@ -44,7 +44,7 @@ class Changes:
     # uint32 (p, 2): of the same pages.
     origins: Origins
     # After the batch: the last page that was learned from, and the pages since.
-    last_page: int
+    last_learned_page: int
     window: Window
     block: Block
 
@@ -54,18 +54,18 @@ class Changes:
         return len(self.puts["pages"][0])
 
     @property
-    def first_numbered(self) -> int:
+    def first_page(self) -> int:
         """The number of the first new page of the batch; the one after the last if there is none."""
-        return self.last_numbered - self.page_count + 1
+        return self.last_page - self.page_count + 1
 
     @property
-    def last_numbered(self) -> int:
+    def last_page(self) -> int:
         """The number of the last page, learned from or not."""
-        return self.last_page + len(self.block)
+        return self.last_learned_page + len(self.block)
 
     def to_bytes(self) -> bytes:
         """Return the changes as bytes: an archive of arrays."""
-        numbers = [self.last_page, *dataclasses.astuple(self.window)]
+        numbers = [self.last_learned_page, *dataclasses.astuple(self.window)]
         arrays: dict[str, npt.NDArray[np.generic]] = {
             "numbers": np.array(numbers),
             "marks": self.marks,
@@ -88,12 +88,12 @@ class Changes:
         """
         try:
             with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-                last_page, *window = arrays["numbers"].tolist()
+                last_learned_page, *window = arrays["numbers"].tolist()
                 changes = cls(
                     puts={name: (arrays[f"{name}_keys"], arrays[f"{name}_values"]) for name in TABLES},
                     marks=arrays["marks"],
                     origins=arrays["origins"],
-                    last_page=last_page,
+                    last_learned_page=last_learned_page,
                     window=Window(*window),
                     block=Block(
                         **{each.name: arrays[f"block_{each.name}"] for each in dataclasses.fields(Block)}
@@ -120,20 +120,20 @@ class Changes:
         yield _is_array(block.hashes, np.uint64) and _is_array(block.places, np.int64)
         yield _is_array(block.values, np.uint32)
         yield len(block.hashes) == len(block.places) == len(block.values)
-        yield all(type(each) is int for each in (self.last_page, *dataclasses.astuple(self.window)))
+        yield all(type(each) is int for each in (self.last_learned_page, *dataclasses.astuple(self.window)))
 
     def _are_numbers_possible(self) -> Iterator[bool]:
         """Yield whether what depends on each other agrees."""
         window = self.window
         yield 0 <= window.count < window.capacity
-        yield 1 <= window.former_from <= window.present_from <= self.last_page + 1
-        yield len(self.marks) <= self.last_page <= self.last_numbered < int(LEARNED)
-        numbered = np.arange(self.first_numbered, self.last_numbered + 1)
-        yield self.first_numbered >= 1 and np.array_equal(self.puts["pages"][1][:, 0], numbered)
+        yield 1 <= window.former_from <= window.present_from <= self.last_learned_page + 1
+        yield len(self.marks) <= self.last_learned_page <= self.last_page < int(LEARNED)
+        numbered = np.arange(self.first_page, self.last_page + 1)
+        yield self.first_page >= 1 and np.array_equal(self.puts["pages"][1][:, 0], numbered)
         of_site = self.puts["contexts"][1][:, :SITE_COLUMNS]
         yield bool(np.all(of_site[:, 0] <= of_site[:, 1]))
         for values in (self.puts["passages"][1], self.puts["contexts"][1], self.block.values):
-            yield not np.any(values & ~LEARNED > self.last_page)
+            yield not np.any(values & ~LEARNED > self.last_learned_page)
         yield not np.any((self.block.places < 0) | (self.block.places >= len(self.block)))
 
     def then(self, later: "Changes") -> "Changes":

@@ -135,7 +135,7 @@ class Lesson:
         order = np.argsort(block.hashes, kind="stable")
         hashes, places, values = block.hashes[order], block.places[order], block.values[order]
         is_first = are_first(hashes)
-        first_page = boilerplate.last_page + 1
+        first_page = boilerplate.last_learned_page + 1
         # Most passages are seen for the first time, and once.
         is_alone = is_first & np.append(is_first[1:], True) & (values == 0)
         new = np.flatnonzero(is_alone)

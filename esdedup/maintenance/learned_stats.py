@@ -31,8 +31,8 @@ def learned_stats(index: ForestIndex) -> LearnedStats | None:
     except ForestDamaged:
         return None
     return LearnedStats(
-        pages=boilerplate.last_numbered,
-        remembered_pages=boilerplate.last_numbered - boilerplate.window.former_from + 1,
+        pages=boilerplate.last_page,
+        remembered_pages=boilerplate.last_page - boilerplate.window.former_from + 1,
         boilerplate=len(boilerplate.learned()),
         memory_bytes=boilerplate.size_bytes,
         documents=len(found),

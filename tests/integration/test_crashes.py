@@ -19,7 +19,7 @@ from tests.support.names import Names
 
 # So many points are tried side by side, each with an index and a forest of its own.
 SIDE_BY_SIDE = 4
-LARGER_PACE = Pace(block_pages=64, period_passages=200)
+LARGER_PACE = Pace(block_pages=64, period_records=200)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,7 +114,7 @@ def test_killed_while_it_learns_a_feeder_learns_everything_once(
     count, batch_size, pace = (48, 5, Pace()) if exploring.EFFORT == 1 else (400, 90, LARGER_PACE)
     if learns_first:
         # Nothing is forgotten: what was learned first is learned from the beginning again.
-        pace, count = dataclasses.replace(pace, period_passages=100_000), count // 2
+        pace, count = dataclasses.replace(pace, period_records=100_000), count // 2
 
     def new_job() -> Job:
         return Job(

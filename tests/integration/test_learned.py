@@ -16,7 +16,7 @@ from tests.support.names import Names
 from tests.support.pages import pages
 
 PAGES = list(pages(60))
-PACE = Pace(period_passages=100_000)
+PACE = Pace(period_records=100_000)
 
 
 @pytest.fixture(autouse=True)

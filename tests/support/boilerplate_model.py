@@ -33,14 +33,14 @@ class BoilerplateModel:
         self,
         *,
         block_pages: int,
-        period_passages: int,
+        period_records: int,
         most_site_pages: int = 7,
         pins: ModelPins | None = None,
     ) -> None:
         self.pins = pins or {}
         self.block_pages = block_pages
         self.most_site_pages = most_site_pages
-        self.period_passages = period_passages
+        self.period_records = period_records
         self.pages: dict[int, int] = {}
         # By passage: a page with it; and, if it was seen again, the pages of its site and its contexts.
         self.values: dict[int, int] = {}
@@ -143,7 +143,7 @@ class BoilerplateModel:
                 self.values[passage] = counted[0].number
             if has_grown or (contexts != before and len(contexts) > 1):
                 self.rows[passage] = counted, contexts
-        if self.records >= self.period_passages:
+        if self.records >= self.period_records:
             self.records = 0
             self.former_from, self.present_from = self.present_from, last + 1
 

@@ -22,7 +22,7 @@ class Pace:
     """How soon pages teach something, and how soon that is forgotten."""
 
     block_pages: int = 4
-    period_passages: int = 50
+    period_records: int = 50
     document_bytes: int = 1_000
 
     @contextlib.contextmanager
@@ -31,7 +31,7 @@ class Pace:
         with pytest.MonkeyPatch.context() as patch:
             defaults = Boilerplate.__init__.__kwdefaults__ or {}
             patch.setitem(defaults, "block_pages", self.block_pages)
-            patch.setitem(defaults, "period_passages", self.period_passages)
+            patch.setitem(defaults, "period_records", self.period_records)
             patch.setattr(learned_log, "_ENOUGH_BYTES", self.document_bytes)
             yield
 
@@ -40,7 +40,7 @@ def contents(boilerplate: Boilerplate) -> dict[str, Any]:
     """Return all that decides how pages are judged from now on."""
     state = boilerplate._state
     found: dict[str, Any] = {
-        "last page": state.last_page,
+        "last page": state.last_learned_page,
         "window": state.window,
         "marks": state.marks.tolist(),
         "origins": state.origins.tolist(),

@@ -88,7 +88,7 @@ def test_pages_teach_what_they_teach_in_the_model(
     batch_sizes: list[int],
     slice_sizes: list[int],
     block_pages: int,
-    period_passages: int,
+    period_records: int,
     is_abandoned: bool,
     pinned: ModelPins,
     most_site_pages: int,
@@ -96,12 +96,12 @@ def test_pages_teach_what_they_teach_in_the_model(
     model = BoilerplateModel(
         block_pages=block_pages,
         most_site_pages=most_site_pages,
-        period_passages=period_passages,
+        period_records=period_records,
         pins=pinned,
     )
     expected = [model.see(*page) for page in given_pages]
     boilerplate, copy = (
-        Boilerplate(block_pages=block_pages, most_site_pages=most_site_pages, period_passages=period_passages)
+        Boilerplate(block_pages=block_pages, most_site_pages=most_site_pages, period_records=period_records)
         for _ in range(2)
     )
     found = []
@@ -118,7 +118,7 @@ def test_pages_teach_what_they_teach_in_the_model(
         copy.apply(Changes.of_bytes(boilerplate.changes().to_bytes()))
         boilerplate.keep()
     assert found == [each for page in expected for each in page]
-    assert boilerplate.last_numbered == model.last_number
+    assert boilerplate.last_page == model.last_number
     learned = sorted(each for each in model.learned if model.is_learned(each))
     assert sorted(boilerplate.learned().tolist()) == learned
     # What was written down teaches the same.
@@ -131,20 +131,20 @@ def test_a_page_that_was_forgotten_since_its_slice_began_is_new() -> None:
     own: list[Page] = [(each, [POOL[2 * each], POOL[2 * each + 1]], None, None) for each in (1, 2, 3, 1)]
     last = []
     for slices in ([own], [[page] for page in own]):
-        boilerplate = Boilerplate(block_pages=1, period_passages=1)
+        boilerplate = Boilerplate(block_pages=1, period_records=1)
         lesson = Lesson(boilerplate)
         for part in slices:
             omit(lesson, part)
-        last.append(boilerplate.last_page)
+        last.append(boilerplate.last_learned_page)
     assert last == [4, 4]
 
 
 @given(pages, sizes, st.integers(1, 5), st.integers(1, 40))
 def test_changes_are_joined(
-    given_pages: list[Page], batch_sizes: list[int], block_pages: int, period_passages: int
+    given_pages: list[Page], batch_sizes: list[int], block_pages: int, period_records: int
 ) -> None:
     boilerplate, copy = (
-        Boilerplate(block_pages=block_pages, period_passages=period_passages) for _ in range(2)
+        Boilerplate(block_pages=block_pages, period_records=period_records) for _ in range(2)
     )
     joined: Changes | None = None
     for batch in cut(given_pages, batch_sizes):
@@ -210,7 +210,7 @@ def test_what_is_no_change_is_refused(content: bytes) -> None:
 def test_memory_stays_as_it_is_from_the_second_period_on() -> None:
     chance, of_site = np.random.default_rng(14), np.arange(1, 21, dtype=np.uint64) << np.uint64(33)
     batch_pages, own = 100, 80
-    boilerplate = Boilerplate(period_passages=50_000)
+    boilerplate = Boilerplate(period_records=50_000)
     beginnings, most_bytes = [1], [0]
     while len(beginnings) <= 8:
         hashes = np.concatenate(

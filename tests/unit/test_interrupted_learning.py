@@ -38,7 +38,7 @@ def learn(boilerplate: Boilerplate, batch: tuple[Passages, Keys]) -> None:
 
 
 def test_what_is_half_changed_is_torn_and_all_else_can_be_undone() -> None:
-    interrupts, boilerplate = Interrupts(is_learning), Boilerplate(block_pages=5, period_passages=40)
+    interrupts, boilerplate = Interrupts(is_learning), Boilerplate(block_pages=5, period_records=40)
     were_torn = set[bool]()
     for batch in BATCHES:
         after = copy.deepcopy(boilerplate)

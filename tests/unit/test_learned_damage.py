@@ -24,7 +24,7 @@ FINGERPRINTER = Fingerprinter(VERIFIED)
 
 
 def new_boilerplate() -> Boilerplate:
-    return Boilerplate(block_pages=5, period_passages=60)
+    return Boilerplate(block_pages=5, period_records=60)
 
 
 def changes_of_batches(*, size: int) -> list[Changes]:

@@ -89,9 +89,9 @@ def test_pages_that_have_taught_teach_nothing_when_they_come() -> None:
     assert mine.learn(texts) == 50
     assert mine.learn(random.Random(1).sample(texts, 150)) == 0
     boilerplate = mine._forest._store.boilerplate
-    before = boilerplate.last_numbered
+    before = boilerplate.last_page
     list(mine.cluster(read()))
-    assert boilerplate.last_numbered == before == 150
+    assert boilerplate.last_page == before == 150
 
 
 def test_a_run_that_learns_counts_every_page_once() -> None:

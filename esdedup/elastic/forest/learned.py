@@ -205,7 +205,7 @@ def teach(boilerplate: Boilerplate, found: Sequence[LearnedDocument], *, forest:
     Raises:
         ForestDamaged: One does not follow the one before, or documents before them are missing.
     """
-    is_new = boilerplate.last_numbered == 0
+    is_new = boilerplate.last_page == 0
     for each in found:
         if boilerplate.has_begun:
             boilerplate.keep()
@@ -214,7 +214,7 @@ def teach(boilerplate: Boilerplate, found: Sequence[LearnedDocument], *, forest:
             boilerplate.apply(each.changes)
         except ValueError as error:
             raise damaged(forest, each.number, f"wrong ({error})") from error
-    if is_new and found and found[0].changes.first_numbered > boilerplate.window.former_from:
+    if is_new and found and found[0].changes.first_page > boilerplate.window.former_from:
         raise damaged(forest, found[0].number - 1, "missing")
 
 

@@ -33,7 +33,7 @@ class LearnedLog:
         # The changes in the last document, while there is room for more.
         self._tail: Changes | None = None
         # The number of each document, and its last page.
-        self._last_pages = collections.deque((each.number, each.changes.last_numbered) for each in found)
+        self._last_pages = collections.deque((each.number, each.changes.last_page) for each in found)
 
     def add(self, changes: Changes) -> Document | None:
         """Return the document that adds the changes of a batch: a new one, or the last with more in it.
@@ -47,7 +47,7 @@ class LearnedLog:
         else:
             changes = self._tail.then(changes)
             self._last_pages.pop()
-        self._last_pages.append((self._number, changes.last_numbered))
+        self._last_pages.append((self._number, changes.last_page))
         document = LearnedDocument(self._number, self._log, changes).to_document()
         self._tail = changes if len(document[1]["state"]["changes"]) < _ENOUGH_BYTES else None
         return document

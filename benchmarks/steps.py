@@ -12,6 +12,7 @@ from esdedup.boilerplate.lesson import Lesson
 from esdedup.fingerprint import by_halves
 from esdedup.fingerprint.bands import Layout
 from esdedup.neighbours.relation import ByAgreement
+from esdedup.text import parsed
 from esdedup.text.normalise import NormalTexts
 from esdedup.text.passages import Passages
 from esdedup.text.sentences import Sentences
@@ -27,7 +28,7 @@ STEPS: dict[str, list[tuple[Any, str]]] = {
     "runs": [(Tokens, "runs"), (Tokens, "runs_of_texts")],
     "sketch": [(by_halves, "sketch")],
     "simhash": [(by_halves, "majority")],
-    "ids": [(ByAgreement, "ids")],
+    "ids": [(ByAgreement, "ids"), (parsed, "page_ids")],
     "keys": [(Layout, "terms")],
 }
 

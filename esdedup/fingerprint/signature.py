@@ -47,7 +47,7 @@ class Fingerprints:
     # bool (n,): True for a text that is longer than the profile's `max_text_length`, so that only its
     # beginning is fingerprinted.
     are_cut: npt.NDArray[np.bool_]
-    # uint64 (n,): the id of each text's page, `Tokens.hashes_of_texts`.
+    # uint64 (n,): the id of each text's page, `page_ids`.
     pages: npt.NDArray[np.uint64]
 
     @classmethod

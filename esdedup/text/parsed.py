@@ -8,9 +8,10 @@ import numpy.typing as npt
 
 from esdedup.text.characters import classes
 from esdedup.text.normalise import NormalTexts
+from esdedup.text.page_ids import page_ids
 from esdedup.text.passages import Omit, Passages
 from esdedup.text.sentences import Sentences
-from esdedup.text.tokens import Tokens
+from esdedup.text.tokens import Tokens, roles_in_tokens
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -19,6 +20,8 @@ class ParsedTexts:
 
     sentences: Sentences
     tokens: Tokens
+    # uint64 (n,): the ids of the whole texts as pages.
+    pages: npt.NDArray[np.uint64]
     # bool (n,): which texts were longer than the limit, so that the rest is missing.
     are_cut: npt.NDArray[np.bool_]
 
@@ -32,9 +35,12 @@ class ParsedTexts:
         """
         normal = NormalTexts.of(texts, max_length=max_length)
         kinds = classes()[normal.points]
+        roles = roles_in_tokens(kinds)
+        tokens = Tokens.of(normal.points, roles)
         return cls(
             sentences=Sentences.of(normal.points, kinds),
-            tokens=Tokens.of(normal.points, kinds),
+            tokens=tokens,
+            pages=page_ids(normal.points, roles, tokens),
             are_cut=normal.are_cut,
         )
 
@@ -42,11 +48,6 @@ class ParsedTexts:
     def passages(self) -> Passages:
         """A passage for each sentence."""
         return Passages.of(self.sentences, self.tokens)
-
-    @property
-    def pages(self) -> npt.NDArray[np.uint64]:
-        """The ids of the texts as pages: uint64 ``(n,)``."""
-        return self.tokens.hashes_of_texts
 
     def omitted(self, omit: Omit | None) -> npt.NDArray[np.bool_]:
         """Return which passages `omit` leaves out; none if it is None: bool ``(passages,)``."""

@@ -55,19 +55,13 @@ class Tokens:
     _sums: Hashes
 
     @classmethod
-    def of(cls, points: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8]) -> "Tokens":
+    def of(cls, points: npt.NDArray[np.uint32], roles: npt.NDArray[np.uint8]) -> "Tokens":
         """Find the tokens of a batch.
 
         Args:
-            points: From `normal_points`, uint32 ``(p,)``.
-            kinds: The `classes` of the points, uint8 ``(p,)``.
+            points: Of `NormalTexts`, uint32 ``(p,)``.
+            roles: Of the points, as `roles_in_tokens` returns them, uint8 ``(p,)``.
         """
-        roles = kinds >> TOKEN_SHIFT
-        joiners = (roles == JOINER).nonzero()[0]
-        if len(joiners):
-            # The last point is a separator, so every joiner has a next point.
-            joined = (roles[joiners - 1] == NUMBER) & (roles[joiners + 1] == NUMBER)
-            roles[joiners] = joined * NUMBER
         is_start = roles >= WIDE
         is_rest = (roles > 0) & ~is_start
         # A word or number continues while its characters have the same role.
@@ -110,9 +104,11 @@ class Tokens:
         return np.concatenate(([0], self.ends[:-1] + 1))[: len(self.ends)]
 
     @property
-    def hashes_of_texts(self) -> Hashes:
-        """A hash of each text's tokens: uint64 ``(t,)``, 0 for a text without any."""
-        return self.hashes(self.starts_of_texts, self.ends)
+    def starts_of_parted(self) -> npt.NDArray[np.int64]:
+        """The positions of words after words, and of numbers after numbers: int64 ``(m,)``."""
+        are_long = self._units == _WORD_UNITS
+        are_parted = are_long[1:] & are_long[:-1] & (self.are_numbers[1:] == self.are_numbers[:-1])
+        return self.starts[1:].compress(are_parted)
 
     def runs_of_texts(self, *, units: int) -> Runs:
         """Return the runs of each text, as `runs` does, faster."""
@@ -192,6 +188,8 @@ class Tokens:
     ) -> Hashes:
         """Return a hash of each group of tokens: uint64 ``(g,)``, 0 for an empty group.
 
+        Tokens that have a given hash can be calculated, so it must not matter who finds some.
+
         Args:
             starts: The first token of each group, int64 ``(g,)``.
             stops: The token after its last, int64 ``(g,)``.
@@ -231,6 +229,21 @@ class Tokens:
             units=self._units[kept],
             hashes=hashes,
         )
+
+
+def roles_in_tokens(kinds: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """Return the role of each character in its token, 0 for those in no token: uint8 ``(p,)``.
+
+    Args:
+        kinds: The `classes` of a batch's points, uint8 ``(p,)``.
+    """
+    roles = kinds >> TOKEN_SHIFT
+    joiners = (roles == JOINER).nonzero()[0]
+    if len(joiners):
+        # The last point is a separator, so every joiner has a next point.
+        joined = (roles[joiners - 1] == NUMBER) & (roles[joiners + 1] == NUMBER)
+        roles[joiners] = joined * NUMBER
+    return roles
 
 
 def _hashes(

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup.text.characters import SEPARATOR, classes, code_points
-from esdedup.text.tokens import LONGEST_RUN_UNITS, Tokens
+from esdedup.text.tokens import LONGEST_RUN_UNITS, Tokens, roles_in_tokens
 
 TOKEN = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_\u2e80-\U0010ffff]+|[\u2e80-\u9fff]")
 texts = st.lists(st.text(st.sampled_from("ab1 2.,:中文。\n"), max_size=25), min_size=1, max_size=5)
@@ -16,7 +16,7 @@ texts = st.lists(st.text(st.sampled_from("ab1 2.,:中文。\n"), max_size=25), m
 
 def tokens_of(batch: list[str]) -> Tokens:
     points = code_points("".join(text + SEPARATOR for text in batch))
-    return Tokens.of(points, classes()[points])
+    return Tokens.of(points, roles_in_tokens(classes()[points]))
 
 
 def words(text: str) -> list[str]:

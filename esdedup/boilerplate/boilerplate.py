@@ -17,6 +17,9 @@ from esdedup.neighbours.key_table import Keys, Values
 
 # More pages at once take less time each, and are learned from later.
 _BLOCK_PAGES = 64
+# At the beginning and at the end of a page, where menus and footers are. Real pages have some 200 passages at
+# most. A page that is made to flood may have 66,000, and would push out what a thousand others have taught.
+_END_PASSAGES = 500
 # No site reprints a text so often, under other names.
 _MOST_SITE_PAGES = 7
 # Of some 80,000 pages. Both periods together take some 180 MB at most.
@@ -74,6 +77,7 @@ class Boilerplate:
         self,
         *,
         block_pages: int = _BLOCK_PAGES,
+        end_passages: int = _END_PASSAGES,
         most_site_pages: int = _MOST_SITE_PAGES,
         period_records: int = _PERIOD_RECORDS,
     ) -> None:
@@ -81,11 +85,13 @@ class Boilerplate:
 
         Args:
             block_pages: How many pages are learned from together; at least 1.
+            end_passages: A page teaches no more than its first and its last passages, so many of each.
             most_site_pages: A passage on more pages of one site is boilerplate, see `SitePages`.
             period_records: A period ends with the block of pages that brings the number of new passages and
                 contexts to this; at least 1.
         """
         self.block_pages = block_pages
+        self.end_passages = end_passages
         self.most_site_pages = most_site_pages
         self._state = _State(
             last_learned_page=0,

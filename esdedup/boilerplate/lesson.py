@@ -116,7 +116,8 @@ class Lesson:
             omitted[doubtful] = contexts.have_other(marks)
         # Boilerplate is recorded once a period.
         is_recorded = known.are_learned & (known.pages >= self._boilerplate.window.present_from)
-        taught = np.flatnonzero(are_new[passages.texts] & ~is_recorded)
+        are_at_ends = _are_at_ends(passages, self._boilerplate.end_passages)
+        taught = np.flatnonzero(are_new[passages.texts] & are_at_ends & ~is_recorded)
         self._boilerplate.see(
             Block(
                 marks=judged.marks[are_new],
@@ -150,6 +151,14 @@ class Lesson:
         _add_contexts(contexts, passages, first_page + of_rest, block.marks[of_rest])
         contexts.are_learned |= contexts.site_pages.rows[:, 2] > boilerplate.most_site_pages
         boilerplate.end_block(hashes[new], first_page + places[new], contexts)
+
+
+def _are_at_ends(passages: Passages, count: int) -> Bools:
+    """Return which passages are among the first or the last of their page, so many of each: bool ``(n,)``."""
+    sizes = np.bincount(passages.texts, minlength=passages.text_count)
+    places = np.arange(len(passages.texts)) - (sizes.cumsum() - sizes)[passages.texts]
+    are_at_ends: Bools = (places < count) | (places >= sizes[passages.texts] - count)
+    return are_at_ends
 
 
 def _add_contexts(contexts: Contexts, passages: Ints, pages: Ints, marks: Marks) -> None:

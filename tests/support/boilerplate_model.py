@@ -34,11 +34,13 @@ class BoilerplateModel:
         *,
         block_pages: int,
         period_records: int,
+        end_passages: int = 500,
         most_site_pages: int = 7,
         pins: ModelPins | None = None,
     ) -> None:
         self.pins = pins or {}
         self.block_pages = block_pages
+        self.end_passages = end_passages
         self.most_site_pages = most_site_pages
         self.period_records = period_records
         self.pages: dict[int, int] = {}
@@ -102,6 +104,8 @@ class BoilerplateModel:
             self.last_number += 1
             self.pages[page_id] = self.last_number
             hashes = [each.hash for each in passages]
+            if len(hashes) > 2 * self.end_passages:
+                hashes = hashes[: self.end_passages] + hashes[-self.end_passages :]
             self.block.append(ModelPage(self.last_number, marks, hashes, site, article))
             if len(self.block) == self.block_pages:
                 self.learn()

@@ -81,8 +81,18 @@ FORGOTTEN: list[Page] = [
 ]
 
 
-@given(pages, sizes, sizes, st.integers(1, 5), st.integers(1, 40), st.booleans(), pins, st.integers(1, 7))
-@example(FORGOTTEN, [1, 3], [9], 1, 1, False, {}, 7)
+@given(
+    pages,
+    sizes,
+    sizes,
+    st.integers(1, 5),
+    st.integers(1, 40),
+    st.booleans(),
+    pins,
+    st.integers(1, 7),
+    st.integers(1, 4),
+)
+@example(FORGOTTEN, [1, 3], [9], 1, 1, False, {}, 7, 4)
 def test_pages_teach_what_they_teach_in_the_model(
     given_pages: list[Page],
     batch_sizes: list[int],
@@ -92,16 +102,23 @@ def test_pages_teach_what_they_teach_in_the_model(
     is_abandoned: bool,
     pinned: ModelPins,
     most_site_pages: int,
+    end_passages: int,
 ) -> None:
     model = BoilerplateModel(
         block_pages=block_pages,
+        end_passages=end_passages,
         most_site_pages=most_site_pages,
         period_records=period_records,
         pins=pinned,
     )
     expected = [model.see(*page) for page in given_pages]
     boilerplate, copy = (
-        Boilerplate(block_pages=block_pages, most_site_pages=most_site_pages, period_records=period_records)
+        Boilerplate(
+            block_pages=block_pages,
+            end_passages=end_passages,
+            most_site_pages=most_site_pages,
+            period_records=period_records,
+        )
         for _ in range(2)
     )
     found = []
@@ -199,6 +216,22 @@ def test_a_site_that_shows_a_notice_instead_of_its_articles_is_learned() -> None
     batches: list[list[Page]] = [[(page + 1, [notice], "a.example", str(page))] for page in range(10)]
     found = [omit(lesson_of(boilerplate, batch, {}), batch) for batch in batches]
     assert found == [[False]] * 8 + [[True]] * 2
+
+
+def test_a_page_teaches_its_first_and_last_passages_however_many_it_has() -> None:
+    """What stands between them is judged as on any other page."""
+    chance = np.random.default_rng(5)
+    boilerplate = Boilerplate(block_pages=1)
+    lesson = Lesson(boilerplate)
+    for page in range(6):
+        own = [ModelPassage(each, 60, is_prose=True) for each in chance.integers(1, 2**63, 66_000).tolist()]
+        own[0], own[1_000], own[-1] = (ModelPassage(each << 32, 30, is_prose=True) for each in (1, 2, 3))
+        omitted = omit(lesson, [(page + 1, own, None, None)])
+    assert np.flatnonzero(omitted).tolist() == [0, 65_999]
+    assert boilerplate.window.count < 6 * 1_100
+    # What is known from other pages is left out wherever it stands.
+    moved = [*own[1:40_000], own[0], *own[40_000:]]
+    assert np.flatnonzero(omit(lesson, [(9, moved, None, None)])).tolist() == [39_999, 65_999]
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense", b"PK\x03\x04"])

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.boilerplate.marks import MARKS, Marks, Origins
+from esdedup.boilerplate.marks import MARKS, ORIGIN, Marks, Origins
 from esdedup.neighbours.key_table import Keys
 
 
@@ -15,14 +15,16 @@ class Block:
 
     # uint32 (p, MARKS).
     marks: Marks = dataclasses.field(default_factory=lambda: np.zeros((0, MARKS), np.uint32))
-    # uint32 (p, 2).
-    origins: Origins = dataclasses.field(default_factory=lambda: np.zeros((0, 2), np.uint32))
+    # uint32 (p, ORIGIN).
+    origins: Origins = dataclasses.field(default_factory=lambda: np.zeros((0, ORIGIN), np.uint32))
     # uint64 (n,): the passages, page by page.
     hashes: Keys = dataclasses.field(default_factory=lambda: np.zeros(0, np.uint64))
     # int64 (n,): the page of each, as a place in `marks`.
     places: npt.NDArray[np.int64] = dataclasses.field(default_factory=lambda: np.zeros(0, np.int64))
     # uint32 (n,): what is known of each, as the table "passages" has it; 0 for nothing.
     values: npt.NDArray[np.uint32] = dataclasses.field(default_factory=lambda: np.zeros(0, np.uint32))
+    # uint32 (n,): the letters of each; 0 if it is left out of its page.
+    letters: npt.NDArray[np.uint32] = dataclasses.field(default_factory=lambda: np.zeros(0, np.uint32))
 
     def __len__(self) -> int:
         return len(self.marks)
@@ -35,4 +37,5 @@ class Block:
             hashes=np.concatenate((self.hashes, later.hashes)),
             places=np.concatenate((self.places, later.places + len(self))),
             values=np.concatenate((self.values, later.values)),
+            letters=np.concatenate((self.letters, later.letters)),
         )

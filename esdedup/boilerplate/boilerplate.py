@@ -8,9 +8,9 @@ import numpy.typing as npt
 from esdedup.boilerplate.block import Block
 from esdedup.boilerplate.changes import LEARNED, Changes, last_of_each
 from esdedup.boilerplate.contexts import MOST_CONTEXTS, Contexts
-from esdedup.boilerplate.marks import MARKS, Marks, Origins
+from esdedup.boilerplate.marks import MARKS, ORIGIN, Marks, Origins
 from esdedup.boilerplate.site_pages import COLUMNS as SITE_COLUMNS
-from esdedup.boilerplate.site_pages import SitePages
+from esdedup.boilerplate.site_pages import LEAST_BITS, SitePages, articles_in_bits
 from esdedup.boilerplate.tables import Tables
 from esdedup.boilerplate.window import Window
 from esdedup.neighbours.key_table import Keys, Values
@@ -20,8 +20,6 @@ _BLOCK_PAGES = 64
 # At the beginning and at the end of a page, where menus and footers are. Real pages have some 200 passages at
 # most. A page that is made to flood may have 66,000, and would push out what a thousand others have taught.
 _END_PASSAGES = 500
-# No site reprints a text so often, under other names.
-_MOST_SITE_PAGES = 7
 # Of some 80,000 pages. Both periods together take some 180 MB at most.
 _PERIOD_RECORDS = 2_500_000
 
@@ -78,7 +76,7 @@ class Boilerplate:
         *,
         block_pages: int = _BLOCK_PAGES,
         end_passages: int = _END_PASSAGES,
-        most_site_pages: int = _MOST_SITE_PAGES,
+        least_article_bits: int = LEAST_BITS,
         period_records: int = _PERIOD_RECORDS,
     ) -> None:
         """Know nothing yet.
@@ -86,19 +84,20 @@ class Boilerplate:
         Args:
             block_pages: How many pages are learned from together; at least 1.
             end_passages: A page teaches no more than its first and its last passages, so many of each.
-            most_site_pages: A passage on more pages of one site is boilerplate, see `SitePages`.
+            least_article_bits: A passage of so many articles of one site, in bits, is boilerplate under
+                the conditions of `SitePages`.
             period_records: A period ends with the block of pages that brings the number of new passages and
                 contexts to this; at least 1.
         """
         self.block_pages = block_pages
         self.end_passages = end_passages
-        self.most_site_pages = most_site_pages
+        self.least_article_bits = least_article_bits
         self._state = _State(
             last_learned_page=0,
             block=Block(),
             window=Window(period_records),
             marks=np.zeros((0, MARKS), np.uint32),
-            origins=np.zeros((0, 2), np.uint32),
+            origins=np.zeros((0, ORIGIN), np.uint32),
         )
         self._tables = Tables()
         # Before each of the steps that have begun, the outermost first.
@@ -147,13 +146,16 @@ class Boilerplate:
         once = seen[~pages[seen].any(axis=1)]
         pages[once, 0] = known.pages[once]
         once = seen[site_pages[seen, 0] == 0]
-        site_pages[once, 0] = site_pages[once, 1] = known.pages[once]
-        site_pages[once, 2] = 1
+        site_pages[once, 0] = known.pages[once]
+        origins = self._of_pages(site_pages[:, 0], self._state.origins)
+        site_pages[once, 1] = site_pages[once, 2] = articles_in_bits(origins[once])
+        site_pages[once, 3] = 1
         return Contexts(
             hashes,
             pages,
             self._of_pages(pages, self._state.marks),
-            SitePages(site_pages, self._of_pages(site_pages[:, :2], self._state.origins)),
+            self._of_pages(pages, self._state.origins),
+            SitePages(site_pages, origins),
             are_learned=known.are_learned,
             are_unseen=known.values == 0,
         )
@@ -167,6 +169,21 @@ class Boilerplate:
     def are_seen(self, pages: Keys) -> Bools:
         """Return which pages were seen before, by their ids, ``(n,)``."""
         return self._is_valid(self._tables.get("pages", pages)[:, 0])
+
+    def pages_of_sites(self, sites: npt.NDArray[np.uint32]) -> Ints:
+        """Return how many pages of sites were learned from, by the hashes of their names: int64 ``(n,)``."""
+        return self._tables.get("sites", sites.astype(np.uint64))[:, 0].astype(np.int64)
+
+    def number_of_sites(self, origins: Origins) -> Origins:
+        """Number the pages of the block among those of their sites; return their origins with the numbers."""
+        numbered = origins.copy()
+        order = np.argsort(origins[:, 0], kind="stable")
+        order = order[origins[order, 0] > 0]
+        sites, first, counts = np.unique(origins[order, 0], return_index=True, return_counts=True)
+        before = self.pages_of_sites(sites)
+        numbered[order, 2] = np.arange(1, len(order) + 1) + np.repeat(before - first, counts)
+        self._tables.put("sites", sites.astype(np.uint64), before + counts)
+        return numbered
 
     def learned(self) -> Keys:
         """Return the hashes of all passages that are boilerplate."""
@@ -182,13 +199,14 @@ class Boilerplate:
         """Keep pages that were seen, to be learned from together with others."""
         self._state = dataclasses.replace(self._state, block=self.block.then(block))
 
-    def end_block(self, new: Keys, pages: Ints, contexts: Contexts) -> None:
+    def end_block(self, new: Keys, pages: Ints, contexts: Contexts, origins: Origins) -> None:
         """Learn from the pages of the block, and begin another.
 
         Args:
             new: Passages that were seen for the first time, ``(n,)``.
             pages: The page of each, ``(n,)``.
             contexts: Of all others, with those that the pages have added.
+            origins: Of the pages, numbered.
         """
         last_learned_page = self.last_page
         site_pages, added, are_learned = contexts.site_pages, contexts.last_added, contexts.are_learned
@@ -206,11 +224,10 @@ class Boilerplate:
         self._tables.put("contexts", contexts.hashes[again], rows)
         records = len(new) + np.count_nonzero(have_changed | have_grown)
         window = self.window.after(int(records), page=last_learned_page)
-        block = self.block
         self._go_on(
             last_learned_page=last_learned_page,
-            marks=block.marks,
-            origins=block.origins,
+            marks=self.block.marks,
+            origins=origins,
             window=window,
             block=Block(),
         )

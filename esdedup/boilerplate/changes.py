@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from esdedup.boilerplate.block import Block
 from esdedup.boilerplate.contexts import MOST_CONTEXTS
-from esdedup.boilerplate.marks import MARKS, Marks, Origins
+from esdedup.boilerplate.marks import MARKS, ORIGIN, Marks, Origins
 from esdedup.boilerplate.site_pages import COLUMNS as SITE_COLUMNS
 from esdedup.boilerplate.window import Window
 from esdedup.neighbours.key_table import Keys, Values
@@ -21,6 +21,8 @@ LEARNED = np.uint32(1 << 31)
 TABLES = {
     # By the ids of pages: the page.
     "pages": 1,
+    # By the hashes of sites: the number of their pages.
+    "sites": 1,
     # By the hashes of passages: the last page that was a new context; of boilerplate a page of the period
     # in which it was last seen.
     "passages": 1,
@@ -41,7 +43,7 @@ class Changes:
     puts: Mapping[str, Puts]
     # uint32 (p, MARKS): of the pages that the batch has learned from.
     marks: Marks
-    # uint32 (p, 2): of the same pages.
+    # uint32 (p, ORIGIN): of the same pages.
     origins: Origins
     # After the batch: the last page that was learned from, and the pages since.
     last_learned_page: int
@@ -115,11 +117,12 @@ class Changes:
             yield _is_array(values, np.uint32, columns) and len(keys) == len(values)
         block = self.block
         for pages in (self, block):
-            yield _is_array(pages.marks, np.uint32, MARKS) and _is_array(pages.origins, np.uint32, 2)
+            yield _is_array(pages.marks, np.uint32, MARKS) and _is_array(pages.origins, np.uint32, ORIGIN)
             yield len(pages.marks) == len(pages.origins)
         yield _is_array(block.hashes, np.uint64) and _is_array(block.places, np.int64)
         yield _is_array(block.values, np.uint32)
-        yield len(block.hashes) == len(block.places) == len(block.values)
+        yield _is_array(block.letters, np.uint32)
+        yield len(block.hashes) == len(block.places) == len(block.values) == len(block.letters)
         yield all(type(each) is int for each in (self.last_learned_page, *dataclasses.astuple(self.window)))
 
     def _are_numbers_possible(self) -> Iterator[bool]:
@@ -130,9 +133,8 @@ class Changes:
         yield len(self.marks) <= self.last_learned_page <= self.last_page < int(LEARNED)
         numbered = np.arange(self.first_page, self.last_page + 1)
         yield self.first_page >= 1 and np.array_equal(self.puts["pages"][1][:, 0], numbered)
-        of_site = self.puts["contexts"][1][:, :SITE_COLUMNS]
-        yield bool(np.all(of_site[:, 0] <= of_site[:, 1]))
-        for values in (self.puts["passages"][1], self.puts["contexts"][1], self.block.values):
+        contexts = np.delete(self.puts["contexts"][1], range(1, SITE_COLUMNS), axis=1)
+        for values in (self.puts["passages"][1], contexts, self.block.values):
             yield not np.any(values & ~LEARNED > self.last_learned_page)
         yield not np.any((self.block.places < 0) | (self.block.places >= len(self.block)))
 

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.boilerplate.marks import Marks, beside, share
+from esdedup.boilerplate.marks import Marks, Origins, beside, share
 from esdedup.boilerplate.site_pages import SitePages
 from esdedup.neighbours.key_table import Keys
 
@@ -31,6 +31,7 @@ class Contexts:
         hashes: Keys,
         pages: Ints,
         marks: Marks,
+        origins: Origins,
         site_pages: SitePages,
         *,
         are_learned: Bools,
@@ -42,6 +43,7 @@ class Contexts:
             hashes: Of the passages, ``(n,)``.
             pages: Of their contexts, ``(n, MOST_CONTEXTS)``.
             marks: Of those pages, ``(n, MOST_CONTEXTS, MARKS)``.
+            origins: Of those pages, ``(n, MOST_CONTEXTS, ORIGIN)``.
             site_pages: The pages of their sites.
             are_learned: Which passages are boilerplate, ``(n,)``.
             are_unseen: Which were not seen before, ``(n,)``.
@@ -53,20 +55,25 @@ class Contexts:
         self.site_pages = site_pages
         # Of the contexts beside the passages.
         self._marks = beside(marks, hashes[:, None])
+        self._origins = origins
         # A page of one passage is no context for it.
         self.pages = np.where(self._marks[..., 0] > 0, pages, 0)
 
-    def are_new(self, passages: Ints, marks: Marks) -> Bools:
+    def are_new(self, passages: Ints, marks: Marks, origins: Origins) -> Bools:
         """Return which pages would be new contexts of passages that are no boilerplate: bool ``(m,)``.
+
+        A new version of an article is no other context than the ones before it.
 
         Args:
             passages: Their places in `hashes`, ``(m,)``.
             marks: Of the pages, ``(m, MARKS)``.
+            origins: Of the pages, ``(m, ORIGIN)``.
         """
         own = beside(marks, self.hashes[passages])
         are_new: Bools = (own[:, 0] > 0) & ~self.are_learned[passages]
         again = np.flatnonzero(are_new & (self.pages[passages].max(axis=1) > 0))
         are_shared = share(own[again, None], self._marks[passages[again]])
+        are_shared |= (origins[again, None, :2] == self._origins[passages[again], :, :2]).all(axis=-1)
         are_new[again] = ~np.any(are_shared & (self.pages[passages[again]] > 0), axis=1)
         return are_new
 
@@ -81,13 +88,14 @@ class Contexts:
         have: Bools = np.logical_or.reduce(are_other, axis=1)
         return have
 
-    def add(self, passages: Ints, pages: Ints, marks: Marks) -> None:
+    def add(self, passages: Ints, pages: Ints, marks: Marks, origins: Origins) -> None:
         """Add a context to passages; those that have enough become boilerplate.
 
         Args:
             passages: Their places in `hashes`, each once, ``(m,)``.
             pages: The new context of each, ``(m,)``.
             marks: Of these pages, ``(m, MARKS)``.
+            origins: Of these pages, ``(m, ORIGIN)``.
         """
         self.last_added[passages] = pages
         are_free = self.pages[passages] == 0
@@ -96,3 +104,4 @@ class Contexts:
         passages, slots = passages[has_room], are_free[has_room].argmax(axis=1)
         self.pages[passages, slots] = pages[has_room]
         self._marks[passages, slots] = beside(marks[has_room], self.hashes[passages])
+        self._origins[passages, slots] = origins[has_room]

@@ -27,7 +27,7 @@ from esdedup.boilerplate.boilerplate import Boilerplate, Known
 from esdedup.boilerplate.changes import Changes
 from esdedup.boilerplate.contexts import Contexts
 from esdedup.boilerplate.judged import Judged
-from esdedup.boilerplate.marks import Marks, origins_of
+from esdedup.boilerplate.marks import Marks, Origins, origins_of
 from esdedup.boilerplate.pins import NO_PINS, Pins, apply_pins
 from esdedup.neighbours.key_table import Keys
 from esdedup.text.groups import are_first
@@ -35,6 +35,10 @@ from esdedup.text.passages import Passages
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
+
+
+# The share of a page, one in so many of its letters, that is new if it brings an article of its own.
+_OWN_SHARE = 4
 
 
 class Lesson:
@@ -82,7 +86,9 @@ class Lesson:
             stop = start + int(are_new[start:].cumsum().searchsorted(room)) + 1
             numbered = are_new[start:stop]
             boilerplate.number(pages[start:stop][numbered])
-            omitted.append(self._omit(passages.of_texts(start, start + len(numbered)), numbered))
+            omitted.append(
+                self._omit(passages.of_texts(start, start + len(numbered)), pages[start:stop], numbered)
+            )
             if len(boilerplate.block) == boilerplate.block_pages:
                 self._learn()
             start = stop
@@ -102,7 +108,7 @@ class Lesson:
         are_new[unseen[first]] = True
         return are_new
 
-    def _omit(self, passages: Passages, are_new: Bools) -> Bools:
+    def _omit(self, passages: Passages, pages: Keys, are_new: Bools) -> Bools:
         """Do what `omit` does for pages of one block, of which some are new."""
         known = self._boilerplate.known(passages.hashes)
         sites = list(itertools.islice(self._sites, passages.text_count))
@@ -121,10 +127,11 @@ class Lesson:
         self._boilerplate.see(
             Block(
                 marks=judged.marks[are_new],
-                origins=origins_of(sites, articles)[are_new],
+                origins=origins_of(sites, articles, pages)[are_new],
                 hashes=passages.hashes[taught],
                 places=(are_new.cumsum() - 1)[passages.texts[taught]],
                 values=known.values[taught],
+                letters=np.where(omitted, 0, passages.letters)[taught].astype(np.uint32),
             )
         )
         return omitted
@@ -136,7 +143,8 @@ class Lesson:
         order = np.argsort(block.hashes, kind="stable")
         hashes, places, values = block.hashes[order], block.places[order], block.values[order]
         is_first = are_first(hashes)
-        first_page = boilerplate.last_learned_page + 1
+        first_page, origins = boilerplate.last_learned_page + 1, boilerplate.number_of_sites(block.origins)
+        have_own = _have_own_text(block, is_new=is_first & (values == 0), places=places, order=order)
         # Most passages are seen for the first time, and once.
         is_alone = is_first & np.append(is_first[1:], True) & (values == 0)
         new = np.flatnonzero(is_alone)
@@ -144,13 +152,17 @@ class Lesson:
         contexts = boilerplate.contexts(
             hashes[rest[is_first[rest]]], Known(values=values[rest[is_first[rest]]])
         )
-        passages = is_first[rest].cumsum() - 1
-        is_open = ~contexts.are_learned[passages]
-        passages, of_rest = passages[is_open], places[rest][is_open]
-        contexts.site_pages.add(passages, first_page + of_rest, block.origins[of_rest])
-        _add_contexts(contexts, passages, first_page + of_rest, block.marks[of_rest])
-        contexts.are_learned |= contexts.site_pages.rows[:, 2] > boilerplate.most_site_pages
-        boilerplate.end_block(hashes[new], first_page + places[new], contexts)
+        passages, of_rest = is_first[rest].cumsum() - 1, places[rest]
+        # A page may have a passage several times.
+        is_open = ~contexts.are_learned[passages] & (are_first(passages) | are_first(of_rest))
+        passages, of_rest = passages[is_open], of_rest[is_open]
+        pages, own_origins = first_page + of_rest, origins[of_rest]
+        contexts.site_pages.add(passages, pages, own_origins, have_own[of_rest])
+        _add_contexts(contexts, passages, pages, block.marks[of_rest], own_origins)
+        contexts.are_learned |= contexts.site_pages.are_boilerplate(
+            boilerplate.pages_of_sites(contexts.site_pages.sites), least_bits=boilerplate.least_article_bits
+        )
+        boilerplate.end_block(hashes[new], first_page + places[new], contexts, origins)
 
 
 def _are_at_ends(passages: Passages, count: int) -> Bools:
@@ -161,7 +173,22 @@ def _are_at_ends(passages: Passages, count: int) -> Bools:
     return are_at_ends
 
 
-def _add_contexts(contexts: Contexts, passages: Ints, pages: Ints, marks: Marks) -> None:
+def _have_own_text(block: Block, *, is_new: Bools, places: Ints, order: Ints) -> Bools:
+    """Return which pages of a block have new text of their own, beside what was seen before: bool ``(p,)``.
+
+    Args:
+        block: The pages.
+        is_new: Which of its passages were not seen before, as sorted by `order`, ``(n,)``.
+        places: The pages of the passages, likewise.
+        order: The order of the passages.
+    """
+    letters = block.letters[order].astype(np.int64)
+    new = np.bincount(places[is_new], letters[is_new], len(block))
+    have_own: Bools = new * _OWN_SHARE >= np.bincount(places, letters, len(block))
+    return have_own & (new > 0)
+
+
+def _add_contexts(contexts: Contexts, passages: Ints, pages: Ints, marks: Marks, origins: Origins) -> None:
     """Add pages to the contexts of their passages, as far as they are new, in their order.
 
     Args:
@@ -169,12 +196,13 @@ def _add_contexts(contexts: Contexts, passages: Ints, pages: Ints, marks: Marks)
         passages: Places of these, ascending: of each as many as it has pages, ``(m,)``.
         pages: Ascending for each passage, ``(m,)``.
         marks: Of the pages, ``(m, MARKS)``.
+        origins: Of the pages, ``(m, ORIGIN)``.
     """
     left = np.arange(len(passages))
     while len(left):
-        left = left[contexts.are_new(passages[left], marks[left])]
+        left = left[contexts.are_new(passages[left], marks[left], origins[left])]
         # The first page that is left is a new context of its passage; so may others be after that.
         is_next = are_first(passages[left])
         added = left[is_next]
-        contexts.add(passages[added], pages[added], marks[added])
+        contexts.add(passages[added], pages[added], marks[added], origins[added])
         left = left[~is_next]

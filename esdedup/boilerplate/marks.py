@@ -11,13 +11,16 @@ from esdedup.text.hashing import murmur64
 
 MARKS = 3
 """The marks of a page. Beside any passage of it, two are left."""
+ORIGIN = 3
+"""The columns of `Origins`."""
 
 _SHIFT_BITS = np.uint64(32)
-_LEAST = np.uint64(1)
+_LOW_BITS, _LEAST = np.uint64((1 << 32) - 1), np.uint64(1)
 
 Marks = npt.NDArray[np.uint32]
 Origins = npt.NDArray[np.uint32]
-"""Where pages come from, ``(n, 2)``: hashes of their sites and of their articles, 0 if not known."""
+"""Where pages come from, ``(n, ORIGIN)``: hashes of their sites, 0 if not known, and of their articles; and
+their numbers among the pages of their sites, from 1, once they have been learned from."""
 
 
 def marks_of(hashes: Keys) -> Marks:
@@ -26,12 +29,20 @@ def marks_of(hashes: Keys) -> Marks:
     return marks
 
 
-def origins_of(sites: Sequence[str | None], articles: Sequence[str | None]) -> Origins:
-    """Return where pages come from, by the names of their sites and articles; None if not known."""
+def origins_of(sites: Sequence[str | None], articles: Sequence[str | None], pages: Keys) -> Origins:
+    """Return where pages come from, not numbered yet.
+
+    Args:
+        sites: Their names; None if not known.
+        articles: Likewise. A page whose article is not known is an article by itself.
+        pages: The ids of the pages, ``(n,)``.
+    """
     names = dict.fromkeys(sites) | dict.fromkeys(articles)
     hashes = {name: _hash(name) for name in names}
-    columns = [[hashes[name] for name in column] for column in (sites, articles)]
-    return np.array(columns, np.uint32).reshape(2, -1).T
+    origins = np.zeros((len(pages), ORIGIN), np.uint32)
+    origins[:, 0], origins[:, 1] = ([hashes[name] for name in column] for column in (sites, articles))
+    origins[:, 1] = np.where(origins[:, 1] > 0, origins[:, 1], np.maximum(pages & _LOW_BITS, _LEAST))
+    return origins
 
 
 def _hash(name: str | None) -> int:

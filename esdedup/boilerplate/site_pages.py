@@ -1,8 +1,12 @@
-"""`SitePages`: on how many pages of one site passages were seen, however alike those pages are.
+"""`SitePages`: on which pages of one site passages were seen, however alike those pages are.
 
 The longest passages of a site's own boilerplate may be longer than those of its articles. Then all of its
-pages share their marks, and no page is another context. But no site brings one passage in many articles,
-unless the passage is the site's.
+pages share their marks, and no page is another context. But what a site puts on a fair share of its pages,
+around articles that are different, is the site's own. A story that a platform brings many times is not: those
+pages have little else that is new. If they have not, it takes many more pages: a notice in the place of
+articles is on most pages of its site, a story on few.
+
+Articles are counted by 32 bits, of which each sets one: some 8 articles set 7, and some 34 set 21.
 """
 
 import numpy as np
@@ -11,21 +15,31 @@ import numpy.typing as npt
 from esdedup.boilerplate.marks import Origins
 from esdedup.text.groups import are_first
 
-COLUMNS = 3
+COLUMNS = 5
+LEAST_BITS = 7
+"""Articles, in bits, that have a passage of their site's amid text of their own."""
 
+# So many times as many articles, if they have little else.
+_MANY_TIMES = 3
+# Of the pages of its site, from the first one with the passage on.
+_FAIR_SHARE, _MOST = 10, 2
+# Pages of other sites, to one of the site that is observed, make another the one to be observed.
+_TOO_FOREIGN = 4
+_ARTICLE_BITS = 32
+
+Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
 
 class SitePages:
     """The pages of some passages' sites, to which others are added.
 
-    The site of a passage is that of the first page with it, and a page counts if its article is neither that
-    of the first page nor that of the last one that came before: the page of an article changes and comes
-    again.
+    Each passage is observed at one site at a time.
 
     Attributes:
-        rows: Of each passage the first page, the last page of its site, and how many pages count,
-            int64 ``(n, COLUMNS)``; 0 if it was not seen.
+        rows: Of each passage the first page with it that is observed, the articles that have it amid text of
+            their own and all articles, both in bits, how many pages of the site have it, and how many of
+            other sites; int64 ``(n, COLUMNS)``; 0 if it was not seen.
     """
 
     def __init__(self, rows: Ints, origins: Origins) -> None:
@@ -33,38 +47,74 @@ class SitePages:
 
         Args:
             rows: As the attribute.
-            origins: Of the first and the last page of each passage, ``(n, 2, 2)``, 0 for none.
+            origins: Of the first page of each passage, ``(n, 3)``, 0 for none.
         """
         self.rows = rows
         self._before = rows.copy()
-        self._first, self._last = origins[:, 0].copy(), origins[:, 1].copy()
+        self._origins = origins.copy()
 
     @property
-    def have_grown(self) -> npt.NDArray[np.bool_]:
-        """Which passages were seen on further pages of their site: bool ``(n,)``."""
-        have_grown: npt.NDArray[np.bool_] = (self.rows != self._before).any(axis=1)
-        return have_grown & (self.rows[:, 2] > 1)
+    def have_grown(self) -> Bools:
+        """Which passages were seen on further pages: bool ``(n,)``."""
+        have_changed: Bools = (self.rows != self._before).any(axis=1)
+        return have_changed & ((self._before[:, 3] > 0) | (self.rows[:, 3] + self.rows[:, 4] > 1))
 
-    def add(self, passages: Ints, pages: Ints, origins: Origins) -> None:
-        """Add pages to passages.
+    @property
+    def sites(self) -> npt.NDArray[np.uint32]:
+        """The sites at which the passages are observed, as in `Origins`: ``(n,)``."""
+        return self._origins[:, 0]
+
+    def add(self, passages: Ints, pages: Ints, origins: Origins, are_own: Bools) -> None:
+        """Add the pages of a block to passages.
 
         Args:
             passages: Their places, ascending: of each as many as it has pages, ``(m,)``.
             pages: Ascending for each passage, ``(m,)``.
-            origins: Of the pages, ``(m, 2)``.
+            origins: Of the pages, ``(m, 3)``.
+            are_own: Which pages have new text of their own, ``(m,)``.
         """
-        is_next = are_first(passages)
-        is_first = is_next & (self.rows[passages, 2] == 0)
-        self.rows[passages[is_first]] = np.stack((pages[is_first],) * 2 + (is_first[is_first],), axis=1)
-        self._first[passages[is_first]] = self._last[passages[is_first]] = origins[is_first]
-        site, article = self._first[passages].T
-        is_known = (origins > 0).all(axis=1)
-        counts = np.flatnonzero(is_known & (origins[:, 0] == site) & (origins[:, 1] != article))
-        passages, pages, origins = passages[counts], pages[counts], origins[counts]
-        is_next = are_first(passages)
-        previous = self._last[passages, 1]
-        previous[1:] = np.where(is_next[1:], previous[1:], origins[:-1, 1])
-        is_other = origins[:, 1] != previous
-        self.rows[:, 2] += np.bincount(passages[is_other], minlength=len(self.rows))
-        # Of several pages the last one is written last.
-        self.rows[passages, 1], self._last[passages] = pages, origins
+        is_new = are_first(passages) & (self.rows[passages, 3] == 0)
+        self._observe(passages[is_new], pages[is_new], origins[is_new])
+        is_of_site = origins[:, 0] == self.sites[passages]
+        bits = articles_in_bits(origins)
+        self._count(passages, np.where(is_of_site & are_own, bits, 0), column=1)
+        self._count(passages, np.where(is_of_site, bits, 0), column=2)
+        self.rows[:, 3] += np.bincount(passages[is_of_site & ~is_new], minlength=len(self.rows))
+        foreign = np.flatnonzero(~is_of_site & (origins[:, 0] > 0))
+        self.rows[:, 4] += np.bincount(passages[foreign], minlength=len(self.rows))
+        pages_of_site = np.where(self.sites > 0, self.rows[:, 3], 0)
+        is_foreign = self.rows[:, 4] > _TOO_FOREIGN * pages_of_site
+        # The last page of another site, if there are several.
+        moved = foreign[is_foreign[passages[foreign]]]
+        moved = moved[are_first(passages[moved][::-1])[::-1]]
+        self._observe(passages[moved], pages[moved], origins[moved])
+
+    def are_boilerplate(self, pages_of_sites: Ints, *, least_bits: int) -> Bools:
+        """Return which passages are boilerplate of their sites: bool ``(n,)``.
+
+        Args:
+            pages_of_sites: The number of pages of each of `sites`, ``(n,)``.
+            least_bits: As `LEAST_BITS`.
+        """
+        amid_own, articles = np.bitwise_count(self.rows[:, 1:3]).T
+        seen, span = self.rows[:, 3], pages_of_sites - self._origins[:, 2] + 1
+        are_boilerplate: Bools = (amid_own >= least_bits) & (seen * _FAIR_SHARE >= span)
+        are_boilerplate |= (articles >= _MANY_TIMES * least_bits) & (seen * _MOST >= span)
+        return are_boilerplate & (self.sites > 0)
+
+    def _observe(self, passages: Ints, pages: Ints, origins: Origins) -> None:
+        """Begin to observe passages, each once, at the sites of these pages."""
+        bits = articles_in_bits(origins)
+        none = np.zeros_like(bits)
+        self.rows[passages] = np.stack((pages, bits, bits, none + 1, none), axis=1)
+        self._origins[passages] = origins
+
+    def _count(self, passages: Ints, bits: Ints, *, column: int) -> None:
+        if len(passages):
+            first = are_first(passages).nonzero()[0]
+            self.rows[passages[first], column] |= np.bitwise_or.reduceat(bits, first)
+
+
+def articles_in_bits(origins: Origins) -> Ints:
+    """Return the bit of each page's article: int64 ``(m,)``."""
+    return np.int64(1) << (origins[:, 1].astype(np.int64) % _ARTICLE_BITS)

@@ -2,6 +2,10 @@
 
 import dataclasses
 
+import numpy as np
+
+from esdedup.boilerplate.marks import origins_of
+
 ENOUGH_LETTERS = 100
 AMPLE_LETTERS = 200
 
@@ -19,11 +23,32 @@ class ModelPage:
     marks: list[int]
     passages: list[int]
     site: str | None
-    article: str | None
+    article: int
+    # What is to be learned: passages, their letters as far as they are kept, and whether they were seen.
+    taught: list[tuple[int, int, bool]]
+    has_own: bool = False
+    number_at_site: int = 0
+
+    @property
+    def bit(self) -> int:
+        return 1 << self.article % 32
 
 
-# The first page with a passage, the last page of its site, and how many pages count.
-SitePages = tuple[ModelPage, ModelPage, int]
+@dataclasses.dataclass(frozen=True)
+class SitePages:
+    """The pages of one site with a passage, and how many others there are."""
+
+    first: ModelPage
+    amid_own: int
+    articles: int
+    pages: int = 1
+    foreign: int = 0
+
+    @classmethod
+    def begun(cls, page: ModelPage) -> "SitePages":
+        return cls(page, page.bit, page.bit)
+
+
 # By passage and site; True for boilerplate, False for text.
 ModelPins = dict[tuple[int, str | None], bool]
 
@@ -35,13 +60,15 @@ class BoilerplateModel:
         block_pages: int,
         period_records: int,
         end_passages: int = 500,
-        most_site_pages: int = 7,
+        least_article_bits: int = 7,
         pins: ModelPins | None = None,
     ) -> None:
         self.pins = pins or {}
         self.block_pages = block_pages
         self.end_passages = end_passages
-        self.most_site_pages = most_site_pages
+        self.least_article_bits = least_article_bits
+        # By site: the number of its pages, and the last of them.
+        self.sites: dict[str, tuple[int, int]] = {}
         self.period_records = period_records
         self.pages: dict[int, int] = {}
         # By passage: a page with it; and, if it was seen again, the pages of its site and its contexts.
@@ -103,10 +130,18 @@ class BoilerplateModel:
         if passages and not self.lasts(self.pages.get(page_id, 0)):
             self.last_number += 1
             self.pages[page_id] = self.last_number
+            origin = origins_of([site], [article], np.array([page_id], np.uint64))[0]
+            left_out = [a or b for a, b in zip(learned, omitted, strict=True)]
+            taught = [
+                (each.hash, 0 if is_omitted else each.letters, self.is_seen(each.hash))
+                for at, (each, is_omitted) in enumerate(zip(passages, left_out, strict=True))
+                if self.learned.get(each.hash, 0) < self.present_from
+                and not self.end_passages <= at < len(passages) - self.end_passages
+            ]
             hashes = [each.hash for each in passages]
             if len(hashes) > 2 * self.end_passages:
                 hashes = hashes[: self.end_passages] + hashes[-self.end_passages :]
-            self.block.append(ModelPage(self.last_number, marks, hashes, site, article))
+            self.block.append(ModelPage(self.last_number, marks, hashes, site, int(origin[1]), taught))
             if len(self.block) == self.block_pages:
                 self.learn()
         return [a or b for a, b in zip(learned, omitted, strict=True)]
@@ -115,6 +150,16 @@ class BoilerplateModel:
         block, self.block = self.block, []
         last = self.last_number
         self.seen |= {page.number: page for page in block}
+        in_block: set[int] = set()
+        for page in block:
+            own = 0
+            for passage, letters, was_seen in page.taught:
+                own += 0 if was_seen or passage in in_block else letters
+                in_block.add(passage)
+            page.has_own = own > 0 and 4 * own >= sum(letters for _, letters, _ in page.taught)
+            if page.site:
+                page.number_at_site = self.pages_of(page.site) + 1
+                self.sites[page.site] = page.number_at_site, last
         for passage in {each for page in block for each in page.passages}:
             if self.is_learned(passage):
                 if self.learned[passage] < self.present_from:
@@ -124,17 +169,18 @@ class BoilerplateModel:
             site_pages, before = self.known(passage)
             seen_on = [page for page in block if passage in page.passages]
             counted = count_pages(site_pages, seen_on)
-            has_grown = counted[2] > 1 and counted != site_pages
+            is_more = site_pages is not None or counted.pages + counted.foreign > 1
+            has_grown = is_more and counted != site_pages
             contexts = list(before)
             for page in seen_on:
-                own = beside(page.marks, passage)
-                if not own or any(own & beside(self.seen[each].marks, passage) for each in contexts):
+                others = beside(page.marks, passage)
+                if not others or any(is_same(page, self.seen[each], passage) for each in contexts):
                     continue
                 if len(contexts) == 4:
                     self.learned[passage] = page.number
                     break
                 contexts.append(page.number)
-            if counted[2] > self.most_site_pages and not self.is_learned(passage):
+            if self.is_of_site(counted) and not self.is_learned(passage):
                 self.learned[passage] = last if contexts == before else contexts[-1]
             is_learned = self.is_learned(passage)
             self.records += is_learned or contexts != before or has_grown or site_pages is None
@@ -144,7 +190,7 @@ class BoilerplateModel:
             if contexts != before:
                 self.values[passage] = contexts[-1]
             elif site_pages is None:
-                self.values[passage] = counted[0].number
+                self.values[passage] = seen_on[0].number
             if has_grown or (contexts != before and len(contexts) > 1):
                 self.rows[passage] = counted, contexts
         if self.records >= self.period_records:
@@ -157,11 +203,28 @@ class BoilerplateModel:
         if not self.lasts(value):
             return None, []
         first = self.seen[value]
-        site_pages, contexts = self.rows.get(passage, ((first, first, 1), []))
+        site_pages, contexts = self.rows.get(passage, (SitePages.begun(first), []))
         contexts = [each for each in contexts if self.lasts(each)] or [value]
-        if not self.lasts(site_pages[0].number):
-            site_pages = first, first, 1
+        if not self.lasts(site_pages.first.number):
+            site_pages = SitePages.begun(first)
         return site_pages, [each for each in contexts if beside(self.seen[each].marks, passage)]
+
+    def is_of_site(self, counted: SitePages) -> bool:
+        """Return whether a passage belongs to a site."""
+        site = counted.first.site
+        if not site:
+            return False
+        span = self.pages_of(site) - counted.first.number_at_site + 1
+        if counted.amid_own.bit_count() >= self.least_article_bits and counted.pages * 10 >= span:
+            return True
+        return counted.articles.bit_count() >= 3 * self.least_article_bits and counted.pages * 2 >= span
+
+    def pages_of(self, site: str) -> int:
+        count, last = self.sites.get(site, (0, 0))
+        return count if self.lasts(last) else 0
+
+    def is_seen(self, passage: int) -> bool:
+        return self.is_learned(passage) or self.lasts(self.values.get(passage, 0))
 
     def was_elsewhere(self, passage: int, marks: list[int]) -> bool:
         own = beside(marks, passage)
@@ -177,12 +240,31 @@ class BoilerplateModel:
 
 
 def count_pages(counted: SitePages | None, seen_on: list[ModelPage]) -> SitePages:
-    first, last, count = counted or (seen_on[0], seen_on[0], 1)
+    """Add the pages of a block that have a passage."""
+    if counted is None:
+        counted, seen_on = SitePages.begun(seen_on[0]), seen_on[1:]
+    last_foreign = None
     for page in seen_on:
-        if page.site and page.site == first.site and page.article and page.article != first.article:
-            count += page.article != last.article
-            last = page
-    return first, last, count
+        if page.site == counted.first.site:
+            counted = dataclasses.replace(
+                counted,
+                amid_own=counted.amid_own | (page.bit if page.has_own else 0),
+                articles=counted.articles | page.bit,
+                pages=counted.pages + 1,
+            )
+        elif page.site:
+            last_foreign = page
+            counted = dataclasses.replace(counted, foreign=counted.foreign + 1)
+    if last_foreign and counted.foreign > 4 * (counted.pages if counted.first.site else 0):
+        return SitePages.begun(last_foreign)
+    return counted
+
+
+def is_same(one: ModelPage, other: ModelPage, passage: int) -> bool:
+    """Return whether pages are one context: of one article, or alike beside a passage."""
+    if (one.site, one.article) == (other.site, other.article):
+        return True
+    return bool(beside(one.marks, passage) & beside(other.marks, passage))
 
 
 def beside(marks: list[int], passage: int) -> set[int]:

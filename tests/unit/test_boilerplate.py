@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.changes import Changes
 from esdedup.boilerplate.lesson import Lesson
+from esdedup.boilerplate.marks import origins_of
 from esdedup.boilerplate.pins import Pins
+from esdedup.boilerplate.site_pages import articles_in_bits
 from esdedup.text.passages import Passages
 from tests.support.boilerplate_model import BoilerplateModel, ModelPassage, ModelPins
 
@@ -23,6 +25,7 @@ POOL = [
         itertools.islice(itertools.cycle(itertools.product((10, 60, 150), (True, False))), 24)
     )
 ]
+NO_ID = np.zeros(1, np.uint64)
 SITES = [None, "a.example", "b.example"]
 pages = st.lists(
     st.tuples(
@@ -89,7 +92,7 @@ FORGOTTEN: list[Page] = [
     st.integers(1, 40),
     st.booleans(),
     pins,
-    st.integers(1, 7),
+    st.integers(2, 7),
     st.integers(1, 4),
 )
 @example(FORGOTTEN, [1, 3], [9], 1, 1, False, {}, 7, 4)
@@ -101,13 +104,13 @@ def test_pages_teach_what_they_teach_in_the_model(
     period_records: int,
     is_abandoned: bool,
     pinned: ModelPins,
-    most_site_pages: int,
+    least_article_bits: int,
     end_passages: int,
 ) -> None:
     model = BoilerplateModel(
         block_pages=block_pages,
         end_passages=end_passages,
-        most_site_pages=most_site_pages,
+        least_article_bits=least_article_bits,
         period_records=period_records,
         pins=pinned,
     )
@@ -116,7 +119,7 @@ def test_pages_teach_what_they_teach_in_the_model(
         Boilerplate(
             block_pages=block_pages,
             end_passages=end_passages,
-            most_site_pages=most_site_pages,
+            least_article_bits=least_article_bits,
             period_records=period_records,
         )
         for _ in range(2)
@@ -195,27 +198,96 @@ def test_a_reprint_teaches_nothing_however_often_it_comes() -> None:
         assert not any(omit(lesson, [(page + 1, text[page % 2 :], None, None)]))
 
 
+def names(count: int) -> list[str]:
+    """Return articles that are counted without an error."""
+    ids = map(str, itertools.count())
+    by_bit = {
+        int(articles_in_bits(origins_of([None], [each], NO_ID))[0]): each
+        for each in itertools.islice(ids, 999)
+    }
+    return list(by_bit.values())[:count]
+
+
+def prose(number: int, letters: int) -> ModelPassage:
+    return ModelPassage(number << 32, letters, is_prose=True)
+
+
+def judged(stream: list[Page]) -> list[list[bool]]:
+    """Return which passages of each page are left out, where each is judged by all before it."""
+    lesson = lesson_of(Boilerplate(block_pages=1), stream, {})
+    return [omit(lesson, [page]) for page in stream]
+
+
+def first_learned(stream: list[Page], passage: ModelPassage) -> int | None:
+    """Return how many pages with a passage came before the first one that is left without it."""
+    found = [
+        is_omitted
+        for (_, passages, *_), omitted in zip(stream, judged(stream), strict=True)
+        for each, is_omitted in zip(passages, omitted, strict=True)
+        if each == passage
+    ]
+    return found.index(True) if True in found else None
+
+
+LEGAL = [prose(number, 200) for number in range(1, 4)]
+
+
+def site_page(number: int, article: str, *, site: str = "a.example", own_letters: int = 300) -> Page:
+    """Return a page on which nothing is longer than what its site has on every page."""
+    own = [prose(100 + 2 * number + at, own_letters // 2) for at in range(2)]
+    return number, [*own, *LEGAL], site, article
+
+
 def test_a_site_is_learned_whose_own_passages_are_the_longest() -> None:
-    """All of its pages share their marks, so no page is another context; the ninth is judged by eight."""
-    legal = [ModelPassage(number << 32, 400, is_prose=True) for number in range(1, 5)]
-    for name in (str, lambda _: "the same article, which changes"):
-        boilerplate = Boilerplate(block_pages=1)
-        found = []
-        for page in range(10):
-            own = ModelPassage((page + 9) << 32, 200, is_prose=True)
-            lesson = lesson_of(boilerplate, [(page + 1, [own, *legal], "a.example", name(page))], {})
-            found.append(omit(lesson, [(page + 1, [own, *legal], "a.example", name(page))]))
-        is_learned = [False] * 8 + [name is str] * 2
-        assert found == [[False, *[each] * 4] for each in is_learned]
+    """All of its pages share their marks, so no page is another context."""
+    articles = names(30)
+    assert first_learned([site_page(at, each) for at, each in enumerate(articles, 1)], LEGAL[0]) == 7
+    # New versions of an article are no other articles.
+    assert first_learned([site_page(at, articles[at % 3]) for at in range(1, 40)], LEGAL[0]) is None
+    # With less of its own, a page may as well be one more reprint.
+    stream = [site_page(at, each, own_letters=100) for at, each in enumerate(articles, 1)]
+    assert first_learned(stream, LEGAL[0]) == 21
+
+
+def test_a_site_is_learned_though_others_have_shown_its_passages() -> None:
+    """A copy of its page, or its other host, was first."""
+    strangers = [site_page(at, str(at), site="b.example") for at in (1, 2)]
+    stream = strangers + [site_page(at, each) for at, each in enumerate(names(30), 3)]
+    found = first_learned(stream, LEGAL[0])
+    assert found is not None
+    assert found < len(strangers) + 4 * len(strangers) + 9
+
+
+def test_what_a_platform_reprints_is_not_its_own() -> None:
+    """It brings one story again and again, with another signature, among other articles."""
+    story = [prose(number, 100) for number in range(1, 7)]
+    stream: list[Page] = []
+    for at, article in enumerate(names(30), 1):
+        stream.append((at, [*story, prose(1_000 + at, 20)], "platform.example", article))
+        others = [prose(10_000 + 10 * at + number, 90) for number in range(6)]
+        stream += [
+            (100 * at + n, others[2 * n : 2 * n + 2], "platform.example", f"{at}-{n}") for n in range(3)
+        ]
+    assert not any(itertools.chain.from_iterable(judged(stream)))
+
+
+def test_versions_of_an_article_are_one_context() -> None:
+    """The summary above a ticker stays, while its entries change."""
+    summary = prose(1, 150)
+    entries = [[prose(100 + 2 * at + n, 300) for n in range(2)] for at in range(20)]
+    for articles, expected in ((["ticker"] * 20, None), (names(20), 5)):
+        stream: list[Page] = [
+            (at + 1, [summary, *own], "a.example", article)
+            for at, (own, article) in enumerate(zip(entries, articles, strict=True))
+        ]
+        assert first_learned(stream, summary) == expected
 
 
 def test_a_site_that_shows_a_notice_instead_of_its_articles_is_learned() -> None:
     """Nothing but the notice is left of these pages, so none is a context for it."""
-    notice = ModelPassage(1 << 32, 80, is_prose=True)
-    boilerplate = Boilerplate(block_pages=1)
-    batches: list[list[Page]] = [[(page + 1, [notice], "a.example", str(page))] for page in range(10)]
-    found = [omit(lesson_of(boilerplate, batch, {}), batch) for batch in batches]
-    assert found == [[False]] * 8 + [[True]] * 2
+    notice = prose(1, 80)
+    stream: list[Page] = [(at, [notice], "a.example", each) for at, each in enumerate(names(30), 1)]
+    assert first_learned(stream, notice) == 21
 
 
 def test_a_page_teaches_its_first_and_last_passages_however_many_it_has() -> None:

@@ -1,5 +1,6 @@
 """Clusters the articles of files in memory, without Elasticsearch."""
 
+import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
@@ -8,7 +9,7 @@ import pydantic
 from esdedup.ingest.arrive import arrive
 from esdedup.ingest.batches import BATCH_SIZE, batches
 from esdedup.ingest.files import FileArticle
-from esdedup.ingest.learn import learn
+from esdedup.ingest.learn import OnLearned, learn
 from esdedup.ingest.undated import Undated
 
 from esdedup.boilerplate.pins import NO_PINS, Pins, refuse_useless
@@ -74,9 +75,15 @@ class Clustering:
         relation = relation_of(profile)
         self._forest = Forest(MemoryStore(aging=Aging.of(retention=retention), relation=relation))
 
-    def learn(self, texts: Iterable[RawPage]) -> int:
+    def learn(self, texts: Iterable[RawPage], *, on_learned: OnLearned = lambda *_: None) -> int:
         """Learn from texts what is boilerplate, and assign none; return how many were not seen before."""
-        return learn(texts, fingerprinter=self._fingerprinter, forest=self._forest, pins=self._pins)
+        return learn(
+            texts,
+            fingerprinter=self._fingerprinter,
+            open_forest=lambda: contextlib.nullcontext(self._forest),
+            pins=self._pins,
+            on_learned=on_learned,
+        )
 
     def cluster(self, articles: Iterable[FileArticle | ArticleRejected]) -> Iterator[ClusteredArticle]:
         """Assign articles, lazily, batch by batch.

@@ -11,7 +11,7 @@ from elasticsearch import Elasticsearch
 from esdedup.ingest.actions import BulkAction
 from esdedup.ingest.batches import BATCH_SIZE
 from esdedup.ingest.enricher import Enricher, OnAssigned, OnRejected
-from esdedup.ingest.learn import refuse_to_keep
+from esdedup.ingest.learn import OnLearned, refuse_to_keep
 
 from esdedup.boilerplate.pins import NO_PINS, Pins
 from esdedup.elastic.article_indices import Articles, WritableIndex
@@ -237,18 +237,25 @@ class Dedup(Closing):
         )
 
     def learn(
-        self, texts: Iterable[str | RawPage | ArticleRejected], *, on_rejected: OnRejected | None = None
+        self,
+        texts: Iterable[str | RawPage | ArticleRejected],
+        *,
+        on_rejected: OnRejected | None = None,
+        on_learned: OnLearned = lambda *_: None,
     ) -> int:
         """Learn from pages what is boilerplate, before others are enriched; they get no root.
 
         A page that was learned from or enriched before teaches nothing, so an interrupted call may be
-        repeated. What has been learned is stored batch by batch.
+        repeated. What has been learned is stored batch by batch. At the end of a call all of its pages have
+        taught; while articles are enriched, 64 pages are learned from at a time.
 
         Args:
-            texts: With or without markup, in their order of arrival; better with their sites and articles,
-                from which more is learned. `Maintenance.texts` yields those of an index, and rejections of
-                articles without one.
+            texts: With or without markup, in their order of arrival. `RawPage` gives a site and the id of an
+                article as well, by which more is learned: with both, eight articles of one site are enough.
+                `Maintenance.texts` yields those of an index, and rejections of articles without a text.
             on_rejected: Called for each that is no text; by default a warning is logged.
+            on_learned: Called after each batch with how many of its pages had not been seen before, and how
+                many had.
 
         Returns:
             How many pages had not been seen before.
@@ -260,7 +267,7 @@ class Dedup(Closing):
             ServerError: Elasticsearch does not answer, or refuses the request.
         """
         refuse_to_keep(self._profile)
-        return self._enricher.learn(texts, on_rejected=on_rejected)
+        return self._enricher.learn(texts, on_rejected=on_rejected, on_learned=on_learned)
 
     def expire(self) -> Expired:
         """Delete expired nodes from the forest, for a process that feeds it continuously.

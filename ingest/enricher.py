@@ -1,6 +1,7 @@
 """Enriches bulk actions in batches: articles are fingerprinted, then assigned by the forest."""
 
 import base64
+import contextlib
 import dataclasses
 import functools
 import logging
@@ -18,7 +19,7 @@ from esdedup.ingest.batches import batches, refuse_fork
 from esdedup.ingest.check_again import check_again
 from esdedup.ingest.json_values import size_of
 from esdedup.ingest.leaps import warn_of_leaps
-from esdedup.ingest.learn import learn, size_of_text
+from esdedup.ingest.learn import OnLearned, learn
 
 from esdedup.boilerplate.pins import Pins
 from esdedup.elastic.article_indices import WritableIndex
@@ -128,18 +129,28 @@ class Enricher:
             check_again(self._check_index, name)
 
     def learn(
-        self, texts: Iterable[str | RawPage | ArticleRejected], *, on_rejected: OnRejected | None
+        self,
+        texts: Iterable[str | RawPage | ArticleRejected],
+        *,
+        on_rejected: OnRejected | None,
+        on_learned: OnLearned,
     ) -> int:
         """Learn from pages; see `Dedup.learn`."""
-        learned = 0
-        valid = _valid(texts, on_rejected or _log_rejected)
-        for batch in batches(valid, most=self._batch_size, size_of=size_of_text):
-            # Before the lock, as for articles.
-            self._check_process()
-            with self._lock:
-                forest, _ = self._open_forest()
-                learned += learn(batch, fingerprinter=self._fingerprinter, forest=forest, pins=self._pins)
-        return learned
+        return learn(
+            _valid(texts, on_rejected or _log_rejected),
+            fingerprinter=self._fingerprinter,
+            open_forest=self._opened_forest,
+            pins=self._pins,
+            batch_size=self._batch_size,
+            on_learned=on_learned,
+        )
+
+    @contextlib.contextmanager
+    def _opened_forest(self) -> Iterator[Forest]:
+        # Before the lock, as for articles.
+        self._check_process()
+        with self._lock:
+            yield self._open_forest()[0]
 
     def _enrich_batch(
         self,

@@ -2,7 +2,8 @@
 
 import itertools
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
@@ -24,20 +25,46 @@ LOOK_AHEAD_PAGES = 40_000
 unless they are very long: by the end of a longer look, its beginning would be forgotten."""
 
 FileArticles = Iterable[FileArticle | ArticleRejected]
+OnLearned = Callable[[int, int], None]
+"""Called after each batch of pages with how many of them had not been seen before, and how many had."""
 
 
 def learn(
-    texts: Iterable[RawPage], *, fingerprinter: Fingerprinter, forest: Forest, pins: Pins = NO_PINS
+    texts: Iterable[RawPage],
+    *,
+    fingerprinter: Fingerprinter,
+    open_forest: Callable[[], AbstractContextManager[Forest]],
+    pins: Pins = NO_PINS,
+    batch_size: int = BATCH_SIZE,
+    on_learned: OnLearned = lambda *_: None,
 ) -> int:
-    """Learn from raw texts as one batch, and assign none; return how many had not been seen before.
+    """Learn from raw texts batch by batch, and assign none; return how many had not been seen before.
 
     Args:
         texts: With or without markup.
         fingerprinter: Of the forest's profile.
-        forest: Learns.
+        open_forest: Called for each batch, and at the end; returns the forest that learns.
         pins: Which passages are boilerplate or text, whatever was learned.
+        batch_size: How many texts are learned from together.
+        on_learned: Called after each batch.
     """
-    batch = list(texts)
+    new, has_begun = 0, False
+    for batch in batches(texts, most=batch_size, size_of=lambda each: len(each.text)):
+        has_begun = True
+        with open_forest() as forest:
+            new_here = _learn_batch(batch, fingerprinter=fingerprinter, forest=forest, pins=pins)
+        new += new_here
+        on_learned(new_here, len(batch) - new_here)
+    # Also if all had been seen before: an earlier call may have been interrupted just here.
+    if has_begun:
+        with open_forest() as forest:
+            forest.end_look()
+    return new
+
+
+def _learn_batch(
+    batch: Sequence[RawPage], *, fingerprinter: Fingerprinter, forest: Forest, pins: Pins
+) -> int:
     lesson = forest.begin(
         pins=pins, sites=(each.site for each in batch), articles=(each.article for each in batch)
     )
@@ -60,7 +87,7 @@ class LearningSummary(pydantic.BaseModel, frozen=True):
 class Learner(Protocol):
     """Learns from texts, such as `Dedup`."""
 
-    def learn(self, texts: Iterable[RawPage]) -> int:
+    def learn(self, texts: Iterable[RawPage], *, on_learned: OnLearned) -> int:
         """Return how many had not been seen before."""
 
 
@@ -105,11 +132,13 @@ class Learning:
         Raises:
             EsdedupError: The run cannot continue.
         """
-        for batch in batches(self._accepted(texts), most=BATCH_SIZE, size_of=size_of_text):
-            learned = learner.learn(batch)
-            self._learned += learned
-            self._known += len(batch) - learned
-            on_learned(len(batch))
+
+        def count(new: int, known: int) -> None:
+            self._learned += new
+            self._known += known
+            on_learned(new + known)
+
+        learner.learn(self._accepted(texts), on_learned=count)
 
     def _accepted(self, texts: Iterable[RawPage | ArticleRejected]) -> Iterator[RawPage]:
         for text in texts:
@@ -118,11 +147,6 @@ class Learning:
                 self._on_rejected(text)
             else:
                 yield text
-
-
-def size_of_text(text: RawPage) -> int:
-    """Return the size of a text in a batch: its characters."""
-    return len(text.text)
 
 
 def texts_of(articles: FileArticles, fields: Fields) -> Iterator[RawPage | ArticleRejected]:

@@ -13,7 +13,8 @@ left out even before it is known, if enough text remains; if not, what was seen 
 What a person has pinned as boilerplate counts as known, and what is pinned as text as prose that is not.
 
 Pages are learned from in blocks of a fixed number, so that many are compared at once: a page is judged by
-what the blocks before its own have taught, in whatever batches the pages come.
+what the blocks before its own have taught, in whatever batches the pages come. Only the end of a first look,
+after which the same pages come again, ends a block before it is full.
 """
 
 import itertools
@@ -93,6 +94,11 @@ class Lesson:
                 self._learn()
             start = stop
         return np.concatenate(omitted)
+
+    def learn_rest(self) -> None:
+        """Learn from the pages of a block that is not full, as if no others would come."""
+        if len(self._boilerplate.block):
+            self._learn()
 
     def changes(self) -> Changes:
         """Return what has been learned since the last step of the boilerplate began."""

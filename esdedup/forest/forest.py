@@ -67,6 +67,12 @@ class Forest:
         self._store.learn(changes)
         return changes.page_count
 
+    def end_look(self) -> None:
+        """End a row of batches whose pages only teach: what is left of them teaches now."""
+        lesson = self.begin()
+        lesson.learn_rest()
+        self._store.learn(lesson.changes())
+
     def assign(self, arrivals: Arrivals, *, now_ms: int, lesson: Lesson | None = None) -> list[Assignment]:
         """Give every arrival its root. The store commits the assignments before they are returned.
 

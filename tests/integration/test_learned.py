@@ -129,11 +129,13 @@ def test_pages_taught_from_an_index_or_first_teach_once(
     es: Elasticsearch, index_name: Names, taught: tuple[str, str]
 ) -> None:
     index, forest = taught
-    before = learned(es, forest)
     maintenance, other = Maintenance(es, forest=forest), index_name("forest")
     assert maintenance.count_texts([index]) == 30
     with Dedup(es, forest=forest) as dedup:
         assert dedup.learn(maintenance.texts([index])) == 0
+        # Only the end of the look taught something.
+        before = learned(es, forest)
+        assert (before["last page"], before["block"]["marks"]) == (30, [])
         rejected: list[str] = []
         # Some of them again, in another order, and what is no text.
         texts: list[Any] = [each["text"] for each in PAGES[20:40]] + [7, "\ud800"]

@@ -1,5 +1,6 @@
 """A stream of articles in which everything happens: new clusters, joining, conflicts, repetitions."""
 
+import contextlib
 import functools
 import random
 import re
@@ -69,7 +70,7 @@ def fed(
     forest = Forest(store)
     if learns_first:
         texts = [RawPage(article["text"], None, article["id"]) for article in each]
-        learn(texts, fingerprinter=Fingerprinter(profile), forest=forest)
+        learn(texts, fingerprinter=Fingerprinter(profile), open_forest=lambda: contextlib.nullcontext(forest))
     _, answers = arrive(
         [article["text"] for article in each],
         times_ms=[0] * len(each),

@@ -94,8 +94,9 @@ FORGOTTEN: list[Page] = [
     pins,
     st.integers(2, 7),
     st.integers(1, 4),
+    st.integers(0, 9),
 )
-@example(FORGOTTEN, [1, 3], [9], 1, 1, False, {}, 7, 4)
+@example(FORGOTTEN, [1, 3], [9], 1, 1, False, {}, 7, 4, 9)
 def test_pages_teach_what_they_teach_in_the_model(
     given_pages: list[Page],
     batch_sizes: list[int],
@@ -106,7 +107,9 @@ def test_pages_teach_what_they_teach_in_the_model(
     pinned: ModelPins,
     least_article_bits: int,
     end_passages: int,
+    last_of_look: int,
 ) -> None:
+    batches = cut(given_pages, batch_sizes)
     model = BoilerplateModel(
         block_pages=block_pages,
         end_passages=end_passages,
@@ -114,7 +117,11 @@ def test_pages_teach_what_they_teach_in_the_model(
         period_records=period_records,
         pins=pinned,
     )
-    expected = [model.see(*page) for page in given_pages]
+    expected = []
+    for number, batch in enumerate(batches):
+        expected += [model.see(*page) for page in batch]
+        if number == last_of_look and model.block:
+            model.learn()
     boilerplate, copy = (
         Boilerplate(
             block_pages=block_pages,
@@ -125,7 +132,7 @@ def test_pages_teach_what_they_teach_in_the_model(
         for _ in range(2)
     )
     found = []
-    for batch in cut(given_pages, batch_sizes):
+    for number, batch in enumerate(batches):
         if is_abandoned:
             # A batch that is begun, and comes again.
             boilerplate.begin()
@@ -135,8 +142,15 @@ def test_pages_teach_what_they_teach_in_the_model(
         lesson = lesson_of(boilerplate, batch, pinned)
         for part in cut(batch, slice_sizes):
             found += omit(lesson, part)
-        copy.apply(Changes.of_bytes(boilerplate.changes().to_bytes()))
+        written = [boilerplate.changes().to_bytes()]
         boilerplate.keep()
+        if number == last_of_look:
+            boilerplate.begin()
+            Lesson(boilerplate).learn_rest()
+            written.append(boilerplate.changes().to_bytes())
+            boilerplate.keep()
+        for content in written:
+            copy.apply(Changes.of_bytes(content))
     assert found == [each for page in expected for each in page]
     assert boilerplate.last_page == model.last_number
     learned = sorted(each for each in model.learned if model.is_learned(each))

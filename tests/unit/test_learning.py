@@ -58,6 +58,32 @@ def test_two_looks_know_boilerplate_from_the_first_page_on() -> None:
         assert sum(one != other for one, other in zip(single, found, strict=True)) > 55
 
 
+@pytest.mark.parametrize("count", [40, 64 + 10])
+def test_a_look_at_few_pages_teaches_too(count: int) -> None:
+    """They fill no block, or the last ones do not."""
+    own = list(pages(count + 20, sites=1))
+    taught, fresh = clustering([]), clustering([])
+    texts = [RawPage(page["text"], "site.example", page["id"]) for page in own[:count]]
+    assert taught.learn(texts) == count
+    boilerplate = taught._forest._store.boilerplate
+    assert (len(boilerplate.block), boilerplate.last_learned_page) == (0, count)
+    rest = [FileArticle(place="f", id=page["id"], article=page, size_bytes=1) for page in own[count:]]
+    found = [[each.fingerprint for each in some.cluster(rest)] for some in (taught, fresh)]
+    assert sum(one != other for one, other in zip(*found, strict=True)) == 20
+
+
+def test_a_call_without_pages_does_not_end_a_block() -> None:
+    mine = clustering([])
+    list(mine.cluster(itertools.islice(read(), 20)))
+    assert mine.learn([]) == 0
+    first_look(mine, (), Fields())
+    boilerplate = mine._forest._store.boilerplate
+    assert len(boilerplate.block) == 20
+    # An interrupted call that had learned from all pages is repeated.
+    assert mine.learn([RawPage(PAGES[0]["text"])]) == 0
+    assert (len(boilerplate.block), boilerplate.last_learned_page) == (0, 20)
+
+
 @pytest.mark.parametrize("ahead", [1, 64, 75, 151, 152])
 def test_each_article_has_both_looks_in_its_part(ahead: int) -> None:
     first: list[str] = []

@@ -38,9 +38,9 @@ class LearnedLog:
     def add(self, changes: Changes) -> Document | None:
         """Return the document that adds the changes of a batch: a new one, or the last with more in it.
 
-        None if the batch had no new page.
+        None if the batch had no new page, and ended no block.
         """
-        if not changes.page_count:
+        if not changes.page_count and not len(changes.marks):
             return None
         if self._tail is None:
             self._number += 1

@@ -250,8 +250,8 @@ class Dedup(Closing):
         taught; while articles are enriched, 64 pages are learned from at a time.
 
         Args:
-            texts: With or without markup, in their order of arrival. `RawPage` gives a site and the id of an
-                article as well, by which more is learned: with both, eight articles of one site are enough.
+            texts: With or without markup, in their order of arrival. A `RawPage` gives the site and the
+                article's id as well: without both, what a site has in all its articles may never be learned.
                 `Maintenance.texts` yields those of an index, and rejections of articles without a text.
             on_rejected: Called for each that is no text; by default a warning is logged.
             on_learned: Called after each batch with how many of its pages had not been seen before, and how

@@ -8,7 +8,8 @@ from esdedup.boilerplate.site_pages import SitePages
 from esdedup.neighbours.key_table import Keys
 
 MOST_CONTEXTS = 4
-"""A passage that was seen in one more context is boilerplate."""
+"""A passage that was seen in one more context is boilerplate, unless sites are known and most of the five are
+of different ones: then it may be a statement that many papers quote. The oldest makes room."""
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
@@ -98,10 +99,19 @@ class Contexts:
             origins: Of these pages, ``(m, ORIGIN)``.
         """
         self.last_added[passages] = pages
-        are_free = self.pages[passages] == 0
-        has_room = are_free.any(axis=1)
-        self.are_learned[passages[~has_room]] = True
-        passages, slots = passages[has_room], are_free[has_room].argmax(axis=1)
-        self.pages[passages, slots] = pages[has_room]
-        self._marks[passages, slots] = beside(marks[has_room], self.hashes[passages])
-        self._origins[passages, slots] = origins[has_room]
+        is_full = (self.pages[passages] > 0).all(axis=1)
+        self.are_learned[passages] = is_full & self._are_of_one_site(passages, origins)
+        left = np.flatnonzero(~self.are_learned[passages])
+        passages = passages[left]
+        # A free one, or the oldest.
+        slots = self.pages[passages].argmin(axis=1)
+        self.pages[passages, slots] = pages[left]
+        self._marks[passages, slots] = beside(marks[left], self.hashes[passages])
+        self._origins[passages, slots] = origins[left]
+
+    def _are_of_one_site(self, passages: Ints, origins: Origins) -> Bools:
+        """Return which passages have most of their contexts, and this one, on one site: bool ``(m,)``."""
+        sites = np.concatenate((self._origins[passages, :, 0], origins[:, :1]), axis=1)
+        are_alike = (sites[:, :, None] == sites[:, None]) | (sites[:, :, None] == 0) | (sites[:, None] == 0)
+        are_of_one: Bools = are_alike.sum(axis=2).max(axis=1) > sites.shape[1] // 2
+        return are_of_one

@@ -23,8 +23,8 @@ LEAST_BITS = 7
 _MANY_TIMES = 3
 # Of the pages of its site, from the first one with the passage on.
 _FAIR_SHARE, _MOST = 10, 2
-# Pages of other sites, to one of the site that is observed, make another the one to be observed.
-_TOO_FOREIGN = 4
+# After so many pages of other sites, another one is observed: the first page may have been a copy.
+_MOST_FOREIGN = 64
 _ARTICLE_BITS = 32
 
 Bools = npt.NDArray[np.bool_]
@@ -39,7 +39,7 @@ class SitePages:
     Attributes:
         rows: Of each passage the first page with it that is observed, the articles that have it amid text of
             their own and all articles, both in bits, how many pages of the site have it, and how many of
-            other sites; int64 ``(n, COLUMNS)``; 0 if it was not seen.
+            other sites since the last block with one; int64 ``(n, COLUMNS)``; 0 if it was not seen.
     """
 
     def __init__(self, rows: Ints, origins: Origins) -> None:
@@ -82,8 +82,8 @@ class SitePages:
         self.rows[:, 3] += np.bincount(passages[is_of_site & ~is_new], minlength=len(self.rows))
         foreign = np.flatnonzero(~is_of_site & (origins[:, 0] > 0))
         self.rows[:, 4] += np.bincount(passages[foreign], minlength=len(self.rows))
-        pages_of_site = np.where(self.sites > 0, self.rows[:, 3], 0)
-        is_foreign = self.rows[:, 4] > _TOO_FOREIGN * pages_of_site
+        self.rows[passages[is_of_site & (origins[:, 0] > 0)], 4] = 0
+        is_foreign = self.rows[:, 4] > np.where(self.sites > 0, _MOST_FOREIGN, 0)
         # The last page of another site, if there are several.
         moved = foreign[is_foreign[passages[foreign]]]
         moved = moved[are_first(passages[moved][::-1])[::-1]]

@@ -8,6 +8,7 @@ from esdedup.boilerplate.marks import origins_of
 
 ENOUGH_LETTERS = 100
 AMPLE_LETTERS = 200
+MOST_FOREIGN = 64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,8 +178,11 @@ class BoilerplateModel:
                 if not others or any(is_same(page, self.seen[each], passage) for each in contexts):
                     continue
                 if len(contexts) == 4:
-                    self.learned[passage] = page.number
-                    break
+                    sites = [self.seen[each].site for each in contexts] + [page.site]
+                    if None in sites or max(map(sites.count, sites)) >= 3:
+                        self.learned[passage] = page.number
+                        break
+                    contexts.pop(0)
                 contexts.append(page.number)
             if self.is_of_site(counted) and not self.is_learned(passage):
                 self.learned[passage] = last if contexts == before else contexts[-1]
@@ -255,7 +259,9 @@ def count_pages(counted: SitePages | None, seen_on: list[ModelPage]) -> SitePage
         elif page.site:
             last_foreign = page
             counted = dataclasses.replace(counted, foreign=counted.foreign + 1)
-    if last_foreign and counted.foreign > 4 * (counted.pages if counted.first.site else 0):
+    if counted.first.site and any(page.site == counted.first.site for page in seen_on):
+        counted = dataclasses.replace(counted, foreign=0)
+    if last_foreign and counted.foreign > (MOST_FOREIGN if counted.first.site else 0):
         return SitePages.begun(last_foreign)
     return counted
 

@@ -1,6 +1,8 @@
 """What pages teach: the arrays against the model, however the pages come in batches."""
 
+import contextlib
 import itertools
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -84,6 +86,15 @@ FORGOTTEN: list[Page] = [
 ]
 
 
+@contextlib.contextmanager
+def few_foreign_pages() -> Iterator[None]:
+    """Observe another site after two pages, which short streams reach."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in ("esdedup.boilerplate.site_pages._", "tests.support.boilerplate_model."):
+            patch.setattr(f"{module}MOST_FOREIGN", 2)
+        yield
+
+
 @given(
     pages,
     sizes,
@@ -97,6 +108,7 @@ FORGOTTEN: list[Page] = [
     st.integers(0, 9),
 )
 @example(FORGOTTEN, [1, 3], [9], 1, 1, False, {}, 7, 4, 9)
+@few_foreign_pages()
 def test_pages_teach_what_they_teach_in_the_model(
     given_pages: list[Page],
     batch_sizes: list[int],
@@ -266,10 +278,10 @@ def test_a_site_is_learned_whose_own_passages_are_the_longest() -> None:
 def test_a_site_is_learned_though_others_have_shown_its_passages() -> None:
     """A copy of its page, or its other host, was first."""
     strangers = [site_page(at, str(at), site="b.example") for at in (1, 2)]
-    stream = strangers + [site_page(at, each) for at, each in enumerate(names(30), 3)]
+    stream = strangers + [site_page(at, str(at)) for at in range(3, 100)]
     found = first_learned(stream, LEGAL[0])
     assert found is not None
-    assert found < len(strangers) + 4 * len(strangers) + 9
+    assert found < len(strangers) + 64 + 12
 
 
 def test_what_a_platform_reprints_is_not_its_own() -> None:
@@ -295,6 +307,17 @@ def test_versions_of_an_article_are_one_context() -> None:
             for at, (own, article) in enumerate(zip(entries, articles, strict=True))
         ]
         assert first_learned(stream, summary) == expected
+
+
+def test_what_many_sites_quote_is_boilerplate_of_none() -> None:
+    quotation = prose(1, 150)
+    reports = [[prose(100 + 2 * at + n, 300) for n in range(2)] for at in range(20)]
+    for sites, expected in ((range(20), None), ([at % 2 for at in range(20)], 5), ([0] * 20, 5)):
+        stream: list[Page] = [
+            (at + 1, [quotation, *own], f"{site}.example", str(at))
+            for at, (own, site) in enumerate(zip(reports, sites, strict=True))
+        ]
+        assert first_learned(stream, quotation) == expected
 
 
 def test_a_site_that_shows_a_notice_instead_of_its_articles_is_learned() -> None:

@@ -13,12 +13,22 @@ from urllib.parse import urlsplit
 
 from esdedup.fields import Fields, term_of, text_of
 
-# A link without a scheme is relative, and names no host, unless it begins so.
 _WWW = "www."
-_ADDRESS = re.compile(rf"([a-z][a-z0-9+.-]*://|//|{re.escape(_WWW)})[^/?#]*", re.IGNORECASE)
+# The beginnings of addresses, up to their host and port. Browsers take backslashes for slashes, and need none
+# after `http:`. A link without a scheme is relative, unless it begins with a domain and a port or a path.
+_ADDRESSES = (
+    re.compile(
+        rf"(?:(?:https?|ftp):[/\\]*|[a-z][a-z0-9+.-]*://|[/\\]{{2,}}|(?={re.escape(_WWW)}))([^/\\?#]*)",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        r"((?:[^\s/\\:@?#]+\.(?:[^\W\d_]{2,}|xn--[a-z\d-]+)|\d+\.\d+\.\d+\.\d+)(?::\d+(?![^/\\])|(?=[/\\])))",
+        re.IGNORECASE,
+    ),
+)
 # Finding the host in an address takes longer than fingerprinting a short text.
 _MOST_CACHED = 16_384
-_HOST_NAME = re.compile(r"[^\s/:@]+\.[^\s/:@]+")
+_HOST_NAME = re.compile(r"[^\s/\\:@?#]+\.[^\s/\\:@?#]+")
 # Of domain names that are not ASCII.
 _PUNYCODE = "xn--"
 _DOTS = re.compile("[.\u3002]")
@@ -64,10 +74,11 @@ def site_name(value: str) -> str | None:
     """Return the one way to write a site; None if there is nothing but white space.
 
     An address stands for its host, and a host is written in small letters, without ``www.`` and as people
-    read it: ``https://www.XN--BCHER-KVA.example:8080/a`` is ``bücher.example``. All else stays as it is.
+    read it: ``https://www.XN--BCHER-KVA.example:8080/a`` is ``bücher.example``, and so is
+    ``bücher.example:8080``. All else stays as it is.
     """
     name = value.strip()
-    return _host(f"//{name}" if _HOST_NAME.fullmatch(name) else name) or name or None
+    return _host(name) or (_host_in(name) if _HOST_NAME.fullmatch(name) else None) or name or None
 
 
 def _name_in(article: Mapping[str, Any], field: str) -> str | None:
@@ -77,15 +88,17 @@ def _name_in(article: Mapping[str, Any], field: str) -> str | None:
 
 def _host(address: str) -> str | None:
     """Return the host of an address; None if it names none."""
-    found = _ADDRESS.match(address)
-    return None if found is None else _host_at(found[0], has_slashes=found[1].lower() != _WWW)
+    for pattern in _ADDRESSES:
+        if found := pattern.match(address):
+            return _host_in(found[1])
+    return None
 
 
 @functools.lru_cache(_MOST_CACHED)
-def _host_at(beginning: str, *, has_slashes: bool) -> str | None:
-    """Return the host of an address by its beginning, up to the host and port."""
+def _host_in(authority: str) -> str | None:
+    """Return the host in what addresses have before their path, such as a user, a host and a port."""
     try:
-        host = urlsplit(beginning if has_slashes else f"//{beginning}").hostname
+        host = urlsplit(f"//{authority}").hostname
     except ValueError:  # brackets, or characters that look like those around a host
         return None
     if not host or len(host) > _MOST_CHARACTERS or " " in host or not host.isprintable():

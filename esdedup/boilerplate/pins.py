@@ -7,6 +7,7 @@ they count for pages that come from now on.
 
 import codecs
 import dataclasses
+import html
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,6 +27,8 @@ Ints = npt.NDArray[np.int64]
 
 # What a passage is pinned as; 0 for nothing.
 _BOILERPLATE, _TEXT = 1, -1
+# A text without these has no markup.
+_MARKUP = frozenset("<&")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -36,7 +39,7 @@ class Pin:
         SettingError: It has both, or neither; or a value is blank, or no string.
     """
 
-    # One of both: the passages, with or without markup.
+    # One of both: the passages, as they stand in the text with its markup, or as readers see them.
     boilerplate: str | None = None
     text: str | None = None
     # A name or an address. None: all sites.
@@ -86,14 +89,15 @@ class Pins:
             SettingError: A pin has no letter or digit; or two contradict each other.
         """
         named = pins if isinstance(pins, Mapping) else {f"pin {n}": pin for n, pin in enumerate(pins, 1)}
-        texts = _passages([pin.boilerplate or pin.text or "" for pin in named.values()])
+        given = [pin.boilerplate or pin.text or "" for pin in named.values()]
+        texts = _passages(given)
         pinned: dict[tuple[int, str | None], bool] = {}
         first: dict[tuple[int, str | None], str] = {}
         for at, (name, pin) in enumerate(named.items()):
             hashes = texts.of_texts(at, at + 1).hashes.tolist()
             if not hashes:
-                raise SettingError(f"{name}: it has no letters or digits")
-            is_boilerplate, site = pin.boilerplate is not None, site_name(pin.site or "")
+                raise SettingError(f"{name}: it has no letters or digits outside of markup")
+            is_boilerplate, site = _scope(pin)
             for number, passage in enumerate(hashes, 1):
                 earlier = first.setdefault((passage, site), name)
                 if pinned.setdefault((passage, site), is_boilerplate) != is_boilerplate:
@@ -103,6 +107,14 @@ class Pins:
                         f"{'for all sites' if site is None else f'for the site {site!r}'} (in short "
                         "passages, all numbers count as equal)"
                     )
+        # Readers may see `<b>` or `&amp;` as well: where that makes other passages, these are pinned too.
+        visible = [
+            (pin, text) for pin, text in zip(named.values(), given, strict=True) if _MARKUP & set(text)
+        ]
+        texts = _passages([html.escape(text, quote=False) for _, text in visible])
+        for place, passage in zip(texts.texts.tolist(), texts.hashes.tolist(), strict=True):
+            is_boilerplate, site = _scope(visible[place][0])
+            pinned.setdefault((passage, site), is_boilerplate)
         return cls(pinned)
 
     @classmethod
@@ -205,6 +217,11 @@ def _of_values(values: Mapping[str, Any], name: str) -> Pin:
         return Pin(**values)
     except SettingError as error:
         raise SettingError(f"{name}: {error}") from error
+
+
+def _scope(pin: Pin) -> tuple[bool, str | None]:
+    """Return whether a pin declares boilerplate, and on which site."""
+    return pin.boilerplate is not None, site_name(pin.site or "")
 
 
 def _passages(texts: Sequence[str]) -> Passages:

@@ -80,8 +80,8 @@ class LocatedPassages:
         )
 
     def text(self, passage: int) -> str:
-        """Return a passage as readers see it."""
-        return self.visible[self.starts[passage] : self.ends[passage]].strip()
+        """Return a passage as readers see it, but on one line: elsewhere, its lines might be passages."""
+        return " ".join(self.visible[self.starts[passage] : self.ends[passage]].split())
 
     def left_out(self, are_omitted: Bools) -> LeftOut:
         """Describe the passages that are left out, bool ``(n,)``."""

@@ -12,6 +12,7 @@ from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.lesson import Lesson
 from esdedup.boilerplate.pins import NO_PINS, apply_pins
 from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.text.left_out import LocatedPassages
 from esdedup.text.passages import Passages
 
 FOOTER = "The editors of this newspaper answer the questions of their readers every morning."
@@ -53,9 +54,36 @@ def test_a_passage_is_found_as_fingerprints_cut_it() -> None:
             Pin(boilerplate="版權所有。"),
         ]
     )
-    assert len(pins) == 3
     text = f"{article(0)} Copyright 2026 <b>a&b</b>, number 1! {FOOTER} Copyright of a&b! 版权所有！"
     assert omitted([text], pins) == [[False, False, True, True, False, True]]
+
+
+@pytest.mark.parametrize(
+    "passage",
+    [
+        "Write &lt;b&gt; around words that your readers should not miss.",
+        "Write AT&amp;amp;T in full where a reader may not know the name.",
+        "Prices &amp;lt; 5 euros are rounded down at the till.",
+        "Lines that end here\nmay go on here for readers of the paper.",
+        "Home &amp;gt; News",
+    ],
+)
+def test_what_readers_see_of_a_passage_can_be_pinned(passage: str) -> None:
+    """As a page or `stats` shows it, though it looks like markup; and as it stands in the text."""
+    article_text = f"{article(0)}\n\n{passage}\n\n{article(1)}"
+    found = LocatedPassages.of(article_text, max_length=10_000)
+    # Two sentences each before and after it.
+    shown = [found.text(place) for place in range(2, len(found.passages.hashes) - 2)]
+    for pins in ([Pin(boilerplate=each) for each in shown], [Pin(boilerplate=passage)]):
+        (own,) = omitted([article_text], Pins.of(pins))
+        assert own == [False] * 2 + [True] * len(shown) + [False] * 2
+
+
+def test_what_is_pinned_as_markup_counts_more_than_what_readers_might_see() -> None:
+    pins = Pins.of([Pin(boilerplate="Ships &amp; trains"), Pin(text="Ships amp trains")])
+    assert omitted([f"Ships &amp; trains\n\nShips amp trains\n\n{article(0)} {article(1)}"], pins) == [
+        [True, False, *[False] * 4]
+    ]
 
 
 def test_pinned_boilerplate_counts_as_learned() -> None:
@@ -153,7 +181,7 @@ def test_pins_are_read_from_the_lines_of_a_file() -> None:
         ({"text": ["a"]}, "p:2: its text is a list, not a string"),
         ({"text": "a", "site": " "}, "p:2: its site is blank"),
         ({"text": ""}, "p:2: its text is blank"),
-        ({"boilerplate": "© <!-- a --> …"}, "p:2: it has no letters or digits"),
+        ({"boilerplate": "© <!-- a --> …"}, "p:2: it has no letters or digits outside of markup"),
         (
             {"text": f"Another one. {ITEM}"},
             "p:2: passage 2 of its text is boilerplate in p:1, both for all sites (in short passages, all",

@@ -32,6 +32,20 @@ from esdedup.sites import site_fields, site_name, site_of
         ("https://xn--a-.example/", "xn--a-.example"),
         ("http://192.0.2.1:80/a", "192.0.2.1"),
         ("http://[2001:DB8::1]:80/a", "2001:db8::1"),
+        # As data have them: without a scheme or slashes, and with others.
+        ("news.example/a", "news.example"),
+        ("News.Example:8080", "news.example"),
+        ("www.news.example:8080/a", "news.example"),
+        ("192.0.2.1:8080/a", "192.0.2.1"),
+        ("新闻.中国/a", "新闻.中国"),
+        ("xn--efvy88h.xn--fiqs8s/a", "新闻.中国"),
+        ("http:news.example/a", "news.example"),
+        ("http:/news.example/a", "news.example"),
+        ("https:///news.example/a", "news.example"),
+        ("https:\\\\news.example\\a", "news.example"),
+        ("https:\\/\\/news.example\\/a", "news.example"),
+        ("\\\\news.example\\a", "news.example"),
+        ("https://news.example\\a", "news.example"),
         (["https://news.example/a", "https://other.example/a"], "news.example"),
     ],
 )
@@ -43,7 +57,19 @@ def test_the_site_is_the_host_of_the_link(link: object, site: str) -> None:
     "link",
     [
         *("", " ", "/a/b.html", "b.html", "urn:uuid:7", "mailto:a@b.example", "https://", "http://[", "//"),
-        *("https:///a", "https://./", "https://a b.example/", f"https://{'a.' * 127}example/", None, 5, {}),
+        *(
+            "index.php?id=5",
+            "2026.11/a.html",
+            "a@b.example/a",
+            "b.html#c:80",
+            "https:///",
+            "https://./",
+            "https://a b.example/",
+            f"https://{'a.' * 127}example/",
+            None,
+            5,
+            {},
+        ),
     ],
 )
 def test_without_a_usable_link_the_site_is_the_source(link: object) -> None:
@@ -51,6 +77,25 @@ def test_without_a_usable_link_the_site_is_the_source(link: object) -> None:
     assert site_of({"url": link, "source": "WWW.News.Example"}, Fields()) == "news.example"
     assert site_of({"url": link, "source": " "}, Fields()) is None
     assert site_of({"url": link}, Fields()) is None
+
+
+@pytest.mark.parametrize(
+    ("value", "site"),
+    [
+        ("intranet.example:8080", "intranet.example"),
+        ("intranet.example/news", "intranet.example"),
+        ("intranet.example:8080/news", "intranet.example"),
+        ("http:\\\\intranet.example\\news", "intranet.example"),
+        # Names.
+        ("Radio 7/8", "Radio 7/8"),
+        ("AP/news.example", "AP/news.example"),
+        ("Vol.5/6", "Vol.5/6"),
+        ("Desk: news.example", "Desk: news.example"),
+        ("desk@news.example", "desk@news.example"),
+    ],
+)
+def test_a_site_may_be_named_by_a_part_of_an_address(value: str, site: str) -> None:
+    assert site_name(f" {value} ") == site
 
 
 def test_articles_may_name_their_site_themselves() -> None:
@@ -65,7 +110,7 @@ def test_articles_may_name_their_site_themselves() -> None:
     ]
 
 
-@given(st.text() | st.text("xn-.:/[]@w%a9"))
+@given(st.text() | st.text("xn-.:/\\[]@w%a9htps"))
 def test_a_site_is_written_in_one_way(value: str) -> None:
     name = site_name(value)
     assert name is None or site_name(name) == name

@@ -105,7 +105,7 @@ class Inspection:
         """Explain why two articles are in one cluster or not.
 
         Each is compared by the signature with which it was decided, while its text is the same. If the
-        forest is missing, the explanation uses the index alone.
+        forest is missing, or is not that of the index, the explanation uses the index alone.
 
         Args:
             index: An index, alias or pattern; if several articles have one id, the last to arrive counts.
@@ -130,7 +130,9 @@ class Inspection:
         forest_missing: str | None = None
         learned_missing: str | None = None
         try:
-            forest = ForestIndex.find(self._client, self._forest)
+            found = ForestIndex.find(self._client, self._forest)
+            self._own_records(found, [index])
+            forest = found
             forest.run(learned.update(self._forest))
         except ForestError as error:
             learned_missing = str(error)
@@ -175,17 +177,19 @@ class Inspection:
 
         Raises:
             ForestError: There is no such forest.
+            ForestMismatch: Articles belong to another forest.
             IndexNotReady: An index is missing, or lacks the fields.
             SettingError: `indices` is a string, or contains an empty name.
         """
         check_index_names(indices)
         index = ForestIndex.find(self._client, self._forest)
         texts = StoredTexts(self._client, indices=indices, fields=self._fields) if indices else None
+        records = self._own_records(index, indices)
         return stats(
             index,
             self._aging(index),
             texts,
-            not_enriched=self._records(indices).count_without() if indices else None,
+            not_enriched=None if records is None else records.count_without(),
             most_plausible_leaves=self._most_plausible_leaves,
         )
 
@@ -208,6 +212,7 @@ class Inspection:
 
         Raises:
             ForestError: There is no such forest, or what it has learned cannot be read.
+            ForestMismatch: Articles belong to another forest.
             IndexNotReady: An index is missing, or lacks the fields.
             SettingError: `indices` is a string, or empty, or contains an empty name; or a number is below 1.
         """
@@ -215,6 +220,7 @@ class Inspection:
         check_at_least_1(articles=articles, passages=passages)
         index, learned = ForestIndex.find(self._client, self._forest), LearnedCopy()
         fields = execute(self._client, Scope(fields=self._fields).ready(",".join(indices))).fields
+        self._own_records(index, indices)
         index.run(learned.update(self._forest))
         return boilerplate_by_site(
             self._client,

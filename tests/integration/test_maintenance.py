@@ -148,10 +148,15 @@ def test_articles_of_another_forest_are_refused_in_one_line(
         lambda: list(maintenance.verify([own, others])),
         lambda: maintenance.repair([own, others]),
         lambda: maintenance.rebuild([own, others], replace=True),
+        lambda: maintenance.stats([own, others]),
+        lambda: maintenance.boilerplate([own, others]),
     ):
         with pytest.raises(ForestMismatch, match=f"the articles in '{others}' seem to belong to another"):
             use()
     assert nodes(es, forest) == before
+    found = maintenance.explain(others, "1", "2")
+    assert "seem to belong to another forest" in (found.forest_missing or "")
+    assert found.forest_missing == found.learned_missing
     # What an accident may leave of a forest is no reason: it has no nodes, or only older ones.
     newer = [node.id for node in before.values() if node.seq > 5]
     helpers.bulk(es, [{"_op_type": "delete", "_index": forest, "_id": each} for each in newer])

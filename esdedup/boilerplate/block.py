@@ -29,6 +29,18 @@ class Block:
     def __len__(self) -> int:
         return len(self.marks)
 
+    def part(self, start: int, stop: int) -> "Block":
+        """Return the pages from `start` to `stop` (exclusive)."""
+        first, last = self.places.searchsorted((start, stop))
+        return Block(
+            marks=self.marks[start:stop],
+            origins=self.origins[start:stop],
+            hashes=self.hashes[first:last],
+            places=self.places[first:last] - start,
+            values=self.values[first:last],
+            letters=self.letters[first:last],
+        )
+
     def then(self, later: "Block") -> "Block":
         """Return the pages of both."""
         return Block(

@@ -8,7 +8,9 @@ import numpy.typing as npt
 from esdedup.boilerplate.block import Block
 from esdedup.boilerplate.changes import LEARNED, Changes, last_of_each
 from esdedup.boilerplate.contexts import MOST_CONTEXTS, Contexts
-from esdedup.boilerplate.marks import MARKS, ORIGIN, Marks, Origins
+from esdedup.boilerplate.known import Known
+from esdedup.boilerplate.marks import MARKS, ORIGIN, Origins
+from esdedup.boilerplate.page_columns import PageColumns
 from esdedup.boilerplate.site_pages import COLUMNS as SITE_COLUMNS
 from esdedup.boilerplate.site_pages import LEAST_BITS, SitePages, articles_in_bits
 from esdedup.boilerplate.tables import Tables
@@ -20,32 +22,14 @@ _BLOCK_PAGES = 64
 # At the beginning and at the end of a page, where menus and footers are. Real pages have some 200 passages at
 # most. A page that is made to flood may have 66,000, and would push out what a thousand others have taught.
 _END_PASSAGES = 500
+# A page takes as much memory as two passages. If pages did not count, those that bring no new passage would
+# be kept for ever.
+_PAGE_RECORDS = 2
 # Of some 80,000 pages. Both periods together take some 180 MB at most.
 _PERIOD_RECORDS = 2_500_000
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Known:
-    """What is known of passages."""
-
-    # uint32 (n,): as the table "passages" has it; 0 for nothing.
-    values: Values
-
-    @property
-    def pages(self) -> Ints:
-        """The page of the last new context of each; of boilerplate, one of the last period with it.
-
-        Int64 ``(n,)``, 0 for none.
-        """
-        return (self.values & ~LEARNED).astype(np.int64)
-
-    @property
-    def are_learned(self) -> Bools:
-        """Which are boilerplate: bool ``(n,)``."""
-        return self.values >= LEARNED
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -56,9 +40,14 @@ class _State:
     last_learned_page: int
     block: Block
     window: Window
-    # Of the pages from `window.former_from` on.
-    marks: Marks
-    origins: Origins
+    # Of the present period and of the one before.
+    present: PageColumns
+    former: PageColumns
+
+    @property
+    def last_page(self) -> int:
+        """The number of the last page, learned from or not."""
+        return self.last_learned_page + len(self.block)
 
 
 class Boilerplate:
@@ -87,7 +76,7 @@ class Boilerplate:
             least_article_bits: A passage of so many articles of one site, in bits, is boilerplate under
                 the conditions of `SitePages`.
             period_records: A period ends with the block of pages that brings the number of new passages and
-                contexts to this; at least 1.
+                contexts, and twice that of pages, to this; at least 1.
         """
         self.block_pages = block_pages
         self.end_passages = end_passages
@@ -96,8 +85,8 @@ class Boilerplate:
             last_learned_page=0,
             block=Block(),
             window=Window(period_records),
-            marks=np.zeros((0, MARKS), np.uint32),
-            origins=np.zeros((0, ORIGIN), np.uint32),
+            present=PageColumns(first=1),
+            former=PageColumns(first=1),
         )
         self._tables = Tables()
         # Before each of the steps that have begun, the outermost first.
@@ -116,7 +105,7 @@ class Boilerplate:
     @property
     def last_page(self) -> int:
         """The number of the last page, learned from or not."""
-        return self.last_learned_page + len(self.block)
+        return self._state.last_page
 
     @property
     def window(self) -> Window:
@@ -126,7 +115,7 @@ class Boilerplate:
     @property
     def size_bytes(self) -> int:
         """The memory that it takes."""
-        return self._state.marks.nbytes + self._state.origins.nbytes + self._tables.size_bytes
+        return self._state.present.size_bytes + self._state.former.size_bytes + self._tables.size_bytes
 
     def known(self, hashes: Keys) -> Known:
         """Return what is known of passages, by their hashes, ``(n,)``."""
@@ -147,23 +136,24 @@ class Boilerplate:
         pages[once, 0] = known.pages[once]
         once = seen[site_pages[seen, 0] == 0]
         site_pages[once, 0] = known.pages[once]
-        origins = self._of_pages(site_pages[:, 0], self._state.origins)
+        origins = self._of_pages("origins", site_pages[:, 0])
         site_pages[once, 1] = site_pages[once, 2] = articles_in_bits(origins[once])
         site_pages[once, 3] = 1
         return Contexts(
             hashes,
             pages,
-            self._of_pages(pages, self._state.marks),
-            self._of_pages(pages, self._state.origins),
+            self._of_pages("marks", pages),
+            self._of_pages("origins", pages),
             SitePages(site_pages, origins),
             are_learned=known.are_learned,
             are_unseen=known.values == 0,
         )
 
-    def _of_pages(self, pages: Ints, values: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
-        """Return the marks or origins of pages; 0 for no page."""
-        found = np.zeros((*pages.shape, values.shape[1]), np.uint32)
-        found[pages > 0] = values[pages[pages > 0] - self.window.former_from]
+    def _of_pages(self, name: str, pages: Ints) -> npt.NDArray[np.uint32]:
+        """Return the marks or the origins of pages; 0 for no page."""
+        found = self._state.present.get(name, pages)
+        is_former = (pages > 0) & (pages < self._state.present.first)
+        found[is_former] = self._state.former.get(name, pages[is_former])
         return found
 
     def are_seen(self, pages: Keys) -> Bools:
@@ -172,7 +162,8 @@ class Boilerplate:
 
     def pages_of_sites(self, sites: npt.NDArray[np.uint32]) -> Ints:
         """Return how many pages of sites were learned from, by the hashes of their names: int64 ``(n,)``."""
-        return self._tables.get("sites", sites.astype(np.uint64))[:, 0].astype(np.int64)
+        last_page, count = self._tables.get("sites", sites.astype(np.uint64)).T
+        return np.where(self._is_valid(last_page), count, 0).astype(np.int64)
 
     def number_of_sites(self, origins: Origins) -> Origins:
         """Number the pages of the block among those of their sites; return their origins with the numbers."""
@@ -182,7 +173,8 @@ class Boilerplate:
         sites, first, counts = np.unique(origins[order, 0], return_index=True, return_counts=True)
         before = self.pages_of_sites(sites)
         numbered[order, 2] = np.arange(1, len(order) + 1) + np.repeat(before - first, counts)
-        self._tables.put("sites", sites.astype(np.uint64), before + counts)
+        rows = np.stack((np.full(len(sites), self.last_page), before + counts), axis=1)
+        self._tables.put("sites", sites.astype(np.uint64), rows)
         return numbered
 
     def learned(self) -> Keys:
@@ -222,31 +214,24 @@ class Boilerplate:
         again = np.flatnonzero(~are_learned & (have_several | have_grown))
         rows = np.concatenate((site_pages.rows[again], contexts.pages[again]), axis=1)
         self._tables.put("contexts", contexts.hashes[again], rows)
-        records = len(new) + np.count_nonzero(have_changed | have_grown)
-        window = self.window.after(int(records), page=last_learned_page)
-        self._go_on(
-            last_learned_page=last_learned_page,
-            marks=self.block.marks,
-            origins=origins,
-            window=window,
-            block=Block(),
-        )
+        block = dataclasses.replace(self.block, origins=origins)
+        records = _PAGE_RECORDS * len(block) + len(new) + np.count_nonzero(have_changed | have_grown)
+        self._go_on(block, window=self.window.after(int(records), page=last_learned_page))
 
-    def _go_on(
-        self, *, last_learned_page: int, marks: Marks, origins: Origins, window: Window, block: Block
-    ) -> None:
-        """Add pages with these marks and origins; a new period has tables of its own."""
-        state = self._state
+    def _go_on(self, learned: Block, *, window: Window) -> None:
+        """Add pages that were learned from; a new period has tables and columns of its own."""
+        state, first = self._state, self.last_learned_page + 1
+        present, former = state.present, state.former
         has_ended = window.present_from != state.window.present_from
-        count = last_learned_page - window.former_from + 1
-        marks = np.concatenate((state.marks, marks))
-        origins = np.concatenate((state.origins, origins))
+        if has_ended:
+            present, former = PageColumns(first=first), present
+        present.put(first, marks=learned.marks, origins=learned.origins)
         self._state = _State(
-            last_learned_page=last_learned_page,
-            block=block,
+            last_learned_page=self.last_learned_page + len(learned),
+            block=Block(),
             window=window,
-            marks=marks[len(marks) - count :],
-            origins=origins[len(origins) - count :],
+            present=present,
+            former=former,
         )
         if has_ended:
             self._tables.begin_period()
@@ -279,14 +264,22 @@ class Boilerplate:
 
     def changes(self) -> Changes:
         """Return the changes of the last step that has begun."""
-        first = max(0, self._before[-1].last_learned_page + 1 - self.window.former_from)
+        before, block = self._before[-1], self.block
+        if before.last_learned_page == self.last_learned_page:
+            block = block.part(len(before.block), len(block))
+        learned = np.arange(before.last_learned_page + 1, self.last_learned_page + 1)
+        origins, new = self._of_pages("origins", learned), learned[learned > before.last_page]
         return Changes(
             puts=self._tables.puts(),
-            marks=self._state.marks[first:],
-            origins=self._state.origins[first:],
+            marks=np.concatenate((self._of_pages("marks", new), block.marks)),
+            origins=np.concatenate((origins[len(origins) - len(new) :], block.origins)),
+            site_numbers=origins[:, 2],
+            hashes=block.hashes,
+            letters=block.letters,
+            counts=np.bincount(block.places, minlength=len(block)).astype(np.uint32),
             last_learned_page=self.last_learned_page,
+            last_page=self.last_page,
             window=self.window,
-            block=self.block,
         )
 
     def apply(self, changes: Changes) -> None:
@@ -297,35 +290,54 @@ class Boilerplate:
         Raises:
             ValueError: It began after something else.
         """
-        if not self._are_next(changes):
+        if changes.last_page - changes.last_learned_page >= self.block_pages:
+            raise ValueError("its block has too many pages")
+        before = self._state if self.last_page else self._after_outdated(changes)
+        if not _are_next(changes, before):
             raise ValueError("it does not follow what was learned before it")
-        self._go_on(
-            last_learned_page=changes.last_learned_page,
-            marks=changes.marks,
-            origins=changes.origins,
-            window=changes.window,
-            block=changes.block,
-        )
+        self._state = before
+        block, count = self.block.then(changes.block), changes.last_learned_page - self.last_learned_page
+        if count:
+            learned = block.part(0, count)
+            learned.origins[:, 2] = changes.site_numbers[-count:]
+            self._go_on(learned, window=changes.window)
         for name, puts in changes.puts.items():
             self._tables.put(name, *last_of_each(puts))
+        block = block.part(count, len(block))
+        block = dataclasses.replace(block, values=self.known(block.hashes).values)
+        self._state = dataclasses.replace(self._state, block=block)
 
-    def _are_next(self, changes: Changes) -> bool:
-        """Return whether a step that began after what is known can have made these changes."""
-        before, after = self.window, changes.window
-        last_learned_page, last_page = self.last_learned_page, self.last_page
-        if last_page == 0:
-            last_learned_page = last_page = changes.first_page - 1
-        return (
-            changes.first_page == last_page + 1
-            and changes.last_learned_page >= self.last_learned_page
-            and len(changes.block) < self.block_pages
-            and len(changes.marks)
-            >= changes.last_learned_page - max(last_learned_page, after.former_from - 1)
-            and after.former_from >= before.former_from
-            and after.present_from >= before.present_from
+    def _after_outdated(self, changes: Changes) -> _State:
+        """Return the state before the first changes that are not outdated."""
+        last_page = changes.first_page - 1
+        last_learned_page = min(last_page, changes.last_learned_page)
+        # Nothing is known of them, and nothing will be asked.
+        count = last_page - last_learned_page
+        return dataclasses.replace(
+            self._state,
+            last_learned_page=last_learned_page,
+            block=Block(
+                marks=np.zeros((count, MARKS), np.uint32), origins=np.zeros((count, ORIGIN), np.uint32)
+            ),
+            window=changes.window,
+            present=PageColumns(first=last_learned_page + 1),
         )
 
     def _is_valid(self, pages: Values) -> Bools:
         """Return which numbers of pages are of the two periods; 0 is not."""
         is_valid: Bools = pages >= self.window.former_from
         return is_valid
+
+
+def _are_next(changes: Changes, before: _State) -> bool:
+    """Return whether a step that began in a state can have made these changes."""
+    count, window = changes.last_learned_page - before.last_learned_page, changes.window
+    # A block that ends takes all pages before it.
+    is_possible = window == before.window if count == 0 else count >= len(before.block)
+    return (
+        is_possible
+        and changes.first_page == before.last_page + 1
+        and len(changes.site_numbers) >= count
+        and window.former_from >= before.window.former_from
+        and window.present_from >= before.window.present_from
+    )

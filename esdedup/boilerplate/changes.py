@@ -21,8 +21,8 @@ LEARNED = np.uint32(1 << 31)
 TABLES = {
     # By the ids of pages: the page.
     "pages": 1,
-    # By the hashes of sites: the number of their pages.
-    "sites": 1,
+    # By the hashes of sites: the last page of the last block with pages of theirs, and the number of these.
+    "sites": 2,
     # By the hashes of passages: the last page that was a new context; of boilerplate a page of the period
     # in which it was last seen.
     "passages": 1,
@@ -30,9 +30,12 @@ TABLES = {
     # 0 for none.
     "contexts": SITE_COLUMNS + MOST_CONTEXTS,
 }
-"""What is known by 64-bit keys, and the number of values to a key. Pages are numbered from 1."""
+"""What is known by 64-bit keys, and the number of values to a key. The first of them is a page, after which
+it is outdated some day. Pages are numbered from 1, so it is never 0."""
 
 Puts = tuple[Keys, Values]
+
+_ARRAYS = ("marks", "origins", "site_numbers", "hashes", "letters", "counts")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -41,19 +44,25 @@ class Changes:
 
     # For each of `TABLES`: keys and their values; of a key that comes several times, the last counts.
     puts: Mapping[str, Puts]
-    # uint32 (p, MARKS): of the pages that the batch has learned from.
+    # uint32 (p, MARKS) and (p, ORIGIN): of the new pages of the batch.
     marks: Marks
-    # uint32 (p, ORIGIN): of the same pages.
     origins: Origins
-    # After the batch: the last page that was learned from, and the pages since.
+    # uint32 (m,): of the pages that were learned from, the numbers among those of their sites.
+    site_numbers: npt.NDArray[np.uint32]
+    # Of the new pages that were not learned from yet, as `Block` has them: passages, uint64 (n,), their
+    # letters, uint32 (n,), and how many each page has, uint32 (q,).
+    hashes: Keys
+    letters: npt.NDArray[np.uint32]
+    counts: npt.NDArray[np.uint32]
+    # After the batch: the last page that was learned from, and the last of all.
     last_learned_page: int
+    last_page: int
     window: Window
-    block: Block
 
     @property
     def page_count(self) -> int:
         """The number of new pages that the batch had."""
-        return len(self.puts["pages"][0])
+        return len(self.marks)
 
     @property
     def first_page(self) -> int:
@@ -61,24 +70,26 @@ class Changes:
         return self.last_page - self.page_count + 1
 
     @property
-    def last_page(self) -> int:
-        """The number of the last page, learned from or not."""
-        return self.last_learned_page + len(self.block)
+    def block(self) -> Block:
+        """The new pages, with nothing known of their passages."""
+        places = np.arange(self.page_count - len(self.counts), self.page_count)
+        return Block(
+            marks=self.marks,
+            origins=self.origins,
+            hashes=self.hashes,
+            places=np.repeat(places, self.counts),
+            values=np.zeros(len(self.hashes), np.uint32),
+            letters=self.letters,
+        )
 
     def to_bytes(self) -> bytes:
         """Return the changes as bytes: an archive of arrays."""
-        numbers = [self.last_learned_page, *dataclasses.astuple(self.window)]
-        arrays: dict[str, npt.NDArray[np.generic]] = {
-            "numbers": np.array(numbers),
-            "marks": self.marks,
-            "origins": self.origins,
-        }
+        numbers = [self.last_learned_page, self.last_page, *dataclasses.astuple(self.window)]
+        arrays: dict[str, npt.NDArray[np.generic]] = {name: getattr(self, name) for name in _ARRAYS}
         for name, (keys, values) in self.puts.items():
             arrays |= {f"{name}_keys": keys, f"{name}_values": values}
-        for field in dataclasses.fields(Block):
-            arrays[f"block_{field.name}"] = getattr(self.block, field.name)
         archive = io.BytesIO()
-        np.savez(archive, allow_pickle=False, **arrays)
+        np.savez(archive, allow_pickle=False, numbers=np.array(numbers), **arrays)
         return archive.getvalue()
 
     @classmethod
@@ -90,16 +101,13 @@ class Changes:
         """
         try:
             with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-                last_learned_page, *window = arrays["numbers"].tolist()
+                last_learned_page, last_page, *window = arrays["numbers"].tolist()
                 changes = cls(
                     puts={name: (arrays[f"{name}_keys"], arrays[f"{name}_values"]) for name in TABLES},
-                    marks=arrays["marks"],
-                    origins=arrays["origins"],
                     last_learned_page=last_learned_page,
+                    last_page=last_page,
                     window=Window(*window),
-                    block=Block(
-                        **{each.name: arrays[f"block_{each.name}"] for each in dataclasses.fields(Block)}
-                    ),
+                    **{name: arrays[name] for name in _ARRAYS},
                 )
         except Exception as error:  # damaged archives fail in many ways
             raise ValueError("it cannot be read") from error
@@ -115,31 +123,34 @@ class Changes:
             keys, values = self.puts[name]
             yield _is_array(keys, np.uint64)
             yield _is_array(values, np.uint32, columns) and len(keys) == len(values)
-        block = self.block
-        for pages in (self, block):
-            yield _is_array(pages.marks, np.uint32, MARKS) and _is_array(pages.origins, np.uint32, ORIGIN)
-            yield len(pages.marks) == len(pages.origins)
-        yield _is_array(block.hashes, np.uint64) and _is_array(block.places, np.int64)
-        yield _is_array(block.values, np.uint32)
-        yield _is_array(block.letters, np.uint32)
-        yield len(block.hashes) == len(block.places) == len(block.values) == len(block.letters)
-        yield all(type(each) is int for each in (self.last_learned_page, *dataclasses.astuple(self.window)))
+        yield _is_array(self.marks, np.uint32, MARKS) and _is_array(self.origins, np.uint32, ORIGIN)
+        yield len(self.marks) == len(self.origins) == len(self.puts["pages"][0])
+        yield _is_array(self.site_numbers, np.uint32)
+        yield _is_array(self.hashes, np.uint64) and _is_array(self.letters, np.uint32)
+        yield len(self.hashes) == len(self.letters)
+        yield _is_array(self.counts, np.uint32)
+        numbers = (self.last_learned_page, self.last_page, *dataclasses.astuple(self.window))
+        yield all(type(each) is int for each in numbers)
 
     def _are_numbers_possible(self) -> Iterator[bool]:
         """Yield whether what depends on each other agrees."""
         window = self.window
         yield 0 <= window.count < window.capacity
         yield 1 <= window.former_from <= window.present_from <= self.last_learned_page + 1
-        yield len(self.marks) <= self.last_learned_page <= self.last_page < int(LEARNED)
+        yield 0 <= self.last_learned_page <= self.last_page < int(LEARNED)
+        yield self.first_page >= 1
+        yield len(self.counts) == min(self.page_count, self.last_page - self.last_learned_page)
+        yield int(self.counts.sum(dtype=np.uint64)) == len(self.hashes)
         numbered = np.arange(self.first_page, self.last_page + 1)
-        yield self.first_page >= 1 and np.array_equal(self.puts["pages"][1][:, 0], numbered)
+        yield np.array_equal(self.puts["pages"][1][:, 0], numbered)
         contexts = np.delete(self.puts["contexts"][1], range(1, SITE_COLUMNS), axis=1)
-        for values in (self.puts["passages"][1], contexts, self.block.values):
+        for values in (self.puts["sites"][1][:, 0], self.puts["passages"][1], contexts):
             yield not np.any(values & ~LEARNED > self.last_learned_page)
-        yield not np.any((self.block.places < 0) | (self.block.places >= len(self.block)))
 
     def then(self, later: "Changes") -> "Changes":
         """Return both changes as one."""
+        # A block that ended later took all pages before it.
+        waiting = [later] if later.last_learned_page > self.last_learned_page else [self, later]
         return dataclasses.replace(
             later,
             puts={
@@ -148,6 +159,10 @@ class Changes:
             },
             marks=np.concatenate((self.marks, later.marks)),
             origins=np.concatenate((self.origins, later.origins)),
+            site_numbers=np.concatenate((self.site_numbers, later.site_numbers)),
+            hashes=np.concatenate([each.hashes for each in waiting]),
+            letters=np.concatenate([each.letters for each in waiting]),
+            counts=np.concatenate([each.counts for each in waiting]),
         )
 
 

@@ -24,10 +24,11 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup.boilerplate.block import Block
-from esdedup.boilerplate.boilerplate import Boilerplate, Known
+from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.changes import Changes
 from esdedup.boilerplate.contexts import Contexts
 from esdedup.boilerplate.judged import Judged
+from esdedup.boilerplate.known import Known
 from esdedup.boilerplate.marks import Marks, Origins, origins_of
 from esdedup.boilerplate.pins import NO_PINS, Pins, apply_pins
 from esdedup.neighbours.key_table import Keys

@@ -150,6 +150,7 @@ class BoilerplateModel:
     def learn(self) -> None:
         block, self.block = self.block, []
         last = self.last_number
+        self.records += 2 * len(block)
         self.seen |= {page.number: page for page in block}
         in_block: set[int] = set()
         for page in block:

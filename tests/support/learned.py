@@ -11,6 +11,7 @@ from elasticsearch import Elasticsearch
 
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.changes import TABLES
+from esdedup.boilerplate.site_pages import COLUMNS as SITE_COLUMNS
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest import learned_log
 from esdedup.elastic.forest.learned import read_learned
@@ -22,7 +23,7 @@ class Pace:
     """How soon pages teach something, and how soon that is forgotten."""
 
     block_pages: int = 4
-    period_records: int = 50
+    period_records: int = 90
     document_bytes: int = 1_000
 
     @contextlib.contextmanager
@@ -39,11 +40,12 @@ class Pace:
 def contents(boilerplate: Boilerplate) -> dict[str, Any]:
     """Return all that decides how pages are judged from now on."""
     state = boilerplate._state
+    numbers = np.arange(state.window.former_from, state.last_learned_page + 1)
     found: dict[str, Any] = {
         "last page": state.last_learned_page,
         "window": state.window,
-        "marks": state.marks.tolist(),
-        "origins": state.origins.tolist(),
+        "marks": boilerplate._of_pages("marks", numbers).tolist(),
+        "origins": boilerplate._of_pages("origins", numbers).tolist(),
         "block": {name: each.tolist() for name, each in vars(state.block).items()},
     }
     for name in TABLES:
@@ -51,7 +53,11 @@ def contents(boilerplate: Boilerplate) -> dict[str, Any]:
         values = boilerplate._tables.get(name, keys)
         if name == "passages":
             values = boilerplate.known(keys).values[:, None]
-        values = np.where(boilerplate._is_valid(values & ~np.uint32(1 << 31)), values, 0)
+        is_valid = boilerplate._is_valid(values & ~np.uint32(1 << 31))
+        # The first value of a row is a page; of contexts each of the last ones as well.
+        counts = {"sites": 2, "contexts": SITE_COLUMNS}.get(name, 1)
+        is_valid[:, :counts] = is_valid[:, :1]
+        values = np.where(is_valid, values, 0)
         found[name] = {key: own for key, own in zip(keys.tolist(), values.tolist(), strict=True) if any(own)}
     return found
 

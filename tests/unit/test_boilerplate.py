@@ -17,6 +17,7 @@ from esdedup.boilerplate.pins import Pins
 from esdedup.boilerplate.site_pages import articles_in_bits
 from esdedup.text.passages import Passages
 from tests.support.boilerplate_model import BoilerplateModel, ModelPassage, ModelPins
+from tests.support.learned import contents
 
 Page = tuple[int, list[ModelPassage], str | None, str | None]
 
@@ -168,7 +169,7 @@ def test_pages_teach_what_they_teach_in_the_model(
     learned = sorted(each for each in model.learned if model.is_learned(each))
     assert sorted(boilerplate.learned().tolist()) == learned
     # What was written down teaches the same.
-    assert sorted(copy.learned().tolist()) == learned
+    assert contents(copy) == contents(boilerplate)
     assert omit(Lesson(copy), given_pages[::-1]) == omit(Lesson(boilerplate), given_pages[::-1])
 
 
@@ -200,7 +201,8 @@ def test_changes_are_joined(
         joined = changes if joined is None else joined.then(changes)
         boilerplate.keep()
     assert joined is not None
-    copy.apply(joined)
+    copy.apply(Changes.of_bytes(joined.to_bytes()))
+    assert contents(copy) == contents(boilerplate)
     assert omit(Lesson(copy), given_pages) == omit(Lesson(boilerplate), given_pages)
 
 
@@ -341,6 +343,33 @@ def test_a_page_teaches_its_first_and_last_passages_however_many_it_has() -> Non
     # What is known from other pages is left out wherever it stands.
     moved = [*own[1:40_000], own[0], *own[40_000:]]
     assert np.flatnonzero(omit(lesson, [(9, moved, None, None)])).tolist() == [39_999, 65_999]
+
+
+def test_pages_that_bring_nothing_new_are_forgotten_as_well() -> None:
+    """Such as those of a counter in a short line: they have ids of their own."""
+    boilerplate = Boilerplate(period_records=10_000)
+    known = [POOL[1], POOL[3]]
+    batch = 1_000
+    most_bytes = [0, 0]
+    for start in range(0, 40 * batch, batch):
+        omit(Lesson(boilerplate), [(start + page + 1, known, None, None) for page in range(batch)])
+        half = start >= 20 * batch
+        most_bytes[half] = max(most_bytes[half], boilerplate.size_bytes)
+    assert boilerplate.last_page - boilerplate.window.former_from < 10_100
+    assert most_bytes[1] < 1.1 * most_bytes[0]
+
+
+def test_a_block_that_is_learned_from_copies_nothing_of_earlier_pages() -> None:
+    """Or each page would cost more than the one before, until the period ends."""
+    boilerplate = Boilerplate()
+    before = boilerplate._state.present
+    marks = before._columns["marks"]
+    for start in range(0, 1_280, 64):
+        batch: list[Page] = [(start + page + 1, [POOL[page % 24]], None, None) for page in range(64)]
+        omit(Lesson(boilerplate), batch)
+        assert boilerplate._state.present is before
+        assert before._columns["marks"] is marks
+    assert 1_280 <= len(marks) < 1.1 * 1_280
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense", b"PK\x03\x04"])

@@ -40,7 +40,7 @@ class LearnedLog:
 
         None if the batch had no new page, and ended no block.
         """
-        if not changes.page_count and not len(changes.marks):
+        if not changes.page_count and not len(changes.site_numbers):
             return None
         if self._tail is None:
             self._number += 1

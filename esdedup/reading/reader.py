@@ -4,9 +4,10 @@ Both have the methods of `Operations`, with a blocking or an async client. Each 
 and docstring from the operation.
 """
 
+import contextlib
 import inspect
 import typing
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from elasticsearch import AsyncElasticsearch, Elasticsearch
@@ -16,6 +17,7 @@ from esdedup.elastic.execute import Known, execute, execute_async
 from esdedup.elastic.given_client import take_async, take_blocking
 from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.elastic.requests import Requests
+from esdedup.errors import ForestMissing, IndexNotReady
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile
 from esdedup.reading.operations import Operations
@@ -24,6 +26,7 @@ from esdedup.reading.scope import Scope
 _Params = ParamSpec("_Params")
 _Result = TypeVar("_Result")
 _Client = TypeVar("_Client", Elasticsearch, AsyncElasticsearch)
+_NOT_FOUND = 404
 _Operation = Callable[Concatenate[Operations, _Params], Requests[_Result]]
 
 
@@ -34,6 +37,17 @@ class _Reading(Generic[_Client]):
         self._client: _Client = client
         self._operations = Operations(scope)
         self._known = Known(refresh_interval_s=refresh_interval_s)
+        self._forest = scope.forest
+
+    @contextlib.contextmanager
+    def _noticing_deletion(self) -> Iterator[None]:
+        """Let an operation say so if the forest was deleted while its mapping was still known."""
+        try:
+            yield
+        except IndexNotReady as error:
+            if error.index == self._forest and error.status == _NOT_FOUND:
+                raise ForestMissing.of(self._forest) from error
+            raise
 
 
 def _described_by(method: Callable[..., Any], operation: Callable[..., Requests[Any]]) -> None:
@@ -53,7 +67,8 @@ def _blocking(
 
     def method(self: _Reading[Elasticsearch], /, *args: _Params.args, **options: _Params.kwargs) -> _Result:
         requests = operation(self._operations, *args, **options)
-        return execute(self._client, requests, known=self._known)
+        with self._noticing_deletion():
+            return execute(self._client, requests, known=self._known)
 
     _described_by(method, operation)
     return method
@@ -68,7 +83,8 @@ def _awaited(
         self: _Reading[AsyncElasticsearch], /, *args: _Params.args, **options: _Params.kwargs
     ) -> _Result:
         requests = operation(self._operations, *args, **options)
-        return await execute_async(self._client, requests, known=self._known)
+        with self._noticing_deletion():
+            return await execute_async(self._client, requests, known=self._known)
 
     _described_by(method, operation)
     return method

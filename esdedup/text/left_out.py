@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pydantic
 
-from esdedup.text.markup import visible_text
+from esdedup.text.markup import visible_beginning
 from esdedup.text.parsed import ParsedTexts
 from esdedup.text.passages import Omit, Passages
 from esdedup.text.places import Places, places_of_points
@@ -47,7 +47,7 @@ class LeftOut(_Described, frozen=True):
 class LocatedPassages:
     """The passages of one text, and where they are in what readers see of it."""
 
-    # The text without its markup.
+    # The text without its markup; of a longer one than is fingerprinted, the beginning.
     visible: str
     passages: Passages
     # Of the text as a page, uint64 (1,).
@@ -64,8 +64,8 @@ class LocatedPassages:
             text: With or without markup.
             max_length: How many characters are fingerprinted.
         """
-        visible = visible_text(text)
-        parsed = ParsedTexts.of([text], max_length=max_length)
+        visible = visible_beginning(text, max_length=max_length)
+        parsed = ParsedTexts.of_visible([visible], max_length=max_length)
         sentences = parsed.sentences
         # Each character has one point or more, or shares one.
         places = places_of_points(visible[:max_length])

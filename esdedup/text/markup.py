@@ -12,6 +12,8 @@ from collections.abc import Set
 _FLAGS = re.IGNORECASE | re.ASCII | re.DOTALL
 # Numbers this long are not code points, and Python refuses to parse very long ones.
 _LONG_REFERENCE = re.compile(r"&#\d{9,};?")
+# At the end of a part of a text: what follows decides what it stands for.
+_UNFINISHED = re.compile(r"(?:&[^\s;<&]*|\r)\Z")
 # They reverse the order in which characters are shown, but not the order in which they are compared.
 _OVERRIDES = ("\u202d", "\u202e")
 
@@ -52,7 +54,25 @@ def visible_text(raw: str) -> str:
 
     Apply it once: in the result, `&lt;p&gt;` has become `<p>`, which is text.
     """
-    text = _without_markup(raw) if "<" in raw else raw
+    return visible_beginning(raw, max_length=len(raw))
+
+
+def visible_beginning(raw: str, *, max_length: int) -> str:
+    """Return the visible text, or its beginning: if it is longer than `max_length`, so is the result.
+
+    So nobody has to wait for the rest of a text of which only the beginning is wanted.
+    """
+    most = max_length + 1
+    while True:
+        text, is_whole = _without_markup(raw, most)
+        shown = _unescaped(text if is_whole else _UNFINISHED.sub("", text))
+        if is_whole or len(shown) > max_length:
+            return shown
+        # Much of it was character references.
+        most *= 2
+
+
+def _unescaped(text: str) -> str:
     if "&" in text:
         text = html.unescape(_LONG_REFERENCE.sub(" ", text))
     for override in _OVERRIDES:
@@ -60,31 +80,34 @@ def visible_text(raw: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _without_markup(text: str) -> str:
-    """Return a text without tags, comments, and elements that are not shown.
+def _without_markup(text: str, most: int) -> tuple[str, bool]:
+    """Return a text without tags, comments, and elements that are not shown, and whether it is the whole one.
 
-    Where it depends on the browser, or on the elements around, what is markup, the rest of the text stays as
-    it is. Takes time in proportion to the length of the text.
+    If not, it is its beginning, of at least `most` characters. Where it depends on the browser, or on the
+    elements around, what is markup, the rest of the text stays as it is. Takes time in proportion to the
+    length of the text.
     """
     kept: list[str] = []
-    at = 0
+    at = length = 0
     # Which of `_DOUBTFUL` have been opened.
     doubtful: set[str] = set()
     # Where the last <noscript> ends for browsers with scripts; for others, its content is markup.
     noscript_end = 0
-    while start := _START.search(text, at):
+    while length < most and (start := _START.search(text, at)):
         read = _read(text, start, doubtful=doubtful)
         if read is None or start.start() < noscript_end < read[1]:
             break
         shown, end = read
         kept += (text[at : start.start()], shown)
+        length += start.start() - at + len(shown)
         at = end
         name = _opened(start)
         doubtful |= {name} & _DOUBTFUL
         if name == "noscript" and end > noscript_end:
             closing = _closing(name).search(text, end)
             noscript_end = closing.start() if closing else len(text)
-    return "".join((*kept, text[at:]))
+    stop = at + max(0, most - length)
+    return "".join((*kept, text[at:stop])), stop >= len(text)
 
 
 def _read(text: str, start: re.Match[str], *, doubtful: Set[str]) -> tuple[str, int] | None:

@@ -20,7 +20,7 @@ from esdedup.text.characters import (
     normal_form,
     normal_forms,
 )
-from esdedup.text.markup import visible_text
+from esdedup.text.markup import visible_beginning
 
 ELLIPSIS, PLAIN_ELLIPSIS = "\u2026", "..."
 """The one common character whose normal form is longer than itself, and that form."""
@@ -43,9 +43,15 @@ class NormalTexts:
             raw_texts: With or without markup.
             max_length: How many characters to keep of each visible text, see `beginning`.
         """
-        visible = [visible_text(text).replace(ELLIPSIS, PLAIN_ELLIPSIS) for text in raw_texts]
-        plain = [beginning(text, max_length=max_length) for text in visible]
-        are_cut = np.array([len(a) < len(b) for a, b in zip(plain, visible, strict=True)], bool)
+        visible = [visible_beginning(text, max_length=max_length) for text in raw_texts]
+        return cls.of_visible(visible, max_length=max_length)
+
+    @classmethod
+    def of_visible(cls, texts: Sequence[str], *, max_length: int) -> "NormalTexts":
+        """Normalise texts without markup, or the beginnings of them that are longer than `max_length`."""
+        unfolded = [text.replace(ELLIPSIS, PLAIN_ELLIPSIS) for text in texts]
+        plain = [beginning(text, max_length=max_length) for text in unfolded]
+        are_cut = np.array([len(a) < len(b) for a, b in zip(plain, unfolded, strict=True)], bool)
         raw = "".join([text + SEPARATOR for text in plain])
         forms = normal_forms().take(code_points(raw))
         ends = np.cumsum([len(text) + 1 for text in plain], dtype=np.int64) - 1

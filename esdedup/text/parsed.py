@@ -33,7 +33,15 @@ class ParsedTexts:
             texts: With or without markup.
             max_length: How many characters to keep of each visible text.
         """
-        normal = NormalTexts.of(texts, max_length=max_length)
+        return cls._of_normal(NormalTexts.of(texts, max_length=max_length))
+
+    @classmethod
+    def of_visible(cls, texts: Sequence[str], *, max_length: int) -> "ParsedTexts":
+        """Parse texts without markup, or the beginnings of them that are longer than `max_length`."""
+        return cls._of_normal(NormalTexts.of_visible(texts, max_length=max_length))
+
+    @classmethod
+    def _of_normal(cls, normal: NormalTexts) -> "ParsedTexts":
         kinds = classes()[normal.points]
         roles = roles_in_tokens(kinds)
         tokens = Tokens.of(normal.points, roles)

@@ -108,7 +108,7 @@ async def list_rows(site: CurrentSite, form: Annotated[Form, Query()]) -> Page:
 async def article(site: CurrentSite, id: Id, index: InIndex = None) -> MarkedArticle:  # noqa: A002
     """If several indices behind the served name have this id, the article that arrived last."""
     found = await site.reader.article(site.index, id, in_index=index)
-    left_out = await site.marking.left_out(found)
+    left_out = await site.marking.left_out(found.text, site=found.site)
     known, unknown = (left_out, None) if isinstance(left_out, LeftOut) else (None, left_out)
     return bounded(MarkedArticle(**dict(found), left_out=known, left_out_unknown=unknown))
 

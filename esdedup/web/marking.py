@@ -5,7 +5,6 @@ import time
 
 from esdedup.errors import EsdedupError
 from esdedup.reading.reader import AsyncReader
-from esdedup.reading.results import FullArticle
 from esdedup.text.left_out import LeftOut
 
 # At first all that the forest has learned is read: many seconds for a large one.
@@ -39,8 +38,8 @@ class Marking:
             self._update.cancel()
             await asyncio.wait([self._update])
 
-    async def left_out(self, article: FullArticle) -> LeftOut | str:
-        """Return what is left out of an article's text, or why that is not known."""
+    async def left_out(self, text: str, *, site: str | None) -> LeftOut | str:
+        """Return what is left out of the raw text of an article of a site, or why that is not known."""
         update = self._update
         is_due = time.monotonic() - self._began_s >= _UPDATE_INTERVAL_S
         if update is None or (update.done() and is_due):
@@ -49,7 +48,7 @@ class Marking:
         if self._unknown is not None:
             return self._unknown
         try:
-            return await self._reader.left_out(article.text, site=article.site, is_fresh=False)
+            return await self._reader.left_out(text, site=site, is_fresh=False)
         except EsdedupError as error:
             return _reason(error)
 

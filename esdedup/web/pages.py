@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import html
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -11,7 +12,7 @@ from fastapi.responses import HTMLResponse
 
 from esdedup.reading.results import Article, FullArticle
 from esdedup.text.left_out import LeftOut, Span
-from esdedup.text.markup import visible_text
+from esdedup.text.markup import visible_beginning
 from esdedup.web import formats
 from esdedup.web.bounds import MAX_SHOWN_TEXT, MAX_SPANS, bounded_spans
 from esdedup.web.differences import Piece, differences, is_long
@@ -63,8 +64,6 @@ async def article_page(
     timeline = await reader.timeline(name, article.root or "")
     sources = await _sources(site, id, index, other_sources=other_sources, page=sources_page)
     other = await reader.article(name, compare, in_index=compare_index) if compare else None
-    ours = await site.marking.left_out(article)
-    theirs = None if other is None else await site.marking.left_out(other)
     return _render(
         "article.html",
         request,
@@ -75,7 +74,7 @@ async def article_page(
         width=WIDTH,
         height=HEIGHT,
         other=other,
-        shown=await _shown_text(article, other, ours, theirs),
+        shown=await _shown_text(site, article, other),
         max_shown=MAX_SHOWN_TEXT,
         max_spans=MAX_SPANS,
         after=after,
@@ -101,37 +100,36 @@ class _ShownText:
     is_marked_in_part: bool
 
 
-async def _shown_text(
-    article: FullArticle,
-    other: FullArticle | None,
-    ours: LeftOut | str,
-    theirs: LeftOut | str | None = None,
-) -> _ShownText:
-    """Show an article's text, compared with that of another one if that is given.
-
-    Args:
-        article: The article.
-        other: The article that it is compared with.
-        ours: What is left out of the article, or why that is not known.
-        theirs: The same of the other article.
-    """
+async def _shown_text(site: Site, article: FullArticle, other: FullArticle | None) -> _ShownText:
+    """Show an article's text, compared with that of another one if that is given."""
+    mine, ours = await _marked_text(site, article)
+    others, theirs = (None, None) if other is None else await _marked_text(site, other)
 
     def shown() -> _ShownText:
-        whole = visible_text(article.text)
-        text = whole[:MAX_SHOWN_TEXT]
-        others = None if other is None else visible_text(other.text)[:MAX_SHOWN_TEXT]
-        pieces = [Piece(kind="same", text=text)] if others is None else differences(text, others)
+        text, compared = mine[:MAX_SHOWN_TEXT], others and others[:MAX_SHOWN_TEXT]
+        pieces = [Piece(kind="same", text=text)] if compared is None else differences(text, compared)
         return _ShownText(
             text=text,
             parts=parts(pieces, ours=_spans(ours), theirs=_spans(theirs)),
-            is_cut=len(whole) > MAX_SHOWN_TEXT,
-            is_compared_in_part=others is not None and (is_long(text) or is_long(others)),
+            is_cut=len(mine) > MAX_SHOWN_TEXT,
+            is_compared_in_part=compared is not None and (is_long(text) or is_long(compared)),
             left_out=ours,
             is_marked_in_part=isinstance(ours, LeftOut) and len(ours.spans) > MAX_SPANS,
         )
 
     # The texts may be long, and the event loop must go on meanwhile.
     return await asyncio.to_thread(shown)
+
+
+async def _marked_text(site: Site, article: FullArticle) -> tuple[str, LeftOut | str]:
+    """Return what readers see of an article's text, and what is left out of it, or why that is not known.
+
+    Of a text that is longer than what is shown, it is a beginning that is longer, too.
+    """
+    visible = await asyncio.to_thread(visible_beginning, article.text, max_length=MAX_SHOWN_TEXT)
+    # Markup may take seconds to read, so it is read once.
+    raw = html.escape(visible, quote=False)
+    return visible, await site.marking.left_out(raw, site=article.site)
 
 
 def _spans(left_out: LeftOut | str | None) -> Sequence[Span]:

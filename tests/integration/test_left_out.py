@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch
 
-from esdedup import Dedup, LeftOut, Pin, Pins, Reader
+from esdedup import Dedup, ForestMissing, LeftOut, Pin, Pins, Reader
 from tests.support.forests import feed
 from tests.support.names import Names, new_names
 from tests.support.site_pages import (
@@ -65,6 +65,21 @@ def test_what_is_known_already_costs_one_short_search(
     sent.clear()
     reader.left_out(text)
     assert len(sent) > 1
+
+
+def test_a_forest_that_was_deleted_meanwhile_is_missing(es: Elasticsearch, index_name: Names) -> None:
+    """Not an index that nobody has named, though its mapping is still known."""
+    index, forest = index_name("pages"), index_name("forest")
+    with Dedup(es, forest=forest) as dedup:
+        dedup.setup(index)
+        feed(es, dedup, index, [stored_page(1, HARBOUR)])
+    reader = Reader(es, forest=forest)
+    reader.left_out("")
+    es.indices.delete(index=forest)
+    with pytest.raises(ForestMissing, match=f"there is no forest '{forest}'"):
+        reader.left_out("")
+    with pytest.raises(ForestMissing, match=f"there is no forest '{forest}'"):
+        reader.similar_to_text(index, page(article(1), HARBOUR))
 
 
 def test_a_copy_follows_its_forest_to_another_one_of_the_same_name(

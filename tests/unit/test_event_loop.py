@@ -3,22 +3,36 @@
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from elasticsearch import AsyncElasticsearch
 
 from esdedup.elastic.execute import execute_async
 from esdedup.elastic.requests import ReadClock, Requests
+from esdedup.reading.reader import AsyncReader
 from esdedup.reading.results import FullArticle
+from esdedup.text.left_out import LeftOut
 from esdedup.web import pages
 from esdedup.web.differences import Piece
+from esdedup.web.marking import Marking
+from esdedup.web.state import Site
 
 # Only a stopped event loop makes the test wait so long.
 _PATIENCE_S = 5.0
 ARTICLE = FullArticle(
     id="1", index="news", title=None, source=None, published_at=None, url=None, root=None, text="some text"
 )
+
+
+_READER = cast("AsyncReader", None)
+
+
+class _Marking(Marking):
+    """Knows nothing."""
+
+    async def left_out(self, text: str, *, site: str | None) -> LeftOut | str:
+        return "not known"
 
 
 def has_gone_on(started: Callable[[Callable[[], bool]], Awaitable[Any]]) -> bool:
@@ -56,7 +70,9 @@ def test_a_page_compares_texts_beside_the_event_loop(monkeypatch: pytest.MonkeyP
             return []
 
         monkeypatch.setattr(pages, "differences", compare)
-        await pages._shown_text(ARTICLE, ARTICLE, "not known")
+        await pages._shown_text(
+            Site(reader=_READER, index="news", marking=_Marking(_READER)), ARTICLE, ARTICLE
+        )
         return seen == [True]
 
     assert has_gone_on(started)

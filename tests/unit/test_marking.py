@@ -7,12 +7,10 @@ import pytest
 
 from esdedup.errors import ForestMissing
 from esdedup.reading.reader import AsyncReader
-from esdedup.reading.results import FullArticle
 from esdedup.text.left_out import LeftOut
 from esdedup.web import marking
 from esdedup.web.marking import Marking
 
-ARTICLE = FullArticle(id="1", index="news", root="r", title=None, text="some text", site="a.example")
 FOUND = LeftOut(passages=0, letters=0, of_passages=1, of_letters=8, spans=())
 
 
@@ -43,11 +41,11 @@ def test_visitors_do_not_wait_for_a_forest_that_is_being_read() -> None:
     async def visits() -> None:
         reader = Reader()
         marks = Marking(cast("AsyncReader", reader))
-        unknown = await asyncio.gather(*(marks.left_out(ARTICLE) for _ in range(5)))
+        unknown = await asyncio.gather(*(marks.left_out("some text", site="a.example") for _ in range(5)))
         assert set(unknown) == {"what the forest has learned is being read; try again in a moment"}
         assert reader.asked == [("", None, True)]
         reader.is_free.set()
-        found = await asyncio.gather(*(marks.left_out(ARTICLE) for _ in range(5)))
+        found = await asyncio.gather(*(marks.left_out("some text", site="a.example") for _ in range(5)))
         assert all(each is FOUND for each in found)
         # The forest is not asked for more within a second.
         assert reader.asked[1:] == [("some text", "a.example", False)] * 5
@@ -63,15 +61,15 @@ def test_what_was_known_counts_while_more_is_being_read(monkeypatch: pytest.Monk
         reader = Reader()
         marks = Marking(cast("AsyncReader", reader))
         reader.is_free.set()
-        assert await marks.left_out(ARTICLE) is FOUND
+        assert await marks.left_out("some text", site="a.example") is FOUND
         reader.is_free.clear()
-        assert await marks.left_out(ARTICLE) is FOUND
+        assert await marks.left_out("some text", site="a.example") is FOUND
         reader.is_free.set()
         reader.error = ForestMissing("there is no forest", forest="f")
         await asyncio.sleep(0)
-        assert await marks.left_out(ARTICLE) == "there is no forest"
+        assert await marks.left_out("some text", site="a.example") == "there is no forest"
         reader.error = None
-        assert await marks.left_out(ARTICLE) is FOUND
+        assert await marks.left_out("some text", site="a.example") is FOUND
         reader.is_free.clear()
         marks.begin()
         await marks.end()

@@ -199,4 +199,4 @@ if not TYPE_CHECKING:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__() -> list[str]:
-        return sorted([*globals(), *__all__, "__version__"])
+        return sorted({*globals(), *__all__, "__version__"})

@@ -20,6 +20,6 @@ def damaged_learning(index: ForestIndex) -> Iterator[Violation]:
         yield RepairableViolation(
             kind=ViolationKind.LEARNED_DAMAGED,
             subject=error.document,
-            detail=f"it is {error.flaw}; a repair forgets what was learned, and no root changes",
+            detail=f"it is {error.flaw}; a repair forgets what was learned; stored articles keep their roots",
             remedy=Remedy(forgotten=EVERY_DOCUMENT),
         )

@@ -223,7 +223,7 @@ def damaged(forest: str, number: int, flaw: str) -> ForestDamaged:
     document = f"{FIELD}-{number}"
     return ForestDamaged(
         f"what the forest {forest!r} has learned about boilerplate is damaged: its document {document!r} is "
-        f"{flaw}. Repair the forest: it then begins to learn anew; no root changes",
+        f"{flaw}. Repair the forest: it then begins to learn anew; stored articles keep their roots",
         forest=forest,
         document=document,
         flaw=flaw,

@@ -70,11 +70,11 @@ def _fill(url: str, scale: float) -> dict[str, float]:
             )
             ids = random.integers(1, 2**64, _BATCH, np.uint64)
             lesson.omit(_passages(sites[chosen], random), ids)
-            document = log.add(boilerplate.changes())
+            documents = log.add(boilerplate.changes())
             boilerplate.keep()
             pages += _BATCH
-            if document is not None:
-                client.index(index=_FOREST, id=document[0], document=document[1])
+            for name, document in documents:
+                client.index(index=_FOREST, id=name, document=document)
         client.indices.refresh(index=_FOREST)
     return {
         "pages of both periods, pages": pages,

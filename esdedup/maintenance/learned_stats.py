@@ -35,6 +35,6 @@ def learned_stats(index: ForestIndex) -> LearnedStats | None:
         remembered_pages=boilerplate.last_page - boilerplate.window.former_from + 1,
         boilerplate=len(boilerplate.learned()),
         memory_bytes=boilerplate.size_bytes,
-        documents=len(found),
-        document_bytes=sum(len(each.to_document()[1]["state"]["changes"]) for each in found),
+        documents=sum(each.last - each.first + 1 for each in found),
+        document_bytes=sum(each.size_bytes for each in found),
     )

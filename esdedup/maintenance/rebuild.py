@@ -7,7 +7,7 @@ from elasticsearch import Elasticsearch
 
 from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.index import ForestIndex
-from esdedup.elastic.forest.learned import LearnedDocument, read_learned
+from esdedup.elastic.forest.learned import LearnedRecord, read_learned
 from esdedup.elastic.forest.learned_log import LearnedLog
 from esdedup.elastic.forest.meta import Meta
 from esdedup.elastic.forest.writer import ForestWriter
@@ -38,7 +38,7 @@ def begin(
     index = ForestIndex.make(client, name, meta=meta)
     latest_ms = Clock(index).latest_ms()
     state, dead_before_ms = State(), NO_TIME
-    learned: list[LearnedDocument] = []
+    learned: list[LearnedRecord] = []
     if index.meta != meta:
         if not replace:
             raise ForestExists(
@@ -69,7 +69,7 @@ def begin(
         ahead.set_articles_back(state)
         writer.write([], state=state)
         for each in learned:
-            writer.write([], learned=each.to_document())
+            writer.write([], learned=each.to_documents())
         # An article that was indexed twice has the number of its second arrival: the order is unreliable.
         writer.write_ordered_since(index.status().state.seq)
     return writer
@@ -90,7 +90,7 @@ def rebuild(writer: ForestWriter, articles: ArticleAudit) -> int:
     return writer.index.run(writer.index.search.count_nodes())
 
 
-def _learned(index: ForestIndex) -> list[LearnedDocument]:
+def _learned(index: ForestIndex) -> list[LearnedRecord]:
     """Return what a forest has learned, as documents; nothing if they are damaged."""
     try:
         found = index.run(read_learned(index.name))

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from esdedup.elastic.forest.documents import Stored, chunks
+from esdedup.elastic.forest.learned import FIELD
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.requests import Query
 from esdedup.maintenance.article_audit import ArticleAudit
@@ -90,7 +91,8 @@ class Repair:
         return repaired
 
     def _forget(self, documents: Query) -> None:
-        for hits in self._writer.index.hit_pages(documents, versions=True):
+        # The document that says how many there must be comes last: until then, what is left is damaged.
+        for hits in self._writer.index.hit_pages(documents, sort=[FIELD], versions=True):
             self._writer.delete(hits)
 
     def _join(self, later: str, target: str) -> None:

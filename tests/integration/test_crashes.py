@@ -115,7 +115,8 @@ def test_killed_while_it_learns_a_feeder_learns_everything_once(
     if learns_first:
         # Nothing is forgotten: what was learned first is learned from the beginning again.
         # And the last pages do not fill a block.
-        pace, count = dataclasses.replace(pace, period_records=100_000), count // 2 - 1
+        pace = dataclasses.replace(pace, period_records=100_000, part_bytes=1_500)
+        count = count // 2 - 1
 
     def new_job() -> Job:
         return Job(

@@ -1,5 +1,6 @@
 """What was learned about boilerplate: checked, repaired, rebuilt, and taught before articles come."""
 
+import dataclasses
 import logging
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -8,6 +9,11 @@ import pytest
 from elasticsearch import Elasticsearch, helpers
 
 from esdedup import Dedup, ForestDamaged, Maintenance, SettingError, ViolationKind
+from esdedup.boilerplate.lesson import Lesson
+from esdedup.elastic.execute import execute
+from esdedup.elastic.forest.learned import LearnedCopy, read_learned
+from esdedup.elastic.forest.learned_log import LearnedLog
+from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
 from tests.support import stream
 from tests.support.forests import Read
@@ -16,6 +22,7 @@ from tests.support.names import Names
 from tests.support.pages import pages
 
 PAGES = list(pages(60))
+FINGERPRINTER = Fingerprinter(VERIFIED)
 PACE = Pace(period_records=100_000)
 
 
@@ -49,6 +56,15 @@ def first_missing(es: Elasticsearch, forest: str) -> None:
     es.delete(index=forest, id="learned-1", refresh=True)
 
 
+def last_missing(es: Elasticsearch, forest: str) -> None:
+    es.delete(index=forest, id=documents(es, forest)[-1], refresh=True)
+
+
+def all_missing(es: Elasticsearch, forest: str) -> None:
+    for each in documents(es, forest):
+        es.delete(index=forest, id=each, refresh=True)
+
+
 def changed(name: str, value: object) -> Callable[[Elasticsearch, str], None]:
     def damage(es: Elasticsearch, forest: str) -> None:
         source = es.get(index=forest, id="learned-3")["_source"]
@@ -73,6 +89,8 @@ def twice(es: Elasticsearch, forest: str) -> None:
     [
         missing,
         first_missing,
+        last_missing,
+        all_missing,
         without_state,
         twice,
         changed("changes", "no base64"),
@@ -110,6 +128,39 @@ def test_damage_is_named_everywhere_and_a_repair_ends_it(
         feed(es, dedup, index, PAGES[:30])
     assert stream.indexed(es, index) == before
     assert learned(es, forest)["pages"]
+
+
+def test_changes_of_several_documents_count_once_the_last_is_there(
+    es: Elasticsearch, taught: tuple[str, str]
+) -> None:
+    """Until then, owners and readers go on as if there were none of them."""
+    index, forest = taught
+    before, copy = learned(es, forest), LearnedCopy()
+    with dataclasses.replace(PACE, part_bytes=300).kept():
+        log = LearnedLog(forest, execute(es, read_learned(forest)))
+        log.boilerplate.begin()
+        lesson = Lesson(log.boilerplate)
+        for passages, ids in FINGERPRINTER.passages_and_pages([each["text"] for each in PAGES[30:45]]):
+            lesson.omit(passages, ids)
+        *parts, last, end = log.add(lesson.changes())
+        log.boilerplate.keep()
+    assert len(parts) > 4
+    for name, document in [*parts, *parts[:2]]:
+        es.index(index=forest, id=name, document=document, refresh=True)
+        execute(es, copy.update(forest))
+        assert learned(es, forest) == contents(copy._boilerplate) == before
+    # A batch that was cut otherwise takes their place.
+    again = LearnedLog(forest, execute(es, read_learned(forest)))
+    assert again._number == parts[0][1]["learned"] - 1
+    for name, document in (last, end):
+        es.index(index=forest, id=name, document=document, refresh=True)
+    execute(es, copy.update(forest))
+    assert learned(es, forest) == contents(copy._boilerplate) == contents(log.boilerplate) != before
+    assert list(Maintenance(es, forest=forest).verify([index])) == []
+    es.delete(index=forest, id=last[0], refresh=True)
+    (violation,) = Maintenance(es, forest=forest).verify([index])
+    assert violation.kind is ViolationKind.LEARNED_DAMAGED
+    assert "missing" in violation.detail
 
 
 def test_a_reader_goes_on_after_a_repair(es: Elasticsearch, read: Read, taught: tuple[str, str]) -> None:

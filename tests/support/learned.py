@@ -13,7 +13,8 @@ from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.changes import TABLES
 from esdedup.boilerplate.site_pages import COLUMNS as SITE_COLUMNS
 from esdedup.elastic.execute import execute
-from esdedup.elastic.forest import learned_log
+from esdedup.elastic.forest import learned as documents_of_learned
+from esdedup.elastic.forest import learned_log, writer
 from esdedup.elastic.forest.learned import read_learned
 from esdedup.elastic.forest.learned_log import LearnedLog
 
@@ -25,6 +26,8 @@ class Pace:
     block_pages: int = 4
     period_records: int = 90
     document_bytes: int = 1_000
+    # Changes of more bytes take several documents, of which two are written at once.
+    part_bytes: int = 1_000_000
 
     @contextlib.contextmanager
     def kept(self) -> Iterator[None]:
@@ -34,6 +37,8 @@ class Pace:
             patch.setitem(defaults, "block_pages", self.block_pages)
             patch.setitem(defaults, "period_records", self.period_records)
             patch.setattr(learned_log, "_ENOUGH_BYTES", self.document_bytes)
+            patch.setattr(documents_of_learned, "_MOST_BYTES", self.part_bytes)
+            patch.setattr(writer, "_LEARNED_AT_ONCE", 2)
             yield
 
 

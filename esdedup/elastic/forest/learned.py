@@ -1,7 +1,8 @@
 """What pages have taught, as documents of the forest's index: changes, batch after batch.
 
-A batch's changes are written after its nodes, in one document. So after a crash either all of the batch
-counts, or the batch comes again and is judged as it was before.
+A batch's changes are written after its nodes, in one document or several; they count once the last of these
+is there. So after a crash either all of the batch counts, or the batch comes again and is judged as it was
+before.
 """
 
 import base64
@@ -19,7 +20,7 @@ from esdedup.boilerplate.changes import Changes
 from esdedup.boilerplate.lesson import Lesson
 from esdedup.boilerplate.pins import NO_PINS, Pins
 from esdedup.elastic.forest.documents import Document
-from esdedup.elastic.pages import all_hits
+from esdedup.elastic.pages import Hits, all_hits
 from esdedup.elastic.requests import Query, Requests, search
 from esdedup.errors import ForestDamaged
 from esdedup.neighbours.key_table import Keys
@@ -28,44 +29,60 @@ from esdedup.text.passages import OmitOn, Passages
 FIELD = "learned"
 """The number of a document."""
 
-EVERY_DOCUMENT: Query = {"exists": {"field": FIELD}}
-"""Matches the documents."""
+_LAST_ID = "~learned"
 
-# Of up to a megabyte each.
+EVERY_DOCUMENT: Query = {"bool": {"should": [{"exists": {"field": FIELD}}, {"ids": {"values": [_LAST_ID]}}]}}
+"""Matches the documents, and the one that says how many there must be."""
+
+# Servers refuse documents of tens of megabytes, and small ones sooner.
+_MOST_BYTES = 1_000_000
 _READ_AT_ONCE = 20
 
 
-class LearnedDocument(NamedTuple):
-    """A document with the changes of some batches."""
+class LearnedRecord(NamedTuple):
+    """The changes of some batches, in one document, or in several if they are too large for one."""
 
-    # From 1, without gaps.
-    number: int
+    # The number of its first document and of its last one, from 1, without gaps.
+    first: int
+    last: int
     # The same in all documents of a forest: made up for the first.
     log: str
     changes: Changes
-    # Which write of the document this is, as `_write_of` names it; None for one that is to be written.
+    size_bytes: int
+    # Of the last record that was read: which write of all documents was the latest, as `_write_of` names it.
     write: tuple[Any, ...] | None = None
 
-    def to_document(self) -> Document:
-        """Return it as it is stored."""
-        content = base64.b64encode(self.changes.to_bytes()).decode()
-        state = {"log": self.log, "changes": content}
-        return f"{FIELD}-{self.number}", {FIELD: self.number, "state": state}
-
     @classmethod
-    def of_hit(cls, hit: dict[str, Any], *, forest: str) -> "LearnedDocument":
-        """Read it from a hit.
+    def of_hits(cls, hits: Sequence[dict[str, Any]], *, forest: str) -> "LearnedRecord":
+        """Read it from the hits of its documents.
 
         Raises:
             ForestDamaged: It is unreadable.
         """
-        number = hit["sort"][0]
+        numbers = [hit["sort"][0] for hit in hits]
         try:
-            state = hit["_source"]["state"]
-            content = base64.b64decode(state["changes"], validate=True)
-            return cls(number, str(state["log"]), Changes.of_bytes(content), _write_of(hit, state))
+            states = [hit["_source"]["state"] for hit in hits]
+            content = "".join(state["changes"] for state in states)
+            changes = Changes.of_bytes(base64.b64decode(content, validate=True))
         except (KeyError, TypeError, ValueError) as error:
-            raise damaged(forest, number, f"unreadable ({error})") from error
+            raise damaged(forest, numbers[0], f"unreadable ({error})") from error
+        return cls(numbers[0], numbers[-1], str(states[0]["log"]), changes, len(content))
+
+    def to_documents(self) -> list[Document]:
+        """Return its documents as they are stored."""
+        return documents_of(self.changes, log=self.log, first=self.first)
+
+
+def documents_of(changes: Changes, *, log: str, first: int) -> list[Document]:
+    """Return documents with some changes, from a number on, and the one that says that they must be there."""
+    content = base64.b64encode(changes.to_bytes()).decode()
+    last = first + (len(content) - 1) // _MOST_BYTES
+    found: list[Document] = []
+    for number in range(first, last + 1):
+        at = (number - first) * _MOST_BYTES
+        part = {"log": log, "changes": content[at : at + _MOST_BYTES], "goes_on": number < last}
+        found.append((f"{FIELD}-{number}", {FIELD: number, "state": part}))
+    return [*found, (_LAST_ID, {"state": {"last": last}})]
 
 
 class LearnedCopy:
@@ -74,10 +91,11 @@ class LearnedCopy:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._boilerplate = Boilerplate()
-        # The last document, which may have grown when it is read again: its changes are a step that is open.
+        # The first document of the last record, which may have grown when it is read again: its changes are a
+        # step that is open.
         self._number = 0
         self._log = ""
-        # Which write of it was read.
+        # The latest write of it that was read.
         self._write: tuple[Any, ...] | None = None
 
     def update(self, forest: str) -> Requests[None]:
@@ -89,11 +107,10 @@ class LearnedCopy:
             ForestDamaged: A document is missing or unreadable, or does not follow the one before.
         """
         number, log, write = self._number, self._log, self._write
-        latest = yield from _latest_writes(forest, first=max(1, number))
-        if latest == ([] if number == 0 else [write]):
+        if (yield from _latest_write(forest, first=max(1, number))) == write:
             return
         found = yield from read_learned(forest, first=max(1, number))
-        if number and not (found and found[0].number == number and found[0].log == log):
+        if number and not (found and found[0].first == number and found[0].log == log):
             # The forest is another one by now, or has forgotten more than this copy knows.
             found = yield from read_learned(forest)
             number = 0
@@ -106,11 +123,12 @@ class LearnedCopy:
                 # Another thread was faster.
                 return
             # If the documents are damaged, the next call begins anew.
-            boilerplate, self._boilerplate, self._number = self._boilerplate, Boilerplate(), 0
+            boilerplate, self._boilerplate = self._boilerplate, Boilerplate()
+            self._number, self._write = 0, None
             teach(boilerplate, found, forest=forest)
             self._boilerplate = boilerplate
             if found:
-                self._number, self._log, self._write = found[-1].number, found[-1].log, found[-1].write
+                self._number, self._log, self._write = found[-1].first, found[-1].log, found[-1].write
 
     def are_learned(self, hashes: Keys) -> npt.NDArray[np.bool_]:
         """Return which passages are boilerplate by what has been learned, by their hashes: bool ``(n,)``."""
@@ -144,57 +162,95 @@ class LearnedCopy:
             finally:
                 if self._boilerplate.is_torn:
                     # The next `update` begins anew.
-                    self._boilerplate, self._number = Boilerplate(), 0
+                    self._boilerplate, self._number, self._write = Boilerplate(), 0, None
                 else:
                     self._boilerplate.undo()
 
 
-def read_learned(forest: str, *, first: int = 1) -> Requests[list[LearnedDocument]]:
-    """Read the documents of a forest from a number on. Only what a refresh has made visible counts.
+def read_learned(forest: str, *, first: int = 1) -> Requests[list[LearnedRecord]]:
+    """Read what a forest has learned, from a document on. Only what a refresh has made visible counts.
 
     Raises:
-        ForestDamaged: One is missing or unreadable, or is of another log.
+        ForestDamaged: A document is missing or unreadable, or is of another log.
     """
     body: Query = {
-        "query": {"range": {FIELD: {"gte": first}}},
-        "sort": [FIELD],
+        "query": _documents_from(first),
+        "sort": [{FIELD: {"missing": "_first"}}],
         "size": _READ_AT_ONCE,
         "_source": ["state"],
         "seq_no_primary_term": True,
         "track_total_hits": False,
     }
     hits = yield from all_hits(forest, body)
-    found = [LearnedDocument.of_hit(hit, forest=forest) for hit in hits]
-    for before, after in itertools.pairwise(found):
-        if after.number != before.number + 1:
-            raise damaged(forest, before.number + 1, "missing")
-        if after.log != before.log:
-            raise damaged(forest, after.number, "from another forest")
+    if not hits:
+        return []
+    write, last = _write_of(max(hits, key=lambda hit: hit["_seq_no"])), 0
+    if hits[0]["_id"] == _LAST_ID:
+        last = _number(hits.pop(0))
+    for before, after in itertools.pairwise(hits):
+        number = before["sort"][0] + 1
+        if after["sort"][0] != number:
+            raise damaged(forest, number, "missing")
+        if _state(after).get("log") != _state(before).get("log"):
+            raise damaged(forest, number, "from another forest")
+    found = _records(hits, forest=forest)
+    known = found[-1].last if found else first - 1
+    if known < last:
+        raise damaged(forest, known + 1, "missing")
+    if found:
+        found[-1] = found[-1]._replace(write=write)
     return found
 
 
-def _latest_writes(forest: str, *, first: int) -> Requests[list[tuple[Any, ...]]]:
-    """Return which writes the documents from a number on are; of more than two the first two."""
+def _records(hits: Hits, *, forest: str) -> list[LearnedRecord]:
+    """Return the records in documents, but for the last one if its writer died in the middle of it."""
+    found: list[LearnedRecord] = []
+    start = 0
+    for stop, hit in enumerate(hits, 1):
+        if not _state(hit).get("goes_on"):
+            found.append(LearnedRecord.of_hits(hits[start:stop], forest=forest))
+            start = stop
+    return found
+
+
+def _documents_from(number: int) -> Query:
+    """Match the documents from a number on, and the one that says how many there must be."""
+    return {"bool": {"should": [{"range": {FIELD: {"gte": number}}}, {"ids": {"values": [_LAST_ID]}}]}}
+
+
+def _latest_write(forest: str, *, first: int) -> Requests[tuple[Any, ...] | None]:
+    """Return which write of the documents from a number on is the latest; None if there are none."""
     body: Query = {
-        "query": {"range": {FIELD: {"gte": first}}},
-        "sort": [FIELD],
-        "size": 2,
+        "query": _documents_from(first),
+        "sort": [{"_seq_no": "desc"}],
+        "size": 1,
         "_source": ["state.log"],
         "seq_no_primary_term": True,
         "track_total_hits": False,
     }
     (answer,) = yield from search(forest, body)
     hits = answer["hits"]["hits"]
-    return [_write_of(hit, hit.get("_source", {}).get("state")) for hit in hits]
+    return _write_of(hits[0]) if hits else None
 
 
-def _write_of(hit: dict[str, Any], state: object) -> tuple[Any, ...]:
+def _write_of(hit: dict[str, Any]) -> tuple[Any, ...]:
     """Name the write of a document; no other has that name, not even in an earlier forest."""
-    log = state.get("log") if isinstance(state, dict) else None
-    return hit["sort"][0], log, hit["_seq_no"], hit["_primary_term"]
+    return hit["_id"], _state(hit).get("log"), hit["_seq_no"], hit["_primary_term"]
 
 
-def teach(boilerplate: Boilerplate, found: Sequence[LearnedDocument], *, forest: str) -> None:
+def _state(hit: dict[str, Any]) -> dict[str, Any]:
+    """Return what a document says; nothing if it is damaged."""
+    state = hit.get("_source", {}).get("state")
+    return state if isinstance(state, dict) else {}
+
+
+def _number(hit: dict[str, Any]) -> int:
+    """Return how many documents there must be, at least."""
+    last = _state(hit).get("last")
+    return last if isinstance(last, int) else 0
+
+
+def teach(boilerplate: Boilerplate, found: Sequence[LearnedRecord], *, forest: str) -> None:
     """Teach what documents say, the last of them as a step that stays open.
 
     Args:
@@ -213,9 +269,9 @@ def teach(boilerplate: Boilerplate, found: Sequence[LearnedDocument], *, forest:
         try:
             boilerplate.apply(each.changes)
         except ValueError as error:
-            raise damaged(forest, each.number, f"wrong ({error})") from error
+            raise damaged(forest, each.first, f"wrong ({error})") from error
     if is_new and found and found[0].changes.first_page > boilerplate.window.former_from:
-        raise damaged(forest, found[0].number - 1, "missing")
+        raise damaged(forest, found[0].first - 1, "missing")
 
 
 def damaged(forest: str, number: int, flaw: str) -> ForestDamaged:

@@ -7,18 +7,20 @@ from collections.abc import Sequence
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.changes import Changes
 from esdedup.elastic.forest.documents import Document
-from esdedup.elastic.forest.learned import FIELD, LearnedDocument, teach
+from esdedup.elastic.forest.learned import FIELD, LearnedRecord, documents_of, teach
 from esdedup.elastic.requests import Query
 
 # The changes of small batches share a document, which is written again with each of them.
 _ENOUGH_BYTES = 32_000
 _LOG_BYTES = 8
+# One document with changes, and the one that says how many there must be.
+_ONE_AND_LAST = 2
 
 
 class LearnedLog:
     """The documents of one forest, and what they have taught, for the forest's owner."""
 
-    def __init__(self, forest: str, found: Sequence[LearnedDocument]) -> None:
+    def __init__(self, forest: str, found: Sequence[LearnedRecord]) -> None:
         """Learn from all documents that a forest has.
 
         Raises:
@@ -29,28 +31,36 @@ class LearnedLog:
         if found:
             self.boilerplate.keep()
         self._log = found[0].log if found else secrets.token_hex(_LOG_BYTES)
-        self._number = found[-1].number if found else 0
+        self._number = found[-1].last if found else 0
         # The changes in the last document, while there is room for more.
         self._tail: Changes | None = None
-        # The number of each document, and its last page.
-        self._last_pages = collections.deque((each.number, each.changes.last_page) for each in found)
+        if found and found[-1].size_bytes < _ENOUGH_BYTES:
+            self._tail = found[-1].changes
+        # The last document of each record, and its last page.
+        self._last_pages = collections.deque((each.last, each.changes.last_page) for each in found)
 
-    def add(self, changes: Changes) -> Document | None:
-        """Return the document that adds the changes of a batch: a new one, or the last with more in it.
+    def add(self, changes: Changes) -> list[Document]:
+        """Return the documents that add the changes of a batch: new ones, or the last with more in it.
 
-        None if the batch had no new page, and ended no block.
+        None are needed if the batch had no new page, and ended no block.
         """
         if not changes.page_count and not len(changes.site_numbers):
-            return None
-        if self._tail is None:
-            self._number += 1
-        else:
-            changes = self._tail.then(changes)
+            return []
+        documents: list[Document] = []
+        if self._tail is not None:
+            joined = self._tail.then(changes)
+            documents = documents_of(joined, log=self._log, first=self._number)
+        # What is there already must not become a part of something that does not count yet.
+        if len(documents) == _ONE_AND_LAST:
+            changes = joined
             self._last_pages.pop()
+        else:
+            documents = documents_of(changes, log=self._log, first=self._number + 1)
+        self._number = documents[-1][1]["state"]["last"]
         self._last_pages.append((self._number, changes.last_page))
-        document = LearnedDocument(self._number, self._log, changes).to_document()
-        self._tail = changes if len(document[1]["state"]["changes"]) < _ENOUGH_BYTES else None
-        return document
+        is_small = sum(len(each["state"].get("changes", "")) for _, each in documents) < _ENOUGH_BYTES
+        self._tail = changes if is_small else None
+        return documents
 
     def outdated(self) -> Query | None:
         """Return a query for documents that teach nothing any more; None if there are no new ones."""

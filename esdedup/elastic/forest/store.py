@@ -141,9 +141,9 @@ class ElasticStore(Closing):
         self._commit_failed = False
 
     def _write(self, stored: Sequence[Stored], state: State | None, changes: Changes | None) -> None:
-        learned = None if changes is None else self._learned.add(changes)
+        learned = [] if changes is None else self._learned.add(changes)
         self.writer.write(stored, state=state, learned=learned)
-        if learned is None:
+        if not learned:
             return
         self.boilerplate.keep()
         if outdated := self._learned.outdated():

@@ -8,7 +8,7 @@ from typing import Any
 from esdedup.elastic.closing import Closing
 from esdedup.elastic.errors import translated
 from esdedup.elastic.forest.bulk import ForestBulk
-from esdedup.elastic.forest.documents import Document, Stored, documents
+from esdedup.elastic.forest.documents import Document, Stored, chunks, documents
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lease import Lease
 from esdedup.elastic.forest.status import aging_document, ordered_since_document, state_document
@@ -18,6 +18,8 @@ from esdedup.forest.model import Aging, State
 
 # The grace period for the previous owner's writes when the task API is unavailable.
 _GRACE_S = 2.0
+# Documents of up to a megabyte in one request.
+_LEARNED_AT_ONCE = 8
 
 
 class ForestWriter(Closing):
@@ -100,7 +102,7 @@ class ForestWriter(Closing):
         self._lease.renew()
 
     def write(
-        self, stored: Sequence[Stored], *, state: State | None = None, learned: Document | None = None
+        self, stored: Sequence[Stored], *, state: State | None = None, learned: Sequence[Document] = ()
     ) -> None:
         """Write the state, then the nodes and pages in their order, then what was learned.
 
@@ -114,9 +116,11 @@ class ForestWriter(Closing):
         written = documents(stored, self.index.relation, self.index.layout)
         with self._fenced() as alias:
             self._bulk.write(
-                [*([state_document(state)] if state else []), *written, *([learned] if learned else [])],
+                [*([state_document(state)] if state else []), *written, *learned[:_LEARNED_AT_ONCE]],
                 alias=alias,
             )
+            for some in chunks(learned[_LEARNED_AT_ONCE:], _LEARNED_AT_ONCE):
+                self._bulk.write(some, alias=alias)
 
     def write_ordered_since(self, seq: int) -> None:
         """Record that the order of nodes up to `seq` is unreliable from now on.

@@ -99,6 +99,7 @@ def _passages(of_sites: Keys, random: np.random.Generator) -> Passages:
         hashes=hashes.ravel(),
         letters=np.tile(np.where(are_own, 120, 20), _BATCH).astype(np.int64),
         are_prose=np.tile(are_own, _BATCH),
+        have_figures=np.zeros(hashes.size, bool),
         texts=np.repeat(np.arange(_BATCH), hashes.shape[1]),
         text_count=_BATCH,
     )

@@ -13,6 +13,10 @@ from esdedup.text.passages import Passages
 # many letters of prose remain. Chosen on the labelled articles: benchmarks/tried.md.
 _ENOUGH_LETTERS = 100
 _AMPLE_LETTERS = 200
+# They must be so large a part of what is not boilerplate: a list is not published for its introduction.
+_LEAST_SHARE = 0.4
+# A table has so many rows with figures at least, which are so large a part of the page.
+_LEAST_ROWS, _TABLE_SHARE = 2, 0.5
 # A batch has fewer passages, and a passage fewer letters.
 _PLACE_BITS = 31
 _RANK_BITS = 62
@@ -40,15 +44,30 @@ class Judged:
             passages: Of the pages.
             are_learned: Which of the passages are boilerplate, ``(n,)``.
         """
-        letters, texts = np.where(are_learned, 0, passages.letters), passages.texts
+        texts, count = passages.texts, passages.text_count
+        letters = np.where(are_learned, 0, passages.letters)
         are_lists = _are_lists(passages)
-        prose = np.bincount(texts[passages.are_prose], letters[passages.are_prose], passages.text_count)
-        others = np.bincount(texts[~are_lists], letters[~are_lists], passages.text_count)
-        has_ample, has_enough = prose >= _AMPLE_LETTERS, others >= _ENOUGH_LETTERS
+        prose, others, rest, whole, figures = (
+            np.bincount(texts, some, count)
+            for some in (
+                letters * passages.are_prose,
+                letters * ~are_lists,
+                letters,
+                passages.letters,
+                passages.letters * passages.have_figures,
+            )
+        )
+        has_ample = (prose >= _AMPLE_LETTERS) & (prose >= _LEAST_SHARE * rest)
+        has_enough = (others >= _ENOUGH_LETTERS) & (others >= _LEAST_SHARE * rest)
+        # What a table says is in its figures, however many others have the same ones.
+        rows = np.bincount(texts[passages.have_figures], minlength=count)
+        are_tables = (rows >= _LEAST_ROWS) & (figures >= _TABLE_SHARE * whole) & ~has_ample & ~has_enough
+        are_kept = passages.have_figures & are_tables[texts]
+        are_learned = are_learned & ~are_kept
         are_unwanted = np.where(has_ample[texts], ~passages.are_prose, are_lists & has_enough[texts])
         return cls(
             are_omitted=are_learned | are_unwanted,
-            are_doubtful=are_lists & ~are_learned & ~(has_ample | has_enough)[texts],
+            are_doubtful=are_lists & ~are_learned & ~are_kept & ~(has_ample | has_enough)[texts],
             marks=_marks(passages, are_lists, kept=np.flatnonzero(~are_learned)),
         )
 

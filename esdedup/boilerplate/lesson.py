@@ -8,7 +8,8 @@ rest, nor, if there are others, do lists.
 Where sites are known, a passage also becomes boilerplate by being on many pages of one site: `SitePages`.
 
 A list is a row of passages that do not end as sentences do: menus, headlines, teasers that break off. It is
-left out even before it is known, if enough text remains; if not, what was seen in another context.
+left out even before it is known, if enough text remains; if not, what was seen in another context. A page
+that is mostly rows of figures keeps these.
 
 What a person has pinned as boilerplate counts as known, and what is pinned as text as prose that is not.
 

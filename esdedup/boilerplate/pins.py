@@ -156,7 +156,8 @@ def apply_pins(
 ) -> tuple[Passages, Bools]:
     """Return the passages of pages, and which of them are boilerplate, as pins declare.
 
-    What is pinned as text counts as prose, wherever it stands. What is not pinned stays as it is.
+    What is pinned as text counts as prose, wherever it stands, and what is pinned as boilerplate says nothing
+    by its figures. What is not pinned stays as it is.
 
     Args:
         pins: The pins.
@@ -178,7 +179,9 @@ def apply_pins(
     are_boilerplate, are_prose = are_learned.copy(), passages.are_prose.copy()
     are_boilerplate[pinned] = np.where(kinds == 0, are_learned[pinned], kinds == _BOILERPLATE)
     are_prose[pinned] |= kinds == _TEXT
-    return dataclasses.replace(passages, are_prose=are_prose), are_boilerplate
+    have_figures = passages.have_figures.copy()
+    have_figures[pinned] &= kinds != _BOILERPLATE
+    return dataclasses.replace(passages, are_prose=are_prose, have_figures=have_figures), are_boilerplate
 
 
 def refuse_useless(pins: Pins, *, keep_boilerplate: bool) -> None:

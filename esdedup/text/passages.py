@@ -1,25 +1,20 @@
 """The passages of a batch of texts: sentences, as they are compared with those of other texts.
 
 Sites put the same passages around every article. To be found again, a passage is compared by its words
-alone, and all numbers count as equal, except in long sentences: dates and counters change from page to page.
+alone. Dates and times count as equal, since they change from page to page, except in long sentences.
 """
 
 import dataclasses
-import functools
 from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.text.characters import SPACE, classes
+from esdedup.text.endings import end_as_prose, last_signs
+from esdedup.text.figures import have_figures
 from esdedup.text.sentences import Sentences
 from esdedup.text.tokens import Tokens
 
-# What ends a sentence in prose: full stops and the like of many scripts, and the colon before a quotation.
-_FINAL = ".:;!?。\u0589\u061f\u06d4\u0964\u0965\u0f0d\u104b\u1362\u17d4"
-# What may stand after it.
-_TRAILING = "\"'`\u2019\u201d\u00bb\u203a\u300d\u300f\u3011\u300b)]}*_"
-_MOST_TRAILING = 8
 # Thai and Lao have no full stop: a line of theirs is prose from so many letters on.
 _UNSTOPPED = range(0x0E00, 0x0F00)
 _LONG_LINE_LETTERS = 40
@@ -27,20 +22,20 @@ _LONG_LINE_LETTERS = 40
 # "Posted 2026-11-22 07:30." has fewer.
 _LONG_SENTENCE_LETTERS = 30
 
-_IS_FINAL, _IS_TRAILING, _IS_UNSTOPPED = (np.uint8(1 << bit) for bit in range(3))
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Passages:
     """All passages of a batch of texts, in their order."""
 
-    # uint64 (n,): equal for passages with the same words; numbers count as equal except in long sentences.
+    # uint64 (n,): equal for passages with the same words and figures.
     hashes: npt.NDArray[np.uint64]
     # int64 (n,): the number of letters and digits.
     letters: npt.NDArray[np.int64]
     # bool (n,): whether each ends as sentences of running text do, and not as a headline, a menu item, or a
     # teaser that breaks off.
     are_prose: npt.NDArray[np.bool_]
+    # bool (n,): whether each has a number that is not of a date or time.
+    have_figures: npt.NDArray[np.bool_]
     # int64 (n,): the position in the batch of each passage's text, non-decreasing.
     texts: npt.NDArray[np.int64]
     # The number of texts, including those without a passage.
@@ -55,12 +50,14 @@ class Passages:
             tokens: Of the same batch.
         """
         spans, are_prose = _spans(sentences, tokens), _are_prose(sentences)
-        # What such a sentence says is in its numbers, as in bulletins from one template.
-        are_told_apart = are_prose & (sentences.letters >= _LONG_SENTENCE_LETTERS)
+        with_figures = _have_figures(sentences, tokens, first_tokens=spans[0])
+        # What a long sentence says may be its date.
+        are_told_apart = with_figures | (are_prose & (sentences.letters >= _LONG_SENTENCE_LETTERS))
         return cls(
             hashes=np.where(are_told_apart, tokens.hashes(*spans), tokens.hashes(*spans, numbers_alike=True)),
             letters=sentences.letters,
             are_prose=are_prose,
+            have_figures=with_figures,
             texts=sentences.texts,
             text_count=sentences.text_count,
         )
@@ -72,6 +69,7 @@ class Passages:
             hashes=self.hashes[first:last],
             letters=self.letters[first:last],
             are_prose=self.are_prose[first:last],
+            have_figures=self.have_figures[first:last],
             texts=self.texts[first:last] - start,
             text_count=stop - start,
         )
@@ -92,27 +90,22 @@ def _spans(sentences: Sentences, tokens: Tokens) -> tuple[npt.NDArray[np.int64],
     return starts, following - np.diff(sentences.texts, append=sentences.text_count)
 
 
+def _have_figures(
+    sentences: Sentences, tokens: Tokens, *, first_tokens: npt.NDArray[np.int64]
+) -> npt.NDArray[np.bool_]:
+    # The tokens between sentences are no numbers.
+    numbers = tokens.are_numbers.nonzero()[0]
+    return have_figures(
+        sentences.points,
+        tokens.starts[numbers],
+        tokens=numbers,
+        passages=first_tokens.searchsorted(numbers, side="right") - 1,
+        passage_count=len(first_tokens),
+    )
+
+
 def _are_prose(sentences: Sentences) -> npt.NDArray[np.bool_]:
-    points, roles = sentences.points, _roles()
-    last = sentences.ends.copy()
-    for _ in range(_MOST_TRAILING):
-        passed = (roles[points[last]] & _IS_TRAILING).nonzero()[0]
-        if not len(passed):
-            break
-        # A sentence has a letter, at which this stops.
-        last[passed] -= 1
-    role = roles[points[last]]
-    breaks_off = (points[last] == ord(".")) & (points[last - 1] == ord("."))
-    is_long_line = ((role & _IS_UNSTOPPED) != 0) & (sentences.letters >= _LONG_LINE_LETTERS)
-    are_prose: npt.NDArray[np.bool_] = ((role & _IS_FINAL) != 0) & ~breaks_off | is_long_line
-    return are_prose
-
-
-@functools.cache
-def _roles() -> npt.NDArray[np.uint8]:
-    """Return what each code point can be at the end of a passage: uint8 ``(0x110000,)``."""
-    roles = np.where(classes() & SPACE, _IS_TRAILING, np.uint8(0))
-    roles[[ord(character) for character in _TRAILING]] = _IS_TRAILING
-    roles[[ord(character) for character in _FINAL]] = _IS_FINAL
-    roles[_UNSTOPPED.start : _UNSTOPPED.stop] = _IS_UNSTOPPED
-    return roles
+    points, starts, ends = sentences.points, sentences.starts, sentences.ends
+    last = points[last_signs(points, starts, ends)]
+    are_unstopped = (last >= _UNSTOPPED.start) & (last < _UNSTOPPED.stop)
+    return end_as_prose(points, starts, ends) | (are_unstopped & (sentences.letters >= _LONG_LINE_LETTERS))

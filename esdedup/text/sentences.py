@@ -7,7 +7,6 @@ import numpy.typing as npt
 
 from esdedup.text.characters import (
     ALNUM,
-    FIRST_WIDE,
     FULL_STOP,
     HARD_END,
     LATIN,
@@ -15,13 +14,12 @@ from esdedup.text.characters import (
     SPACE,
 )
 from esdedup.text.groups import are_first
+from esdedup.text.wrapping import are_wrapped
 
 _PARTS = 2
 _PLACE_BITS = 32
 _PLACE = (1 << _PLACE_BITS) - 1
 _MOST_LETTERS = (1 << 31) - 1
-# A longer line is a paragraph as a whole, and so are the lines around it.
-_LONGEST_WRAPPED = 100
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -127,28 +125,10 @@ def _sentence_ends(points: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8])
         before, before_that = kinds[np.maximum(stops - 1, 0)], kinds[np.maximum(stops - 2, 0)]
         initial = ((before & LATIN) != 0) & (((before_that & ALNUM) == 0) | (stops == 1))
         ending[is_stop] = ((kinds[stops + 1] & (SPACE | HARD_END)) != 0) & ~initial
-    # A line break ends a sentence after East Asian text, whose lines are not wrapped, and in other paragraphs
-    # that are not. Elsewhere only a blank line does.
+    # A line break does, unless the line was only full.
     is_break = ended_by == ord("\n")
     if is_break.any():
-        breaks = ends[is_break]
-        after_wide = points[np.maximum(breaks - 1, 0)] >= FIRST_WIDE
-        is_line_end = is_break | (ended_by == ord(SEPARATOR))
-        are_long = _in_long_lines(ends[is_line_end], ended_by[is_line_end])[is_break[is_line_end]]
-        ending[is_break] = after_wide | are_long | (points[breaks + 1] == ord("\n"))
+        ends_line = is_break | (ended_by == ord(SEPARATOR))
+        wrapped = are_wrapped(points, kinds, ends[ends_line], ends[ending & ~ends_line])
+        ending[is_break] = ~wrapped[is_break[ends_line]]
     return ends[ending]
-
-
-def _in_long_lines(ends: npt.NDArray[np.int64], ended_by: npt.NDArray[np.uint32]) -> npt.NDArray[np.bool_]:
-    """Return which lines are in a paragraph with a line that is longer than wrapped ones: bool ``(n,)``.
-
-    Args:
-        ends: The positions of the characters that end lines, ``(n,)``, ascending.
-        ended_by: These characters: line breaks, and the separators that end texts.
-    """
-    lengths = np.diff(ends, prepend=-1) - 1
-    ends_paragraph = (lengths == 0) | (ended_by == ord(SEPARATOR))
-    paragraphs = ends_paragraph.cumsum() - ends_paragraph
-    longest = np.maximum.reduceat(lengths, are_first(paragraphs).nonzero()[0])
-    are_long: npt.NDArray[np.bool_] = longest[paragraphs] > _LONGEST_WRAPPED
-    return are_long

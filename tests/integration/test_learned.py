@@ -108,7 +108,7 @@ def test_damage_is_named_everywhere_and_a_repair_ends_it(
     stats = maintenance.stats().learned
     assert stats is not None
     assert (stats.pages, stats.remembered_pages, stats.documents) == (30, 30, len(documents(es, forest)))
-    assert stats.boilerplate > 5
+    assert stats.boilerplate >= 5
     assert min(stats.memory_bytes, stats.document_bytes) > 1_000
     damage(es, forest)
     assert maintenance.stats().learned is None

@@ -9,6 +9,8 @@ from esdedup.boilerplate.marks import origins_of
 ENOUGH_LETTERS = 100
 AMPLE_LETTERS = 200
 MOST_FOREIGN = 64
+LEAST_SHARE = 0.4
+LEAST_ROWS, TABLE_SHARE = 2, 0.5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,6 +18,7 @@ class ModelPassage:
     hash: int
     letters: int
     is_prose: bool
+    has_figures: bool = False
 
 
 @dataclasses.dataclass
@@ -96,7 +99,11 @@ class BoilerplateModel:
             for each, pin in zip(passages, pinned, strict=True)
         ]
         passages = [
-            dataclasses.replace(each, is_prose=each.is_prose or pin is False)
+            dataclasses.replace(
+                each,
+                is_prose=each.is_prose or pin is False,
+                has_figures=each.has_figures and pin is not True,
+            )
             for each, pin in zip(passages, pinned, strict=True)
         ]
         lists = [
@@ -106,26 +113,38 @@ class BoilerplateModel:
             )
             for place, each in enumerate(passages)
         ]
+        kept = [each for each, is_learned in zip(passages, learned, strict=True) if not is_learned]
+        rest = sum(each.letters for each in kept)
+        prose = sum(each.letters for each in kept if each.is_prose)
+        others = sum(
+            each.letters
+            for each, is_learned, is_list in zip(passages, learned, lists, strict=True)
+            if not is_learned and not is_list
+        )
+        has_ample = prose >= max(AMPLE_LETTERS, LEAST_SHARE * rest)
+        has_enough = others >= max(ENOUGH_LETTERS, LEAST_SHARE * rest)
+        rows = [each for each in passages if each.has_figures]
+        is_table = (
+            not (has_ample or has_enough)
+            and len(rows) >= LEAST_ROWS
+            and sum(each.letters for each in rows) >= TABLE_SHARE * sum(each.letters for each in passages)
+        )
+        learned = [
+            is_learned and not (is_table and each.has_figures)
+            for each, is_learned in zip(passages, learned, strict=True)
+        ]
         marks: list[int] = []
         for place in sorted(range(len(passages)), key=lambda at: (lists[at], -passages[at].letters)):
             if not learned[place] and passages[place].hash >> 32 not in marks:
                 marks.append(passages[place].hash >> 32)
         marks = marks[:3]
-        kept = [each for each, is_learned in zip(passages, learned, strict=True) if not is_learned]
-        if sum(each.letters for each in kept if each.is_prose) >= AMPLE_LETTERS:
+        if has_ample:
             omitted = [not each.is_prose for each in passages]
-        elif (
-            sum(
-                each.letters
-                for each, is_learned, is_list in zip(passages, learned, lists, strict=True)
-                if not is_learned and not is_list
-            )
-            >= ENOUGH_LETTERS
-        ):
+        elif has_enough:
             omitted = lists
         else:
             omitted = [
-                is_list and self.was_elsewhere(each.hash, marks)
+                is_list and not (is_table and each.has_figures) and self.was_elsewhere(each.hash, marks)
                 for each, is_list in zip(passages, lists, strict=True)
             ]
         if passages and not self.lasts(self.pages.get(page_id, 0)):

@@ -23,9 +23,9 @@ Page = tuple[int, list[ModelPassage], str | None, str | None]
 
 # Few passages, so that they meet often; a passage has the same length and end wherever it is.
 POOL = [
-    ModelPassage((number + 1) << 32 | number * 7919, letters, is_prose)
-    for number, (letters, is_prose) in enumerate(
-        itertools.islice(itertools.cycle(itertools.product((10, 60, 150), (True, False))), 24)
+    ModelPassage((number + 1) << 32 | number * 7919, letters, is_prose, has_figures)
+    for number, (letters, is_prose, has_figures) in enumerate(
+        itertools.islice(itertools.cycle(itertools.product((10, 60, 150), (True, False), (False, True))), 24)
     )
 ]
 NO_ID = np.zeros(1, np.uint64)
@@ -54,6 +54,7 @@ def passages_of(batch: list[Page]) -> Passages:
         hashes=np.array([each.hash for each in flat], np.uint64),
         letters=np.array([each.letters for each in flat], np.int64),
         are_prose=np.array([each.is_prose for each in flat], bool),
+        have_figures=np.array([each.has_figures for each in flat], bool),
         texts=np.repeat(np.arange(len(batch)), [len(own) for _, own, *_ in batch]),
         text_count=len(batch),
     )
@@ -217,6 +218,33 @@ def test_a_passage_is_boilerplate_from_the_sixth_context_on() -> None:
     assert [omit(lesson, [(n + 1, [*own, footer], None, None)])[-1] for n, own in enumerate(texts)] == [
         False
     ] * 5 + [True] * 4
+
+
+def test_a_page_that_is_a_list_keeps_it() -> None:
+    """However much its introduction says, next to the list it is little."""
+    intro = ModelPassage(1 << 32, 250, is_prose=True)
+    lesson = Lesson(Boilerplate())
+    for items, is_left_out in ((5, True), (12, False)):
+        listed = [ModelPassage((each + 2) << 32, 45, is_prose=False) for each in range(items)]
+        assert omit(lesson, [(items, [intro, *listed], None, None)]) == [False, *[is_left_out] * items]
+
+
+def test_a_table_keeps_its_rows_however_common_they_are() -> None:
+    """And a page whose article is missing keeps nothing, though its footer has a number."""
+    rows = [ModelPassage((each + 1) << 32, 15, is_prose=False, has_figures=True) for each in range(3)]
+    menu = [ModelPassage((each + 9) << 32, 30, is_prose=False) for each in range(4)]
+    pinned: ModelPins = dict.fromkeys([(each.hash, None) for each in menu], True)
+    boilerplate = Boilerplate(block_pages=1)
+    lesson = Lesson(boilerplate)
+    for page in range(8):
+        others = [ModelPassage((page * 2 + each + 100) << 32, 300, is_prose=True) for each in range(2)]
+        omit(lesson, [(page + 1, [*others, *rows], None, None)])
+    assert set(boilerplate.learned().tolist()) >= {each.hash for each in rows}
+    assert omit(lesson, [(98, rows, None, None)]) == [False] * 3
+    assert omit(Lesson(boilerplate, pins=Pins(pinned)), [(99, [*menu, *rows], None, None)]) == [True] * 7
+    # A person knows better.
+    pinned |= {(rows[0].hash, None): True}
+    assert omit(Lesson(boilerplate, pins=Pins(pinned)), [(98, rows, None, None)]) == [True, False, False]
 
 
 def test_a_reprint_teaches_nothing_however_often_it_comes() -> None:
@@ -395,6 +423,7 @@ def test_memory_stays_as_it_is_from_the_second_period_on() -> None:
             hashes=hashes.ravel(),
             letters=np.full(hashes.size, 60),
             are_prose=np.ones(hashes.size, bool),
+            have_figures=np.zeros(hashes.size, bool),
             texts=np.repeat(np.arange(batch_pages), hashes.shape[1]),
             text_count=batch_pages,
         )

@@ -129,7 +129,10 @@ def test_passages_are_the_golden_vectors() -> None:
         zip(passages.hashes.tolist(), passages.letters.tolist(), passages.are_prose.tolist(), strict=True)
     )
     assert found == [
-        (0xEC4A949714ABEAA7, 29, True),
-        (0x3E26EA9BEAD87149, 16, True),
+        (0x09B581A3AAA61AAC, 4, False),
+        (0x2C15B90A24455F65, 6, False),
+        (0x2C3DA9573E3ABCCC, 19, True),
+        (0x42D3052DD3132E81, 10, True),
+        (0xD10663DDC3CE56D2, 6, True),
         (0xCE778DF4D553C8D0, 8, False),
     ]

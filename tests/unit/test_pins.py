@@ -47,14 +47,14 @@ def article(number: int) -> str:
 
 
 def test_a_passage_is_found_as_fingerprints_cut_it() -> None:
-    """Whatever its markup, case, width and numbers; and each of several."""
+    """Whatever its markup, case, width and dates; and each of several."""
     pins = Pins.of(
         [
-            Pin(boilerplate=f"<p>COPYRIGHT 2019 Ａ&amp;Ｂ, number 77.</p> {FOOTER}"),
+            Pin(boilerplate=f"<p>COPYRIGHT 2019 Ａ&amp;Ｂ, all rights.</p> {FOOTER}"),
             Pin(boilerplate="版權所有。"),
         ]
     )
-    text = f"{article(0)} Copyright 2026 <b>a&b</b>, number 1! {FOOTER} Copyright of a&b! 版权所有！"
+    text = f"{article(0)} Copyright 2026 <b>a&b</b>, all rights! {FOOTER} Copyright of a&b! 版权所有！"
     assert omitted([text], pins) == [[False, False, True, True, False, True]]
 
 
@@ -140,6 +140,7 @@ def test_pages_without_a_pinned_passage_are_judged_as_without_pins() -> None:
         hashes=np.array([5, 6], np.uint64),
         letters=np.array([9, 9]),
         are_prose=np.array([True, False]),
+        have_figures=np.array([False, False]),
         texts=np.array([0, 0]),
         text_count=1,
     )
@@ -196,9 +197,9 @@ def test_a_line_that_is_no_pin_is_named(line: Any, message: str) -> None:
 
 def test_a_contradiction_on_a_site_names_both_pins_and_the_site() -> None:
     pins = [
-        Pin(text="Page 1", site="www.a.example"),
-        Pin(boilerplate="Page 2"),
-        Pin(boilerplate="Page 3", site="A.example"),
+        Pin(text="Posted 2026-11-22", site="www.a.example"),
+        Pin(boilerplate="Posted 2026-11-23"),
+        Pin(boilerplate="Posted 2026-11-24", site="A.example"),
     ]
     with pytest.raises(SettingError, match=r"pin 3: passage 1 .* in pin 1, both for the site 'a\.example'"):
         Pins.of(pins)

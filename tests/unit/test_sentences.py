@@ -24,12 +24,15 @@ def letters(text: str) -> int:
         ("first wins. equal one. other two", "first wins"),
         ("pi is 3.14159 and e is 2.718. short.", "pi is 3.14159 and e is 2.718"),
         ("written by j. smith of the daily news. no.", "written by j. smith of the daily news"),
-        ("a wrapped\nline of english text\ngoes on. no.", "a wrapped\nline of english text\ngoes on"),
+        (
+            "a line of text that was wrapped by\na program goes on until its end. no.",
+            "a line of text that was wrapped by\na program goes on until its end",
+        ),
         ("a headline of words\n\nthen a text that is longer", "then a text that is longer"),
         # As crawlers bring them: a line is a paragraph.
         ("home\nnews\nsport\n" + "a word and " * 10 + "a stop\nshare this", "a word and " * 10 + "a stop"),
         ("a wrapped\nline of text\n\n" + "and a word " * 10, ("and a word " * 10).strip()),
-        ("home\nnews\n" + "a word and " * 8 + "no more", "home\nnews\n" + "a word and " * 8 + "no more"),
+        ("home\nnews\n" + "a word and " * 8 + "no more", "a word and " * 8 + "no more"),
         ("中文标题没有句号\n正文也没有句号但是更长", "正文也没有句号但是更长"),
     ],
 )

@@ -24,10 +24,10 @@ def count(texts: list[str]) -> _Counted:
     return counted
 
 
-def test_a_passage_counts_once_an_article_and_numbers_do_not_part_it() -> None:
-    (site,) = count(["Page 1.\n\nPage 2.\n\nHome", "Page 3.", ""]).result(1).sites
+def test_a_passage_counts_once_an_article_and_dates_do_not_part_it() -> None:
+    (site,) = count(["In 2001.\n\nIn 2002.\n\nHome", "In 2003.", ""]).result(1).sites
     assert (site.articles, site.learned) == (3, 2)
-    assert site.passages == (LearnedPassage(text="Page 1.", articles=2),)
+    assert site.passages == (LearnedPassage(text="In 2001.", articles=2),)
 
 
 def test_further_passages_are_not_counted_and_long_ones_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:

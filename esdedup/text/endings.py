@@ -1,0 +1,74 @@
+"""How sentences of running text end, other than headlines, menu items, teasers and rows of tables."""
+
+import functools
+import unicodedata
+
+import numpy as np
+import numpy.typing as npt
+
+from esdedup.text.characters import ALNUM, ASSIGNED, NUMBER, SPACE, TOKEN_SHIFT, classes
+
+# What ends a sentence in prose: full stops and the like of many scripts, and the colon before a quotation.
+_FINAL = ".:;!?。\u0589\u061f\u06d4\u0964\u0965\u0f0d\u104b\u1362\u17d4"
+# What may stand after it: quotation marks and brackets of all scripts (`“` ends a quotation in German, `«` in
+# Danish), symbols such as emoji, and signs of markup.
+_TRAILING_CATEGORIES = frozenset({"Pi", "Pf", "Pe", "So", "Sk"})
+_TRAILING = "\"'`*_"
+_MOST_TRAILING = 8
+
+_IS_FINAL, _IS_TRAILING, _IS_DIGIT = (np.uint8(1 << bit) for bit in range(3))
+
+Points = npt.NDArray[np.uint32]
+Bools = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+
+
+def end_as_prose(points: Points, starts: Ints, ends: Ints) -> Bools:
+    """Return which pieces of text end as sentences do, and do not break off: bool ``(n,)``.
+
+    Args:
+        points: The texts.
+        starts: The first position of each piece, ``(n,)``.
+        ends: The last one: of a full stop, a line break or a separator, mostly.
+    """
+    last = last_signs(points, starts, ends)
+    are_final: Bools = (_roles()[points[last]] & _IS_FINAL) != 0
+    return are_final & ~_are_ellipses(points, last)
+
+
+def break_off(points: Points, starts: Ints, ends: Ints) -> Bools:
+    """Return which pieces of text end with an ellipsis, as teasers do; see `end_as_prose`."""
+    return _are_ellipses(points, last_signs(points, starts, ends))
+
+
+def last_signs(points: Points, starts: Ints, ends: Ints) -> Ints:
+    """Return where the pieces end without what may follow the end of a sentence; see `end_as_prose`."""
+    last, roles = ends.copy(), _roles()
+    in_note = np.zeros(len(ends), bool)
+    for _ in range(_MOST_TRAILING):
+        signs = points[last]
+        # The number of a note, as in `[12]`.
+        in_note = (signs == ord("]")) | (in_note & ((roles[signs] & _IS_DIGIT) != 0))
+        passed = (((roles[signs] & _IS_TRAILING) != 0) | in_note | (signs == ord("["))).nonzero()[0]
+        if not len(passed):
+            break
+        last[passed] = np.maximum(last[passed] - 1, starts[passed])
+    return last
+
+
+def _are_ellipses(points: Points, last: Ints) -> Bools:
+    are_ellipses: Bools = (points[last] == ord(".")) & (points[last - 1] == ord("."))
+    return are_ellipses
+
+
+@functools.cache
+def _roles() -> npt.NDArray[np.uint8]:
+    """Return what each code point can be at the end of a sentence: uint8 ``(0x110000,)``."""
+    roles = np.where(classes() & SPACE, _IS_TRAILING, np.uint8(0))
+    categories = map(unicodedata.category, map(chr, range(ASSIGNED)))
+    trailing = np.fromiter((each in _TRAILING_CATEGORIES for each in categories), bool, ASSIGNED)
+    roles[:ASSIGNED][trailing & (classes()[:ASSIGNED] & ALNUM == 0)] = _IS_TRAILING
+    roles[[ord(character) for character in _TRAILING]] = _IS_TRAILING
+    roles[[ord(character) for character in _FINAL]] = _IS_FINAL
+    roles[classes() >> TOKEN_SHIFT == NUMBER] = _IS_DIGIT
+    return roles

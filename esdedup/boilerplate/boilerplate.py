@@ -9,8 +9,10 @@ from esdedup.boilerplate.block import Block
 from esdedup.boilerplate.changes import LEARNED, Changes, last_of_each
 from esdedup.boilerplate.contexts import MOST_CONTEXTS, Contexts
 from esdedup.boilerplate.known import Known
+from esdedup.boilerplate.learned_state import LearnedState, are_next
 from esdedup.boilerplate.marks import MARKS, ORIGIN, Origins
 from esdedup.boilerplate.page_columns import PageColumns
+from esdedup.boilerplate.rows import context_rows, passage_values
 from esdedup.boilerplate.site_pages import COLUMNS as SITE_COLUMNS
 from esdedup.boilerplate.site_pages import LEAST_BITS, SitePages, articles_in_bits
 from esdedup.boilerplate.tables import Tables
@@ -30,24 +32,6 @@ _PERIOD_RECORDS = 2_500_000
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _State:
-    """All but what the tables contain."""
-
-    # The last page that was learned from, and the pages since.
-    last_learned_page: int
-    block: Block
-    window: Window
-    # Of the present period and of the one before.
-    present: PageColumns
-    former: PageColumns
-
-    @property
-    def last_page(self) -> int:
-        """The number of the last page, learned from or not."""
-        return self.last_learned_page + len(self.block)
 
 
 class Boilerplate:
@@ -81,7 +65,7 @@ class Boilerplate:
         self.block_pages = block_pages
         self.end_passages = end_passages
         self.least_article_bits = least_article_bits
-        self._state = _State(
+        self._state = LearnedState(
             last_learned_page=0,
             block=Block(),
             window=Window(period_records),
@@ -90,7 +74,7 @@ class Boilerplate:
         )
         self._tables = Tables()
         # Before each of the steps that have begun, the outermost first.
-        self._before: list[_State] = []
+        self._before: list[LearnedState] = []
 
     @property
     def block(self) -> Block:
@@ -200,23 +184,15 @@ class Boilerplate:
             contexts: Of all others, with those that the pages have added.
             origins: Of the pages, numbered.
         """
-        last_learned_page = self.last_page
-        site_pages, added, are_learned = contexts.site_pages, contexts.last_added, contexts.are_learned
-        # With boilerplate of the period before, which was seen again.
-        have_changed = are_learned | contexts.are_unseen | (added > 0)
-        changed = np.flatnonzero(have_changed)
-        seen_on = np.where(added > 0, added, np.where(are_learned, last_learned_page, site_pages.rows[:, 0]))
-        seen_on |= np.where(are_learned, LEARNED, 0)
-        hashes = np.concatenate((new, contexts.hashes[changed]))
-        self._tables.put("passages", hashes, np.concatenate((pages, seen_on[changed])))
-        have_grown = site_pages.have_grown
-        have_several = (added > 0) & (np.count_nonzero(contexts.pages, axis=1) > 1)
-        again = np.flatnonzero(~are_learned & (have_several | have_grown))
-        rows = np.concatenate((site_pages.rows[again], contexts.pages[again]), axis=1)
-        self._tables.put("contexts", contexts.hashes[again], rows)
+        last_page = self.last_page
+        have_changed, values = passage_values(contexts, last_page=last_page)
+        hashes = np.concatenate((new, contexts.hashes[have_changed]))
+        self._tables.put("passages", hashes, np.concatenate((pages, values)))
+        self._tables.put("contexts", *context_rows(contexts))
+        changed = int(np.count_nonzero(have_changed | contexts.site_pages.have_grown))
         block = dataclasses.replace(self.block, origins=origins)
-        records = _PAGE_RECORDS * len(block) + len(new) + np.count_nonzero(have_changed | have_grown)
-        self._go_on(block, window=self.window.after(int(records), page=last_learned_page))
+        records = _PAGE_RECORDS * len(block) + len(new) + changed
+        self._go_on(block, window=self.window.after(records, page=last_page))
 
     def _go_on(self, learned: Block, *, window: Window) -> None:
         """Add pages that were learned from; a new period has tables and columns of its own."""
@@ -226,7 +202,7 @@ class Boilerplate:
         if has_ended:
             present, former = PageColumns(first=first), present
         present.put(first, marks=learned.marks, origins=learned.origins)
-        self._state = _State(
+        self._state = LearnedState(
             last_learned_page=self.last_learned_page + len(learned),
             block=Block(),
             window=window,
@@ -293,7 +269,7 @@ class Boilerplate:
         if changes.last_page - changes.last_learned_page >= self.block_pages:
             raise ValueError("its block has too many pages")
         before = self._state if self.last_page else self._after_outdated(changes)
-        if not _are_next(changes, before):
+        if not are_next(changes, before):
             raise ValueError("it does not follow what was learned before it")
         self._state = before
         block, count = self.block.then(changes.block), changes.last_learned_page - self.last_learned_page
@@ -307,7 +283,7 @@ class Boilerplate:
         block = dataclasses.replace(block, values=self.known(block.hashes).values)
         self._state = dataclasses.replace(self._state, block=block)
 
-    def _after_outdated(self, changes: Changes) -> _State:
+    def _after_outdated(self, changes: Changes) -> LearnedState:
         """Return the state before the first changes that are not outdated."""
         last_page = changes.first_page - 1
         last_learned_page = min(last_page, changes.last_learned_page)
@@ -327,17 +303,3 @@ class Boilerplate:
         """Return which numbers of pages are of the two periods; 0 is not."""
         is_valid: Bools = pages >= self.window.former_from
         return is_valid
-
-
-def _are_next(changes: Changes, before: _State) -> bool:
-    """Return whether a step that began in a state can have made these changes."""
-    count, window = changes.last_learned_page - before.last_learned_page, changes.window
-    # A block that ends takes all pages before it.
-    is_possible = window == before.window if count == 0 else count >= len(before.block)
-    return (
-        is_possible
-        and changes.first_page == before.last_page + 1
-        and len(changes.site_numbers) >= count
-        and window.former_from >= before.window.former_from
-        and window.present_from >= before.window.present_from
-    )

@@ -70,6 +70,7 @@ def test_no_document_is_too_large_for_a_server() -> None:
         hashes=chance.integers(1, 2**64, page_count * each, np.uint64),
         letters=np.full(page_count * each, 60),
         are_prose=np.ones(page_count * each, bool),
+        have_figures=np.zeros(page_count * each, bool),
         texts=np.repeat(np.arange(page_count), each),
         text_count=page_count,
     )

@@ -82,7 +82,7 @@ def documents_of(changes: Changes, *, log: str, first: int) -> list[Document]:
         at = (number - first) * _MOST_BYTES
         part = {"log": log, "changes": content[at : at + _MOST_BYTES], "goes_on": number < last}
         found.append((f"{FIELD}-{number}", {FIELD: number, "state": part}))
-    return [*found, (_LAST_ID, {"state": {"last": last}})]
+    return [*found, (_LAST_ID, {"state": {"log": log, "last": last}})]
 
 
 class LearnedCopy:

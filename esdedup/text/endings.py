@@ -1,5 +1,6 @@
 """How sentences of running text end, other than headlines, menu items, teasers and rows of tables."""
 
+import dataclasses
 import functools
 import unicodedata
 
@@ -23,26 +24,34 @@ Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
 
-def end_as_prose(points: Points, starts: Ints, ends: Ints) -> Bools:
-    """Return which pieces of text end as sentences do, and do not break off: bool ``(n,)``.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Endings:
+    """How some pieces of text end, without what may follow the end of a sentence."""
 
-    Args:
-        points: The texts.
-        starts: The first position of each piece, ``(n,)``.
-        ends: The last one: of a full stop, a line break or a separator, mostly.
-    """
-    last = last_signs(points, starts, ends)
-    are_final: Bools = (_roles()[points[last]] & _IS_FINAL) != 0
-    return are_final & ~_are_ellipses(points, last)
+    # uint32 (n,): the last characters.
+    signs: Points
+    # bool (n,) each: which end as sentences of prose do, and which with an ellipsis, as teasers do.
+    are_prose: Bools
+    break_off: Bools
+
+    @classmethod
+    def of(cls, points: Points, starts: Ints, ends: Ints) -> "Endings":
+        """Look at pieces of text.
+
+        Args:
+            points: The texts.
+            starts: The first position of each piece, ``(n,)``.
+            ends: The last one: of a full stop, a line break or a separator, mostly.
+        """
+        last = _last(points, starts, ends)
+        signs = points[last]
+        break_off = (signs == ord(".")) & (points[last - 1] == ord("."))
+        are_final = (_roles()[signs] & _IS_FINAL) != 0
+        return cls(signs=signs, are_prose=are_final & ~break_off, break_off=break_off)
 
 
-def break_off(points: Points, starts: Ints, ends: Ints) -> Bools:
-    """Return which pieces of text end with an ellipsis, as teasers do; see `end_as_prose`."""
-    return _are_ellipses(points, last_signs(points, starts, ends))
-
-
-def last_signs(points: Points, starts: Ints, ends: Ints) -> Ints:
-    """Return where the pieces end without what may follow the end of a sentence; see `end_as_prose`."""
+def _last(points: Points, starts: Ints, ends: Ints) -> Ints:
+    """Return where the pieces end without what may follow the end of a sentence."""
     last, roles = ends.copy(), _roles()
     in_note = np.zeros(len(ends), bool)
     for _ in range(_MOST_TRAILING):
@@ -54,11 +63,6 @@ def last_signs(points: Points, starts: Ints, ends: Ints) -> Ints:
             break
         last[passed] = np.maximum(last[passed] - 1, starts[passed])
     return last
-
-
-def _are_ellipses(points: Points, last: Ints) -> Bools:
-    are_ellipses: Bools = (points[last] == ord(".")) & (points[last - 1] == ord("."))
-    return are_ellipses
 
 
 @functools.cache

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.text.endings import end_as_prose, last_signs
+from esdedup.text.endings import Endings
 from esdedup.text.figures import have_figures
 from esdedup.text.sentences import Sentences
 from esdedup.text.tokens import Tokens
@@ -105,7 +105,6 @@ def _have_figures(
 
 
 def _are_prose(sentences: Sentences) -> npt.NDArray[np.bool_]:
-    points, starts, ends = sentences.points, sentences.starts, sentences.ends
-    last = points[last_signs(points, starts, ends)]
-    are_unstopped = (last >= _UNSTOPPED.start) & (last < _UNSTOPPED.stop)
-    return end_as_prose(points, starts, ends) | (are_unstopped & (sentences.letters >= _LONG_LINE_LETTERS))
+    endings = Endings.of(sentences.points, sentences.starts, sentences.ends)
+    are_unstopped = (endings.signs >= _UNSTOPPED.start) & (endings.signs < _UNSTOPPED.stop)
+    return endings.are_prose | (are_unstopped & (sentences.letters >= _LONG_LINE_LETTERS))

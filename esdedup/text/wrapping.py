@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup.text.characters import FIRST_WIDE, SEPARATOR, SPACE, TOKEN_SHIFT, WIDE, classes
-from esdedup.text.endings import break_off, end_as_prose
+from esdedup.text.endings import Endings
 from esdedup.text.groups import are_first
 
 # Print has no narrower columns, and hardly any wider ones.
@@ -44,8 +44,9 @@ def are_wrapped(
         ends: The positions of the line breaks, and of the separators that end texts, ``(n,)``, ascending.
         stops: The positions of the other characters that end sentences.
     """
-    lines = _Lines.of(points, kinds, ends)
-    widths = lines.extra_columns(points)
+    roles = _roles().take(points)
+    lines = _Lines.of(points, kinds, roles, ends)
+    widths = lines.extra_columns(roles)
     columns = lines.lengths + widths
     widest = np.maximum.reduceat(columns, lines.firsts)
     sizes = np.add.reduceat(lines.lengths > 0, lines.firsts, dtype=np.int64)
@@ -85,8 +86,14 @@ class _Lines:
     texts: Ints
 
     @classmethod
-    def of(cls, points: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8], ends: Ints) -> "_Lines":
-        """Find them; see `are_wrapped`."""
+    def of(
+        cls,
+        points: npt.NDArray[np.uint32],
+        kinds: npt.NDArray[np.uint8],
+        roles: npt.NDArray[np.uint8],
+        ends: Ints,
+    ) -> "_Lines":
+        """Find them; see `are_wrapped`. `roles` are those of the points."""
         starts = np.concatenate((ends[:0], [0], ends[:-1] + 1))
         # With one after all lines, in case that all are blank.
         visible = np.append(((kinds & SPACE) == 0).nonzero()[0], len(points))
@@ -94,27 +101,27 @@ class _Lines:
         are_blank = first == stop
         words = np.where(are_blank, starts, visible.take(first, mode="clip"))
         # A text ends with a separator, at which a break is possible.
-        breaks = (_roles()[points] & _MAY_BREAK).nonzero()[0]
+        breaks = (roles & _MAY_BREAK).nonzero()[0]
         end_texts = points[ends] == ord(SEPARATOR)
         cuts = are_blank | end_texts
         paragraphs = cuts.cumsum() - cuts
         firsts = are_first(paragraphs).nonzero()[0]
         go_on = ~cuts & ~np.append(are_blank[1:], True)
+        endings = Endings.of(points, starts, ends)
         return cls(
             starts=starts,
             lengths=np.where(are_blank, 0, visible.take(stop - 1, mode="clip") + 1 - starts),
             first_words=np.maximum(breaks[breaks.searchsorted(words)] - words, 1),
             go_on=go_on,
-            are_prose=~are_blank & end_as_prose(points, starts, ends),
-            break_off=break_off(points, starts, ends),
+            are_prose=~are_blank & endings.are_prose,
+            break_off=endings.break_off,
             paragraphs=paragraphs,
             firsts=firsts,
             texts=(end_texts.cumsum() - end_texts)[firsts],
         )
 
-    def extra_columns(self, points: npt.NDArray[np.uint32]) -> Ints:
+    def extra_columns(self, roles: npt.NDArray[np.uint8]) -> Ints:
         """Return how many columns more than characters each line has, where a wide character has two."""
-        roles = _roles()[points]
         are_wide = (roles & _IS_WIDE) != 0
         are_wide[1:] |= are_wide[:-1] & ((roles[1:] & _IS_NARROWED) != 0)
         return np.add.reduceat(are_wide, self.starts, dtype=np.int64)

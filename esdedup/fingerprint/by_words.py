@@ -93,6 +93,7 @@ class ByWords:
         sentences = _sentences(self._parsed([text]), omit=omit)
         if self._is_whole_text:
             return strings(sentences.points)
+        sentences = sentences.with_rows_joined()
         return [self._sentence(sentences, each).strip() for each in sentences.longest().tolist()]
 
     def _parsed(self, texts: Sequence[str]) -> ParsedTexts:
@@ -126,6 +127,7 @@ class ByWords:
         """Return the passage that represents each text, empty for a text without sentences."""
         if self._is_whole_text:
             return strings(sentences.points)
+        sentences = sentences.with_rows_joined()
         passages = [""] * sentences.text_count
         for each in sentences.longest().tolist():
             passages[sentences.texts[each]] = self._sentence(sentences, each)

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from esdedup.text.characters import (
     ALNUM,
+    FIRST_WIDE,
     FULL_STOP,
     HARD_END,
     LATIN,
@@ -69,6 +70,26 @@ class Sentences:
             ends=self.ends[chosen],
             letters=self.letters[chosen],
             texts=self.texts[chosen],
+        )
+
+    def with_rows_joined(self) -> "Sentences":
+        """Return the sentences with the rows of tables and menus joined, each one alone being too short.
+
+        That is: lines that end neither with a full stop nor with an East Asian character, without a blank
+        one between them.
+        """
+        if not len(self.texts):
+            return self
+        ends, last = self.ends[:-1], self.points[self.ends[:-1] - 1]
+        go_on = (self.points[ends] == ord("\n")) & (last < FIRST_WIDE)
+        go_on &= (self.starts[1:] == ends + 1) & (self.texts[1:] == self.texts[:-1])
+        firsts = np.concatenate(([0], np.flatnonzero(~go_on) + 1))
+        return dataclasses.replace(
+            self,
+            starts=self.starts[firsts],
+            ends=self.ends[np.append(firsts[1:], len(self.ends)) - 1],
+            letters=np.add.reduceat(self.letters, firsts),
+            texts=self.texts[firsts],
         )
 
     @property

@@ -69,3 +69,13 @@ def test_the_longest_sentence_of_each_half(batch: list[str]) -> None:
             if part:
                 expected.append(max(part, key=lambda at: (letters(found.string(at)), -at)))
     assert found.longest_of_halves().tolist() == expected
+
+
+def test_rows_are_joined_where_one_alone_is_too_short() -> None:
+    """Not over a blank line, nor after a full stop or an East Asian character."""
+    text = "Net 26 mln\nRevs 110 mln\n\nPay April 15\nIt rose. So did costs\n净利润\n营收"
+    found = sentences_of([text]).with_rows_joined()
+    strings = [found.string(each).strip() for each in range(len(found.texts))]
+    assert strings == ["Net 26 mln\nRevs 110 mln", "Pay April 15\nIt rose", "So did costs\n净利润", "营收"]
+    assert found.letters.tolist() == [len("Net26mlnRevs110mln"), len("PayApril15Itrose"), 13, 2]
+    assert len(sentences_of(["", "..."]).with_rows_joined().texts) == 0

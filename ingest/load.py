@@ -124,11 +124,11 @@ class Load:
             EsdedupError: The run cannot continue.
         """
         started = time.monotonic()
-        fields = dedup.reader.fields(index)
-        self._dated_by = fields if backfill else None
+        self._dated_by = dedup.reader.fields(index) if backfill else None
         bulk = ArticleBulk(client, index=index)
         try:
-            first_look(dedup, learned_from, fields)
+            if learned_from:
+                first_look(dedup, learned_from, dedup.reader.fields(index))
             for batch in batches(articles, most=batch_size, size_of=_size, flush_interval_s=flush_interval_s):
                 actions = dedup.enrich(
                     self._actions(batch, index),

@@ -1,6 +1,7 @@
 """What users see of boilerplate: what was left out of a text, and of which."""
 
 import html
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -63,6 +64,18 @@ def test_explain_compares_articles_as_they_were_decided_and_says_what_is_left_ou
     assert "compared by its stored signature" in " ".join(people.split())
     assert "6 of 12 passages are left out" in people
     assert RIGHTS in people
+
+
+def test_pages_are_indexed_whole_if_boilerplate_is_kept(
+    run: Run, elasticsearch_url: str, es: Elasticsearch, tmp_path: Any
+) -> None:
+    with new_names(es) as name:
+        index, forest = name("pages"), name("forest")
+        (tmp_path / "one.jsonl").write_text(json.dumps({"id": "1", "text": page(article(0), HARBOUR)}))
+        run("setup", index, url=elasticsearch_url)
+        options = ("--index", index, "--forest", forest, "--keep-boilerplate", "--json")
+        done = run("index", "one.jsonl", *options, url=elasticsearch_url)
+        assert (done.code, done.json["indexed"]) == (0, 1)
 
 
 def test_explain_says_what_is_left_out_of_files(run: Run, tmp_path: Any) -> None:

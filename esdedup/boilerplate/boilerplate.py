@@ -14,7 +14,7 @@ from esdedup.boilerplate.marks import MARKS, ORIGIN, Origins
 from esdedup.boilerplate.page_columns import PageColumns
 from esdedup.boilerplate.rows import context_rows, passage_values
 from esdedup.boilerplate.site_pages import COLUMNS as SITE_COLUMNS
-from esdedup.boilerplate.site_pages import LEAST_BITS, SitePages, articles_in_bits
+from esdedup.boilerplate.site_pages import LEAST_BITS, SitePages, first_rows
 from esdedup.boilerplate.tables import Tables
 from esdedup.boilerplate.window import Window
 from esdedup.neighbours.key_table import Keys, Values
@@ -121,8 +121,7 @@ class Boilerplate:
         once = seen[site_pages[seen, 0] == 0]
         site_pages[once, 0] = known.pages[once]
         origins = self._of_pages("origins", site_pages[:, 0])
-        site_pages[once, 1] = site_pages[once, 2] = articles_in_bits(origins[once])
-        site_pages[once, 3] = 1
+        site_pages[once] = first_rows(site_pages[once, 0], origins[once])
         return Contexts(
             hashes,
             pages,

@@ -47,7 +47,7 @@ class SitePages:
 
         Args:
             rows: As the attribute.
-            origins: Of the first page of each passage, ``(n, 3)``, 0 for none.
+            origins: Of the first page of each passage, ``(n, ORIGIN)``, 0 for none.
         """
         self.rows = rows
         self._before = rows.copy()
@@ -70,7 +70,7 @@ class SitePages:
         Args:
             passages: Their places, ascending: of each as many as it has pages, ``(m,)``.
             pages: Ascending for each passage, ``(m,)``.
-            origins: Of the pages, ``(m, 3)``.
+            origins: Of the pages, ``(m, ORIGIN)``.
             are_own: Which pages have new text of their own, ``(m,)``.
         """
         is_new = are_first(passages) & (self.rows[passages, 3] == 0)
@@ -104,15 +104,25 @@ class SitePages:
 
     def _observe(self, passages: Ints, pages: Ints, origins: Origins) -> None:
         """Begin to observe passages, each once, at the sites of these pages."""
-        bits = articles_in_bits(origins)
-        none = np.zeros_like(bits)
-        self.rows[passages] = np.stack((pages, bits, bits, none + 1, none), axis=1)
+        self.rows[passages] = first_rows(pages, origins)
         self._origins[passages] = origins
 
     def _count(self, passages: Ints, bits: Ints, *, column: int) -> None:
         if len(passages):
             first = are_first(passages).nonzero()[0]
             self.rows[passages[first], column] |= np.bitwise_or.reduceat(bits, first)
+
+
+def first_rows(pages: Ints, origins: Origins) -> Ints:
+    """Return the rows of passages that were seen on these pages alone: int64 ``(n, COLUMNS)``.
+
+    Args:
+        pages: One of each passage, ``(n,)``.
+        origins: Of the pages, ``(n, ORIGIN)``.
+    """
+    bits = articles_in_bits(origins)
+    none = np.zeros_like(bits)
+    return np.stack((pages, bits, bits, none + 1, none), axis=1)
 
 
 def articles_in_bits(origins: Origins) -> Ints:

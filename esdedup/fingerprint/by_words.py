@@ -93,7 +93,6 @@ class ByWords:
         sentences = _sentences(self._parsed([text]), omit=omit)
         if self._is_whole_text:
             return strings(sentences.points)
-        sentences = sentences.with_rows_joined()
         return [self._sentence(sentences, each).strip() for each in sentences.longest().tolist()]
 
     def _parsed(self, texts: Sequence[str]) -> ParsedTexts:
@@ -127,7 +126,6 @@ class ByWords:
         """Return the passage that represents each text, empty for a text without sentences."""
         if self._is_whole_text:
             return strings(sentences.points)
-        sentences = sentences.with_rows_joined()
         passages = [""] * sentences.text_count
         for each in sentences.longest().tolist():
             passages[sentences.texts[each]] = self._sentence(sentences, each)
@@ -150,13 +148,16 @@ class ByWords:
 
 
 def _sentences(texts: ParsedTexts, *, omit: Omit | None) -> Sentences:
-    """Return the sentences of texts without those that `omit` leaves out, nor the characters of these."""
+    """Return the sentences of texts without those that `omit` leaves out, nor the characters of these.
+
+    Rows of tables are joined, since one alone is too short to represent a text.
+    """
     sentences, omitted = texts.sentences, texts.omitted(omit)
     if not omitted.any():
-        return sentences
+        return sentences.with_rows_joined()
     in_omitted = np.zeros(len(sentences.points), np.int8)
     in_omitted[sentences.starts[omitted]] = 1
     in_omitted[sentences.ends[omitted]] -= 1
     # The character that ends a sentence, and may end its text, stays.
     points = sentences.points[in_omitted.cumsum() == 0]
-    return Sentences.of(points, classes()[points])
+    return Sentences.of(points, classes()[points]).with_rows_joined()

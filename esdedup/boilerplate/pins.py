@@ -104,8 +104,8 @@ class Pins:
                     kinds = ("boilerplate", "text") if is_boilerplate else ("text", "boilerplate")
                     raise SettingError(
                         f"{name}: passage {number} of its {kinds[0]} is {kinds[1]} in {earlier}, both "
-                        f"{'for all sites' if site is None else f'for the site {site!r}'} (dates "
-                        "and times count as equal)"
+                        f"{'for all sites' if site is None else f'for the site {site!r}'} (in short "
+                        "passages, all numbers count as equal)"
                     )
         # Readers may see `<b>` or `&amp;` as well: where that makes other passages, these are pinned too.
         visible = [

@@ -160,4 +160,4 @@ def _sentences(texts: ParsedTexts, *, omit: Omit | None) -> Sentences:
     in_omitted[sentences.ends[omitted]] -= 1
     # The character that ends a sentence, and may end its text, stays.
     points = sentences.points[in_omitted.cumsum() == 0]
-    return Sentences.of(points, classes()[points]).with_rows_joined()
+    return Sentences.of(points, classes().take(points)).with_rows_joined()

@@ -65,7 +65,7 @@ def sketch(runs: "Runs", *, number_weight: int) -> Sketched:
     texts = np.arange(len(runs.counts)).repeat(runs.counts)
     least = np.full((len(runs.counts), BINS), _NONE)
     _lower(least, texts, runs.hashes)
-    texts_of_numbers, hashes_of_numbers = texts[runs.have_number], runs.hashes[runs.have_number]
+    texts_of_numbers, hashes_of_numbers = (each.compress(runs.have_number) for each in (texts, runs.hashes))
     for repeat in range(1, number_weight):
         factor = np.uint64(pow(_REPEAT, repeat, 2**64))
         _lower(least, texts_of_numbers, factor * hashes_of_numbers)

@@ -99,12 +99,14 @@ class KeyTable:
     def _add(self, keys: Keys, values: Values, places: Ints) -> None:
         """Add keys that are not there, beginning with these free places."""
         self._count += len(keys)
+        held = self._keys.reshape(-1)
         while len(keys):
             # Of several keys for one place, the last gets it.
-            self._keys.reshape(-1)[places] = keys
-            won = self._keys.reshape(-1)[places] == keys
-            self._values[places[won]] = values[won]
-            keys, values = keys[~won], values[~won]
+            held[places], self._values[places] = keys, values
+            lost = (held.take(places) != keys).nonzero()[0]
+            if not len(lost):
+                return
+            keys, values = keys.take(lost), values.take(lost, axis=0)
             _, places = self._find(keys)
 
     def _grow(self, count: int) -> None:

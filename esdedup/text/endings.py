@@ -44,24 +44,26 @@ class Endings:
             ends: The last one: of a full stop, a line break or a separator, mostly.
         """
         last = _last(points, starts, ends)
-        signs = points[last]
-        break_off = (signs == ord(".")) & (points[last - 1] == ord("."))
-        are_final = (_roles()[signs] & _IS_FINAL) != 0
+        signs = points.take(last)
+        break_off = (signs == ord(".")) & (points.take(last - 1, mode="wrap") == ord("."))
+        are_final = (_roles().take(signs) & _IS_FINAL) != 0
         return cls(signs=signs, are_prose=are_final & ~break_off, break_off=break_off)
 
 
 def _last(points: Points, starts: Ints, ends: Ints) -> Ints:
     """Return where the pieces end without what may follow the end of a sentence."""
     last, roles = ends.copy(), _roles()
-    in_note = np.zeros(len(ends), bool)
+    # The pieces that go on, and which of them are in the number of a note, as in `[12]`.
+    left, in_note = np.arange(len(ends)), np.zeros(len(ends), bool)
     for _ in range(_MOST_TRAILING):
-        signs = points[last]
-        # The number of a note, as in `[12]`.
-        in_note = (signs == ord("]")) | (in_note & ((roles[signs] & _IS_DIGIT) != 0))
-        passed = (((roles[signs] & _IS_TRAILING) != 0) | in_note | (signs == ord("["))).nonzero()[0]
+        signs = points.take(last.take(left))
+        own = roles.take(signs)
+        in_note = (signs == ord("]")) | (in_note & ((own & _IS_DIGIT) != 0))
+        passed = (((own & _IS_TRAILING) != 0) | in_note | (signs == ord("["))).nonzero()[0]
         if not len(passed):
             break
-        last[passed] = np.maximum(last[passed] - 1, starts[passed])
+        left, in_note = left[passed], in_note[passed]
+        last[left] = np.maximum(last[left] - 1, starts[left])
     return last
 
 

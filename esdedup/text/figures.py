@@ -55,7 +55,7 @@ def have_figures(
 def _dates(points: npt.NDArray[np.uint32], starts: Ints) -> tuple[Bools, Bools]:
     """Return which numbers are dates, times or counters by themselves, and which may be a day or a month."""
     signs = points.take(starts[:, None] + np.arange(_MOST_CHARACTERS + 1), mode="clip")
-    roles = classes()[signs] >> TOKEN_SHIFT
+    roles = classes().take(signs) >> TOKEN_SHIFT
     are_digits, are_joiners = roles == NUMBER, roles == JOINER
     # A sign belongs to a number only between two digits.
     are_joiners[:, :-1] &= are_digits[:, 1:]
@@ -66,7 +66,7 @@ def _dates(points: npt.NDArray[np.uint32], starts: Ints) -> tuple[Bools, Bools]:
     point_counts, colon_counts, digit_counts = (
         each.sum(axis=1) for each in (are_own & (signs == ord(".")), are_colons, are_own & are_digits)
     )
-    digits = _digits()[signs]
+    digits = _digits().take(signs)
     are_plain = digit_counts == lengths
     are_years = are_plain & (lengths == _YEAR_DIGITS) & np.isin(digits[:, 0] * 10 + digits[:, 1], _CENTURIES)
     hour_digits = are_colons.argmax(axis=1)

@@ -42,7 +42,7 @@ class ParsedTexts:
 
     @classmethod
     def _of_normal(cls, normal: NormalTexts) -> "ParsedTexts":
-        kinds = classes()[normal.points]
+        kinds = classes().take(normal.points)
         roles = roles_in_tokens(kinds)
         tokens = Tokens.of(normal.points, roles)
         return cls(

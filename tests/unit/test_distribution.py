@@ -83,7 +83,7 @@ def test_the_locks_name_no_package_index_and_hash_everything() -> None:
 def test_the_locks_fulfil_the_project_file() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    for name, chosen in (("demo", ["node", "serve"]), ("dev", list(extras))):
+    for name, chosen in (("demo", ["node", "serve", "sidecar"]), ("dev", list(extras))):
         pinned: dict[str, set[str]] = {}
         for line in (ROOT / "locks" / f"{name}.txt").read_text().splitlines():
             if "==" in line and not line.startswith("#"):

@@ -1,0 +1,5 @@
+"""One process that owns forests, and takes articles from many feeders over HTTP.
+
+It speaks Elasticsearch's own interface: articles go on to Elasticsearch with their roots, everything else
+as it came.
+"""

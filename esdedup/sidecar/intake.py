@@ -1,0 +1,214 @@
+"""`Intake`: the articles of many requests become batches, which are decided one after the other.
+
+What arrives together is decided together, so that the forest's owner does more with every batch the more there
+is to do. A batch is closed when it is full, or so long after its first article came; while the owner is busy
+with the one before, it grows.
+"""
+
+import asyncio
+import dataclasses
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, Protocol, TypeVar
+
+from esdedup.errors import EsdedupError
+
+
+class Sized(Protocol):
+    """An article, as far as the intake looks at it."""
+
+    @property
+    def text(self) -> str:
+        """Its text, whose length is its size."""
+
+
+_Article = TypeVar("_Article", bound=Sized)
+_Decided = TypeVar("_Decided")
+
+
+class Overloaded(EsdedupError):
+    """More articles wait than may; the same request will succeed later."""
+
+
+class ShuttingDown(EsdedupError):
+    """No more articles are taken, because the process ends."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """How large batches are, and how much may wait for them."""
+
+    # Of a batch; a request that has more is cut.
+    batch_articles: int = 1_000
+    # Of a batch, in characters; its last article may exceed it.
+    batch_characters: int = 8_000_000
+    # From a batch's first article until it is closed, if the owner is free then.
+    batch_wait_s: float = 0.005
+    # Of all requests that wait or are being decided. One request alone may have more.
+    waiting_articles: int = 20_000
+    waiting_characters: int = 200_000_000
+
+
+class _Waiting(Generic[_Article, _Decided]):
+    """A request whose articles are not all decided."""
+
+    def __init__(self, articles: Sequence[_Article], came_s: float) -> None:
+        self.articles = articles
+        self.came_s = came_s
+        # How many articles are in batches already.
+        self.taken = 0
+        self.decided: list[_Decided] = []
+        self.all: asyncio.Future[list[_Decided]] = asyncio.get_running_loop().create_future()
+
+    def add(self, decided: Sequence[_Decided]) -> None:
+        self.decided += decided
+        if len(self.decided) == len(self.articles) and not self.all.done():
+            self.all.set_result(self.decided)
+
+    def fail(self, error: BaseException) -> None:
+        if not self.all.done():
+            self.all.set_exception(error)
+
+
+class Intake(Generic[_Article, _Decided]):
+    """Takes the articles of requests, in the order in which these come.
+
+    The articles of a request stay in their order, and those of a request that has failed are not decided any
+    more.
+    """
+
+    def __init__(
+        self, decide: Callable[[list[_Article]], Awaitable[Sequence[_Decided]]], *, bounds: Bounds
+    ) -> None:
+        """Take nothing yet; `run` must be running for anything to be decided.
+
+        Args:
+            decide: Called with one batch after the other; returns what became of each article. What it raises
+                is raised for every request that has articles in the batch.
+            bounds: Of batches and of what waits.
+        """
+        self._decide = decide
+        self._bounds = bounds
+        self._queue: deque[_Waiting[_Article, _Decided]] = deque()
+        self._articles = self._characters = 0
+        self._changed = asyncio.Event()
+        self._is_closing = False
+
+    @property
+    def waiting_articles(self) -> int:
+        """How many articles wait or are being decided."""
+        return self._articles
+
+    async def assign(self, articles: Sequence[_Article]) -> list[_Decided]:
+        """Return what is decided for each article of a request.
+
+        Raises:
+            Overloaded: Too much waits already.
+            ShuttingDown: `close` was called.
+        """
+        if not articles:
+            return []
+        characters = sum(len(each.text) for each in articles)
+        self._admit(len(articles), characters)
+        waiting: _Waiting[_Article, _Decided] = _Waiting(articles, asyncio.get_running_loop().time())
+        self._articles += len(articles)
+        self._characters += characters
+        self._queue.append(waiting)
+        self._changed.set()
+        try:
+            return await waiting.all
+        finally:
+            self._articles -= len(articles)
+            self._characters -= characters
+            self._changed.set()
+
+    def close(self) -> None:
+        """Take no more requests. `run` ends when those that were taken have been decided."""
+        self._is_closing = True
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Decide batch after batch, until `close` has been called and nothing is left."""
+        while await self._is_batch_ready():
+            await self._decide_batch(self._take())
+
+    def _admit(self, articles: int, characters: int) -> None:
+        if self._is_closing:
+            raise ShuttingDown("this process is ending and takes no more articles: send them to another one")
+        bounds = self._bounds
+        is_full = (
+            self._articles + articles > bounds.waiting_articles
+            or self._characters + characters > bounds.waiting_characters
+        )
+        if is_full and self._articles:
+            raise Overloaded(
+                f"{self._articles:,} articles wait to be assigned, and no more than "
+                f"{bounds.waiting_articles:,} may: send these again later"
+            )
+
+    async def _is_batch_ready(self) -> bool:
+        """Wait until there is a batch; return False if there will be none."""
+        loop = asyncio.get_running_loop()
+        while not self._queue:
+            if self._is_closing:
+                return False
+            await self._changes()
+        while not self._is_full and not self._is_closing:
+            left_s = self._queue[0].came_s + self._bounds.batch_wait_s - loop.time()
+            if left_s <= 0:
+                break
+            try:
+                await asyncio.wait_for(self._changes(), left_s)
+            except TimeoutError:
+                break
+        return True
+
+    async def _changes(self) -> None:
+        await self._changed.wait()
+        self._changed.clear()
+
+    @property
+    def _is_full(self) -> bool:
+        articles = characters = 0
+        for waiting in self._queue:
+            articles += len(waiting.articles) - waiting.taken
+            characters += sum(len(each.text) for each in waiting.articles[waiting.taken :])
+            if articles >= self._bounds.batch_articles or characters >= self._bounds.batch_characters:
+                return True
+        return False
+
+    def _take(self) -> list[tuple[_Waiting[_Article, _Decided], Sequence[_Article]]]:
+        """Take the next batch: requests, each with its next articles."""
+        batch: list[tuple[_Waiting[_Article, _Decided], Sequence[_Article]]] = []
+        articles, characters = self._bounds.batch_articles, self._bounds.batch_characters
+        while self._queue and articles > 0 and characters > 0:
+            waiting = self._queue[0]
+            if waiting.all.done():
+                # Its client has gone, or an earlier batch of it has failed.
+                self._queue.popleft()
+                continue
+            start = stop = waiting.taken
+            while stop < len(waiting.articles) and articles > 0 and characters > 0:
+                articles, characters = articles - 1, characters - len(waiting.articles[stop].text)
+                stop += 1
+            batch.append((waiting, waiting.articles[start:stop]))
+            waiting.taken = stop
+            if stop == len(waiting.articles):
+                self._queue.popleft()
+        return batch
+
+    async def _decide_batch(
+        self, batch: list[tuple[_Waiting[_Article, _Decided], Sequence[_Article]]]
+    ) -> None:
+        if not batch:
+            return
+        try:
+            decided = await self._decide([article for _, articles in batch for article in articles])
+        except Exception as error:
+            for waiting, _ in batch:
+                waiting.fail(error)
+            return
+        start = 0
+        for waiting, articles in batch:
+            waiting.add(decided[start : start + len(articles)])
+            start += len(articles)

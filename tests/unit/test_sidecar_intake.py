@@ -1,0 +1,163 @@
+"""Requests become batches: in order, bounded, and none waits for another's failure."""
+
+import asyncio
+import dataclasses
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from esdedup.errors import EsdedupError
+from esdedup.sidecar.intake import Bounds, Intake, Overloaded, ShuttingDown
+
+
+@dataclasses.dataclass(frozen=True)
+class Article:
+    text: str
+
+
+class Decider:
+    """Answers with the number of each article, and keeps the batches."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[str]] = []
+        self.free = asyncio.Event()
+        self.free.set()
+        self.error: Exception | None = None
+
+    async def __call__(self, articles: list[Article]) -> Sequence[str]:
+        self.batches.append([each.text for each in articles])
+        await self.free.wait()
+        if self.error is not None:
+            error, self.error = self.error, None
+            raise error
+        return [each.text.upper() for each in articles]
+
+
+def articles(*texts: str) -> list[Article]:
+    return list(map(Article, texts))
+
+
+@given(st.lists(st.lists(st.text("ab", min_size=1, max_size=5), max_size=7), max_size=8), st.integers(1, 5))
+def test_every_request_gets_its_own_answers_in_order(requests: list[list[str]], size: int) -> None:
+    async def run() -> Decider:
+        decider = Decider()
+        intake = Intake(decider, bounds=Bounds(batch_articles=size, batch_characters=12, batch_wait_s=0))
+        running = asyncio.create_task(intake.run())
+        answers = await asyncio.gather(*(intake.assign(articles(*texts)) for texts in requests))
+        assert answers == [[text.upper() for text in texts] for texts in requests]
+        intake.close()
+        await running
+        assert intake.waiting_articles == 0
+        return decider
+
+    decider = asyncio.run(run())
+    assert [text for batch in decider.batches for text in batch] == [
+        text for texts in requests for text in texts
+    ]
+    assert all(len(batch) <= size for batch in decider.batches)
+    assert all(sum(map(len, batch[:-1])) < 12 for batch in decider.batches)
+
+
+def test_what_comes_while_the_owner_is_busy_is_one_batch() -> None:
+    async def run() -> list[list[str]]:
+        decider = Decider()
+        decider.free.clear()
+        intake = Intake(decider, bounds=Bounds(batch_wait_s=0))
+        running = asyncio.create_task(intake.run())
+        first = asyncio.create_task(intake.assign(articles("a")))
+        await asyncio.sleep(0.01)
+        others = [asyncio.create_task(intake.assign(articles(text))) for text in "bcd"]
+        await asyncio.sleep(0.01)
+        decider.free.set()
+        await asyncio.gather(first, *others)
+        intake.close()
+        await running
+        return decider.batches
+
+    assert asyncio.run(run()) == [["a"], ["b", "c", "d"]]
+
+
+def test_a_batch_waits_for_others_as_long_as_it_may() -> None:
+    async def run() -> list[list[str]]:
+        decider = Decider()
+        intake = Intake(decider, bounds=Bounds(batch_wait_s=0.2, batch_articles=3))
+        running = asyncio.create_task(intake.run())
+        requests = [asyncio.create_task(intake.assign(articles("a")))]
+        await asyncio.sleep(0.02)
+        requests.append(asyncio.create_task(intake.assign(articles("b"))))
+        await asyncio.wait(requests)
+        # A full one waits for nothing.
+        async with asyncio.timeout(0.1):
+            await intake.assign(articles("c", "d", "e"))
+        intake.close()
+        await running
+        return decider.batches
+
+    assert asyncio.run(run()) == [["a", "b"], ["c", "d", "e"]]
+
+
+def test_a_failure_reaches_the_requests_of_its_batch_and_no_others() -> None:
+    async def run() -> list[object]:
+        decider = Decider()
+        decider.error = EsdedupError("the forest is away")
+        intake = Intake(decider, bounds=Bounds(batch_articles=2, batch_wait_s=0))
+        running = asyncio.create_task(intake.run())
+        outcomes = await asyncio.gather(
+            intake.assign(articles("a")),
+            intake.assign(articles("b", "c", "d")),
+            intake.assign(articles("e")),
+            return_exceptions=True,
+        )
+        intake.close()
+        await running
+        # The rest of the request that has failed is decided for nobody.
+        assert decider.batches == [["a", "b"], ["e"]]
+        return list(outcomes)
+
+    first, second, third = asyncio.run(run())
+    assert str(first) == str(second) == "the forest is away"
+    assert third == ["E"]
+
+
+def test_requests_beyond_the_bounds_are_refused_but_one_alone_may_be_larger() -> None:
+    async def run() -> None:
+        decider = Decider()
+        decider.free.clear()
+        intake = Intake(decider, bounds=Bounds(waiting_articles=2, batch_wait_s=0))
+        running = asyncio.create_task(intake.run())
+        large = asyncio.create_task(intake.assign(articles("a", "b", "c")))
+        await asyncio.sleep(0.01)
+        with pytest.raises(Overloaded, match="3 articles wait to be assigned, and no more than 2 may"):
+            await intake.assign(articles("d"))
+        decider.free.set()
+        assert await large == ["A", "B", "C"]
+        assert await intake.assign(articles("d")) == ["D"]
+        intake.close()
+        with pytest.raises(ShuttingDown):
+            await intake.assign(articles("e"))
+        await running
+
+    asyncio.run(run())
+
+
+def test_a_request_whose_client_has_gone_is_not_decided() -> None:
+    async def run() -> list[list[str]]:
+        decider = Decider()
+        decider.free.clear()
+        intake = Intake(decider, bounds=Bounds(batch_wait_s=0))
+        running = asyncio.create_task(intake.run())
+        first = asyncio.create_task(intake.assign(articles("a")))
+        await asyncio.sleep(0.01)
+        gone, last = (asyncio.create_task(intake.assign(articles(text))) for text in "bc")
+        await asyncio.sleep(0.01)
+        gone.cancel()
+        decider.free.set()
+        await asyncio.gather(first, last)
+        intake.close()
+        await running
+        assert intake.waiting_articles == 0
+        return decider.batches
+
+    assert asyncio.run(run()) == [["a"], ["c"]]

@@ -1,8 +1,8 @@
-"""`Intake`: the articles of many requests become batches, which are decided one after the other.
+"""`Intake`: the articles of many requests become batches, decided one after the other.
 
-What arrives together is decided together, so that the forest's owner does more with every batch the more there
-is to do. A batch is closed when it is full, or so long after its first article came; while the owner is busy
-with the one before, it grows.
+What arrives together is decided together, so that the forest's owner does more with each batch, the more
+there is to do. A batch is closed when it is full, or so long after its first article came; while the owner is
+busy with the one before, it grows.
 """
 
 import asyncio

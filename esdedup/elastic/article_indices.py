@@ -7,11 +7,12 @@ from typing import Any
 from elasticsearch import ApiError, Elasticsearch, NotFoundError
 
 from esdedup.elastic.errors import reason, translated
-from esdedup.elastic.field_names import fields_of, meta_with_fields, require_kept
+from esdedup.elastic.field_names import fields_of, kept_fields, meta_with_fields, require_kept
 from esdedup.elastic.limits import MAX_SHARDS
 from esdedup.elastic.mappings import (
     article_index,
     check_mappings,
+    is_mapped,
     is_routed_by_root,
     missing_properties,
     refuse_forests,
@@ -138,8 +139,33 @@ class Articles:
             mappings = _mappings(found) or self._from_templates(index)
             if not mappings:
                 raise IndexNotReady(f"there is no index {index!r}: set it up first", index=index, status=404)
-            names = sorted(mappings)
-            written = names[0] if len(names) == 1 else self._write_index(index, names)
+            return self._writable(index, found, mappings)
+
+    def find(self, index: str) -> WritableIndex | None:
+        """Return what is known of an index that exists or has templates; None if it was not set up.
+
+        That is an index without a mapping of the dedup object, whose documents are none of our articles.
+
+        Raises:
+            IndexNotReady: It was set up, but articles cannot be written to it: see `check`.
+        """
+        with translated(f"read the mapping of the index {index!r}", index=index):
+            found = self._indices(index)
+            mappings = _mappings(found) or self._from_templates(index)
+            if not any(map(self._is_set_up, mappings.values())):
+                return None
+            return self._writable(index, found, mappings)
+
+    def _is_set_up(self, mapping: dict[str, Any]) -> bool:
+        fields = self._fields or kept_fields(mapping) or Fields()
+        return is_mapped(mapping, fields.root)
+
+    def _writable(
+        self, index: str, found: dict[str, dict[str, Any]], mappings: dict[str, dict[str, Any]]
+    ) -> WritableIndex:
+        """Return what is known of the index that is written to by a name; see `check`."""
+        names = sorted(mappings)
+        written = names[0] if len(names) == 1 else self._write_index(index, names)
         if found:
             _refuse_closed(written, found[written])
         fields = require_kept(written, mappings[written], self._fields)

@@ -11,20 +11,20 @@ from elasticsearch import Elasticsearch
 from esdedup.ingest.actions import BulkAction
 from esdedup.ingest.batches import BATCH_SIZE
 from esdedup.ingest.enricher import Enricher, OnAssigned, OnRejected
+from esdedup.ingest.held_forest import HeldForest
 from esdedup.ingest.learn import OnLearned, refuse_to_keep
 
 from esdedup.boilerplate.pins import NO_PINS, Pins
 from esdedup.elastic.article_indices import Articles, WritableIndex
 from esdedup.elastic.closing import Closing
-from esdedup.elastic.forest.expiry import Expired, expire
-from esdedup.elastic.forest.store import ElasticStore
+from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.given_client import is_inherited, refuse_inherited, take_blocking
 from esdedup.elastic.limits import DEFAULT_LIMITS
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
 from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile
-from esdedup.forest import Aging, Forest
+from esdedup.forest import Aging
 from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
 from esdedup.reading.reader import Reader
 from esdedup.sites import RawPage
@@ -113,9 +113,15 @@ class Dedup(Closing):
         self._client = client
         self._profile = profile
         self._forest_name = forest
-        self._aging = None if retention is None else Aging.of(retention=retention)
-        self._wait_s = wait_s
-        self._lease_ttl_s = lease_ttl_s
+        self._forest = HeldForest(
+            client,
+            name=forest,
+            profile=profile,
+            aging=None if retention is None else Aging.of(retention=retention),
+            wait_s=wait_s,
+            lease_ttl_s=lease_ttl_s,
+            on_new=self._warn_of_roots,
+        )
         self._articles = Articles(client, fields=fields)
         # Held while a batch is assigned, since threads may share this object. Reentrant, for a signal handler
         # that closes it.
@@ -125,13 +131,12 @@ class Dedup(Closing):
             fields=fields,
             lock=self._lock,
             check_process=self._check_process,
-            open_forest=self._open_forest,
+            open_forest=self._forest.open,
             check_index=self._check_index,
             batch_size=batch_size,
             most_plausible_leaves=most_plausible_leaves,
             pins=pins,
         )
-        self._store: ElasticStore | None = None
         # Where articles have been written to, by name.
         self._indices: dict[str, WritableIndex] = {}
 
@@ -143,9 +148,7 @@ class Dedup(Closing):
         if is_inherited(self._client):
             return
         with self._lock:
-            store, self._store = self._store, None
-            if store is not None:
-                store.close()
+            self._forest.close()
 
     def setup(self, index: str, *, shards: int | None = None, route_by_root: bool = False) -> bool:
         """Add the fields that esdedup writes to an index, which is created if it does not exist.
@@ -280,9 +283,7 @@ class Dedup(Closing):
         """
         self._check_process()
         with self._lock:
-            store = self._open_store()
-            with store.writer.noticing_deletion():
-                return expire(store.writer, store.aging)
+            return self._forest.expire()
 
     def _check_process(self) -> None:
         refuse_inherited(self._client)
@@ -290,14 +291,6 @@ class Dedup(Closing):
     def _check_index(self, name: str) -> WritableIndex:
         index = self._indices[name] = self._articles.check(name)
         return index
-
-    def _open_forest(self) -> tuple[Forest, int]:
-        """Return the forest, and the time."""
-        former = self._store
-        store = self._open_store()
-        if store is not former and store.state().seq == 0:
-            self._warn_of_roots()
-        return Forest(store), store.now_ms()
 
     def _warn_of_roots(self) -> None:
         """Warn that a new forest does not know the roots of articles that another one assigned."""
@@ -309,17 +302,3 @@ class Dedup(Closing):
                     self._forest_name,
                     name,
                 )
-
-    def _open_store(self) -> ElasticStore:
-        if self._store is None or self._store.is_lost:
-            # If the opening fails, there is no store.
-            self._store = None
-            self._store = ElasticStore(
-                self._client,
-                forest=self._forest_name,
-                profile=self._profile,
-                aging=self._aging,
-                wait_s=self._wait_s,
-                lease_ttl_s=self._lease_ttl_s,
-            )
-        return self._store

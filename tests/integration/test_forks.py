@@ -125,8 +125,8 @@ def test_a_child_is_refused_while_threads_of_its_parent_hold_locks(
     forest = index_name("forest")
     with connect(elasticsearch_url) as client, Dedup(client, forest=forest) as dedup:
         list(dedup.enrich(ARTICLES[:1]))
-        assert dedup._store is not None
-        lease = dedup._store.writer._lease
+        assert dedup._forest._store is not None
+        lease = dedup._forest._store.writer._lease
         lock_of_event: Any = vars(lease._stopped)["_cond"]
         with held_by_another_thread(dedup._lock, lease._writing, lock_of_event):
             outcome = in_child(

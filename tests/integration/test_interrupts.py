@@ -81,7 +81,7 @@ def test_a_lease_that_is_dropped_may_be_taken_again_by_its_process(
     """An exception can come between taking a lease and noting who holds it."""
     with Elasticsearch(elasticsearch_url) as client, Dedup(client, forest=index_name("forest")) as dedup:
         list(dedup.enrich(ARTICLES[:1]))
-        dedup._store = None
+        dedup._forest._store = None
         gc.collect()
         (second,) = dedup.enrich(ARTICLES[1:2])
         assert second["_source"]["dedup"]["seq"] == 2
@@ -102,8 +102,8 @@ def test_a_signal_handler_may_close_in_the_middle_of_a_renewal(
         # Not closed if the test fails: that would hang too.
         dedup = Dedup(client, forest=forest)
         list(dedup.enrich(ARTICLES[:1]))
-        assert dedup._store is not None
-        lease = dedup._store.writer._lease
+        assert dedup._forest._store is not None
+        lease = dedup._forest._store.writer._lease
         lease._hasty = closing_meanwhile(lease, dedup.close, is_sent_first=is_sent_first)
         lease._renewed_at -= lease._ttl_s / 2
         feeding = threading.Thread(target=feed, daemon=True)

@@ -1,11 +1,11 @@
 """`HeldForest`: a forest of this process, opened when it is needed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from elasticsearch import Elasticsearch
 
 from esdedup.elastic.closing import Closing
-from esdedup.elastic.forest.expiry import Expired, expire
+from esdedup.elastic.forest.expiry import Expired, expiring
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.given_client import is_inherited
 from esdedup.fingerprint.profile import Profile
@@ -67,11 +67,23 @@ class HeldForest(Closing):
             self._on_new()
         return Forest(store), store.now_ms()
 
-    def expire(self) -> Expired:
-        """Delete expired nodes."""
+    def expiring(self) -> Iterator[Expired]:
+        """Delete expired nodes, some at a time; yield what was done so far."""
         store = self._open_store()
-        with store.writer.noticing_deletion():
-            return expire(store.writer, store.aging)
+        steps = expiring(store.writer, store.aging)
+        while True:
+            with store.writer.noticing_deletion():
+                expired = next(steps, None)
+            if expired is None:
+                return
+            yield expired
+
+    def expire(self) -> Expired:
+        """Delete all expired nodes."""
+        expired = Expired()
+        for after in self.expiring():
+            expired = after
+        return expired
 
     def _open_store(self) -> ElasticStore:
         if self._store is None or self._store.is_lost:

@@ -28,6 +28,11 @@ class Expired(pydantic.BaseModel, frozen=True):
     # Not deleted: those that were written after they were found, and roots that still have a leaf.
     kept: int = 0
 
+    @property
+    def checked(self) -> int:
+        """How many documents were looked at."""
+        return self.leaves + self.roots + self.pages + self.kept
+
 
 def count_expired(index: ForestIndex, aging: Aging) -> Expired:
     """Count the expired nodes and pages that have not been deleted. Needs no lease."""
@@ -45,42 +50,50 @@ def count_expired(index: ForestIndex, aging: Aging) -> Expired:
 def expire(
     writer: ForestWriter, aging: Aging, *, on_progress: Callable[[int], None] = lambda _: None
 ) -> Expired:
-    """Delete expired pages and nodes, leaves before their roots. If interrupted, the next run continues.
-
-    What is written after it was found is kept.
+    """Delete all expired pages and nodes; see `expiring`.
 
     Args:
         writer: The forest's owner.
         aging: How long nodes live.
         on_progress: Called with the number of documents checked since the last call.
+    """
+    expired = Expired()
+    for after in expiring(writer, aging):
+        on_progress(after.checked - expired.checked)
+        expired = after
+    return expired
+
+
+def expiring(writer: ForestWriter, aging: Aging) -> Iterator[Expired]:
+    """Delete expired pages and nodes, leaves before their roots, some at a time; yield what was done so far.
+
+    What is written after it was found is kept. If it is not gone on with, the next run continues.
 
     Raises:
         ForestLost: Another process has taken the forest.
     """
     index = writer.index
-    counts = {"pages": 0, "leaves": 0}
-    roots = kept = 0
+    expired = Expired()
     index.refresh()
     live_since_ms = _live_since_ms(index, aging)
     if live_since_ms == NO_TIME:
-        return Expired()
+        return
     # A page goes before its node: no page may be without one.
-    for name, query in (("pages", EVERY_PAGE), ("leaves", _LEAVES)):
+    for name, query in (("pages", EVERY_PAGE), ("leaves", _LEAVES), ("roots", _ROOTS)):
         for hits in _hits(index, _expired(query, live_since_ms)):
-            deleted = writer.delete(hits)
-            counts[name] += deleted
-            kept += len(hits) - deleted
-            on_progress(len(hits))
+            # A leaf refreshes its root, so none should have leaves; but no root may be deleted before its
+            # leaves.
+            with_leaves = (
+                index.run(index.search.roots_with_leaves(hit["_id"] for hit in hits))
+                if name == "roots"
+                else frozenset()
+            )
+            deleted = writer.delete(hit for hit in hits if hit["_id"] not in with_leaves)
+            expired = expired.model_copy(
+                update={name: getattr(expired, name) + deleted, "kept": expired.kept + len(hits) - deleted}
+            )
+            yield expired
         index.refresh()
-    for hits in _hits(index, _expired(_ROOTS, live_since_ms)):
-        # A leaf refreshes its root, so none should have leaves; but no root may be deleted before its leaves.
-        with_leaves = index.run(index.search.roots_with_leaves(hit["_id"] for hit in hits))
-        deleted = writer.delete(hit for hit in hits if hit["_id"] not in with_leaves)
-        roots += deleted
-        kept += len(hits) - deleted
-        on_progress(len(hits))
-    index.refresh()
-    return Expired(roots=roots, kept=kept, **counts)
 
 
 def _live_since_ms(index: ForestIndex, aging: Aging) -> int:

@@ -12,7 +12,7 @@ from esdedup.ingest.json_values import refuse_unstorable
 from esdedup.elastic.limits import MAX_ID_BYTES
 from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields, partition_of, refuse_surrogates, text_of, value_of
-from esdedup.forest.model import NO_TIME, Assignment, Kind
+from esdedup.forest.model import NO_TIME, Assignment
 from esdedup.sites import site_of
 from esdedup.times import time_ms
 
@@ -142,7 +142,7 @@ def enriched(
     Args:
         article: The action.
         assignment: The forest's decision.
-        fingerprint: The dedup fields that come from its page and its node; unused if it has no node.
+        fingerprint: The dedup fields that come from its page and its node, if it has them.
         letters: Of the text, as far as it is fingerprinted: only what readers see makes an article longer.
         fields: The names of the article's fields.
         profile: The label of the profile.
@@ -153,17 +153,19 @@ def enriched(
         route_by_root: Set the routing to the root, replacing any other.
     """
     action = dict(article.action)
-    if assignment.kind is Kind.WITHOUT_FINGERPRINT:
-        root = lone_root(index, action.get("_id"), nonce=nonce)
-        values: dict[str, Any] = {"root": root}
-    else:
-        values = {**fingerprint, "root": assignment.root}
-    values |= {"profile": profile, "seq": assignment.seq, "length": letters}
-    values["partition"] = partition_of(str(values["root"]))
+    root = assignment.root or lone_root(index, action.get("_id"), nonce=nonce)
+    values: dict[str, Any] = {
+        **fingerprint,
+        "root": root,
+        "profile": profile,
+        "seq": assignment.seq,
+        "length": letters,
+        "partition": partition_of(root),
+    }
     if assignment.time_ms != NO_TIME:
         values["seen"] = assignment.time_ms
     if route_by_root:
-        action["routing"] = values["root"]
+        action["routing"] = root
         action.pop("_routing", None)
     source = action["_source"]
 

@@ -28,7 +28,7 @@ class ClusteredArticle(pydantic.BaseModel, frozen=True):
     """An article and its cluster."""
 
     id: str
-    # Both None if the text is too short to have a fingerprint.
+    # Both None if the text has no fingerprint, or is a page that came without one before.
     root: str | None
     # Of the node that it got.
     fingerprint: str | None

@@ -30,6 +30,7 @@ from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Assignment, Forest
 from esdedup.forest.growth import Growth
+from esdedup.forest.model import NO_PAGE
 from esdedup.neighbours.relation import relation_of
 from esdedup.neighbours.representatives import terms_of_rows
 from esdedup.sites import RawPage
@@ -240,7 +241,7 @@ class Enricher:
     def _fingerprint_fields(
         self, pages: Sequence[int], assignments: Sequence[Assignment]
     ) -> Iterator[dict[str, Any]]:
-        """Yield the dedup fields that come from each article's page and node.
+        """Yield the dedup fields that come from each article's page and node, if it has them.
 
         The fingerprint of a page that is remembered may be another one by now, or may be missing.
         """
@@ -252,11 +253,15 @@ class Enricher:
             self._profile.layout,
         )
         for page, assignment, own in zip(pages, assignments, bands, strict=True):
+            of_page = {} if page == NO_PAGE else {"page": page_name(page)}
+            if assignment.node is None:
+                yield of_page
+                continue
             yield {
                 "fingerprint": assignment.node,
                 "signature": base64.b64encode(assignment.signature).decode(),
                 "bands": own,
-                "page": page_name(page),
+                **of_page,
             }
 
 

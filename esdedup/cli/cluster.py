@@ -65,7 +65,7 @@ def cluster(
     """Cluster the articles of files in memory, in the order of their lines.
 
     Writes a line {"id", "root", "fingerprint"} for each article; root and fingerprint are null for a text
-    that has no fingerprint.
+    that has no fingerprint, and stay so if it comes again.
     """
     if retention_days is not None and time_field is None:
         raise SettingError("--retention-days goes with --time-field: without a time, nothing expires")

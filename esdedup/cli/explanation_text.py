@@ -83,13 +83,16 @@ def left_out_lines(left_out: LeftOut) -> list[str]:
 
 
 def _text_lines(text: Text, min_letters: int) -> list[str]:
-    lines = [_length(text, min_letters)]
-    if not text.is_todays:
-        lines.append(
-            "compared by its stored signature: today it would get another, since what is left out changes. "
-            "That is no damage, as a page keeps its node"
-        )
-    return lines
+    if text.is_todays:
+        return [_length(text, min_letters)]
+    return [
+        f"{text.letters:,} letters and digits",
+        "compared without a fingerprint, as it had none when it came: today it would get one, since what is "
+        "left out changes. That is no damage, as its page stays without one"
+        if text.fingerprint is None
+        else "compared by its stored signature: today it would get another, or none, since what is left out "
+        "changes. That is no damage, as a page keeps its node",
+    ]
 
 
 def _length(text: Text, min_letters: int) -> str:

@@ -132,7 +132,8 @@ def _profile(article: ArticleState, found: IndexedExplanation) -> str:
 
 def _fingerprint(article: ArticleState) -> str:
     if article.fingerprint is None:
-        return "none"
+        remembered = "; its page is remembered as one without, so it gets none if it comes again"
+        return f"none{remembered}" if article.stays_without else "none"
     return article.fingerprint + (
         "; its present text has another one: it has changed, or is in another field"
         if article.text_is_same is False

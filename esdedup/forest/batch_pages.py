@@ -1,11 +1,11 @@
-"""The pages of one batch: which of them are remembered, by which nodes, and until when. Pure."""
+"""The pages of one batch: which of them are remembered, with which nodes if any, and until when. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.forest.model import Ages, Arrivals, Pages
+from esdedup.forest.model import NO_PAGE, Ages, Arrivals, Pages
 
 
 class BatchPages:
@@ -21,7 +21,7 @@ class BatchPages:
         """
         self._ages = ages
         self._pages: list[int] = arrivals.pages.tolist()
-        # Of each remembered page: the row of its node, and when it was last seen.
+        # Of each remembered page: the row of its node, NO_NODE if it got none, and when it was last seen.
         self._before = _by_id(found)
         self._now = dict(self._before)
 
@@ -33,7 +33,7 @@ class BatchPages:
         for at, page in enumerate(self._pages):
             if page in came:
                 found.add(at)
-            else:
+            elif page != NO_PAGE:
                 came.add(page)
         return found
 
@@ -42,22 +42,25 @@ class BatchPages:
         return self._pages[at]
 
     def node_row(self, at: int) -> int | None:
-        """Return the row of the node that remembers an arrival's page; None if none does."""
+        """Return the row of the node that an arrival's page got; NO_NODE if it got none.
+
+        None if the page is not remembered.
+        """
         row, seen_ms = self._now.get(self._pages[at], (None, 0))
         return row if seen_ms >= self._ages.live_since_ms[at] else None
 
     def remember(self, at: int, row: int) -> None:
-        """Remember an arrival's page, with the node that it got."""
-        self._now[self._pages[at]] = row, self._ages.seen_ms[at]
+        """Remember an arrival's page, with the node that it got, or with NO_NODE."""
+        if self._pages[at] != NO_PAGE:
+            self._now[self._pages[at]] = row, self._ages.seen_ms[at]
 
-    def after(self, rows: Sequence[int], with_node: Iterable[int]) -> tuple[Pages, npt.NDArray[np.int64]]:
+    def after(self, rows: Sequence[int]) -> tuple[Pages, npt.NDArray[np.int64]]:
         """Return what has changed when all is decided, as `Plan.pages` and `Plan.paged` have it.
 
         Args:
-            rows: The row of each arrival's node.
-            with_node: The positions of the arrivals that got one, ascending.
+            rows: The row of each arrival's node; NO_NODE for those that got none.
         """
-        last = {self._pages[at]: at for at in with_node}
+        last = {page: at for at, page in enumerate(self._pages) if page != NO_PAGE}
         paged = sorted(
             at for page, at in last.items() if self._before.get(page) != (rows[at], self._ages.seen_ms[at])
         )

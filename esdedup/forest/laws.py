@@ -1,10 +1,10 @@
 """The laws of the forest, as decisions over candidates. Pure: no clock, no store.
 
-ARCHITECTURE.md gives the laws in full. In short: a page keeps the node that it got, and an id has at most
-one live node. Any other arrival may join the roots of live nodes near it, as far as the profile allows: with
-none it becomes a root; with one, its leaf; with several, a leaf of the one that it resembles most, on a tie
-of the earliest. An arrival refreshes its page, its node and that node's root. A root, once assigned, never
-changes.
+ARCHITECTURE.md gives the laws in full. In short: a page keeps the node that it got, or stays without one, and
+an id has at most one live node. Any other arrival may join the roots of live nodes near it, as far as the
+profile allows: with none it becomes a root; with one, its leaf; with several, a leaf of the one that it
+resembles most, on a tie of the earliest. An arrival refreshes its page, its node and that node's root. A
+root, once assigned, never changes.
 """
 
 import dataclasses
@@ -16,6 +16,7 @@ from esdedup.forest.batch_nodes import BatchNodes
 from esdedup.forest.batch_pages import BatchPages
 from esdedup.forest.joinable import JoinableRoots
 from esdedup.forest.model import (
+    NO_NODE,
     NO_TIME,
     Ages,
     Arrivals,
@@ -65,7 +66,10 @@ class Decision:
     """Decides a batch in order, as if its arrivals had come one by one. Used once."""
 
     def __init__(self, batch: Batch, saturated_keys: SaturatedKeys) -> None:
-        """Settle the certain cases: an arrival of a new page with nothing near it becomes a root."""
+        """Settle the certain cases: an arrival of a new page with nothing near it becomes a root.
+
+        Without a fingerprint it gets no node.
+        """
         self._batch = batch
         self._saturated_keys = saturated_keys
         self._nodes = BatchNodes(
@@ -86,15 +90,17 @@ class Decision:
         self._kinds = [
             Kind.WITHOUT_FINGERPRINT if node_id is None else Kind.NEW_ROOT for node_id in batch.arrivals.ids
         ]
-        # The row of each arrival's node.
-        self._rows = [self._nodes.row_of(at) for at in range(len(batch.arrivals))]
+        # The row of each arrival's node; NO_NODE if it has none.
+        self._rows = [
+            NO_NODE if node_id is None else self._nodes.row_of(at)
+            for at, node_id in enumerate(batch.arrivals.ids)
+        ]
         still_open = {self._nodes.row_of(at) for at in self._open}
         # The row of the newest node of each id.
         self._newest = {
             node_id: row for row, node_id in enumerate(self._nodes.before.ids) if row not in still_open
         }
-        settled = set(batch.arrivals.with_node.tolist()).difference(self._open)
-        for at in settled:
+        for at in set(range(len(batch.arrivals))).difference(self._open):
             self._pages.remember(at, self._rows[at])
 
     def decide(self) -> Plan:
@@ -102,20 +108,26 @@ class Decision:
         for at in self._open:
             node_id = self._batch.arrivals.ids[at]
             row, seen_ms = self._pages.node_row(at), self._batch.ages.seen_ms[at]
-            if row is not None:
-                self._nodes.refresh_page(row, seen_ms, self._pages.of(at))
-            elif node_id is not None:
-                row = self._live_node(at, node_id)
-            if row is not None:
-                self._kinds[at] = Kind.KNOWN
-                self._rows[at] = row
-            elif node_id is not None:
-                row = self._make_node(at, node_id)
+            if row is None:
+                row = NO_NODE if node_id is None else self._node(at, node_id)
+            elif row == NO_NODE:
+                self._kinds[at] = Kind.WITHOUT_FINGERPRINT
             else:
-                continue
-            self._nodes.refresh(row, seen_ms)
+                self._kinds[at] = Kind.KNOWN
+                self._nodes.refresh_page(row, seen_ms, self._pages.of(at))
+            if row != NO_NODE:
+                self._nodes.refresh(row, seen_ms)
+            self._rows[at] = row
             self._pages.remember(at, row)
         return self._plan()
+
+    def _node(self, at: int, node_id: str) -> int:
+        """Return the row of the live node with an arrival's id, which is made if there is none."""
+        row = self._live_node(at, node_id)
+        if row is None:
+            return self._make_node(at, node_id)
+        self._kinds[at] = Kind.KNOWN
+        return row
 
     def _live_node(self, at: int, node_id: str) -> int | None:
         """Return the row of the live node with an arrival's id; None if there is none."""
@@ -157,14 +169,13 @@ class Decision:
         nodes = self._nodes.after(
             batch.relation.mark_indexed(batch.arrivals.signatures, self._saturated_keys.indexed)
         )
-        with_node = [at for at, kind in enumerate(self._kinds) if kind is not Kind.WITHOUT_FINGERPRINT]
-        pages, paged = self._pages.after(self._rows, with_node)
+        pages, paged = self._pages.after(self._rows)
         return Plan(
             assignments=[
                 Assignment(
                     kind,
-                    None if kind is Kind.WITHOUT_FINGERPRINT else nodes.ids[row],
-                    None if kind is Kind.WITHOUT_FINGERPRINT else nodes.ids[self._nodes.roots[row]],
+                    None if row == NO_NODE else nodes.ids[row],
+                    None if row == NO_NODE else nodes.ids[self._nodes.roots[row]],
                     seq,
                     time_ms,
                     nodes.signatures[row].tobytes(),

@@ -6,7 +6,18 @@ import numpy.typing as npt
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.changes import Changes
 from esdedup.errors import SettingError
-from esdedup.forest.model import NO_PAGE, NO_TIME, Aging, Arrivals, Neighbours, Nodes, Pages, Plan, State
+from esdedup.forest.model import (
+    NO_NODE,
+    NO_PAGE,
+    NO_TIME,
+    Aging,
+    Arrivals,
+    Neighbours,
+    Nodes,
+    Pages,
+    Plan,
+    State,
+)
 from esdedup.neighbours.columns import grow
 from esdedup.neighbours.key_table import KeyTable
 from esdedup.neighbours.relation import Relation
@@ -42,7 +53,7 @@ class MemoryStore:
         self._index = relation.new_index()
         self._columns = {name: np.zeros(0, _NODE[name]) for name in _NODE.names or ()}
         self._count = 0
-        # For each page: the row of its node, and `seen` as nodes have it.
+        # For each page: the row of its node, `_NONE` if it got none, and `seen` as nodes have it.
         self._pages = KeyTable(2)
         # The rows of nodes that are indexed under nothing and found by their id alone.
         self._unindexed: dict[str, int] = {}
@@ -72,8 +83,10 @@ class MemoryStore:
         pages = np.unique(arrivals.pages)
         is_remembered, remembered = self._pages.get(pages)
         page_rows, page_seen = remembered[is_remembered].T
+        has_node = page_rows != _NONE
+        paged = page_rows[has_node]
         all_roots = self._columns["root"]
-        kept = np.unique(np.concatenate((rows, all_roots[rows], page_rows, all_roots[page_rows])))
+        kept = np.unique(np.concatenate((rows, all_roots[rows], paged, all_roots[paged])))
         # Rows serve as seqs: they have the same order and cost no memory.
         signatures = self._index.signatures(kept)
         nodes = Nodes(
@@ -94,7 +107,7 @@ class MemoryStore:
             postings_seen_ms=self._made_seen(matches.postings),
             pages=Pages(
                 ids=pages[is_remembered],
-                rows=np.searchsorted(kept, page_rows),
+                rows=np.where(has_node, np.searchsorted(kept, page_rows), NO_NODE),
                 seen_ms=self._seen_ms(page_seen, state.origin_ms),
             ),
         )
@@ -116,9 +129,8 @@ class MemoryStore:
         self._columns["seen"][made] = seen[plan.made_rows]
         self._columns["seen"][rows[plan.refreshed]] = seen[plan.refreshed]
         page_seen = self._seen_steps(plan.pages.seen_ms, plan.state.origin_ms)
-        self._pages.put(
-            plan.pages.ids, np.stack((rows[plan.pages.rows], page_seen), axis=1).astype(np.uint32)
-        )
+        page_rows = np.where(plan.pages.rows == NO_NODE, _NONE, rows[plan.pages.rows])
+        self._pages.put(plan.pages.ids, np.stack((page_rows, page_seen), axis=1).astype(np.uint32))
         self._index.add(plan.nodes.signatures[plan.made_rows])
         unindexed = np.flatnonzero(~self.relation.indexed(plan.nodes.signatures[plan.made_rows]).any(axis=1))
         self._unindexed |= {plan.nodes.ids[plan.made_rows[at]]: int(made[at]) for at in unindexed.tolist()}

@@ -18,7 +18,12 @@ NO_TIME = -(2**63)
 """Stands for an unknown time where a number is needed; less than every time."""
 
 NO_PAGE = 0
-"""Stands for no page where an id is needed; no page has it but by a chance of 1 in 2^64."""
+"""The id of a text without letters and digits: it never has a fingerprint, and is not remembered.
+
+Any other text has this id by a chance of 1 in 2^64."""
+
+NO_NODE = -1
+"""Stands for no node where a row is needed."""
 
 DEFAULT_RETENTION = timedelta(days=30)
 """How long nodes live by default."""
@@ -31,9 +36,9 @@ class Kind(enum.Enum):
 
     NEW_ROOT = "new_root"
     JOINED = "joined"
-    # Its page is remembered, or its node existed already.
+    # Its page is remembered with a node, or its node existed already.
     KNOWN = "known"
-    # It has no fingerprint, hence no node, and its page is not remembered.
+    # Its page is remembered without a node; or it has no fingerprint, and its page is not remembered.
     WITHOUT_FINGERPRINT = "without_fingerprint"
 
 
@@ -72,10 +77,10 @@ class Pages:
 
     # uint64 (n,): each once.
     ids: npt.NDArray[np.uint64]
-    # int64 (n,): the row in some `Nodes` of the node that the page got.
+    # int64 (n,): the row in some `Nodes` of the node that the page got; NO_NODE if it got none.
     rows: npt.NDArray[np.int64]
     # int64 (n,): the forest's time when the page was last seen, rounded up to the granularity; NO_TIME if
-    # none was known. At most the `seen_ms` of its node.
+    # none was known. At most the `seen_ms` of its node, if it has one.
     seen_ms: npt.NDArray[np.int64]
 
     def __len__(self) -> int:
@@ -86,7 +91,7 @@ class Pages:
 class Arrivals:
     """A batch of articles on their way into the forest."""
 
-    # One per arrival; None for an article without a fingerprint: it takes a seq but has no node.
+    # One per arrival; None for an article without a fingerprint: it takes a seq but makes no node.
     ids: Sequence[str | None]
     # What the profile's relation compares, one row per arrival, in the profile's dtype.
     signatures: npt.NDArray[Any]
@@ -272,8 +277,8 @@ class Plan:
     # The rows of `nodes` that existed before the batch and got a later `seen_ms` or `pages_seen_ms`, int64,
     # ascending.
     refreshed: npt.NDArray[np.int64]
-    # The pages that are new, or got a later `seen_ms` or another node, by rows of `nodes`; ordered as their
-    # last arrivals are.
+    # The pages that are new, or got a later `seen_ms`, another node, or none, by rows of `nodes`; ordered as
+    # their last arrivals are.
     pages: Pages
     # The positions of those arrivals, int64, ascending.
     paged: npt.NDArray[np.int64]

@@ -48,8 +48,8 @@ class Store(Protocol):
         """Find every node near an arrival that lives at ``state.time_ms``, and the remembered pages.
 
         With each node comes its root, and with each page of an arrival that is remembered at that time its
-        node, near or not, with its root. A page may have been given another node after it had expired: then
-        the last one counts.
+        node, near or not, with its root, if it has one. A page may have been given another node, or none,
+        after it had expired: then the last time counts.
 
         Nodes are near an arrival if ``relation.new_index().search`` finds them, or if they have its id, even
         if they are indexed under nothing. Every node of a committed plan is found, at once and after a

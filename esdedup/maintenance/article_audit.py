@@ -11,6 +11,7 @@ from esdedup.elastic.forest.documents import (
     StoredPage,
     interleaved,
     is_node_id,
+    is_page_id,
     keys_of,
     recreate_root,
 )
@@ -135,7 +136,7 @@ class ArticleAudit:
             if record.fingerprint is not None
             for node_id in (record.fingerprint, record.root)
         }
-        ids.update(each.node for each in remembered)
+        ids.update(each.node for each in remembered if each.node is not None)
         return {node.id: node for node in self._index.run(self._index.search.by_id(ids))}
 
     def _against_nodes(self, batch: _Batch) -> Iterator[Violation]:
@@ -150,6 +151,8 @@ class ArticleAudit:
                 )
             elif record.fingerprint is not None:
                 yield from self._of_article(record, record.fingerprint, repaired, pages, batch)
+            else:
+                yield from self._of_page(record, repaired, pages)
 
     def _of_article(
         self,
@@ -190,13 +193,7 @@ class ArticleAudit:
             kind = ViolationKind.NODE_GONE
         elif record.root not in batch.nodes:
             kind = ViolationKind.ARTICLE_ROOT_GONE
-        remembered = page_of_article(
-            record,
-            pages=pages,
-            nodes=nodes,
-            seen_ms=self._seen_until_ms(record),
-            latest_of_page=self._records.latest_of_page,
-        )
+        remembered = self._remembered(record, nodes, pages)
         changed |= {each.document_id: each for each in remembered}
         if changed:
             yield RepairableViolation(
@@ -205,6 +202,29 @@ class ArticleAudit:
                 detail=f"arrival {record.seq}, text {fingerprint}, root {record.root}, page {record.page}",
                 remedy=Remedy(stored=tuple(changed.values())),
             )
+
+    def _of_page(
+        self, record: Record, nodes: dict[str, StoredNode], pages: dict[str, StoredPage]
+    ) -> Iterator[Violation]:
+        """Compare an article without a fingerprint with its page; arguments as of `_of_article`."""
+        if changed := self._remembered(record, nodes, pages):
+            yield RepairableViolation(
+                kind=ViolationKind.PAGE_BEHIND,
+                subject=record.id,
+                detail=f"arrival {record.seq}, without a fingerprint, page {record.page}",
+                remedy=Remedy(stored=tuple(changed)),
+            )
+
+    def _remembered(
+        self, record: Record, nodes: dict[str, StoredNode], pages: dict[str, StoredPage]
+    ) -> list[Stored]:
+        return page_of_article(
+            record,
+            pages=pages,
+            nodes=nodes,
+            seen_ms=self._seen_until_ms(record),
+            latest_of_page=self._records.latest_of_page,
+        )
 
     def _with_article(self, node: StoredNode | None, node_id: str, record: Record) -> StoredNode:
         """Return a node as it must be, given that it existed when this article arrived."""
@@ -242,7 +262,7 @@ class ArticleAudit:
 
     def _is_valid(self, record: Record) -> bool:
         """Return whether esdedup could have written a record."""
-        if record.several:
+        if record.several or not (record.page is None or is_page_id(record.page)):
             return False
         if record.fingerprint is None:
             return record.root.startswith(LONE)
@@ -272,7 +292,7 @@ def _invalid(record: Record) -> Violation:
             subject=record.id,
             detail=f"several values in {', '.join(record.several)}; index it again",
         )
-    if record.root.startswith(LONE):
+    if record.root.startswith(LONE) and record.fingerprint is not None:
         return RepairableViolation(
             kind=ViolationKind.INVALID_RECORD,
             subject=record.id,
@@ -282,5 +302,8 @@ def _invalid(record: Record) -> Violation:
     return Violation(
         kind=ViolationKind.INVALID_RECORD,
         subject=record.id,
-        detail=f"fingerprint {record.fingerprint!r}, root {record.root!r}, seq {record.seq}; index it again",
+        detail=(
+            f"fingerprint {record.fingerprint!r}, page {record.page!r}, root {record.root!r}, "
+            f"seq {record.seq}; index it again"
+        ),
     )

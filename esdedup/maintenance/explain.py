@@ -21,7 +21,7 @@ from esdedup.maintenance.verdict import (
     RootComparison,
     outcome,
 )
-from esdedup.neighbours.explainer import Explainer, Signatures, compare_whole_texts
+from esdedup.neighbours.explainer import Decided, Explainer, compare_whole_texts
 from esdedup.neighbours.explanation import Explanation
 from esdedup.neighbours.relation import relation_of
 from esdedup.neighbours.representatives import distances_bits
@@ -122,7 +122,7 @@ class IndexExplainer:
             one.text,
             other.text,
             sites=(one.site, other.site),
-            stored=(self._decided_by(one), self._decided_by(other)),
+            decided=(self._decided_by(one), self._decided_by(other)),
         )
         states = self._state(one, other), self._state(other, one)
         gap_ms = None if one.seen_ms is None or other.seen_ms is None else abs(one.seen_ms - other.seen_ms)
@@ -163,6 +163,7 @@ class IndexExplainer:
             seq=article.seq,
             seen=None if article.seen_ms is None else iso(article.seen_ms),
             text_is_same=self._text_is_same(article) if is_comparable else None,
+            stays_without=self._stays_without(article) if is_comparable else None,
             node=self._node_state(node) if has_node else None,
             indexed=None if node is None else self._indexed(node),
             node_root=node and node.root,
@@ -178,20 +179,27 @@ class IndexExplainer:
 
     def _text_is_same(self, article: StoredText) -> bool:
         """Return whether an article has the text that it had when it arrived."""
-        if article.page is None:
-            return self._explainer.fingerprint(article.text, article.site) == article.fingerprint
         # Its fingerprint is its node's, which the same text need not have now.
-        return page_name(self._explainer.page(article.text)) == article.page
+        return page_name(self._explainer.page(article.text)) == (article.page or "")
 
-    def _decided_by(self, article: StoredText) -> Signatures | None:
-        """Return the signature by which it was decided about the present text of an article, ``(1,)``.
+    def _stays_without(self, article: StoredText) -> bool | None:
+        """Return whether the page of an article without a fingerprint is remembered as such a one."""
+        if self._forest is None or article.fingerprint is not None:
+            return None
+        pages = self._forest.run(self._forest.search.pages([article.page] if article.page else []))
+        return any(page.node is None and page.seen_ms >= self._live_since_ms for page in pages.values())
+
+    def _decided_by(self, article: StoredText) -> Decided | None:
+        """Return by what it was decided about the present text of an article.
 
         None if that is not known: its text has changed, or it was indexed with another profile.
         """
-        is_comparable = article.profile == self._label and article.fingerprint is not None
-        if not is_comparable or len(article.signature) != self._relation.dtype.itemsize:
+        if article.profile != self._label or not self._text_is_same(article):
             return None
-        return signatures_of([article], self._relation) if self._text_is_same(article) else None
+        if article.fingerprint is None:
+            return Decided(None)
+        is_whole = len(article.signature) == self._relation.dtype.itemsize
+        return Decided(signatures_of([article], self._relation)) if is_whole else None
 
     def _node_state(self, node: StoredNode | None) -> NodeState:
         if node is None:
@@ -214,10 +222,10 @@ class IndexExplainer:
         if article.profile != self._label or len(article.signature) != self._relation.dtype.itemsize:
             return None
         holder = self._with_fingerprint(root)
-        stored = None if holder is None else self._decided_by(holder), self._decided_by(article)
-        if holder is not None and stored[0] is not None and stored[1] is not None:
+        decided = None if holder is None else self._decided_by(holder), self._decided_by(article)
+        if holder is not None and decided[0] is not None and decided[1] is not None:
             sites = holder.site, article.site
-            found = self._explainer.explain(holder.text, article.text, sites=sites, stored=stored)
+            found = self._explainer.explain(holder.text, article.text, sites=sites, decided=decided)
             if found.one.fingerprint == root and found.nearest is not None:
                 return RootComparison(
                     root=root,

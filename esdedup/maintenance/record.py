@@ -22,7 +22,7 @@ class Record:
     fingerprint: str | None
     # What is compared with others, as bytes; empty for a text without a fingerprint.
     signature: bytes
-    # The id of its page; None for a text without a fingerprint.
+    # The id of its page; None for a text without letters and digits.
     page: str | None
     profile: str | None
     seq: int

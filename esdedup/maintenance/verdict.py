@@ -81,6 +81,9 @@ class ArticleState(pydantic.BaseModel, frozen=True):
     seen: str | None
     # Whether it has the text with which it arrived; None if it was indexed with another profile.
     text_is_same: bool | None
+    # Whether the forest remembers its page as one without a fingerprint; None without a forest, or if the
+    # article has one.
+    stays_without: bool | None
     # The state of its node; None without a forest or a fingerprint.
     node: NodeState | None
     # The simhashes that its node is indexed under: all but saturated keys.

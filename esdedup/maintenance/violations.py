@@ -25,7 +25,7 @@ class ViolationKind(enum.Enum):
     UNFINDABLE = "a node without one of its keys, or wrongly marked as a root or leaf"
     DAMAGED_NODE = "a document that is not a valid node"
     TIME_AHEAD = "a time in the future"
-    STRAY_PAGE = "a remembered page without a node"
+    STRAY_PAGE = "a remembered page whose node is missing"
     LEARNED_DAMAGED = "a damaged document of what was learned"
     STATE_BEHIND = "a forest whose state is older than its articles"
     NODE_GONE = "an article whose node is missing"
@@ -35,7 +35,7 @@ class ViolationKind(enum.Enum):
     TWO_ROOTS = "an article under another root than its node"
     WRONG_BANDS = "an article whose bands do not match its fingerprint"
     OTHER_PROFILE = "an article of another profile"
-    INVALID_RECORD = "an article whose fingerprint, signature or root is invalid"
+    INVALID_RECORD = "an article whose fingerprint, signature, page or root is invalid"
     NO_ROOT = "articles without a root"
 
 

@@ -31,6 +31,14 @@ from esdedup.text.tokens import Tokens
 Signatures = npt.NDArray[Any]
 
 
+@dataclasses.dataclass(frozen=True)
+class Decided:
+    """By what it was decided about a text."""
+
+    # Of shape (1,); None if it had no fingerprint.
+    signature: Signatures | None
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Compared:
     """A raw text, and the signature by which it is compared."""
@@ -87,7 +95,7 @@ class Explainer:
         other: str,
         *,
         sites: tuple[str | None, str | None] = (None, None),
-        stored: tuple[Signatures | None, Signatures | None] = (None, None),
+        decided: tuple[Decided | None, Decided | None] = (None, None),
     ) -> Explanation:
         """Compare two raw texts. Every stage is worked out, even after an earlier one has decided.
 
@@ -95,10 +103,10 @@ class Explainer:
             one: The first text.
             other: The second text.
             sites: The sites of the two, as far as they are known.
-            stored: The signatures, ``(1,)`` each, by which it was decided; what is left out of a text may
-                have changed since. None: that of today.
+            decided: By what it was decided about each; what is left out of a text may have changed since.
+                None: by its signature of today.
         """
-        texts = self._compared(one, sites[0], stored[0]), self._compared(other, sites[1], stored[1])
+        texts = self._compared(one, sites[0], decided[0]), self._compared(other, sites[1], decided[1])
         overlap, whole_texts = self._compare_whole_texts(*texts)
         shares = (None, None) if overlap is None else overlap.number_shares
         first, second = (self._describe(*each) for each in zip(texts, shares, strict=True))
@@ -125,12 +133,12 @@ class Explainer:
     def _left_out(self, text: str, omit: Omit | None) -> LeftOut | None:
         return None if omit is None else left_out(text, omit, max_length=self.profile.max_text_length)
 
-    def _compared(self, text: str, site: str | None, stored: Signatures | None) -> _Compared:
+    def _compared(self, text: str, site: str | None, decided: Decided | None) -> _Compared:
         omit = self._omit(site)
         todays = self._signature(text, omit)
-        if stored is None or self._are_equal(stored, todays):
+        if decided is None or self._are_equal(decided.signature, todays):
             return _Compared(text=text, signature=todays, omit=omit, is_todays=True)
-        return _Compared(text=text, signature=stored, omit=omit, is_todays=False)
+        return _Compared(text=text, signature=decided.signature, omit=omit, is_todays=False)
 
     def _signature(self, text: str, omit: Omit | None) -> Signatures | None:
         """Return the signature of a raw text, ``(1,)``, None if it has no fingerprint."""
@@ -144,7 +152,7 @@ class Explainer:
     def _are_equal(self, one: Signatures | None, other: Signatures | None) -> bool:
         """Return whether two signatures are the same; under which keys their nodes are indexed may differ."""
         if one is None or other is None:
-            return False
+            return one is other
         return self._relation.ids(one) == self._relation.ids(other)
 
     def _compare_whole_texts(

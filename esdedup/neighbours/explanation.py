@@ -54,9 +54,10 @@ class Text(pydantic.BaseModel, frozen=True):
     letters: int
     # What is left out of it today as boilerplate; None if it is compared whole.
     left_out: LeftOut | None
-    # Whether it is compared by the signature that it has today. If not, by the one that it was decided by.
+    # Whether it is compared by the signature that it has today, or has none. If not, as it was decided: by
+    # another one, or without any.
     is_todays: bool
-    # None if the text has too few letters, or no words.
+    # None if the text has too few letters, or no words; or if it had when it was decided about it.
     fingerprint: str | None
     # Each simhash once; empty if the text has no fingerprint.
     representatives: tuple[Representative, ...]

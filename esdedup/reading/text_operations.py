@@ -43,8 +43,8 @@ class TextOperations:
             after: The cursor `next` of the previous page, in place of `page`; cursors reach any depth.
 
         Returns:
-            A page whose root is None if the text would start a cluster of its own, or is too short to have
-            a fingerprint.
+            A page whose root is None if the text would start a cluster of its own, or would get no
+            fingerprint.
 
         Raises:
             SettingError: A value is invalid, or the page lies too deep.

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
-from esdedup import CLASSIC, PROFILES, VERIFIED, Dedup, Profile, sample
+from esdedup import CLASSIC, PROFILES, VERIFIED, Dedup, Pin, Pins, Profile, sample
+from esdedup.boilerplate.pins import NO_PINS
 from tests.acceptance.conftest import Run
 from tests.support.names import Names
 
@@ -36,13 +37,15 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 def feed(es: Elasticsearch, index_name: Names) -> Callable[..., tuple[str, str]]:
     """Feed texts to a new index, one after the other, each on its day of January."""
 
-    def feed(texts: dict[str, str], days: Sequence[int] = (), profile: Profile = VERIFIED) -> tuple[str, str]:
+    def feed(
+        texts: dict[str, str], days: Sequence[int] = (), profile: Profile = VERIFIED, pins: Pins = NO_PINS
+    ) -> tuple[str, str]:
         index, forest = index_name("news"), index_name("forest")
         actions = [
             {"_index": index, "_id": name, "text": text, "published_at": f"2026-01-{day:02}"}
             for (name, text), day in zip(texts.items(), days or [1] * len(texts), strict=True)
         ]
-        with Dedup(es, forest=forest, profile=profile, retention=timedelta(days=3)) as dedup:
+        with Dedup(es, forest=forest, profile=profile, retention=timedelta(days=3), pins=pins) as dedup:
             dedup.setup(index)
             helpers.bulk(es, dedup.enrich(actions, backfill=True), refresh=True)
         return index, forest
@@ -254,6 +257,24 @@ def test_other_profiles_and_changed_texts(es: Elasticsearch, feed: Any, explain:
     assert (changed["outcome"], changed["other"]["text_is_same"]) == ("text_changed", False)
     es.index(index=index, id="plain", document={"text": FIRST}, refresh=True)
     assert explain("a", "plain", index, forest)["outcome"] == "no_root"
+
+
+def test_an_article_that_stays_without_a_fingerprint(
+    run: Run, elasticsearch_url: str, feed: Any, explain: Any
+) -> None:
+    """Its only sentence was pinned as boilerplate when it came, and is not now."""
+    notice = "No part of this article may be copied without the consent of its publisher."
+    index, forest = feed({"notice": notice, "a": FIRST}, pins=Pins.of([Pin(boilerplate=notice)]))
+    found = explain("notice", "a", index, forest)
+    assert found["outcome"] == found["comparison"]["rule"] == "no_fingerprint"
+    assert [found[name]["text_is_same"] for name in ("one", "other")] == [True, True]
+    assert [found[name]["stays_without"] for name in ("one", "other")] == [True, None]
+    assert [found["comparison"][name]["is_todays"] for name in ("one", "other")] == [False, True]
+    people = run("explain", "notice", "a", "--index", index, "--forest", forest, url=elasticsearch_url)
+    assert people.code == 0
+    words = " ".join(people.out.split())
+    assert "compared without a fingerprint, as it had none when it came" in words
+    assert "none; its page is remembered as one without" in words
 
 
 def test_what_cannot_be_found(run: Run, es: Elasticsearch, elasticsearch_url: str, feed: Any) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 from elasticsearch import Elasticsearch
-from hypothesis import HealthCheck, assume, example, given
+from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
 from esdedup.boilerplate.changes import Changes
@@ -33,6 +33,7 @@ from tests.support.arrivals import (
     batch_sizes,
     batches,
     ordered_arrivals,
+    values_of,
 )
 from tests.support.exploring import examples
 from tests.support.forests import pages
@@ -66,6 +67,48 @@ REFRESHED_THEN_REBORN = _run((A, 0), (A, 20), (FAR, 200), (A, 200), (NEAR_A, 200
 LEAF_THEN_ROOT = _run((A, 0), (NEAR_A, 0), (FAR, 200), (NEAR_A, 200), (NEAR_A | 2, 200))
 # A root comes back as another's leaf, while its leaf of old is still in memory.
 ROOT_THEN_LEAF = _run((A, 0), (A | 7, 0), (A | 0b11 << 20, 200), (A, 200), (A | 7, 200))
+# A page without a node gets none as long as it is remembered, and hides no other text; then it may get one.
+PAGE_WITHOUT_NODE = [
+    (Arrival(None, 0, page=1), "without_fingerprint"),
+    (Arrival(f"{A:016x}", 0, page=1), "without_fingerprint"),
+    (Arrival(f"{NEAR_A:016x}", 0, page=2), "new_root"),
+    (Arrival(f"{A:016x}", 95, page=1), "without_fingerprint"),
+    (Arrival(f"{A:016x}", 105, page=1), "without_fingerprint"),
+    (Arrival(f"{A:016x}", 210, page=1), "new_root"),
+    (Arrival(None, 250, page=1), "known"),
+    (Arrival(None, 400, page=1), "without_fingerprint"),
+    (Arrival(f"{A:016x}", 400, page=1), "without_fingerprint"),
+]
+
+
+@pytest.mark.parametrize("size", [1, 2, 9])
+def test_a_page_without_a_node_stays_without_one_in_memory(size: int) -> None:
+    store, model = MemoryStore(aging=AGING, relation=relation_of(CLASSIC)), Model(AGING)
+    for batch in batches(PAGE_WITHOUT_NODE, [size]):
+        _assert_kinds(store, model, batch)
+
+
+@pytest.mark.parametrize(("size", "restarts"), [(1, False), (1, True), (9, False)])
+def test_a_page_without_a_node_stays_without_one_in_elasticsearch(
+    es: Elasticsearch, elastic_stores: MakeStores, size: int, *, restarts: bool
+) -> None:
+    name, open_store = elastic_stores()
+    store, model = open_store(), Model(AGING)
+    for batch in batches(PAGE_WITHOUT_NODE, [size]):
+        _assert_kinds(store, model, batch)
+        if restarts:
+            store.close()
+            store = open_store()
+    store.close()
+    assert pages(es, name) == model.remembered() == {(1, None, 400)}
+    assert list(Maintenance(es, forest=name).verify()) == []
+
+
+def _assert_kinds(store: Store, model: Model, batch: list[tuple[Arrival, str]]) -> None:
+    each = [arrival for arrival, _ in batch]
+    answers = [values_of(answer) for answer in Forest(store).assign(as_batch(each), now_ms=NOW_MS)]
+    assert [kind for kind, *_ in answers] == [kind for _, kind in batch]
+    assert answers == [assigned_by(model, arrival) for arrival in each]
 
 
 @examples(200)
@@ -221,16 +264,10 @@ def test_a_batch_that_a_crash_cut_short_gets_the_same_roots_when_it_comes_again(
     survivors: int,
     time: int,
 ) -> None:
-    """The batch is fed by the clock: all of it has one time.
-
-    A page that comes first without a fingerprint, and later in the batch with one, finds that one when the
-    batch comes again. It takes a passage that the batch forgets, and stays out of this.
-    """
+    """The batch is fed by the clock: all of it has one time."""
     store, model = Interrupted(aging=AGING, relation=relation), make_model()
     earlier = drawn[:before]
     batch = [dataclasses.replace(each, time=time) for each in drawn[before : before + size]]
-    bare = {each.page_id for each in batch if each.id is None}
-    assume(not any(each.id and each.page_id in bare for each in batch))
     for each in earlier:
         assert_follows_model(store, model, [each])
     expected = [assigned_by(model, each)[1:3] for each in batch]

@@ -12,10 +12,12 @@ from esdedup.elastic.forest.index import ForestIndex
 from esdedup.times import DAY_MS
 from tests.support.forests import (
     ARTICLES,
+    TEXT,
     a_leaf,
     assert_rearrivals_are_known,
     classic_node,
     document,
+    feed,
     kinds,
     nodes,
     pages,
@@ -208,6 +210,63 @@ def test_a_fingerprint_that_an_earlier_text_left_is_removed(es: Elasticsearch, f
     ]
 
 
+# A page of which nothing but a short text is left, so it has no fingerprint.
+BARE, FED = {"_id": "bare", "text": "Ok"}, {"_id": "fed", "text": TEXT}
+
+
+def bare_page_forgotten(es: Elasticsearch, forest: str, bare: StoredPage, other: StoredNode) -> None:
+    es.delete(index=forest, id=bare.document_id, refresh=True)
+
+
+def bare_page_damaged(es: Elasticsearch, forest: str, bare: StoredPage, other: StoredNode) -> None:
+    body = {name: value for name, value in document(es, forest, bare).items() if name != "node"}
+    es.index(index=forest, id=bare.document_id, document=body, refresh=True)
+
+
+def bare_page_seen_too_low(es: Elasticsearch, forest: str, bare: StoredPage, other: StoredNode) -> None:
+    write(es, forest, bare._replace(seen_ms=bare.seen_ms - DAY_MS))
+
+
+def bare_page_with_a_node(es: Elasticsearch, forest: str, bare: StoredPage, other: StoredNode) -> None:
+    write(es, forest, bare._replace(node=other.id))
+
+
+def bare_page_of_a_node(es: Elasticsearch, forest: str, bare: StoredPage, other: StoredNode) -> None:
+    es.delete(index=forest, id=bare.document_id)
+    write(es, forest, other._replace(page=bare.page), StoredPage(other.page, other.id, other.seen_ms))
+
+
+def page_without_its_node(es: Elasticsearch, forest: str, bare: StoredPage, other: StoredNode) -> None:
+    write(es, forest, other._replace(page=""), StoredPage(other.page, None, other.seen_ms))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        *(bare_page_forgotten, bare_page_damaged, bare_page_seen_too_low),
+        *(bare_page_with_a_node, bare_page_of_a_node, page_without_its_node),
+    ],
+)
+def test_damage_to_pages_without_a_fingerprint_is_found_and_repaired(
+    es: Elasticsearch, index_name: Names, damage: Callable[..., None]
+) -> None:
+    index, forest = index_name("articles"), index_name("forest")
+    with Dedup(es, forest=forest) as dedup:
+        dedup.setup(index)
+        feed(es, dedup, index, [BARE, FED])
+    maintenance = Maintenance(es, forest=forest)
+    assert list(maintenance.verify([index])) == []
+    remembered = pages(es, forest)
+    ((page, seen_ms),) = ((page, seen_ms) for page, node, seen_ms in remembered if node is None)
+    (other,) = nodes(es, forest).values()
+    damage(es, forest, StoredPage(f"{page:016x}", None, seen_ms), other)
+    (found,) = maintenance.verify([index])
+    assert found.kind is ViolationKind.PAGE_BEHIND
+    assert maintenance.repair([index]) == {ViolationKind.PAGE_BEHIND: 1}
+    assert list(maintenance.verify([index])) == []
+    assert pages(es, forest) == remembered
+
+
 def test_invalid_records_stop_no_repair(es: Elasticsearch, fed: tuple[str, str]) -> None:
     index, forest = fed
     for article, change in (
@@ -233,6 +292,7 @@ def test_one_article_with_values_of_other_types_ends_nothing(
         "root": ["", 5, ["a", "b"], []],
         "seq": [1.5, [1, 2], "1e3"],
         "fingerprint": ["", ["a", "b"]],
+        "page": ["", "no hex", ["a", "b"]],
     }
     for name, value in ((name, value) for name, values in odd.items() for value in values):
         changed = source | {"dedup": source["dedup"] | {name: value}}

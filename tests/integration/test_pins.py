@@ -12,8 +12,9 @@ from tests.support.names import Names
 
 NOTICE = "All rights reserved: no part of this article may be copied without the consent of its publisher."
 PINS = Pins.of([Pin(boilerplate=NOTICE), Pin(text=NOTICE, site="law.example")])
-# The same passages, but another page.
+# The same passages, but other pages.
 TWICE = f"{NOTICE} {NOTICE}"
+THRICE = f"{NOTICE} {TWICE}"
 
 
 def test_pins_count_for_what_is_fed_and_for_what_is_looked_up(
@@ -36,18 +37,20 @@ def test_pins_count_for_what_is_fed_and_for_what_is_looked_up(
         ]
         feed(es, dedup, index, articles)
         found = roots(es, index)
-        looked_up = dedup.reader.similar_to_text(index, TWICE, site="law.example").root
+        looked_up = dedup.reader.similar_to_text(index, THRICE, site="law.example").root
     assert len({found[each] for each in ("law", "ferry", "goats")}) == 3
     assert [each for each, root in found.items() if root.startswith("~")] == ["notice"]
     assert looked_up == found["new"] == found["law"]
     of = {"forest": forest, "pins": PINS}
     for site, root in (("https://law.example/2", found["law"]), ("news.example", None), (None, None)):
-        posted = {"text": TWICE} | ({} if site is None else {"site": site})
+        posted = {"text": THRICE} | ({} if site is None else {"site": site})
         answers = [
-            *(each("similar_to_text", index, TWICE, site=site, of=of).root for each in (read, read_async)),
+            *(each("similar_to_text", index, THRICE, site=site, of=of).root for each in (read, read_async)),
             request(elasticsearch_url, index, "/api/similar", post=posted, of=of).json["root"],
         ]
         assert answers == [root] * 3
+    # A page that is remembered without a fingerprint gets none here either.
+    assert read("similar_to_text", index, TWICE, site="law.example", of=of).root is None
 
 
 @pytest.mark.parametrize("kind", [Dedup, Reader])

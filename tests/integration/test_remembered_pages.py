@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from elasticsearch import Elasticsearch
 
-from esdedup import Dedup, Maintenance
+from esdedup import Dedup, Maintenance, ViolationKind
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.signature import Fingerprints
 from tests.support.forests import ARTICLES, feed, pages, roots
 from tests.support.names import Names
+from tests.support.site_pages import ENOUGH, HARBOUR, MAIL, RIGHTS, stored_page
 
 Change = Callable[[Fingerprints], Fingerprints]
 
@@ -88,3 +89,42 @@ def test_each_page_of_a_node_is_remembered_before_a_refresh_and_after_a_restart(
     assert len(set(roots(es, index).values())) == Maintenance(es, forest=forest).count() == 1
     assert {page for page, _, _ in pages(es, forest)} == {int(each["page"], 16) for each in before.values()}
     assert list(Maintenance(es, forest=forest).verify([index])) == []
+
+
+# After all the pages, these have nothing but boilerplate; the others never have anything.
+NOTES = [{"_id": f"notes-{at}", "text": text} for at, text in enumerate((MAIL, RIGHTS, f"{RIGHTS} {MAIL}"))]
+SHORT = [{"_id": "empty", "text": "…"}, {"_id": "short", "text": "Ok"}]
+
+
+@pytest.mark.parametrize("accident", ["none", "learned_lost", "forest_lost"])
+def test_pages_that_had_no_fingerprint_get_none_when_they_come_again(
+    es: Elasticsearch, index_name: Names, accident: str
+) -> None:
+    """Fed again, first to last, when all is learned, or when all that was learned is lost."""
+    index, forest = index_name("articles"), index_name("forest")
+    first = [*NOTES[:1], *SHORT]
+    articles = [*first, *(stored_page(number, HARBOUR) for number in range(ENOUGH)), *NOTES[1:]]
+    maintenance = Maintenance(es, forest=forest)
+    with Dedup(es, forest=forest) as dedup:
+        dedup.setup(index)
+        feed(es, dedup, index, articles)
+    before, remembered = dedup_objects(es, index), pages(es, forest)
+    bare = {name for name, each in before.items() if each["fingerprint"] is None}
+    assert bare == {"empty", "short", "notes-1", "notes-2"}
+    count = maintenance.count()
+    if accident == "learned_lost":
+        es.delete(index=forest, id="learned-1", refresh=True)
+        assert maintenance.repair([index])[ViolationKind.LEARNED_DAMAGED]
+    elif accident == "forest_lost":
+        es.indices.delete(index=forest)
+        maintenance.rebuild([index])
+    with Dedup(es, forest=forest, batch_size=50) as dedup:
+        # What is learned anew is less than it was when the notes came.
+        feed(es, dedup, index, [*NOTES, *articles])
+    assert dedup_objects(es, index) == before
+    assert maintenance.count() == count
+    assert {page[:2] for page in pages(es, forest)} == {page[:2] for page in remembered}
+    assert {page for page, node, _ in remembered if node is None} == {
+        int(before[name]["page"], 16) for name in bare - {"empty"}
+    }
+    assert list(maintenance.verify([index])) == []

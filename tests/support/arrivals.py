@@ -43,8 +43,8 @@ times = st.one_of(
     st.integers(-50, 50),
     st.just(NOW_MS + DAY_MS + 1),
 )
-# One page with different fingerprints, or with none.
-some_page = st.one_of(st.none(), st.none(), st.integers(1, 9))
+# One page with different fingerprints, or with none; and 0 for a text without letters and digits.
+some_page = st.one_of(st.none(), st.none(), st.integers(0, 9))
 arrivals = st.lists(
     st.builds(Arrival, st.one_of(st.none(), fingerprints(), fingerprints()), times, some_page), max_size=60
 )

@@ -57,7 +57,7 @@ def without_pages(found: dict[str, StoredNode]) -> list[StoredNode]:
     return sorted(node._replace(page="", page_seen_ms=NO_TIME) for node in found.values())
 
 
-def pages(es: Elasticsearch, forest: str) -> set[tuple[int, str, int]]:
+def pages(es: Elasticsearch, forest: str) -> set[tuple[int, str | None, int]]:
     """Return the pages that are remembered, with their nodes and when they were last seen.
 
     Which document remembers a page is of no account; of several, the latest counts.

@@ -23,7 +23,8 @@ class ModelNode:
 
 @dataclasses.dataclass
 class ModelPage:
-    node: ModelNode
+    # None: it got none.
+    node: ModelNode | None
     seen: int
 
 
@@ -62,11 +63,13 @@ class Model:
                 self.origin = self.time
         remembered = self.pages.get(page)
         node = None if node_id is None else self.nodes.get(node_id)
-        if remembered is not None and self.lasts(remembered.seen):
+        is_remembered = remembered is not None and self.lasts(remembered.seen)
+        if remembered is not None and is_remembered and remembered.node is not None:
             kind, node = "known", remembered.node
             assert self.lives(node)
             assert self.lives(self.nodes[node.root])
-        elif node_id is None:
+        elif node_id is None or is_remembered:
+            self.remember(page, None)
             return "without_fingerprint", None, None, self.seq, self.time
         elif node is not None and self.lives(node):
             kind = "known"
@@ -87,12 +90,21 @@ class Model:
             self.nodes[node_id] = node
         for refreshed in (node, self.nodes[node.root]):
             refreshed.seen = max(refreshed.seen, self.rounded())
-        self.pages[page] = ModelPage(node, self.rounded())
+        self.remember(page, node)
         return kind, node.id, node.root, self.seq, self.time
 
-    def remembered(self) -> set[tuple[int, str, int]]:
+    def remember(self, page: int, node: ModelNode | None) -> None:
+        # 0 stands for a text without letters and digits.
+        if page:
+            self.pages[page] = ModelPage(node, self.rounded())
+
+    def remembered(self) -> set[tuple[int, str | None, int]]:
         """Return the pages that are remembered, with their nodes and when they were last seen."""
-        return {(page, each.node.id, each.seen) for page, each in self.pages.items() if self.lasts(each.seen)}
+        return {
+            (page, None if each.node is None else each.node.id, each.seen)
+            for page, each in self.pages.items()
+            if self.lasts(each.seen)
+        }
 
     def is_indexed_near(self, node: ModelNode, text: str) -> bool:
         return any(self.in_common(one, other) for one in node.indexed for other in self.representatives(text))

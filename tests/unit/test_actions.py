@@ -13,6 +13,7 @@ from esdedup.forest import NO_TIME, Assignment, Kind
 
 FIELDS = Fields()
 JOINED = Assignment(Kind.JOINED, "f" * 16, "r" * 16, 7, 1_000, b"")
+LONE = Assignment(Kind.WITHOUT_FINGERPRINT, None, None, 9, NO_TIME, b"")
 
 
 def article_action(action: Any, fields: Fields = FIELDS) -> ArticleAction:
@@ -24,10 +25,11 @@ def article_action(action: Any, fields: Fields = FIELDS) -> ArticleAction:
 def enrich(
     action: Any, assignment: Assignment = JOINED, fields: Fields = FIELDS, *, route_by_root: bool = False
 ) -> dict[str, Any]:
+    of_page = {"page": "a" * 16}
     return enriched(
         article_action(action, fields),
         assignment,
-        {"fingerprint": "f" * 16, "bands": ["0aa"], "page": "a" * 16},
+        of_page if assignment is LONE else {"fingerprint": "f" * 16, "bands": ["0aa"], **of_page},
         letters=5,
         fields=fields,
         profile="classic-2",
@@ -189,9 +191,9 @@ def test_what_is_rejected(action: Any, article: str, reason: str) -> None:
 
 
 def test_without_a_fingerprint() -> None:
-    lone = Assignment(Kind.WITHOUT_FINGERPRINT, None, None, 9, NO_TIME, b"")
-    dedup = enrich({"_index": "news", "_id": "1", "text": ""}, lone)["_source"]["dedup"]
+    dedup = enrich({"_index": "news", "_id": "1", "text": ""}, LONE)["_source"]["dedup"]
     assert dedup == {
+        "page": "a" * 16,
         "root": lone_root("news", "1", nonce="n"),
         "profile": "classic-2",
         "seq": 9,
@@ -202,11 +204,10 @@ def test_without_a_fingerprint() -> None:
 
 
 def test_an_update_to_a_text_without_a_fingerprint_clears_the_earlier_one() -> None:
-    lone = Assignment(Kind.WITHOUT_FINGERPRINT, None, None, 9, NO_TIME, b"")
-    source = enrich({"_op_type": "update", "_id": "1", "doc": {"text": ""}, "upsert": {"text": ""}}, lone)[
+    source = enrich({"_op_type": "update", "_id": "1", "doc": {"text": ""}, "upsert": {"text": ""}}, LONE)[
         "_source"
     ]
-    cleared = dict.fromkeys(("fingerprint", "signature", "bands", "page", "seen"))
+    cleared = dict.fromkeys(("fingerprint", "signature", "bands", "seen"))
     assert source["doc"]["dedup"] == source["upsert"]["dedup"] | cleared
     assert not cleared.keys() & source["upsert"]["dedup"].keys()
 

@@ -1,7 +1,7 @@
 """Nodes and pages as documents of their forest's index, and queries on their fields. Pure.
 
 A node's document has the page of the arrival that made it, which for most nodes is the only one. Each other
-page that is remembered has a document of its own.
+page that is remembered, with a node or with none, has a document of its own.
 """
 
 import base64
@@ -26,6 +26,8 @@ _LEAST_GROUPS = 10
 # A simhash, or a hash of all that is compared.
 _NODE_ID = re.compile("[0-9a-f]{16}|[0-9a-f]{32}")
 _PAGE = re.compile("[0-9a-f]{16}")
+# Stands for the node of a page that got none.
+_NO_NODE_ID = ""
 
 # The fields of a hit that `node_of` and `page_of` read.
 _FIELDS: list[Any] = [
@@ -47,8 +49,8 @@ class StoredPage(NamedTuple):
 
     # The id of the page, 16 hex digits.
     page: str
-    # The id of the node that it got.
-    node: str
+    # The id of the node that it got; None if it got none.
+    node: str | None
     # The forest's time when it was last seen, rounded up; NO_TIME if none was known.
     seen_ms: int
 
@@ -114,6 +116,11 @@ def is_node_id(name: object) -> bool:
     return isinstance(name, str) and _NODE_ID.fullmatch(name) is not None
 
 
+def is_page_id(name: object) -> bool:
+    """Return whether `name` can be the id of a page: 16 hex digits."""
+    return isinstance(name, str) and _PAGE.fullmatch(name) is not None
+
+
 def node_of(hit: dict[str, Any], relation: Relation) -> StoredNode | None:
     """Read a node from a hit of `search_body`; None if it is not a node, or damaged."""
     fields = hit.get("fields", {})
@@ -141,9 +148,9 @@ def page_of(hit: dict[str, Any]) -> StoredPage | None:
     """Read a page from a hit of `search_body`; None if it is no page's own document, or damaged."""
     fields = hit.get("fields", {})
     page, nodes = _page(fields), fields.get("node", [])
-    if not page or len(nodes) != 1 or not is_node_id(nodes[0]):
+    if not page or len(nodes) != 1 or not (nodes[0] == _NO_NODE_ID or is_node_id(nodes[0])):
         return None
-    found = StoredPage(page, nodes[0], _time(fields, "seen"))
+    found = StoredPage(page, nodes[0] or None, _time(fields, "seen"))
     return found if hit["_id"] == found.document_id else None
 
 
@@ -253,7 +260,12 @@ def _node_document(node: StoredNode, keys: list[str]) -> Document:
 
 
 def _page_document(page: StoredPage) -> Document:
-    return page.document_id, {"page": page.page, "node": page.node, **_known(seen=page.seen_ms)}
+    # A document without the field is damaged.
+    return page.document_id, {
+        "page": page.page,
+        "node": page.node or _NO_NODE_ID,
+        **_known(seen=page.seen_ms),
+    }
 
 
 def _known(**times_ms: int) -> dict[str, int]:
@@ -264,7 +276,7 @@ def _known(**times_ms: int) -> dict[str, int]:
 def _page(fields: dict[str, Any]) -> str:
     """Return the id of a page in a hit; empty if there is none, or a damaged one."""
     pages = fields.get("page", [])
-    return pages[0] if len(pages) == 1 and _PAGE.fullmatch(pages[0]) else ""
+    return pages[0] if len(pages) == 1 and is_page_id(pages[0]) else ""
 
 
 def _time(fields: dict[str, Any], name: str) -> int:

@@ -78,7 +78,7 @@ def expiring(writer: ForestWriter, aging: Aging) -> Iterator[Expired]:
     live_since_ms = _live_since_ms(index, aging)
     if live_since_ms == NO_TIME:
         return
-    # A page goes before its node: no page may be without one.
+    # A page goes before its node: no page may name one that is gone.
     for name, query in (("pages", EVERY_PAGE), ("leaves", _LEAVES), ("roots", _ROOTS)):
         for hits in _hits(index, _expired(query, live_since_ms)):
             # A leaf refreshes its root, so none should have leaves; but no root may be deleted before its

@@ -16,7 +16,7 @@ from esdedup.elastic.forest.documents import (
 from esdedup.elastic.forest.node_cache import NodeCache
 from esdedup.elastic.forest.search import NodeSearch
 from esdedup.elastic.requests import Requests
-from esdedup.forest.model import Aging, Arrivals, Neighbours, Nodes, Pages
+from esdedup.forest.model import NO_NODE, Aging, Arrivals, Neighbours, Nodes, Pages
 from esdedup.neighbours.relation import Relation
 
 
@@ -38,7 +38,8 @@ def find_neighbours(
     visible.put((yield from search.candidates_and_pages(signatures, names, live_since_ms=live_since_ms)))
     pages = _latest(names, (visible, recent), live_since_ms=live_since_ms)
     # The nodes of most pages are near them, and so among the candidates.
-    far = {page.node for page in pages if not (visible.get(page.node) or recent.get(page.node))}
+    of_pages = {page.node for page in pages if page.node is not None}
+    far = {node_id for node_id in of_pages if not (visible.get(node_id) or recent.get(node_id))}
     visible.put((yield from search.by_id(far)))
     matched = MatchedNodes.of(arrivals, (visible, recent), pages=pages, live_since_ms=live_since_ms)
     missing = matched.missing_roots
@@ -48,7 +49,7 @@ def find_neighbours(
 
 
 def _latest(names: Sequence[str], caches: Sequence[NodeCache], *, live_since_ms: int) -> list[StoredPage]:
-    """Return the pages of those names that are remembered, each with the node that had it last."""
+    """Return the pages of those names that are remembered, each as it was when it was seen last."""
     found = [[page for cache in caches if (page := cache.pages.get(name))] for name in names]
     latest = (max(pages, key=lambda page: page.seen_ms) for pages in found if pages)
     return [page for page in latest if page.seen_ms >= live_since_ms]
@@ -64,7 +65,7 @@ class MatchedNodes:
     live: dict[str, StoredNode]
     # For a representative of the batch and the id of a node indexed under it: when the node was made.
     postings: dict[tuple[int, str], int]
-    # The remembered pages of the batch, with live nodes.
+    # The remembered pages of the batch: with live nodes, or with none.
     pages: list[StoredPage]
 
     @classmethod
@@ -87,15 +88,15 @@ class MatchedNodes:
             neighbours, postings = cache.search(signatures)
             # A node whose keys were all saturated is indexed under nothing and found by its id.
             neighbours += [(at, node) for at, node_id in enumerate(ids) if (node := cache.get(node_id))]
-            remembering = [node for page in pages if (node := cache.get(page.node))]
+            remembering = [node for page in pages if page.node and (node := cache.get(page.node))]
             found |= {node.id: node for node in [*(node for _, node in neighbours), *remembering]}
             pairs.update((int(positions[at]), node.id) for at, node in neighbours)
             made_ms |= {(key, node.id): node.made_ms for key, node in postings}
         # Expired nodes must go: the root of one may have expired too, and be a leaf of another tree by now.
         live = {node_id: node for node_id, node in found.items() if node.seen_ms >= live_since_ms}
         # In a damaged forest the node of a page may be gone.
-        with_node = [page for page in pages if page.node in live]
-        return cls(pairs=pairs, live=live, postings=made_ms, pages=with_node)
+        remembered = [page for page in pages if page.node is None or page.node in live]
+        return cls(pairs=pairs, live=live, postings=made_ms, pages=remembered)
 
     @property
     def missing_roots(self) -> set[str]:
@@ -122,13 +123,16 @@ class MatchedNodes:
             postings_seen_ms=aging.round_up(np.array(list(self.postings.values()), np.int64)),
             pages=Pages(
                 ids=np.array([int(page.page, 16) for page in self.pages], np.uint64),
-                rows=np.array([rows[page.node] for page in self.pages], np.int64),
-                # In a damaged forest a page may have been seen later than its node.
-                seen_ms=np.array(
-                    [min(page.seen_ms, self.live[page.node].seen_ms) for page in self.pages], np.int64
+                rows=np.array(
+                    [NO_NODE if page.node is None else rows[page.node] for page in self.pages], np.int64
                 ),
+                seen_ms=np.array(list(map(self._seen_ms, self.pages)), np.int64),
             ),
         )
+
+    def _seen_ms(self, page: StoredPage) -> int:
+        # In a damaged forest a page may have been seen later than its node.
+        return page.seen_ms if page.node is None else min(page.seen_ms, self.live[page.node].seen_ms)
 
     def _with_roots(self, roots: dict[str, StoredNode], relation: Relation) -> dict[str, StoredNode]:
         """Return the live nodes and all their roots."""

@@ -13,8 +13,8 @@ from esdedup.neighbours.relation import Relation
 class NodeCache:
     """Holds some thousands of nodes and pages.
 
-    Of two nodes with one id, the one that was put later counts; of two nodes for one page, the one that had
-    it later.
+    Of two nodes with one id, the one that was put later counts; of two nodes (or a node and none) for one
+    page, the one that had it later.
     """
 
     def __init__(self, relation: Relation) -> None:
@@ -24,7 +24,7 @@ class NodeCache:
         self._ids: list[str] = []
         self._nodes: dict[str, StoredNode] = {}
         self.pages: dict[str, StoredPage] = {}
-        """By id, each with the node that had it last."""
+        """By id, each as it was when it was seen last."""
         # Those that have documents of their own.
         self._lone_pages: set[str] = set()
 

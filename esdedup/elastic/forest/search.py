@@ -81,7 +81,7 @@ class NodeSearch:
         return found
 
     def pages(self, pages: Iterable[str]) -> Requests[dict[str, StoredPage]]:
-        """Read pages by their ids, each with the node that had it last, as far as they exist."""
+        """Read pages by their ids, each as it was when it was seen last, as far as they exist."""
         cache = NodeCache(self.relation)
         for some in chunks(sorted(pages), self._limits.max_terms):
             body = search_body({"terms": {"page": some}}, size=self._limits.max_hits)

@@ -21,7 +21,7 @@ from esdedup.elastic.forest.status import ForestStatus
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.fingerprint.profile import Profile
-from esdedup.forest.model import Aging, Arrivals, Neighbours, Plan, State
+from esdedup.forest.model import NO_NODE, Aging, Arrivals, Neighbours, Plan, State
 
 
 class ElasticStore(Closing):
@@ -207,11 +207,13 @@ def _nodes(plan: Plan, rows: npt.NDArray[np.int64]) -> Iterator[StoredNode]:
 def _lone_pages(plan: Plan) -> Iterator[tuple[int, StoredPage]]:
     """Yield the pages, with their arrivals, that their node's document does not remember.
 
-    They did not make the node; or they had expired, and a crash must not revive them before their arrival.
+    They got no node; or did not make it; or they had expired, and a crash must not revive them before their
+    arrival.
     """
     nodes, rows = plan.nodes, plan.pages.rows
-    is_lone = (nodes.pages[rows] != plan.pages.ids) | (nodes.pages_seen_ms[rows] != plan.pages.seen_ms)
-    ids = [nodes.ids[row] for row in rows[is_lone].tolist()]
+    is_of_node = (nodes.pages[rows] == plan.pages.ids) & (nodes.pages_seen_ms[rows] == plan.pages.seen_ms)
+    is_lone = (rows == NO_NODE) | ~is_of_node
+    ids = [None if row == NO_NODE else nodes.ids[row] for row in rows[is_lone].tolist()]
     names = map(page_name, plan.pages.ids[is_lone].tolist())
     pages = map(StoredPage, names, ids, plan.pages.seen_ms[is_lone].tolist())
     return zip(plan.paged[is_lone].tolist(), pages, strict=True)

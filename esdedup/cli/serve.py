@@ -1,7 +1,6 @@
 """`esdedup serve`: web pages for people, JSON for programs."""
 
 import contextlib
-import socket
 import threading
 import time
 from pathlib import Path
@@ -13,8 +12,8 @@ from esdedup.cli import options
 from esdedup.cli.command import command
 from esdedup.cli.extras import require_extra
 from esdedup.cli.pages import announce
-from esdedup.errors import SettingError
 from esdedup.reading.reader import Reader
+from esdedup.serving.listening import address_of, listen
 
 if TYPE_CHECKING:
     import uvicorn
@@ -59,7 +58,7 @@ def serve(
     require_extra("serve")
     import uvicorn
 
-    from esdedup.web import BoundedConnection, create_app
+    from esdedup.web import Visit, create_app
 
     # A wrong server, index or name of a forest is reported here instead of on the first page.
     with server.connect() as client:
@@ -74,33 +73,18 @@ def serve(
         pins=pins,
         hosts={host, *(allow_host or ())},
     )
-    listening = _listen(host, port)
-    address = _address(listening)
+    listening = listen(host, port)
+    address = address_of(listening)
     typer.echo(
         f"esdedup serves {index} at {address} (JSON at {address}/api, described in {address}/openapi.json)"
     )
     if announce_to is not None:
         announce(announce_to, address)
-    pages = uvicorn.Server(uvicorn.Config(app, http=BoundedConnection, ws="none", log_level="warning"))
+    pages = uvicorn.Server(uvicorn.Config(app, http=Visit, ws="none", log_level="warning"))
     if with_pid is not None:
         threading.Thread(target=_end_with, args=(with_pid, pages), daemon=True).start()
     with contextlib.suppress(KeyboardInterrupt):
         pages.run(sockets=[listening])
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        return socket.create_server((host, port), family=family)
-    except OSError as error:
-        raise SettingError(
-            f"cannot listen on {host} port {port}: {error.strerror}; --port 0 takes a free one"
-        ) from error
-
-
-def _address(listening: socket.socket) -> str:
-    host, port = listening.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def _end_with(pid: int, pages: "uvicorn.Server") -> None:

@@ -5,6 +5,6 @@ Routes only parse requests and render what a reader returns. May import everythi
 """
 
 from esdedup.web.app import create_app
-from esdedup.web.connections import BoundedConnection
+from esdedup.web.visits import Visit
 
-__all__ = ["BoundedConnection", "create_app"]
+__all__ = ["Visit", "create_app"]

@@ -10,7 +10,7 @@ import pytest
 import uvicorn
 from elasticsearch import AsyncElasticsearch
 
-from esdedup.web import BoundedConnection, bodies, create_app, guards
+from esdedup.web import Visit, bodies, create_app, guards
 from esdedup.web.api import MAX_TEXT
 from tests.support.asgi import Request, Response, request, requests, send
 
@@ -184,10 +184,10 @@ def test_requests_at_once_and_their_time_are_limited(monkeypatch: pytest.MonkeyP
     assert answers[2].headers["retry-after"] == "1"
 
 
-class Impatient(BoundedConnection):
+class Impatient(Visit):
     max_connections = 3
     max_request_s = 0.3
-    max_answer_s = 0.6
+    max_answer_s = max_idle_s = 0.6
 
 
 @contextlib.asynccontextmanager

@@ -5,31 +5,35 @@ does not read the answer.
 """
 
 import asyncio
-from typing import cast
+from collections.abc import Mapping
+from typing import ClassVar, cast
 
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
-from esdedup.web.guards import HEADERS, MAX_ANSWER_S
-
-MAX_CONNECTIONS = 200
-"""Far below the files that a process may usually open (1,024)."""
-MAX_REQUEST_S = 20.0
-"""From the connection until its first request has arrived whole."""
-_MARGIN_S = 5.0
-
 
 class BoundedConnection(H11Protocol):
-    """Ends a connection whose request or answer takes too long, and any beyond the largest number."""
+    """Ends a connection whose request or answer takes too long, and any beyond the largest number.
 
-    max_connections = MAX_CONNECTIONS
-    max_request_s = MAX_REQUEST_S
-    # The application ends late answers itself and says so. This is for answers that nobody reads, and for the
-    # next request after an answer.
-    max_answer_s = MAX_ANSWER_S + _MARGIN_S
+    Subclasses set the bounds.
+    """
+
+    max_connections: ClassVar[int]
+    # From the connection until its first request has arrived whole; if its head has a bound of its own, from
+    # when that has arrived.
+    max_request_s: ClassVar[float]
+    max_head_s: ClassVar[float | None] = None
+    # From then until it is answered. The application ends late answers itself and says so; this is for
+    # answers that nobody reads.
+    max_answer_s: ClassVar[float]
+    # From an answer until the next request, or its head, has arrived.
+    max_idle_s: ClassVar[float]
+    # Of the answer to what is no request.
+    error_headers: ClassVar[Mapping[str, str]] = {}
 
     _deadline: asyncio.TimerHandle | None = None
-    _is_answering = False
+    # What has arrived of the request that is not answered yet.
+    _has_head = _is_whole = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin to wait for a request."""
@@ -38,7 +42,7 @@ class BoundedConnection(H11Protocol):
         if len(self.connections) > self.max_connections:
             transport.abort()
         else:
-            self._wait(self.max_request_s)
+            self._wait(self.max_request_s if self.max_head_s is None else self.max_head_s)
 
     def data_received(self, data: bytes) -> None:
         """Take a part of a request; once it is whole, begin to wait for the answer."""
@@ -48,8 +52,8 @@ class BoundedConnection(H11Protocol):
     def on_response_complete(self) -> None:
         """Begin to wait for the next request."""
         super().on_response_complete()
-        self._is_answering = False
-        self._wait(self.max_answer_s)
+        self._has_head = self._is_whole = False
+        self._wait(self.max_idle_s)
         self._note_progress()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -59,7 +63,7 @@ class BoundedConnection(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is no request, with the headers of all answers."""
-        headers = {**HEADERS, "Content-Type": "text/plain; charset=utf-8", "Connection": "close"}
+        headers = {**self.error_headers, "Content-Type": "text/plain; charset=utf-8", "Connection": "close"}
         for event in (
             h11.Response(status_code=400, headers=list(headers.items()), reason=b"Bad Request"),
             h11.Data(data=msg.encode()),
@@ -71,9 +75,14 @@ class BoundedConnection(H11Protocol):
     def _note_progress(self) -> None:
         # Until the first request there is none, which uvicorn's type leaves out.
         cycle = cast(RequestResponseCycle | None, self.cycle)
-        is_whole = cycle is not None and not cycle.more_body and not cycle.response_complete
-        if is_whole and not self._is_answering:
-            self._is_answering = True
+        if cycle is None or cycle.response_complete:
+            return
+        if not self._has_head:
+            self._has_head = True
+            if self.max_head_s is not None:
+                self._wait(self.max_request_s)
+        if not self._is_whole and not cycle.more_body:
+            self._is_whole = True
             self._wait(self.max_answer_s)
 
     def _wait(self, seconds: float) -> None:

@@ -1,0 +1,209 @@
+"""The settings of the sidecar: where they come from, what is refused, and how they are shown."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from esdedup.errors import SettingError
+from esdedup.fields import Fields
+from esdedup.fingerprint.profile import DEFAULT
+from esdedup.sidecar.loading import as_toml, load
+from esdedup.sidecar.setting_names import groups_of, settings_of
+from esdedup.sidecar.settings import Settings
+
+SECRET = "a-secret-that-nobody-may-see"
+Load = Callable[..., Settings]
+
+
+@pytest.fixture
+def loaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Load:
+    """Load settings from options, variables and the text of a file, and from nothing else."""
+
+    def loaded(
+        options: dict[str, Any] | None = None, *, file: str | None = None, **variables: str
+    ) -> Settings:
+        given = dict(options or {})
+        if file is not None:
+            path = tmp_path / "sidecar.toml"
+            path.write_text(file, "utf-8")
+            given["config"] = str(path)
+        monkeypatch.setattr("os.environ", variables)
+        return load(given)
+
+    return loaded
+
+
+def test_options_count_more_than_variables_and_these_more_than_the_file(loaded: Load) -> None:
+    file = "port = 1\nworkers = 2\nbatch_size = 3\n"
+    settings = loaded({"port": "7"}, file=file, ESDEDUP_SIDECAR_PORT="8", ESDEDUP_SIDECAR_WORKERS="9")
+    assert (settings.port, settings.workers, settings.batch_size) == (7, 9, 3)
+    assert (settings.queue_articles, settings.host) == (20_000, "127.0.0.1")
+
+
+def test_the_variables_of_other_commands_count_after_our_own(loaded: Load) -> None:
+    others = {"ES_URL": "http://third:9200", "ELASTICSEARCH_URL": "http://second:9200"}
+    assert loaded(file='url = "http://fourth:9200"', **others).url == "http://second:9200"
+    assert loaded(ESDEDUP_SIDECAR_URL="http://first:9200", **others).url == "http://first:9200"
+    assert loaded(ES_API_KEY=SECRET).read_api_key() == SECRET
+
+
+def test_a_variable_that_is_empty_is_not_set(loaded: Load) -> None:
+    assert loaded(file="port = 1", ESDEDUP_SIDECAR_PORT="", ES_URL="").port == 1
+
+
+def test_lists_and_sizes_as_people_write_them(loaded: Load) -> None:
+    assert loaded(ESDEDUP_SIDECAR_ALLOW_HOSTS="a.example, B.example").hosts == {
+        "127.0.0.1",
+        "a.example",
+        "b.example",
+    }
+    assert loaded(file='memory_bytes = "4GiB"').memory_bytes == 4 * 2**30
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"port": "70000"},
+            "--port (ESDEDUP_SIDECAR_PORT) is '70000': it must be a whole number, 0 to 65,535",
+        ),
+        ({"batch_size": "5001"}, "1 to 5,000"),
+        (
+            {"lease_ttl_s": "nan"},
+            "--lease-ttl-s (ESDEDUP_SIDECAR_LEASE_TTL_S) is 'nan': it must be a number, 1 ",
+        ),
+        ({"memory_bytes": "3"}, "64MiB, 67,108,864 or more"),
+        ({"log_level": "loud"}, "one of debug, info, warning, error"),
+        ({"forest": "a,b"}, "cannot name one index"),
+        ({"profile": "nice"}, "there are classic, keywords, verified"),
+        ({"text_field": "a", "title_field": "a"}, "names two fields"),
+        ({"most_plausible_leaves": "3"}, "a power of two"),
+        ({"host": "0.0.0.0"}, "--token-file (ESDEDUP_SIDECAR_TOKEN_FILE), or allow that with --insecure ("),
+        ({"host": "news.example"}, "there is no token"),
+        ({"host": "::"}, "there is no token"),
+        ({"tls_cert_file": "x"}, "--tls-key-file (ESDEDUP_SIDECAR_TLS_KEY_FILE) go together"),
+        ({"tls_cert_file": "x", "tls_key_file": "y"}, "there is no file x, which --tls-cert-file"),
+        ({"token": "a" * 16, "token_file": "x"}, "ESDEDUP_SIDECAR_TOKEN and --token-file ("),
+        (
+            {"token_file": "/nowhere"},
+            "cannot read /nowhere, which --token-file (ESDEDUP_SIDECAR_TOKEN_FILE) names",
+        ),
+        ({"token_file": "/dev/null"}, "is empty"),
+        ({"user": "x"}, "give a user and a password"),
+        ({"api_key": "x", "user": "x", "password": "x"}, "give a user or a key"),
+        ({"pages": True}, "name the index that the pages show"),
+        ({"max_body_bytes": "1GB"}, "it must be at least what one body may have"),
+        ({"url": "localhost:9200"}, "an address must be like https://localhost:9200"),
+        ({"url": f"http://a:{SECRET}@x:1,http://b:{SECRET}@y:1"}, "the addresses name several users"),
+        ({"config": "/nowhere"}, "there is no file /nowhere, which --config (ESDEDUP_SIDECAR_CONFIG) names"),
+    ],
+)
+def test_a_refusal_names_option_and_variable_and_says_what_to_do(
+    loaded: Load, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(SettingError) as refused:
+        loaded(options)
+    assert message in str(refused.value)
+    assert SECRET not in str(refused.value)
+
+
+def test_all_that_is_wrong_is_said_at_once(loaded: Load) -> None:
+    with pytest.raises(SettingError, match=r"--port[^\n]*\n--workers"):
+        loaded({"port": "x", "workers": "0"})
+
+
+@pytest.mark.parametrize("token", ["short", "with a space in it", "\u4e2d" * 20])
+def test_a_bad_token_is_refused_and_not_shown(loaded: Load, token: str, tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    path.write_text(token, "utf-8")
+    for given in ({"token": token}, {"token_file": str(path)}):
+        with pytest.raises(SettingError, match="16 or more visible ASCII characters") as refused:
+            loaded(given)
+        assert token not in str(refused.value)
+
+
+def test_unknown_names_are_refused_with_the_nearest_one(loaded: Load) -> None:
+    with pytest.raises(
+        SettingError, match="no setting ESDEDUP_SIDECAR_PROT; did you mean ESDEDUP_SIDECAR_PORT"
+    ):
+        loaded(ESDEDUP_SIDECAR_PROT="1")
+    with pytest.raises(SettingError, match="has 'worker', which is no setting; did you mean workers"):
+        loaded(file="worker = 1")
+    with pytest.raises(SettingError, match=r"is not TOML: .*line 1"):
+        loaded(file="port: 1")
+    with pytest.raises(
+        SettingError, match="'port' in the file of settings, is 'x': it must be a whole number"
+    ):
+        loaded(file='port = "x"')
+
+
+def test_what_kubernetes_sets_for_a_service_of_our_name_is_explained(loaded: Load) -> None:
+    with pytest.raises(SettingError, match="enableServiceLinks: false"):
+        loaded(ESDEDUP_SIDECAR_PORT="tcp://10.0.0.1:9500")
+
+
+def test_no_address_keeps_a_password(loaded: Load) -> None:
+    settings = loaded({"url": f"https://elastic:{SECRET}%40@es1:9200, https://es2:9200"})
+    assert settings.urls == ("https://es1:9200", "https://es2:9200")
+    assert (settings.user, settings.read_password()) == ("elastic", f"{SECRET}@")
+    # The address is that of all commands; the key is the sidecar's.
+    settings = loaded({"api_key": "k"}, ES_URL=f"https://elastic:{SECRET}@es1:9200")
+    assert (settings.user, settings.password, settings.read_api_key()) == (None, None, "k")
+
+
+@pytest.mark.parametrize(
+    ("host", "is_loopback"),
+    [
+        ("127.0.0.1", True),
+        ("127.8.8.8", True),
+        ("::1", True),
+        ("localhost", True),
+        ("10.0.0.1", False),
+        ("", None),
+    ],
+)
+def test_which_addresses_other_machines_reach(loaded: Load, host: str, is_loopback: bool | None) -> None:
+    if is_loopback is None:
+        with pytest.raises(SettingError):
+            loaded({"host": host, "insecure": True})
+    else:
+        assert loaded({"host": host, "insecure": True}).is_loopback is is_loopback
+
+
+def test_the_printed_settings_are_read_back_without_their_secrets(loaded: Load, tmp_path: Path) -> None:
+    (tmp_path / "key").write_text(f"{SECRET}\n")
+    secret = {"password": SECRET, "token": SECRET}
+    options = {
+        "url": "http://x:1,http://y:2",
+        "user": "a\x7f\"b'\u4e2d",
+        "allow_hosts": ["a", "b"],
+        "retention_days": "0.5",
+        "insecure": True,
+    }
+    settings = loaded(options | secret)
+    printed = as_toml(settings)
+    assert SECRET not in printed
+    assert SECRET not in repr(settings)
+    assert '# password = "**********"\n' in printed
+    again = loaded(secret, file=printed)
+    assert again.model_copy(update={"config": None}) == settings
+
+
+def test_settings_as_the_library_takes_them(loaded: Load, tmp_path: Path) -> None:
+    assert loaded().fields() is None
+    assert loaded({"text_field": "body"}).fields() == Fields(text="body")
+    assert loaded().fingerprint_profile() == DEFAULT
+    assert loaded({"keep_boilerplate": True}).fingerprint_profile().keep_boilerplate
+    (tmp_path / "token").write_text(f"{SECRET}\n")
+    assert loaded({"token_file": str(tmp_path / "token")}).read_token() == SECRET
+
+
+def test_every_setting_is_described_and_has_its_unit() -> None:
+    assert [setting for _, members in groups_of(Settings) for setting in members] == settings_of(Settings)
+    for setting in settings_of(Settings):
+        assert setting.description.endswith(".")
+        assert setting.allowed
+        if setting.field.annotation is float:
+            assert setting.name.endswith(("_s", "_ms"))

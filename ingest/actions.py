@@ -67,21 +67,25 @@ def index_of(action: BulkAction) -> str | None:
     return None if index is None else str(index)
 
 
-def read_action(action: BulkAction, fields: Fields, *, position: int) -> ArticleAction | dict[str, Any]:
+def read_action(
+    action: BulkAction, fields: Fields, *, position: int, routed_index: str | None = None
+) -> ArticleAction | dict[str, Any]:
     """Find the article in a bulk action.
 
     Args:
         action: The action; not changed.
         fields: The names of the article's fields.
         position: The action's number in the run, from 1; names an article that has no id.
+        routed_index: The name of its index, if that is routed by root.
 
     Returns:
         The action with its article; or the action unchanged if there is nothing to assign: a deletion,
         or an update without the text.
 
     Raises:
-        ArticleRejected: It is not a bulk action; its text is missing; it cannot be stored; or an update has
-            one text for an article that exists and another for one that does not.
+        ArticleRejected: It is not a bulk action; its text is missing; it cannot be stored; an update has
+            one text for an article that exists and another for one that does not; or it updates a text in
+            an index that is routed by root.
     """
     nameless = f"action {position}"
     if isinstance(action, str | bytes):
@@ -114,6 +118,13 @@ def read_action(action: BulkAction, fields: Fields, *, position: int) -> Article
         raise ArticleRejected(
             name,
             "its doc and its upsert have different texts: give both the same, or index the article whole",
+        )
+    if operation == "update" and routed_index is not None:
+        # The update would miss it there, or make a second article of the same id.
+        raise ArticleRejected(
+            name,
+            f"updates a text in {routed_index!r}, which is routed by root: with another text the article may "
+            "belong to another shard. Delete it, with its root as routing, and index it whole",
         )
     return ArticleAction(
         action={**meta, "_source": dict(body)},

@@ -1,38 +1,27 @@
 """Enriches bulk actions in batches: articles are fingerprinted, then assigned by the forest."""
 
-import base64
 import contextlib
-import dataclasses
 import functools
 import logging
 import os
-import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
-import numpy as np
-from esdedup.ingest.actions import ArticleAction, BulkAction, enriched, index_of, read_action, redated
-from esdedup.ingest.arrive import arrive
+from esdedup.ingest.actions import ArticleAction, BulkAction, index_of, read_action, redated
+from esdedup.ingest.assigner import Assigned, Assigner
 from esdedup.ingest.batches import batches, refuse_fork
 from esdedup.ingest.check_again import check_again
 from esdedup.ingest.json_values import size_of
-from esdedup.ingest.leaps import warn_of_leaps
 from esdedup.ingest.learn import OnLearned, learn
 
 from esdedup.boilerplate.pins import Pins
 from esdedup.elastic.article_indices import WritableIndex
-from esdedup.elastic.forest.documents import page_name
 from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields, refuse_surrogates
-from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Assignment, Forest
-from esdedup.forest.growth import Growth
-from esdedup.forest.model import NO_PAGE
-from esdedup.neighbours.relation import relation_of
-from esdedup.neighbours.representatives import terms_of_rows
 from esdedup.sites import RawPage
 
 log = logging.getLogger("esdedup")
@@ -41,14 +30,6 @@ OnRejected = Callable[[ArticleRejected], None]
 """Called for each article that cannot be indexed."""
 OnAssigned = Callable[[ArticleAction, Assignment], None]
 """Called with each article and its assignment."""
-
-
-class _Assigned(NamedTuple):
-    article: ArticleAction
-    assignment: Assignment
-    # The dedup fields that come from its page and its node.
-    fingerprint: dict[str, Any]
-    letters: int
 
 
 class Enricher:
@@ -93,10 +74,7 @@ class Enricher:
         self._check_index = check_index
         self._batch_size = batch_size
         self._pins = pins
-        self._fingerprinter = Fingerprinter(profile)
-        self._relation = relation_of(profile)
-        # Counts only what this process adds, so it needs no request.
-        self._growth = Growth(most_plausible_leaves=most_plausible_leaves)
+        self._assigner = Assigner(profile, pins=pins, most_plausible_leaves=most_plausible_leaves)
 
     def enrich(
         self,
@@ -139,7 +117,7 @@ class Enricher:
         """Learn from pages; see `Dedup.learn`."""
         return learn(
             _valid(texts, on_rejected or _log_rejected),
-            fingerprinter=self._fingerprinter,
+            fingerprinter=self._assigner.fingerprinter,
             open_forest=self._opened_forest,
             pins=self._pins,
             batch_size=self._batch_size,
@@ -166,9 +144,8 @@ class Enricher:
             name = index_of(given)
             index = self._unnamed_index if name is None else named_index(name)
             try:
-                action = read_action(given, index.fields, position=position)
-                if isinstance(action, ArticleAction) and index.is_routed_by_root:
-                    _refuse_update(action, str(name))
+                routed = name if index.is_routed_by_root else None
+                action = read_action(given, index.fields, position=position, routed_index=routed)
             except ArticleRejected as rejected:
                 on_rejected(rejected.bare())
             else:
@@ -181,54 +158,15 @@ class Enricher:
                 continue
             each = next(assigned)
             on_assigned(each.article, each.assignment)
-            yield enriched(
-                each.article,
-                each.assignment,
-                each.fingerprint,
-                letters=each.letters,
-                fields=index.fields,
-                index=index.name,
-                profile=self._profile.label,
-                nonce=secrets.token_hex(16),
-                backfill=backfill,
-                route_by_root=index.is_routed_by_root,
-            )
+            yield each.enriched(index)
 
-    def _assign(self, articles: list[ArticleAction], backfill: bool) -> list[_Assigned]:
+    def _assign(self, articles: list[ArticleAction], backfill: bool) -> list[Assigned]:
         """Return the articles with what was decided for them."""
         # Before the lock: a thread of the parent may have held it when this process was forked.
         self._check_process()
         with self._lock:
-            return self._assign_in_turn(articles, backfill)
-
-    def _assign_in_turn(self, articles: list[ArticleAction], backfill: bool) -> list[_Assigned]:
-        forest, now_ms = self._open_forest()
-        time_before_ms = forest.time_ms
-        fingerprints, assignments = arrive(
-            [article.text for article in articles],
-            times_ms=[article.dated_ms if backfill else now_ms for article in articles],
-            fingerprinter=self._fingerprinter,
-            forest=forest,
-            now_ms=now_ms,
-            pins=self._pins,
-            sites=[article.site for article in articles],
-            articles=[article.id for article in articles],
-        )
-        warn_of_leaps(articles, assignments, time_before_ms=time_before_ms, aging=forest.aging)
-        for root, leaves in self._growth.add(assignments):
-            log.warning(
-                "the cluster %s has grown by more than %s distinct texts since this process started: it "
-                "may be a template, or boilerplate in many articles; `esdedup stats` shows what they share",
-                root,
-                f"{leaves:,}",
-            )
-        from_fingerprints = self._fingerprint_fields(fingerprints.pages.tolist(), assignments)
-        cut = (
-            dataclasses.replace(article, is_cut=is_cut)
-            for article, is_cut in zip(articles, fingerprints.are_cut.tolist(), strict=True)
-        )
-        letters = fingerprints.letters.tolist()
-        return list(map(_Assigned, cut, assignments, from_fingerprints, letters))
+            forest, now_ms = self._open_forest()
+            return self._assigner.assign(articles, forest=forest, now_ms=now_ms, backfill=backfill)
 
     def _log_cut(self, article: ArticleAction, _: Assignment) -> None:
         if article.is_cut:
@@ -237,32 +175,6 @@ class Enricher:
                 article.name,
                 f"{self._profile.max_text_length:,}",
             )
-
-    def _fingerprint_fields(
-        self, pages: Sequence[int], assignments: Sequence[Assignment]
-    ) -> Iterator[dict[str, Any]]:
-        """Yield the dedup fields that come from each article's page and node, if it has them.
-
-        The fingerprint of a page that is remembered may be another one by now, or may be missing.
-        """
-        signatures = np.frombuffer(b"".join(each.signature for each in assignments), self._relation.dtype)
-        bands = terms_of_rows(
-            self._relation.representatives(signatures),
-            self._relation.are_distinct(signatures),
-            self._relation,
-            self._profile.layout,
-        )
-        for page, assignment, own in zip(pages, assignments, bands, strict=True):
-            of_page = {} if page == NO_PAGE else {"page": page_name(page)}
-            if assignment.node is None:
-                yield of_page
-                continue
-            yield {
-                "fingerprint": assignment.node,
-                "signature": base64.b64encode(assignment.signature).decode(),
-                "bands": own,
-                **of_page,
-            }
 
 
 def _valid(texts: Iterable[object], on_rejected: OnRejected) -> Iterator[RawPage]:
@@ -282,20 +194,6 @@ def _valid(texts: Iterable[object], on_rejected: OnRejected) -> Iterator[RawPage
             on_rejected(rejected.bare())
         else:
             yield page
-
-
-def _refuse_update(action: ArticleAction, index: str) -> None:
-    """Refuse an update of a text in an index that is routed by root.
-
-    Its new root may belong to another shard than the article, where the update would miss it, or make a
-    second article of the same id.
-    """
-    if action.is_update:
-        raise ArticleRejected(
-            action.name,
-            f"updates a text in {index!r}, which is routed by root: with another text the article may "
-            "belong to another shard. Delete it, with its root as routing, and index it whole",
-        )
 
 
 def _log_rejected(rejected: ArticleRejected) -> None:

@@ -87,7 +87,7 @@ class MemoryStore:
         paged = page_rows[has_node]
         all_roots = self._columns["root"]
         kept = np.unique(np.concatenate((rows, all_roots[rows], paged, all_roots[paged])))
-        # Rows serve as seqs: they have the same order and cost no memory.
+        # Rows serve as seqs: they cost no memory and, since no node is removed, have the same order.
         signatures = self._index.signatures(kept)
         nodes = Nodes(
             ids=self.relation.ids(signatures),
@@ -117,11 +117,11 @@ class MemoryStore:
         if plan.state == self._state:
             return
         before = plan.nodes.seqs[: len(plan.nodes) - len(plan.arrivals)]
-        made = np.arange(self._count, self._count + len(plan.made))
+        seen = self._seen_steps(plan.nodes.seen_ms, plan.state.origin_ms)
+        made = self._index.add(plan.nodes.signatures[plan.made_rows])
         rows = np.concatenate((before, np.full(len(plan.arrivals), -1)))
         rows[plan.made_rows] = made
         roots = rows[plan.nodes.roots]
-        seen = self._seen_steps(plan.nodes.seen_ms, plan.state.origin_ms)
         self._count += len(made)
         for column in self._columns.values():
             grow(column, self._count)
@@ -131,7 +131,6 @@ class MemoryStore:
         page_seen = self._seen_steps(plan.pages.seen_ms, plan.state.origin_ms)
         page_rows = np.where(plan.pages.rows == NO_NODE, _NONE, rows[plan.pages.rows])
         self._pages.put(plan.pages.ids, np.stack((page_rows, page_seen), axis=1).astype(np.uint32))
-        self._index.add(plan.nodes.signatures[plan.made_rows])
         unindexed = np.flatnonzero(~self.relation.indexed(plan.nodes.signatures[plan.made_rows]).any(axis=1))
         self._unindexed |= {plan.nodes.ids[plan.made_rows[at]]: int(made[at]) for at in unindexed.tolist()}
         # The forest's time rarely advances by a step, so only the steps are stored.

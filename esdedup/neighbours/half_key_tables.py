@@ -10,7 +10,6 @@ with a hot half move to nested tables of the same kind, over the halves of the o
 those.
 """
 
-import dataclasses
 from collections.abc import Iterator
 
 import numpy as np
@@ -18,30 +17,22 @@ import numpy.typing as npt
 
 from esdedup.neighbours.buckets import Buckets
 from esdedup.neighbours.half_key import Fingerprints, HalfKey
+from esdedup.neighbours.hot_limits import HotLimits
 from esdedup.neighbours.linear_hashing import LinearHashing
 from esdedup.neighbours.pairs import Pairs, pack
 from esdedup.neighbours.queries import Queries
 from esdedup.neighbours.slots import Ints, Rows, Tags
 
 _FINGERPRINT_BITS = 64
-_TAG = np.uint64((1 << 32) - 1)
-# How many of a bucket's eight slots are taken, on average.
-_MEAN_LOAD = 5
+# The size of a tag, and the rows of a bucket on average, eight of which need no chain. A search for equal
+# fingerprints reads one bucket, so that chains cost little, ...
+_EXACT_TAG_BITS, _EXACT_LOAD = 8, 24
+# ... and one within some bits reads some twenty; its tags must tell fingerprints apart by their distance.
+_NEAR_TAG_BITS, _NEAR_LOAD = 16, 6
 # Halves of this many bits are never hot.
 _LEAST_BITS = 8
-_QUERIES_AT_ONCE = 1_024
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class HotLimits:
-    """When a key is hot."""
-
-    # A bucket is checked when its chain reaches this many overflow buckets, and whenever it has doubled.
-    chain_length: int = 8
-    # A key in a checked bucket is hot if more fingerprints than this share it, ...
-    max_per_key: int = 32
-    # ... and all keys of a checked bucket are hot if more fingerprints than this would be left in it.
-    max_per_bucket: int = 512
+# So many queries, each with its buckets, fit the processor's cache.
+_QUERIES_AT_ONCE, _EXACT_QUERIES_AT_ONCE = 1_024, 16_384
 
 
 class HalfKeyTables:
@@ -53,7 +44,6 @@ class HalfKeyTables:
         *,
         shift: int = 0,
         bits: int = _FINGERPRINT_BITS,
-        tag_shift: int | None = None,
         limits: HotLimits,
         max_distance_bits: int,
     ) -> None:
@@ -63,7 +53,6 @@ class HalfKeyTables:
             fingerprints: All fingerprints by row, uint64; the owner grows it in place.
             shift: The lowest of the bits that are halved.
             bits: How many bits are halved. All other bits must be equal for two fingerprints to match.
-            tag_shift: The lowest bit of the tags; None takes them from the half masked out of the key.
             limits: When a key is hot.
             max_distance_bits: The largest distance that searches will ask for, inclusive, 0 to 3.
         """
@@ -76,7 +65,6 @@ class HalfKeyTables:
             _Table(
                 fingerprints,
                 key,
-                tag_shift=tag_shift,
                 is_first=key is upper,
                 limits=limits,
                 max_distance_bits=max_distance_bits,
@@ -93,6 +81,11 @@ class HalfKeyTables:
         """Add rows, uint32 ``(n,)``, and their fingerprints, uint64 ``(n,)``."""
         for table in self._tables:
             table.add(fingerprints, rows)
+
+    def remove(self, fingerprints: Fingerprints, rows: Rows) -> None:
+        """Remove rows that are there, uint32 ``(n,)``, with their fingerprints, uint64 ``(n,)``."""
+        for table in self._tables:
+            table.remove(fingerprints, rows)
 
     def are_hot(self, fingerprints: Fingerprints) -> npt.NDArray[np.bool_]:
         """Return which fingerprints have a hot half: bool ``(n,)``."""
@@ -113,8 +106,9 @@ class HalfKeyTables:
         """
         # The first table finds all equal fingerprints.
         tables = self._tables if max_distance_bits else self._tables[:1]
-        for first in range(0, len(queries), _QUERIES_AT_ONCE):
-            part = queries.part(first, first + _QUERIES_AT_ONCE)
+        at_once = _QUERIES_AT_ONCE if max_distance_bits else _EXACT_QUERIES_AT_ONCE
+        for first in range(0, len(queries), at_once):
+            part = queries.part(first, first + at_once)
             for table in tables:
                 yield from table.search(part, max_distance_bits=max_distance_bits)
 
@@ -131,19 +125,25 @@ class _Table:
         fingerprints: Fingerprints,
         key: HalfKey,
         *,
-        tag_shift: int | None,
         is_first: bool,
         limits: HotLimits,
         max_distance_bits: int,
     ) -> None:
         self._fingerprints = fingerprints
         self._key = key
-        self._tag_shift = key.other_shift if tag_shift is None else tag_shift
         self._is_first = is_first
         self._limits = limits
         self._max_distance_bits = max_distance_bits
         self._hashing = LinearHashing()
-        self._buckets = Buckets(long_chain=limits.chain_length)
+        tag_bits, self._mean_load = (
+            (_NEAR_TAG_BITS, _NEAR_LOAD) if max_distance_bits else (_EXACT_TAG_BITS, _EXACT_LOAD)
+        )
+        # A tag has the highest bits of the half masked out of the key, and no others.
+        used_bits = min(tag_bits, key.bits)
+        self._tag_shift = np.uint64(key.other_shift + key.bits - used_bits)
+        self._tag_mask = np.uint64((1 << used_bits) - 1)
+        self._tag_dtype = np.dtype(f"u{tag_bits // 8}")
+        self._buckets = Buckets(tag_bits=tag_bits, long_chain=limits.chain_length)
         self._buckets.grow(self._hashing.bucket_count)
         # How many rows the buckets hold.
         self._count = 0
@@ -171,6 +171,18 @@ class _Table:
         if len(long_chains) and self._key.bits > _LEAST_BITS:
             self._relieve(long_chains)
 
+    def remove(self, fingerprints: Fingerprints, rows: Rows) -> None:
+        """Remove rows that are there, uint32 ``(n,)``, with their fingerprints, uint64 ``(n,)``.
+
+        A key that was hot stays so, and buckets stay: what is added later needs them.
+        """
+        if self._hot_tables is not None:
+            is_hot = self.are_hot(fingerprints)
+            self._hot_tables.remove(fingerprints[is_hot], rows[is_hot])
+            fingerprints, rows = fingerprints[~is_hot], rows[~is_hot]
+        self._count -= len(rows)
+        self._buckets.remove(self._buckets_near(fingerprints, 0)[:, 0], rows)
+
     def are_hot(self, fingerprints: Fingerprints) -> npt.NDArray[np.bool_]:
         """Return which fingerprints, of any shape, have a hot key in this table: bool of that shape."""
         if not len(self._hot_keys):
@@ -186,7 +198,10 @@ class _Table:
         buckets = self._buckets_near(queries.fingerprints, max_distance_bits)
         tags = self._tags(queries.fingerprints)
         probe_count = buckets.shape[1]
-        for probes, rows in self._buckets.search(buckets, tags, max_distance_bits):
+        # Where the key differs in one bit, the tag may differ in one fewer.
+        most_bits = np.full(probe_count, max(0, max_distance_bits - 1), np.uint16)
+        most_bits[0] = max_distance_bits
+        for probes, rows in self._buckets.search(buckets, tags, most_bits):
             numbers = probes // probe_count
             # Flipping the highest address bit leads to the same bucket if that has not been split.
             is_new = (probes % probe_count == 0) | (buckets.reshape(-1)[probes] != buckets[numbers, 0])
@@ -230,7 +245,7 @@ class _Table:
         )
 
     def _tags(self, fingerprints: Fingerprints) -> Tags:
-        return (fingerprints >> np.uint64(self._tag_shift) & _TAG).astype(np.uint32)
+        return (fingerprints >> self._tag_shift & self._tag_mask).astype(self._tag_dtype)
 
     def _put(self, fingerprints: Fingerprints, rows: Rows) -> Ints:
         """Put rows into their buckets; return the buckets whose chains have become long, ``(m,)``."""
@@ -242,16 +257,17 @@ class _Table:
         """Add buckets for `count` more rows; return the rows of buckets split by that, uint32 ``(m,)``."""
         was_empty = not self._count
         self._count += count
-        bucket_count = self._count // _MEAN_LOAD
+        bucket_count = self._count // self._mean_load
         if was_empty:
             self._hashing.start_with(bucket_count)
         split = self._hashing.grow_to(bucket_count)
         self._buckets.grow(self._hashing.bucket_count)
-        return np.concatenate([np.zeros(0, np.uint32), *map(self._buckets.remove, split)])
+        displaced = [self._buckets.empty(np.arange(part.start, part.stop)) for part in split]
+        return np.concatenate([np.zeros(0, np.uint32), *displaced])
 
     def _relieve(self, buckets: Ints) -> None:
         """Look for hot keys in these buckets, and move their rows to the nested tables."""
-        rows = self._buckets.remove(buckets)
+        rows = self._buckets.empty(buckets)
         fingerprints = self._fingerprints[rows]
         keys, numbers, counts = np.unique(self._key.of(fingerprints), return_inverse=True, return_counts=True)
         is_hot = self._too_frequent(keys, counts)
@@ -280,7 +296,6 @@ class _Table:
                 self._fingerprints,
                 shift=self._key.other_shift,
                 bits=self._key.bits,
-                tag_shift=self._tag_shift,
                 limits=self._limits,
                 max_distance_bits=self._max_distance_bits,
             )

@@ -20,17 +20,22 @@ Signatures = npt.NDArray[Any]
 class NeighbourIndex(Protocol):
     """Signatures by row, searched for those near given ones.
 
-    Nearness is symmetric, and equal signatures are near.
+    Nearness is symmetric, and equal signatures are near. Rows of an index from which nothing was removed are
+    numbered from 0 on, as they were added. Later their order tells nothing.
     """
 
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        """Return how many signatures it holds."""
 
     @property
     def size_bytes(self) -> int:
         """The memory that the index takes."""
 
-    def add(self, signatures: Signatures) -> None:
-        """Add signatures; they get the next rows, in their order."""
+    def add(self, signatures: Signatures) -> npt.NDArray[np.int64]:
+        """Add signatures; return their rows: int64 ``(n,)``. Rows that were removed are used again first."""
+
+    def remove(self, rows: npt.NDArray[np.int64]) -> None:
+        """Forget rows that it holds, each given once, ``(n,)``; its memory stays for those added later."""
 
     def search(self, signatures: Signatures) -> Matches:
         """Find the rows near each signature, and those indexed under the same representatives."""

@@ -15,7 +15,7 @@ from esdedup.elastic.forest.lease import Lease
 from esdedup.elastic.forest.node_cache import NodeCache
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.neighbours.half_key_tables import HalfKeyTables
-from esdedup.neighbours.hamming_index import HammingIndex
+from esdedup.neighbours.hamming_tables import HammingTables
 from esdedup.neighbours.sketched_index import SketchedIndex
 from tests.support.forests import ARTICLES
 from tests.support.interrupts import Interrupted, Interrupts
@@ -26,7 +26,7 @@ TIMEOUT_S = 30
 KEEPING: list[Any] = [ElasticStore.commit, ElasticStore.state, ElasticStore._refresh]
 # ... and, when they call them, in these.
 CALLED: list[Any] = [
-    *(NodeCache.put, SketchedIndex.add, HammingIndex.add, HammingIndex._add, HalfKeyTables.add),
+    *(NodeCache.put, SketchedIndex.add, HammingTables.add, HammingTables._add, HalfKeyTables.add),
 ]
 
 

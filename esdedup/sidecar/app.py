@@ -1,0 +1,74 @@
+"""The application: which requests are the sidecar's own, which bring articles, and that all others pass.
+
+Elasticsearch's paths begin with an underscore or with the name of an index, and an index may be called
+``metrics`` or ``v1``. So the sidecar's own paths are exact ones, for exact methods: ``GET /metrics`` is ours,
+``HEAD /metrics``, ``PUT /metrics`` and ``/metrics/_search`` are Elasticsearch's; ``POST /v1/enrich`` is ours,
+for Elasticsearch has no path of two names without an underscore; ``/v1`` and ``/v1/_doc/1`` are its own.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+
+from fastapi import APIRouter, FastAPI
+from starlette.routing import BaseRoute, Match
+from starlette.types import Receive, Scope, Send
+
+from esdedup.sidecar.passing import Passing
+from esdedup.sidecar.upstream import Upstream
+
+OPENAPI_PATH = "/v1/openapi.json"
+
+
+def create_app(
+    upstream: Upstream,
+    *,
+    own: Sequence[APIRouter] = (),
+    writes: Sequence[BaseRoute] = (),
+    alongside: Sequence[AbstractAsyncContextManager[object]] = (),
+) -> FastAPI:
+    """Return the application.
+
+    Args:
+        upstream: Where requests go on to; opened when the application starts, closed when it ends.
+        own: The sidecar's own endpoints; they come first.
+        writes: The routes of what writes articles; a request that none of them matches passes.
+        alongside: What begins with the application, in this order, and ends with it.
+    """
+
+    @asynccontextmanager
+    async def running(_: FastAPI) -> AsyncIterator[None]:
+        async with AsyncExitStack() as open_things:
+            for each in (upstream, *alongside):
+                await open_things.enter_async_context(each)
+            yield
+
+    app = FastAPI(
+        title="esdedup sidecar",
+        summary="Elasticsearch's own interface, with the roots of near-duplicates added to articles.",
+        version="1",
+        lifespan=running,
+        openapi_url=OPENAPI_PATH,
+        # These pages load scripts from other servers.
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    for router in own:
+        app.include_router(router)
+    app.router.routes += [*writes, _Everything(Passing(upstream))]
+    return app
+
+
+class _Everything(BaseRoute):
+    """Matches every request, so that none is refused here: not for its path, not for its method."""
+
+    def __init__(self, passing: Passing) -> None:
+        self._passing = passing
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Match all requests over HTTP."""
+        return (Match.FULL if scope["type"] == "http" else Match.NONE), {}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request."""
+        await self._passing(scope, receive, send)

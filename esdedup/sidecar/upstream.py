@@ -1,0 +1,325 @@
+"""`Upstream`: the Elasticsearch that requests are sent on to, as they came.
+
+Nothing is added to a request, above all no credentials; nothing is taken from it or from its answer but what
+concerns one connection alone. Bodies are streamed, each side as fast as the other takes them.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import socket
+import ssl
+from collections.abc import AsyncIterator, Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+
+import aiohttp
+from aiohttp.client_exceptions import ClientConnectorError, ConnectionTimeoutError
+from yarl import URL
+
+from esdedup.errors import ServerUnavailable, SettingError
+
+Header = tuple[bytes, bytes]
+
+MAX_CONNECTIONS = 200
+"""To all nodes together; further requests wait for a free one."""
+CONNECT_TIMEOUT_S = 5.0
+"""A node in the same network takes milliseconds."""
+READ_TIMEOUT_S = 3_600.0
+"""Between two parts of an answer. Merging or reindexing may take very long, and whoever waits for less has a
+timeout of his own: his request ends when he leaves. A node that has vanished is noticed within minutes."""
+
+# What concerns one connection alone (RFC 9110, 7.6.1); the bodies are cut into chunks anew on the next one.
+_ONE_CONNECTION = frozenset(
+    (
+        b"connection",
+        b"keep-alive",
+        b"proxy-connection",
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
+    )
+)
+# The client of aiohttp would add these; without `Host` there is no request.
+_NOT_ADDED = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
+# A repetition changes nothing (RFC 9110, 9.2.2).
+_IDEMPOTENT = frozenset(("GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"))
+# For so long a node that has refused a connection comes after the others.
+_AVOIDED_S = 5.0
+# Elasticsearch sends as many warnings as an administrator allows; each may be as long as a query.
+_MAX_HEADER_BYTES = 1 << 20
+_MAX_HEADERS = 10_000
+# Idle for this long, a connection is closed by us, before firewalls and proxies between forget it.
+_IDLE_S = 15.0
+# An idle connection is probed after a minute, and has vanished after five failures, 15 s apart.
+_PROBES = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 5))
+
+
+def end_to_end(headers: Iterable[Header]) -> list[Header]:
+    """Return the headers that a proxy passes on: those that do not concern one connection alone."""
+    headers = list(headers)
+    named = b",".join(value for name, value in headers if name.lower() == b"connection")
+    dropped = _ONE_CONNECTION.union(part.strip().lower() for part in named.split(b","))
+    return [(name, value) for name, value in headers if name.lower() not in dropped]
+
+
+class RequestUnreadable(SettingError):
+    """A request cannot be sent on unchanged."""
+
+
+class UpstreamAnswer:
+    """What Elasticsearch answers.
+
+    Attributes:
+        status: The HTTP status.
+        headers: As they came, but for those that concern one connection alone.
+    """
+
+    def __init__(self, response: aiohttp.ClientResponse, node: str) -> None:
+        self.status = response.status
+        self.headers = end_to_end(response.raw_headers)
+        self._content = response.content
+        self._node = node
+
+    async def stream(self) -> AsyncIterator[bytes]:
+        """Yield the body in parts, as they come, compressed if it is.
+
+        Raises:
+            ServerUnavailable: The answer breaks off.
+        """
+        try:
+            async for part in self._content.iter_any():
+                yield part
+        except (aiohttp.ClientError, OSError) as error:
+            raise ServerUnavailable(f"the answer of {self._node} has broken off ({_said(error)})") from error
+
+    async def read(self) -> bytes:
+        """Return the whole body; errors as for `stream`."""
+        return b"".join([part async for part in self.stream()])
+
+
+class Upstream:
+    """The nodes of a cluster, used in turn. Requests are sent inside ``async with upstream``."""
+
+    def __init__(
+        self,
+        urls: Sequence[str],
+        *,
+        ca_certs: Path | None = None,
+        max_connections: int = MAX_CONNECTIONS,
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+        read_timeout_s: float = READ_TIMEOUT_S,
+    ) -> None:
+        """Connect to nothing yet.
+
+        Args:
+            urls: The addresses of the nodes; a path before Elasticsearch's own paths is kept, a user and a
+                password are not.
+            ca_certs: A file or directory with the authority that signed the nodes' certificates.
+            max_connections: To all nodes together.
+            connect_timeout_s: For a connection to a node, after which the next one is tried.
+            read_timeout_s: Between two parts of an answer.
+
+        Raises:
+            SettingError: An address or the certificates are not valid.
+        """
+        if not urls:
+            raise SettingError("urls names no server")
+        self._nodes = [_Node(url) for url in urls]
+        self._tls = _tls(ca_certs) if any(node.is_secure for node in self._nodes) else None
+        self._max_connections = max_connections
+        self._timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=connect_timeout_s, sock_read=read_timeout_s
+        )
+        self._session: aiohttp.ClientSession | None = None
+        self._turn = itertools.count()
+
+    async def __aenter__(self) -> "Upstream":
+        """Become able to send requests."""
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                limit=self._max_connections,
+                ssl=self._tls or True,
+                keepalive_timeout=_IDLE_S,
+                socket_factory=_probed_socket,
+            ),
+            timeout=self._timeout,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            skip_auto_headers=_NOT_ADDED,
+            auto_decompress=False,
+            max_line_size=_MAX_HEADER_BYTES,
+            max_field_size=_MAX_HEADER_BYTES,
+            max_headers=_MAX_HEADERS,
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the connections."""
+        assert self._session is not None
+        await self._session.close()
+
+    @contextlib.asynccontextmanager
+    async def send(
+        self,
+        method: str,
+        target: bytes,
+        headers: Iterable[Header],
+        body: bytes | AsyncIterator[bytes] | None = None,
+    ) -> AsyncIterator[UpstreamAnswer]:
+        """Send a request, and yield the answer once its headers are known.
+
+        Leaving before its body is read ends the connection, and with it the request if that can be cancelled.
+
+        Args:
+            method: In capitals.
+            target: The path and the query as they came, percent-encoded.
+            headers: Those of the caller; what concerns his connection alone is left out, his `Host` replaced.
+            body: None for a request without one; what its iterator raises is raised here, and breaks it off.
+
+        Raises:
+            RequestUnreadable: Another path, method or header than that would reach Elasticsearch.
+            ServerUnavailable: No node answers.
+        """
+        sent = _Body(body) if body is not None and not isinstance(body, bytes) else body
+        node, response = await self._respond(method, _text(target, "the path"), _to_send(headers), sent)
+        try:
+            yield UpstreamAnswer(response, str(node))
+        finally:
+            # Nothing to do if the body was read: then the connection serves others already.
+            response.close()
+
+    async def _respond(
+        self, method: str, target: str, headers: list[tuple[str, str]], body: "bytes | _Body | None"
+    ) -> "tuple[_Node, aiohttp.ClientResponse]":
+        assert self._session is not None, "use `async with upstream`"
+        if not target.startswith("/") or method == "CONNECT":
+            raise RequestUnreadable(f"no path of Elasticsearch: {method} {target:.200}")
+        failures = []
+        for node in self._in_turn():
+            try:
+                return node, await self._session.request(
+                    method, node.url(target), headers=headers, data=body, allow_redirects=False
+                )
+            except (ClientConnectorError, ConnectionTimeoutError) as error:
+                node.avoid()
+                failures.append(f"{node}: {_said(error)}")
+            except (aiohttp.ClientError, OSError) as error:
+                if isinstance(body, _Body) and body.failure is not None:
+                    raise body.failure from None
+                failures.append(f"{node}: {_said(error)}")
+                begun = isinstance(body, _Body) and body.begun
+                if method not in _IDEMPOTENT or begun:
+                    break
+        raise ServerUnavailable(f"cannot reach Elasticsearch: {'; '.join(failures)}")
+
+    def _in_turn(self) -> "list[_Node]":
+        avoided = [node for node in self._nodes if node.is_avoided()]
+        used = [node for node in self._nodes if node not in avoided]
+        first = next(self._turn) % max(len(used), 1)
+        return [*used[first:], *used[:first], *avoided]
+
+
+class _Node:
+    """One address."""
+
+    def __init__(self, url: str) -> None:
+        try:
+            given = URL(url)
+            host, port = given.host, given.port
+        except ValueError:
+            host = port = None
+        if not host or not port or given.scheme not in {"http", "https"} or given.raw_query_string:
+            # The message does not quote it: it may contain a password.
+            raise SettingError("urls must be like https://localhost:9200")
+        self.is_secure = given.scheme == "https"
+        self._origin = URL.build(scheme=given.scheme, host=host, port=port)
+        self._prefix = given.raw_path.rstrip("/")
+        self._avoided_until_s = 0.0
+
+    def __str__(self) -> str:
+        return str(self._origin)
+
+    def url(self, target: str) -> URL:
+        """Return the address of a path and query, none of whose bytes change."""
+        path, _, query = target.partition("?")
+        return URL.build(
+            scheme=self._origin.scheme,
+            authority=self._origin.raw_authority,
+            path=self._prefix + path,
+            query_string=query,
+            encoded=True,
+        )
+
+    def avoid(self) -> None:
+        """Let this node come after the others for a while."""
+        self._avoided_until_s = asyncio.get_running_loop().time() + _AVOIDED_S
+
+    def is_avoided(self) -> bool:
+        """Return whether this node comes after the others."""
+        return asyncio.get_running_loop().time() < self._avoided_until_s
+
+
+class _Body:
+    """A body that comes in parts; tells whether the caller has failed, or the node."""
+
+    def __init__(self, parts: AsyncIterator[bytes]) -> None:
+        self._parts = parts
+        self.begun = False
+        self.failure: Exception | None = None
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        # What has been sent is gone, so it can be sent to no other node.
+        assert not self.begun
+        self.begun = True
+        try:
+            async for part in self._parts:
+                yield part
+        except Exception as error:
+            self.failure = error
+            raise
+
+
+def _to_send(headers: Iterable[Header]) -> list[tuple[str, str]]:
+    return [
+        (name.decode("ascii"), _text(value, f"the header {name.decode('ascii')}"))
+        for name, value in end_to_end(headers)
+        if name.lower() != b"host"
+    ]
+
+
+def _text(value: bytes, what: str) -> str:
+    try:
+        # As which aiohttp writes it again.
+        return value.decode()
+    except UnicodeDecodeError:
+        raise RequestUnreadable(f"{what} is not UTF-8") from None
+
+
+def _tls(ca_certs: Path | None) -> ssl.SSLContext:
+    if ca_certs is not None and not ca_certs.exists():
+        raise SettingError(f"there are no certificates at {ca_certs}")
+    try:
+        if ca_certs is not None and ca_certs.is_dir():
+            return ssl.create_default_context(capath=ca_certs)
+        return ssl.create_default_context(cafile=ca_certs)
+    except OSError as error:
+        raise SettingError(f"cannot read the certificates at {ca_certs}: they must be PEM") from error
+
+
+def _probed_socket(address: aiohttp.AddrInfoType) -> socket.socket:
+    """Return a socket on which a node that vanishes is noticed while its answer is awaited."""
+    family, kind, protocol, *_ = address
+    probed = socket.socket(family, kind, protocol)
+    probed.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _PROBES:
+        # Not every system has all of them.
+        with contextlib.suppress(AttributeError, OSError):
+            probed.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return probed
+
+
+def _said(error: Exception) -> str:
+    return (str(error) or type(error).__name__).strip().split("\n", 1)[0][:300]

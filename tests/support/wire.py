@@ -1,0 +1,124 @@
+"""HTTP byte for byte: a server that follows a script, and a client that sends what it is given."""
+
+import contextlib
+import socket
+import socketserver
+import threading
+from collections.abc import Callable, Iterator
+from typing import Self
+from urllib.parse import urlsplit
+
+TIMEOUT_S = 20.0
+
+
+class Connection:
+    """One end of a connection."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self.socket = end
+        end.settimeout(TIMEOUT_S)
+        self._read = b""
+
+    @classmethod
+    def to(cls, url: str) -> Self:
+        parts = urlsplit(url)
+        assert parts.hostname is not None
+        return cls(socket.create_connection((parts.hostname, parts.port or 80), TIMEOUT_S))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.close()
+
+    def send(self, data: bytes) -> None:
+        self.socket.sendall(data)
+
+    def until(self, end: bytes) -> bytes:
+        """Return what comes up to and with `end`."""
+        while end not in self._read:
+            part = self.socket.recv(65_536)
+            assert part, f"closed before {end!r}: {self._read!r:.500}"
+            self._read += part
+        place = self._read.index(end) + len(end)
+        found, self._read = self._read[:place], self._read[place:]
+        return found
+
+    def head(self) -> bytes:
+        return self.until(b"\r\n\r\n")
+
+    def rest(self) -> bytes:
+        """Return all that comes until the other side closes, or breaks the connection off."""
+        with contextlib.suppress(ConnectionError):
+            while part := self.socket.recv(65_536):
+                self._read += part
+        found, self._read = self._read, b""
+        return found
+
+    def is_closed(self) -> bool:
+        """Wait for the other side; return whether it closes."""
+        try:
+            return self.socket.recv(1) == b""
+        except ConnectionError:
+            return True
+
+
+Script = Callable[[Connection], None]
+
+
+class ScriptedServer:
+    """Runs a script for each connection; `script` may be replaced between them."""
+
+    def __init__(self, script: Script | None = None) -> None:
+        self.script: Script = script or answer(OK)
+        self.failures: list[BaseException] = []
+        server = self
+
+        class Handler(socketserver.BaseRequestHandler):
+            def handle(self) -> None:
+                try:
+                    server.script(Connection(self.request))
+                except BaseException as error:
+                    server.failures.append(error)
+
+        class Server(socketserver.ThreadingTCPServer):
+            daemon_threads = True
+            block_on_close = False
+            request_queue_size = 64
+
+        self._server = Server(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[Self]:
+        thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        try:
+            yield self
+        finally:
+            self._server.shutdown()
+            self._server.server_close()
+            thread.join()
+
+
+OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}"
+
+
+def answer(whole: bytes, heads: list[bytes] | None = None, *, body_end: bytes = b"") -> Script:
+    """Return a script that takes a request up to the end of its body, keeps its head, and answers."""
+
+    def script(connection: Connection) -> None:
+        head = connection.head()
+        if heads is not None:
+            heads.append(head)
+        connection.until(body_end)
+        connection.send(whole)
+
+    return script
+
+
+def closed_port() -> int:
+    """Return a port at which nobody listens."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port: int = taken.getsockname()[1]
+    return port

@@ -142,7 +142,7 @@ class Settings(BaseSettings):
         "retention, 30 in a new forest.",
     )
     expire_every_s: Annotated[float, Named(group="Forest")] = Field(
-        3_600, ge=0, le=604_800, description="Seconds between deletions of expired nodes; 0 deletes none."
+        3_600, ge=1, le=31_536_000, description="Seconds between deletions of expired nodes."
     )
     lease_ttl_s: Annotated[float, Named(group="Forest")] = Field(
         30.0, ge=1, le=3_600, description="Seconds after which a standby takes over from an owner that died."

@@ -1,0 +1,206 @@
+"""`Metrics`: what happens in the sidecar in figures, for Prometheus."""
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, TypeVar, get_args
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client.exposition import choose_encoder
+
+Outcome = Literal["new_root", "joined", "known", "without_fingerprint", "rejected"]
+"""What becomes of an article."""
+RequestKind = Literal["bulk", "document", "own", "other"]
+"""What a request is: writes of articles, one by one or many; our own interface; all others."""
+Refusal = Literal[
+    "host", "foreign_page", "token", "body_too_large", "bodies", "requests", "queue", "not_owner", "late"
+]
+"""Why a request is refused; what Elasticsearch refuses is not counted here."""
+_Status = Literal["2xx", "3xx", "409", "429", "4xx", "5xx", "none"]
+_EXACT: dict[int, _Status] = {409: "409", 429: "429"}
+_CLASSES: dict[int, _Status] = {2: "2xx", 3: "3xx", 4: "4xx"}
+_Metric = TypeVar("_Metric", Counter, Gauge, Histogram)
+
+# A lone article takes some milliseconds, a batch that waits for Elasticsearch some minutes at most.
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
+_ARTICLES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000)
+
+
+@dataclasses.dataclass(frozen=True)
+class Described:
+    """A metric, as documents show it."""
+
+    name: str
+    type: str
+    labels: tuple[str, ...]
+    # Of its label, if it has one.
+    values: tuple[str, ...]
+    text: str
+
+
+class Metrics:
+    """The metrics of one sidecar. Its methods may be called from any thread."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        # In the order of the documents; without those of the process in general, which Prometheus defines.
+        self.described: list[Described] = []
+        ProcessCollector(registry=self.registry)
+
+        self._articles = self._new(
+            Counter, "articles", "Articles by what became of them.", by=("outcome", Outcome)
+        )
+        self._batch_articles = self._new(
+            Histogram, "batch_articles", "Articles of a batch.", buckets=_ARTICLES
+        )
+        self._batch_wait = self._new(
+            Histogram,
+            "batch_wait_seconds",
+            "From a batch's first article until deciding begins.",
+            buckets=_SECONDS,
+        )
+        self._batch_decide = self._new(
+            Histogram, "batch_decide_seconds", "Deciding a batch.", buckets=_SECONDS
+        )
+        self._batch_write = self._new(
+            Histogram,
+            "batch_write_seconds",
+            "Writing the nodes of a batch, until Elasticsearch has acknowledged them.",
+            buckets=_SECONDS,
+        )
+        self._queue = self._new(Gauge, "queue_articles", "Articles that wait or are being decided.")
+
+        self._requests = self._new(
+            Histogram,
+            "request_seconds",
+            "From a request to the end of its answer.",
+            by=("kind", RequestKind),
+            buckets=_SECONDS,
+        )
+        self._in_progress = self._new(Gauge, "requests_in_progress", "Requests that are not answered yet.")
+        self._refused = self._new(
+            Counter, "requests_refused", "Requests that the sidecar refused.", by=("reason", Refusal)
+        )
+        self._bodies = self._new(Gauge, "request_bodies_bytes", "Bodies of the requests in progress.")
+
+        self._upstream = self._new(
+            Counter,
+            "elasticsearch_requests",
+            "Requests to Elasticsearch by the status of its answer; none if there was no answer.",
+            by=("status", _Status),
+        )
+        self._upstream_seconds = self._new(
+            Histogram,
+            "elasticsearch_request_seconds",
+            "From a request to Elasticsearch to the beginning of its answer.",
+            buckets=_SECONDS,
+        )
+        self._items = self._new(
+            Counter,
+            "bulk_items",
+            "Enriched articles by the status that Elasticsearch gave each.",
+            by=("status", _Status),
+        )
+
+        self._lease = self._new(Gauge, "lease_held", "1 if this process owns the forest, else 0.")
+        self._nodes = self._new(Gauge, "forest_nodes", "Nodes of the forest, as its owner knows it.")
+        self._pages = self._new(Gauge, "forest_pages", "Pages that the forest remembers.")
+        self._memory = self._new(Gauge, "forest_memory_bytes", "Memory that nodes and pages take.")
+        self._expired = self._new(Counter, "expired_nodes", "Expired nodes that were deleted.")
+        self._passages = self._new(
+            Gauge, "boilerplate_passages", "Passages that were learned to be boilerplate."
+        )
+
+    def article(self, outcome: Outcome, *, number: int = 1) -> None:
+        """Count articles of which something became."""
+        self._articles.labels(outcome).inc(number)
+
+    def batch(self, *, articles: int, wait_s: float, decide_s: float, write_s: float) -> None:
+        """Record a batch that was decided and written."""
+        self._batch_articles.observe(articles)
+        self._batch_wait.observe(wait_s)
+        self._batch_decide.observe(decide_s)
+        self._batch_write.observe(write_s)
+
+    def queue(self, articles: int) -> None:
+        """Set how many articles wait or are being decided."""
+        self._queue.set(articles)
+
+    @contextlib.contextmanager
+    def request(self, kind: RequestKind) -> Iterator[None]:
+        """Count a request, and record how long it takes."""
+        start_s = time.perf_counter()
+        self._in_progress.inc()
+        try:
+            yield
+        finally:
+            self._in_progress.dec()
+            self._requests.labels(kind).observe(time.perf_counter() - start_s)
+
+    def refused(self, reason: Refusal) -> None:
+        """Count a request that the sidecar refused."""
+        self._refused.labels(reason).inc()
+
+    def bodies(self, size: int) -> None:
+        """Set how many bytes the bodies of the requests in progress have."""
+        self._bodies.set(size)
+
+    def upstream(self, status: int | None, *, seconds: float) -> None:
+        """Record a request to Elasticsearch; without a status it was not answered."""
+        self._upstream.labels(_status(status)).inc()
+        self._upstream_seconds.observe(seconds)
+
+    def items(self, statuses: Mapping[int, int]) -> None:
+        """Count enriched articles by the status that Elasticsearch gave them."""
+        for status, number in statuses.items():
+            self._items.labels(_status(status)).inc(number)
+
+    def lease(self, *, is_held: bool) -> None:
+        """Set whether this process owns the forest."""
+        self._lease.set(is_held)
+
+    def forest(self, *, nodes: int, pages: int, memory_bytes: int) -> None:
+        """Set what the owner holds."""
+        self._nodes.set(nodes)
+        self._pages.set(pages)
+        self._memory.set(memory_bytes)
+
+    def expired(self, nodes: int) -> None:
+        """Count expired nodes that were deleted."""
+        self._expired.inc(nodes)
+
+    def boilerplate(self, passages: int) -> None:
+        """Set how many passages were learned to be boilerplate."""
+        self._passages.set(passages)
+
+    def exposed(self, accept: str) -> tuple[bytes, str]:
+        """Return all metrics as a scraper accepts them, and the type of that text."""
+        encode, content_type = choose_encoder(accept)
+        return encode(self.registry), content_type
+
+    def _new(
+        self,
+        kind: type[_Metric],
+        name: str,
+        text: str,
+        *,
+        by: tuple[str, object] | None = None,
+        **bounds: Any,
+    ) -> _Metric:
+        """Return a new metric; with a label it has all its series from the beginning."""
+        labels, values = ((by[0],), get_args(by[1])) if by else ((), ())
+        metric = kind(f"esdedup_{name}", text, labels, registry=self.registry, **bounds)
+        for value in values:
+            metric.labels(value)
+        type_name = kind.__name__.lower()
+        shown = f"esdedup_{name}_total" if type_name == "counter" else f"esdedup_{name}"
+        self.described.append(Described(shown, type_name, labels, tuple(map(str, values)), text))
+        return metric
+
+
+def _status(status: int | None) -> _Status:
+    """Return under which label a status is counted."""
+    if status is None:
+        return "none"
+    return _EXACT.get(status) or _CLASSES.get(status // 100, "5xx")

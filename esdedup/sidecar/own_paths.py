@@ -1,0 +1,25 @@
+"""Which requests are the sidecar's own; all others are Elasticsearch's. Pure.
+
+Elasticsearch's paths begin with an underscore or with the name of an index, and an index may be called
+``metrics`` or ``v1``. So own paths are exact ones, for exact methods.
+"""
+
+HEALTH = "/healthz"
+READY = "/readyz"
+METRICS = "/metrics"
+V1 = "/v1/"
+
+
+def is_probe(method: str, path: str) -> bool:
+    """Return whether a request asks if the sidecar lives and is ready; anybody may."""
+    return method == "GET" and path in {HEALTH, READY}
+
+
+def is_watching(method: str, path: str) -> bool:
+    """Return whether a request asks how the sidecar is, which is answered however much is going on."""
+    return is_probe(method, path) or (method == "GET" and path == METRICS)
+
+
+def is_own(method: str, path: str) -> bool:
+    """Return whether a request is for the sidecar itself."""
+    return is_watching(method, path) or (path.startswith(V1) and not path.startswith(f"{V1}_"))

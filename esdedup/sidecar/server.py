@@ -1,0 +1,125 @@
+"""The sidecar on a socket, until it is told to end."""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import ssl
+from types import FrameType
+from typing import Any
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from esdedup.errors import SettingError
+from esdedup.serving.connections import BoundedConnection
+from esdedup.serving.listening import address_of, listen
+from esdedup.sidecar.bounds import Bounds
+from esdedup.sidecar.guards import Callers
+from esdedup.sidecar.metrics import Metrics
+from esdedup.sidecar.setting_names import refusal
+from esdedup.sidecar.settings import Settings
+
+log = logging.getLogger("esdedup")
+
+# The application ends late answers itself and says so; only an answer that nobody reads takes longer.
+_MARGIN_S = 5.0
+
+
+def run(app: ASGIApp, settings: Settings) -> None:
+    """Take requests until SIGTERM or SIGINT, then answer those that were accepted.
+
+    Raises:
+        SettingError: Nobody can listen there, or the certificate cannot be used.
+    """
+    # Uvicorn raises the signal that has ended it again: the process then ends without an error.
+    signal.signal(signal.SIGTERM, _end)
+    logging.getLogger("esdedup").setLevel(settings.log_level.upper())
+    server = _Server(config(app, settings))
+    with contextlib.suppress(KeyboardInterrupt), listen(settings.host, settings.port) as listening:
+        address = address_of(listening, scheme="https" if settings.tls_cert_file else "http")
+        log.info("takes articles for the forest %s at %s", settings.forest, address)
+        if not settings.is_loopback and settings.tls_cert_file is None:
+            log.warning(
+                "other machines reach %s without encryption: articles and tokens can be read on the way, "
+                "unless a proxy before it encrypts; %s name a certificate",
+                address,
+                refusal(Settings, "tls_cert_file", "tls_key_file"),
+            )
+        server.run(sockets=[listening])
+
+
+def guarded(app: ASGIApp, settings: Settings, metrics: Metrics) -> ASGIApp:
+    """Return an application behind all that stands before it.
+
+    Raises:
+        SettingError: The token cannot be read.
+    """
+    bounded = Bounds(
+        app,
+        max_requests=settings.max_requests,
+        max_body_bytes=settings.max_body_bytes,
+        max_bodies_bytes=settings.max_bodies_bytes,
+        timeout_s=settings.request_timeout_s + settings.answer_timeout_s,
+        metrics=metrics,
+    )
+    return Callers(bounded, hosts=settings.hosts, token=settings.read_token(), metrics=metrics)
+
+
+def config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
+    """Return how uvicorn serves an application with these settings.
+
+    Raises:
+        SettingError: The certificate cannot be used.
+    """
+    result = uvicorn.Config(
+        app,
+        http=_connection(settings),
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        # Those of Elasticsearch pass.
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        timeout_keep_alive=int(settings.keep_alive_s),
+        timeout_graceful_shutdown=int(settings.shutdown_timeout_s),
+        ssl_certfile=settings.tls_cert_file,
+        ssl_keyfile=settings.tls_key_file,
+    )
+    try:
+        result.load()
+    except (ssl.SSLError, OSError) as error:
+        raise SettingError(
+            f"the certificate cannot be used: {error}; {refusal(Settings, 'tls_cert_file', 'tls_key_file')} "
+            "must name a certificate and its key, both PEM"
+        ) from error
+    return result
+
+
+class _Server(uvicorn.Server):
+    """Ends with an error if the application did not start."""
+
+    async def serve(self, sockets: Any = None) -> None:
+        """Serve until told to end."""
+        await super().serve(sockets)
+        if not self.started:
+            raise SystemExit(3)
+
+
+def _connection(settings: Settings) -> type[asyncio.Protocol]:
+    """Return the kind of connection that has the bounds of the settings."""
+
+    class Connection(BoundedConnection):
+        max_connections = settings.max_connections
+        max_head_s = settings.header_timeout_s
+        max_request_s = settings.request_timeout_s
+        max_answer_s = settings.answer_timeout_s + _MARGIN_S
+        max_idle_s = settings.keep_alive_s + settings.header_timeout_s
+
+    return Connection
+
+
+def _end(_signal: int, _frame: FrameType | None) -> None:
+    raise SystemExit(0)

@@ -1,0 +1,249 @@
+"""What stands before the sidecar's routes: hosts, foreign pages, the token, sizes, numbers and times."""
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any
+
+import pytest
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from esdedup.sidecar.bounds import Bounds, kind_of
+from esdedup.sidecar.guards import Callers
+from esdedup.sidecar.metrics import Metrics
+
+TOKEN = "0123456789abcdef"
+Answer = tuple[int, dict[str, str], Any]
+
+
+def asked(
+    app: ASGIApp,
+    path: str = "/_bulk",
+    headers: Mapping[str, str] | None = None,
+    *,
+    method: str = "POST",
+    body: Iterable[bytes] = (),
+) -> Coroutine[Any, Any, Answer]:
+    """Send a request in this process; the parts of its body come one by one."""
+    parts = [*body] or [b""]
+    coming = iter(
+        {"type": "http.request", "body": part, "more_body": place < len(parts)}
+        for place, part in enumerate(parts, start=1)
+    )
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return next(coming)
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    given = {"host": "localhost:9500"} | {
+        name.replace("_", "-"): value for name, value in (headers or {}).items()
+    }
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": path,
+        "query_string": b"",
+        "headers": [(name.encode(), value.encode()) for name, value in given.items()],
+    }
+
+    async def answer() -> Answer:
+        await app(scope, receive, send)
+        received = b"".join(each.get("body", b"") for each in sent)
+        answered = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+        return sent[0]["status"], answered, json.loads(received)
+
+    return answer()
+
+
+async def show(scope: Scope, receive: Receive, send: Send) -> None:
+    """An application that shows what reaches it."""
+    request = Request(scope, receive)
+    body = await request.body()
+    await JSONResponse({"headers": dict(request.headers), "size": len(body)})(scope, receive, send)
+
+
+def refused(metrics: Metrics, reason: str) -> float | None:
+    return metrics.registry.get_sample_value("esdedup_requests_refused_total", {"reason": reason})
+
+
+def callers(metrics: Metrics, *, token: str | None = TOKEN) -> ASGIApp:
+    return Callers(show, hosts={"news.example"}, token=token, metrics=metrics)
+
+
+def bounds(app: ASGIApp, metrics: Metrics, **others: Any) -> ASGIApp:
+    limits = {"max_requests": 2, "max_body_bytes": 100, "max_bodies_bytes": 150, "timeout_s": 60.0}
+    return Bounds(app, **limits | others, metrics=metrics)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"x_esdedup_token": TOKEN}, 200),
+        ({}, 401),
+        ({"x_esdedup_token": ""}, 401),
+        ({"x_esdedup_token": TOKEN[:-1]}, 401),
+        ({"x_esdedup_token": f"{TOKEN}0"}, 401),
+        # That header is for Elasticsearch.
+        ({"authorization": f"Bearer {TOKEN}"}, 401),
+        ({"x_esdedup_token": TOKEN, "host": "news.example"}, 200),
+        ({"x_esdedup_token": TOKEN, "host": "evil.example"}, 421),
+        ({"x_esdedup_token": TOKEN, "origin": "http://evil.example"}, 403),
+        ({"x_esdedup_token": TOKEN, "sec_fetch_site": "cross-site"}, 403),
+    ],
+)
+def test_who_may_send_requests(headers: dict[str, str], status: int) -> None:
+    metrics = Metrics()
+    found, answered, body = asyncio.run(asked(callers(metrics), headers=headers))
+    assert found == status
+    assert ("www-authenticate" in answered) is (status == 401)
+    if status != 200:
+        # As Elasticsearch's clients read it.
+        assert body["status"] == status
+        assert body["error"]["type"] == body["error"]["root_cause"][0]["type"]
+        assert body["error"]["type"].startswith("esdedup_")
+        assert TOKEN not in str(body)
+        assert sum(refused(metrics, reason) or 0 for reason in ("host", "foreign_page", "token")) == 1
+
+
+def test_without_a_token_only_hosts_and_pages_are_checked() -> None:
+    app = callers(Metrics(), token=None)
+    assert asyncio.run(asked(app))[0] == 200
+    assert asyncio.run(asked(app, headers={"host": "evil.example"}))[0] == 421
+
+
+@pytest.mark.parametrize("token", [TOKEN, None])
+def test_the_token_goes_no_further(token: str | None) -> None:
+    app = callers(Metrics(), token=token)
+    _, _, body = asyncio.run(asked(app, headers={"x_esdedup_token": TOKEN, "authorization": "ApiKey abc"}))
+    assert "x-esdedup-token" not in body["headers"]
+    assert body["headers"]["authorization"] == "ApiKey abc"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "status"),
+    [
+        ("GET", "/healthz", {"host": "evil.example"}, 200),
+        ("GET", "/readyz", {}, 200),
+        ("GET", "/metrics", {}, 401),
+        ("GET", "/metrics", {"authorization": f"bearer {TOKEN}"}, 200),
+        ("GET", "/metrics", {"authorization": f"Bearer {TOKEN}", "host": "evil.example"}, 421),
+        # Indices may have these names.
+        ("PUT", "/healthz", {}, 401),
+        ("GET", "/healthz/_search", {}, 401),
+        ("GET", "/v1/openapi.json", {}, 401),
+    ],
+)
+def test_only_probes_need_no_token(method: str, path: str, headers: dict[str, str], status: int) -> None:
+    assert asyncio.run(asked(callers(Metrics()), path, headers, method=method))[0] == status
+
+
+def test_errors_of_our_own_paths_are_problem_details() -> None:
+    status, headers, body = asyncio.run(asked(callers(Metrics()), "/v1/enrich"))
+    assert headers["content-type"] == "application/problem+json"
+    assert body == {
+        "type": "urn:esdedup:problem:token",
+        "title": "Token",
+        "status": status,
+        "detail": "the header X-Esdedup-Token is missing",
+    }
+
+
+@pytest.mark.parametrize(
+    ("body", "headers", "status", "reason"),
+    [
+        ([b"x" * 100], {}, 200, None),
+        ([b"x" * 60, b"x" * 40], {}, 200, None),
+        ([b"x" * 101], {}, 413, "body_too_large"),
+        # Without an announced length, while the body comes.
+        ([b"x" * 60, b"x" * 41, b"x" * 60], {}, 413, "body_too_large"),
+        ([b""], {"content_length": "101"}, 413, "body_too_large"),
+        ([b""], {"content_length": "nonsense"}, 200, None),
+    ],
+)
+def test_a_body_is_bounded(
+    body: list[bytes], headers: dict[str, str], status: int, reason: str | None
+) -> None:
+    metrics = Metrics()
+    found, answered, _ = asyncio.run(asked(bounds(show, metrics), body=body, headers=headers))
+    assert found == status
+    assert answered.get("connection") == (None if status == 200 else "close")
+    assert reason is None or refused(metrics, reason) == 1
+    assert metrics.registry.get_sample_value("esdedup_request_bodies_bytes") == 0
+
+
+def waiting(until: Callable[[], asyncio.Event]) -> ASGIApp:
+    """An application that reads the body, and answers at a moment."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            body = await Request(scope, receive).body()
+        except ClientDisconnect as error:
+            raise RuntimeError("told that the caller has left") from error
+        await until().wait()
+        await JSONResponse({"size": len(body)})(scope, receive, send)
+
+    return app
+
+
+def test_bodies_and_requests_in_progress_are_bounded_together() -> None:
+    metrics = Metrics()
+
+    async def run() -> None:
+        moment = asyncio.Event()
+        app = bounds(waiting(lambda: moment), metrics)
+        first = asyncio.create_task(asked(app, body=[b"x" * 100]))
+        await asyncio.sleep(0)
+        # 51 bytes do not fit beside the 100; 50 do; and then there are two requests.
+        status, headers, _ = await asked(app, body=[b"x" * 51])
+        assert (status, headers["retry-after"]) == (429, "1")
+        second = asyncio.create_task(asked(app, body=[b"x" * 50]))
+        await asyncio.sleep(0)
+        status, headers, body = await asked(app)
+        assert (status, headers["retry-after"]) == (429, "1")
+        assert "2 requests are in progress" in body["error"]["reason"]
+        watched = asyncio.create_task(asked(app, "/metrics", method="GET"))
+        await asyncio.sleep(0)
+        moment.set()
+        assert [(await each)[0] for each in (first, second, watched)] == [200] * 3
+        assert (await asked(app, body=[b"x" * 100]))[0] == 200
+
+    asyncio.run(run())
+    assert (refused(metrics, "bodies"), refused(metrics, "requests")) == (1, 1)
+    value = metrics.registry.get_sample_value
+    assert value("esdedup_requests_in_progress") == value("esdedup_request_bodies_bytes") == 0
+    # Those that were refused are counted too, and what watches is not.
+    assert value("esdedup_request_seconds_count", {"kind": "bulk"}) == 5
+
+
+def test_a_late_answer_becomes_a_refusal() -> None:
+    metrics = Metrics()
+
+    async def run() -> Answer:
+        return await asked(bounds(waiting(asyncio.Event), metrics, timeout_s=0.01))
+
+    status, _, body = asyncio.run(run())
+    assert (status, body["error"]["type"]) == (504, "esdedup_late")
+    assert refused(metrics, "late") == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "kind"),
+    [
+        ("POST", "/_bulk", "bulk"),
+        ("PUT", "/news/_bulk/", "bulk"),
+        ("PUT", "/news/_doc/1", "document"),
+        ("POST", "/news/_update/1", "document"),
+        ("GET", "/news/_doc/1", "other"),
+        ("POST", "/news/_search", "other"),
+        ("POST", "/v1/enrich", "own"),
+        ("POST", "/v1/_doc", "document"),
+        ("POST", "/", "other"),
+    ],
+)
+def test_requests_are_counted_by_kind(method: str, path: str, kind: str) -> None:
+    assert kind_of({"method": method, "path": path}) == kind

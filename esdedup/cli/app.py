@@ -25,6 +25,7 @@ class _Commands(LazyGroup):
         "list": ("read", "list_rows"),
         "similar": ("read", "similar"),
         "serve": ("serve", "serve"),
+        "sidecar": ("sidecar", "sidecar"),
         "explain": ("explain", "explain"),
         "stats": ("maintenance", "stats"),
         "expire": ("maintenance", "expire"),

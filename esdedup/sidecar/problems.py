@@ -24,13 +24,13 @@ from esdedup.errors import (
     ServerUnavailable,
     SettingError,
 )
+from esdedup.sidecar.elastic_errors import error_response
 from esdedup.sidecar.intake import Overloaded, ShuttingDown
 from esdedup.sidecar.metrics import Refusal
 from esdedup.sidecar.own_paths import is_own
 from esdedup.sidecar.owner import NotOwner
 
 PROBLEM_TYPE = "application/problem+json"
-_JSON_TYPE = "application/json"
 # Errors quote names that callers chose.
 _MAX_DETAIL = 1_000
 # In half a second the owner decides some ten thousand articles; a standby takes over within the lease.
@@ -83,10 +83,10 @@ _KNOWN: list[tuple[type[EsdedupError], int, str]] = [
     (IndexNotReady, 409, "index_not_ready"),
     (ForestError, 503, "forest_not_usable"),
     (SettingError, 400, "invalid_request"),
-    (ServerUnavailable, 503, "elasticsearch_unavailable"),
+    (ServerUnavailable, 502, "elasticsearch_unavailable"),
     (ServerError, 502, "elasticsearch_error"),
 ]
-_TEMPORARY = frozenset((429, 503))
+_TEMPORARY = frozenset((429, 502, 503))
 
 
 def problem_of(error: BaseException) -> Problem:
@@ -111,12 +111,9 @@ def answer(scope: Scope, problem: Problem) -> Response:
             "detail": problem.detail,
             **problem.facts,
         }
-        content_type = PROBLEM_TYPE
+        response = Response(orjson.dumps(body), problem.status, media_type=PROBLEM_TYPE)
     else:
-        cause = {"type": f"esdedup_{problem.kind}", "reason": problem.detail}
-        body = {"error": {"root_cause": [cause], **cause}, "status": problem.status}
-        content_type = _JSON_TYPE
-    response = Response(orjson.dumps(body), problem.status, media_type=content_type)
+        response = error_response(problem.status, f"esdedup_{problem.kind}", problem.detail)
     if problem.retry_after_s is not None:
         response.headers["Retry-After"] = str(problem.retry_after_s)
     if problem.status == 401:

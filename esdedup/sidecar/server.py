@@ -14,9 +14,6 @@ from starlette.types import ASGIApp
 from esdedup.errors import SettingError
 from esdedup.serving.connections import BoundedConnection
 from esdedup.serving.listening import address_of, listen
-from esdedup.sidecar.bounds import Bounds
-from esdedup.sidecar.guards import Callers
-from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.setting_names import refusal
 from esdedup.sidecar.settings import Settings
 
@@ -47,23 +44,6 @@ def run(app: ASGIApp, settings: Settings) -> None:
                 refusal(Settings, "tls_cert_file", "tls_key_file"),
             )
         server.run(sockets=[listening])
-
-
-def guarded(app: ASGIApp, settings: Settings, metrics: Metrics) -> ASGIApp:
-    """Return an application behind all that stands before it.
-
-    Raises:
-        SettingError: The token cannot be read.
-    """
-    bounded = Bounds(
-        app,
-        max_requests=settings.max_requests,
-        max_body_bytes=settings.max_body_bytes,
-        max_bodies_bytes=settings.max_bodies_bytes,
-        timeout_s=settings.request_timeout_s + settings.answer_timeout_s,
-        metrics=metrics,
-    )
-    return Callers(bounded, hosts=settings.hosts, token=settings.read_token(), metrics=metrics)
 
 
 def config(app: ASGIApp, settings: Settings) -> uvicorn.Config:

@@ -154,7 +154,7 @@ def test_metrics_are_named_as_prometheus_asks_for() -> None:
         (NotOwner(BUSY), 503, "not_owner"),
         (BUSY, 503, "not_owner"),
         (IndexNotReady("no"), 409, "index_not_ready"),
-        (ServerUnavailable("no"), 503, "elasticsearch_unavailable"),
+        (ServerUnavailable("no"), 502, "elasticsearch_unavailable"),
         (ServerError("no"), 502, "elasticsearch_error"),
         (SettingError("no"), 400, "invalid_request"),
         (Refused("no", status=413, reason="body_too_large"), 413, "body_too_large"),
@@ -167,7 +167,7 @@ def test_an_error_has_one_meaning_in_both_shapes(error: EsdedupError, status: in
     theirs = answer({"method": "POST", "path": "/news/_bulk"}, problem)
     assert ours.status_code == theirs.status_code == status
     assert ours.headers.get("retry-after") == theirs.headers.get("retry-after")
-    assert (ours.headers.get("retry-after") == "1") is (status in {429, 503})
+    assert (ours.headers.get("retry-after") == "1") is (status in {429, 502, 503})
     shown, read = json.loads(bytes(ours.body)), json.loads(bytes(theirs.body))
     assert shown["type"] == f"urn:esdedup:problem:{kind}"
     assert read["error"]["type"] == f"esdedup_{kind}"

@@ -1,0 +1,93 @@
+"""`esdedup sidecar`: one process that takes the articles of many feeders."""
+
+import importlib.util
+import inspect
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from esdedup.cli.command import command
+from esdedup.cli.extras import require_extra
+
+if TYPE_CHECKING:
+    from esdedup.sidecar.setting_names import Setting
+
+
+def _sidecar(ctx: typer.Context, *, print_config: bool, **values: Any) -> None:
+    """Take the articles of many feeders, in Elasticsearch's own interface, and give them their roots.
+
+    Point an Elasticsearch client at it instead of at Elasticsearch. Settings are read from options, from the
+    environment, and from a file (--config), in this order. SIGTERM ends it after what it has accepted.
+    """
+    require_extra("sidecar")
+    from esdedup.sidecar.loading import as_toml, load
+
+    # The settings read the environment themselves; typer only shows the names of the variables.
+    settings = load({name: value for name, value in values.items() if _is_given(ctx, name)})
+    if print_config:
+        typer.echo(as_toml(settings))
+        return
+    from esdedup.sidecar.assembly import serve
+
+    serve(settings)
+
+
+def _is_given(ctx: typer.Context, name: str) -> bool:
+    """Return whether an option stands on the command line."""
+    source = ctx.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _options() -> list[inspect.Parameter]:
+    """Return an option for each setting that has one; without the extra none."""
+    if importlib.util.find_spec("pydantic_settings") is None:
+        return []
+    from esdedup.sidecar.setting_names import settings_of
+    from esdedup.sidecar.settings import Settings
+
+    return [_option(setting) for setting in settings_of(Settings) if setting.flag is not None]
+
+
+def _option(setting: "Setting") -> inspect.Parameter:
+    kind: Any = str
+    if setting.is_switch:
+        kind = bool
+    elif setting.is_list:
+        kind = list[str]
+    # Whether a value is allowed is for the settings to say, wherever it comes from.
+    flag = f"{setting.flag}/--no-{setting.name.replace('_', '-')}" if setting.is_switch else setting.flag
+    shown = typer.Option(
+        flag,
+        help=setting.description,
+        envvar=list(setting.variables),
+        metavar=setting.metavar,
+        rich_help_panel=setting.named.group,
+    )
+    default = setting.field.default if setting.is_switch else setting.default or None
+    return _parameter(setting.name, Annotated[kind | None, shown], default=default)
+
+
+def _parameter(name: str, annotation: Any, *, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _with_options(parameters: list[inspect.Parameter]) -> Any:
+    """Return the command as a function with these parameters, as typer reads signatures."""
+    print_config = Annotated[
+        bool, typer.Option("--print-config", help="Print all settings as such a file, and end.")
+    ]
+    context = inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
+    every = [context, *parameters, _parameter("print_config", print_config, default=False)]
+
+    def call(ctx: typer.Context, **values: Any) -> None:
+        _sidecar(ctx, **values)
+
+    call.__doc__ = _sidecar.__doc__
+    call.__signature__ = inspect.Signature(every)  # type: ignore[attr-defined]
+    call.__annotations__ = {each.name: each.annotation for each in every}
+    return call
+
+
+sidecar = command("sidecar", example="esdedup sidecar --url https://elasticsearch:9200 --token-file token")(
+    _with_options(_options())
+)

@@ -1,0 +1,179 @@
+"""`esdedup sidecar` as operators run it."""
+
+import http.client
+import http.server
+import json
+import os
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from esdedup.sidecar.setting_names import settings_of
+from esdedup.sidecar.settings import Settings
+from tests.acceptance.conftest import Run
+
+TOKEN = "0123456789abcdef"
+PATIENCE_S = 60.0
+
+
+class _Elasticsearch(http.server.BaseHTTPRequestHandler):
+    """Answers when it may, with what it was asked."""
+
+    asked = threading.Event()
+    may_answer = threading.Event()
+
+    def do_GET(self) -> None:
+        if self.path == "/slow":
+            self.asked.set()
+            self.may_answer.wait(PATIENCE_S)
+        body = json.dumps({"path": self.path, "headers": dict(self.headers)}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_HEAD = do_GET  # noqa: N815 - its name there
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture(scope="module")
+def elasticsearch() -> Iterator[str]:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Elasticsearch) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@contextmanager
+def sidecar(url: str, *options: str) -> Iterator[tuple["subprocess.Popen[str]", str, int]]:
+    """Run the command; yield its process, host and port."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("ES", "ELASTIC"))}
+    command = [str(Path(sys.executable).parent / "esdedup"), "sidecar", "--url", url, "--port", "0", *options]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=inherited) as process:
+        late = threading.Timer(PATIENCE_S, process.kill)
+        late.start()
+        try:
+            assert process.stderr is not None
+            said = process.stderr.readline()
+            found = re.search(r"at https?://(\S+):(\d+)", said)
+            assert found, said + process.stderr.read()
+            yield process, found[1], int(found[2])
+        finally:
+            late.cancel()
+            process.kill()
+
+
+def get(connection: http.client.HTTPConnection, path: str, **headers: str) -> tuple[int, str]:
+    connection.request(
+        "GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()}
+    )
+    response = connection.getresponse()
+    return response.status, response.read().decode()
+
+
+def is_listening(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), timeout=PATIENCE_S).close()
+    except OSError:
+        return False
+    return True
+
+
+def test_it_guards_answers_and_ends_after_what_it_accepted(elasticsearch: str, tmp_path: Path) -> None:
+    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    with (
+        sidecar(elasticsearch, "--token-file", str(tmp_path / "token")) as (process, host, port),
+        ExitStack() as opened,
+    ):
+        connection = opened.enter_context(closing(http.client.HTTPConnection(host, port, timeout=PATIENCE_S)))
+        assert get(connection, "/healthz") == (200, '{"status":"alive"}')
+        assert get(connection, "/readyz")[0] == 503
+        assert get(connection, "/_cat/indices")[0] == 401
+        assert (
+            "esdedup_requests_refused_total"
+            in get(connection, "/metrics", Authorization=f"Bearer {TOKEN}")[1]
+        )
+        passed = json.loads(
+            get(connection, "/news/_search?q=a", X_Esdedup_Token=TOKEN, Authorization="ApiKey x")[1]
+        )
+        assert passed["path"] == "/news/_search?q=a"
+        assert passed["headers"]["authorization"] == "ApiKey x"
+        assert "x-esdedup-token" not in passed["headers"]
+
+        answers: list[tuple[int, str]] = []
+        slow = threading.Thread(
+            target=lambda: answers.append(get(connection, "/slow", X_Esdedup_Token=TOKEN))
+        )
+        slow.start()
+        assert _Elasticsearch.asked.wait(PATIENCE_S)
+        process.send_signal(signal.SIGTERM)
+        while is_listening(host, port):
+            time.sleep(0.05)
+        _Elasticsearch.may_answer.set()
+        slow.join(PATIENCE_S)
+        assert [status for status, _ in answers] == [200]
+        assert process.wait(PATIENCE_S) == 0
+
+
+def test_it_speaks_tls(elasticsearch: str, tmp_path: Path) -> None:
+    key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "cert.pem")
+    names = ("-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1")
+    files = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-keyout", key, "-out", certificate)
+    subprocess.run(["openssl", "req", "-x509", "-nodes", *files, *names], check=True, capture_output=True)
+    with sidecar(elasticsearch, "--tls-cert-file", certificate, "--tls-key-file", key) as (_, host, port):
+        trusting = ssl.create_default_context(cafile=certificate)
+        with closing(
+            http.client.HTTPSConnection(host, port, timeout=PATIENCE_S, context=trusting)
+        ) as connection:
+            assert get(connection, "/healthz")[0] == 200
+
+
+def test_a_certificate_that_is_none_is_refused(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "x.pem").write_text("nonsense")
+    refused = run("sidecar", "--port", 0, "--tls-cert-file", "x.pem", "--tls-key-file", "x.pem")
+    assert refused.code == 2
+    assert "the certificate cannot be used" in refused.err
+
+
+def test_the_help_has_every_setting_with_its_variable_and_default(run_process: Run) -> None:
+    # Wide enough that no name is broken.
+    shown = run_process("sidecar", "--help", COLUMNS="250").out
+    for setting in settings_of(Settings):
+        if setting.flag is not None:
+            for part in (setting.flag, setting.description, *setting.variables):
+                assert part in shown
+            assert setting.is_switch or not setting.default or f"[default: {setting.default}]" in shown
+    assert "--token " not in shown
+
+
+def test_settings_are_printed_and_read_back(run: Run, tmp_path: Path) -> None:
+    given = ("--port", 7, "--allow-host", "a", "--allow-host", "b", "--insecure", "--host", "0.0.0.0")
+    printed = run(
+        "sidecar", *given, "--print-config", ESDEDUP_SIDECAR_TOKEN=TOKEN, ESDEDUP_SIDECAR_WORKERS="3"
+    )
+    assert (printed.code, TOKEN in printed.out) == (0, False)
+    assert "\nport = 7\n" in printed.out
+    assert '\nallow_hosts = ["a", "b"]\n' in printed.out
+    assert "\nworkers = 3\n" in printed.out
+    (tmp_path / "sidecar.toml").write_text(printed.out)
+    again = run("sidecar", "--config", "sidecar.toml", "--print-config", ESDEDUP_SIDECAR_TOKEN=TOKEN)
+    assert again.out == printed.out
+
+
+def test_refusals_are_usage_errors(run: Run) -> None:
+    refused = run("sidecar", "--host", "0.0.0.0")
+    assert (refused.code, "--token-file (ESDEDUP_SIDECAR_TOKEN_FILE)" in refused.err) == (2, True)
+    refused = run("sidecar", ESDEDUP_SIDECAR_WORKER="3")
+    assert (refused.code, "did you mean ESDEDUP_SIDECAR_WORKERS?" in refused.err) == (2, True)

@@ -10,7 +10,8 @@ from starlette.types import Receive, Scope, Send
 
 from esdedup.errors import ServerUnavailable
 from esdedup.sidecar.elastic_errors import error_response
-from esdedup.sidecar.upstream import RequestUnreadable, Upstream, UpstreamAnswer
+from esdedup.sidecar.headers import RequestUnreadable
+from esdedup.sidecar.upstream import Upstream, UpstreamAnswer
 
 _log = logging.getLogger(__name__)
 

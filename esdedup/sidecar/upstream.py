@@ -4,9 +4,7 @@ Nothing is added to a request, above all no credentials; nothing is taken from i
 concerns one connection alone. Bodies are streamed, each side as fast as the other takes them.
 """
 
-import asyncio
 import contextlib
-import itertools
 import socket
 import ssl
 from collections.abc import AsyncIterator, Iterable, Sequence
@@ -15,11 +13,10 @@ from types import TracebackType
 
 import aiohttp
 from aiohttp.client_exceptions import ClientConnectorError, ConnectionTimeoutError
-from yarl import URL
 
 from esdedup.errors import ServerUnavailable, SettingError
-
-Header = tuple[bytes, bytes]
+from esdedup.sidecar.headers import Header, RequestUnreadable, as_text, end_to_end, to_send
+from esdedup.sidecar.nodes import Node, Nodes
 
 MAX_CONNECTIONS = 200
 """To all nodes together; further requests wait for a free one."""
@@ -29,24 +26,10 @@ READ_TIMEOUT_S = 3_600.0
 """Between two parts of an answer. Merging or reindexing may take very long, and whoever waits for less has a
 timeout of his own: his request ends when he leaves. A node that has vanished is noticed within minutes."""
 
-# What concerns one connection alone (RFC 9110, 7.6.1); the bodies are cut into chunks anew on the next one.
-_ONE_CONNECTION = frozenset(
-    (
-        b"connection",
-        b"keep-alive",
-        b"proxy-connection",
-        b"te",
-        b"trailer",
-        b"transfer-encoding",
-        b"upgrade",
-    )
-)
 # The client of aiohttp would add these; without `Host` there is no request.
 _NOT_ADDED = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 # A repetition changes nothing (RFC 9110, 9.2.2).
 _IDEMPOTENT = frozenset(("GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"))
-# For so long a node that has refused a connection comes after the others.
-_AVOIDED_S = 5.0
 # Elasticsearch sends as many warnings as an administrator allows; each may be as long as a query.
 _MAX_HEADER_BYTES = 1 << 20
 _MAX_HEADERS = 10_000
@@ -54,18 +37,6 @@ _MAX_HEADERS = 10_000
 _IDLE_S = 15.0
 # An idle connection is probed after a minute, and has vanished after five failures, 15 s apart.
 _PROBES = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 5))
-
-
-def end_to_end(headers: Iterable[Header]) -> list[Header]:
-    """Return the headers that a proxy passes on: those that do not concern one connection alone."""
-    headers = list(headers)
-    named = b",".join(value for name, value in headers if name.lower() == b"connection")
-    dropped = _ONE_CONNECTION.union(part.strip().lower() for part in named.split(b","))
-    return [(name, value) for name, value in headers if name.lower() not in dropped]
-
-
-class RequestUnreadable(SettingError):
-    """A request cannot be sent on unchanged."""
 
 
 class UpstreamAnswer:
@@ -114,8 +85,7 @@ class Upstream:
         """Connect to nothing yet.
 
         Args:
-            urls: The addresses of the nodes; a path before Elasticsearch's own paths is kept, a user and a
-                password are not.
+            urls: The addresses of the nodes, as for `Nodes`.
             ca_certs: A file or directory with the authority that signed the nodes' certificates.
             max_connections: To all nodes together.
             connect_timeout_s: For a connection to a node, after which the next one is tried.
@@ -124,16 +94,13 @@ class Upstream:
         Raises:
             SettingError: An address or the certificates are not valid.
         """
-        if not urls:
-            raise SettingError("urls names no server")
-        self._nodes = [_Node(url) for url in urls]
-        self._tls = _tls(ca_certs) if any(node.is_secure for node in self._nodes) else None
+        self._nodes = Nodes(urls)
+        self._tls = _tls(ca_certs) if self._nodes.is_secure else None
         self._max_connections = max_connections
         self._timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=connect_timeout_s, sock_read=read_timeout_s
         )
         self._session: aiohttp.ClientSession | None = None
-        self._turn = itertools.count()
 
     async def __aenter__(self) -> "Upstream":
         """Become able to send requests."""
@@ -184,7 +151,7 @@ class Upstream:
             ServerUnavailable: No node answers.
         """
         sent = _Body(body) if body is not None and not isinstance(body, bytes) else body
-        node, response = await self._respond(method, _text(target, "the path"), _to_send(headers), sent)
+        node, response = await self._respond(method, as_text(target, "the path"), to_send(headers), sent)
         try:
             yield UpstreamAnswer(response, str(node))
         finally:
@@ -193,12 +160,12 @@ class Upstream:
 
     async def _respond(
         self, method: str, target: str, headers: list[tuple[str, str]], body: "bytes | _Body | None"
-    ) -> "tuple[_Node, aiohttp.ClientResponse]":
+    ) -> tuple[Node, aiohttp.ClientResponse]:
         assert self._session is not None, "use `async with upstream`"
         if not target.startswith("/") or method == "CONNECT":
             raise RequestUnreadable(f"no path of Elasticsearch: {method} {target:.200}")
         failures = []
-        for node in self._in_turn():
+        for node in self._nodes.in_turn():
             try:
                 return node, await self._session.request(
                     method, node.url(target), headers=headers, data=body, allow_redirects=False
@@ -214,52 +181,6 @@ class Upstream:
                 if method not in _IDEMPOTENT or begun:
                     break
         raise ServerUnavailable(f"cannot reach Elasticsearch: {'; '.join(failures)}")
-
-    def _in_turn(self) -> "list[_Node]":
-        avoided = [node for node in self._nodes if node.is_avoided()]
-        used = [node for node in self._nodes if node not in avoided]
-        first = next(self._turn) % max(len(used), 1)
-        return [*used[first:], *used[:first], *avoided]
-
-
-class _Node:
-    """One address."""
-
-    def __init__(self, url: str) -> None:
-        try:
-            given = URL(url)
-            host, port = given.host, given.port
-        except ValueError:
-            host = port = None
-        if not host or not port or given.scheme not in {"http", "https"} or given.raw_query_string:
-            # The message does not quote it: it may contain a password.
-            raise SettingError("urls must be like https://localhost:9200")
-        self.is_secure = given.scheme == "https"
-        self._origin = URL.build(scheme=given.scheme, host=host, port=port)
-        self._prefix = given.raw_path.rstrip("/")
-        self._avoided_until_s = 0.0
-
-    def __str__(self) -> str:
-        return str(self._origin)
-
-    def url(self, target: str) -> URL:
-        """Return the address of a path and query, none of whose bytes change."""
-        path, _, query = target.partition("?")
-        return URL.build(
-            scheme=self._origin.scheme,
-            authority=self._origin.raw_authority,
-            path=self._prefix + path,
-            query_string=query,
-            encoded=True,
-        )
-
-    def avoid(self) -> None:
-        """Let this node come after the others for a while."""
-        self._avoided_until_s = asyncio.get_running_loop().time() + _AVOIDED_S
-
-    def is_avoided(self) -> bool:
-        """Return whether this node comes after the others."""
-        return asyncio.get_running_loop().time() < self._avoided_until_s
 
 
 class _Body:
@@ -280,22 +201,6 @@ class _Body:
         except Exception as error:
             self.failure = error
             raise
-
-
-def _to_send(headers: Iterable[Header]) -> list[tuple[str, str]]:
-    return [
-        (name.decode("ascii"), _text(value, f"the header {name.decode('ascii')}"))
-        for name, value in end_to_end(headers)
-        if name.lower() != b"host"
-    ]
-
-
-def _text(value: bytes, what: str) -> str:
-    try:
-        # As which aiohttp writes it again.
-        return value.decode()
-    except UnicodeDecodeError:
-        raise RequestUnreadable(f"{what} is not UTF-8") from None
 
 
 def _tls(ca_certs: Path | None) -> ssl.SSLContext:

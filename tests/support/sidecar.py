@@ -1,7 +1,6 @@
 """A sidecar in a process of its own; `python -m tests.support.sidecar URL…` is that process."""
 
 import contextlib
-import socket
 import subprocess
 import sys
 import threading
@@ -41,10 +40,11 @@ def running(*urls: str) -> Iterator[str]:
 def main(*urls: str) -> None:
     import uvicorn
 
+    from esdedup.serving.listening import address_of, listen
     from esdedup.sidecar.app import create_app
     from esdedup.sidecar.upstream import Upstream
 
-    listening = socket.create_server(("127.0.0.1", 0))
+    listening = listen("127.0.0.1", 0)
     config = uvicorn.Config(
         create_app(Upstream(urls)),
         ws="none",
@@ -53,6 +53,8 @@ def main(*urls: str) -> None:
         server_header=False,
         date_header=False,
         timeout_graceful_shutdown=5,
+        # Elasticsearch closes no idle connection, and clients count on that.
+        timeout_keep_alive=3_600,
     )
     server = uvicorn.Server(config)
 
@@ -61,7 +63,7 @@ def main(*urls: str) -> None:
         server.should_exit = True
 
     threading.Thread(target=end_with_parent, daemon=True).start()
-    sys.stdout.write(f"http://127.0.0.1:{listening.getsockname()[1]}\n")
+    sys.stdout.write(f"{address_of(listening)}\n")
     sys.stdout.flush()
     server.run(sockets=[listening])
 

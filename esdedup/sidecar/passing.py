@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import logging
 from collections.abc import AsyncIterator
 
@@ -9,8 +10,9 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from esdedup.errors import ServerUnavailable
-from esdedup.sidecar.elastic_errors import error_response
 from esdedup.sidecar.headers import RequestUnreadable
+from esdedup.sidecar.problems import answer as answer_of
+from esdedup.sidecar.problems import problem_of
 from esdedup.sidecar.upstream import Upstream, UpstreamAnswer
 
 _log = logging.getLogger(__name__)
@@ -58,13 +60,15 @@ class Passing:
                     await send({"type": "http.response.body", "body": part, "more_body": True})
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
         except RequestUnreadable as error:
-            await error_response(400, "illegal_argument_exception", str(error))(scope, receive, send)
+            await answer_of(scope, problem_of(error))(scope, receive, send)
         except ServerUnavailable as error:
             if has_begun:
                 _log.warning("%s; the caller's connection is closed", error)
             else:
                 _log.warning("%s", error)
-                await error_response(502, "esdedup_upstream_unavailable", str(error))(scope, receive, send)
+                # What a proxy says of the server behind it. Whether to try again, clients know.
+                problem = dataclasses.replace(problem_of(error), status=502, retry_after_s=None)
+                await answer_of(scope, problem)(scope, receive, send)
 
 
 class Caller:

@@ -7,6 +7,7 @@ concerns one connection alone. Bodies are streamed, each side as fast as the oth
 import contextlib
 import socket
 import ssl
+import time
 from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -16,6 +17,7 @@ from aiohttp.client_exceptions import ClientConnectorError, ConnectionTimeoutErr
 
 from esdedup.errors import ServerUnavailable, SettingError
 from esdedup.sidecar.headers import Header, RequestUnreadable, as_text, end_to_end, to_send
+from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.nodes import Node, Nodes
 
 MAX_CONNECTIONS = 200
@@ -81,6 +83,7 @@ class Upstream:
         max_connections: int = MAX_CONNECTIONS,
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
         read_timeout_s: float = READ_TIMEOUT_S,
+        metrics: Metrics | None = None,
     ) -> None:
         """Connect to nothing yet.
 
@@ -90,6 +93,7 @@ class Upstream:
             max_connections: To all nodes together.
             connect_timeout_s: For a connection to a node, after which the next one is tried.
             read_timeout_s: Between two parts of an answer.
+            metrics: Counts the requests, and the seconds until the headers of their answers.
 
         Raises:
             SettingError: An address or the certificates are not valid.
@@ -100,6 +104,7 @@ class Upstream:
         self._timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=connect_timeout_s, sock_read=read_timeout_s
         )
+        self._metrics = metrics
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> "Upstream":
@@ -151,12 +156,25 @@ class Upstream:
             ServerUnavailable: No node answers.
         """
         sent = _Body(body) if body is not None and not isinstance(body, bytes) else body
-        node, response = await self._respond(method, as_text(target, "the path"), to_send(headers), sent)
+        node, response = await self._timed(method, as_text(target, "the path"), to_send(headers), sent)
         try:
             yield UpstreamAnswer(response, str(node))
         finally:
             # Nothing to do if the body was read: then the connection serves others already.
             response.close()
+
+    async def _timed(
+        self, method: str, target: str, headers: list[tuple[str, str]], body: "bytes | _Body | None"
+    ) -> tuple[Node, aiohttp.ClientResponse]:
+        began_s = time.perf_counter()
+        status = None
+        try:
+            node, response = await self._respond(method, target, headers, body)
+            status = response.status
+        finally:
+            if self._metrics is not None:
+                self._metrics.upstream(status, seconds=time.perf_counter() - began_s)
+        return node, response
 
     async def _respond(
         self, method: str, target: str, headers: list[tuple[str, str]], body: "bytes | _Body | None"

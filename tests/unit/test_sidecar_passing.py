@@ -75,7 +75,7 @@ def test_paths_and_queries_keep_every_byte(server: ScriptedServer, url: str, tar
 def test_what_names_no_path_is_refused(url: str, request_line: bytes) -> None:
     got = exchange(url, GET_CLOSE.replace(b"GET /a HTTP/1.1", request_line))
     assert got.startswith(b"HTTP/1.1 400 ")
-    assert json.loads(got.partition(b"\r\n\r\n")[2])["error"]["type"] == "illegal_argument_exception"
+    assert json.loads(got.partition(b"\r\n\r\n")[2])["error"]["type"] == "esdedup_invalid_request"
 
 
 def test_headers_go_on_as_they_came_and_none_is_added(server: ScriptedServer, url: str) -> None:
@@ -333,6 +333,7 @@ def test_what_is_no_answer_is_told_as_elasticsearch_would(server: ScriptedServer
     assert got.startswith(b"HTTP/1.1 502 ")
     body = json.loads(got.partition(b"\r\n\r\n")[2])
     assert body["status"] == 502
+    assert body["error"]["type"] == "esdedup_elasticsearch_unavailable"
     assert body["error"]["root_cause"] == [{key: body["error"][key] for key in ("type", "reason")}]
     assert server.url in body["error"]["reason"]
     assert "secret" not in body["error"]["reason"]

@@ -1,0 +1,217 @@
+"""What the sidecar makes of answers, queries and paths is what the server makes of them."""
+
+import itertools
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+import urllib3
+from elasticsearch import Elasticsearch
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from esdedup.sidecar.answer_form import AnswerForm, read_form
+from esdedup.sidecar.bulk_answer import merged, rejected_item
+from esdedup.sidecar.bulk_request import read_bulk
+from esdedup.sidecar.document_request import ArticlePath, article_path, read_document, routed
+from esdedup.sidecar.refusals import RequestRefused
+from tests.support.exploring import examples
+from tests.support.names import new_names
+
+# A document whose parts look like those of an answer.
+DOCUMENT = {
+    "items": [{"index": {"status": 1}}, {"index": {"_index": "x", "deep": [[{"a": 1}, 2], []]}}, {}],
+    "a": {"b": {"c": 1, "a": {"b": 2}}, "e": {}, "l": [], "n": None, "d.e": 1},
+    "d.e": {"f": [1, {"a": 2}]},
+}
+# Its answer is the same each time: nothing changes, or it fails.
+_LINES: list[Any] = [
+    {"update": {"_id": "1", "_source": True}},
+    {"doc": DOCUMENT},
+    {"create": {"_id": "1"}},
+    {"text": "x"},
+    {"update": {"_id": "none"}},
+    {"doc": {}},
+    {"index": {"_id": ""}},
+    {"text": "x"},
+]
+BODY = b"".join(json.dumps(each).encode() + b"\n" for each in _LINES)
+
+
+class Server:
+    def __init__(self, url: str, index: str) -> None:
+        self.index = index
+        self._url = url
+        self._pool = urllib3.PoolManager()
+
+    def send(self, method: str, target: str, body: bytes, **headers: str) -> tuple[int, bytes]:
+        headers = {"Content-Type": "application/json"} | headers
+        # Not by `request`, which rewrites dots and escapes.
+        pool = self._pool.connection_from_url(self._url)
+        answer = pool.urlopen(method, target, body=body, headers=headers)
+        return answer.status, re.sub(rb'"took"( ?):( ?)\d+', rb'"took"\1:\g<2>5', answer.data)
+
+    def bulk(self, query: str) -> bytes:
+        return self.send("POST", f"/{self.index}/_bulk?{query}", BODY)[1]
+
+
+@pytest.fixture(scope="module")
+def server(es: Elasticsearch, elasticsearch_url: str) -> Iterator[Server]:
+    with new_names(es) as name:
+        index = name("answers")
+        es.indices.create(index=index, mappings={"dynamic": False}, settings={"number_of_replicas": 0})
+        es.index(index=index, id="1", document=DOCUMENT)
+        yield Server(elasticsearch_url, index)
+
+
+@pytest.fixture(scope="module")
+def whole(server: Server) -> bytes:
+    return server.bulk("")
+
+
+_KEYS = ["errors", "took", "items", "update", "create", "index", "get", "_source", "a", "b", "c", "deep", "f"]
+_KEYS += ["error", "type", "status", "_id", "_shards", "e", "l", "n", "d\\.e", "d.e", "nope"]
+_GLOBS = ["*", "**", "e*", "*s", "*e*", "up*te", "***", "_*", "**a", "a**", ""]
+_PATTERNS = st.lists(st.sampled_from(_KEYS) | st.sampled_from(_GLOBS), min_size=1, max_size=6).map(".".join)
+
+
+@examples(300)
+@given(st.lists(st.tuples(st.sampled_from(["", "", "-", " ", "--"]), _PATTERNS), max_size=4))
+@example([("", "errors"), ("", "items.*.error")])
+@example([("-", "took"), ("-", "items.*._shards")])
+def test_filter_path_leaves_what_the_server_leaves(
+    server: Server, whole: bytes, patterns: list[tuple[str, str]]
+) -> None:
+    filter_path = ",".join(map("".join, patterns))
+    expected = server.bulk("filter_path=" + quote(filter_path))
+    assert json.loads(AnswerForm(filter_path=filter_path).write(json.loads(whole))) == json.loads(expected)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *("", "pretty", "pretty=true", "pretty=false", "pretty=true&pretty=false", "pretty&filter_path=nope"),
+        *("filter_path=took&filter_path=errors", "filter_path=took%2Cerrors", "filter_path=+took+,,errors"),
+        *("filter_path", "filter%5Fpath=took", "filter_path=took;pretty", "&&filter_path=took&", "human"),
+        *("format=json", "error_trace=false&filter_path=took", "pretty&filter_path=items.**.l,items.*.get.*"),
+        *("pretty&filter_path=-items.*.error", "filter_path=took#&pretty"),
+    ],
+)
+def test_an_answer_is_written_as_the_server_writes_it(server: Server, whole: bytes, query: str) -> None:
+    form, others = read_form(query.encode(), None)
+    assert form.write(json.loads(whole)) == server.bulk(query)
+    assert server.bulk(others.decode()) == (
+        whole if b"human" not in others and b"error_trace" not in others else server.bulk(others.decode())
+    )
+
+
+@pytest.mark.parametrize("query", ["pretty=x"])
+def test_a_value_that_means_nothing_is_refused_alike(server: Server, query: str) -> None:
+    with pytest.raises(RequestRefused) as caught:
+        read_form(query.encode(), None)
+    assert caught.value.body() == json.loads(server.bulk(query))
+
+
+def test_rejected_articles_stand_in_their_places(server: Server) -> None:
+    items = read_bulk(BODY, index=server.index)
+    whole = json.loads(server.bulk(""))
+    for rejected in itertools.chain.from_iterable(itertools.combinations(range(4), n) for n in range(4)):
+        sent = b"".join(each.as_it_came() for place, each in enumerate(items) if place not in rejected)
+        _, answer = server.send("POST", f"/{server.index}/_bulk", sent)
+        got = merged(
+            answer,
+            {place: rejected_item(items[place], "no text") for place in rejected},
+            count=4,
+            form=AnswerForm(),
+        )
+        parsed = json.loads(got)
+        assert parsed["errors"] is True
+        for place, each in enumerate(parsed["items"]):
+            if place not in rejected:
+                assert each == whole["items"][place]
+                # As it came: not only equal.
+                assert json.dumps(each, separators=(",", ":")).encode() in got
+            else:
+                ((operation, values),) = each.items()
+                assert operation == items[place].operation
+                assert list(values) == ["_index", "_id", "status", "error"]
+                # So the server itself writes a failure.
+                assert list(values) == list(whole["items"][3]["index"])
+
+
+_PARTS = ["", "I", "I", "_doc", "_create", "_update", "%5Fdoc", "a%2Fb", "a+b", "%C3%A9", "%ff", "%zz", "1;b"]
+
+
+@examples(200)
+@given(
+    st.sampled_from(["POST", "PUT"]),
+    st.lists(st.sampled_from(_PARTS), min_size=1, max_size=4),
+    st.sampled_from(["", "/", "//", "#x"]),
+)
+def test_paths_of_documents_are_those_that_the_server_takes(
+    server: Server, method: str, parts: list[str], end: str
+) -> None:
+    path = "/" + "/".join(parts).replace("I", server.index) + end
+    read = article_path(method, path.encode())
+    # Not the name of an index that the server would make.
+    if len(parts) > 1 and parts[1].startswith("_") and parts[0] != "I":
+        return
+    body = b'{"doc":{"text":"x"},"upsert":{"text":"x"}}' if "_update" in parts else b'{"text":"x"}'
+    status, answer = server.send(method, path, body)
+    values = json.loads(answer)
+    if read is None or read.operation == "bulk":
+        assert "_id" not in values
+    else:
+        assert status in (200, 201, 409), values
+        if status != 409 and read.id is not None:
+            assert values["_id"] == read.id
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "expected"),
+    [
+        ("POST", "/_bulk", ("bulk", None, None)),
+        ("PUT", "/_bulk/", ("bulk", None, None)),
+        ("POST", "//_bulk", ("bulk", "", None)),
+        ("POST", "/I/_bulk//", ("bulk", "I", None)),
+        ("POST", "/I//_bulk", None),
+        ("POST", "/I,I/_bulk", ("bulk", "I,I", None)),
+        ("POST", "/_bulk#x", ("bulk", None, None)),
+        ("POST", "/%5Fbulk", None),
+        ("POST", "/_bulk;x", None),
+    ],
+)
+def test_paths_of_bulk_requests_are_those_that_the_server_takes(
+    server: Server, method: str, path: str, expected: tuple[str, Any, None] | None
+) -> None:
+    path = path.replace("I", server.index)
+    read = article_path(method, path.encode())
+    body = b'{"delete":{"_index":"%b","_id":"none"}}\n' % server.index.encode()
+    status, answer = server.send(method, path, body)
+    if expected is None:
+        assert read is None
+        assert status in (400, 405)
+    else:
+        operation, index, article = expected
+        assert read == ArticlePath(operation, index and index.replace("I", server.index), article)
+        assert json.loads(answer)["items"][0]["delete"]["status"] == 404
+
+
+def test_a_document_goes_with_its_routing(server: Server) -> None:
+    path = article_path("PUT", f"/{server.index}/_doc/routed%2F1".encode())
+    assert path is not None
+    query = b"routing=old&refresh=true;rout%69ng=older&op_type=create"
+    item = read_document(path, query, b'{\n "text" : "x"\n}\n')
+    assert (item.operation, item.meta["_id"], item.meta["routing"]) == ("create", "routed/1", "older")
+    document = item.document()
+    source = item.source_with(document, {"_source": {"text": "x", "dedup": {"root": "r"}}}, dedup="dedup")
+    target = f"/{server.index}/_doc/routed%2F1?{routed(query, 'r/ü&').decode()}"
+    assert server.send("PUT", target, source)[0] == 201
+    search = {"query": {"ids": {"values": ["routed/1"]}}}
+    _, answer = server.send("POST", f"/{server.index}/_search", json.dumps(search).encode())
+    (hit,) = json.loads(answer)["hits"]["hits"]
+    assert hit["_routing"] == "r/ü&"
+    assert hit["_source"] == {"text": "x", "dedup": {"root": "r"}}

@@ -1,10 +1,22 @@
-"""A request that is refused, in the shape in which Elasticsearch refuses one."""
+"""A request that is refused, in the shape in which Elasticsearch refuses one. Pure."""
 
 from typing import Any
 
 import orjson
 
 from esdedup.errors import EsdedupError
+
+
+def error_body(status: int, kind: str, reason: str) -> dict[str, Any]:
+    """Return the body of an answer that refuses a whole request, as Elasticsearch's clients expect it.
+
+    Args:
+        status: The HTTP status.
+        kind: The type of the error, by which programs tell errors apart.
+        reason: What failed, and what to do, for people.
+    """
+    cause = {"type": kind, "reason": reason}
+    return {"error": {"root_cause": [cause], **cause}, "status": status}
 
 
 class RequestRefused(EsdedupError):
@@ -26,15 +38,14 @@ class RequestRefused(EsdedupError):
         return f"{self.type}: {self.reason}"
 
     def body(self) -> dict[str, Any]:
-        """Return the error as Elasticsearch's clients expect it."""
-        cause = {"type": self.type, "reason": self.reason}
-        return {"error": {"root_cause": [cause], **cause}, "status": self.status}
+        """Return the answer."""
+        return error_body(self.status, self.type, self.reason)
 
     def body_bytes(self) -> bytes:
         """Return the same as JSON."""
         # The reason may quote half a character, which UTF-8 cannot encode.
         reason = self.reason.encode(errors="replace").decode()
-        return orjson.dumps(RequestRefused(self.status, self.type, reason).body())
+        return orjson.dumps(error_body(self.status, self.type, reason))
 
 
 class BulkMalformed(RequestRefused):

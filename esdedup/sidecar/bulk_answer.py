@@ -24,17 +24,18 @@ _NO_ERRORS = re.compile(rb'"errors"\s*:\s*false')
 _BETWEEN = re.compile(rb'(?<=\}\}),(?=\{"(?:index|create|update|delete)":\{)')
 
 
-def rejected_item(item: BulkItem, reason: str) -> bytes:
+def rejected_item(item: BulkItem, reason: str, *, status: int = 400) -> bytes:
     """Return the answer for an article that was rejected.
 
     Args:
         item: The article's.
         reason: What is wrong with it.
+        status: As Elasticsearch gives it to items.
     """
     values = {
         "_index": item.index,
         "_id": item.meta.get("_id"),
-        "status": 400,
+        "status": status,
         "error": {"type": REJECTED, "reason": reason},
     }
     # ASCII: an id may have half a character.

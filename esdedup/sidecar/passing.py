@@ -40,15 +40,18 @@ class Passing:
         caller = Caller(scope, receive)
         try:
             async with caller.waiting():
-                await self._answer(scope, caller, receive, send)
+                await self.send_on(scope, receive, send, body=caller.body())
         except ClientDisconnect:
             _log.debug("a caller has left before his answer")
 
-    async def _answer(self, scope: Scope, caller: "Caller", receive: Receive, send: Send) -> None:
+    async def send_on(
+        self, scope: Scope, receive: Receive, send: Send, *, body: bytes | AsyncIterator[bytes] | None
+    ) -> None:
+        """Send a request on with this body, and its answer back; errors are answered too."""
         has_begun = False
         try:
             async with self._upstream.send(
-                scope["method"], target_of(scope), scope["headers"], caller.body()
+                scope["method"], target_of(scope), scope["headers"], body
             ) as answer:
                 headers, parts = answer.headers, answer.stream()
                 if scope["http_version"] == "1.0" and not _has_length(answer):

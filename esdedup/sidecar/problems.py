@@ -24,13 +24,14 @@ from esdedup.errors import (
     ServerUnavailable,
     SettingError,
 )
-from esdedup.sidecar.elastic_errors import error_response
 from esdedup.sidecar.intake import Overloaded, ShuttingDown
 from esdedup.sidecar.metrics import Refusal
 from esdedup.sidecar.own_paths import is_own
 from esdedup.sidecar.owner import NotOwner
+from esdedup.sidecar.refusals import RequestRefused
 
 PROBLEM_TYPE = "application/problem+json"
+_JSON_TYPE = "application/json"
 # Errors quote names that callers chose.
 _MAX_DETAIL = 1_000
 # In half a second the owner decides some ten thousand articles; a standby takes over within the lease.
@@ -113,7 +114,8 @@ def answer(scope: Scope, problem: Problem) -> Response:
         }
         response = Response(orjson.dumps(body), problem.status, media_type=PROBLEM_TYPE)
     else:
-        response = error_response(problem.status, f"esdedup_{problem.kind}", problem.detail)
+        refusal = RequestRefused(problem.status, f"esdedup_{problem.kind}", problem.detail)
+        response = Response(refusal.body_bytes(), problem.status, media_type=_JSON_TYPE)
     if problem.retry_after_s is not None:
         response.headers["Retry-After"] = str(problem.retry_after_s)
     if problem.status == 401:

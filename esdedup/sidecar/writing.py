@@ -1,0 +1,222 @@
+"""`Writing`: the routes of what writes articles. These go on to Elasticsearch with their roots."""
+
+import time
+import zlib
+from collections.abc import Sequence
+
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Match
+from starlette.types import Receive, Scope, Send
+
+from esdedup.errors import EsdedupError
+from esdedup.sidecar.answer_form import json_accept, read_form
+from esdedup.sidecar.bulk_answer import all_rejected, merged, rejected_item
+from esdedup.sidecar.bulk_request import BulkItem, read_bulk
+from esdedup.sidecar.content_types import json_content_type
+from esdedup.sidecar.document_request import ArticlePath, article_path, read_document, rejected, routed
+from esdedup.sidecar.enrichment import Changed, Enrichment, Outcome, Rejected
+from esdedup.sidecar.headers import Header
+from esdedup.sidecar.intake import Overloaded
+from esdedup.sidecar.metrics import Metrics
+from esdedup.sidecar.owner import NotOwner
+from esdedup.sidecar.passing import Passing, target_of
+from esdedup.sidecar.problems import answer, problem_of
+from esdedup.sidecar.refusals import RequestRefused
+from esdedup.sidecar.rights import CallerRefused
+from esdedup.sidecar.upstream import Upstream
+
+_NDJSON, _JSON = "application/x-ndjson", "application/json"
+# Those of a body that is written anew.
+_OF_BODY = frozenset((b"content-length", b"content-encoding", b"content-type", b"transfer-encoding"))
+_OF_ACCEPT = frozenset((b"accept", b"accept-encoding"))
+_OF_ANSWER = frozenset((b"content-length", b"content-encoding", b"content-type"))
+_GZIP = 16 + zlib.MAX_WBITS
+
+
+class Writing(BaseRoute):
+    """Matches the requests that write articles."""
+
+    def __init__(
+        self, upstream: Upstream, enrichment: Enrichment, *, metrics: Metrics, max_body_bytes: int
+    ) -> None:
+        """Enrich, and send on.
+
+        Args:
+            upstream: Where requests go on to.
+            enrichment: Says what becomes of each item.
+            metrics: Counts articles.
+            max_body_bytes: Of a body that is unpacked.
+        """
+        self._upstream = upstream
+        self._passing = Passing(upstream)
+        self._enrichment = enrichment
+        self._metrics = metrics
+        self._max_body_bytes = max_body_bytes
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Match by method and path."""
+        path = article_path(scope["method"], scope["raw_path"]) if scope["type"] == "http" else None
+        return (Match.NONE, {}) if path is None else (Match.FULL, {"article_path": path})
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer."""
+        try:
+            request = await _Request.of(scope, receive, max_body_bytes=self._max_body_bytes)
+            outcomes = await self._enrichment.enrich(request.items, headers=request.headers)
+            self._count(outcomes)
+            if not any(isinstance(each, Changed | Rejected) for each in outcomes):
+                await self._passing.send_on(scope, receive, send, body=request.raw_body)
+            elif request.path.operation == "bulk":
+                await self._bulk(request, outcomes, receive, send)
+            else:
+                await self._document(request, outcomes[0], receive, send)
+        except ClientDisconnect:
+            return
+        except CallerRefused as refused:
+            body, headers = refused.answer.body, refused.answer.headers
+            response = Response(body, refused.answer.status)
+            response.raw_headers = [each for each in headers if each[0].lower() != b"transfer-encoding"]
+            await response(scope, receive, send)
+        except RequestRefused as refused:
+            await Response(refused.body_bytes(), refused.status, media_type=_JSON)(scope, receive, send)
+        except EsdedupError as error:
+            if isinstance(error, Overloaded):
+                self._metrics.refused("queue")
+            if isinstance(error, NotOwner):
+                self._metrics.refused("not_owner")
+            await answer(scope, problem_of(error))(scope, receive, send)
+
+    async def _bulk(
+        self, request: "_Request", outcomes: Sequence[Outcome], receive: Receive, send: Send
+    ) -> None:
+        places = [at for at, each in enumerate(outcomes) if not isinstance(each, Rejected)]
+        body = b"".join([_lines(request.items[at], outcomes[at]) for at in places])
+        if len(places) == len(outcomes):
+            await self._passing.send_on(request.rewritten(), receive, send, body=body)
+            return
+        form, query = read_form(request.scope["query_string"], request.header(b"accept"))
+        refused = {
+            at: rejected_item(request.items[at], each.reason, status=each.status)
+            for at, each in enumerate(outcomes)
+            if isinstance(each, Rejected)
+        }
+        if not places:
+            took_ms = round(1000 * (time.perf_counter() - request.came_s))
+            content = all_rejected(list(refused.values()), took_ms=took_ms, form=form)
+            response = Response(content, media_type=form.content_type)
+            await response(request.scope, receive, send)
+            return
+        scope = request.rewritten(query, accept=json_accept(request.header(b"accept")))
+        async with self._upstream.send(scope["method"], target_of(scope), scope["headers"], body) as given:
+            answered = await given.read()
+            kept = [each for each in given.headers if each[0].lower() not in _OF_ANSWER]
+        if given.status == 200:
+            answered = merged(answered, refused, count=len(outcomes), form=form)
+        response = Response(answered, given.status, media_type=form.content_type)
+        response.raw_headers += kept
+        await response(request.scope, receive, send)
+
+    async def _document(self, request: "_Request", outcome: Outcome, receive: Receive, send: Send) -> None:
+        if isinstance(outcome, Rejected):
+            refusal = rejected(outcome.reason)
+            raise RequestRefused(outcome.status, refusal.type, refusal.reason)
+        assert isinstance(outcome, Changed)
+        (item,) = request.items
+        query = None
+        if outcome.action.get("routing") != item.meta.get("routing"):
+            query = routed(request.scope["query_string"], outcome.action["routing"])
+        body = item.source_with(outcome.document, outcome.action, dedup=outcome.dedup)
+        await self._passing.send_on(request.rewritten(query), receive, send, body=body)
+
+    def _count(self, outcomes: Sequence[Outcome]) -> None:
+        for each in outcomes:
+            if isinstance(each, Rejected):
+                self._metrics.article("rejected")
+            elif isinstance(each, Changed) and each.assigned is not None:
+                self._metrics.article(each.assigned.assignment.kind.value)
+
+
+class _Request:
+    """A request that writes articles, read whole."""
+
+    def __init__(self, scope: Scope, raw_body: bytes, *, max_body_bytes: int) -> None:
+        self.came_s = time.perf_counter()
+        self.scope = scope
+        self.path: ArticlePath = scope["article_path"]
+        self.headers: list[Header] = scope["headers"]
+        self.raw_body = raw_body
+        usual = _NDJSON if self.path.operation == "bulk" else _JSON
+        self._content_type = json_content_type(self.header(b"content-type"), usual=usual)
+        body = self._unpacked(max_body_bytes)
+        self.items = (
+            read_bulk(body, index=self.path.index)
+            if self.path.operation == "bulk"
+            else [read_document(self.path, scope["query_string"], body)]
+        )
+
+    @classmethod
+    async def of(cls, scope: Scope, receive: Receive, *, max_body_bytes: int) -> "_Request":
+        """Read it.
+
+        Raises:
+            ClientDisconnect: The caller has left.
+            RequestRefused: It cannot be read.
+        """
+        parts, more = [], True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            parts.append(message.get("body", b""))
+            more = message.get("more_body", False)
+        return cls(scope, b"".join(parts), max_body_bytes=max_body_bytes)
+
+    def header(self, name: bytes) -> str | None:
+        """Return the last header of a name, in lower case; None if there is none."""
+        values = [value for given, value in self.headers if given.lower() == name]
+        return values[-1].decode("latin-1") if values else None
+
+    def rewritten(self, query: bytes | None = None, *, accept: str | None = None) -> Scope:
+        """Return the request as it goes on with another body.
+
+        Args:
+            query: None: as it came.
+            accept: What is accepted instead, not compressed; None: what the caller accepts.
+        """
+        replaced = _OF_BODY if accept is None else _OF_BODY | _OF_ACCEPT
+        headers = [each for each in self.headers if each[0].lower() not in replaced]
+        headers.append((b"content-type", self._content_type.encode("latin-1")))
+        if accept is not None:
+            headers.append((b"accept", accept.encode("latin-1")))
+        scope = {**self.scope, "headers": headers}
+        return scope if query is None else {**scope, "query_string": query}
+
+    def _unpacked(self, max_body_bytes: int) -> bytes:
+        encoding = (self.header(b"content-encoding") or "identity").strip().lower()
+        if encoding == "identity":
+            return self.raw_body
+        if encoding not in {"gzip", "x-gzip"}:
+            raise RequestRefused(
+                415, "media_type_header_exception", f"Content-Encoding [{encoding}] is not supported"
+            )
+        unpacking = zlib.decompressobj(_GZIP)
+        try:
+            body = unpacking.decompress(self.raw_body, max_body_bytes)
+        except zlib.error as error:
+            raise RequestRefused(400, "parse_exception", f"the body is not gzip: {error}") from error
+        if unpacking.unconsumed_tail:
+            raise RequestRefused(
+                413,
+                "content_too_long_exception",
+                f"the request is larger than {max_body_bytes:,} bytes unpacked: send fewer articles at once",
+            )
+        if not unpacking.eof:
+            raise RequestRefused(400, "parse_exception", "the body is gzip that breaks off")
+        return body
+
+
+def _lines(item: BulkItem, outcome: Outcome) -> bytes:
+    if isinstance(outcome, Changed):
+        return item.with_document(outcome.document, outcome.action, dedup=outcome.dedup)
+    return item.as_it_came()

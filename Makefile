@@ -68,6 +68,7 @@ lock:
 	@PIP_DISABLE_PIP_VERSION_CHECK=1 .venv-lock/bin/python -m pip install --quiet 'uv>=0.13'
 	$(UV) --all-extras pyproject.toml -o locks/dev.txt
 	$(UV) --extra node --extra serve --extra sidecar --constraints locks/dev.txt pyproject.toml -o locks/demo.txt
+	$(UV) --extra serve --extra sidecar --constraints locks/dev.txt pyproject.toml -o locks/sidecar.txt
 	echo 'setuptools>=77' | $(UV) --constraints locks/dev.txt - -o locks/build.txt
 
 demo: $(DEMO_SET)

@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 BUILD = "from setuptools import build_meta as b; b.build_wheel('dist'); b.build_sdist('dist')"
-COPIED = ("esdedup", "ingest", "mappings", "locks", "docs", "benchmarks", "tests")
+COPIED = ("esdedup", "ingest", "mappings", "locks", "deploy", "docs", "benchmarks", "tests")
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +83,11 @@ def test_the_locks_name_no_package_index_and_hash_everything() -> None:
 def test_the_locks_fulfil_the_project_file() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    for name, chosen in (("demo", ["node", "serve", "sidecar"]), ("dev", list(extras))):
+    for name, chosen in (
+        ("demo", ["node", "serve", "sidecar"]),
+        ("sidecar", ["serve", "sidecar"]),
+        ("dev", list(extras)),
+    ):
         pinned: dict[str, set[str]] = {}
         for line in (ROOT / "locks" / f"{name}.txt").read_text().splitlines():
             if "==" in line and not line.startswith("#"):
@@ -96,11 +100,11 @@ def test_the_locks_fulfil_the_project_file() -> None:
             assert all(map(requirement.specifier.contains, versions))
 
 
-def test_the_demo_is_locked_to_versions_of_the_development_set() -> None:
+def test_demo_and_sidecar_are_locked_to_versions_of_the_development_set() -> None:
     def pins(name: str) -> set[str]:
         lines = (ROOT / "locks" / f"{name}.txt").read_text().splitlines()
         return {line.split(" ")[0] for line in lines if "==" in line and not line.startswith("#")}
 
     assert pins("build") <= pins("dev")
-    assert pins("demo") < pins("dev")
+    assert pins("sidecar") < pins("demo") < pins("dev")
     assert not {pin for pin in pins("demo") if pin.startswith(("faiss", "matplotlib", "ruff", "pytest"))}

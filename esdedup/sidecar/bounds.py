@@ -9,6 +9,8 @@ from esdedup.sidecar.metrics import Metrics, RequestKind
 from esdedup.sidecar.own_paths import is_own, is_watching
 from esdedup.sidecar.problems import Refused, answer, problem_of
 
+# Where a scope has what counts the bytes of its unpacked body.
+_HOLD = "esdedup.hold"
 _DOCUMENTS = ("_doc", "_create", "_update")
 
 
@@ -60,9 +62,10 @@ class Bounds:
             await self._refuse(exchange, refused)
             return
         self._in_progress += 1
+        scope = {**exchange.scope, _HOLD: lambda size: self._hold_unpacked(exchange, size)}
         try:
             async with asyncio.timeout(self._timeout_s) as clock:
-                await self._app(exchange.scope, lambda: self._receive(exchange), exchange.send)
+                await self._app(scope, lambda: self._receive(exchange), exchange.send)
         except TimeoutError:
             if not clock.expired():
                 raise
@@ -74,7 +77,7 @@ class Bounds:
                 raise
         finally:
             self._in_progress -= 1
-            self._hold(-exchange.held_bytes)
+            self._hold(exchange, -exchange.held_bytes)
 
     async def _receive(self, exchange: "_Exchange") -> Message:
         """Return the next part of a body; if it is too much, refuse it, and say that the caller has left."""
@@ -85,8 +88,7 @@ class Bounds:
         except Refused as refused:
             await self._refuse(exchange, refused)
             return {"type": "http.disconnect"}
-        exchange.held_bytes += size
-        self._hold(size)
+        self._hold(exchange, size)
         return message
 
     def _admit_one(self) -> None:
@@ -106,7 +108,7 @@ class Bounds:
         """Make sure that the body of a request may have so many bytes.
 
         Raises:
-            Refused: It is too large, or the bodies of all requests are.
+            Refused: It is too large, or the bodies of all requests together are.
         """
         if size > self._max_body_bytes:
             raise Refused(
@@ -114,7 +116,15 @@ class Bounds:
                 status=413,
                 reason="body_too_large",
             )
-        if self._bodies_bytes - of.held_bytes + size > self._max_bodies_bytes:
+        self._admit_more(size - of.held_bytes)
+
+    def _admit_more(self, size: int) -> None:
+        """Make sure that the bodies of all requests together may have so many bytes more.
+
+        Raises:
+            Refused: They are too large.
+        """
+        if self._bodies_bytes + size > self._max_bodies_bytes:
             raise Refused(
                 f"the requests in progress have {self._bodies_bytes:,} bytes, and together no more than "
                 f"{self._max_bodies_bytes:,} may: try again",
@@ -122,7 +132,16 @@ class Bounds:
                 reason="bodies",
             )
 
-    def _hold(self, size: int) -> None:
+    def _hold_unpacked(self, exchange: "_Exchange", size: int) -> None:
+        try:
+            self._admit_more(size)
+        except Refused as refused:
+            self._metrics.refused(refused.reason)
+            raise
+        self._hold(exchange, size)
+
+    def _hold(self, exchange: "_Exchange", size: int) -> None:
+        exchange.held_bytes += size
         self._bodies_bytes += size
         self._metrics.bodies(self._bodies_bytes)
 
@@ -167,6 +186,16 @@ class _Exchange:
         # The rest of the body is not read.
         response.headers["Connection"] = "close"
         await response(self.scope, self.receive, self._send)
+
+
+def hold_unpacked(scope: Scope, size: int) -> None:
+    """Count the bytes of an unpacked body among those of all requests in progress.
+
+    Raises:
+        Refused: Together they are too many.
+    """
+    if _HOLD in scope:
+        scope[_HOLD](size)
 
 
 def kind_of(scope: Scope) -> RequestKind:

@@ -11,6 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from esdedup.errors import EsdedupError
 from esdedup.sidecar.answer_form import json_accept, read_form
+from esdedup.sidecar.bounds import hold_unpacked
 from esdedup.sidecar.bulk_answer import all_rejected, merged, rejected_item
 from esdedup.sidecar.bulk_request import BulkItem, read_bulk
 from esdedup.sidecar.content_types import json_content_type
@@ -213,6 +214,7 @@ class _Request:
             )
         if not unpacking.eof:
             raise RequestRefused(400, "parse_exception", "the body is gzip that breaks off")
+        hold_unpacked(self.scope, len(body))
         return body
 
 

@@ -10,9 +10,10 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from esdedup.sidecar.bounds import Bounds, kind_of
+from esdedup.sidecar.bounds import Bounds, hold_unpacked, kind_of
 from esdedup.sidecar.guards import Callers
 from esdedup.sidecar.metrics import Metrics
+from esdedup.sidecar.problems import Refused, answer, problem_of
 
 TOKEN = "0123456789abcdef"
 Answer = tuple[int, dict[str, str], Any]
@@ -218,6 +219,26 @@ def test_bodies_and_requests_in_progress_are_bounded_together() -> None:
     assert value("esdedup_requests_in_progress") == value("esdedup_request_bodies_bytes") == 0
     # Those that were refused are counted too, and what watches is not.
     assert value("esdedup_request_seconds_count", {"kind": "bulk"}) == 5
+
+
+def test_what_a_body_is_unpacked_to_counts_too() -> None:
+    metrics = Metrics()
+    unpacked = [50, 101]
+
+    async def unpack(scope: Scope, receive: Receive, send: Send) -> None:
+        await Request(scope, receive).body()
+        try:
+            hold_unpacked(scope, unpacked.pop(0))
+        except Refused as error:
+            await answer(scope, problem_of(error))(scope, receive, send)
+        else:
+            await JSONResponse({})(scope, receive, send)
+
+    app = bounds(unpack, metrics)
+    found = [asyncio.run(asked(app, body=[b"x" * 50]))[0] for _ in range(2)]
+    assert found == [200, 429]
+    assert refused(metrics, "bodies") == 1
+    assert metrics.registry.get_sample_value("esdedup_request_bodies_bytes") == 0
 
 
 def test_a_late_answer_becomes_a_refusal() -> None:

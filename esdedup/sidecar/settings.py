@@ -67,43 +67,50 @@ class Settings(BaseSettings):
     )
 
     config: Annotated[Path | None, Named(group="Settings")] = Field(
-        None, description="A TOML file with settings, named as in the output of --print-config."
+        default=None, description="A TOML file with settings, named as in the output of --print-config."
     )
     log_level: Annotated[Literal["debug", "info", "warning", "error"], Named(group="Settings")] = Field(
-        "info", description="The least important messages that are logged, to standard error."
+        default="info", description="The least important messages that are logged, to standard error."
     )
 
     url: Annotated[str, Named(group="Elasticsearch", others=("ELASTICSEARCH_URL", "ES_URL"))] = Field(
-        "http://localhost:9200",
+        default="http://localhost:9200",
         description="Address of Elasticsearch; may contain user and password. Separate several by commas.",
     )
     user: Annotated[str | None, Named(group="Elasticsearch")] = Field(
-        None, description="The user that writes the forest. Feeders use their own credentials."
+        default=None, description="The user that writes the forest. Feeders use their own credentials."
     )
     password: Annotated[SecretStr | None, Named(group="Elasticsearch", flag=None)] = Field(
-        None, description="The user's password."
+        default=None, description="The user's password."
     )
     password_file: Annotated[Path | None, Named(group="Elasticsearch")] = Field(
-        None, description="A file with the user's password."
+        default=None, description="A file with the user's password."
     )
     api_key: Annotated[
         SecretStr | None, Named(group="Elasticsearch", others=("ES_API_KEY", "ELASTICSEARCH_API_KEY"))
-    ] = Field(None, description="API key instead of a user, in the base64 form that Elasticsearch returns.")
+    ] = Field(
+        default=None, description="API key instead of a user, in the base64 form that Elasticsearch returns."
+    )
     api_key_file: Annotated[Path | None, Named(group="Elasticsearch")] = Field(
-        None, description="A file with the API key."
+        default=None, description="A file with the API key."
     )
     ca_certs: Annotated[
         Path | None, Named(group="Elasticsearch", others=("ES_CA_CERTS", "ELASTICSEARCH_CA_CERTS"))
-    ] = Field(None, description="Certificate of the authority that signed Elasticsearch's certificate.")
+    ] = Field(
+        default=None, description="Certificate of the authority that signed Elasticsearch's certificate."
+    )
     connect_timeout_s: Annotated[float, Named(group="Elasticsearch")] = Field(
-        5.0, ge=0.1, le=60, description="Seconds to wait for a connection before the next address is tried."
+        default=5.0,
+        ge=0.1,
+        le=60,
+        description="Seconds to wait for a connection before the next address is tried.",
     )
 
     host: Annotated[str, Named(group="Listening")] = Field(
-        "127.0.0.1", min_length=1, description="Address to listen on."
+        default="127.0.0.1", min_length=1, description="Address to listen on."
     )
     port: Annotated[int, Named(group="Listening")] = Field(
-        9500, ge=0, le=65_535, description="Port to listen on; 0 takes a free one."
+        default=9500, ge=0, le=65_535, description="Port to listen on; 0 takes a free one."
     )
     allow_hosts: Annotated[
         tuple[str, ...],
@@ -111,154 +118,162 @@ class Settings(BaseSettings):
         BeforeValidator(_split),
         Named(group="Listening", flag="--allow-host", metavar="NAME"),
     ] = Field(
-        (),
+        default=(),
         description="A name under which feeders reach the sidecar; may be repeated. Addresses, localhost and "
         "--host need none. Requests for other names are refused.",
     )
     tls_cert_file: Annotated[Path | None, Named(group="Listening")] = Field(
-        None, description="Certificate of the sidecar, with those between it and its authority (PEM)."
+        default=None, description="Certificate of the sidecar, with those between it and its authority (PEM)."
     )
     tls_key_file: Annotated[Path | None, Named(group="Listening")] = Field(
-        None, description="The certificate's private key (PEM)."
+        default=None, description="The certificate's private key (PEM)."
     )
     token: Annotated[
         SecretStr | None, AfterValidator(_checked_token), Named(group="Listening", flag=None)
-    ] = Field(None, description="What feeders must send in the header X-Esdedup-Token.")
+    ] = Field(default=None, description="What feeders must send in the header X-Esdedup-Token.")
     token_file: Annotated[Path | None, Named(group="Listening")] = Field(
-        None, description="A file with the token."
+        default=None, description="A file with the token."
     )
     insecure: Annotated[bool, Named(group="Listening")] = Field(
-        False, description="Listen beyond this machine without a token."
+        default=False, description="Listen beyond this machine without a token."
     )
 
     forest: Annotated[str, AfterValidator(_checked_index), Named(group="Forest")] = Field(
-        DEFAULT_FOREST, description="Name of the forest's index."
+        default=DEFAULT_FOREST, description="Name of the forest's index."
     )
     retention_days: Annotated[float | None, Named(group="Forest")] = Field(
-        None,
+        default=None,
         ge=0.001,
         le=1_000_000,
         description="How many days a cluster accepts articles after its last one. Default: the forest's "
         "retention, 30 in a new forest.",
     )
     expire_every_s: Annotated[float, Named(group="Forest")] = Field(
-        3_600, ge=1, le=31_536_000, description="Seconds between deletions of expired nodes."
+        default=3_600, ge=1, le=31_536_000, description="Seconds between deletions of expired nodes."
     )
     lease_ttl_s: Annotated[float, Named(group="Forest")] = Field(
-        30.0, ge=1, le=3_600, description="Seconds after which a standby takes over from an owner that died."
+        default=30.0,
+        ge=1,
+        le=3_600,
+        description="Seconds after which a standby takes over from an owner that died.",
     )
     memory_bytes: Annotated[ByteSize, Named(group="Forest")] = Field(
-        ByteSize(2 * 1024 * _MB),
+        default=ByteSize(2 * 1024 * _MB),
         ge=64 * _MB,
         description="Memory for nodes; a forest beyond it is searched in Elasticsearch. Or as 4GiB.",
     )
     most_plausible_leaves: Annotated[int, Named(group="Forest")] = Field(
-        1_024,
+        default=1_024,
         ge=1,
         description="A warning is logged when a cluster grows beyond this many texts; a power of two.",
     )
 
     profile: Annotated[str, Named(group="Fingerprint")] = Field(
-        DEFAULT.name, description="How texts are fingerprinted: verified, classic or keywords."
+        default=DEFAULT.name, description="How texts are fingerprinted: verified, classic or keywords."
     )
     max_text_length: Annotated[int, Named(group="Fingerprint")] = Field(
-        MAX_TEXT_LENGTH,
+        default=MAX_TEXT_LENGTH,
         ge=1,
         le=LONGEST_TEXT_LENGTH,
         description="How many characters of a text are fingerprinted; what lies beyond is not compared.",
     )
     keep_boilerplate: Annotated[bool, Named(group="Fingerprint")] = Field(
-        False, description="Fingerprint pages whole, with their menus and disclaimers."
+        default=False, description="Fingerprint pages whole, with their menus and disclaimers."
     )
     pins_file: Annotated[Path | None, Named(group="Fingerprint", flag="--pins")] = Field(
-        None, description="Passages that are boilerplate or text, whatever was learned (JSON Lines)."
+        default=None, description="Passages that are boilerplate or text, whatever was learned (JSON Lines)."
     )
     workers: Annotated[int, Named(group="Fingerprint")] = Field(
-        1, ge=1, le=256, description="Processes that fingerprint texts."
+        default=1, ge=1, le=256, description="Processes that fingerprint texts."
     )
 
     text_field: Annotated[str | None, Named(group="Field names")] = Field(
-        None, description="The text. This and the following: default is what each index keeps from `setup`."
+        default=None,
+        description="The text. This and the following: default is what each index keeps from `setup`.",
     )
-    title_field: Annotated[str | None, Named(group="Field names")] = Field(None, description="The title.")
+    title_field: Annotated[str | None, Named(group="Field names")] = Field(
+        default=None, description="The title."
+    )
     time_field: Annotated[str | None, Named(group="Field names")] = Field(
-        None, description="The publication time."
+        default=None, description="The publication time."
     )
     source_field: Annotated[str | None, Named(group="Field names")] = Field(
-        None, description="The publisher."
+        default=None, description="The publisher."
     )
     link_field: Annotated[str | None, Named(group="Field names")] = Field(
-        None, description="The web address."
+        default=None, description="The web address."
     )
-    site_field: Annotated[str | None, Named(group="Field names")] = Field(None, description="The site.")
+    site_field: Annotated[str | None, Named(group="Field names")] = Field(
+        default=None, description="The site."
+    )
     dedup_field: Annotated[str | None, Named(group="Field names")] = Field(
-        None, description="The object that esdedup writes."
+        default=None, description="The object that esdedup writes."
     )
 
     batch_size: Annotated[int, Named(group="Batches and limits")] = Field(
-        1_000,
+        default=1_000,
         ge=1,
         le=DEFAULT_LIMITS.bulk_documents,
         description="Articles that are decided together at most.",
     )
     batch_wait_ms: Annotated[float, Named(group="Batches and limits")] = Field(
-        5.0, ge=0, le=1_000, description="Milliseconds that a batch waits for more articles."
+        default=5.0, ge=0, le=1_000, description="Milliseconds that a batch waits for more articles."
     )
     queue_articles: Annotated[int, Named(group="Batches and limits")] = Field(
-        20_000, ge=1, le=1_000_000, description="Articles that may wait; further requests get 429."
+        default=20_000, ge=1, le=1_000_000, description="Articles that may wait; further requests get 429."
     )
     max_body_bytes: Annotated[ByteSize, Named(group="Batches and limits")] = Field(
         # As Elasticsearch's own http.max_content_length.
-        ByteSize(100 * _MB),
+        default=ByteSize(100 * _MB),
         ge=1_000,
         le=2**31 - 1,
         description="Of one request, also when unpacked; a larger one gets 413.",
     )
     max_bodies_bytes: Annotated[ByteSize, Named(group="Batches and limits")] = Field(
-        ByteSize(512 * _MB),
+        default=ByteSize(512 * _MB),
         ge=1_000,
         description="Of all requests in progress together; beyond, requests get 429.",
     )
     max_requests: Annotated[int, Named(group="Batches and limits")] = Field(
-        128, ge=1, le=100_000, description="Requests in progress; further ones get 429."
+        default=128, ge=1, le=100_000, description="Requests in progress; further ones get 429."
     )
     max_connections: Annotated[int, Named(group="Batches and limits")] = Field(
         # With as many requests, and the connections to Elasticsearch that these need, below the 1,024 files
         # that a process may usually open.
-        500,
+        default=500,
         ge=1,
         le=100_000,
         description="Connections of feeders; further ones are closed.",
     )
     header_timeout_s: Annotated[float, Named(group="Batches and limits")] = Field(
-        20.0, ge=0.1, le=600, description="Seconds within which the headers of a request must arrive."
+        default=20.0, ge=0.1, le=600, description="Seconds within which the headers of a request must arrive."
     )
     request_timeout_s: Annotated[float, Named(group="Batches and limits")] = Field(
-        300.0, ge=1, le=86_400, description="Seconds within which the body must then arrive."
+        default=300.0, ge=1, le=86_400, description="Seconds within which the body must then arrive."
     )
     answer_timeout_s: Annotated[float, Named(group="Batches and limits")] = Field(
         # Feeders wait for less; but whoever merges or reindexes through the sidecar may wait for very long.
-        3_600.0,
+        default=3_600.0,
         ge=1,
         le=86_400,
         description="Seconds that the answer may take from then on.",
     )
     keep_alive_s: Annotated[float, Named(group="Batches and limits")] = Field(
         # Clients keep connections, and one that is closed while they send costs them a retry.
-        600.0,
+        default=600.0,
         ge=0,
         le=86_400,
         description="Seconds that an idle connection is kept.",
     )
     shutdown_timeout_s: Annotated[float, Named(group="Batches and limits")] = Field(
-        30.0, ge=0, le=3_600, description="Seconds that accepted requests have left after SIGTERM."
+        default=30.0, ge=0, le=3_600, description="Seconds that accepted requests have left after SIGTERM."
     )
 
     pages: Annotated[bool, Named(group="Pages")] = Field(
-        False, description="Serve the pages of `esdedup serve` as well, under /pages."
+        default=False, description="Serve the pages of `esdedup serve` as well, under /pages."
     )
     pages_index: Annotated[str | None, Named(group="Pages", flag="--index")] = Field(
-        None, description="Index, alias or pattern that the pages show."
+        default=None, description="Index, alias or pattern that the pages show."
     )
 
     @classmethod

@@ -110,8 +110,10 @@ def _compare_status(server: Server, body: bytes) -> None:
     status, answer = server.bulk(body)
     read = _read(server, body)
     if isinstance(read, BulkMalformed):
-        # A line with two errors may be refused for the other one.
-        assert status == read.status, f"Elasticsearch takes it: {answer}"
+        # A line with two errors may be refused for the other one. And the server takes some names of
+        # parameters with a byte in them that is no character for those without it.
+        is_lenient = status == 200 and read.reason.endswith("Invalid UTF-8")
+        assert status == read.status or is_lenient, f"Elasticsearch takes it: {answer}"
     elif status == 200:
         assert [next(iter(each)) for each in answer["items"]] == [each.operation for each in read]
     else:

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from elasticsearch import AsyncElasticsearch, Elasticsearch
 
-from esdedup import AsyncReader, Profile, Reader
+from esdedup import AsyncReader, Dedup, Profile, Reader
 from esdedup.fingerprint.profile import DEFAULT
-from tests.support.forests import Read, feed_sample
+from tests.support import sidecar as sidecars
+from tests.support.forests import ARTICLES, Read, feed_sample, roots
 from tests.support.names import Names, new_names
 
 
@@ -54,3 +55,21 @@ def read_async(elasticsearch_url: str) -> Iterator[Read]:
             call(getattr(AsyncReader(client, **of or {}), name)(*args, **options))
         )
         runner.run(client.close())
+
+
+@pytest.fixture(scope="module")
+def sidecar(elasticsearch_url: str) -> Iterator[str]:
+    """The address of a sidecar."""
+    with sidecars.running(elasticsearch_url) as url:
+        yield url
+
+
+@pytest.fixture
+def feeding(
+    es: Elasticsearch, index_name: Names, sidecar: str, unchanged: tuple[str, str]
+) -> sidecars.Feeding:
+    """An index that was set up and is empty, and what to feed into it."""
+    index = index_name("feeding")
+    with Dedup(es, forest=index_name("forest")) as dedup:
+        dedup.setup(index)
+    return sidecars.Feeding(sidecar=sidecar, index=index, articles=ARTICLES, roots=roots(es, unchanged[0]))

@@ -1,15 +1,49 @@
 """A sidecar in a process of its own; `python -m tests.support.sidecar URL…` is that process."""
 
 import contextlib
+import dataclasses
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+from elasticsearch import Elasticsearch, helpers
 
 ROOT = Path(__file__).parents[2]
 START_S = 60.0
 STOP_S = 15.0
+# Whether the sidecar that `main` runs gives articles their roots.
+ENRICHES = False
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Feeding:
+    """What a client feeds, through which sidecar, into which index."""
+
+    sidecar: str
+    index: str
+    articles: list[dict[str, Any]]
+    # By id: the roots that the articles get if they come in this order.
+    roots: dict[str, str]
+
+    def check_articles(self, es: Elasticsearch, *, in_order: bool = True) -> None:
+        """Check that the index has each article once and as it was sent, with its root.
+
+        Args:
+            es: Asks Elasticsearch itself.
+            in_order: Whether they came one after the other.
+        """
+        es.indices.refresh(index=self.index)
+        found = {hit["_id"]: hit["_source"] for hit in helpers.scan(es, index=self.index)}
+        given = {each["_id"]: {**each} for each in self.articles}
+        assert found.keys() == given.keys()
+        added = {id_: source.pop("dedup", None) for id_, source in found.items()}
+        assert all(source["text"] == given[id_]["text"] for id_, source in found.items())
+        if ENRICHES:
+            roots = {id_: (dedup or {}).get("root") for id_, dedup in added.items()}
+            assert roots == self.roots if in_order else all(roots.values())
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ from elasticsearch import Elasticsearch
 
 from esdedup.elastic.closing import Closing
 from esdedup.elastic.forest.expiry import Expired, expiring
-from esdedup.elastic.forest.store import ElasticStore
+from esdedup.elastic.forest.store import Contents, ElasticStore
 from esdedup.elastic.given_client import is_inherited
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Aging, Forest
@@ -24,7 +24,7 @@ class HeldForest(Closing):
         aging: Aging | None,
         wait_s: float,
         lease_ttl_s: float,
-        on_new: Callable[[], None],
+        on_new: Callable[[], None] = lambda: None,
     ) -> None:
         """Open nothing yet. Parameters are those of `ElasticStore`.
 
@@ -47,6 +47,11 @@ class HeldForest(Closing):
         self._store: ElasticStore | None = None
 
     @property
+    def write_s(self) -> float:
+        """How many seconds the open forest has spent on writing."""
+        return 0.0 if self._store is None else self._store.write_s
+
+    @property
     def is_open(self) -> bool:
         """Whether this process owns it, as far as it knows."""
         return self._store is not None and not self._store.is_lost
@@ -66,6 +71,11 @@ class HeldForest(Closing):
         if store is not former and store.state().seq == 0:
             self._on_new()
         return Forest(store), store.now_ms()
+
+    def contents(self) -> Contents:
+        """Count what the forest holds."""
+        store = self._open_store()
+        return store.contents()
 
     def expiring(self) -> Iterator[Expired]:
         """Delete expired nodes, some at a time; yield what was done so far."""

@@ -249,17 +249,9 @@ class Fingerprinting(OptionGroup):
         Raises:
             SettingError: The file cannot be read, or is wrong; or boilerplate is kept anyway.
         """
-        from esdedup.boilerplate.pins import NO_PINS, Pins, refuse_useless
+        from esdedup.ingest.pins_file import read_pins
 
-        if self.pins_file is None:
-            return NO_PINS
-        try:
-            with self.pins_file.open("rb") as lines:
-                pins = Pins.of_lines(lines, name=str(self.pins_file))
-        except OSError as error:
-            raise SettingError(f"cannot read {self.pins_file}: {error.strerror}") from error
-        refuse_useless(pins, keep_boilerplate=self.keep_boilerplate)
-        return pins
+        return read_pins(self.pins_file, keep_boilerplate=self.keep_boilerplate)
 
     def profile(self) -> Profile:
         """Return the profile that the options describe.

@@ -110,7 +110,7 @@ def connect(url: str, *, api_key: str | None = None, ca_certs: Path | None = Non
         ServerUnavailable: No server answers, or it is not Elasticsearch.
         ServerError: The server refuses.
     """
-    client = _client(Elasticsearch, _AnyVersionTransport, url, api_key, ca_certs)
+    client = client_of(url, api_key=api_key, ca_certs=ca_certs)
     with translated("reach Elasticsearch"):
         try:
             client.cluster.health(timeout="1s")
@@ -124,6 +124,27 @@ def connect(url: str, *, api_key: str | None = None, ca_certs: Path | None = Non
                 ) from error
             raise
     return client
+
+
+def client_of(
+    url: str,
+    *,
+    user: tuple[str, str] | None = None,
+    api_key: str | None = None,
+    ca_certs: Path | None = None,
+) -> Elasticsearch:
+    """Return a client; parameters as for `connect`. Nothing is sent yet.
+
+    Args:
+        url: As for `connect`.
+        user: Name and password, if they do not stand in the address.
+        api_key: As for `connect`.
+        ca_certs: As for `connect`.
+
+    Raises:
+        SettingError: The address or the certificates are not valid.
+    """
+    return _client(Elasticsearch, _AnyVersionTransport, url, api_key, ca_certs, user=user)
 
 
 def connect_async(
@@ -145,12 +166,16 @@ def _client(
     url: str,
     api_key: str | None,
     ca_certs: Path | None,
+    *,
+    user: tuple[str, str] | None = None,
 ) -> _Client:
     if ca_certs is not None and not ca_certs.exists():
         raise SettingError(f"there are no certificates at {ca_certs}")
     if api_key is not None and (not api_key.isascii() or not api_key.isprintable() or " " in api_key):
         raise SettingError("the API key contains an invalid character (perhaps a line break)")
     given: dict[str, Any] = {"ca_certs": str(ca_certs)} if ca_certs else {}
+    if user is not None:
+        given["basic_auth"] = user
     try:
         addresses = _BETWEEN_ADDRESSES.split(url)
         return kind(addresses, api_key=api_key, transport_class=transport, **given)

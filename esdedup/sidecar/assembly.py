@@ -1,16 +1,30 @@
 """The sidecar with all its parts, made from its settings."""
 
+from datetime import timedelta
+
+from elasticsearch import Elasticsearch
 from starlette.types import ASGIApp
 
+from esdedup.elastic.article_indices import Articles
+from esdedup.elastic.client import client_of
+from esdedup.forest import Aging
+from esdedup.ingest.assigner import Assigner
+from esdedup.ingest.held_forest import HeldForest
+from esdedup.ingest.pins_file import read_pins
 from esdedup.sidecar.app import create_app
 from esdedup.sidecar.bounds import Bounds
+from esdedup.sidecar.enrichment import Enrichment
+from esdedup.sidecar.feeding import Feeding
 from esdedup.sidecar.guards import Callers
 from esdedup.sidecar.health import Readiness, health_routes
+from esdedup.sidecar.indices import Indices
+from esdedup.sidecar.intake import Bounds as BatchBounds
 from esdedup.sidecar.metrics import Metrics
-from esdedup.sidecar.owner import Ownership
+from esdedup.sidecar.rights import PATH, Answer, Headers, Rights
 from esdedup.sidecar.server import run
 from esdedup.sidecar.settings import Settings
 from esdedup.sidecar.upstream import Upstream
+from esdedup.sidecar.writing import Writing
 
 # Beside those for the requests of callers: for what the sidecar asks by itself.
 _OWN_CONNECTIONS = 8
@@ -38,6 +52,7 @@ def assemble(settings: Settings) -> ASGIApp:
         max_connections=settings.max_requests + _OWN_CONNECTIONS,
         connect_timeout_s=settings.connect_timeout_s,
         read_timeout_s=settings.answer_timeout_s,
+        metrics=metrics,
     )
 
     async def ask() -> None:
@@ -45,8 +60,21 @@ def assemble(settings: Settings) -> ASGIApp:
         async with upstream.send("HEAD", b"/", ()):
             pass
 
-    readiness = Readiness(ownership=Ownership, ask=ask)
-    app = create_app(upstream, own=[health_routes(missing=readiness.missing, metrics=metrics)])
+    async def ask_rights(headers: Headers, body: bytes) -> Answer:
+        async with upstream.send("POST", PATH, headers, body) as given:
+            return Answer(given.status, given.headers, await given.read())
+
+    client = _client(settings)
+    feeding = _feeding(client, settings, metrics)
+    indices = Indices(Articles(client, fields=settings.fields()).find)
+    enrichment = Enrichment(find=indices.find, may_write=Rights(ask_rights).may_write, assign=feeding.assign)
+    readiness = Readiness(ownership=lambda: feeding.ownership, ask=ask)
+    app = create_app(
+        upstream,
+        own=[health_routes(missing=readiness.missing, metrics=metrics)],
+        writes=[Writing(upstream, enrichment, metrics=metrics, max_body_bytes=settings.max_body_bytes)],
+        alongside=[indices, feeding],
+    )
     bounded = Bounds(
         app,
         max_requests=settings.max_requests,
@@ -56,3 +84,31 @@ def assemble(settings: Settings) -> ASGIApp:
         metrics=metrics,
     )
     return Callers(bounded, hosts=settings.hosts, token=settings.read_token(), metrics=metrics)
+
+
+def _client(settings: Settings) -> Elasticsearch:
+    """Return the client for what the sidecar itself reads and writes."""
+    password = settings.read_password()
+    user = None if settings.user is None or password is None else (settings.user, password)
+    return client_of(settings.url, user=user, api_key=settings.read_api_key(), ca_certs=settings.ca_certs)
+
+
+def _feeding(client: Elasticsearch, settings: Settings, metrics: Metrics) -> Feeding:
+    profile = settings.fingerprint_profile()
+    days = settings.retention_days
+    held = HeldForest(
+        client,
+        name=settings.forest,
+        profile=profile,
+        aging=None if days is None else Aging.of(retention=timedelta(days=days)),
+        wait_s=0.0,
+        lease_ttl_s=settings.lease_ttl_s,
+    )
+    pins = read_pins(settings.pins_file, keep_boilerplate=settings.keep_boilerplate)
+    assigner = Assigner(profile, pins=pins, most_plausible_leaves=settings.most_plausible_leaves)
+    bounds = BatchBounds(
+        batch_articles=settings.batch_size,
+        batch_wait_s=settings.batch_wait_ms / 1000,
+        waiting_articles=settings.queue_articles,
+    )
+    return Feeding(held, assigner, bounds=bounds, expire_every_s=settings.expire_every_s, metrics=metrics)

@@ -5,6 +5,8 @@ import dataclasses
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Self
 
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.errors import IndexNotReady
@@ -39,8 +41,14 @@ class Indices:
         self._known: dict[str, _Known] = {}
         self._asked: dict[str, asyncio.Future[Found]] = {}
 
-    def close(self) -> None:
-        """End the threads."""
+    async def __aenter__(self) -> Self:
+        """Begin."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the threads, without waiting for an Elasticsearch that does not answer."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def find(self, names: Iterable[str]) -> dict[str, Found]:

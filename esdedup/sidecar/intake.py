@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from esdedup.errors import EsdedupError
+from esdedup.sidecar.metrics import Metrics
 
 
 class Sized(Protocol):
@@ -78,7 +79,11 @@ class Intake(Generic[_Article, _Decided]):
     """
 
     def __init__(
-        self, decide: Callable[[list[_Article]], Awaitable[Sequence[_Decided]]], *, bounds: Bounds
+        self,
+        decide: Callable[[list[_Article]], Awaitable[Sequence[_Decided]]],
+        *,
+        bounds: Bounds,
+        metrics: Metrics,
     ) -> None:
         """Take nothing yet; `run` must be running for anything to be decided.
 
@@ -86,7 +91,9 @@ class Intake(Generic[_Article, _Decided]):
             decide: Called with one batch after the other; returns what became of each article. What it raises
                 is raised for every request that has articles in the batch.
             bounds: Of batches and of what waits.
+            metrics: Records batches, and what waits.
         """
+        self._metrics = metrics
         self._decide = decide
         self._bounds = bounds
         self._queue: deque[_Waiting[_Article, _Decided]] = deque()
@@ -111,15 +118,13 @@ class Intake(Generic[_Article, _Decided]):
         characters = sum(len(each.text) for each in articles)
         self._admit(len(articles), characters)
         waiting: _Waiting[_Article, _Decided] = _Waiting(articles, asyncio.get_running_loop().time())
-        self._articles += len(articles)
-        self._characters += characters
+        self._hold(len(articles), characters)
         self._queue.append(waiting)
         self._changed.set()
         try:
             return await waiting.all
         finally:
-            self._articles -= len(articles)
-            self._characters -= characters
+            self._hold(-len(articles), -characters)
             self._changed.set()
 
     def close(self) -> None:
@@ -145,6 +150,11 @@ class Intake(Generic[_Article, _Decided]):
                 f"{self._articles:,} articles wait to be assigned, and no more than "
                 f"{bounds.waiting_articles:,} may: send these again later"
             )
+
+    def _hold(self, articles: int, characters: int) -> None:
+        self._articles += articles
+        self._characters += characters
+        self._metrics.queue(self._articles)
 
     async def _is_batch_ready(self) -> bool:
         """Wait until there is a batch; return False if there will be none."""
@@ -202,8 +212,11 @@ class Intake(Generic[_Article, _Decided]):
     ) -> None:
         if not batch:
             return
+        given = [article for _, articles in batch for article in articles]
+        waited_s = asyncio.get_running_loop().time() - batch[0][0].came_s
+        self._metrics.batch(articles=len(given), wait_s=waited_s)
         try:
-            decided = await self._decide([article for _, articles in batch for article in articles])
+            decided = await self._decide(given)
         except Exception as error:
             for waiting, _ in batch:
                 waiting.fail(error)

@@ -61,7 +61,7 @@ class Metrics:
             buckets=_SECONDS,
         )
         self._batch_decide = self._new(
-            Histogram, "batch_decide_seconds", "Deciding a batch.", buckets=_SECONDS
+            Histogram, "batch_decide_seconds", "Deciding a batch, with writing its nodes.", buckets=_SECONDS
         )
         self._batch_write = self._new(
             Histogram,
@@ -116,10 +116,13 @@ class Metrics:
         """Count articles of which something became."""
         self._articles.labels(outcome).inc(number)
 
-    def batch(self, *, articles: int, wait_s: float, decide_s: float, write_s: float) -> None:
-        """Record a batch that was decided and written."""
+    def batch(self, *, articles: int, wait_s: float) -> None:
+        """Record a batch that is closed."""
         self._batch_articles.observe(articles)
         self._batch_wait.observe(wait_s)
+
+    def decided(self, *, decide_s: float, write_s: float) -> None:
+        """Record a batch that was decided, and written in some of that time."""
         self._batch_decide.observe(decide_s)
         self._batch_write.observe(write_s)
 

@@ -80,6 +80,7 @@ class Owner(Generic[_Article, _Decided]):
         *,
         expire_every_s: float,
         on_expired: Callable[[Expired], None] = lambda _: None,
+        on_look: Callable[[], None] = lambda: None,
     ) -> None:
         """Take nothing yet; see `look_after`.
 
@@ -88,12 +89,15 @@ class Owner(Generic[_Article, _Decided]):
             assign: Decides a batch; called in the thread, while the forest is owned.
             expire_every_s: How often what has expired is deleted, from the first time at which the forest is
                 taken.
-            on_expired: Called in the thread after each deletion, with its numbers.
+            on_expired: Called in the thread after each deletion, with all that was deleted since the
+                deletions began.
+            on_look: Called in the thread about once a second, while the forest is owned.
         """
         self._held = held
         self._assign = assign
         self._expire_every_s = expire_every_s
         self._on_expired = on_expired
+        self._on_look = on_look
         self._thread = _Thread("esdedup-owner")
         self._expire_at_s = time.monotonic()
         self._expiring: Iterator[Expired] | None = None
@@ -138,6 +142,7 @@ class Owner(Generic[_Article, _Decided]):
                 self._expiring = None
                 self._held.open()
             self._note(None)
+            self._on_look()
             return self._expire()
         except EsdedupError as error:
             self._note(error)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from esdedup.errors import EsdedupError
 from esdedup.sidecar.intake import Bounds, Intake, Overloaded, ShuttingDown
+from esdedup.sidecar.metrics import Metrics
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +36,10 @@ class Decider:
         return [each.text.upper() for each in articles]
 
 
+def intake_of(decider: Decider, *, bounds: Bounds) -> Intake[Article, str]:
+    return Intake(decider, bounds=bounds, metrics=Metrics())
+
+
 def articles(*texts: str) -> list[Article]:
     return list(map(Article, texts))
 
@@ -43,7 +48,7 @@ def articles(*texts: str) -> list[Article]:
 def test_every_request_gets_its_own_answers_in_order(requests: list[list[str]], size: int) -> None:
     async def run() -> Decider:
         decider = Decider()
-        intake = Intake(decider, bounds=Bounds(batch_articles=size, batch_characters=12, batch_wait_s=0))
+        intake = intake_of(decider, bounds=Bounds(batch_articles=size, batch_characters=12, batch_wait_s=0))
         running = asyncio.create_task(intake.run())
         answers = await asyncio.gather(*(intake.assign(articles(*texts)) for texts in requests))
         assert answers == [[text.upper() for text in texts] for texts in requests]
@@ -64,7 +69,7 @@ def test_what_comes_while_the_owner_is_busy_is_one_batch() -> None:
     async def run() -> list[list[str]]:
         decider = Decider()
         decider.free.clear()
-        intake = Intake(decider, bounds=Bounds(batch_wait_s=0))
+        intake = intake_of(decider, bounds=Bounds(batch_wait_s=0))
         running = asyncio.create_task(intake.run())
         first = asyncio.create_task(intake.assign(articles("a")))
         await asyncio.sleep(0.01)
@@ -82,7 +87,7 @@ def test_what_comes_while_the_owner_is_busy_is_one_batch() -> None:
 def test_a_batch_waits_for_others_as_long_as_it_may() -> None:
     async def run() -> list[list[str]]:
         decider = Decider()
-        intake = Intake(decider, bounds=Bounds(batch_wait_s=0.2, batch_articles=3))
+        intake = intake_of(decider, bounds=Bounds(batch_wait_s=0.2, batch_articles=3))
         running = asyncio.create_task(intake.run())
         requests = [asyncio.create_task(intake.assign(articles("a")))]
         await asyncio.sleep(0.02)
@@ -102,7 +107,7 @@ def test_a_failure_reaches_the_requests_of_its_batch_and_no_others() -> None:
     async def run() -> list[object]:
         decider = Decider()
         decider.error = EsdedupError("the forest is away")
-        intake = Intake(decider, bounds=Bounds(batch_articles=2, batch_wait_s=0))
+        intake = intake_of(decider, bounds=Bounds(batch_articles=2, batch_wait_s=0))
         running = asyncio.create_task(intake.run())
         outcomes = await asyncio.gather(
             intake.assign(articles("a")),
@@ -125,7 +130,7 @@ def test_requests_beyond_the_bounds_are_refused_but_one_alone_may_be_larger() ->
     async def run() -> None:
         decider = Decider()
         decider.free.clear()
-        intake = Intake(decider, bounds=Bounds(waiting_articles=2, batch_wait_s=0))
+        intake = intake_of(decider, bounds=Bounds(waiting_articles=2, batch_wait_s=0))
         running = asyncio.create_task(intake.run())
         large = asyncio.create_task(intake.assign(articles("a", "b", "c")))
         await asyncio.sleep(0.01)
@@ -146,7 +151,7 @@ def test_a_request_whose_client_has_gone_is_not_decided() -> None:
     async def run() -> list[list[str]]:
         decider = Decider()
         decider.free.clear()
-        intake = Intake(decider, bounds=Bounds(batch_wait_s=0))
+        intake = intake_of(decider, bounds=Bounds(batch_wait_s=0))
         running = asyncio.create_task(intake.run())
         first = asyncio.create_task(intake.assign(articles("a")))
         await asyncio.sleep(0.01)

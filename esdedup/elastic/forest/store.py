@@ -1,5 +1,7 @@
 """A forest's store in Elasticsearch: its index, and in memory the nodes not yet visible to searches."""
 
+import dataclasses
+import time
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -17,11 +19,26 @@ from esdedup.elastic.forest.learned import FIELD, read_learned
 from esdedup.elastic.forest.learned_log import LearnedLog
 from esdedup.elastic.forest.matching import find_neighbours
 from esdedup.elastic.forest.node_cache import NodeCache
+from esdedup.elastic.forest.search import EVERY_PAGE
 from esdedup.elastic.forest.status import ForestStatus
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest.model import NO_NODE, Aging, Arrivals, Neighbours, Plan, State
+
+
+@dataclasses.dataclass(frozen=True)
+class Contents:
+    """What a forest holds, as its owner knows it."""
+
+    # Live or not, as far as a refresh has shown them.
+    nodes: int
+    # Besides those that made a node.
+    pages: int
+    # Of this process: what was learned.
+    memory_bytes: int
+    # How many passages are boilerplate.
+    passages: int
 
 
 class ElasticStore(Closing):
@@ -72,6 +89,8 @@ class ElasticStore(Closing):
         self._state = status.state
         self._commit_failed = False
         self._recent = NodeCache(self.relation)
+        # How many seconds were spent on writing.
+        self.write_s = 0.0
 
     def close(self) -> None:
         """Make the nodes visible to others, and release the lease."""
@@ -81,6 +100,16 @@ class ElasticStore(Closing):
     def is_lost(self) -> bool:
         """Whether another process has taken the forest, or deleted it. This object is of no use then."""
         return self.writer.is_lost
+
+    def contents(self) -> Contents:
+        """Count what the forest holds."""
+        search, run = self._index.search, self._index.run
+        return Contents(
+            nodes=run(search.count_nodes()),
+            pages=run(search.count(EVERY_PAGE)),
+            memory_bytes=self.boilerplate.size_bytes,
+            passages=len(self.boilerplate.learned()),
+        )
 
     def now_ms(self) -> int:
         """Return the time, milliseconds since 1970.
@@ -142,7 +171,11 @@ class ElasticStore(Closing):
 
     def _write(self, stored: Sequence[Stored], state: State | None, changes: Changes | None) -> None:
         learned = [] if changes is None else self._learned.add(changes)
-        self.writer.write(stored, state=state, learned=learned)
+        began_s = time.perf_counter()
+        try:
+            self.writer.write(stored, state=state, learned=learned)
+        finally:
+            self.write_s += time.perf_counter() - began_s
         if not learned:
             return
         self.boilerplate.keep()

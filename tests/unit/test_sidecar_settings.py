@@ -148,6 +148,7 @@ def test_no_address_keeps_a_password(loaded: Load) -> None:
     settings = loaded({"url": f"https://elastic:{SECRET}%40@es1:9200, https://es2:9200"})
     assert settings.urls == ("https://es1:9200", "https://es2:9200")
     assert (settings.user, settings.read_password()) == ("elastic", f"{SECRET}@")
+    assert SECRET not in as_toml(settings)
     # The address is that of all commands; the key is the sidecar's.
     settings = loaded({"api_key": "k"}, ES_URL=f"https://elastic:{SECRET}@es1:9200")
     assert (settings.user, settings.password, settings.read_api_key()) == (None, None, "k")

@@ -10,8 +10,9 @@ from benchmarks import server
 from benchmarks.rows import Row, duration_s, less_is_better, more_is_better, rate
 from benchmarks.run import Run
 from benchmarks.signatures import NOW_MS, Held, Signatures
-from esdedup.elastic.forest.documents import Document, StoredNode, documents
+from esdedup.elastic.forest.documents import Document, documents
 from esdedup.elastic.forest.store import ElasticStore
+from esdedup.elastic.forest.stored import StoredNode
 from esdedup.elastic.mappings import forest_index
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
 from esdedup.forest import Aging, Forest

@@ -14,7 +14,7 @@ from esdedup.ingest.leaps import warn_of_leaps
 
 from esdedup.boilerplate.pins import Pins
 from esdedup.elastic.article_indices import WritableIndex
-from esdedup.elastic.forest.documents import page_name
+from esdedup.elastic.forest.stored import page_name
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Assignment, Forest

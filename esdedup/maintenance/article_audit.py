@@ -5,17 +5,16 @@ from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
-from esdedup.elastic.forest.documents import (
+from esdedup.elastic.forest.documents import interleaved, keys_of
+from esdedup.elastic.forest.index import ForestIndex
+from esdedup.elastic.forest.stored import (
     Stored,
     StoredNode,
     StoredPage,
-    interleaved,
     is_node_id,
     is_page_id,
-    keys_of,
     recreate_root,
 )
-from esdedup.elastic.forest.index import ForestIndex
 from esdedup.forest.model import NO_TIME, Aging
 from esdedup.maintenance.page_audit import page_of_article
 from esdedup.maintenance.record import LONE, Record

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 
 from esdedup.boilerplate.pins import NO_PINS, Pins, refuse_useless
 from esdedup.boilerplate.untaught import omit_untaught
-from esdedup.elastic.forest.documents import StoredNode, live_leaves, page_name, signatures_of
+from esdedup.elastic.forest.documents import live_leaves
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.node_cache import NodeCache
+from esdedup.elastic.forest.stored import StoredNode, page_name, signatures_of
 from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fingerprint.profile import DEFAULT, Profile, profile_labelled
 from esdedup.fingerprint.simhash import to_hex

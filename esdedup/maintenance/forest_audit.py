@@ -4,10 +4,12 @@ import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from esdedup.elastic.forest.documents import StoredNode, chunks, node_of, recreate_root, signatures_of
+from esdedup.elastic.forest.documents import Hit, agrees, chunks, stored_in
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.node_cache import NodeCache
+from esdedup.elastic.forest.packing import Packing
 from esdedup.elastic.forest.search import EVERY_NODE, ROOTLESS
+from esdedup.elastic.forest.stored import StoredNode, recreate_root, signatures_of
 from esdedup.forest.model import NO_TIME, Aging
 from esdedup.maintenance.learned_audit import damaged_learning
 from esdedup.maintenance.page_audit import stray_pages
@@ -68,7 +70,8 @@ class ForestAudit:
     def violations(self) -> Iterator[Violation]:
         """Yield every violation that shows in the nodes alone. The forest may be written to meanwhile."""
         self._index.refresh()
-        self._damaged = list(itertools.chain.from_iterable(self._index.hit_pages(ROOTLESS, versions=True)))
+        self._damaged: list[Hit] = []
+        self._misplaced: list[StoredNode] = []
         nodes = self._nodes()
         first = list(itertools.islice(nodes, 1))
         # Read after the snapshot of the nodes: a node that lives at this time is alive in the snapshot.
@@ -76,34 +79,37 @@ class ForestAudit:
         self._ordered_since = self._index.ordered_since()
         for trees in _batches(_trees(itertools.chain(first, nodes)), self._audit_batch):
             batch = [node for tree in trees for node in tree.nodes]
-            yield from self._unfindable(batch)
+            yield from map(_unfindable, self._index.run(self._index.search.unfindable(batch)))
             live = [each for tree in trees if (each := tree.living(self._live_since_ms)).nodes]
             yield from self._without_root([tree for tree in live if tree.root_node is None])
             for tree in live:
                 yield from self._of_tree(tree)
             yield from self._near_roots(live)
             self._on_nodes(len(batch))
+        yield from map(_unfindable, self._misplaced)
         yield from stray_pages(self._index, self._aging)
         yield from damaged_learning(self._index)
         for hit in self._damaged:
             yield RepairableViolation(
                 kind=ViolationKind.DAMAGED_NODE,
                 subject=hit["_id"],
-                detail=(
-                    "its root, seq or signature is missing or invalid; a repair deletes it and restores it "
-                    "from articles"
-                ),
+                detail="it is missing or unreadable; a repair deletes it and restores it from articles",
                 remedy=Remedy(damaged=hit),
             )
 
     def _nodes(self) -> Iterator[StoredNode]:
-        for hits in self._index.hit_pages(EVERY_NODE, sort=["root", "seq"], versions=True):
-            for hit in hits:
-                node = node_of(hit, self._index.relation)
-                if node is not None:
+        """Yield the nodes by root, then by seq, and put aside those that a search may miss or misplace."""
+        packing = Packing(self._index.relation)
+        for query in (ROOTLESS, EVERY_NODE):
+            pages = self._index.hit_pages(query, sort=["root", "seq"], versions=True, repeated=True)
+            for hit in itertools.chain.from_iterable(pages):
+                node = stored_in(hit, packing)
+                if not isinstance(node, StoredNode):
+                    self._damaged.append(hit)
+                elif agrees(hit, node):
                     yield node
                 else:
-                    self._damaged.append(hit)
+                    self._misplaced.append(node)
 
     def _without_root(self, trees: list[Tree]) -> Iterator[Violation]:
         # The root may be a leaf of another tree.
@@ -235,15 +241,6 @@ class ForestAudit:
         )
         return itertools.compress(pairs, may_join.tolist())
 
-    def _unfindable(self, nodes: list[StoredNode]) -> Iterator[Violation]:
-        for node in self._index.run(self._index.search.unfindable(nodes)):
-            yield RepairableViolation(
-                kind=ViolationKind.UNFINDABLE,
-                subject=node.id,
-                detail="its neighbours would not find it, or its tree would be counted wrongly",
-                remedy=Remedy(stored=(node,)),
-            )
-
     def _genuine(self, nodes: Sequence[StoredNode]) -> list[StoredNode]:
         """Return the nodes with their own signature: a recreated root may have that of a leaf."""
         relation = self._index.relation
@@ -254,6 +251,15 @@ class ForestAudit:
         cache = NodeCache(self._index.relation)
         cache.put(nodes)
         return cache
+
+
+def _unfindable(node: StoredNode) -> Violation:
+    return RepairableViolation(
+        kind=ViolationKind.UNFINDABLE,
+        subject=node.id,
+        detail="its neighbours would not find it, or its tree would be counted wrongly",
+        remedy=Remedy(stored=(node,)),
+    )
 
 
 def _is_earlier(node: StoredNode, leaf: StoredNode) -> bool:

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterator
 
-from esdedup.elastic.forest.documents import Stored, StoredNode, StoredPage, page_of
+from esdedup.elastic.forest.documents import Hit, agrees, stored_in
 from esdedup.elastic.forest.index import ForestIndex
+from esdedup.elastic.forest.packing import Packing
 from esdedup.elastic.forest.search import EVERY_PAGE
+from esdedup.elastic.forest.stored import Stored, StoredNode, StoredPage
 from esdedup.forest.model import NO_TIME, Aging
 from esdedup.maintenance.record import Record
 from esdedup.maintenance.violations import Remedy, RepairableViolation, Violation, ViolationKind
@@ -12,8 +14,9 @@ from esdedup.maintenance.violations import Remedy, RepairableViolation, Violatio
 
 def stray_pages(index: ForestIndex, aging: Aging) -> Iterator[Violation]:
     """Yield the documents of pages that name a missing node, or are damaged."""
-    for hits in index.hit_pages(EVERY_PAGE, versions=True):
-        pages = [page_of(hit) for hit in hits]
+    packing = Packing(index.relation)
+    for hits in index.hit_pages(EVERY_PAGE, versions=True, repeated=True):
+        pages = [_page_in(hit, packing) for hit in hits]
         named = {page.node for page in pages if page and page.node}
         gone = named - {node.id for node in index.run(index.search.by_id(named))}
         # Read after the nodes: the node of a page that lives at this time was alive when it was read.
@@ -27,6 +30,12 @@ def stray_pages(index: ForestIndex, aging: Aging) -> Iterator[Violation]:
                     detail=f"{detail}; a repair deletes it and restores it from articles",
                     remedy=Remedy(damaged=hit),
                 )
+
+
+def _page_in(hit: Hit, packing: Packing) -> StoredPage | None:
+    """Return the page of a document; None if that is damaged."""
+    found = stored_in(hit, packing)
+    return found if isinstance(found, StoredPage) and agrees(hit, found) else None
 
 
 def page_of_article(

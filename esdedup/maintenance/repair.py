@@ -4,8 +4,9 @@ import collections
 from collections.abc import Iterable
 from typing import Any
 
-from esdedup.elastic.forest.documents import Stored, chunks
+from esdedup.elastic.forest.documents import chunks
 from esdedup.elastic.forest.learned import FIELD
+from esdedup.elastic.forest.stored import Stored
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.requests import Query
 from esdedup.maintenance.article_audit import ArticleAudit

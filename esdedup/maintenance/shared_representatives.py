@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pydantic
 
-from esdedup.elastic.forest.documents import StoredNode
+from esdedup.elastic.forest.stored import StoredNode
 from esdedup.errors import ArticleRejected
 from esdedup.fingerprint.simhash import from_hex
 from esdedup.maintenance.stored_texts import StoredTexts

@@ -8,9 +8,10 @@ from typing import Any
 
 import pydantic
 
-from esdedup.elastic.forest.documents import StoredNode, keys_of, live_leaves, signatures_of
+from esdedup.elastic.forest.documents import keys_of, live_leaves
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.search import EVERY_NODE
+from esdedup.elastic.forest.stored import StoredNode, signatures_of
 from esdedup.elastic.limits import MAX_HITS
 from esdedup.elastic.requests import Query
 from esdedup.fingerprint.profile import profile_labelled

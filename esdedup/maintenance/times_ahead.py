@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from esdedup.elastic.forest.documents import Stored, StoredPage, stored_of
+from esdedup.elastic.forest.documents import stored_of
 from esdedup.elastic.forest.index import ForestIndex
+from esdedup.elastic.forest.stored import Stored, StoredPage
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.requests import Query
 from esdedup.forest.model import NO_TIME, Aging, State

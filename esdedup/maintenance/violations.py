@@ -6,7 +6,7 @@ from typing import Any
 
 import pydantic
 
-from esdedup.elastic.forest.documents import Stored
+from esdedup.elastic.forest.stored import Stored
 from esdedup.elastic.requests import Query
 from esdedup.forest.model import State
 from esdedup.maintenance.record import Record
@@ -22,7 +22,7 @@ class ViolationKind(enum.Enum):
     NOTHING_NEAR = "a leaf without a neighbour in its tree"
     UNLIKE_ROOT = "a leaf that does not agree with its root"
     NEAR_ROOTS = "a root with an older neighbour in another tree"
-    UNFINDABLE = "a node without one of its keys, or wrongly marked as a root or leaf"
+    UNFINDABLE = "a node without one of its keys, or with other fields than it should have"
     DAMAGED_NODE = "a document that is not a valid node"
     TIME_AHEAD = "a time in the future"
     STRAY_PAGE = "a remembered page whose node is missing"

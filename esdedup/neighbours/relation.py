@@ -52,6 +52,10 @@ class Relation(Protocol):
         """The dtype of a signature, whose bytes are the same on every machine."""
 
     @property
+    def id_bytes(self) -> int:
+        """The length of a node id, which has two hex digits for each byte."""
+
+    @property
     def max_distance_bits(self) -> int:
         """The largest distance between two simhashes in common, inclusive."""
 
@@ -110,6 +114,7 @@ class ByDistance:
     """
 
     dtype = np.dtype("<u8")
+    id_bytes = 8
     # Never reached: equal texts share one node.
     max_postings = 2**31
 
@@ -171,6 +176,7 @@ class ByAgreement:
     """The relation of `verified`: texts with a representative in common that agree as a whole are near."""
 
     dtype = SIGNATURE
+    id_bytes = 16
 
     def __init__(self, *, max_distance_bits: int, agreement: Agreement) -> None:
         """Compare representatives by distance, and whole texts by `agreement`.

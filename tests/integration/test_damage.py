@@ -7,8 +7,8 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from esdedup import CLASSIC, VERIFIED, ArticleNotFound, Dedup, Maintenance, Profile, Reader, ViolationKind
-from esdedup.elastic.forest.documents import StoredNode, StoredPage
 from esdedup.elastic.forest.index import ForestIndex
+from esdedup.elastic.forest.stored import StoredNode, StoredPage
 from esdedup.times import DAY_MS
 from tests.support.forests import (
     ARTICLES,
@@ -70,7 +70,7 @@ def without(name: str) -> Callable[..., None]:
     return damage
 
 
-no_number, no_root, no_signature = without("seq"), without("root"), without("signature")
+no_number, no_root, no_content = without("seq"), without("root"), without("packed")
 
 
 def no_hex(es: Elasticsearch, index: str, forest: str, found: dict[str, StoredNode]) -> None:
@@ -138,9 +138,9 @@ DAMAGES = {
     leaf_before_root: {ViolationKind.LEAF_BEFORE_ROOT, ViolationKind.NODE_BEHIND},
     wrong_keys: {ViolationKind.UNFINDABLE},
     wrong_mark: {ViolationKind.UNFINDABLE},
-    no_number: {ViolationKind.DAMAGED_NODE, ViolationKind.NODE_GONE},
-    no_root: {ViolationKind.DAMAGED_NODE, ViolationKind.NODE_GONE},
-    no_signature: {ViolationKind.DAMAGED_NODE, ViolationKind.NODE_GONE},
+    no_number: {ViolationKind.UNFINDABLE},
+    no_root: {ViolationKind.UNFINDABLE},
+    no_content: {ViolationKind.DAMAGED_NODE, ViolationKind.NODE_GONE},
     no_hex: {ViolationKind.DAMAGED_NODE},
     root_hung_under_another: {ViolationKind.ROOT_IS_LEAF, ViolationKind.TWO_ROOTS},
     two_things_at_once: {
@@ -219,7 +219,7 @@ def bare_page_forgotten(es: Elasticsearch, forest: str, bare: StoredPage, other:
 
 
 def bare_page_damaged(es: Elasticsearch, forest: str, bare: StoredPage, other: StoredNode) -> None:
-    body = {name: value for name, value in document(es, forest, bare).items() if name != "node"}
+    body = {name: value for name, value in document(es, forest, bare).items() if name != "page"}
     es.index(index=forest, id=bare.document_id, document=body, refresh=True)
 
 

@@ -9,10 +9,11 @@ import pytest
 from elasticsearch import Elasticsearch, helpers
 
 from esdedup.elastic.execute import execute
-from esdedup.elastic.forest.documents import StoredNode, documents
+from esdedup.elastic.forest.documents import documents
 from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.lookup import look_up
 from esdedup.elastic.forest.store import ElasticStore
+from esdedup.elastic.forest.stored import StoredNode
 from esdedup.elastic.limits import Limits
 from esdedup.fingerprint.bands import LAYOUTS, Layout
 from esdedup.fingerprint.fingerprinter import Fingerprinter

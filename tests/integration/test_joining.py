@@ -9,7 +9,7 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from esdedup import CLASSIC, Dedup, ForestError, Maintenance, ViolationKind
-from esdedup.elastic.forest.documents import StoredNode
+from esdedup.elastic.forest.stored import StoredNode
 from esdedup.elastic.forest.writer import ForestWriter
 from tests.support.forests import a_leaf, feed, kinds, nodes, roots, stories, write
 from tests.support.names import Names

@@ -9,7 +9,7 @@ import pytest
 from elasticsearch import Elasticsearch, helpers
 
 from esdedup import CLASSIC, VERIFIED, Dedup, ForestError, Maintenance, Profile
-from esdedup.elastic.forest.documents import StoredNode
+from esdedup.elastic.forest.stored import StoredNode
 from esdedup.times import DAY_MS
 from tests.support.forests import ARTICLES, document, feed, nodes
 from tests.support.names import Names
@@ -39,12 +39,12 @@ def damaged(es: Elasticsearch, forest: str, random: Random, found: list[StoredNo
         return action | {"_op_type": "delete"}
     if what == 1:
         body = document(es, forest, node)
-        del body[random.choice(["seq", "root", "signature", "seen"])]
+        del body[random.choice(["seq", "root", "packed", "seen"])]
     elif what == 2:
         body = document(es, forest, node) | {"keys": document(es, forest, random.choice(found))["keys"]}
     elif what == 3:
         body = document(es, forest, node)
-        body["signature"] = base64.b64encode(node.signature[:-1]).decode()
+        body["packed"] = base64.b64encode(base64.b64decode(body["packed"])[:-1]).decode()
     else:
         body = document(es, forest, CHANGES[what - 4](random, found, node))
     return action | {"_source": body}

@@ -6,7 +6,7 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from esdedup import CLASSIC, VERIFIED, Dedup, ForestError, ForestIncomplete, Maintenance, Profile, sample
-from esdedup.elastic.forest.documents import StoredNode
+from esdedup.elastic.forest.stored import StoredNode
 from esdedup.elastic.forest.writer import ForestWriter
 from tests.support import stream
 from tests.support.forests import (

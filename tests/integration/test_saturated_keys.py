@@ -6,7 +6,7 @@ from typing import Any
 from elasticsearch import Elasticsearch
 
 from esdedup import VERIFIED, Dedup, Maintenance, ViolationKind
-from esdedup.elastic.forest.documents import signatures_of
+from esdedup.elastic.forest.stored import signatures_of
 from esdedup.neighbours.relation import relation_of
 from tests.support import stream
 from tests.support.forests import feed, kinds, nodes

@@ -7,7 +7,7 @@ import pytest
 from elasticsearch import Elasticsearch, helpers
 
 from esdedup import VERIFIED, Dedup, Maintenance, ViolationKind
-from esdedup.elastic.forest.documents import StoredNode
+from esdedup.elastic.forest.stored import StoredNode
 from tests.support.forests import ARTICLES, a_leaf, document, kinds, nodes, roots, without_pages, write
 
 pytestmark = pytest.mark.parametrize("profile", [VERIFIED], ids=lambda profile: profile.name)
@@ -94,14 +94,14 @@ def test_a_leaf_with_another_texts_signature(es: Elasticsearch, fed: tuple[str, 
 
 
 @pytest.mark.parametrize("length", [8, 105])
-def test_a_node_whose_signature_has_another_length(
+def test_a_node_whose_document_has_another_length(
     es: Elasticsearch, fed: tuple[str, str], length: int
 ) -> None:
     """Neither articles nor repair are stopped by it."""
     index, forest = fed
     before = nodes(es, forest)
     leaf = a_leaf(before)
-    body = document(es, forest, leaf) | {"signature": base64.b64encode(bytes(length)).decode()}
+    body = document(es, forest, leaf) | {"packed": base64.b64encode(bytes(length)).decode()}
     es.index(index=forest, id=leaf.id, document=body, refresh=True)
     maintenance = Maintenance(es, forest=forest)
     assert kinds(maintenance, index) == {ViolationKind.DAMAGED_NODE, ViolationKind.NODE_GONE}

@@ -8,10 +8,11 @@ import numpy as np
 from elasticsearch import Elasticsearch, helpers
 
 from esdedup import Dedup, Maintenance, Profile, ViolationKind, sample
-from esdedup.elastic.forest.documents import Stored, StoredNode, documents, page_of
+from esdedup.elastic.forest.documents import documents, stored_of
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lease import LEASE_ID
 from esdedup.elastic.forest.search import EVERY_NODE, EVERY_PAGE
+from esdedup.elastic.forest.stored import Stored, StoredNode, StoredPage
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.fingerprint.simhash import from_hex
@@ -66,8 +67,9 @@ def pages(es: Elasticsearch, forest: str) -> set[tuple[int, str | None, int]]:
     index = ForestIndex.find(es, forest)
     status = index.status()
     live_since_ms = status.live_since_ms(status.aging)
-    lone = [page_of(hit) for hits in index.hit_pages(EVERY_PAGE) for hit in hits]
-    found = [page for page in [*lone, *(node.own_page for node in index.scan(EVERY_NODE))] if page]
+    lone = [each for hits in index.hit_pages(EVERY_PAGE) for each in stored_of(hits, index.relation)]
+    own = [node.own_page for node in index.scan(EVERY_NODE)]
+    found = [page for page in [*lone, *own] if isinstance(page, StoredPage)]
     latest = {page.page: page for page in sorted(found, key=lambda page: page.seen_ms)}.values()
     return {(int(page.page, 16), page.node, page.seen_ms) for page in latest if page.seen_ms >= live_since_ms}
 

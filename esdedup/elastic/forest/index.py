@@ -9,10 +9,11 @@ from elasticsearch import ApiError, Elasticsearch
 from esdedup.elastic.client import PartlyRefused, patient, retry_while_refused
 from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import execute, hit_pages
-from esdedup.elastic.forest.documents import StoredNode, nodes_of, search_body
+from esdedup.elastic.forest.documents import nodes_of, search_body
 from esdedup.elastic.forest.meta import Meta, read_meta, refuse_incomplete, refuse_others
 from esdedup.elastic.forest.search import NodeSearch
 from esdedup.elastic.forest.status import ForestStatus, read_ordered_since, read_status
+from esdedup.elastic.forest.stored import StoredNode
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.elastic.mappings import forest_index
 from esdedup.elastic.pages import Hits
@@ -127,16 +128,23 @@ class ForestIndex:
         return self.run(read_ordered_since(self.name))
 
     def hit_pages(
-        self, query: Query, *, sort: Sequence[Any] = ("_doc",), versions: bool = False
+        self,
+        query: Query,
+        *,
+        sort: Sequence[Any] = ("_doc",),
+        versions: bool = False,
+        repeated: bool = False,
     ) -> Iterator[Hits]:
         """Yield all nodes and pages that match as hits, some at a time, as the index was when this began.
 
         Args:
             query: Which documents.
             sort: As Elasticsearch takes it.
-            versions: Whether hits have ``_seq_no`` and ``_primary_term`` too.
+            versions: Whether hits have ``_id``, ``_seq_no`` and ``_primary_term`` too.
+            repeated: Whether hits have the fields that `agrees` checks.
         """
-        body = search_body(query, sort=sort, versions=versions, size=self.limits.max_hits)
+        size = self.limits.max_hits
+        body = search_body(query, sort=sort, versions=versions, repeated=repeated, size=size)
         return hit_pages(self.client, self.name, body)
 
     def scan(self, query: Query, *, sort: Sequence[Any] = ("_doc",)) -> Iterator[StoredNode]:

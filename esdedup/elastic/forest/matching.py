@@ -6,15 +6,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.elastic.forest.documents import (
-    StoredNode,
-    StoredPage,
-    page_name,
-    recreate_root,
-    signatures_of,
-)
 from esdedup.elastic.forest.node_cache import NodeCache
 from esdedup.elastic.forest.search import NodeSearch
+from esdedup.elastic.forest.stored import StoredNode, StoredPage, page_name, recreate_root, signatures_of
 from esdedup.elastic.requests import Requests
 from esdedup.forest.model import NO_NODE, Aging, Arrivals, Neighbours, Nodes, Pages
 from esdedup.neighbours.relation import Relation

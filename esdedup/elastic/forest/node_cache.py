@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.elastic.forest.documents import Stored, StoredNode, StoredPage, signatures_of
+from esdedup.elastic.forest.stored import Stored, StoredNode, StoredPage, signatures_of
 from esdedup.neighbours.relation import Relation
 
 

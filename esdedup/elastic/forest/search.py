@@ -7,13 +7,9 @@ import numpy.typing as npt
 
 from esdedup.elastic.forest.candidates import CandidateSearch, count_by_key
 from esdedup.elastic.forest.documents import (
-    Stored,
-    StoredNode,
-    StoredPage,
     chunks,
     columns_of,
     interleaved,
-    is_node_id,
     keys_of,
     live_leaves,
     nodes_of,
@@ -21,6 +17,7 @@ from esdedup.elastic.forest.documents import (
     stored_of,
 )
 from esdedup.elastic.forest.node_cache import NodeCache
+from esdedup.elastic.forest.stored import Stored, StoredNode, StoredPage, is_node_id
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.elastic.pages import all_hits
 from esdedup.elastic.requests import Query, Requests, aggregate, search
@@ -31,11 +28,13 @@ from esdedup.neighbours.relation import Relation
 EVERY_NODE: Query = {"exists": {"field": "root"}}
 """Matches nodes, live or not."""
 
-EVERY_PAGE: Query = {"exists": {"field": "node"}}
-"""Matches the documents of pages, whether they have expired or not."""
+_WITH_KEYS: Query = {"exists": {"field": "keys"}}
 
-ROOTLESS: Query = {"bool": {"filter": {"exists": {"field": "keys"}}, "must_not": EVERY_NODE}}
+ROOTLESS: Query = {"bool": {"filter": _WITH_KEYS, "must_not": EVERY_NODE}}
 """Matches damaged nodes. The forest's own documents, such as the lease, have no keys."""
+
+EVERY_PAGE: Query = {"bool": {"filter": {"exists": {"field": "page"}}, "must_not": [EVERY_NODE, _WITH_KEYS]}}
+"""Matches the documents of pages, whether they have expired or not."""
 
 
 class NodeSearch:

@@ -12,7 +12,6 @@ from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.changes import Changes
 from esdedup.elastic.closing import Closing
 from esdedup.elastic.forest.clock import Clock
-from esdedup.elastic.forest.documents import Stored, StoredNode, StoredPage, page_name
 from esdedup.elastic.forest.expiry import expire
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.learned import FIELD, read_learned
@@ -21,6 +20,7 @@ from esdedup.elastic.forest.matching import find_neighbours
 from esdedup.elastic.forest.node_cache import NodeCache
 from esdedup.elastic.forest.search import EVERY_PAGE
 from esdedup.elastic.forest.status import ForestStatus
+from esdedup.elastic.forest.stored import Stored, StoredNode, StoredPage, page_name
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.fingerprint.profile import Profile

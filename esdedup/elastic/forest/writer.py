@@ -8,10 +8,11 @@ from typing import Any
 from esdedup.elastic.closing import Closing
 from esdedup.elastic.errors import translated
 from esdedup.elastic.forest.bulk import ForestBulk
-from esdedup.elastic.forest.documents import Document, Stored, chunks, documents
+from esdedup.elastic.forest.documents import Document, chunks, documents
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lease import Lease
 from esdedup.elastic.forest.status import aging_document, ordered_since_document, state_document
+from esdedup.elastic.forest.stored import Stored
 from esdedup.elastic.given_client import is_inherited
 from esdedup.errors import EsdedupError, ForestLost, IndexNotReady
 from esdedup.forest.model import Aging, State

@@ -32,6 +32,8 @@ _NDJSON, _JSON = "application/x-ndjson", "application/json"
 _OF_BODY = frozenset((b"content-length", b"content-encoding", b"content-type", b"transfer-encoding"))
 _OF_ACCEPT = frozenset((b"accept", b"accept-encoding"))
 _OF_ANSWER = frozenset((b"content-length", b"content-encoding", b"content-type"))
+# By this header clients know that they speak with Elasticsearch; they believe no answer without it.
+_PRODUCT = (b"X-elastic-product", b"Elasticsearch")
 _GZIP = 16 + zlib.MAX_WBITS
 
 
@@ -80,7 +82,9 @@ class Writing(BaseRoute):
             response.raw_headers = [each for each in headers if each[0].lower() != b"transfer-encoding"]
             await response(scope, receive, send)
         except RequestRefused as refused:
-            await Response(refused.body_bytes(), refused.status, media_type=_JSON)(scope, receive, send)
+            response = Response(refused.body_bytes(), refused.status, media_type=_JSON)
+            response.raw_headers.insert(0, _PRODUCT)
+            await response(scope, receive, send)
         except EsdedupError as error:
             if isinstance(error, Overloaded):
                 self._metrics.refused("queue")
@@ -106,6 +110,7 @@ class Writing(BaseRoute):
             took_ms = round(1000 * (time.perf_counter() - request.came_s))
             content = all_rejected(list(refused.values()), took_ms=took_ms, form=form)
             response = Response(content, media_type=form.content_type)
+            response.raw_headers.insert(0, _PRODUCT)
             await response(request.scope, receive, send)
             return
         scope = request.rewritten(query, accept=json_accept(request.header(b"accept")))

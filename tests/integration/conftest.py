@@ -58,9 +58,9 @@ def read_async(elasticsearch_url: str) -> Iterator[Read]:
 
 
 @pytest.fixture(scope="module")
-def sidecar(elasticsearch_url: str) -> Iterator[str]:
-    """The address of a sidecar."""
-    with sidecars.running(elasticsearch_url) as url:
+def sidecar(es: Elasticsearch, elasticsearch_url: str) -> Iterator[str]:
+    """The address of a sidecar, which has a forest of its own."""
+    with new_names(es) as name, sidecars.running(elasticsearch_url, name("forest")) as url:
         yield url
 
 

@@ -1,21 +1,25 @@
-"""A sidecar in a process of its own; `python -m tests.support.sidecar URL…` is that process."""
+"""A sidecar in a process of its own: `python -m tests.support.sidecar URL [FOREST]`."""
 
 import contextlib
 import dataclasses
 import subprocess
 import sys
 import threading
+import time
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from elasticsearch import Elasticsearch, helpers
+
+if TYPE_CHECKING:
+    import uvicorn
 
 ROOT = Path(__file__).parents[2]
 START_S = 60.0
 STOP_S = 15.0
-# Whether the sidecar that `main` runs gives articles their roots.
-ENRICHES = False
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -41,15 +45,14 @@ class Feeding:
         assert found.keys() == given.keys()
         added = {id_: source.pop("dedup", None) for id_, source in found.items()}
         assert all(source["text"] == given[id_]["text"] for id_, source in found.items())
-        if ENRICHES:
-            roots = {id_: (dedup or {}).get("root") for id_, dedup in added.items()}
-            assert roots == self.roots if in_order else all(roots.values())
+        roots = {id_: (dedup or {}).get("root") for id_, dedup in added.items()}
+        assert roots == self.roots if in_order else all(roots.values())
 
 
 @contextlib.contextmanager
-def running(*urls: str) -> Iterator[str]:
-    """Yield the address of a sidecar that stands before some nodes."""
-    command = [sys.executable, "-m", "tests.support.sidecar", *urls]
+def running(url: str, forest: str | None = None) -> Iterator[str]:
+    """Yield the address of a sidecar that stands before a node; without a forest, it passes everything."""
+    command = [sys.executable, "-m", "tests.support.sidecar", url, *([forest] if forest else [])]
     with subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
@@ -60,6 +63,8 @@ def running(*urls: str) -> Iterator[str]:
             address = process.stdout.readline().strip()
             late.cancel()
             assert address, "the sidecar did not start"
+            if forest is not None:
+                _await_ready(address)
             yield address
         finally:
             late.cancel()
@@ -71,26 +76,24 @@ def running(*urls: str) -> Iterator[str]:
                 raise
 
 
-def main(*urls: str) -> None:
+def _await_ready(address: str) -> None:
+    deadline = time.monotonic() + START_S
+    while True:
+        try:
+            with urllib.request.urlopen(f"{address}/readyz", timeout=STOP_S):
+                return
+        except urllib.error.HTTPError:
+            assert time.monotonic() < deadline, "the sidecar does not own its forest"
+            time.sleep(0.1)
+
+
+def main(url: str, forest: str | None = None) -> None:
     import uvicorn
 
     from esdedup.serving.listening import address_of, listen
-    from esdedup.sidecar.app import create_app
-    from esdedup.sidecar.upstream import Upstream
 
     listening = listen("127.0.0.1", 0)
-    config = uvicorn.Config(
-        create_app(Upstream(urls)),
-        ws="none",
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        date_header=False,
-        timeout_graceful_shutdown=5,
-        # Elasticsearch closes no idle connection, and clients count on that.
-        timeout_keep_alive=3_600,
-    )
-    server = uvicorn.Server(config)
+    server = uvicorn.Server(_passing(url) if forest is None else _enriching(url, forest))
 
     def end_with_parent() -> None:
         sys.stdin.read()
@@ -100,6 +103,34 @@ def main(*urls: str) -> None:
     sys.stdout.write(f"{address_of(listening)}\n")
     sys.stdout.flush()
     server.run(sockets=[listening])
+
+
+def _passing(url: str) -> "uvicorn.Config":
+    import uvicorn
+
+    from esdedup.sidecar.app import create_app
+    from esdedup.sidecar.upstream import Upstream
+
+    return uvicorn.Config(
+        create_app(Upstream([url])),
+        ws="none",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        timeout_graceful_shutdown=5,
+        # Elasticsearch closes no idle connection, and clients count on that.
+        timeout_keep_alive=3_600,
+    )
+
+
+def _enriching(url: str, forest: str) -> "uvicorn.Config":
+    from esdedup.sidecar.assembly import assemble
+    from esdedup.sidecar.loading import load
+    from esdedup.sidecar.server import config
+
+    settings = load({"url": url, "forest": forest, "shutdown_timeout_s": 5})
+    return config(assemble(settings), settings)
 
 
 if __name__ == "__main__":

@@ -51,6 +51,21 @@ def similar_to_article(
     return (yield from _page_of(members, paging, ready.fields))
 
 
+def articles_of_cluster(scope: Scope, index: str, root: str, *, paging: Paging) -> Requests[SimilarPage]:
+    """Return the articles of a cluster; see `Operations.cluster`."""
+    if not root:
+        raise SettingError(f"the root is {root!r}; it must be a non-empty string")
+    fields = (yield from scope.ready(index)).fields
+    members = _ClusterMembers(
+        index=index,
+        root=root,
+        query=bodies.others(root, fields=fields),
+        similarity=Similarity(None, b""),
+        identity=[index, root],
+    )
+    return (yield from _page_of(members, paging, fields))
+
+
 def similar_to_text(
     scope: Scope, index: str, text: str, *, site: str | None, learned: LearnedCopy, paging: Paging
 ) -> Requests[SimilarPage]:

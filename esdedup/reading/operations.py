@@ -7,7 +7,7 @@ and `AsyncReader` have these methods under the same names; there they return the
 from esdedup.elastic.requests import Query, Requests
 from esdedup.fields import Fields
 from esdedup.reading import articles, sources
-from esdedup.reading.cluster_members import similar_to_article
+from esdedup.reading.cluster_members import articles_of_cluster, similar_to_article
 from esdedup.reading.list_request import Counting, Head, ListRequest, Only, Sort, default_sort
 from esdedup.reading.lists import list_rows
 from esdedup.reading.paging import Paging
@@ -34,6 +34,29 @@ class Operations(TextOperations):
             ServerError: Elasticsearch does not answer, or refuses the request.
         """
         return articles.article(self._scope, index, article_id, in_index=in_index)
+
+    def cluster(
+        self, index: str, root: str, *, page: int = 1, size: int = 20, after: str | None = None
+    ) -> Requests[SimilarPage]:
+        """Return the articles of a cluster, newest first.
+
+        Args:
+            index: An index, alias or pattern.
+            root: The cluster's root.
+            page: From 1; `page` times `size` is at most 10,000.
+            size: Articles on a page, at most 1,000.
+            after: The cursor `next` of the previous page, in place of `page`; cursors reach any depth.
+
+        Returns:
+            A page without articles if none has this root; how similar they are is not computed.
+
+        Raises:
+            SettingError: A value is invalid, or the page lies too deep.
+            IndexNotReady: The index is missing, or lacks the fields.
+            ServerError: Elasticsearch does not answer, or refuses the request.
+        """
+        paging = Paging(page=page, size=size, after=after)
+        return articles_of_cluster(self._scope, index, root, paging=paging)
 
     def fields(self, index: str) -> Requests[Fields]:
         """Return the names of the fields of an index's articles: those given, else those that it keeps.

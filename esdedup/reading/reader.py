@@ -5,6 +5,7 @@ and docstring from the operation.
 """
 
 import contextlib
+import copy
 import inspect
 import typing
 from collections.abc import Callable, Coroutine, Iterator
@@ -122,6 +123,7 @@ class Reader(_Reading[Elasticsearch]):
         super().__init__(client, scope, refresh_interval_s=refresh_interval_s)
 
     article = _blocking(Operations.article)
+    cluster = _blocking(Operations.cluster)
     fields = _blocking(Operations.fields)
     left_out = _blocking(Operations.left_out)
     list = _blocking(Operations.list)
@@ -152,7 +154,21 @@ class AsyncReader(_Reading[AsyncElasticsearch]):
         scope = Scope(fields=fields, forest=forest, profile=profile, pins=pins)
         super().__init__(client, scope, refresh_interval_s=refresh_interval_s)
 
+    def with_client(self, client: AsyncElasticsearch) -> "AsyncReader":
+        """Return a reader that differs in its client, such as one with another caller's credentials.
+
+        Both know what either has read of mappings and of learned boilerplate; all else is asked each time.
+
+        Args:
+            client: Closed by the caller.
+        """
+        take_async(client, taker="AsyncReader")
+        other = copy.copy(self)
+        other._client = client
+        return other
+
     article = _awaited(Operations.article)
+    cluster = _awaited(Operations.cluster)
     fields = _awaited(Operations.fields)
     left_out = _awaited(Operations.left_out)
     list = _awaited(Operations.list)

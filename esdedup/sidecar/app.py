@@ -3,7 +3,8 @@
 Elasticsearch's paths begin with an underscore or with the name of an index, and an index may be called
 ``metrics`` or ``v1``. So the sidecar's own paths are exact ones, for exact methods: ``GET /metrics`` is ours,
 ``HEAD /metrics``, ``PUT /metrics`` and ``/metrics/_search`` are Elasticsearch's; ``POST /v1/enrich`` is ours,
-for Elasticsearch has no path of two names without an underscore; ``/v1`` and ``/v1/_doc/1`` are its own.
+for Elasticsearch has no path of two names without an underscore; ``/v1`` and ``/v1/_doc/1`` are its own. What
+is ours and has no endpoint is answered here, so that a wrong method or name is told of in our words.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -13,6 +14,7 @@ from fastapi import APIRouter, FastAPI
 from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
+from esdedup.sidecar.own_endpoints import NotServed
 from esdedup.sidecar.passing import Passing
 from esdedup.sidecar.upstream import Upstream
 
@@ -55,7 +57,8 @@ def create_app(
     )
     for router in own:
         app.include_router(router)
-    app.router.routes += [*writes, _Everything(Passing(upstream))]
+    endpoints = [route for router in own for route in router.routes]
+    app.router.routes += [NotServed(endpoints), *writes, _Everything(Passing(upstream))]
     return app
 
 

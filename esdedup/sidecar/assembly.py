@@ -2,17 +2,21 @@
 
 from datetime import timedelta
 
-from elasticsearch import Elasticsearch
+from elasticsearch import AsyncElasticsearch, Elasticsearch
 from starlette.types import ASGIApp
 
+from esdedup.boilerplate.pins import Pins
 from esdedup.elastic.article_indices import Articles
-from esdedup.elastic.client import client_of
+from esdedup.elastic.client import client_of, connect_async
 from esdedup.forest import Aging
 from esdedup.ingest.assigner import Assigner
 from esdedup.ingest.held_forest import HeldForest
 from esdedup.ingest.pins_file import read_pins
+from esdedup.reading.reader import AsyncReader
 from esdedup.sidecar.app import create_app
 from esdedup.sidecar.bounds import Bounds
+from esdedup.sidecar.cluster_api import cluster_routes
+from esdedup.sidecar.enrich_api import enrich_routes
 from esdedup.sidecar.enrichment import Enrichment
 from esdedup.sidecar.feeding import Feeding
 from esdedup.sidecar.guards import Callers
@@ -20,6 +24,7 @@ from esdedup.sidecar.health import Readiness, health_routes
 from esdedup.sidecar.indices import Indices
 from esdedup.sidecar.intake import Bounds as BatchBounds
 from esdedup.sidecar.metrics import Metrics
+from esdedup.sidecar.own_endpoints import handle_errors
 from esdedup.sidecar.rights import PATH, Answer, Headers, Rights
 from esdedup.sidecar.server import run
 from esdedup.sidecar.settings import Settings
@@ -28,6 +33,8 @@ from esdedup.sidecar.writing import Writing
 
 # Beside those for the requests of callers: for what the sidecar asks by itself.
 _OWN_CONNECTIONS = 8
+# As often as Elasticsearch refreshes an index by itself: looking up texts costs no more.
+_REFRESH_INTERVAL_S = 1.0
 
 
 def serve(settings: Settings) -> None:
@@ -65,16 +72,30 @@ def assemble(settings: Settings) -> ASGIApp:
             return Answer(given.status, given.headers, await given.read())
 
     client = _client(settings)
-    feeding = _feeding(client, settings, metrics)
+    pins = read_pins(settings.pins_file, keep_boilerplate=settings.keep_boilerplate)
+    feeding = _feeding(client, settings, pins, metrics)
+    reading = connect_async(settings.url, ca_certs=settings.ca_certs)
     indices = Indices(Articles(client, fields=settings.fields()).find)
     enrichment = Enrichment(find=indices.find, may_write=Rights(ask_rights).may_write, assign=feeding.assign)
     readiness = Readiness(ownership=lambda: feeding.ownership, ask=ask)
     app = create_app(
         upstream,
-        own=[health_routes(missing=readiness.missing, metrics=metrics)],
+        own=[
+            health_routes(missing=readiness.missing, metrics=metrics),
+            enrich_routes(
+                enrichment, fields=settings.fields(), metrics=metrics, max_body_bytes=settings.max_body_bytes
+            ),
+            cluster_routes(
+                _reader(reading, settings, pins),
+                reading,
+                index=settings.pages_index,
+                max_body_bytes=settings.max_body_bytes,
+            ),
+        ],
         writes=[Writing(upstream, enrichment, metrics=metrics, max_body_bytes=settings.max_body_bytes)],
-        alongside=[indices, feeding],
+        alongside=[indices, feeding, reading],
     )
+    handle_errors(app, metrics)
     bounded = Bounds(
         app,
         max_requests=settings.max_requests,
@@ -93,7 +114,18 @@ def _client(settings: Settings) -> Elasticsearch:
     return client_of(settings.url, user=user, api_key=settings.read_api_key(), ca_certs=settings.ca_certs)
 
 
-def _feeding(client: Elasticsearch, settings: Settings, metrics: Metrics) -> Feeding:
+def _reader(client: AsyncElasticsearch, settings: Settings, pins: Pins) -> AsyncReader:
+    return AsyncReader(
+        client,
+        fields=settings.fields(),
+        forest=settings.forest,
+        profile=settings.fingerprint_profile(),
+        pins=pins,
+        refresh_interval_s=_REFRESH_INTERVAL_S,
+    )
+
+
+def _feeding(client: Elasticsearch, settings: Settings, pins: Pins, metrics: Metrics) -> Feeding:
     profile = settings.fingerprint_profile()
     days = settings.retention_days
     held = HeldForest(
@@ -104,7 +136,6 @@ def _feeding(client: Elasticsearch, settings: Settings, metrics: Metrics) -> Fee
         wait_s=0.0,
         lease_ttl_s=settings.lease_ttl_s,
     )
-    pins = read_pins(settings.pins_file, keep_boilerplate=settings.keep_boilerplate)
     assigner = Assigner(profile, pins=pins, most_plausible_leaves=settings.most_plausible_leaves)
     bounds = BatchBounds(
         batch_articles=settings.batch_size,

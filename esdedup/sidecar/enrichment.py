@@ -7,12 +7,14 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from esdedup.elastic.article_indices import WritableIndex
+from esdedup.elastic.names import check_index_name
 from esdedup.errors import ArticleRejected, IndexNotReady
 from esdedup.ingest.actions import ArticleAction, read_action, redated
 from esdedup.ingest.assigner import Assigned
 from esdedup.sidecar.bulk_request import BulkItem
 from esdedup.sidecar.indices import Found
-from esdedup.sidecar.rights import Headers
+from esdedup.sidecar.metrics import Metrics
+from esdedup.sidecar.rights import CallerMayNot, Headers
 
 # Reading an article takes some 20 µs. In between, other requests have their turn.
 _READ_AT_ONCE = 100
@@ -83,31 +85,74 @@ class Enrichment:
             CallerRefused: Elasticsearch does not know the caller.
             EsdedupError: No article of the request could be assigned: see `Intake.assign`.
         """
-        outcomes: list[Outcome] = [Untouched()] * len(items)
         named = [name for each in items if (name := _written(each)) is not None]
-        found = await self._find(frozenset(named))
-        set_up = {name for name, each in found.items() if each is not None}
-        if not set_up:
-            return outcomes
-        allowed = await self._may_write(headers, sorted(set_up))
+        found = {
+            name: each for name, each in (await self._find(frozenset(named))).items() if each is not None
+        }
+        if not found:
+            return [Untouched()] * len(items)
+        allowed = await self._may_write(headers, sorted(found))
+        targets: dict[str | None, WritableIndex | Rejected] = {}
+        for name, each in found.items():
+            if not allowed[name]:
+                targets[name] = Rejected(f"the caller may not write to the index [{name}]", 403)
+            elif isinstance(each, IndexNotReady):
+                targets[name] = Rejected(str(each))
+            else:
+                targets[name] = each
+        return await self._enrich(items, [targets.get(_written(each)) for each in items])
+
+    async def enrich_for(self, items: Sequence[BulkItem], index: WritableIndex) -> list[Outcome]:
+        """Return what becomes of each item, which somebody else will write to an index.
+
+        Args:
+            items: Articles.
+            index: As `writable` returns it.
+
+        Raises:
+            EsdedupError: As for `enrich`.
+        """
+        return await self._enrich(items, [index] * len(items))
+
+    async def writable(self, name: str, *, headers: Headers) -> WritableIndex:
+        """Return what is known of an index that a caller may write to.
+
+        Args:
+            name: Of the index.
+            headers: Of the caller's request.
+
+        Raises:
+            CallerRefused: Elasticsearch does not know the caller.
+            CallerMayNot: It does not let the caller write there.
+            IndexNotReady: The index was not set up.
+            SettingError: No index can have that name.
+            ServerError: Elasticsearch does not answer.
+        """
+        check_index_name(name)
+        allowed = await self._may_write(headers, [name])
+        if not allowed[name]:
+            raise CallerMayNot(f"the caller may not write to the index {name!r}")
+        index = (await self._find([name]))[name]
+        if index is None:
+            raise IndexNotReady(f"the index {name!r} was not set up for articles", index=name)
+        if isinstance(index, IndexNotReady):
+            raise index
+        return index
+
+    async def _enrich(
+        self, items: Sequence[BulkItem], targets: Sequence[WritableIndex | Rejected | None]
+    ) -> list[Outcome]:
+        """Return what becomes of each item, by where it is written; None: where no articles are kept."""
+        outcomes: list[Outcome] = [Untouched()] * len(items)
         read: list[tuple[int, _Read]] = []
-        for at, item in enumerate(items):
+        for at, (item, target) in enumerate(zip(items, targets, strict=True)):
             if at % _READ_AT_ONCE == 0:
                 await asyncio.sleep(0)
-            name = _written(item)
-            index = None if name is None else found[name]
-            if name is None or index is None:
-                continue
-            if not allowed[name]:
-                outcomes[at] = Rejected(f"the caller may not write to the index [{name}]", 403)
-            elif isinstance(index, IndexNotReady):
-                outcomes[at] = Rejected(str(index))
-            else:
-                outcome = self._read(item, index)
-                if isinstance(outcome, _Read):
-                    read.append((at, outcome))
-                else:
-                    outcomes[at] = outcome
+            outcome = self._read(item, target) if isinstance(target, WritableIndex) else target
+            if isinstance(outcome, _Read):
+                read.append((at, outcome))
+            elif outcome is not None:
+                outcomes[at] = outcome
         assigned = await self._assign([each.article for _, each in read])
         for (at, own), each in zip(read, assigned, strict=True):
             outcomes[at] = Changed(each.enriched(own.index), own.document, own.index.fields.dedup, each)
@@ -127,6 +172,15 @@ class Enrichment:
         now_ms = int(time.time() * 1000)
         changed = redated(action, fields=index.fields, now_ms=now_ms, backfill=self._backfill)
         return Untouched() if changed is action else Changed(changed, document, index.fields.dedup, None)
+
+
+def count_articles(outcomes: Sequence[Outcome], metrics: Metrics) -> None:
+    """Count the articles among items by what became of them."""
+    for each in outcomes:
+        if isinstance(each, Rejected):
+            metrics.article("rejected")
+        elif isinstance(each, Changed) and each.assigned is not None:
+            metrics.article(each.assigned.assignment.kind.value)
 
 
 @dataclasses.dataclass(frozen=True)

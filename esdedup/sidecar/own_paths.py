@@ -22,4 +22,9 @@ def is_watching(method: str, path: str) -> bool:
 
 def is_own(method: str, path: str) -> bool:
     """Return whether a request is for the sidecar itself."""
-    return is_watching(method, path) or (path.startswith(V1) and not path.startswith(f"{V1}_"))
+    return is_watching(method, path) or is_under_v1(path)
+
+
+def is_under_v1(path: str) -> bool:
+    """Return whether a path is the sidecar's, with or without an endpoint; Elasticsearch has none like it."""
+    return path.startswith(V1) and path[len(V1) :][:1] not in {"", "_"}

@@ -25,12 +25,14 @@ from esdedup.errors import (
     SettingError,
 )
 from esdedup.sidecar.intake import Overloaded, ShuttingDown
-from esdedup.sidecar.metrics import Refusal
+from esdedup.sidecar.metrics import Metrics, Refusal
 from esdedup.sidecar.own_paths import is_own
 from esdedup.sidecar.owner import NotOwner
 from esdedup.sidecar.refusals import RequestRefused
+from esdedup.sidecar.rights import CallerMayNot, CallerRefused
 
 PROBLEM_TYPE = "application/problem+json"
+TYPE_PREFIX = "urn:esdedup:problem:"
 _JSON_TYPE = "application/json"
 # Errors quote names that callers chose.
 _MAX_DETAIL = 1_000
@@ -70,6 +72,16 @@ class Problem:
         """The kind in words."""
         return self.kind.replace("_", " ").capitalize()
 
+    def body(self) -> dict[str, Any]:
+        """Return the problem details."""
+        return {
+            "type": f"{TYPE_PREFIX}{self.kind}",
+            "title": self.title,
+            "status": self.status,
+            "detail": self.detail,
+            **self.facts,
+        }
+
 
 # The first kind of error that fits counts.
 _KNOWN: list[tuple[type[EsdedupError], int, str]] = [
@@ -80,6 +92,7 @@ _KNOWN: list[tuple[type[EsdedupError], int, str]] = [
     (ForestLost, 503, "not_owner"),
     (ArticleRejected, 400, "article_rejected"),
     (ArticleNotFound, 404, "article_not_found"),
+    (CallerMayNot, 403, "not_allowed"),
     (IndexBlocked, 503, "index_blocked"),
     (IndexNotReady, 409, "index_not_ready"),
     (ForestError, 503, "forest_not_usable"),
@@ -94,6 +107,10 @@ def problem_of(error: BaseException) -> Problem:
     """Return what is said of an error; of one that is none of ours, only that it happened."""
     if isinstance(error, Refused):
         return _problem(error.status, error.reason, str(error))
+    if isinstance(error, RequestRefused):
+        return _problem(error.status, error.type, error.reason)
+    if isinstance(error, CallerRefused):
+        return _problem(error.answer.status, "caller_refused", str(error))
     for known, status, kind in _KNOWN:
         if isinstance(error, known):
             return _problem(status, kind, str(error))
@@ -105,22 +122,26 @@ def problem_of(error: BaseException) -> Problem:
 def answer(scope: Scope, problem: Problem) -> Response:
     """Return the answer to a request, in the shape of its path."""
     if is_own(scope["method"], scope["path"]):
-        body = {
-            "type": f"urn:esdedup:problem:{problem.kind}",
-            "title": problem.title,
-            "status": problem.status,
-            "detail": problem.detail,
-            **problem.facts,
-        }
-        response = Response(orjson.dumps(body), problem.status, media_type=PROBLEM_TYPE)
+        response = Response(orjson.dumps(problem.body()), problem.status, media_type=PROBLEM_TYPE)
     else:
         refusal = RequestRefused(problem.status, f"esdedup_{problem.kind}", problem.detail)
         response = Response(refusal.body_bytes(), problem.status, media_type=_JSON_TYPE)
     if problem.retry_after_s is not None:
         response.headers["Retry-After"] = str(problem.retry_after_s)
     if problem.status == 401:
-        response.headers["WWW-Authenticate"] = 'X-Esdedup-Token realm="esdedup"'
+        is_ours = problem.kind == "token"
+        response.headers["WWW-Authenticate"] = (
+            'X-Esdedup-Token realm="esdedup"' if is_ours else 'Basic realm="Elasticsearch"'
+        )
     return response
+
+
+def count_refusal(error: EsdedupError, metrics: Metrics) -> None:
+    """Count a request whose articles were not taken."""
+    if isinstance(error, Overloaded):
+        metrics.refused("queue")
+    if isinstance(error, NotOwner):
+        metrics.refused("not_owner")
 
 
 def _problem(status: int, kind: str, detail: str) -> Problem:

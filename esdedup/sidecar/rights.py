@@ -23,7 +23,7 @@ _PRIVILEGE = "create_doc"
 _FRESH_S = 60.0
 _MOST_KNOWN = 10_000
 # By what callers are told apart: who they are, and for whom they act.
-_CREDENTIALS = frozenset((b"authorization", b"es-secondary-authorization", b"es-security-runas-user"))
+CREDENTIALS = frozenset((b"authorization", b"es-secondary-authorization", b"es-security-runas-user"))
 # What Elasticsearch says if it has no security, or if that is switched off.
 _UNSECURED = (b"no handler found for uri", b"must be explicitly enabled", b"Invalid index name [_security]")
 
@@ -49,6 +49,10 @@ class CallerRefused(EsdedupError):
     def __init__(self, answer: Answer) -> None:
         super().__init__(f"Elasticsearch refuses the caller with status {answer.status}")
         self.answer = answer
+
+
+class CallerMayNot(EsdedupError):
+    """Elasticsearch does not let the caller read an index, or write to it."""
 
 
 class Rights:
@@ -79,7 +83,7 @@ class Rights:
         now_s = time.monotonic()
         if now_s < self._unsecured_until_s:
             return dict.fromkeys(indices, True)
-        own = [(name, value) for name, value in headers if name.lower() in _CREDENTIALS]
+        own = [(name, value) for name, value in headers if name.lower() in CREDENTIALS]
         caller = hashlib.sha256(repr(sorted(own)).encode()).digest()
         unknown = [each for each in indices if self._granted.get((caller, each), -math.inf) < now_s]
         granted = dict.fromkeys(indices, True)

@@ -36,7 +36,7 @@ def contradictions(settings: "Settings") -> Iterator[str]:
             f"{called('max_bodies_bytes')} is {settings.max_bodies_bytes}: it must be at least what one body "
             f"may have, {settings.max_body_bytes} by {called('max_body_bytes')}"
         )
-    if settings.pages != (settings.pages_index is not None):
+    if settings.pages and settings.pages_index is None:
         yield f"{called('pages', 'pages_index')} go together: name the index that the pages show"
     for checked in (settings.fingerprint_profile, settings.fields):
         try:

@@ -273,7 +273,8 @@ class Settings(BaseSettings):
         default=False, description="Serve the pages of `esdedup serve` as well, under /pages."
     )
     pages_index: Annotated[str | None, Named(group="Pages", flag="--index")] = Field(
-        default=None, description="Index, alias or pattern that the pages show."
+        default=None,
+        description="Index, alias or pattern that the pages show, and that is read if a request names none.",
     )
 
     @classmethod

@@ -1,7 +1,6 @@
 """`Writing`: the routes of what writes articles. These go on to Elasticsearch with their roots."""
 
 import time
-import zlib
 from collections.abc import Sequence
 
 from starlette.requests import ClientDisconnect
@@ -16,14 +15,13 @@ from esdedup.sidecar.bulk_answer import all_rejected, merged, rejected_item
 from esdedup.sidecar.bulk_request import BulkItem, read_bulk
 from esdedup.sidecar.content_types import json_content_type
 from esdedup.sidecar.document_request import ArticlePath, article_path, read_document, rejected, routed
-from esdedup.sidecar.enrichment import Changed, Enrichment, Outcome, Rejected
+from esdedup.sidecar.enrichment import Changed, Enrichment, Outcome, Rejected, count_articles
 from esdedup.sidecar.headers import Header
-from esdedup.sidecar.intake import Overloaded
 from esdedup.sidecar.metrics import Metrics
-from esdedup.sidecar.owner import NotOwner
 from esdedup.sidecar.passing import Passing, target_of
-from esdedup.sidecar.problems import answer, problem_of
+from esdedup.sidecar.problems import answer, count_refusal, problem_of
 from esdedup.sidecar.refusals import RequestRefused
+from esdedup.sidecar.request_body import read_whole, unpacked
 from esdedup.sidecar.rights import CallerRefused
 from esdedup.sidecar.upstream import Upstream
 
@@ -34,7 +32,6 @@ _OF_ACCEPT = frozenset((b"accept", b"accept-encoding"))
 _OF_ANSWER = frozenset((b"content-length", b"content-encoding", b"content-type"))
 # By this header clients know that they speak with Elasticsearch; they believe no answer without it.
 _PRODUCT = (b"X-elastic-product", b"Elasticsearch")
-_GZIP = 16 + zlib.MAX_WBITS
 
 
 class Writing(BaseRoute):
@@ -67,7 +64,7 @@ class Writing(BaseRoute):
         try:
             request = await _Request.of(scope, receive, max_body_bytes=self._max_body_bytes)
             outcomes = await self._enrichment.enrich(request.items, headers=request.headers)
-            self._count(outcomes)
+            count_articles(outcomes, self._metrics)
             if not any(isinstance(each, Changed | Rejected) for each in outcomes):
                 await self._passing.send_on(scope, receive, send, body=request.raw_body)
             elif request.path.operation == "bulk":
@@ -86,10 +83,7 @@ class Writing(BaseRoute):
             response.raw_headers.insert(0, _PRODUCT)
             await response(scope, receive, send)
         except EsdedupError as error:
-            if isinstance(error, Overloaded):
-                self._metrics.refused("queue")
-            if isinstance(error, NotOwner):
-                self._metrics.refused("not_owner")
+            count_refusal(error, self._metrics)
             await answer(scope, problem_of(error))(scope, receive, send)
 
     async def _bulk(
@@ -135,13 +129,6 @@ class Writing(BaseRoute):
         body = item.source_with(outcome.document, outcome.action, dedup=outcome.dedup)
         await self._passing.send_on(request.rewritten(query), receive, send, body=body)
 
-    def _count(self, outcomes: Sequence[Outcome]) -> None:
-        for each in outcomes:
-            if isinstance(each, Rejected):
-                self._metrics.article("rejected")
-            elif isinstance(each, Changed) and each.assigned is not None:
-                self._metrics.article(each.assigned.assignment.kind.value)
-
 
 class _Request:
     """A request that writes articles, read whole."""
@@ -154,7 +141,12 @@ class _Request:
         self.raw_body = raw_body
         usual = _NDJSON if self.path.operation == "bulk" else _JSON
         self._content_type = json_content_type(self.header(b"content-type"), usual=usual)
-        body = self._unpacked(max_body_bytes)
+        body = unpacked(
+            raw_body,
+            encoding=self.header(b"content-encoding"),
+            most_bytes=max_body_bytes,
+            hold=lambda size: hold_unpacked(scope, size),
+        )
         self.items = (
             read_bulk(body, index=self.path.index)
             if self.path.operation == "bulk"
@@ -169,14 +161,7 @@ class _Request:
             ClientDisconnect: The caller has left.
             RequestRefused: It cannot be read.
         """
-        parts, more = [], True
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise ClientDisconnect
-            parts.append(message.get("body", b""))
-            more = message.get("more_body", False)
-        return cls(scope, b"".join(parts), max_body_bytes=max_body_bytes)
+        return cls(scope, await read_whole(receive), max_body_bytes=max_body_bytes)
 
     def header(self, name: bytes) -> str | None:
         """Return the last header of a name, in lower case; None if there is none."""
@@ -197,30 +182,6 @@ class _Request:
             headers.append((b"accept", accept.encode("latin-1")))
         scope = {**self.scope, "headers": headers}
         return scope if query is None else {**scope, "query_string": query}
-
-    def _unpacked(self, max_body_bytes: int) -> bytes:
-        encoding = (self.header(b"content-encoding") or "identity").strip().lower()
-        if encoding == "identity":
-            return self.raw_body
-        if encoding not in {"gzip", "x-gzip"}:
-            raise RequestRefused(
-                415, "media_type_header_exception", f"Content-Encoding [{encoding}] is not supported"
-            )
-        unpacking = zlib.decompressobj(_GZIP)
-        try:
-            body = unpacking.decompress(self.raw_body, max_body_bytes)
-        except zlib.error as error:
-            raise RequestRefused(400, "parse_exception", f"the body is not gzip: {error}") from error
-        if unpacking.unconsumed_tail:
-            raise RequestRefused(
-                413,
-                "content_too_long_exception",
-                f"the request is larger than {max_body_bytes:,} bytes unpacked: send fewer articles at once",
-            )
-        if not unpacking.eof:
-            raise RequestRefused(400, "parse_exception", "the body is gzip that breaks off")
-        hold_unpacked(self.scope, len(body))
-        return body
 
 
 def _lines(item: BulkItem, outcome: Outcome) -> bytes:

@@ -33,7 +33,7 @@ PASSED, OWN, WRITES = "{}", '"own"', "writes"
         ("GET", "/healthz/_doc/1", PASSED),
         ("POST", "/v1/_search", PASSED),
         ("GET", "/v1", PASSED),
-        ("GET", "/v1/clusters", PASSED),
+        ("GET", "/v1/", PASSED),
         ("GET", "/docs", PASSED),
         ("GET", "/openapi.json", PASSED),
         ("GET", "/_bulk", PASSED),

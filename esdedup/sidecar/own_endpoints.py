@@ -1,0 +1,209 @@
+"""What the sidecar's own endpoints share: how bodies are read, errors answered, and both described."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+import orjson
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, ConfigDict
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Match
+from starlette.types import Receive, Scope, Send
+
+from esdedup.errors import EsdedupError
+from esdedup.sidecar.bounds import hold_unpacked
+from esdedup.sidecar.metrics import Metrics
+from esdedup.sidecar.own_paths import is_under_v1
+from esdedup.sidecar.problems import PROBLEM_TYPE, TYPE_PREFIX, Problem, answer, count_refusal, problem_of
+from esdedup.sidecar.refusals import RequestRefused
+from esdedup.sidecar.request_body import unpacked
+
+log = logging.getLogger("esdedup")
+
+_UTF8_MARK = b"\xef\xbb\xbf"
+# What pipelines say who send what they have, and it is JSON: Logstash the first, NiFi the second.
+_UNSAID = frozenset(("", "text/plain", "application/octet-stream"))
+# Of many wrong values, those that are named.
+_MOST_NAMED = 5
+
+
+class ProblemDetails(BaseModel):
+    """An error (RFC 9457)."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "type": f"{TYPE_PREFIX}not_owner",
+                    "title": "Not owner",
+                    "status": 503,
+                    "detail": "the forest 'esdedup-forest' is being fed by process 4711 on host-2: …",
+                }
+            ]
+        }
+    )
+
+    type: str
+    title: str
+    status: int
+    detail: str
+
+
+def described(**statuses: str) -> dict[int | str, dict[str, Any]]:
+    """Return for the description of an API which errors there are.
+
+    Args:
+        statuses: When there is which, by statuses such as ``s400``.
+    """
+    content = {PROBLEM_TYPE: {"schema": ProblemDetails.model_json_schema()}}
+    named = {int(status[1:]): text for status, text in statuses.items()}
+    return {
+        **{status: {"description": text, "content": content} for status, text in named.items()},
+        "default": {"description": "Any other error.", "content": content},
+    }
+
+
+def json_route(*, max_body_bytes: int) -> type[APIRoute]:
+    """Return a kind of route whose bodies are JSON, perhaps gzip, of at most that size unpacked."""
+
+    class JsonRoute(APIRoute):
+        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+            handle = super().get_route_handler()
+
+            async def handler(request: Request) -> Response:
+                if self.body_field is None:
+                    return await handle(request)
+                try:
+                    read = await _JsonRequest.of(request, max_body_bytes=max_body_bytes)
+                except ClientDisconnect:
+                    # Nobody reads it.
+                    return Response(status_code=400)
+                return await handle(read)
+
+            return handler
+
+    return JsonRoute
+
+
+class _JsonRequest(Request):
+    """A request whose body has been unpacked and parsed."""
+
+    @classmethod
+    async def of(cls, request: Request, *, max_body_bytes: int) -> "_JsonRequest":
+        """Read a request.
+
+        Raises:
+            ClientDisconnect: The caller has left.
+            RequestRefused: Its body is not JSON.
+        """
+        _require_json(request.headers.get("content-type", ""))
+        body = unpacked(
+            await request.body(),
+            encoding=request.headers.get("content-encoding"),
+            most_bytes=max_body_bytes,
+            hold=lambda size: hold_unpacked(request.scope, size),
+        ).removeprefix(_UTF8_MARK)
+        kept = [header for header in request.scope["headers"] if header[0] != b"content-type"]
+        scope = {**request.scope, "headers": [*kept, (b"content-type", b"application/json")]}
+        read = cls(scope, request.receive)
+        read._body = body
+        # Large ones take long. Meanwhile others have their turn.
+        read._json = await asyncio.to_thread(_parsed, body)
+        return read
+
+
+def handle_errors(app: FastAPI, metrics: Metrics) -> None:
+    """Let an application answer the errors of its own endpoints as problem details."""
+
+    async def failed(request: Request, error: Exception) -> Response:
+        assert isinstance(error, EsdedupError)
+        count_refusal(error, metrics)
+        return answer(request.scope, problem_of(error))
+
+    async def invalid(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        found = error.errors()
+        named = [
+            f"{'.'.join(map(str, each['loc'][1:])) or 'body'}: {each['msg'].removeprefix('Value error, ')}"
+            for each in found
+        ]
+        detail = "; ".join(named[:_MOST_NAMED]) + ("; …" if len(named) > _MOST_NAMED else "")
+        return answer(request.scope, Problem(status=400, kind="invalid_request", detail=detail))
+
+    async def refused(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        problem = Problem(status=error.status_code, kind="invalid_request", detail=str(error.detail))
+        return answer(request.scope, problem)
+
+    async def broken(request: Request, error: Exception) -> Response:
+        return answer(request.scope, problem_of(error))
+
+    app.add_exception_handler(EsdedupError, failed)
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(HTTPException, refused)
+    app.add_exception_handler(Exception, broken)
+
+
+class NotServed(BaseRoute):
+    """Matches what is under the sidecar's own path without an endpoint; Elasticsearch has none there."""
+
+    def __init__(self, endpoints: Sequence[BaseRoute]) -> None:
+        """Answer for what is not among these endpoints."""
+        self._endpoints = endpoints
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Match by the path."""
+        is_ours = scope["type"] == "http" and is_under_v1(scope["path"])
+        return (Match.FULL if is_ours else Match.NONE), {}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer which methods there are, or that there is nothing."""
+        methods = sorted(
+            method
+            for each in self._endpoints
+            if each.matches(scope)[0] is not Match.NONE
+            for method in getattr(each, "methods", None) or ()
+        )
+        problem = Problem(status=404, kind="no_such_endpoint", detail="the description is /v1/openapi.json")
+        if methods:
+            problem = Problem(
+                status=405,
+                kind="method_not_allowed",
+                detail=f"this endpoint is asked with {' or '.join(methods)}, not with {scope['method']:.20}",
+            )
+        response = answer(scope, problem)
+        if methods:
+            response.headers["Allow"] = ", ".join(methods)
+        await response(scope, receive, send)
+
+
+def _require_json(content_type: str) -> None:
+    media_type = content_type.partition(";")[0].strip().lower()
+    if media_type not in _UNSAID and not media_type.endswith(("/json", "+json")):
+        raise RequestRefused(
+            415,
+            "unsupported_media_type",
+            f"the body is said to be {media_type:.100}: send JSON, with Content-Type: application/json",
+        )
+
+
+def _parsed(body: bytes) -> Any:
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        # It may have half a character in it, for which one article is rejected, not all.
+        try:
+            return json.loads(body.decode(), parse_constant=_refuse_constant)
+        except (ValueError, RecursionError):
+            raise RequestRefused(400, "invalid_request", f"the body is not JSON: {error}") from error
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(name)

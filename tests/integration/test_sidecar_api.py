@@ -1,0 +1,177 @@
+"""The sidecar's own endpoints, before a real node."""
+
+import asyncio
+import json
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from elasticsearch import Elasticsearch
+
+from esdedup import AsyncReader, Dedup
+from esdedup.elastic.client import connect_async
+from esdedup.sidecar.app import create_app
+from esdedup.sidecar.cluster_api import cluster_routes
+from esdedup.sidecar.metrics import Metrics
+from esdedup.sidecar.own_endpoints import handle_errors
+from esdedup.sidecar.upstream import Upstream
+from tests.support import asgi, sidecar_process
+from tests.support.forests import ARTICLES, roots
+from tests.support.names import Names
+from tests.support.wire import Connection, ScriptedServer
+
+JSON = {"content-type": "application/json"}
+
+
+@pytest.fixture(scope="module")
+def fed(unchanged: tuple[str, str], elasticsearch_url: str) -> Any:
+    """Asks endpoints that read the sample."""
+    index, forest = unchanged
+
+    def ask(method: str, path: str, body: Any = None, *, default: str | None = index) -> asgi.Response:
+        request = asgi.Request(path=path.partition("?")[0], query=path.partition("?")[2], method=method)
+        return asyncio.run(_asked(elasticsearch_url, request, body, forest=forest, default=default))
+
+    return ask
+
+
+async def _asked(
+    url: str,
+    request: asgi.Request,
+    body: Any,
+    *,
+    forest: str,
+    default: str | None,
+    headers: dict[str, str] | None = None,
+) -> asgi.Response:
+    async with connect_async(url) as client:
+        reader = AsyncReader(client, forest=forest)
+        routes = cluster_routes(reader, client, index=default, max_body_bytes=1_000_000)
+        app = create_app(Upstream([url]), own=[routes])
+        handle_errors(app, Metrics())
+        sent = asgi.Request(
+            path=request.path,
+            query=request.query,
+            method=request.method,
+            headers=JSON | (headers or {}),
+            body=json.dumps(body).encode() if body is not None else b"",
+        )
+        return await asgi.send(app, sent)
+
+
+def test_the_articles_of_a_cluster_come_page_by_page(
+    fed: Any, es: Elasticsearch, unchanged: tuple[str, str]
+) -> None:
+    by_root: dict[str, set[str]] = {}
+    for id_, root in roots(es, unchanged[0]).items():
+        by_root.setdefault(root, set()).add(id_)
+    root, members = max(by_root.items(), key=lambda each: len(each[1]))
+    assert len(members) > 2
+    found: set[str] = set()
+    after = ""
+    while True:
+        page = fed("GET", f"/v1/clusters/{quote(root)}?size=2{after}").json
+        assert (page["root"], page["total"]) == (root, len(members))
+        found |= {each["id"] for each in page["articles"]}
+        if page["next"] is None:
+            break
+        after = f"&after={quote(page['next'])}"
+    assert found == members
+
+
+def test_texts_and_articles_have_the_same_similar_ones(fed: Any, unchanged: tuple[str, str]) -> None:
+    article = ARTICLES[0]
+    by_id = fed("POST", "/v1/similar", {"id": article["_id"], "index": unchanged[0]}, default=None).json
+    by_text = fed("POST", "/v1/similar", {"text": article["text"], "size": 100}).json
+    assert by_id["root"] == by_text["root"]
+    assert by_text["total"] == by_id["total"] + 1
+    new = fed("POST", "/v1/similar", {"text": "Nobody has ever written such a sentence before today."})
+    assert (new.status, new.json["root"], new.json["articles"]) == (200, None, [])
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body", "status"),
+    [
+        ("GET", "/v1/clusters/nothing", None, 404),
+        ("GET", "/v1/clusters/nothing?index=none-there", None, 409),
+        ("GET", "/v1/clusters/nothing?size=0", None, 400),
+        ("GET", "/v1/clusters/nothing?page=2&after=x", None, 400),
+        ("GET", "/v1/clusters/%00%ff", None, 404),
+        ("POST", "/v1/clusters/nothing", {}, 405),
+        ("GET", "/v1/similar", None, 405),
+        ("POST", "/v1/similar", None, 400),
+        ("POST", "/v1/similar", {}, 400),
+        ("POST", "/v1/similar", {"text": "x", "id": "y"}, 400),
+        ("POST", "/v1/similar", {"id": "nobody"}, 404),
+        ("POST", "/v1/similar", {"text": "x" * 200_001}, 400),
+        ("POST", "/v1/similar", {"text": "x", "other_sources": True}, 400),
+        ("POST", "/v1/similar", {"id": "x", "site": "y"}, 400),
+        ("POST", "/v1/similar", {"text": "half \ud83d"}, 400),
+    ],
+)
+def test_odd_requests_are_problems(fed: Any, method: str, path: str, body: Any, status: int) -> None:
+    answer = fed(method, path, body)
+    assert (answer.status, answer.headers["content-type"]) == (status, "application/problem+json")
+
+
+def test_without_a_default_a_request_names_its_index(fed: Any) -> None:
+    answer = fed("GET", "/v1/clusters/nothing", default=None)
+    assert (answer.status, answer.json["detail"][:16]) == (400, "index is missing")
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(401, "caller_refused"), (403, "not_allowed"), (503, "elasticsearch_unavailable")]
+)
+def test_elasticsearch_is_asked_as_the_caller(status: int, kind: str) -> None:
+    heads: list[bytes] = []
+
+    def script(connection: Connection) -> None:
+        while head := connection.head():
+            heads.append(head)
+            body = b'{"error":{"type":"security_exception","reason":"no"},"status":%d}' % status
+            connection.send(
+                b"HTTP/1.1 %d No\r\nX-Elastic-Product: Elasticsearch\r\nContent-Type: application/json\r\n"
+                b"Content-Length: %d\r\n\r\n%b" % (status, len(body), body)
+            )
+
+    with ScriptedServer(script).running() as server:
+        answer = asyncio.run(
+            _asked(
+                server.url,
+                asgi.Request(path="/v1/clusters/x"),
+                None,
+                forest="forest",
+                default="news",
+                headers={"authorization": "ApiKey mine", "es-security-runas-user": "me", "x-other": "1"},
+            )
+        )
+    assert answer.json["type"] == f"urn:esdedup:problem:{kind}"
+    assert answer.status == (502 if status == 503 else status)
+    assert heads
+    for head in heads:
+        assert b"authorization: ApiKey mine" in head
+        assert b"es-security-runas-user: me" in head
+        assert b"x-other" not in head
+
+
+def test_enriched_articles_have_the_roots_of_written_ones(
+    es: Elasticsearch, elasticsearch_url: str, index_name: Names, unchanged: tuple[str, str]
+) -> None:
+    """They are enriched by two requests, and one of them again; then all are written."""
+    index, forest = index_name("enriched"), index_name("forest")
+    with Dedup(es, forest=forest) as dedup:
+        dedup.setup(index)
+    with sidecar_process.running(elasticsearch_url, forest=forest) as process:
+        half = len(ARTICLES) // 2
+        enriched = [
+            article
+            for part in (ARTICLES[:half], ARTICLES[half:])
+            for article in process.post("/v1/enrich", {"index": index, "articles": part})["articles"]
+        ]
+        assert {each["_id"]: each["dedup"]["root"] for each in enriched} == roots(es, unchanged[0])
+        one = process.post(f"/v1/enrich/one?index={index}", ARTICLES[7])
+        assert one["dedup"]["root"] == enriched[7]["dedup"]["root"]
+        lines = [line for each in enriched for line in ({"index": {"_id": each.pop("_id")}}, each)]
+        assert not es.bulk(index=index, operations=lines, refresh=True)["errors"]
+        cluster = process.get(f"/v1/clusters/{one['dedup']['root']}?index={index}")
+        assert ARTICLES[7]["_id"] in {each["id"] for each in cluster["articles"]}

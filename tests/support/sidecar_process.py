@@ -1,0 +1,103 @@
+"""The command `esdedup sidecar` in a process of its own, which can be killed."""
+
+import contextlib
+import functools
+import json
+import re
+import subprocess
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+START_S = 60.0
+STOP_S = 30.0
+_ADDRESS = re.compile(r" at (http://\S+)")
+
+
+class SidecarProcess:
+    """A sidecar that begins."""
+
+    def __init__(self, elasticsearch_url: str, *options: str) -> None:
+        command = [sys.executable, "-m", "esdedup", "sidecar", "--url", elasticsearch_url, "--port", "0"]
+        self.process = subprocess.Popen([*command, *options], cwd=ROOT, stderr=subprocess.PIPE, text=True)
+        self._lines: list[str] = []
+        self._reading = threading.Thread(target=self._read, daemon=True)
+        self._reading.start()
+
+    @functools.cached_property
+    def url(self) -> str:
+        """Its address, as soon as it listens."""
+        return str(until(lambda: next(iter(_ADDRESS.findall(self.log)), None), START_S, self))
+
+    @property
+    def log(self) -> str:
+        """What it has logged so far."""
+        return "".join(self._lines)
+
+    def get(self, path: str) -> Any:
+        """Return what it answers."""
+        return self._ask(urllib.request.Request(self.url + path))
+
+    def post(self, path: str, body: Any) -> Any:
+        """Send JSON; return what it answers."""
+        given = urllib.request.Request(self.url + path, json.dumps(body).encode())
+        given.add_header("Content-Type", "application/json")
+        return self._ask(given)
+
+    def is_ready(self) -> bool:
+        """Return whether it takes articles."""
+        try:
+            self.get("/readyz")
+        except (urllib.error.HTTPError, OSError):
+            return False
+        return True
+
+    def end(self) -> None:
+        """End it if it still runs."""
+        self.process.terminate()
+        try:
+            self.process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
+        finally:
+            self._reading.join()
+            assert self.process.stderr is not None
+            self.process.stderr.close()
+
+    def _ask(self, request: urllib.request.Request) -> Any:
+        with urllib.request.urlopen(request, timeout=STOP_S) as answer:
+            return json.load(answer)
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self._lines.append(line)
+
+
+@contextlib.contextmanager
+def running(elasticsearch_url: str, *options: str, forest: str) -> Iterator[SidecarProcess]:
+    """Yield a sidecar that owns a forest."""
+    process = SidecarProcess(elasticsearch_url, "--forest", forest, *options)
+    try:
+        until(process.is_ready, START_S, process)
+        yield process
+    finally:
+        process.end()
+
+
+def until(is_so: Callable[[], Any], most_s: float, *processes: SidecarProcess) -> Any:
+    """Wait until something is so; return it."""
+    end_s = time.monotonic() + most_s
+    while not (found := is_so()):
+        logs = "\n".join(each.log for each in processes)
+        assert time.monotonic() < end_s, f"not so within {most_s:.0f} s: {logs}"
+        assert any(each.process.poll() is None for each in processes) or not processes, logs
+        time.sleep(0.05)
+    return found

@@ -10,6 +10,7 @@ EsdedupError
 ├── ArticleNotFound          no article has that id                             .article .index
 ├── ClientForked             a forked process uses its parent's client          .process
 ├── ClockMismatch            this machine and Elasticsearch disagree on the time  .here_ms .server_ms
+├── ProcessDied              a process that fingerprints texts has died; the same may be sent again
 ├── ServerError              Elasticsearch answered with an error               .status .index
 │   ├── ServerUnavailable    no server answers, or it is not Elasticsearch, or it is busy
 │   ├── IndexBlocked         the disk is full, or somebody has blocked the index
@@ -52,6 +53,7 @@ __all__ = [
     "IndexBlocked",
     "IndexNotReady",
     "NodeError",
+    "ProcessDied",
     "ServerError",
     "ServerUnavailable",
     "SettingError",
@@ -159,6 +161,10 @@ class ClockMismatch(EsdedupError):
         super().__init__(message)
         self.here_ms = here_ms
         self.server_ms = server_ms
+
+
+class ProcessDied(EsdedupError):
+    """A process that fingerprints texts has died; nothing was assigned, and the same may be sent again."""
 
 
 class ServerError(EsdedupError):

@@ -2,19 +2,32 @@
 
 import itertools
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 from esdedup.boilerplate.pins import NO_PINS, Pins
-from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.signature import Fingerprints
 from esdedup.forest import Arrivals, Assignment, Forest
 from esdedup.neighbours.relation import relation_of
+from esdedup.text.passages import Omit
+
+
+class ComputesFingerprints(Protocol):
+    """As `Fingerprinter`, in one process or in several."""
+
+    @property
+    def profile(self) -> Profile:
+        """Decides the fingerprints."""
+
+    def fingerprint(self, texts: Sequence[str], *, omit: Omit | None = None) -> Fingerprints:
+        """Return the fingerprints of raw texts."""
 
 
 def arrive(
     texts: Sequence[str],
     *,
     times_ms: Sequence[int | None],
-    fingerprinter: Fingerprinter,
+    fingerprinter: ComputesFingerprints,
     forest: Forest,
     now_ms: int,
     pins: Pins = NO_PINS,

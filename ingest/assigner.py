@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 from esdedup.ingest.actions import ArticleAction, enriched
-from esdedup.ingest.arrive import arrive
+from esdedup.ingest.arrive import ComputesFingerprints, arrive
+from esdedup.ingest.fingerprint_processes import FingerprintProcesses
 from esdedup.ingest.leaps import warn_of_leaps
 
 from esdedup.boilerplate.pins import Pins
@@ -64,15 +65,20 @@ class Assigned:
 class Assigner:
     """Assigns the articles of batches. Not thread-safe."""
 
-    def __init__(self, profile: Profile, *, pins: Pins, most_plausible_leaves: int) -> None:
+    def __init__(
+        self, profile: Profile, *, pins: Pins, most_plausible_leaves: int, processes: int = 0
+    ) -> None:
         """Assign with a profile.
 
         Args:
             profile: How texts are fingerprinted.
             pins: Which passages are boilerplate or text, whatever was learned.
             most_plausible_leaves: A warning is logged when a cluster grows beyond this.
+            processes: How many others fingerprint texts; 0: this one does.
         """
-        self.fingerprinter = Fingerprinter(profile)
+        self._fingerprinter: ComputesFingerprints = (
+            FingerprintProcesses(profile, processes) if processes else Fingerprinter(profile)
+        )
         self._profile = profile
         self._pins = pins
         self._relation = relation_of(profile)
@@ -94,7 +100,7 @@ class Assigner:
         fingerprints, assignments = arrive(
             [article.text for article in articles],
             times_ms=[article.dated_ms if backfill else now_ms for article in articles],
-            fingerprinter=self.fingerprinter,
+            fingerprinter=self._fingerprinter,
             forest=forest,
             now_ms=now_ms,
             pins=self._pins,

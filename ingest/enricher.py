@@ -20,6 +20,7 @@ from esdedup.boilerplate.pins import Pins
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields, refuse_surrogates
+from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Assignment, Forest
 from esdedup.sites import RawPage
@@ -117,7 +118,7 @@ class Enricher:
         """Learn from pages; see `Dedup.learn`."""
         return learn(
             _valid(texts, on_rejected or _log_rejected),
-            fingerprinter=self._assigner.fingerprinter,
+            fingerprinter=Fingerprinter(self._profile),
             open_forest=self._opened_forest,
             pins=self._pins,
             batch_size=self._batch_size,

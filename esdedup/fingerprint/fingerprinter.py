@@ -55,13 +55,13 @@ class Fingerprinter:
         """
         omit = self._allowed(omit)
         return Fingerprints.joined(
-            [self._method.fingerprints(some, omit=omit) for some in _slices(texts)],
+            [self._method.fingerprints(some, omit=omit) for some in slices(texts)],
             self.profile.signature_dtype,
         )
 
     def passages_and_pages(self, texts: Sequence[str]) -> Iterator[tuple[Passages, npt.NDArray[np.uint64]]]:
         """Yield what `fingerprint` calls `omit` with, a few raw texts at a time."""
-        for some in _slices(texts):
+        for some in slices(texts):
             parsed = ParsedTexts.of(some, max_length=self.profile.max_text_length)
             yield parsed.passages, parsed.pages
 
@@ -84,7 +84,7 @@ class Fingerprinter:
         return None if self.profile.keep_boilerplate else omit
 
 
-def _slices(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+def slices(texts: Sequence[str]) -> Iterator[Sequence[str]]:
     """Cut a batch into slices of a limited number of texts and characters; each has at least one text."""
     for some in _cut(texts, [len(text) for text in texts]):
         # The normal form may have 18 times as many characters.

@@ -136,7 +136,12 @@ def _feeding(client: Elasticsearch, settings: Settings, pins: Pins, metrics: Met
         wait_s=0.0,
         lease_ttl_s=settings.lease_ttl_s,
     )
-    assigner = Assigner(profile, pins=pins, most_plausible_leaves=settings.most_plausible_leaves)
+    assigner = Assigner(
+        profile,
+        pins=pins,
+        most_plausible_leaves=settings.most_plausible_leaves,
+        processes=settings.workers,
+    )
     bounds = BatchBounds(
         batch_articles=settings.batch_size,
         batch_wait_s=settings.batch_wait_ms / 1000,

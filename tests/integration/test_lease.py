@@ -108,6 +108,33 @@ def test_a_claim_that_fails_half_way_is_given_up(
     again.release()
 
 
+def test_a_dead_owner_whose_clock_was_ahead_is_noticed_by_who_never_waits(
+    es: Elasticsearch, forest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a standby does: it tries once a second. The owner is on another machine."""
+    with monkeypatch.context() as patch:
+        patch.setattr("esdedup.elastic.forest.claim._machine", lambda: "another")
+        patch.setattr("esdedup.elastic.forest.claim.time.time", lambda: 4e9)
+        dead = Lease(es, forest=forest, ttl_s=TTL_S)
+        dead.acquire()
+        dead._stopped.set()
+    began_s = time.monotonic()
+    with pytest.raises(ForestBusy):
+        Lease(es, forest=forest).acquire()
+
+    def is_taken() -> bool:
+        try:
+            taker = Lease(es, forest=forest)
+            taker.acquire()
+        except ForestBusy:
+            return False
+        taker.release()
+        return True
+
+    await_until(is_taken)
+    assert time.monotonic() - began_s > TTL_S
+
+
 def test_this_process_may_try_again_at_once_after_a_claim_of_its_own_failed(
     es: Elasticsearch, forest: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,8 +45,9 @@ class SidecarProcess:
         return self._ask(urllib.request.Request(self.url + path))
 
     def post(self, path: str, body: Any) -> Any:
-        """Send JSON; return what it answers."""
-        given = urllib.request.Request(self.url + path, json.dumps(body).encode())
+        """Send JSON, or bytes as they are; return what it answers."""
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        given = urllib.request.Request(self.url + path, data)
         given.add_header("Content-Type", "application/json")
         return self._ask(given)
 

@@ -12,6 +12,9 @@ from esdedup.errors import ForestOwner
 
 # Tokens of this process's claims that failed half-way: an unreachable server may still show them as held.
 _abandoned: set[str] = set()
+# By the token of each claim that this process has met: its version, and since when it has had that one, by
+# `time.monotonic`. A process that tries again and again for a moment thus waits as one that waits for long.
+_met: dict[str, tuple[dict[str, int], float]] = {}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -74,6 +77,20 @@ class Claim:
 def abandon(token: str) -> None:
     """Treat this process's claim with this token as over, whatever the lease document says."""
     _abandoned.add(token)
+
+
+def silent_s(token: str, version: dict[str, int]) -> float:
+    """Return for how many seconds this process has seen that a claim was not renewed.
+
+    Args:
+        token: The claim's.
+        version: Of the document now; each renewal changes it.
+    """
+    now_s = time.monotonic()
+    met = _met.get(token)
+    if met is None or met[0] != version:
+        met = _met[token] = version, now_s
+    return now_s - met[1]
 
 
 def _machine() -> str:

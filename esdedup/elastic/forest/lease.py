@@ -18,7 +18,7 @@ import elastic_transport
 from elasticsearch import ApiError, ConflictError, Elasticsearch, NotFoundError
 
 from esdedup.elastic.errors import translated
-from esdedup.elastic.forest.claim import Claim, abandon
+from esdedup.elastic.forest.claim import Claim, abandon, silent_s
 from esdedup.elastic.forest.fence import Fence
 from esdedup.elastic.given_client import is_inherited, refuse_inherited
 from esdedup.errors import (
@@ -89,17 +89,12 @@ class Lease:
             ServerError: Elasticsearch does not answer, or refuses. The claim has been given up.
         """
         deadline = time.monotonic() + wait_s
-        watched: dict[str, int] | None = None
-        watched_since = 0.0
         with translated(f"take the lease on the forest {self._forest!r}", index=self._forest):
             while True:
                 before, version = self._read()
-                if version != watched:
-                    watched, watched_since = version, time.monotonic()
                 # The owner's clock may be far ahead of ours. So a lease that is not renewed for its
                 # whole time by our clock has run out too.
-                is_silent = before is not None and time.monotonic() > watched_since + before.ttl_s
-                if before is None or before.is_over or is_silent:
+                if before is None or before.is_over or silent_s(before.token, version) > before.ttl_s:
                     if (is_drained := self._take(before, version)) is not None:
                         return is_drained
                 elif time.monotonic() >= deadline:

@@ -148,16 +148,20 @@ def client_of(
 
 
 def connect_async(
-    url: str, *, api_key: str | None = None, ca_certs: Path | None = None
+    url: str,
+    *,
+    user: tuple[str, str] | None = None,
+    api_key: str | None = None,
+    ca_certs: Path | None = None,
 ) -> AsyncElasticsearch:
-    """Return an asynchronous client; parameters as for `connect`. Nothing is sent yet.
+    """Return an asynchronous client; parameters as for `client_of`. Nothing is sent yet.
 
     Raises:
         SettingError: The address or the certificates are not valid, or aiohttp is not installed.
     """
     if importlib.util.find_spec("aiohttp") is None:
         raise SettingError("aiohttp is not installed: pip install 'esdedup[serve]'")
-    return _client(AsyncElasticsearch, _AnyVersionAsyncTransport, url, api_key, ca_certs)
+    return _client(AsyncElasticsearch, _AnyVersionAsyncTransport, url, api_key, ca_certs, user=user)
 
 
 def _client(

@@ -1,6 +1,8 @@
 """The sidecar with all its parts, made from its settings."""
 
+from collections.abc import Callable
 from datetime import timedelta
+from typing import TypeVar
 
 from elasticsearch import AsyncElasticsearch, Elasticsearch
 from starlette.types import ASGIApp
@@ -25,11 +27,15 @@ from esdedup.sidecar.indices import Indices
 from esdedup.sidecar.intake import Bounds as BatchBounds
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.own_endpoints import handle_errors
+from esdedup.sidecar.pages_route import PagesRoute
 from esdedup.sidecar.rights import PATH, Answer, Headers, Rights
 from esdedup.sidecar.server import run
 from esdedup.sidecar.settings import Settings
 from esdedup.sidecar.upstream import Upstream
 from esdedup.sidecar.writing import Writing
+from esdedup.web import create_app as create_pages
+
+_Client = TypeVar("_Client", Elasticsearch, AsyncElasticsearch)
 
 # Beside those for the requests of callers: for what the sidecar asks by itself.
 _OWN_CONNECTIONS = 8
@@ -71,10 +77,11 @@ def assemble(settings: Settings) -> ASGIApp:
         async with upstream.send("POST", PATH, headers, body) as given:
             return Answer(given.status, given.headers, await given.read())
 
-    client = _client(settings)
+    client = _client(client_of, settings)
     pins = read_pins(settings.pins_file, keep_boilerplate=settings.keep_boilerplate)
     feeding = _feeding(client, settings, pins, metrics)
     reading = connect_async(settings.url, ca_certs=settings.ca_certs)
+    pages = _pages(settings, pins)
     indices = Indices(Articles(client, fields=settings.fields()).find)
     enrichment = Enrichment(find=indices.find, may_write=Rights(ask_rights).may_write, assign=feeding.assign)
     readiness = Readiness(ownership=lambda: feeding.ownership, ask=ask)
@@ -92,8 +99,11 @@ def assemble(settings: Settings) -> ASGIApp:
                 max_body_bytes=settings.max_body_bytes,
             ),
         ],
-        writes=[Writing(upstream, enrichment, metrics=metrics, max_body_bytes=settings.max_body_bytes)],
-        alongside=[indices, feeding, reading],
+        writes=[
+            *pages,
+            Writing(upstream, enrichment, metrics=metrics, max_body_bytes=settings.max_body_bytes),
+        ],
+        alongside=[indices, feeding, reading, *(each.running() for each in pages)],
     )
     handle_errors(app, metrics)
     bounded = Bounds(
@@ -107,11 +117,27 @@ def assemble(settings: Settings) -> ASGIApp:
     return Callers(bounded, hosts=settings.hosts, token=settings.read_token(), metrics=metrics)
 
 
-def _client(settings: Settings) -> Elasticsearch:
+def _client(make: Callable[..., _Client], settings: Settings) -> _Client:
     """Return the client for what the sidecar itself reads and writes."""
     password = settings.read_password()
     user = None if settings.user is None or password is None else (settings.user, password)
-    return client_of(settings.url, user=user, api_key=settings.read_api_key(), ca_certs=settings.ca_certs)
+    return make(settings.url, user=user, api_key=settings.read_api_key(), ca_certs=settings.ca_certs)
+
+
+def _pages(settings: Settings, pins: Pins) -> list[PagesRoute]:
+    """Return the route of the pages, which are read with the sidecar's own credentials, if they are shown."""
+    if not settings.pages or settings.pages_index is None:
+        return []
+    app = create_pages(
+        _client(connect_async, settings),
+        settings.pages_index,
+        fields=settings.fields(),
+        forest=settings.forest,
+        profile=settings.fingerprint_profile(),
+        pins=pins,
+        hosts=settings.hosts,
+    )
+    return [PagesRoute(app)]
 
 
 def _reader(client: AsyncElasticsearch, settings: Settings, pins: Pins) -> AsyncReader:

@@ -35,7 +35,7 @@ def create_app(
     pins: Pins = NO_PINS,
     hosts: Collection[str] = (),
 ) -> ASGIApp:
-    """Return an application that shows one index.
+    """Return an application that shows one index. Its links begin with the root path of the server.
 
     Args:
         client: Closed when the application ends.

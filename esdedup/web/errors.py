@@ -46,7 +46,7 @@ def error_answer(
     """Return the answer for an error: JSON for programs, a page for people."""
     # It may name what the visitor has sent.
     message = cut(message)
-    if request.url.path.startswith(api.PREFIX):
+    if request.scope["path"].removeprefix(request.scope.get("root_path", "")).startswith(api.PREFIX):
         answer: Response = JSONResponse({"error": message}, status_code=status)
     else:
         answer = pages.render_error(request, status, message)

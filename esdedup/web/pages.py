@@ -157,11 +157,12 @@ async def _sources(
 
 
 def _page_of(site: Site, article: Article, **parameters: object) -> str:
-    return formats.article_address(site.index, article, **parameters)
+    return site.prefix + formats.article_address(site.index, article, **parameters)
 
 
 def _render(name: str, request: Request, *, status_code: int = 200, **values: object) -> HTMLResponse:
     site: Site = request.app.state.site
+    site = dataclasses.replace(site, prefix=request.scope.get("root_path", ""))
     html = _environment.get_template(name).render(site=site, **values)
     # An article that was not indexed through esdedup may contain a lone surrogate, which UTF-8 lacks.
     return HTMLResponse(html.encode("utf-8", "replace"), status_code=status_code)

@@ -16,6 +16,8 @@ class Site:
     reader: AsyncReader
     index: str
     marking: Marking
+    # What stands before the paths of all pages, where the server has other things too.
+    prefix: str = ""
 
 
 def _site(request: Request) -> Site:

@@ -1,12 +1,15 @@
 """The sidecar's own endpoints, before a real node."""
 
 import asyncio
+import html
 import json
+import re
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 from elasticsearch import Elasticsearch
+from starlette.routing import Match
 
 from esdedup import AsyncReader, Dedup
 from esdedup.elastic.client import connect_async
@@ -14,7 +17,9 @@ from esdedup.sidecar.app import create_app
 from esdedup.sidecar.cluster_api import cluster_routes
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.own_endpoints import handle_errors
+from esdedup.sidecar.pages_route import PagesRoute
 from esdedup.sidecar.upstream import Upstream
+from esdedup.web import create_app as create_pages
 from tests.support import asgi, sidecar_process
 from tests.support.forests import ARTICLES, roots
 from tests.support.names import Names
@@ -152,6 +157,54 @@ def test_elasticsearch_is_asked_as_the_caller(status: int, kind: str) -> None:
         assert b"authorization: ApiKey mine" in head
         assert b"es-security-runas-user: me" in head
         assert b"x-other" not in head
+
+
+def test_pages_lead_to_pages_under_their_prefix(elasticsearch_url: str, unchanged: tuple[str, str]) -> None:
+    index, forest = unchanged
+
+    async def follow() -> dict[str, int]:
+        async with connect_async(elasticsearch_url) as client:
+            pages = PagesRoute(create_pages(client, index, forest=forest))
+            app = create_app(Upstream([elasticsearch_url]), writes=[pages], alongside=[pages.running()])
+            async with app.router.lifespan_context(app):
+                moved = await asgi.send(app, asgi.Request(path="/pages"))
+                assert moved.headers["location"] == "/pages/"
+                shown = await asgi.send(app, asgi.Request(path="/pages/"))
+                article = _links(shown.body, "/pages/article")[0]
+                beside = await asgi.send(app, article)
+                links = _links(shown.body + beside.body, "/")
+                return {each.path: (await asgi.send(app, each)).status for each in links}
+
+    found = asyncio.run(follow())
+    assert {"/pages/", "/pages/article", "/pages/static/style.css"} <= found.keys()
+    assert set(found.values()) == {200}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "is_page"),
+    [
+        ("GET", "/pages", True),
+        ("GET", "/pages/api/list", True),
+        ("POST", "/pages/api/similar", True),
+        # An index may be called so.
+        ("HEAD", "/pages", False),
+        ("PUT", "/pages", False),
+        ("GET", "/pages/_search", False),
+        ("POST", "/pages/_doc/1", False),
+        ("GET", "/pages-1/", False),
+    ],
+)
+def test_an_index_called_pages_is_no_page(method: str, path: str, is_page: bool) -> None:
+    route = PagesRoute(lambda *_: None)  # type: ignore[arg-type]
+    found, _ = route.matches({"type": "http", "method": method, "path": path})
+    assert (found is Match.FULL) is is_page
+
+
+def _links(page: str, beginning: str) -> list[asgi.Request]:
+    """Return the requests for what a page leads to on this server."""
+    found = sorted(set(re.findall(rf'(?:href|action)="({beginning}[^"#]*)', page)))
+    parts = [html.unescape(each).partition("?") for each in found]
+    return [asgi.Request(path=path, query=query) for path, _, query in parts]
 
 
 def test_enriched_articles_have_the_roots_of_written_ones(

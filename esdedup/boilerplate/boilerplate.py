@@ -27,7 +27,7 @@ _END_PASSAGES = 500
 # A page takes as much memory as two passages. If pages did not count, those that bring no new passage would
 # be kept for ever.
 _PAGE_RECORDS = 2
-# Of some 80,000 pages. Both periods together take some 180 MB at most.
+# Of some 80,000 pages. Both periods together take some 200 MB at most.
 _PERIOD_RECORDS = 2_500_000
 
 Bools = npt.NDArray[np.bool_]

@@ -99,7 +99,8 @@ class Metrics:
         self._items = self._new(
             Counter,
             "bulk_items",
-            "Enriched articles by the status that Elasticsearch gave each.",
+            "Items of bulk requests with articles by the status that Elasticsearch gave each, as far as "
+            "answers are not compressed.",
             by=("status", _Status),
         )
 

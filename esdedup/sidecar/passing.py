@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import dataclasses
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
@@ -45,9 +45,18 @@ class Passing:
             _log.debug("a caller has left before his answer")
 
     async def send_on(
-        self, scope: Scope, receive: Receive, send: Send, *, body: bytes | AsyncIterator[bytes] | None
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        *,
+        body: bytes | AsyncIterator[bytes] | None,
+        watch: Callable[[bytes], None] = lambda _: None,
     ) -> None:
-        """Send a request on with this body, and its answer back; errors are answered too."""
+        """Send a request on with this body, and its answer back; errors are answered too.
+
+        `watch` is called with each part of the answer's body.
+        """
         has_begun = False
         try:
             async with self._upstream.send(
@@ -60,6 +69,7 @@ class Passing:
                 await send({"type": "http.response.start", "status": answer.status, "headers": headers})
                 has_begun = True
                 async for part in parts:
+                    watch(part)
                     await send({"type": "http.response.body", "body": part, "more_body": True})
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
         except RequestUnreadable as error:

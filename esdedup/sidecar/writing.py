@@ -17,6 +17,7 @@ from esdedup.sidecar.content_types import json_content_type
 from esdedup.sidecar.document_request import ArticlePath, article_path, read_document, rejected, routed
 from esdedup.sidecar.enrichment import Changed, Enrichment, Outcome, Rejected, count_articles
 from esdedup.sidecar.headers import Header
+from esdedup.sidecar.item_statuses import ItemStatuses
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.passing import Passing, target_of
 from esdedup.sidecar.problems import answer, count_refusal, problem_of
@@ -90,9 +91,11 @@ class Writing(BaseRoute):
         self, request: "_Request", outcomes: Sequence[Outcome], receive: Receive, send: Send
     ) -> None:
         places = [at for at, each in enumerate(outcomes) if not isinstance(each, Rejected)]
+        statuses = ItemStatuses()
         body = b"".join([_lines(request.items[at], outcomes[at]) for at in places])
         if len(places) == len(outcomes):
-            await self._passing.send_on(request.rewritten(), receive, send, body=body)
+            await self._passing.send_on(request.rewritten(), receive, send, body=body, watch=statuses.read)
+            self._metrics.items(statuses.counts)
             return
         form, query = read_form(request.scope["query_string"], request.header(b"accept"))
         refused = {
@@ -112,6 +115,8 @@ class Writing(BaseRoute):
             answered = await given.read()
             kept = [each for each in given.headers if each[0].lower() not in _OF_ANSWER]
         if given.status == 200:
+            statuses.read(answered)
+            self._metrics.items(statuses.counts)
             answered = merged(answered, refused, count=len(outcomes), form=form)
         response = Response(answered, given.status, media_type=form.content_type)
         response.raw_headers += kept

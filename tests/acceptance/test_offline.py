@@ -188,7 +188,7 @@ def test_usage_errors_exit_with_2_and_say_why(run: Run, arguments: list[str], me
 
 COMMANDS = [
     *("setup", "index", "learn", "list", "similar", "serve", "explain", "stats", "expire", "verify"),
-    *("rebuild", "cluster", "fingerprint", "demo", "node"),
+    *("rebuild", "cluster", "fingerprint", "demo", "node", "sidecar"),
 ]
 
 

@@ -15,7 +15,8 @@ ARTICLES = [
     {"id": "notice", "url": "https://news.example/3", "text": NOTICE},
     {"id": "ferry", "url": "https://news.example/1", "text": f"The ferry sails again. {NOTICE}"},
     {"id": "goats", "url": "https://news.example/2", "text": f"Three goats found. {NOTICE}"},
-    {"id": "law", "url": "https://www.law.example/4", "text": NOTICE},
+    # Not the same page, which would stay without a fingerprint as it came first.
+    {"id": "law", "url": "https://www.law.example/4", "text": f"{NOTICE} Ltd."},
 ]
 
 

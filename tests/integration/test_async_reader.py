@@ -34,7 +34,8 @@ def test_every_method_answers_alike(
     es: Elasticsearch, fed: tuple[str, str], read: Read, read_async: Read
 ) -> None:
     index, forest = fed
-    article = read("list", index, sort="similar-desc", size=1).rows[0].id
+    row = read("list", index, sort="similar-desc", size=1).rows[0]
+    article, root = row.id, row.root
     calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
         *(("list", (index,), {"sort": sort, "size": 7}) for sort in get_args(Sort)),
         *(("list", (index,), {"query": QUERY, "only": only}) for only in ("similar", "single")),
@@ -42,6 +43,7 @@ def test_every_method_answers_alike(
         ("list", (index,), {"dedup": False}),
         ("similar", (index, article), {"size": 2}),
         ("similar", (index, article), {"other_sources": True}),
+        ("cluster", (index, root), {"size": 2}),
         ("sources", (index, article), {"size": 1}),
         ("article", (index, article), {}),
         ("timeline", (index, article), {}),

@@ -1,6 +1,6 @@
 # `make demo` and `make test` do all the set-up; see README.md.
 .DEFAULT_GOAL := help
-.PHONY: help env lock demo screenshots benchmarks test nightly soak check static format clean
+.PHONY: help env lock demo screenshots benchmarks test nightly soak soak-writers soak-sidecars check static format clean
 
 # The first Python that is new enough; `make PYTHON=... env` takes another.
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -18,14 +18,15 @@ DEMO_DATA := .esdedup/node
 DEMO_PORT ?= 0
 
 help:
-	@echo "make demo              an Elasticsearch with the sample corpus, and what esdedup makes of it"
-	@echo "make demo ONCE=1       the same, then stop Elasticsearch"
+	@echo "make demo              an Elasticsearch, a sidecar that takes the sample corpus, and what becomes of it"
+	@echo "make demo ONCE=1       the same, then stop both"
 	@echo "make demo INPUT=FILE   the same with your own articles (JSON Lines, a JSON array, or CSV);"
 	@echo "                       OPTIONS='--text-field body' names their fields"
 	@echo "make test              the whole test suite, on a real node"
 	@echo "make nightly           the same with 20 times as many random examples and every moment of a crash,"
 	@echo "                       then the large comparisons and the soak"
 	@echo "make soak MINUTES=3    articles stream in while processes and servers are killed; every root is checked"
+	@echo "                       (both parts: soak-writers and soak-sidecars)"
 	@echo "make check             formatter, linter, types, imports, fast tests"
 	@echo "make static            the same without the tests"
 	@echo "make benchmarks        measure what benchmarks/results.json lacks: some hours; it goes on where it was stopped"
@@ -76,7 +77,7 @@ demo: $(DEMO_SET)
 
 # Photographs the pages of a running demo for the documents.
 screenshots: env
-	$(BIN)/python docs/screenshots.py $(DEMO_DATA)/pages.json
+	$(BIN)/python docs/screenshots.py $(DEMO_DATA)/sidecar.json
 
 # What benchmarks/results.json does not have yet for this code on this machine; see benchmarks/README.md.
 benchmarks: env
@@ -96,11 +97,16 @@ nightly: env
 	$(BIN)/python -m tests.nightly.day
 	$(MAKE) soak MINUTES=$(or $(MINUTES),30) SEED=$(or $(SEED),$(shell date +%s))
 
-soak: env
+soak: soak-writers soak-sidecars
+
+soak-writers: env
 	$(BIN)/python -m tests.nightly.soak $(if $(MINUTES),--minutes '$(MINUTES)') $(if $(SEED),--seed '$(SEED)')
 
+soak-sidecars: env
+	$(BIN)/python -m tests.soak $(if $(MINUTES),--minutes '$(MINUTES)') $(if $(SEED),--seed '$(SEED)') $(if $(ARTICLES),--articles '$(ARTICLES)')
+
 check: static
-	$(BIN)/python -m pytest -q --numprocesses $(JOBS) tests/unit tests/contract -m "not node" $(PYTEST_ARGS)
+	ESDEDUP_TEST_EFFORT=0.1 $(BIN)/python -m pytest -q --numprocesses $(JOBS) tests/unit tests/contract -m "not node" $(PYTEST_ARGS)
 
 static: env $(TREE)
 	$(BIN)/ruff format --check

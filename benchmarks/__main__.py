@@ -13,6 +13,7 @@ from benchmarks import (
     elastic,
     fingerprint,
     in_memory,
+    ingest,
     memory,
     plot,
     quality,
@@ -21,6 +22,8 @@ from benchmarks import (
     results,
     rows,
     scripts,
+    sidecar,
+    takeover,
     thresholds,
 )
 from benchmarks.day import table
@@ -43,6 +46,9 @@ _BENCHMARKS: Mapping[str, Callable[[Run], Sequence[rows.Shown]]] = {
     "memory-classic": memory.memory_classic,
     "elastic": elastic.elastic,
     "elastic-classic": elastic.elastic_classic,
+    "ingest": ingest.ingest,
+    "sidecar": sidecar.sidecar,
+    "takeover": takeover.takeover,
     "reading": reading.reading,
     "boilerplate": boilerplate.boilerplate,
     "day": table.day,

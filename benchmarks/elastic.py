@@ -24,6 +24,9 @@ _FILLED_AT_ONCE = 5_000
 # Both refresh after so many nodes.
 _REFRESHED_AT_ONCE = 20_000
 _ROUNDS = 6
+# Where nodes are found.
+_KEPT = {"in memory": 2**31, "that are searched for": None}
+_AGING = Aging.of(retention=timedelta(days=30))
 _FOREST, _PEER = "benchmark-forest", "benchmark-bulk"
 _BULK = "helpers.bulk of a node document each"
 
@@ -46,27 +49,45 @@ def _rows(table: str, run: Run, profile: Profile) -> list[Row]:
     count = run.size(_MILLION)
     random = np.random.default_rng(count)
     held = Held.random(profile, count, random)
+    case, rows = f"{profile.name}, {count:,} nodes", list[Row]()
     with server.client(run, lifetime_s=4 * 3_600) as client:
-        store = _empty(client, profile)
-        try:
-            forest = Forest(store)
-            for at in range(0, count, _FILLED_AT_ONCE):
-                forest.assign(held.arrivals(at, min(at + _FILLED_AT_ONCE, count)), now_ms=NOW_MS)
-            for at in range(0, count, _REFRESHED_AT_ONCE):
-                _bulk(client, _documents(profile, held.signatures[at : at + _REFRESHED_AT_ONCE]))
-            ours_s, theirs_s = _durations_s(client, forest, held, random, run.size(_ROUNDS))
-            ours_bytes, theirs_bytes = (_bytes_a_node(client, index) for index in (_FOREST, _PEER))
-        finally:
-            store.close()
-            for index in (_FOREST, _PEER):
-                client.indices.delete(index=index)
-    case = f"{profile.name}, {count:,} nodes"
+        _empty(client)
+        for at in range(0, count, _REFRESHED_AT_ONCE):
+            _bulk(client, _documents(profile, held.signatures[at : at + _REFRESHED_AT_ONCE]))
+        for kept, memory_bytes in _KEPT.items():
+            with ElasticStore(
+                client, forest=_FOREST, profile=profile, aging=_AGING, memory_bytes=memory_bytes
+            ) as store:
+                forest = Forest(store)
+                if not rows:
+                    for at in range(0, count, _FILLED_AT_ONCE):
+                        forest.assign(held.arrivals(at, min(at + _FILLED_AT_ONCE, count)), now_ms=NOW_MS)
+                rows += _assigning(
+                    client, forest, held, random, table=table, case=f"{case} {kept}", rounds=run.size(_ROUNDS)
+                )
+        ours_bytes, theirs_bytes = (_bytes_a_node(client, index) for index in (_FOREST, _PEER))
+        for index in (_FOREST, _PEER):
+            client.indices.delete(index=index)
+    on_disk = f"{case}, the index, merged"
+    return [*rows, less_is_better(table, on_disk, ours_bytes, _BULK, theirs_bytes, "bytes a node")]
+
+
+def _assigning(
+    client: Elasticsearch,
+    forest: Forest,
+    held: Held,
+    random: np.random.Generator,
+    *,
+    table: str,
+    case: str,
+    rounds: int,
+) -> list[Row]:
+    ours_s, theirs_s = _durations_s(client, forest, held, random, rounds)
     ours, theirs = rate(_BATCH, ours_s), rate(_REFRESHED_AT_ONCE, theirs_s)
     worst_ms = 1_000 * max(ours_s)
     return [
         more_is_better(table, f"{case}, assign in batches of 1,000", ours, _BULK, theirs, "arrivals/s"),
         Row(table=table, case=f"{case}, slowest of {len(ours_s):,} batches", ours=worst_ms, unit="ms"),
-        less_is_better(table, f"{case}, the index, merged", ours_bytes, _BULK, theirs_bytes, "bytes a node"),
     ]
 
 
@@ -94,12 +115,10 @@ def _bytes_a_node(client: Elasticsearch, index: str) -> float:
     return float(primaries["store"]["size_in_bytes"] / primaries["docs"]["count"])
 
 
-def _empty(client: Elasticsearch, profile: Profile) -> ElasticStore:
+def _empty(client: Elasticsearch) -> None:
     for index in (_FOREST, _PEER):
         client.options(ignore_status=404).indices.delete(index=index)
     client.indices.create(index=_PEER, **forest_index(meta={}))
-    aging = Aging.of(retention=timedelta(days=30))
-    return ElasticStore(client, forest=_FOREST, profile=profile, aging=aging)
 
 
 def _documents(profile: Profile, signatures: Signatures) -> list[Document]:

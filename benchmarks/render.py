@@ -40,6 +40,9 @@ _COSTS = {
     "memory": ("arrays", ""),
     "memory-classic": ("arrays", ""),
     "elastic": ("", ""),
+    "ingest": ("", ""),
+    "sidecar": ("", ""),
+    "takeover": ("", ""),
     "reading-list": ("newest, everything, 1,000,000 articles, p50", ""),
 }
 _BLOCK = re.compile(r"(<!-- results: ([a-z-]+) -->\n).*?(<!-- end of results -->)", re.DOTALL)

@@ -12,6 +12,22 @@ from esdedup import Dedup, sample
 
 INDEX = "news"
 PAUSE_S = 60
+# Together the pauses are longer than it takes a sidecar to begin, or to take over; what one cannot take, the
+# other takes. The client pauses where connections are refused, and the helper after answers, which the client
+# would repeat at once.
+OF_CLIENT: dict[str, Any] = {
+    "retry_on_status": (),
+    "retry_on_timeout": True,
+    "max_retries": 100,
+    "retry_backoff_base": 0.2,
+    "retry_backoff_cap": 2.0,
+}
+OF_HELPER: dict[str, Any] = {
+    "retry_on_status": (429, 502, 503, 504),
+    "max_retries": 100,
+    "initial_backoff": 0.2,
+    "max_backoff": 2.0,
+}
 
 
 def actions() -> Iterator[dict[str, Any]]:
@@ -26,12 +42,10 @@ def main() -> None:
     credentials = (os.environ["ELASTIC_USER"], os.environ["ELASTIC_PASSWORD"])
     with Elasticsearch(os.environ["ES_URL"], basic_auth=credentials) as elasticsearch:
         Dedup(elasticsearch).setup(INDEX)
-    # What one of them refuses, because it is the standby, the other takes.
     sidecars = os.environ["SIDECARS"].split(",")
-    retried = {"retry_on_status": (429, 502, 503, 504), "max_retries": 20, "retry_on_timeout": True}
-    with Elasticsearch(sidecars, basic_auth=credentials, request_timeout=60, **retried) as client:
+    with Elasticsearch(sidecars, basic_auth=credentials, request_timeout=60, **OF_CLIENT) as client:
         while True:
-            written, failed = helpers.bulk(client, actions(), max_retries=10, raise_on_error=False)
+            written, failed = helpers.bulk(client, actions(), raise_on_error=False, **OF_HELPER)
             logging.info("%d articles written, failed: %s", written, failed)
             time.sleep(PAUSE_S)
 

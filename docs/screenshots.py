@@ -13,11 +13,11 @@ SIZES = {"": (1000, 760), "-narrow": (390, 844)}
 ROW = 3
 
 
-def main(site: str) -> None:
+def main(sidecar: str) -> None:
     """Photograph the list by count, and who else published an article of it.
 
     Args:
-        site: Address of the pages.
+        sidecar: Address of the sidecar that shows the pages.
     """
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
@@ -25,7 +25,7 @@ def main(site: str) -> None:
         )
         for suffix, (width, height) in SIZES.items():
             page = browser.new_page(viewport={"width": width, "height": height})
-            page.goto(f"{site}/?sort=similar-desc")
+            page.goto(f"{sidecar}/pages/?sort=similar-desc")
             page.screenshot(path=FOLDER / f"list{suffix}.png")
             page.locator(".badge").nth(ROW).click()
             page.screenshot(path=FOLDER / f"article{suffix}.png")
@@ -33,5 +33,5 @@ def main(site: str) -> None:
 
 
 if __name__ == "__main__":
-    # The file in which the demo's pages give their address.
+    # The file in which the demo's sidecar gives its address.
     main(json.loads(Path(sys.argv[1]).read_text())["url"])

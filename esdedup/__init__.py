@@ -46,6 +46,8 @@ if TYPE_CHECKING:
         ServerError,
         ServerUnavailable,
         SettingError,
+        SidecarError,
+        SidecarUnavailable,
     )
     from esdedup.fields import Fields
     from esdedup.fingerprint.agreement import Agreement
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
     from esdedup.fingerprint.profile import CLASSIC, KEYWORDS, PROFILES, VERIFIED, Profile, get_profile
     from esdedup.forest.model import Assignment, Kind
     from esdedup.ingest.actions import ArticleAction, BulkAction
+    from esdedup.ingest.async_dedup import AsyncDedup
     from esdedup.ingest.dedup import Dedup
     from esdedup.maintenance import (
         BoilerplateBySite,
@@ -97,6 +100,7 @@ __all__ = [
     "ArticleNotFound",
     "ArticleRejected",
     "Assignment",
+    "AsyncDedup",
     "AsyncReader",
     "BoilerplateBySite",
     "BulkAction",
@@ -141,6 +145,8 @@ __all__ = [
     "ServerError",
     "ServerUnavailable",
     "SettingError",
+    "SidecarError",
+    "SidecarUnavailable",
     "SimilarArticle",
     "SimilarPage",
     "Sort",
@@ -179,6 +185,7 @@ _MODULES = (
     "esdedup.ingest.actions",
     "esdedup.reading.reader",
     "esdedup.ingest.dedup",
+    "esdedup.ingest.async_dedup",
     # The package has it as a name too, for the module itself.
     "esdedup.maintenance.explain",
     "esdedup.maintenance",

@@ -24,6 +24,8 @@ EsdedupError
 │   ├── ForestBusy           another process owns it                            .owner
 │   ├── ForestLost           this process owned it, and another took it over    .owner
 │   └── ForestMismatch       made with another profile or in another format     .found .supported
+├── SidecarError             a sidecar refuses articles                         .address .status
+│   └── SidecarUnavailable   none of the sidecars takes articles; they may be sent again
 └── NodeError                the embedded Elasticsearch did not start or stop
 """
 
@@ -57,6 +59,8 @@ __all__ = [
     "ServerError",
     "ServerUnavailable",
     "SettingError",
+    "SidecarError",
+    "SidecarUnavailable",
 ]
 
 
@@ -277,6 +281,8 @@ class ForestOwner:
     since: datetime
     # Whether it has released the forest.
     released: bool
+    # Where it takes articles for others, if it does, and is reached from here.
+    url: str | None = None
 
     def __str__(self) -> str:
         since = f"{self.since:%Y-%m-%d %H:%M:%S %Z}"
@@ -328,6 +334,24 @@ class ForestMismatch(ForestError):
         super().__init__(message, forest=forest)
         self.found = found
         self.supported = supported
+
+
+class SidecarError(EsdedupError):
+    """A sidecar refuses articles, or answers what cannot be understood.
+
+    Attributes:
+        address: Its address; of several, separated by commas.
+        status: The HTTP status of its answer; None without an answer.
+    """
+
+    def __init__(self, message: str, *, address: str, status: int | None = None) -> None:
+        super().__init__(message)
+        self.address = address
+        self.status = status
+
+
+class SidecarUnavailable(SidecarError):
+    """None of the sidecars takes articles now; the same may be sent again."""
 
 
 class NodeError(EsdedupError):

@@ -36,6 +36,22 @@ def is_foreign(method: str, *, host: str, origin: str | None, site: str | None, 
     return origin is not None and urlsplit(origin).netloc != host
 
 
+def is_loopback(host: str) -> bool:
+    """Return whether only programs on this machine reach what listens at a name or an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def is_wildcard(host: str) -> bool:
+    """Return whether what listens at an address listens at all addresses of this machine."""
+    try:
+        return ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return False
+
+
 def _is_address(name: str) -> bool:
     try:
         ipaddress.ip_address(name)

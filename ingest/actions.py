@@ -48,6 +48,11 @@ class ArticleAction:
     is_cut: bool = False
 
     @property
+    def size(self) -> int:
+        """The characters of its text."""
+        return len(self.text)
+
+    @property
     def id(self) -> str | None:
         """Its id; None if Elasticsearch is to make one."""
         given = self.action.get("_id")
@@ -268,4 +273,5 @@ def _has_text(part: object, fields: Fields) -> bool:
 
 def _with_object(document: Mapping[str, Any], name: str, values: dict[str, Any]) -> dict[str, Any]:
     """Return the document with the object, but without dotted keys for its fields such as `dedup.root`."""
-    return {key: value for key, value in document.items() if not key.startswith(f"{name}.")} | {name: values}
+    dotted = f"{name}."
+    return {key: value for key, value in document.items() if not key.startswith(dotted)} | {name: values}

@@ -2,14 +2,20 @@
 
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from esdedup.ingest.fingerprinted_pages import FingerprintedPages
 
 from esdedup.boilerplate.pins import NO_PINS, Pins
 from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.signature import Fingerprints
-from esdedup.forest import Arrivals, Assignment, Forest
+from esdedup.forest import Arrivals, Assignment, Decided, Forest
 from esdedup.neighbours.relation import relation_of
 from esdedup.text.passages import Omit
+
+Bools = npt.NDArray[np.bool_]
 
 
 class ComputesFingerprints(Protocol):
@@ -23,6 +29,18 @@ class ComputesFingerprints(Protocol):
         """Return the fingerprints of raw texts."""
 
 
+class Arrived(NamedTuple):
+    """What a forest has decided for the pages of a batch."""
+
+    # Of the texts.
+    fingerprints: Fingerprints
+    # The assignments of the texts.
+    decided: Decided
+    # Of the pages that were fingerprinted elsewhere: their assignments, or which passages are to be left out,
+    # if others were.
+    others: list[Assignment | Bools]
+
+
 def arrive(
     texts: Sequence[str],
     *,
@@ -33,8 +51,9 @@ def arrive(
     pins: Pins = NO_PINS,
     sites: Iterable[str | None] = itertools.repeat(None),
     articles: Iterable[str | None] = itertools.repeat(None),
-) -> tuple[Fingerprints, list[Assignment]]:
-    """Return the fingerprints and assignments of raw texts, in their order.
+    others: FingerprintedPages | None = None,
+) -> Arrived:
+    """Return the fingerprints and assignments of raw texts, in their order; see `Forest.decide`.
 
     Args:
         texts: With or without markup.
@@ -45,8 +64,32 @@ def arrive(
         pins: Which passages are boilerplate or text, whatever was learned.
         sites: One per text; None if not known.
         articles: Likewise, their ids.
+        others: Pages that come before the texts, and arrive now. One of which something wrong was left out
+            is passed over: it teaches nothing, and is not assigned.
     """
-    lesson = forest.begin(pins=pins, sites=sites, articles=articles)
+    profile = fingerprinter.profile
+    if others is None:
+        others = FingerprintedPages.none(profile)
+    of, omitted = others.of, others.omitted
+    lesson = forest.begin(
+        pins=pins,
+        sites=itertools.chain(of.sites, sites),
+        articles=itertools.chain(of.articles, articles),
+    )
+    if not profile.keep_boilerplate:
+        omitted = lesson.omit(of.passages, of.pages, omitted)
+    are_right = others.are_right(omitted)
     fingerprints = fingerprinter.fingerprint(texts, omit=lesson.omit)
-    arrivals = Arrivals.of(fingerprints, times_ms=times_ms, relation=relation_of(fingerprinter.profile))
-    return fingerprints, forest.assign(arrivals, now_ms=now_ms, lesson=lesson)
+    arrivals = Arrivals.of(
+        Fingerprints.joined((others.fingerprints(are_right), fingerprints), profile.signature_dtype),
+        times_ms=[now_ms] * int(np.count_nonzero(are_right)) + list(times_ms),
+        relation=relation_of(profile),
+    )
+    assignments, written = forest.decide(arrivals, now_ms=now_ms, lesson=lesson)
+    following = iter(assignments)
+    ends = of.passages.texts.searchsorted(np.arange(len(others)), side="right").tolist()
+    decided = [
+        next(following) if is_right else omitted[start:end]
+        for is_right, start, end in zip(are_right.tolist(), (0, *ends), ends, strict=False)
+    ]
+    return Arrived(fingerprints, Decided(list(following), written), decided)

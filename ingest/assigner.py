@@ -1,65 +1,38 @@
-"""`Assigner`: articles are fingerprinted, and assigned by a forest; `Assigned` writes that into them."""
+"""`Assigner`: articles are fingerprinted, and assigned by a forest."""
 
-import base64
-import dataclasses
 import logging
-import secrets
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import NamedTuple
 
 import numpy as np
-from esdedup.ingest.actions import ArticleAction, enriched
-from esdedup.ingest.arrive import ComputesFingerprints, arrive
-from esdedup.ingest.fingerprint_processes import FingerprintProcesses
+from esdedup.ingest.actions import ArticleAction
+from esdedup.ingest.arrive import Bools, arrive
+from esdedup.ingest.assigned import Assigned, assigned_articles
+from esdedup.ingest.fingerprint_processes import FingerprintProcesses, fingerprinter_of
+from esdedup.ingest.fingerprinted_pages import FingerprintedArticle, PassagesOfPages, gathered
 from esdedup.ingest.leaps import warn_of_leaps
 
 from esdedup.boilerplate.pins import Pins
-from esdedup.elastic.article_indices import WritableIndex
-from esdedup.elastic.forest.stored import page_name
-from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Assignment, Forest
 from esdedup.forest.growth import Growth
-from esdedup.forest.model import NO_PAGE
-from esdedup.neighbours.relation import relation_of
-from esdedup.neighbours.representatives import terms_of_rows
+from esdedup.forest.store import at_once
 
 log = logging.getLogger("esdedup")
 
+# So many articles are decided while those before them are written.
+_PART = 512
 
-@dataclasses.dataclass(frozen=True)
-class Assigned:
-    """An article with what was decided for it."""
 
-    article: ArticleAction
-    assignment: Assignment
-    # The dedup fields that come from its page and its node.
-    fingerprint: Mapping[str, Any]
-    # Of its text, as far as it is fingerprinted.
-    letters: int
-    # The label of the profile.
-    profile: str
-    # Whether old articles are expected.
-    is_backfill: bool
+class AssignedBatch(NamedTuple):
+    """Articles with what was decided for them."""
 
-    def enriched(self, index: WritableIndex) -> dict[str, Any]:
-        """Return the action with the dedup object in its document.
-
-        Args:
-            index: Where it is written to.
-        """
-        return enriched(
-            self.article,
-            self.assignment,
-            self.fingerprint,
-            letters=self.letters,
-            fields=index.fields,
-            index=index.name,
-            profile=self.profile,
-            nonce=secrets.token_hex(16),
-            backfill=self.is_backfill,
-            route_by_root=index.is_routed_by_root,
-        )
+    articles: list[Assigned]
+    # Of pages that were fingerprinted elsewhere, what `Arrived.others` has.
+    others: list[Assignment | Bools]
+    # Waits until that is durable, before which nobody may rely on it; raises why it could not be written.
+    written: Future[None]
 
 
 class Assigner:
@@ -76,28 +49,68 @@ class Assigner:
             most_plausible_leaves: A warning is logged when a cluster grows beyond this.
             processes: How many others fingerprint texts; 0: this one does.
         """
-        self._fingerprinter: ComputesFingerprints = (
-            FingerprintProcesses(profile, processes) if processes else Fingerprinter(profile)
-        )
+        self._fingerprinter = fingerprinter_of(profile, workers=processes)
         self._profile = profile
         self._pins = pins
-        self._relation = relation_of(profile)
         # Counts only what this process adds, so it needs no request.
         self._growth = Growth(most_plausible_leaves=most_plausible_leaves)
 
     def assign(
-        self, articles: Sequence[ArticleAction], *, forest: Forest, now_ms: int, backfill: bool = False
-    ) -> list[Assigned]:
-        """Return the articles with what was decided for them; it has been stored by then.
+        self,
+        articles: Sequence[ArticleAction],
+        others: Sequence[FingerprintedArticle] = (),
+        *,
+        forest: Forest,
+        now_ms: int,
+        backfill: bool = False,
+    ) -> AssignedBatch:
+        """Return the articles with what is decided for them.
 
         Args:
             articles: In the order of arrival.
+            others: Articles that were fingerprinted elsewhere; they come now, before the others.
             forest: Of this profile.
             now_ms: The clock.
             backfill: Take the forest's time from the articles instead of the clock.
         """
+        batch = AssignedBatch([], [], at_once())
+        # All that were fingerprinted elsewhere at once: here it takes little to decide them.
+        starts = range(-_PART if others else 0, len(articles), _PART)
+        for start in starts:
+            part = self._assign_part(
+                articles[max(start, 0) : start + _PART],
+                others if start < 0 else (),
+                forest=forest,
+                now_ms=now_ms,
+                backfill=backfill,
+            )
+            batch = AssignedBatch(batch.articles + part.articles, batch.others + part.others, part.written)
+        return batch
+
+    def close(self) -> None:
+        """End the processes that fingerprint, whatever they do; the next article starts others."""
+        if isinstance(self._fingerprinter, FingerprintProcesses):
+            self._fingerprinter.close()
+
+    def forecast(self, pages: PassagesOfPages, *, forest: Forest) -> Bools:
+        """Return which passages of pages would be left out of them if they came now, bool ``(passages,)``."""
+        if self._profile.keep_boilerplate:
+            return np.zeros(len(pages.passages.hashes), bool)
+        return forest.forecast(
+            pages.passages, pages.pages, pins=self._pins, sites=pages.sites, articles=pages.articles
+        )
+
+    def _assign_part(
+        self,
+        articles: Sequence[ArticleAction],
+        others: Sequence[FingerprintedArticle],
+        *,
+        forest: Forest,
+        now_ms: int,
+        backfill: bool,
+    ) -> AssignedBatch:
         time_before_ms = forest.time_ms
-        fingerprints, assignments = arrive(
+        fingerprints, (assignments, written), decided = arrive(
             [article.text for article in articles],
             times_ms=[article.dated_ms if backfill else now_ms for article in articles],
             fingerprinter=self._fingerprinter,
@@ -106,27 +119,14 @@ class Assigner:
             pins=self._pins,
             sites=[article.site for article in articles],
             articles=[article.id for article in articles],
+            others=gathered(others, profile=self._profile),
         )
         warn_of_leaps(articles, assignments, time_before_ms=time_before_ms, aging=forest.aging)
-        self._warn_of_growth(assignments)
-        return [
-            Assigned(
-                dataclasses.replace(article, is_cut=is_cut),
-                assignment,
-                own,
-                letters,
-                self._profile.label,
-                backfill,
-            )
-            for article, assignment, own, letters, is_cut in zip(
-                articles,
-                assignments,
-                self._fingerprint_fields(fingerprints.pages.tolist(), assignments),
-                fingerprints.letters.tolist(),
-                fingerprints.are_cut.tolist(),
-                strict=True,
-            )
-        ]
+        self._warn_of_growth([*(each for each in decided if isinstance(each, Assignment)), *assignments])
+        assigned = assigned_articles(
+            articles, fingerprints, assignments, profile=self._profile, backfill=backfill
+        )
+        return AssignedBatch(assigned, decided, written)
 
     def _warn_of_growth(self, assignments: Sequence[Assignment]) -> None:
         for root, leaves in self._growth.add(assignments):
@@ -136,29 +136,3 @@ class Assigner:
                 root,
                 f"{leaves:,}",
             )
-
-    def _fingerprint_fields(
-        self, pages: Sequence[int], assignments: Sequence[Assignment]
-    ) -> Iterator[dict[str, Any]]:
-        """Yield the dedup fields that come from each article's page and node, if it has them.
-
-        The fingerprint of a page that is remembered may be another one by now, or may be missing.
-        """
-        signatures = np.frombuffer(b"".join(each.signature for each in assignments), self._relation.dtype)
-        bands = terms_of_rows(
-            self._relation.representatives(signatures),
-            self._relation.are_distinct(signatures),
-            self._relation,
-            self._profile.layout,
-        )
-        for page, assignment, own in zip(pages, assignments, bands, strict=True):
-            of_page = {} if page == NO_PAGE else {"page": page_name(page)}
-            if assignment.node is None:
-                yield of_page
-                continue
-            yield {
-                "fingerprint": assignment.node,
-                "signature": base64.b64encode(assignment.signature).decode(),
-                "bands": own,
-                **of_page,
-            }

@@ -18,6 +18,34 @@ MAX_BATCH_SIZE = 8_000_000
 usual lengths are smaller."""
 
 
+class Filling(Generic[_Item]):
+    """A batch while it is being filled."""
+
+    def __init__(self, *, most: int, size_of: Callable[[_Item], int]) -> None:
+        self._most = most
+        self._size_of = size_of
+        self._items: list[_Item] = []
+        self._size = 0
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is complete."""
+        return len(self._items) >= self._most or self._size >= MAX_BATCH_SIZE
+
+    def add(self, item: _Item) -> None:
+        """Add an item, which may be of any size."""
+        self._size += self._size_of(item)
+        self._items.append(item)
+
+    def take(self) -> list[_Item]:
+        """Return the items, and begin another batch."""
+        items, self._items, self._size = self._items, [], 0
+        return items
+
+
 def batches(
     items: Iterable[_Item],
     *,
@@ -40,15 +68,13 @@ def batches(
     if flush_interval_s is not None:
         yield from _Reader(items, most=most, size_of=size_of, flush_interval_s=flush_interval_s).batches()
         return
-    batch, characters = [], 0
+    filling = Filling[_Item](most=most, size_of=size_of)
     for item in items:
-        batch.append(item)
-        characters += size_of(item)
-        if len(batch) >= most or characters >= MAX_BATCH_SIZE:
-            yield batch
-            batch, characters = [], 0
-    if batch:
-        yield batch
+        filling.add(item)
+        if filling.is_full:
+            yield filling.take()
+    if filling:
+        yield filling.take()
 
 
 def refuse_fork(process: int) -> None:
@@ -80,14 +106,11 @@ class _Reader(Generic[_Item]):
         flush_interval_s: float,
     ) -> None:
         self._items = items
-        self._most = most
-        self._size_of = size_of
         self._flush_interval_s = flush_interval_s
         self._process = os.getpid()
         # Guards all that follows, and is notified of every change.
         self._changed = threading.Condition()
-        self._batch: list[_Item] = []
-        self._characters = 0
+        self._filling = Filling[_Item](most=most, size_of=size_of)
         self._begun_s = 0.0
         self._has_ended = False
         self._error: BaseException | None = None
@@ -113,25 +136,23 @@ class _Reader(Generic[_Item]):
         # A forked process has no thread that reads, and the lock may have been held when it was forked.
         refuse_fork(self._process)
         with self._changed:
-            self._changed.wait_for(lambda: self._batch or self._has_ended)
+            self._changed.wait_for(lambda: len(self._filling) or self._has_ended)
             rest_s = self._begun_s + self._flush_interval_s - time.monotonic()
-            self._changed.wait_for(lambda: self._is_full or self._has_ended, timeout=max(0.0, rest_s))
-            batch, self._batch, self._characters = self._batch, [], 0
+            self._changed.wait_for(lambda: self._filling.is_full or self._has_ended, timeout=max(0.0, rest_s))
+            batch = self._filling.take()
             self._changed.notify_all()
             return batch
 
     def _read(self) -> None:
         try:
             for item in self._items:
-                size = self._size_of(item)
                 with self._changed:
-                    self._changed.wait_for(lambda: not self._is_full or self._is_abandoned)
+                    self._changed.wait_for(lambda: not self._filling.is_full or self._is_abandoned)
                     if self._is_abandoned:
                         return
-                    if not self._batch:
+                    if not self._filling:
                         self._begun_s = time.monotonic()
-                    self._batch.append(item)
-                    self._characters += size
+                    self._filling.add(item)
                     self._changed.notify_all()
         except BaseException as error:  # raised again where the batches are read
             self._error = error
@@ -139,7 +160,3 @@ class _Reader(Generic[_Item]):
             with self._changed:
                 self._has_ended = True
                 self._changed.notify_all()
-
-    @property
-    def _is_full(self) -> bool:
-        return len(self._batch) >= self._most or self._characters >= MAX_BATCH_SIZE

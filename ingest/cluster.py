@@ -9,6 +9,7 @@ import pydantic
 from esdedup.ingest.arrive import arrive
 from esdedup.ingest.batches import BATCH_SIZE, batches
 from esdedup.ingest.files import FileArticle
+from esdedup.ingest.fingerprint_processes import fingerprinter_of
 from esdedup.ingest.learn import OnLearned, learn
 from esdedup.ingest.undated import Undated
 
@@ -50,6 +51,7 @@ class Clustering:
         on_rejected: Callable[[ArticleRejected], None],
         on_cut: Callable[[str], None] = lambda _: None,
         on_undated: Callable[[str], None] = lambda _: None,
+        workers: int = 0,
     ) -> None:
         """Begin with an empty forest.
 
@@ -63,6 +65,7 @@ class Clustering:
             on_cut: Called with the name of each article that has a longer text than is fingerprinted.
             on_undated: With `use_time`: called once, with a message about the first date that cannot be
                 right.
+            workers: How many other processes fingerprint texts; 0: this one does.
         """
         refuse_useless(pins, keep_boilerplate=profile.keep_boilerplate)
         self._fields = fields
@@ -71,7 +74,8 @@ class Clustering:
         self._on_rejected = on_rejected
         self._on_cut = on_cut
         self._undated = Undated(on_undated)
-        self._fingerprinter = Fingerprinter(profile)
+        self._profile = profile
+        self._fingerprinter = fingerprinter_of(profile, workers=workers)
         relation = relation_of(profile)
         self._forest = Forest(MemoryStore(aging=Aging.of(retention=retention), relation=relation))
 
@@ -79,7 +83,7 @@ class Clustering:
         """Learn from texts what is boilerplate, and assign none; return how many were not seen before."""
         return learn(
             texts,
-            fingerprinter=self._fingerprinter,
+            fingerprinter=Fingerprinter(self._profile),
             open_forest=lambda: contextlib.nullcontext(self._forest),
             pins=self._pins,
             on_learned=on_learned,
@@ -98,7 +102,7 @@ class Clustering:
     def _cluster_batch(self, batch: list[tuple[FileArticle, str]]) -> Iterator[ClusteredArticle]:
         field = self._fields.time
         times = [value_of(article.article, field) if self._use_time else None for article, _ in batch]
-        fingerprints, assignments = arrive(
+        fingerprints, decided, _ = arrive(
             [text for _, text in batch],
             times_ms=list(map(time_ms, times)),
             fingerprinter=self._fingerprinter,
@@ -111,7 +115,7 @@ class Clustering:
         for (article, _), is_cut in zip(batch, fingerprints.are_cut.tolist(), strict=True):
             if is_cut:
                 self._on_cut(article.name)
-        for (article, _), given, assigned in zip(batch, times, assignments, strict=True):
+        for (article, _), given, assigned in zip(batch, times, decided.assignments, strict=True):
             yield ClusteredArticle(
                 id=article.id,
                 root=assigned.root,

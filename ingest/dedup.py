@@ -3,28 +3,37 @@
 import functools
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from elasticsearch import Elasticsearch
 from esdedup.ingest.actions import BulkAction
 from esdedup.ingest.batches import BATCH_SIZE
-from esdedup.ingest.enricher import Enricher, OnAssigned, OnRejected
-from esdedup.ingest.held_forest import HeldForest
-from esdedup.ingest.learn import OnLearned, refuse_to_keep
+from esdedup.ingest.dedup_settings import (
+    EXPIRE_EVERY_S,
+    LEASE_TTL_S,
+    PATIENCE_S,
+    ForestSettings,
+    check_batch_size,
+)
+from esdedup.ingest.enricher import Enricher, OnAssigned, OnRejected, log_rejected
+from esdedup.ingest.held_forest import MEMORY_BYTES
+from esdedup.ingest.learn import OnLearned, refuse_to_keep, valid_pages
+from esdedup.ingest.own_forest import OwnForest
+from esdedup.ingest.sidecar_connection import SidecarConnection
+from esdedup.ingest.sidecar_forest import SidecarForest
 
 from esdedup.boilerplate.pins import NO_PINS, Pins
 from esdedup.elastic.article_indices import Articles, WritableIndex
 from esdedup.elastic.closing import Closing
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.given_client import is_inherited, refuse_inherited, take_blocking
-from esdedup.elastic.limits import DEFAULT_LIMITS
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
 from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile
-from esdedup.forest import Aging
 from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
 from esdedup.reading.reader import Reader
 from esdedup.sites import RawPage
@@ -52,7 +61,8 @@ class Dedup(Closing):
 
     The forest of clusters lives in the same Elasticsearch. The first article opens it and takes its
     lease; `close` releases it. Threads may share one `Dedup` (their batches are assigned one after the
-    other); processes may not, even by a fork: one process at a time feeds a forest.
+    other); processes may not, even by a fork: one process at a time feeds a forest. For several, run
+    `esdedup sidecar`, and give each process a `Dedup` with its address.
 
     Attributes:
         reader: Reads the same Elasticsearch; it never takes the lease.
@@ -71,9 +81,16 @@ class Dedup(Closing):
         retention: timedelta | None = None,
         batch_size: int = BATCH_SIZE,
         wait_s: float = 0.0,
-        lease_ttl_s: float = 30.0,
+        lease_ttl_s: float = LEASE_TTL_S,
+        memory_bytes: int | None = MEMORY_BYTES,
         most_plausible_leaves: int = MOST_PLAUSIBLE_LEAVES,
         pins: Pins = NO_PINS,
+        workers: int = 0,
+        expire_every_s: float | None = EXPIRE_EVERY_S,
+        sidecar: str | Sequence[str] | None = None,
+        sidecar_token: str | None = None,
+        sidecar_ca_certs: Path | None = None,
+        sidecar_patience_s: float = PATIENCE_S,
     ) -> None:
         """Feed with a client. Nothing is sent yet.
 
@@ -89,65 +106,84 @@ class Dedup(Closing):
             wait_s: How long to wait while another process owns the forest.
             lease_ttl_s: How long after this process dies without releasing the forest others may take it
                 over; at least 1.
+            memory_bytes: The forest's nodes are kept in memory while they take no more than this, some 300
+                bytes each, which makes feeding faster. They are loaded from the first batch on, 100,000 in
+                some seconds. Until then, beyond, and with None, they are searched for in Elasticsearch.
             most_plausible_leaves: A warning is logged when a cluster grows beyond this many distinct texts;
                 a power of two.
             pins: Which passages of articles are boilerplate or text, whatever was learned. They count for
                 articles that come from now on.
+            workers: How many other processes fingerprint texts, with the same results; 0: this one does. They
+                begin with the first article, and import the main module as `multiprocessing` does: a script
+                needs ``if __name__ == "__main__":``. They end with this object.
+            expire_every_s: How often expired nodes are deleted, some after each batch, the first time so long
+                after now; None: only by `expire`.
+            sidecar: Addresses of sidecars, such as ``http://localhost:9500``, of which one owns the forest:
+                articles are fingerprinted here, and assigned there. The settings of the forest are those of
+                the sidecar then, and cannot be given here; profile and name of the forest must be the same.
+            sidecar_token: What they want in the header `X-Esdedup-Token`.
+            sidecar_ca_certs: A file or directory with the authority that signed their certificates.
+            sidecar_patience_s: How long a batch is sent again while no sidecar takes it, such as between the
+                death of one and the other's taking over.
 
         Raises:
             SettingError: A value is out of its range, or the client is asynchronous.
         """
         take_blocking(client, taker="Dedup")
-        if not 1 <= lease_ttl_s < float("inf"):
-            raise SettingError(f"lease_ttl_s is {lease_ttl_s}; it must be at least 1")
-        if not 1 <= batch_size <= DEFAULT_LIMITS.bulk_documents:
-            raise SettingError(
-                f"batch_size is {batch_size}; it must be from 1 to {DEFAULT_LIMITS.bulk_documents:,}"
-            )
-        if not wait_s >= 0:
-            raise SettingError(f"wait_s is {wait_s}; it must be at least 0")
-        if most_plausible_leaves < 1 or most_plausible_leaves.bit_count() != 1:
-            raise SettingError(f"most_plausible_leaves is {most_plausible_leaves}; it must be a power of two")
+        check_batch_size(batch_size)
         check_index_name(forest)
+        settings = ForestSettings(
+            retention=retention,
+            wait_s=wait_s,
+            lease_ttl_s=lease_ttl_s,
+            memory_bytes=memory_bytes,
+            most_plausible_leaves=most_plausible_leaves,
+            pins=pins,
+            workers=workers,
+            expire_every_s=expire_every_s,
+        )
         self.reader = Reader(client, fields=fields, forest=forest, profile=profile, pins=pins)
         self._client = client
         self._profile = profile
         self._forest_name = forest
-        self._forest = HeldForest(
-            client,
-            name=forest,
-            profile=profile,
-            aging=None if retention is None else Aging.of(retention=retention),
-            wait_s=wait_s,
-            lease_ttl_s=lease_ttl_s,
-            on_new=self._warn_of_roots,
-        )
         self._articles = Articles(client, fields=fields)
-        # Held while a batch is assigned, since threads may share this object. Reentrant, for a signal handler
-        # that closes it.
-        self._lock = threading.RLock()
-        self._enricher = Enricher(
-            profile=profile,
-            fields=fields,
-            lock=self._lock,
-            check_process=self._check_process,
-            open_forest=self._forest.open,
-            check_index=self._check_index,
-            batch_size=batch_size,
-            most_plausible_leaves=most_plausible_leaves,
-            pins=pins,
-        )
         # Where articles have been written to, by name.
         self._indices: dict[str, WritableIndex] = {}
+        self._forest: OwnForest | SidecarForest
+        if sidecar is None:
+            self._forest = OwnForest.of(
+                client,
+                settings,
+                name=forest,
+                profile=profile,
+                batch_size=batch_size,
+                check_process=self._check_process,
+                on_new=self._warn_of_roots,
+            )
+        else:
+            settings.refuse_for_sidecar()
+            connection = SidecarConnection(
+                [sidecar] if isinstance(sidecar, str) else sidecar,
+                token=sidecar_token,
+                ca_certs=sidecar_ca_certs,
+                patience_s=sidecar_patience_s,
+            )
+            self._forest = SidecarForest(connection, name=forest, profile=profile)
+        self._enricher = Enricher(
+            self._forest,
+            fields=fields,
+            check_process=self._check_process,
+            check_index=self._check_index,
+            batch_size=batch_size,
+            max_text_length=profile.max_text_length,
+        )
 
     def close(self) -> None:
-        """Release the forest if it is open. The next article opens it again.
+        """Release the forest, or close the connections to a sidecar. The next article opens them again.
 
         In a forked process, the forest stays with the process that opened it.
         """
-        if is_inherited(self._client):
-            return
-        with self._lock:
+        if not is_inherited(self._client):
             self._forest.close()
 
     def setup(self, index: str, *, shards: int | None = None, route_by_root: bool = False) -> bool:
@@ -218,7 +254,7 @@ class Dedup(Closing):
                 its ``flush_after_seconds``, since it waits too.
 
         Raises:
-            SettingError: `flush_interval_s` is not greater than 0.
+            SettingError: `flush_interval_s` is not greater than 0; or `backfill` with a sidecar.
             ClientForked: This is a forked process, and its parent has used the client, or has begun to read
                 what this call returned.
             IndexNotReady: The index of an action is missing or closed, lacks the fields, or keeps other names
@@ -227,6 +263,7 @@ class Dedup(Closing):
             ClockMismatch: The clocks of this machine and of Elasticsearch differ by more than a day.
             ForestError: Another process owns the forest, or it has another profile, or its time is in the
                 future.
+            SidecarError: No sidecar takes the articles, or one refuses them.
             ServerError: Elasticsearch does not answer, or refuses the request.
         """
         if flush_interval_s is not None and not 0 < flush_interval_s < threading.TIMEOUT_MAX:
@@ -264,26 +301,27 @@ class Dedup(Closing):
             How many pages had not been seen before.
 
         Raises:
-            SettingError: The profile keeps boilerplate.
+            SettingError: The profile keeps boilerplate, or a sidecar owns the forest.
             ClockMismatch: The clocks of this machine and of Elasticsearch differ by more than a day.
             ForestError: Another process owns the forest, or it has another profile, or is damaged.
             ServerError: Elasticsearch does not answer, or refuses the request.
         """
         refuse_to_keep(self._profile)
-        return self._enricher.learn(texts, on_rejected=on_rejected, on_learned=on_learned)
+        pages = valid_pages(texts, on_rejected or log_rejected)
+        return self._forest.learn(pages, on_learned=on_learned)
 
     def expire(self) -> Expired:
         """Delete expired nodes from the forest, for a process that feeds it continuously.
 
-        `Maintenance.expire` does the same for a forest that no process is feeding.
+        `Maintenance.expire` does the same for a forest that no process is feeding. A process that feeds for
+        hours needs neither: see `expire_every_s`.
 
         Raises:
+            SettingError: A sidecar owns the forest, and does it by itself.
             ForestError: Another process owns the forest, or it has another profile.
             ServerError: Elasticsearch does not answer, or refuses the request.
         """
-        self._check_process()
-        with self._lock:
-            return self._forest.expire()
+        return self._forest.expire()
 
     def _check_process(self) -> None:
         refuse_inherited(self._client)

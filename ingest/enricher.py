@@ -1,29 +1,22 @@
 """Enriches bulk actions in batches: articles are fingerprinted, then assigned by the forest."""
 
-import contextlib
 import functools
 import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager
-from typing import Any, cast
+from typing import Any, Protocol
 
 from esdedup.ingest.actions import ArticleAction, BulkAction, index_of, read_action, redated
-from esdedup.ingest.assigner import Assigned, Assigner
+from esdedup.ingest.assigned import Assigned
 from esdedup.ingest.batches import batches, refuse_fork
 from esdedup.ingest.check_again import check_again
 from esdedup.ingest.json_values import size_of
-from esdedup.ingest.learn import OnLearned, learn
 
-from esdedup.boilerplate.pins import Pins
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.errors import ArticleRejected
-from esdedup.fields import Fields, refuse_surrogates
-from esdedup.fingerprint.fingerprinter import Fingerprinter
-from esdedup.fingerprint.profile import Profile
-from esdedup.forest import Assignment, Forest
-from esdedup.sites import RawPage
+from esdedup.fields import Fields
+from esdedup.forest import Assignment
 
 log = logging.getLogger("esdedup")
 
@@ -33,49 +26,103 @@ OnAssigned = Callable[[ArticleAction, Assignment], None]
 """Called with each article and its assignment."""
 
 
+class Assigns(Protocol):
+    """Assigns articles: `OwnForest`, or `SidecarForest`."""
+
+    def assign(self, articles: list[ArticleAction], *, backfill: bool) -> list[Assigned]:
+        """Return the articles with what was decided for them, which is durable."""
+
+
+class EnrichRun:
+    """Actions that are enriched one batch after the other, by the process that has begun."""
+
+    def __init__(
+        self,
+        forest: Assigns,
+        unnamed_index: WritableIndex,
+        check_index: Callable[[str], WritableIndex],
+        *,
+        backfill: bool,
+    ) -> None:
+        self._forest = forest
+        self._unnamed_index = unnamed_index
+        self._check_index = check_index
+        self._backfill = backfill
+        self._process = os.getpid()
+        self._read = 0
+        self._names: set[str] = set()
+
+    def enriched(
+        self, batch: list[BulkAction], on_rejected: OnRejected, on_assigned: OnAssigned
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the actions of the next batch with the dedup object in their articles."""
+        named_index = functools.cache(self._check_index)
+        actions: list[tuple[ArticleAction | dict[str, Any], WritableIndex]] = []
+        for given in batch:
+            self._read += 1
+            name = index_of(given)
+            index = self._unnamed_index if name is None else named_index(name)
+            try:
+                routed = name if index.is_routed_by_root else None
+                action = read_action(given, index.fields, position=self._read, routed_index=routed)
+            except ArticleRejected as rejected:
+                on_rejected(rejected.bare())
+            else:
+                actions.append((action, index))
+        articles = [action for action, _ in actions if isinstance(action, ArticleAction)]
+        assigned = iter(self._forest.assign(articles, backfill=self._backfill) if articles else ())
+        for action, index in actions:
+            if isinstance(action, ArticleAction):
+                each = next(assigned)
+                on_assigned(each.article, each.assignment)
+                changed = each.enriched(index)
+            else:
+                now_ms = int(time.time() * 1000)
+                changed = redated(action, fields=index.fields, now_ms=now_ms, backfill=self._backfill)
+            yield changed
+            # The caller may have forked meanwhile: the rest belongs to the parent.
+            refuse_fork(self._process)
+            if (name := index_of(changed)) is not None:
+                self._names.add(name)
+
+    def end(self) -> None:
+        """Check the indices once more: the last batch may be half written by now."""
+        for name in sorted(self._names):
+            check_again(self._check_index, name)
+
+
 class Enricher:
     """Adds the dedup object to the articles in bulk actions, a batch at a time."""
 
     def __init__(
         self,
+        forest: Assigns,
         *,
-        profile: Profile,
         fields: Fields | None,
-        lock: AbstractContextManager[Any],
         check_process: Callable[[], None],
-        open_forest: Callable[[], tuple[Forest, int]],
         check_index: Callable[[str], WritableIndex],
         batch_size: int,
-        most_plausible_leaves: int,
-        pins: Pins,
+        max_text_length: int,
     ) -> None:
-        """Enrich with a profile and a forest.
+        """Enrich with what a forest decides.
 
         Args:
-            profile: How texts are fingerprinted.
+            forest: Assigns the articles.
             fields: The names of the articles' fields where an action does not name its index; None: the
                 usual ones.
-            lock: Held while a batch is assigned: threads may enrich at the same time.
-            check_process: Called before the lock is taken; raises in a forked process that may not use the
-                client.
-            open_forest: Called for each batch with an article; returns the forest that assigns it, and the
-                time, milliseconds since 1970.
+            check_process: Called first; raises in a forked process that may not use the client.
             check_index: Called for each index of a batch, and of all once more at the end, because an index
                 that is deleted meanwhile would come back without its mapping. Raises if articles cannot be
                 written to it.
             batch_size: How many actions are read, and their articles assigned, together.
-            most_plausible_leaves: A warning is logged when a cluster grows beyond this.
-            pins: Which passages are boilerplate or text, whatever was learned.
+            max_text_length: The profile's, for messages.
         """
-        self._profile = profile
+        self._forest = forest
         self._unnamed_index = WritableIndex(fields=fields or Fields())
-        self._lock = lock
         self._check_process = check_process
-        self._open_forest = open_forest
         self._check_index = check_index
-        self._batch_size = batch_size
-        self._pins = pins
-        self._assigner = Assigner(profile, pins=pins, most_plausible_leaves=most_plausible_leaves)
+        self.batch_size = batch_size
+        self._max_text_length = max_text_length
 
     def enrich(
         self,
@@ -87,115 +134,32 @@ class Enricher:
         flush_interval_s: float | None = None,
     ) -> Iterator[dict[str, Any]]:
         """Yield the actions with the dedup object in their articles; see `Dedup.enrich`."""
-        self._check_process()
-        process = os.getpid()
-        names: set[str] = set()
+        run = self.begin(backfill=backfill)
         for batch in batches(
-            enumerate(actions, 1),
-            most=self._batch_size,
-            size_of=lambda numbered: size_of(numbered[1]),
-            flush_interval_s=flush_interval_s,
+            actions, most=self.batch_size, size_of=size_of, flush_interval_s=flush_interval_s
         ):
-            for action in self._enrich_batch(
-                batch, backfill, on_rejected or _log_rejected, on_assigned or self._log_cut
-            ):
-                yield action
-                # The caller may have forked meanwhile: the rest belongs to the parent.
-                refuse_fork(process)
-                if (name := index_of(action)) is not None:
-                    names.add(name)
-        # The last batch may be half written by now.
-        for name in sorted(names):
-            check_again(self._check_index, name)
+            yield from run.enriched(batch, on_rejected or log_rejected, on_assigned or self.log_cut)
+        run.end()
 
-    def learn(
-        self,
-        texts: Iterable[str | RawPage | ArticleRejected],
-        *,
-        on_rejected: OnRejected | None,
-        on_learned: OnLearned,
-    ) -> int:
-        """Learn from pages; see `Dedup.learn`."""
-        return learn(
-            _valid(texts, on_rejected or _log_rejected),
-            fingerprinter=Fingerprinter(self._profile),
-            open_forest=self._opened_forest,
-            pins=self._pins,
-            batch_size=self._batch_size,
-            on_learned=on_learned,
-        )
+    def begin(self, *, backfill: bool) -> "EnrichRun":
+        """Begin with some actions, which follow batch by batch.
 
-    @contextlib.contextmanager
-    def _opened_forest(self) -> Iterator[Forest]:
-        # Before the lock, as for articles.
+        Raises:
+            ClientForked: This is a forked process that may not use the client.
+        """
         self._check_process()
-        with self._lock:
-            yield self._open_forest()[0]
+        return EnrichRun(self._forest, self._unnamed_index, self._check_index, backfill=backfill)
 
-    def _enrich_batch(
-        self,
-        batch: list[tuple[int, BulkAction]],
-        backfill: bool,
-        on_rejected: OnRejected,
-        on_assigned: OnAssigned,
-    ) -> Iterator[dict[str, Any]]:
-        named_index = functools.cache(self._check_index)
-        actions: list[tuple[ArticleAction | dict[str, Any], WritableIndex]] = []
-        for position, given in batch:
-            name = index_of(given)
-            index = self._unnamed_index if name is None else named_index(name)
-            try:
-                routed = name if index.is_routed_by_root else None
-                action = read_action(given, index.fields, position=position, routed_index=routed)
-            except ArticleRejected as rejected:
-                on_rejected(rejected.bare())
-            else:
-                actions.append((action, index))
-        articles = [action for action, _ in actions if isinstance(action, ArticleAction)]
-        assigned = iter(self._assign(articles, backfill) if articles else ())
-        for action, index in actions:
-            if not isinstance(action, ArticleAction):
-                yield redated(action, fields=index.fields, now_ms=int(time.time() * 1000), backfill=backfill)
-                continue
-            each = next(assigned)
-            on_assigned(each.article, each.assignment)
-            yield each.enriched(index)
-
-    def _assign(self, articles: list[ArticleAction], backfill: bool) -> list[Assigned]:
-        """Return the articles with what was decided for them."""
-        # Before the lock: a thread of the parent may have held it when this process was forked.
-        self._check_process()
-        with self._lock:
-            forest, now_ms = self._open_forest()
-            return self._assigner.assign(articles, forest=forest, now_ms=now_ms, backfill=backfill)
-
-    def _log_cut(self, article: ArticleAction, _: Assignment) -> None:
+    def log_cut(self, article: ArticleAction, _: Assignment) -> None:
+        """Log an article of which only the beginning is fingerprinted."""
         if article.is_cut:
             log.warning(
                 "%s: only the first %s characters of its text are fingerprinted",
                 article.name,
-                f"{self._profile.max_text_length:,}",
+                f"{self._max_text_length:,}",
             )
 
 
-def _valid(texts: Iterable[object], on_rejected: OnRejected) -> Iterator[RawPage]:
-    """Yield the texts that can be read."""
-    for position, each in enumerate(texts, 1):
-        if isinstance(each, ArticleRejected):
-            on_rejected(each)
-            continue
-        page = each if isinstance(each, RawPage) else RawPage(cast(str, each))
-        name, text = f"text {position}", cast(object, page.text)
-        if not isinstance(text, str):
-            on_rejected(ArticleRejected(name, f"is a {type(text).__name__}, not a string"))
-            continue
-        try:
-            refuse_surrogates(text, name=name)
-        except ArticleRejected as rejected:
-            on_rejected(rejected.bare())
-        else:
-            yield page
-
-
-def _log_rejected(rejected: ArticleRejected) -> None:
+def log_rejected(rejected: ArticleRejected) -> None:
+    """Log what becomes of an article that cannot be indexed."""
     log.warning("article left out: %s", rejected)

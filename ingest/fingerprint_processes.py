@@ -82,6 +82,11 @@ class FingerprintProcesses:
             yield _answer(pipe, omit)
 
 
+def fingerprinter_of(profile: Profile, *, workers: int) -> "Fingerprinter | FingerprintProcesses":
+    """Return what fingerprints texts in so many other processes; 0: in this one."""
+    return FingerprintProcesses(profile, workers) if workers else Fingerprinter(profile)
+
+
 def _answer(pipe: Connection, omit: Omit | None) -> Fingerprints:
     """Return what a process has computed, after saying what is to be left out."""
     while not isinstance(answer := pipe.recv(), Fingerprints):
@@ -106,8 +111,9 @@ def _end(workers: list[_Worker], owner: int) -> None:
     # A forked process has copies of what belongs to its parent.
     if os.getpid() == owner:
         for worker in workers:
+            # They hold nothing; and one that is stopped would not end otherwise.
+            worker.process.kill()
             worker.pipe.close()
-            worker.process.terminate()
         for worker in workers:
             worker.process.join(_END_S)
     workers.clear()

@@ -11,6 +11,9 @@ from esdedup.elastic.given_client import is_inherited
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Aging, Forest
 
+MEMORY_BYTES = 256 * 2**20
+"""The most that nodes kept in memory may take by default: some 800,000 of `verified`."""
+
 
 class HeldForest(Closing):
     """Takes the forest's lease when it is first used, and again if it was closed or lost. Not thread-safe."""
@@ -24,6 +27,8 @@ class HeldForest(Closing):
         aging: Aging | None,
         wait_s: float,
         lease_ttl_s: float,
+        memory_bytes: int | None,
+        address: str | None = None,
         on_new: Callable[[], None] = lambda: None,
     ) -> None:
         """Open nothing yet. Parameters are those of `ElasticStore`.
@@ -35,6 +40,8 @@ class HeldForest(Closing):
             aging: How long nodes live from now on; None leaves it as it was.
             wait_s: How long to wait for another owner to end.
             lease_ttl_s: How long the lease holds without a renewal.
+            address: Where this process takes articles for others; None if it takes none.
+            memory_bytes: The most that nodes kept in memory may take; None to keep none.
             on_new: Called when a forest has been opened to which nothing has arrived yet.
         """
         self._client = client
@@ -43,13 +50,10 @@ class HeldForest(Closing):
         self._aging = aging
         self._wait_s = wait_s
         self._lease_ttl_s = lease_ttl_s
+        self._address = address
+        self._memory_bytes = memory_bytes
         self._on_new = on_new
         self._store: ElasticStore | None = None
-
-    @property
-    def write_s(self) -> float:
-        """How many seconds the open forest has spent on writing."""
-        return 0.0 if self._store is None else self._store.write_s
 
     @property
     def is_open(self) -> bool:
@@ -85,6 +89,7 @@ class HeldForest(Closing):
             with store.writer.noticing_deletion():
                 expired = next(steps, None)
             if expired is None:
+                store.forget_expired()
                 return
             yield expired
 
@@ -106,5 +111,7 @@ class HeldForest(Closing):
                 aging=self._aging,
                 wait_s=self._wait_s,
                 lease_ttl_s=self._lease_ttl_s,
+                address=self._address,
+                memory_bytes=self._memory_bytes,
             )
         return self._store

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator, Mapping
+from typing import TypeGuard
 
 from esdedup.elastic.limits import MAX_JSON_DEPTH
 from esdedup.errors import ArticleRejected
@@ -9,6 +10,7 @@ from esdedup.fields import refuse_surrogates
 
 # Of a number, or of a list or object without what is in it.
 _BYTES_OF_OTHERS = 16
+_OTHERS = frozenset((str, int, float, bool, type(None), list))
 
 
 def refuse_unstorable(value: object, *, name: str) -> None:
@@ -25,10 +27,10 @@ def refuse_unstorable(value: object, *, name: str) -> None:
     for depth, level in enumerate(_levels(value)):
         if depth > MAX_JSON_DEPTH:
             raise ArticleRejected(name, f"is nested too deeply: more than {MAX_JSON_DEPTH} levels")
+        # All strings of a level at once: most are short.
+        refuse_surrogates("".join(each for each in level if isinstance(each, str)), name=name)
         for each in level:
-            if isinstance(each, str):
-                refuse_surrogates(each, name=name)
-            elif isinstance(each, Mapping) and not all(isinstance(key, str) for key in each):
+            if is_object(each) and not all(isinstance(key, str) for key in each):
                 raise ArticleRejected(name, "has a field whose name is not a string")
 
 
@@ -38,6 +40,11 @@ def size_of(value: object) -> int:
     return sum(
         len(each) if isinstance(each, str | bytes) else _BYTES_OF_OTHERS for level in levels for each in level
     )
+
+
+def is_object(value: object) -> TypeGuard[Mapping[object, object]]:
+    """Return whether a value is an object, as `isinstance` does, but faster for what is usual in JSON."""
+    return value.__class__ not in _OTHERS and isinstance(value, Mapping)
 
 
 def _levels(value: object) -> Iterator[list[object]]:
@@ -50,7 +57,7 @@ def _levels(value: object) -> Iterator[list[object]]:
         yield level
         below: list[object] = []
         for each in level:
-            if isinstance(each, Mapping):
+            if is_object(each):
                 below += each.keys()
                 below += each.values()
             elif isinstance(each, list | tuple):

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 
 import pydantic
 from esdedup.ingest.batches import BATCH_SIZE, batches
@@ -14,7 +14,7 @@ from esdedup.ingest.opening import name_of
 
 from esdedup.boilerplate.pins import NO_PINS, Pins
 from esdedup.errors import ArticleRejected, SettingError
-from esdedup.fields import Fields
+from esdedup.fields import Fields, refuse_surrogates
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Forest
@@ -71,6 +71,25 @@ def _learn_batch(
     for passages, pages in fingerprinter.passages_and_pages([each.text for each in batch]):
         lesson.omit(passages, pages)
     return forest.learn(lesson)
+
+
+def valid_pages(texts: Iterable[object], on_rejected: Callable[[ArticleRejected], None]) -> Iterator[RawPage]:
+    """Yield the texts that can be read."""
+    for position, each in enumerate(texts, 1):
+        if isinstance(each, ArticleRejected):
+            on_rejected(each)
+            continue
+        page = each if isinstance(each, RawPage) else RawPage(cast(str, each))
+        name, text = f"text {position}", cast(object, page.text)
+        if not isinstance(text, str):
+            on_rejected(ArticleRejected(name, f"is a {type(text).__name__}, not a string"))
+            continue
+        try:
+            refuse_surrogates(text, name=name)
+        except ArticleRejected as rejected:
+            on_rejected(rejected.bare())
+        else:
+            yield page
 
 
 class LearningSummary(pydantic.BaseModel, frozen=True):

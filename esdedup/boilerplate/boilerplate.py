@@ -226,6 +226,11 @@ class Boilerplate:
         self._before.append(self._state)
         self._tables.begin()
 
+    def begin_trial(self) -> None:
+        """Begin a step that will be undone, and leaves nothing behind."""
+        self._before.append(self._state)
+        self._tables.begin_trial()
+
     def undo(self) -> None:
         """End the last step that has begun, and undo its changes."""
         self._tables.undo()

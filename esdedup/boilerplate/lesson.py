@@ -20,6 +20,7 @@ after which the same pages come again, ends a block before it is full.
 
 import itertools
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +43,19 @@ Ints = npt.NDArray[np.int64]
 
 # The share of a page, one in so many of its letters, that is new if it brings an article of its own.
 _OWN_SHARE = 4
+
+
+class _Judgement(NamedTuple):
+    """What is left out of some pages, and what they may teach."""
+
+    passages: Passages
+    # uint64 (text_count,): the ids of the pages.
+    pages: Keys
+    known: Known
+    marks: Marks
+    origins: Origins
+    # bool (n,): of the passages.
+    omitted: Bools
 
 
 class Lesson:
@@ -68,7 +82,7 @@ class Lesson:
         self._sites = iter(sites)
         self._articles = iter(articles)
 
-    def omit(self, passages: Passages, pages: Keys) -> Bools:
+    def omit(self, passages: Passages, pages: Keys, assumed: Bools | None = None) -> Bools:
         """Return which passages of the next pages to leave out, bool ``(n,)``, and learn from these pages.
 
         A page that was seen before teaches nothing.
@@ -76,8 +90,11 @@ class Lesson:
         Args:
             passages: Of the pages.
             pages: The ids of the pages, uint64 ``(text_count,)``.
+            assumed: What somebody has taken to be left out, ``(n,)``. A page for which that is wrong is
+                passed over: it counts as not seen. None: whatever is left out is right.
         """
-        boilerplate, omitted, start = self._boilerplate, [np.zeros(0, bool)], 0
+        boilerplate, omitted, start = self._boilerplate, np.zeros(len(passages.hashes), bool), 0
+        are_taken = np.ones(len(pages), bool)
         are_new, period = self._are_new(passages, pages), boilerplate.window.present_from
         while start < len(pages):
             if boilerplate.window.present_from != period:
@@ -86,16 +103,23 @@ class Lesson:
                 are_new[start:] = self._are_new(passages.of_texts(start, len(pages)), pages[start:])
             # A block goes as far as the page that fills it.
             room = boilerplate.block_pages - len(boilerplate.block)
-            stop = start + int(are_new[start:].cumsum().searchsorted(room)) + 1
-            numbered = are_new[start:stop]
-            boilerplate.number(pages[start:stop][numbered])
-            omitted.append(
-                self._omit(passages.of_texts(start, start + len(numbered)), pages[start:stop], numbered)
-            )
+            stop = min(start + int(are_new[start:].cumsum().searchsorted(room)) + 1, len(pages))
+            some = self._judge(passages.of_texts(start, stop), pages[start:stop])
+            first, last = passages.texts.searchsorted((start, stop))
+            omitted[first:last] = some.omitted
+            if assumed is not None:
+                are_taken[start:stop] = ~_any_of_texts(some.passages, some.omitted != assumed[first:last])
+                if not are_taken[start:stop].all():
+                    # The same page may come again.
+                    rest = self._are_new(
+                        passages.of_texts(start, len(pages)), pages[start:], are_taken[start:]
+                    )
+                    are_new[start:] = rest
+            self._see(some, are_new[start:stop])
             if len(boilerplate.block) == boilerplate.block_pages:
                 self._learn()
             start = stop
-        return np.concatenate(omitted)
+        return omitted
 
     def learn_rest(self) -> None:
         """Learn from the pages of a block that is not full, as if no others would come."""
@@ -106,18 +130,21 @@ class Lesson:
         """Return what has been learned since the last step of the boilerplate began."""
         return self._boilerplate.changes()
 
-    def _are_new(self, passages: Passages, pages: Keys) -> Bools:
+    def _are_new(self, passages: Passages, pages: Keys, are_taken: Bools | None = None) -> Bools:
         """Return which pages have passages and were not seen before: bool ``(text_count,)``."""
-        have_passages = np.bincount(passages.texts, minlength=len(pages)) > 0
-        unseen = np.flatnonzero(have_passages & ~self._boilerplate.are_seen(pages))
+        are_new = _any_of_texts(passages, np.ones(len(passages.texts), bool))
+        are_new &= ~self._boilerplate.are_seen(pages)
+        if are_taken is not None:
+            are_new &= are_taken
+        unseen = np.flatnonzero(are_new)
         # Of the same page twice, the first.
         _, first = np.unique(pages[unseen], return_index=True)
-        are_new = np.zeros(len(pages), bool)
+        are_new[:] = False
         are_new[unseen[first]] = True
         return are_new
 
-    def _omit(self, passages: Passages, pages: Keys, are_new: Bools) -> Bools:
-        """Do what `omit` does for pages of one block, of which some are new."""
+    def _judge(self, passages: Passages, pages: Keys) -> _Judgement:
+        """Find out what is left out of the next pages, as far as the blocks before have taught it."""
         known = self._boilerplate.known(passages.hashes)
         sites = list(itertools.islice(self._sites, passages.text_count))
         articles = list(itertools.islice(self._articles, passages.text_count))
@@ -128,21 +155,27 @@ class Lesson:
             hashes, marks = passages.hashes[doubtful], judged.marks[passages.texts[doubtful]]
             contexts = self._boilerplate.contexts(hashes, Known(values=known.values[doubtful]))
             omitted[doubtful] = contexts.have_other(marks)
+        origins = origins_of(sites, articles, pages)
+        return _Judgement(passages, pages, known, judged.marks, origins, omitted)
+
+    def _see(self, some: _Judgement, are_new: Bools) -> None:
+        """Keep those pages that are new, bool ``(text_count,)``, to be learned from."""
+        passages, known = some.passages, some.known
         # Boilerplate is recorded once a period.
         is_recorded = known.are_learned & (known.pages >= self._boilerplate.window.present_from)
         are_at_ends = _are_at_ends(passages, self._boilerplate.end_passages)
         taught = np.flatnonzero(are_new[passages.texts] & are_at_ends & ~is_recorded)
+        self._boilerplate.number(some.pages[are_new])
         self._boilerplate.see(
             Block(
-                marks=judged.marks[are_new],
-                origins=origins_of(sites, articles, pages)[are_new],
+                marks=some.marks[are_new],
+                origins=some.origins[are_new],
                 hashes=passages.hashes[taught],
                 places=(are_new.cumsum() - 1)[passages.texts[taught]],
                 values=known.values[taught],
-                letters=np.where(omitted, 0, passages.letters)[taught].astype(np.uint32),
+                letters=np.where(some.omitted, 0, passages.letters)[taught].astype(np.uint32),
             )
         )
-        return omitted
 
     def _learn(self) -> None:
         """Learn from the block, and begin another."""
@@ -171,6 +204,11 @@ class Lesson:
             boilerplate.pages_of_sites(contexts.site_pages.sites), least_bits=boilerplate.least_article_bits
         )
         boilerplate.end_block(hashes[new], first_page + places[new], contexts, origins)
+
+
+def _any_of_texts(passages: Passages, chosen: Bools) -> Bools:
+    """Return which texts have a passage that is chosen, bool ``(n,)``: bool ``(text_count,)``."""
+    return np.bincount(passages.texts[chosen], minlength=passages.text_count) > 0
 
 
 def _are_at_ends(passages: Passages, count: int) -> Bools:

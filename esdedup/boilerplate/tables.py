@@ -9,7 +9,8 @@ import numpy.typing as npt
 from esdedup.boilerplate.changes import TABLES, Puts, joined
 from esdedup.neighbours.key_table import Keys, KeyTable, Values
 
-_Period = dict[str, KeyTable]
+# Layers of tables: what an upper one has counts. Only a trial has more than one.
+_Period = dict[str, tuple[KeyTable, ...]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -50,27 +51,30 @@ class Tables:
     @property
     def size_bytes(self) -> int:
         """The memory that they take."""
-        return sum(table.size_bytes for period in (self._present, self._former) for table in period.values())
+        periods = (self._present, self._former)
+        return sum(table.size_bytes for each in periods for layers in each.values() for table in layers)
 
     def get(self, table: str, keys: Keys) -> Values:
         """Return the latest values of keys, ``(n, columns)``; 0 for unknown ones."""
-        _, values = self._present[table].get(keys)
-        if len(self._former[table]):
-            # What was put and undone is 0 too.
-            rest = np.flatnonzero(values[:, 0] == 0)
-            _, values[rest] = self._former[table].get(keys[rest])
+        first, *others = self._layers(table)
+        _, values = first.get(keys)
+        for layer in others:
+            if len(layer):
+                # What was put and undone is 0 too.
+                rest = np.flatnonzero(values[:, 0] == 0)
+                _, values[rest] = layer.get(keys[rest])
         return values
 
     def keys(self, table: str) -> Keys:
         """Return all keys that were put, each once."""
-        return np.unique(np.concatenate([each[table].all()[0] for each in (self._present, self._former)]))
+        return np.unique(np.concatenate([each.all()[0] for each in self._layers(table)]))
 
     def put(self, table: str, keys: Keys, values: npt.NDArray[np.integer[Any]]) -> None:
         """Set the values of keys, each once, in the present period; none has 0 in the first column."""
         if not len(keys):
             return
         numbers = values.reshape(len(keys), TABLES[table]).astype(np.uint32)
-        own = self._present[table]
+        own = self._present[table][0]
         self._is_changing = True
         before = own.put(keys, numbers)
         if self._steps:
@@ -81,12 +85,17 @@ class Tables:
     def begin_period(self) -> None:
         """Forget the former period; the present one takes its place."""
         # As large as the last ones, so that they need not grow again.
-        following = {name: table.emptied() for name, table in self._present.items()}
+        following: _Period = {name: (layers[0].emptied(),) for name, layers in self._present.items()}
         self._present, self._former = following, self._present
 
     def begin(self) -> None:
         """Begin a step."""
         self._steps.append(_Step(before=(self._present, self._former)))
+
+    def begin_trial(self) -> None:
+        """Begin a step that will be undone, of which nothing stays, not even room in the tables."""
+        self.begin()
+        self._present = {name: (*_empty()[name], *layers) for name, layers in self._present.items()}
 
     def undo(self) -> None:
         """End the last step that has begun, and undo its changes."""
@@ -107,6 +116,9 @@ class Tables:
                 self._steps[-1].puts[name].extend(puts)
         self._is_changing = False
 
+    def _layers(self, table: str) -> tuple[KeyTable, ...]:
+        return (*self._present[table], *self._former[table])
+
     def puts(self) -> dict[str, Puts]:
         """Return what the last step that has begun has put, by the names of the tables."""
         step = self._steps[-1]
@@ -114,4 +126,4 @@ class Tables:
 
 
 def _empty() -> _Period:
-    return {name: KeyTable(columns) for name, columns in TABLES.items()}
+    return {name: (KeyTable(columns),) for name, columns in TABLES.items()}

@@ -58,6 +58,7 @@ def cluster(
         ),
     ] = None,
     learn_first: options.LearnFirst = False,
+    workers: options.Workers = 0,
     fingerprinting: options.Fingerprinting,
     id_field: options.IdField = "id",
     text_field: options.TextField = "text",
@@ -88,6 +89,7 @@ def cluster(
             on_rejected=report.reject,
             on_cut=report.cut,
             on_undated=say,
+            workers=workers,
         )
         read = functools.partial(read_articles, files, fields=fields, id_field=id_field, on_bytes=on_bytes)
         for first, articles in looks(read, learn_first=learn_first):

@@ -1,7 +1,9 @@
-"""`esdedup demo`: an Elasticsearch, articles and pages, in one command."""
+"""`esdedup demo`: an Elasticsearch, a sidecar, articles and pages, in one command."""
 
 import json
 import tempfile
+import time
+from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
@@ -11,20 +13,23 @@ from rich.markup import escape
 
 from esdedup import sample
 from esdedup.cli import options, output
+from esdedup.cli.background_sidecar import get, start_sidecar, stop_sidecar
 from esdedup.cli.command import command
+from esdedup.cli.demo_feeders import Feeding, three_feeders
 from esdedup.cli.extras import require_extra
-from esdedup.cli.messages import say, say_cut, say_rejected
-from esdedup.cli.pages import start_pages, stop_pages
+from esdedup.cli.messages import say, say_rejected
 from esdedup.elastic.client import connect
 from esdedup.fields import Fields
+from esdedup.forest import Kind
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.files import read_articles
-from esdedup.ingest.load import Load, Summary
 from esdedup.ingest.opening import check_readable, total_bytes
+from esdedup.reading.reader import Reader
 
 _INDEX = "demo"
 _FOREST = "demo-forest"
 _ROWS = 10
+_OUTCOMES = "esdedup_articles_total"
 
 
 @command("demo", example="esdedup demo --input articles.jsonl")
@@ -36,8 +41,15 @@ def demo(
     port: Annotated[
         int, typer.Option("--port", min=0, max=65_535, help="Port of Elasticsearch; 0 takes a free one.")
     ] = 0,
-    pages_port: Annotated[
-        int, typer.Option("--pages-port", min=0, max=65_535, help="Port of the pages; 0 takes a free one.")
+    sidecar_port: Annotated[
+        int,
+        typer.Option(
+            "--sidecar-port",
+            "--pages-port",
+            min=0,
+            max=65_535,
+            help="Port of the sidecar and its pages; 0 takes a free one.",
+        ),
     ] = 0,
     input_file: Annotated[
         Path | None,
@@ -47,15 +59,16 @@ def demo(
         ),
     ] = None,
     once: Annotated[
-        bool, typer.Option("--once", help="Stop Elasticsearch at the end, and serve no pages.")
+        bool, typer.Option("--once", help="Stop everything at the end, and serve no pages.")
     ] = False,
     id_field: options.IdField = "id",
     field_names: options.FieldNames,
 ) -> None:
-    """Start an embedded Elasticsearch, load articles, show their clusters, and serve pages."""
+    """Start an embedded Elasticsearch and a sidecar, feed it, show clusters, and serve pages."""
     require_extra("node")
     if not once:
         require_extra("serve")
+    require_extra("sidecar")
     from esdedup import node
 
     fields = field_names.fields()
@@ -75,78 +88,111 @@ def demo(
         say(f"Elasticsearch {cluster.version} is up at {cluster.url}")
     try:
         with connect(cluster.url) as client:
-            summary = _load(client, input_file, fields, id_field)
-            _show(client)
+            # Before its forest is deleted.
+            stop_sidecar(data)
+            _set_up(client, fields)
+            sidecar = start_sidecar(
+                data,
+                server_url=cluster.url,
+                server_pid=cluster.nodes[0].pid,
+                port=sidecar_port,
+                options=["--forest", _FOREST, *([] if once else ["--pages", "--index", _INDEX])],
+            )
+            say(f"a sidecar takes articles at {sidecar}")
+            failed = _feed(client, sidecar, input_file, fields, id_field)
+            root = _show(client)
     finally:
         if once:
-            stop_pages(data)
+            stop_sidecar(data)
             node.stop(data)
-            say("Elasticsearch is stopped")
+            say("sidecar and Elasticsearch are stopped")
     if not once:
-        pages = start_pages(
-            data,
-            server_url=cluster.url,
-            server_pid=cluster.nodes[0].pid,
-            index=_INDEX,
-            forest=_FOREST,
-            port=pages_port,
-        )
-        _say_how_to_go_on(cluster.url, data, pages)
-    if summary.failed:
+        _say_how_to_go_on(cluster.url, sidecar, data, fields, root)
+    if failed:
         raise typer.Exit(1)
 
 
-def _load(client: Elasticsearch, input_file: Path | None, fields: Fields, id_field: str) -> Summary:
-    # Deleted first, so that every run of the demo shows the same.
+def _set_up(client: Elasticsearch, fields: Fields) -> None:
+    """Make the index anew."""
     for index in (_INDEX, _FOREST):
         client.options(ignore_status=404).indices.delete(index=index)
-    load = Load(on_rejected=say_rejected, on_cut=say_cut)
+    with Dedup(client, forest=_FOREST, fields=fields) as dedup:
+        dedup.setup(_INDEX)
+
+
+def _feed(client: Elasticsearch, sidecar: str, input_file: Path | None, fields: Fields, id_field: str) -> int:
+    """Let three feeders send the articles; return how many were not indexed."""
     with tempfile.TemporaryDirectory() as scratch:
+        say(f"three feeders at once send it {input_file or 'the sample corpus'}")
         if input_file is None:
             input_file = Path(scratch) / "sample.jsonl"
             with input_file.open("w", encoding="utf-8") as target:
                 target.writelines(
                     json.dumps(article, ensure_ascii=False) + "\n" for article in sample.articles()
                 )
-        say(f"loading {'the sample corpus' if input_file.name == 'sample.jsonl' else input_file}")
+        started = time.monotonic()
         with (
-            Dedup(client, forest=_FOREST, fields=fields) as dedup,
-            output.file_progress("indexing", total_bytes([input_file])) as on_bytes,
+            three_feeders(client, sidecar, index=_INDEX, forest=_FOREST) as feeders,
+            output.file_progress("sending", total_bytes([input_file])) as on_bytes,
         ):
-            dedup.setup(_INDEX)
             articles = read_articles([input_file], fields=fields, id_field=id_field, on_bytes=on_bytes)
-            load.run(client, dedup, articles, index=_INDEX)
+            feeding = Feeding(articles, on_rejected=say_rejected)
+            fed = feeding.run(feeders)
+        seconds = time.monotonic() - started
     client.indices.refresh(index=_INDEX)
-    summary = load.summary
+    for name, each in fed.items():
+        say(f"  {name:<50} {each.articles:>9,} articles in {each.seconds:.1f} s")
+    became = _outcomes(sidecar)
     say(
-        f"{summary.read:,} articles read, {summary.indexed:,} indexed, {summary.failed:,} failed: "
-        f"{summary.new_roots:,} new clusters, {summary.joined + summary.known:,} near-duplicates, "
-        f"in {summary.seconds:.1f} s"
+        f"{feeding.read:,} articles read, {feeding.read - feeding.failed:,} indexed, "
+        f"{feeding.failed:,} failed: "
+        f"{became[Kind.NEW_ROOT.value]:,} new clusters, "
+        f"{became[Kind.JOINED.value] + became[Kind.KNOWN.value]:,} near-duplicates, in {seconds:.1f} s"
     )
-    return summary
+    return feeding.failed
 
 
-def _show(client: Elasticsearch) -> None:
-    dedup = Dedup(client, forest=_FOREST)
+def _outcomes(sidecar: str) -> Counter[str]:
+    """Return how many articles became what, by the sidecar's metrics: it has taken no others."""
+    from prometheus_client.parser import text_string_to_metric_families
+
+    families = text_string_to_metric_families(get(f"{sidecar}/metrics").decode())
+    samples = (each for family in families for each in family.samples)
+    return Counter({each.labels["outcome"]: int(each.value) for each in samples if each.name == _OUTCOMES})
+
+
+def _show(client: Elasticsearch) -> str | None:
+    """Show the largest clusters, and one of them; return its root."""
+    reader = Reader(client, forest=_FOREST)
     screen = output.console()
     screen.print("\n[bold]The list with dedup[/bold], most similar articles first")
-    page = dedup.list(_INDEX, sort="similar-desc", size=_ROWS)
+    page = reader.list(_INDEX, sort="similar-desc", size=_ROWS)
     output.print_page(page)
-    if page.rows:
-        head = page.rows[0]
-        screen.print(f"\n[bold]Who else published {escape(head.id)}[/bold]")
-        output.print_similar(dedup.similar(_INDEX, head.id, size=_ROWS))
+    if not page.rows:
+        return None
+    head = page.rows[0]
+    screen.print(f"\n[bold]Who else published {escape(head.id)}[/bold]")
+    output.print_similar(reader.similar(_INDEX, head.id, size=_ROWS))
+    return head.root
 
 
-def _say_how_to_go_on(url: str, data: Path, pages: str) -> None:
+def _say_how_to_go_on(url: str, sidecar: str, data: Path, fields: Fields, root: str | None) -> None:
+    own = json.dumps(
+        {fields.title: "A pier", fields.text: "The council voted on Monday to build a second ferry pier."}
+    )
+    cluster = f"\n  curl '{sidecar}/v1/clusters/{root}?index={_INDEX}&size=3'" if root else ""
     typer.echo(
         f"""
-Open it in a browser: {pages}
+Open it in a browser: {sidecar}/pages/
 
-Elasticsearch keeps running at {url}, and so do the pages. Go on with:
+The sidecar goes on taking articles, as Elasticsearch does. Write one, and read its root; read a cluster:
+  curl '{sidecar}/{_INDEX}/_doc/mine?refresh=true' -H 'Content-Type: application/json' -d '{own}'
+  curl '{sidecar}/{_INDEX}/_source/mine?_source_includes={fields.dedup}.root'{cluster}
+
+Elasticsearch keeps running at {url}. Go on with:
   .venv/bin/esdedup list --index {_INDEX} --sort newest --size 20 --url {url}
   .venv/bin/esdedup list --index {_INDEX} --query 'electric ferries' --url {url}
   .venv/bin/esdedup similar --index {_INDEX} --id ID --url {url}
   make demo INPUT=FILE           your own articles, with id, text, title, published_at, source, url
-  .venv/bin/esdedup node stop --data {data}"""
+  .venv/bin/esdedup node stop --data {data}          also ends the sidecar"""
     )

@@ -69,6 +69,7 @@ def index(
         ),
     ] = False,
     learn_first: options.LearnFirst = False,
+    workers: options.Workers = 0,
     flush_interval_s: Annotated[
         float,
         typer.Option(
@@ -102,6 +103,7 @@ def index(
             forest=forest.name,
             retention=options.retention(retention_days),
             wait_s=forest.wait_s,
+            workers=workers,
         )
         dedup.require_ready(index)
         try:

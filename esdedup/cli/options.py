@@ -56,6 +56,15 @@ LearnFirst = Annotated[
         "assign them.",
     ),
 ]
+Workers = Annotated[
+    int,
+    typer.Option(
+        "--workers",
+        min=0,
+        max=256,
+        help="How many other processes fingerprint texts, with the same results; 0: this one does.",
+    ),
+]
 RetentionDays = Annotated[
     float | None,
     typer.Option(

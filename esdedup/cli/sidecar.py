@@ -2,10 +2,12 @@
 
 import importlib.util
 import inspect
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from esdedup.cli.background_sidecar import announce, end_with
 from esdedup.cli.command import command
 from esdedup.cli.extras import require_extra
 
@@ -13,7 +15,9 @@ if TYPE_CHECKING:
     from esdedup.sidecar.setting_names import Setting
 
 
-def _sidecar(ctx: typer.Context, *, print_config: bool, **values: Any) -> None:
+def _sidecar(
+    ctx: typer.Context, *, print_config: bool, announce_to: Path | None, with_pid: int | None, **values: Any
+) -> None:
     """Take the articles of many feeders, in Elasticsearch's own interface, and give them their roots.
 
     Point an Elasticsearch client at it instead of at Elasticsearch. Settings are read from options, from the
@@ -29,7 +33,9 @@ def _sidecar(ctx: typer.Context, *, print_config: bool, **values: Any) -> None:
         return
     from esdedup.sidecar.assembly import serve
 
-    serve(settings)
+    if with_pid is not None:
+        end_with(with_pid)
+    serve(settings, on_listening=lambda url: None if announce_to is None else announce(announce_to, url))
 
 
 def _is_given(ctx: typer.Context, name: str) -> bool:
@@ -76,8 +82,21 @@ def _with_options(parameters: list[inspect.Parameter]) -> Any:
     print_config = Annotated[
         bool, typer.Option("--print-config", help="Print all settings as such a file, and end.")
     ]
+    announce_to = Annotated[
+        Path | None,
+        typer.Option("--announce", hidden=True, help="Write the address and the process id to this file."),
+    ]
+    with_pid = Annotated[
+        int | None, typer.Option("--with-pid", hidden=True, help="End when this process has ended.")
+    ]
     context = inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
-    every = [context, *parameters, _parameter("print_config", print_config, default=False)]
+    every = [
+        context,
+        *parameters,
+        _parameter("print_config", print_config, default=False),
+        _parameter("announce_to", announce_to, default=None),
+        _parameter("with_pid", with_pid, default=None),
+    ]
 
     def call(ctx: typer.Context, **values: Any) -> None:
         _sidecar(ctx, **values)

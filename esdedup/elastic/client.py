@@ -164,6 +164,19 @@ def connect_async(
     return _client(AsyncElasticsearch, _AnyVersionAsyncTransport, url, api_key, ca_certs, user=user)
 
 
+def blocking_twin(client: AsyncElasticsearch) -> Elasticsearch:
+    """Return a blocking client of the same servers, with the same credentials. Nothing is sent yet.
+
+    Args:
+        client: Not changed; later changes of it do not count.
+    """
+    return Elasticsearch(
+        [node.config for node in client.transport.node_pool.all()],
+        headers=dict(client._headers),
+        transport_class=_AnyVersionTransport,
+    )
+
+
 def _client(
     kind: Callable[..., _Client],
     transport: type[elastic_transport.Transport],

@@ -55,14 +55,14 @@ class Known:
             refresh_interval_s: An index is refreshed at most that often; 0 refreshes it whenever an operation
                 wants to see everything that was written before.
         """
-        self._refresh_interval_s = refresh_interval_s
+        self.refresh_interval_s = refresh_interval_s
         self._known: dict[str, tuple[float, dict[str, Any]]] = {}
         self._refreshed: dict[str, float] = {}
 
     def is_refreshed(self, index: str) -> bool:
         """Return whether an index needs no refresh yet; if it needs one, the caller sends it now."""
         now = time.monotonic()
-        if now - self._refreshed.get(index, -math.inf) < self._refresh_interval_s:
+        if now - self._refreshed.get(index, -math.inf) < self.refresh_interval_s:
             return True
         self._refreshed[index] = now
         return False

@@ -37,7 +37,8 @@ class Limits:
     max_clauses: int = 100
     # Documents in one bulk request.
     bulk_documents: int = 5_000
-    # Nodes that a store keeps in memory before it refreshes the index.
+    # Documents that a store writes before it refreshes the index: it need not keep them in memory then, and
+    # statistics are not far behind.
     recent_nodes: int = 20_000
     # A key is common only if more nodes than this have it.
     common_nodes: int = 1_000

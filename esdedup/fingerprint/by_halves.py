@@ -1,7 +1,5 @@
 """Signatures of `verified`: the longest sentence of each half, minhashes, and a sketch of the whole text."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 
@@ -12,13 +10,13 @@ from esdedup.fingerprint.signature import MINHASH, REPRESENTATIVES, SIGNATURE, F
 from esdedup.fingerprint.simhash import majority
 from esdedup.fingerprint.sketch import sketch
 from esdedup.text.parsed import ParsedTexts
-from esdedup.text.passages import Omit
 from esdedup.text.tokens import LONGEST_RUN_UNITS
 
 # Two Chinese characters, or one word: short runs survive small edits best.
 _SENTENCE_RUN_UNITS = 2
 _MAX_RUNS = np.iinfo(SIGNATURE["runs"]).max
 
+Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 Simhashes = npt.NDArray[np.uint64]
 
@@ -30,16 +28,14 @@ class ByHalves:
         """Use the settings of `profile`; `agreement` is the profile's, known not to be None."""
         self._min_letters = profile.min_letters
         self._max_sentence_length = profile.max_sentence_length
-        self._max_text_length = profile.max_text_length
         self._number_weight = agreement.number_weight
 
-    def fingerprints(self, texts: Sequence[str], *, omit: Omit | None) -> Fingerprints:
-        """Return the fingerprints of raw texts without the passages that `omit` leaves out."""
-        parsed = ParsedTexts.of(texts, max_length=self._max_text_length)
-        rest = parsed.without(parsed.omitted(omit))
+    def fingerprints(self, parsed: ParsedTexts, omitted: Bools) -> Fingerprints:
+        """Return the fingerprints of texts without some of their passages, bool ``(passages,)``."""
+        rest = parsed.without(omitted)
         letters = rest.sentences.letters_of_texts
         exists = letters >= self._min_letters
-        signatures = np.zeros(len(texts), SIGNATURE)
+        signatures = np.zeros(len(parsed.pages), SIGNATURE)
         present = np.flatnonzero(exists)
         if len(present):
             runs = rest.tokens.runs_of_texts(units=LONGEST_RUN_UNITS)
@@ -59,14 +55,13 @@ class ByHalves:
             pages=parsed.pages,
         )
 
-    def features(self, text: str, *, omit: Omit | None) -> list[Feature]:  # noqa: ARG002
+    def features(self, parsed: ParsedTexts, omitted: Bools) -> list[Feature]:  # noqa: ARG002
         """Return no words: sentences are hashed by runs of tokens, all of equal weight."""
         return []
 
-    def passages(self, text: str, *, omit: Omit | None) -> list[str]:
-        """Return the longest sentence of each half of a raw text, up to where hashing stops."""
-        parsed = ParsedTexts.of([text], max_length=self._max_text_length)
-        rest = parsed.without(parsed.omitted(omit))
+    def passages(self, parsed: ParsedTexts, omitted: Bools) -> list[str]:
+        """Return the longest sentence of each half of a text, up to where hashing stops."""
+        rest = parsed.without(omitted)
         sentences, chosen = rest.sentences, rest.sentences.longest_of_halves()
         _, stops = self._hashed_tokens(rest, chosen)
         lengths = rest.tokens.starts[stops] - sentences.starts[chosen]

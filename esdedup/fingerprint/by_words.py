@@ -1,7 +1,6 @@
 """Simhashes of weighted words: the words of a text's longest sentence, or the heaviest of the whole text."""
 
 import dataclasses
-from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +13,10 @@ from esdedup.text.characters import classes
 from esdedup.text.groups import are_first
 from esdedup.text.normalise import strings
 from esdedup.text.parsed import ParsedTexts
-from esdedup.text.passages import Omit
 from esdedup.text.sentences import Sentences
 from esdedup.text.words import WEIGHT_SCALE, cut
 
+Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 
 
@@ -53,14 +52,13 @@ class ByWords:
         self._is_whole_text = profile.representation == "keywords"
         self._vocabulary = Vocabulary(profile.weighting)
 
-    def fingerprints(self, texts: Sequence[str], *, omit: Omit | None) -> Fingerprints:
-        """Return the fingerprints of raw texts without the passages that `omit` leaves out."""
-        parsed = self._parsed(texts)
-        sentences = _sentences(parsed, omit=omit)
+    def fingerprints(self, parsed: ParsedTexts, omitted: Bools) -> Fingerprints:
+        """Return the fingerprints of texts without some of their passages, bool ``(passages,)``."""
+        sentences = _sentences(parsed, omitted)
         letters = sentences.letters_of_texts
         words = self._features(sentences)
-        signatures = np.zeros(len(texts), np.uint64)
-        exists = np.zeros(len(texts), bool)
+        signatures = np.zeros(len(parsed.pages), np.uint64)
+        exists = np.zeros(len(parsed.pages), bool)
         if len(words.rows):
             starts = np.flatnonzero(are_first(words.texts))
             sums = components(self._vocabulary.bits[words.rows], words.weights, starts)
@@ -75,9 +73,9 @@ class ByWords:
             pages=parsed.pages,
         )
 
-    def features(self, text: str, *, omit: Omit | None) -> list[Feature]:
-        """Return the words that decide the simhash of a raw text, the heaviest first."""
-        words = self._features(_sentences(self._parsed([text]), omit=omit))
+    def features(self, parsed: ParsedTexts, omitted: Bools) -> list[Feature]:
+        """Return the words that decide the simhash of one text, the heaviest first."""
+        words = self._features(_sentences(parsed, omitted))
         rows, entries = np.unique(words.rows, return_inverse=True)
         # Sums below 2^53 are exact.
         counts = np.bincount(entries, words.counts)
@@ -88,15 +86,12 @@ class ByWords:
         ]
         return sorted(features, key=lambda feature: (-feature.weight, feature.word))
 
-    def passages(self, text: str, *, omit: Omit | None) -> list[str]:
+    def passages(self, parsed: ParsedTexts, omitted: Bools) -> list[str]:
         """Return the normalised passage that is hashed: the whole text, or the longest sentence if any."""
-        sentences = _sentences(self._parsed([text]), omit=omit)
+        sentences = _sentences(parsed, omitted)
         if self._is_whole_text:
             return strings(sentences.points)
         return [self._sentence(sentences, each).strip() for each in sentences.longest().tolist()]
-
-    def _parsed(self, texts: Sequence[str]) -> ParsedTexts:
-        return ParsedTexts.of(texts, max_length=self._profile.max_text_length)
 
     def _features(self, sentences: Sentences) -> _Words:
         """Return the words that decide the simhashes of texts."""
@@ -147,12 +142,12 @@ class ByWords:
         return _Words(rows=rows[kept], counts=counts[kept], weights=weights[kept], texts=texts[kept])
 
 
-def _sentences(texts: ParsedTexts, *, omit: Omit | None) -> Sentences:
-    """Return the sentences of texts without those that `omit` leaves out, nor the characters of these.
+def _sentences(texts: ParsedTexts, omitted: Bools) -> Sentences:
+    """Return the sentences of texts without some of them, nor the characters of these.
 
     Rows of tables are joined, since one alone is too short to represent a text.
     """
-    sentences, omitted = texts.sentences, texts.omitted(omit)
+    sentences = texts.sentences
     if not omitted.any():
         return sentences.with_rows_joined()
     in_omitted = np.zeros(len(sentences.points), np.int8)

@@ -1,6 +1,6 @@
 """From texts to their signatures under a profile, a batch at a time."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -19,17 +19,20 @@ _TEXTS_AT_ONCE = 512
 _CHARACTERS_AT_ONCE = 100_000
 
 
+Bools = npt.NDArray[np.bool_]
+
+
 class _Method(Protocol):
     """Computes signatures for one representation of texts."""
 
-    def fingerprints(self, texts: Sequence[str], *, omit: Omit | None) -> Fingerprints:
-        """Return the fingerprints of raw texts without the passages that `omit` leaves out."""
+    def fingerprints(self, parsed: ParsedTexts, omitted: Bools) -> Fingerprints:
+        """Return the fingerprints of texts without some of their passages, bool ``(passages,)``."""
 
-    def features(self, text: str, *, omit: Omit | None) -> list[Feature]:
-        """Return the weighted words that decide the simhash of a raw text."""
+    def features(self, parsed: ParsedTexts, omitted: Bools) -> list[Feature]:
+        """Return the weighted words that decide the simhash of one text."""
 
-    def passages(self, text: str, *, omit: Omit | None) -> list[str]:
-        """Return the passages that represent a raw text."""
+    def passages(self, parsed: ParsedTexts, omitted: Bools) -> list[str]:
+        """Return the passages that represent one text."""
 
 
 class Fingerprinter:
@@ -54,15 +57,34 @@ class Fingerprinter:
                 if the profile keeps boilerplate.
         """
         omit = self._allowed(omit)
-        return Fingerprints.joined(
-            [self._method.fingerprints(some, omit=omit) for some in slices(texts)],
-            self.profile.signature_dtype,
+        return self._joined(
+            self._method.fingerprints(parsed, parsed.omitted(omit)) for parsed in self.parsed(texts)
+        )
+
+    def parsed(self, texts: Sequence[str]) -> Iterator[ParsedTexts]:
+        """Yield raw texts as `fingerprint` parses them, a few at a time, in their order.
+
+        Some 10 to 30 bytes for each of their characters.
+        """
+        for some in slices(texts):
+            yield ParsedTexts.of(some, max_length=self.profile.max_text_length)
+
+    def fingerprints_of(self, parsed: Sequence[ParsedTexts], omitted: Bools) -> Fingerprints:
+        """Return the fingerprints of parsed texts, for whom it takes long to find out what is left out.
+
+        Args:
+            parsed: As `parsed` yields them.
+            omitted: Which of all their passages to leave out, bool ``(passages,)``.
+        """
+        ends = np.cumsum([len(each.sentences.starts) for each in parsed])
+        return self._joined(
+            self._method.fingerprints(each, omitted[end - len(each.sentences.starts) : end])
+            for each, end in zip(parsed, ends.tolist(), strict=True)
         )
 
     def passages_and_pages(self, texts: Sequence[str]) -> Iterator[tuple[Passages, npt.NDArray[np.uint64]]]:
         """Yield what `fingerprint` calls `omit` with, a few raw texts at a time."""
-        for some in slices(texts):
-            parsed = ParsedTexts.of(some, max_length=self.profile.max_text_length)
+        for parsed in self.parsed(texts):
             yield parsed.passages, parsed.pages
 
     def features(self, text: str, *, omit: Omit | None = None) -> list[Feature]:
@@ -70,7 +92,7 @@ class Fingerprinter:
 
         Empty if the text has no fingerprint, and for `verified`, which weighs no words.
         """
-        return self._method.features(text, omit=self._allowed(omit))
+        return self._method.features(*self._one(text, omit))
 
     def passages(self, text: str, *, omit: Omit | None = None) -> list[str]:
         """Return the normalised passages that represent a raw text, each up to where hashing stops.
@@ -78,7 +100,15 @@ class Fingerprinter:
         Empty if the text has no letters or digits, unless the profile takes its keywords from the
         whole text.
         """
-        return self._method.passages(text, omit=self._allowed(omit))
+        return self._method.passages(*self._one(text, omit))
+
+    def _one(self, text: str, omit: Omit | None) -> tuple[ParsedTexts, Bools]:
+        """Return a text, and which of its passages to leave out."""
+        (parsed,) = self.parsed([text])
+        return parsed, parsed.omitted(self._allowed(omit))
+
+    def _joined(self, parts: Iterable[Fingerprints]) -> Fingerprints:
+        return Fingerprints.joined(list(parts), self.profile.signature_dtype)
 
     def _allowed(self, omit: Omit | None) -> Omit | None:
         return None if self.profile.keep_boilerplate else omit

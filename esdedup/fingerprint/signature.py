@@ -61,6 +61,13 @@ class Fingerprints:
             pages=np.concatenate((np.zeros(0, np.uint64), *(part.pages for part in parts))),
         )
 
+    def with_replaced(self, are_replaced: npt.NDArray[np.bool_], others: "Fingerprints") -> "Fingerprints":
+        """Return the fingerprints with others in the place of some, bool ``(n,)``."""
+        merged = {field.name: getattr(self, field.name).copy() for field in dataclasses.fields(self)}
+        for name, column in merged.items():
+            column[are_replaced] = getattr(others, name)
+        return Fingerprints(**merged)
+
 
 def are_indexed(signatures: Signatures) -> npt.NDArray[np.bool_]:
     """Return which representatives each node is indexed under: bool ``(n, REPRESENTATIVES)``."""

@@ -4,7 +4,7 @@
 `neighbours` and the rooms below it.
 """
 
-from esdedup.forest.forest import Forest
+from esdedup.forest.forest import Decided, Forest
 from esdedup.forest.model import (
     NO_TIME,
     Aging,
@@ -24,6 +24,7 @@ __all__ = [
     "Aging",
     "Arrivals",
     "Assignment",
+    "Decided",
     "Forest",
     "Kind",
     "Neighbours",

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.forest.model import Ages, Arrivals, Nodes
+from esdedup.forest.model import NO_NODE, Ages, Arrivals, Nodes
 
 
 class BatchNodes:
@@ -80,6 +80,7 @@ class BatchNodes:
             seen_ms=np.array(self.seen_ms, np.int64),
             pages=self.before.pages,
             pages_seen_ms=np.array(self._pages_seen_ms, np.int64),
+            places=self.before.places,
         )
 
 
@@ -94,4 +95,5 @@ def _with_arrivals(found: Nodes, arrivals: Arrivals, ages: Ages, *, first_seq: i
         seen_ms=np.concatenate((found.seen_ms, np.array(ages.seen_ms, np.int64))),
         pages=np.concatenate((found.pages, arrivals.pages)),
         pages_seen_ms=np.concatenate((found.pages_seen_ms, np.array(ages.seen_ms, np.int64))),
+        places=np.concatenate((found.places, np.full(len(arrivals), NO_NODE))),
     )

@@ -3,14 +3,30 @@
 import dataclasses
 import itertools
 from collections.abc import Iterable
+from concurrent.futures import Future
+from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
+from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.lesson import Lesson
 from esdedup.boilerplate.pins import NO_PINS, Pins
 from esdedup.forest.laws import Batch, Decision, advance_time
 from esdedup.forest.model import Ages, Aging, Arrivals, Assignment, pairs_of
 from esdedup.forest.saturated_keys import SaturatedKeys
-from esdedup.forest.store import Store
+from esdedup.forest.store import Store, at_once
+from esdedup.neighbours.key_table import Keys
 from esdedup.neighbours.relation import Relation
+from esdedup.text.passages import Passages
+
+
+class Decided(NamedTuple):
+    """Assignments, which nobody may rely on until they are durable."""
+
+    assignments: list[Assignment]
+    # Waits for that; raises why they could not be written.
+    written: Future[None]
 
 
 class Forest:
@@ -45,12 +61,36 @@ class Forest:
             sites: Of the pages.
             articles: The ids of their articles.
         """
-        self._store.state()
-        boilerplate = self._store.boilerplate
-        while boilerplate.has_begun:
-            boilerplate.undo()
+        boilerplate = self._abandoned()
         boilerplate.begin()
         return Lesson(boilerplate, pins=pins, sites=sites, articles=articles)
+
+    def forecast(
+        self,
+        passages: Passages,
+        pages: Keys,
+        *,
+        pins: Pins = NO_PINS,
+        sites: Iterable[str | None] = itertools.repeat(None),
+        articles: Iterable[str | None] = itertools.repeat(None),
+    ) -> npt.NDArray[np.bool_]:
+        """Return which passages of pages would be left out if they came now, bool ``(n,)``.
+
+        Nothing is learned, and a batch that has begun is abandoned.
+
+        Args:
+            passages: Of the pages.
+            pages: The ids of the pages.
+            pins: As for `begin`, and so are the others.
+            sites: Of the pages.
+            articles: The ids of their articles.
+        """
+        boilerplate = self._abandoned()
+        boilerplate.begin_trial()
+        try:
+            return Lesson(boilerplate, pins=pins, sites=sites, articles=articles).omit(passages, pages)
+        finally:
+            boilerplate.undo()
 
     def learn(self, lesson: Lesson) -> int:
         """End a batch whose pages only teach: they get no root, and no number.
@@ -74,7 +114,13 @@ class Forest:
         self._store.learn(lesson.changes())
 
     def assign(self, arrivals: Arrivals, *, now_ms: int, lesson: Lesson | None = None) -> list[Assignment]:
-        """Give every arrival its root. The store commits the assignments before they are returned.
+        """Give every arrival its root; return when that is durable. Parameters are those of `decide`."""
+        decided = self.decide(arrivals, now_ms=now_ms, lesson=lesson)
+        decided.written.result()
+        return decided.assignments
+
+    def decide(self, arrivals: Arrivals, *, now_ms: int, lesson: Lesson | None = None) -> Decided:
+        """Give every arrival its root, and begin to make that durable.
 
         Roots do not depend on how arrivals are cut into batches.
 
@@ -84,7 +130,7 @@ class Forest:
             lesson: From `begin`, after `omit` went through the same pages. None: they teach nothing.
         """
         if not len(arrivals):
-            return []
+            return Decided([], at_once())
         store, relation = self._store, self._store.relation
         before = store.state()
         times_ms, origin_ms = advance_time(arrivals, before, now_ms=now_ms)
@@ -103,8 +149,15 @@ class Forest:
         plan = Decision(batch, saturated_keys).decide()
         if lesson is not None:
             plan = dataclasses.replace(plan, learned=lesson.changes())
-        store.commit(plan)
-        return list(plan.assignments)
+        return Decided(list(plan.assignments), store.commit(plan))
+
+    def _abandoned(self) -> Boilerplate:
+        """Return what committed batches have taught."""
+        self._store.state()
+        boilerplate = self._store.boilerplate
+        while boilerplate.has_begun:
+            boilerplate.undo()
+        return boilerplate
 
 
 def _earlier_neighbours(

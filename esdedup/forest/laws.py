@@ -76,7 +76,11 @@ class Decision:
             batch.neighbours.nodes, batch.arrivals, batch.ages, first_seq=batch.state.seq + 1
         )
         self._joinable = JoinableRoots(
-            batch.arrivals, batch.neighbours, batch.relation, self._nodes.before.signatures
+            batch.arrivals,
+            batch.neighbours,
+            batch.relation,
+            signatures=self._nodes.before.signatures,
+            earlier_neighbours=batch.earlier_neighbours,
         )
         self._pages = BatchPages(batch.neighbours.pages, batch.arrivals, batch.ages)
         self._found = pairs_of(batch.neighbours.arrivals, batch.neighbours.rows)

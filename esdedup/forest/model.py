@@ -53,10 +53,10 @@ class Nodes:
     signatures: npt.NDArray[Any]
     # int64 (n,): the row of its root; its own for a root.
     roots: npt.NDArray[np.int64]
-    # int64 (n,): the `seq` of the arrival that made it, or any number with the same order.
+    # int64 (n,): the `seq` of the arrival that made it.
     seqs: npt.NDArray[np.int64]
     # int64 (n,): the forest's time when it was made, milliseconds since 1970; NO_TIME if none was
-    # known. A store may keep it rounded up, as `seen` is.
+    # known.
     made_ms: npt.NDArray[np.int64]
     # int64 (n,): the forest's time when it was last needed, rounded up to the granularity; NO_TIME if none
     # was known.
@@ -66,6 +66,8 @@ class Nodes:
     pages: npt.NDArray[np.uint64]
     # int64 (n,): when that page was last seen as a page of this node, rounded up as `seen_ms` is.
     pages_seen_ms: npt.NDArray[np.int64]
+    # int64 (n,): any numbers by which a store finds the nodes again that it found before.
+    places: npt.NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -5,18 +5,27 @@ A store can be written from this file and the values of `model.py` alone. Each b
     state = store.state()
     store.boilerplate.begin()
     neighbours = store.find_neighbours(arrivals, state)
-    store.commit(plan)
+    written = store.commit(plan)
 
 A call depends only on its arguments and on committed plans, not on what an earlier call left in memory. A
-batch may be abandoned after any call; the next one then begins with `state`.
+batch may be abandoned after any call; the next one then begins with `state`. It may begin before the plan of
+the one before is durable.
 """
 
+from concurrent.futures import Future
 from typing import Protocol
 
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.changes import Changes
 from esdedup.forest.model import Aging, Arrivals, Neighbours, Plan, State
 from esdedup.neighbours.relation import Relation
+
+
+def at_once() -> Future[None]:
+    """Return what waits for nothing."""
+    done: Future[None] = Future()
+    done.set_result(None)
+    return done
 
 
 class Store(Protocol):
@@ -40,7 +49,7 @@ class Store(Protocol):
     def state(self) -> State:
         """Return the state of the last committed plan; ``State()`` for a new forest.
 
-        A restart does not change it. If the last `commit` failed, it is that plan's state or the one before,
+        A restart does not change it. If a `commit` failed, it is that plan's state or the one before,
         whichever agrees with what was written. Changes nothing; may be repeated.
         """
 
@@ -61,20 +70,21 @@ class Store(Protocol):
             state: As `state` returned it, with the origin of the forest's time if the batch brings it.
         """
 
-    def commit(self, plan: Plan) -> None:
-        """Make a plan durable.
+    def commit(self, plan: Plan) -> Future[None]:
+        """Begin to make a plan durable; the next batch finds it at once.
 
         That is: its state, the nodes it refreshes, then its new nodes and its pages in the order of arrival,
-        and last what its pages have taught, which is all or nothing.
+        and last what its pages have taught, which is all or nothing. The plan before is durable by then; if
+        that has failed, this raises the same, and nothing of this plan is written.
 
-        Returns when all of it will survive a crash of the process, and of the machine if the store promises
-        that. Not atomic: if it fails, or the process dies, any part may have been written, but nothing
-        without everything before it in that order. The same arrivals, assigned again, then get the same
-        roots. Committing the plan that was committed last changes nothing.
+        Returns what waits until all of it will survive a crash of the process, and of the machine if the
+        store promises that. Not atomic: if it fails, or the process dies, any part may have been written, but
+        nothing without everything before it in that order. The same arrivals, assigned again, then get the
+        same roots. Committing the plan that was committed last changes nothing.
 
         Args:
             plan: Rows of ``plan.nodes`` begin with those of the batch's ``Neighbours.nodes``, in their
-                order, so a store finds its own numbers in ``plan.nodes.seqs`` and ``plan.nodes.made_ms``.
+                order, so a store finds its own numbers in ``plan.nodes.places``.
                 To be written: ``plan.state``, ``plan.refreshed``, ``plan.made_rows``, ``plan.pages`` and
                 ``plan.learned``.
         """

@@ -36,9 +36,9 @@ class _Reading(Generic[_Client]):
 
     def __init__(self, client: _Client, scope: Scope, *, refresh_interval_s: float) -> None:
         self._client: _Client = client
+        self._scope = scope
         self._operations = Operations(scope)
         self._known = Known(refresh_interval_s=refresh_interval_s)
-        self._forest = scope.forest
 
     @contextlib.contextmanager
     def _noticing_deletion(self) -> Iterator[None]:
@@ -46,8 +46,8 @@ class _Reading(Generic[_Client]):
         try:
             yield
         except IndexNotReady as error:
-            if error.index == self._forest and error.status == _NOT_FOUND:
-                raise ForestMissing.of(self._forest) from error
+            if error.index == self._scope.forest and error.status == _NOT_FOUND:
+                raise ForestMissing.of(self._scope.forest) from error
             raise
 
 
@@ -153,6 +153,14 @@ class AsyncReader(_Reading[AsyncElasticsearch]):
         take_async(client, taker="AsyncReader")
         scope = Scope(fields=fields, forest=forest, profile=profile, pins=pins)
         super().__init__(client, scope, refresh_interval_s=refresh_interval_s)
+
+    @classmethod
+    def like(cls, reader: Reader, client: AsyncElasticsearch) -> "AsyncReader":
+        """Return what reads as `reader` does, with an async client, which the caller closes."""
+        take_async(client, taker="AsyncReader")
+        other = cls.__new__(cls)
+        _Reading.__init__(other, client, reader._scope, refresh_interval_s=reader._known.refresh_interval_s)
+        return other
 
     def with_client(self, client: AsyncElasticsearch) -> "AsyncReader":
         """Return a reader that differs in its client, such as one with another caller's credentials.

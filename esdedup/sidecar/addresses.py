@@ -17,6 +17,19 @@ class Addresses:
     credentials: tuple[str, str] | None
 
 
+def checked_address(address: str) -> str:
+    """Return the address of one server, without a slash at its end.
+
+    Raises:
+        ValueError: It is no address, or has more in it.
+    """
+    parts = urlsplit(address)
+    is_one = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    if not is_one or parts.username is not None or parts.query or parts.fragment:
+        raise ValueError("it must be like https://sidecar-1:9500")
+    return address.rstrip("/")
+
+
 def read_addresses(text: str) -> Addresses:
     """Read addresses that are separated by commas.
 

@@ -14,9 +14,7 @@ import orjson
 from esdedup.errors import ServerError
 from esdedup.sidecar.answer_form import AnswerForm
 from esdedup.sidecar.bulk_request import BulkItem
-
-REJECTED = "esdedup_article_rejected"
-"""The type of the error, as clients see it. They look at the status: 400 is not tried again."""
+from esdedup.sidecar.refusals import ARTICLE_REJECTED
 
 _ITEMS = b'"items":['
 _NO_ERRORS = re.compile(rb'"errors"\s*:\s*false')
@@ -30,13 +28,13 @@ def rejected_item(item: BulkItem, reason: str, *, status: int = 400) -> bytes:
     Args:
         item: The article's.
         reason: What is wrong with it.
-        status: As Elasticsearch gives it to items.
+        status: As Elasticsearch gives it to items. Clients send again by it: not for 400.
     """
     values = {
         "_index": item.index,
         "_id": item.meta.get("_id"),
         "status": status,
-        "error": {"type": REJECTED, "reason": reason},
+        "error": {"type": ARTICLE_REJECTED, "reason": reason},
     }
     # ASCII: an id may have half a character.
     return json.dumps({item.operation: values}, separators=(",", ":")).encode()

@@ -5,7 +5,7 @@ what he may not read there.
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Self
 
 from elasticsearch import AsyncElasticsearch
@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from esdedup.errors import ArticleNotFound, ServerError, SettingError
 from esdedup.reading.reader import AsyncReader
 from esdedup.reading.results import SimilarPage
+from esdedup.sidecar.forest_choice import ForestChoice
 from esdedup.sidecar.own_endpoints import described, json_route
 from esdedup.sidecar.rights import CREDENTIALS, Answer, CallerMayNot, CallerRefused
 from esdedup.web.api import MAX_TEXT
@@ -26,12 +27,19 @@ _PAGE = "The number of the page, from 1."
 _AFTER = "The cursor `next` of the previous page, in place of `page`."
 _SIZE = "Articles on a page."
 
+_FOREST_VALUE = (
+    "Where there are several forests: the value that an article with this text would have in the field that "
+    "chooses among them. It is looked up in the forest of that value."
+)
+
 _ERRORS = described(
     s400="The request cannot be read, or no index is named.",
     s401="Elasticsearch does not know the caller; or the token of the sidecar is missing.",
     s403="The caller may not read the index.",
     s404="There is no such article, or no article with this root.",
     s409="The index is missing, or lacks the fields that are set up.",
+    s413="The body is too large.",
+    s415="The body is not JSON.",
     s502="Elasticsearch does not answer.",
     s503="The forest is missing, or cannot be used.",
 )
@@ -59,6 +67,7 @@ class Alike(BaseModel):
         str | None,
         Field(max_length=MAX_VALUE, description="The site of the text, for the pins of that site."),
     ] = None
+    forest_value: Annotated[str | None, Field(max_length=MAX_VALUE, description=_FOREST_VALUE)] = None
     id: Annotated[str | None, Field(description="The id of an article. Either this or `text`.")] = None
     other_sources: Annotated[bool, Field(description="Leave out articles from the article's own source.")] = (
         False
@@ -71,21 +80,27 @@ class Alike(BaseModel):
     def _agree(self) -> Self:
         if (self.text is None) == (self.id is None):
             raise ValueError("give either a text or the id of an article")
-        if self.text is None and self.site is not None:
-            raise ValueError("a site belongs to a text; an article has its own")
+        if self.text is None and (self.site is not None or self.forest_value is not None):
+            raise ValueError("a site or a forest_value belongs to a text; an article has its own")
         if self.id is None and self.other_sources:
             raise ValueError("other_sources belongs to the id of an article; a text has no source")
         return self
 
 
 def cluster_routes(
-    reader: AsyncReader, client: AsyncElasticsearch, *, index: str | None, max_body_bytes: int
+    readers: Mapping[str, AsyncReader],
+    client: AsyncElasticsearch,
+    *,
+    choice: ForestChoice,
+    index: str | None,
+    max_body_bytes: int,
 ) -> APIRouter:
     """Return the routes.
 
     Args:
-        reader: Its own client is not used.
+        readers: By the names of the forests; their own clients are not used.
         client: Without credentials.
+        choice: Which forest a text is looked up in.
         index: What is read if a request names no index.
         max_body_bytes: Of a body that is unpacked.
     """
@@ -96,13 +111,13 @@ def cluster_routes(
         responses=_ERRORS,
     )
 
-    def reader_of(request: Request) -> AsyncReader:
+    def reader_of(request: Request, value: str | None = None) -> AsyncReader:
         own = {
             name.decode(): value.decode("latin-1")
             for name, value in request.scope["headers"]
             if name in CREDENTIALS
         }
-        return reader.with_client(client.options(headers=own))
+        return readers[choice.of_value(value)].with_client(client.options(headers=own))
 
     def named(given: str | None) -> str:
         name = index if given is None else given
@@ -134,7 +149,7 @@ def cluster_routes(
         A text gets the articles of the cluster that it would join if it arrived now; what arrived within the
         last second may be missed.
         """
-        name, own = named(given.index), reader_of(request)
+        name, own = named(given.index), reader_of(request, given.forest_value)
         paging: dict[str, Any] = {"page": given.page, "size": given.size, "after": given.after}
         with _of_the_caller(name):
             if given.text is not None:

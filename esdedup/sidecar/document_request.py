@@ -76,6 +76,9 @@ def read_document(path: ArticlePath, query: bytes, body: bytes) -> BulkItem:
     Raises:
         RequestRefused: There is no document.
     """
+    if not body and path.operation == "update":
+        reason = "Validation Failed: 1: script or doc is missing;"
+        raise RequestRefused(400, "action_request_validation_exception", reason)
     if not body:
         raise RequestRefused(400, "parse_exception", "request body is required")
     given = _values(query)
@@ -95,11 +98,6 @@ def routed(query: bytes, routing: str) -> bytes:
     given = _PARAMETERS.split(query.partition(b"#")[0])
     others = [each for each in given if each and _name(each) != "routing"]
     return b"&".join((*others, b"routing=" + quote(routing, safe="").encode()))
-
-
-def rejected(reason: str) -> RequestRefused:
-    """Return the refusal of a single article."""
-    return RequestRefused(400, "esdedup_article_rejected", reason)
 
 
 def _decoded(part: bytes) -> str:

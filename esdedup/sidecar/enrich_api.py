@@ -13,11 +13,11 @@ from esdedup.elastic.article_indices import WritableIndex
 from esdedup.fields import Fields
 from esdedup.sidecar.bulk_request import BulkItem
 from esdedup.sidecar.enrichment import Changed, Enrichment, Outcome, Rejected, count_articles
+from esdedup.sidecar.headers import Headers
 from esdedup.sidecar.json_splice import elements, members
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.own_endpoints import described, json_route
 from esdedup.sidecar.problems import Problem, answer
-from esdedup.sidecar.rights import Headers
 
 _JSON = "application/json"
 _ARTICLE: dict[str, Any] = {
@@ -95,7 +95,7 @@ _ERRORS = described(
     s415="The body is not JSON.",
     s429="Too many articles wait; send the same again after the seconds in `Retry-After`.",
     s502="Elasticsearch does not answer.",
-    s503="Another process owns the forest, which `detail` names: ask that one, or this one again after the "
+    s503="The process that owns the forest is not reached; `detail` names it. Send the same again after the "
     "seconds in `Retry-After`.",
 )
 

@@ -10,11 +10,12 @@ from esdedup.elastic.article_indices import WritableIndex
 from esdedup.elastic.names import check_index_name
 from esdedup.errors import ArticleRejected, IndexNotReady
 from esdedup.ingest.actions import ArticleAction, read_action, redated
-from esdedup.ingest.assigner import Assigned
+from esdedup.ingest.assigned import Assigned
 from esdedup.sidecar.bulk_request import BulkItem
+from esdedup.sidecar.headers import Headers
 from esdedup.sidecar.indices import Found
 from esdedup.sidecar.metrics import Metrics
-from esdedup.sidecar.rights import CallerMayNot, Headers
+from esdedup.sidecar.rights import CallerMayNot
 
 # Reading an article takes some 20 µs. In between, other requests have their turn.
 _READ_AT_ONCE = 100
@@ -58,7 +59,6 @@ class Enrichment:
         find: Callable[[Collection[str]], Awaitable[Mapping[str, Found]]],
         may_write: Callable[[Headers, Collection[str]], Awaitable[Mapping[str, bool]]],
         assign: Callable[[Sequence[ArticleAction]], Awaitable[Sequence[Assigned]]],
-        backfill: bool = False,
     ) -> None:
         """Enrich.
 
@@ -66,12 +66,10 @@ class Enrichment:
             find: As `Indices.find`.
             may_write: As `Rights.may_write`.
             assign: As `Intake.assign`.
-            backfill: Whether old articles are expected.
         """
         self._find = find
         self._may_write = may_write
         self._assign = assign
-        self._backfill = backfill
 
     async def enrich(self, items: Sequence[BulkItem], *, headers: Headers) -> list[Outcome]:
         """Return what becomes of each item.
@@ -170,7 +168,7 @@ class Enrichment:
         if isinstance(action, ArticleAction):
             return _Read(action, index, document)
         now_ms = int(time.time() * 1000)
-        changed = redated(action, fields=index.fields, now_ms=now_ms, backfill=self._backfill)
+        changed = redated(action, fields=index.fields, now_ms=now_ms, backfill=False)
         return Untouched() if changed is action else Changed(changed, document, index.fields.dedup, None)
 
 

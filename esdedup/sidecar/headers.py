@@ -1,10 +1,12 @@
 """Which headers a proxy passes on, and requests whose bytes would change. Pure."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 
 from esdedup.errors import SettingError
 
 Header = tuple[bytes, bytes]
+Headers = Sequence[Header]
 
 # What concerns one connection alone (RFC 9110, 7.6.1); the bodies are cut into chunks anew on the next one.
 _ONE_CONNECTION = frozenset(
@@ -18,6 +20,8 @@ _ONE_CONNECTION = frozenset(
         b"upgrade",
     )
 )
+# No header may have them (RFC 9110, 5.5), but for the tab.
+_CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 class RequestUnreadable(SettingError):
@@ -39,7 +43,7 @@ def to_send(headers: Iterable[Header]) -> list[tuple[str, str]]:
     """Return the headers that a request goes on with: its own, but for `Host`.
 
     Raises:
-        RequestUnreadable: One is not UTF-8.
+        RequestUnreadable: One is not UTF-8, or has control characters.
     """
     return [
         (name.decode("ascii"), as_text(value, f"the header {name.decode('ascii')}"))
@@ -52,8 +56,10 @@ def as_text(value: bytes, what: str) -> str:
     """Return a part of a request as aiohttp wants it, which writes it as the same bytes.
 
     Raises:
-        RequestUnreadable: It is not UTF-8.
+        RequestUnreadable: It is not UTF-8, or has control characters.
     """
+    if _CONTROL.search(value):
+        raise RequestUnreadable(f"{what} has a control character")
     try:
         return value.decode()
     except UnicodeDecodeError:

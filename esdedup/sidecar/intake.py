@@ -19,8 +19,8 @@ class Sized(Protocol):
     """An article, as far as the intake looks at it."""
 
     @property
-    def text(self) -> str:
-        """Its text, whose length is its size."""
+    def size(self) -> int:
+        """The characters of its text."""
 
 
 _Article = TypeVar("_Article", bound=Sized)
@@ -36,7 +36,7 @@ class ShuttingDown(EsdedupError):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Bounds:
+class BatchBounds:
     """How large batches are, and how much may wait for them."""
 
     # Of a batch; a request that has more is cut.
@@ -44,7 +44,7 @@ class Bounds:
     # Of a batch, in characters; its last article may exceed it.
     batch_characters: int = 8_000_000
     # From a batch's first article until it is closed, if the owner is free then.
-    batch_wait_s: float = 0.005
+    batch_wait_s: float = 0.002
     # Of all requests that wait or are being decided. One request alone may have more.
     waiting_articles: int = 20_000
     waiting_characters: int = 200_000_000
@@ -71,6 +71,10 @@ class _Waiting(Generic[_Article, _Decided]):
             self.all.set_exception(error)
 
 
+# Requests, each with its next articles.
+_Batch = list[tuple[_Waiting[_Article, _Decided], Sequence[_Article]]]
+
+
 class Intake(Generic[_Article, _Decided]):
     """Takes the articles of requests, in the order in which these come.
 
@@ -80,16 +84,17 @@ class Intake(Generic[_Article, _Decided]):
 
     def __init__(
         self,
-        decide: Callable[[list[_Article]], Awaitable[Sequence[_Decided]]],
+        decide: Callable[[list[_Article]], Awaitable[Awaitable[Sequence[_Decided]]]],
         *,
-        bounds: Bounds,
+        bounds: BatchBounds,
         metrics: Metrics,
     ) -> None:
         """Take nothing yet; `run` must be running for anything to be decided.
 
         Args:
-            decide: Called with one batch after the other; returns what became of each article. What it raises
-                is raised for every request that has articles in the batch.
+            decide: Called with one batch after the other. What it returns waits for what became of each
+                article, while the next batch is decided. What either raises is raised for every request that
+                has articles in the batch.
             bounds: Of batches and of what waits.
             metrics: Records batches, and what waits.
         """
@@ -100,6 +105,8 @@ class Intake(Generic[_Article, _Decided]):
         self._articles = self._characters = 0
         self._changed = asyncio.Event()
         self._is_closing = False
+        # Batches that are decided, and not answered yet.
+        self._answering: set[asyncio.Task[None]] = set()
 
     @property
     def waiting_articles(self) -> int:
@@ -115,7 +122,7 @@ class Intake(Generic[_Article, _Decided]):
         """
         if not articles:
             return []
-        characters = sum(len(each.text) for each in articles)
+        characters = sum(each.size for each in articles)
         self._admit(len(articles), characters)
         waiting: _Waiting[_Article, _Decided] = _Waiting(articles, asyncio.get_running_loop().time())
         self._hold(len(articles), characters)
@@ -136,6 +143,7 @@ class Intake(Generic[_Article, _Decided]):
         """Decide batch after batch, until `close` has been called and nothing is left."""
         while await self._is_batch_ready():
             await self._decide_batch(self._take())
+        await asyncio.gather(*self._answering)
 
     def _admit(self, articles: int, characters: int) -> None:
         if self._is_closing:
@@ -154,7 +162,7 @@ class Intake(Generic[_Article, _Decided]):
     def _hold(self, articles: int, characters: int) -> None:
         self._articles += articles
         self._characters += characters
-        self._metrics.queue(self._articles)
+        self._metrics.queue(articles)
 
     async def _is_batch_ready(self) -> bool:
         """Wait until there is a batch; return False if there will be none."""
@@ -182,14 +190,14 @@ class Intake(Generic[_Article, _Decided]):
         articles = characters = 0
         for waiting in self._queue:
             articles += len(waiting.articles) - waiting.taken
-            characters += sum(len(each.text) for each in waiting.articles[waiting.taken :])
+            characters += sum(each.size for each in waiting.articles[waiting.taken :])
             if articles >= self._bounds.batch_articles or characters >= self._bounds.batch_characters:
                 return True
         return False
 
-    def _take(self) -> list[tuple[_Waiting[_Article, _Decided], Sequence[_Article]]]:
-        """Take the next batch: requests, each with its next articles."""
-        batch: list[tuple[_Waiting[_Article, _Decided], Sequence[_Article]]] = []
+    def _take(self) -> _Batch[_Article, _Decided]:
+        """Take the next batch."""
+        batch: _Batch[_Article, _Decided] = []
         articles, characters = self._bounds.batch_articles, self._bounds.batch_characters
         while self._queue and articles > 0 and characters > 0:
             waiting = self._queue[0]
@@ -199,7 +207,7 @@ class Intake(Generic[_Article, _Decided]):
                 continue
             start = stop = waiting.taken
             while stop < len(waiting.articles) and articles > 0 and characters > 0:
-                articles, characters = articles - 1, characters - len(waiting.articles[stop].text)
+                articles, characters = articles - 1, characters - waiting.articles[stop].size
                 stop += 1
             batch.append((waiting, waiting.articles[start:stop]))
             waiting.taken = stop
@@ -207,21 +215,37 @@ class Intake(Generic[_Article, _Decided]):
                 self._queue.popleft()
         return batch
 
-    async def _decide_batch(
-        self, batch: list[tuple[_Waiting[_Article, _Decided], Sequence[_Article]]]
-    ) -> None:
+    async def _decide_batch(self, batch: _Batch[_Article, _Decided]) -> None:
         if not batch:
             return
         given = [article for _, articles in batch for article in articles]
         waited_s = asyncio.get_running_loop().time() - batch[0][0].came_s
         self._metrics.batch(articles=len(given), wait_s=waited_s)
         try:
-            decided = await self._decide(given)
+            durable = await self._decide(given)
         except Exception as error:
-            for waiting, _ in batch:
-                waiting.fail(error)
+            _fail(batch, error)
+            return
+        answering = asyncio.create_task(self._answer(batch, durable))
+        self._answering.add(answering)
+        answering.add_done_callback(self._answering.discard)
+
+    async def _answer(
+        self,
+        batch: _Batch[_Article, _Decided],
+        durable: Awaitable[Sequence[_Decided]],
+    ) -> None:
+        try:
+            decided = await durable
+        except Exception as error:
+            _fail(batch, error)
             return
         start = 0
         for waiting, articles in batch:
             waiting.add(decided[start : start + len(articles)])
             start += len(articles)
+
+
+def _fail(batch: _Batch[_Article, _Decided], error: Exception) -> None:
+    for waiting, _ in batch:
+        waiting.fail(error)

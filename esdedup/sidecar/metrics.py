@@ -3,18 +3,29 @@
 import contextlib
 import dataclasses
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeVar, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.exposition import choose_encoder
+
+from esdedup.elastic.names import DEFAULT_FOREST
 
 Outcome = Literal["new_root", "joined", "known", "without_fingerprint", "rejected"]
 """What becomes of an article."""
 RequestKind = Literal["bulk", "document", "own", "other"]
 """What a request is: writes of articles, one by one or many; our own interface; all others."""
 Refusal = Literal[
-    "host", "foreign_page", "token", "body_too_large", "bodies", "requests", "queue", "not_owner", "late"
+    "host",
+    "foreign_page",
+    "token",
+    "body_too_large",
+    "bodies",
+    "requests",
+    "queue",
+    "not_owner",
+    "late",
+    "shutting_down",
 ]
 """Why a request is refused; what Elasticsearch refuses is not counted here."""
 _Status = Literal["2xx", "3xx", "409", "429", "4xx", "5xx", "none"]
@@ -42,7 +53,12 @@ class Described:
 class Metrics:
     """The metrics of one sidecar. Its methods may be called from any thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, forests: Sequence[str] = (DEFAULT_FOREST,)) -> None:
+        """Record nothing yet.
+
+        Args:
+            forests: The names of all forests.
+        """
         self.registry = CollectorRegistry()
         # In the order of the documents; without those of the process in general, which Prometheus defines.
         self.described: list[Described] = []
@@ -61,7 +77,10 @@ class Metrics:
             buckets=_SECONDS,
         )
         self._batch_decide = self._new(
-            Histogram, "batch_decide_seconds", "Deciding a batch, with writing its nodes.", buckets=_SECONDS
+            Histogram,
+            "batch_decide_seconds",
+            "Fingerprinting a batch and deciding its roots.",
+            buckets=_SECONDS,
         )
         self._batch_write = self._new(
             Histogram,
@@ -96,6 +115,19 @@ class Metrics:
             "From a request to Elasticsearch to the beginning of its answer.",
             buckets=_SECONDS,
         )
+        self._forwarded = self._new(
+            Counter,
+            "forwarded_requests",
+            "Requests to the sidecar that owns a forest, for the roots of articles, by the status of its "
+            "answer; none if there was no answer.",
+            by=("status", _Status),
+        )
+        self._forwarded_seconds = self._new(
+            Histogram,
+            "forwarded_request_seconds",
+            "From a request to the sidecar that owns a forest to the end of its answer.",
+            buckets=_SECONDS,
+        )
         self._items = self._new(
             Counter,
             "bulk_items",
@@ -104,13 +136,25 @@ class Metrics:
             by=("status", _Status),
         )
 
-        self._lease = self._new(Gauge, "lease_held", "1 if this process owns the forest, else 0.")
-        self._nodes = self._new(Gauge, "forest_nodes", "Nodes of the forest, as its owner knows it.")
-        self._pages = self._new(Gauge, "forest_pages", "Pages that the forest remembers.")
-        self._memory = self._new(Gauge, "forest_memory_bytes", "Memory that nodes and pages take.")
+        by_forest = ("forest", forests)
+        self._lease = self._new(
+            Gauge, "lease_held", "1 if this process owns the forest, else 0.", by=by_forest
+        )
+        self._nodes = self._new(
+            Gauge, "forest_nodes", "Nodes of the forest, as its owner knows it; else 0.", by=by_forest
+        )
+        self._pages = self._new(
+            Gauge, "forest_pages", "Pages that the forest remembers, likewise.", by=by_forest
+        )
+        self._memory = self._new(
+            Gauge, "forest_memory_bytes", "Memory that its nodes and pages take.", by=by_forest
+        )
         self._expired = self._new(Counter, "expired_nodes", "Expired nodes that were deleted.")
         self._passages = self._new(
-            Gauge, "boilerplate_passages", "Passages that were learned to be boilerplate."
+            Gauge,
+            "boilerplate_passages",
+            "Passages that were learned to be boilerplate, as the owner knows it; else 0.",
+            by=by_forest,
         )
 
     def article(self, outcome: Outcome, *, number: int = 1) -> None:
@@ -122,14 +166,17 @@ class Metrics:
         self._batch_articles.observe(articles)
         self._batch_wait.observe(wait_s)
 
-    def decided(self, *, decide_s: float, write_s: float) -> None:
-        """Record a batch that was decided, and written in some of that time."""
-        self._batch_decide.observe(decide_s)
-        self._batch_write.observe(write_s)
+    def decided(self, seconds: float) -> None:
+        """Record a batch that was decided."""
+        self._batch_decide.observe(seconds)
+
+    def written(self, seconds: float) -> None:
+        """Record a batch whose nodes were written."""
+        self._batch_write.observe(seconds)
 
     def queue(self, articles: int) -> None:
-        """Set how many articles wait or are being decided."""
-        self._queue.set(articles)
+        """Add to how many articles wait or are being decided."""
+        self._queue.inc(articles)
 
     @contextlib.contextmanager
     def request(self, kind: RequestKind) -> Iterator[None]:
@@ -147,36 +194,41 @@ class Metrics:
         self._refused.labels(reason).inc()
 
     def bodies(self, size: int) -> None:
-        """Set how many bytes the bodies of the requests in progress have."""
-        self._bodies.set(size)
+        """Add to how many bytes the bodies of the requests in progress have."""
+        self._bodies.inc(size)
 
     def upstream(self, status: int | None, *, seconds: float) -> None:
         """Record a request to Elasticsearch; without a status it was not answered."""
         self._upstream.labels(_status(status)).inc()
         self._upstream_seconds.observe(seconds)
 
+    def forwarded(self, status: int | None, *, seconds: float) -> None:
+        """Record a request to another sidecar; without a status it was not answered."""
+        self._forwarded.labels(_status(status)).inc()
+        self._forwarded_seconds.observe(seconds)
+
     def items(self, statuses: Mapping[int, int]) -> None:
         """Count enriched articles by the status that Elasticsearch gave them."""
         for status, number in statuses.items():
             self._items.labels(_status(status)).inc(number)
 
-    def lease(self, *, is_held: bool) -> None:
-        """Set whether this process owns the forest."""
-        self._lease.set(is_held)
+    def lease(self, forest: str, *, is_held: bool) -> None:
+        """Set whether this process owns a forest."""
+        self._lease.labels(forest).set(is_held)
 
-    def forest(self, *, nodes: int, pages: int, memory_bytes: int) -> None:
+    def forest(self, forest: str, *, nodes: int, pages: int, memory_bytes: int) -> None:
         """Set what the owner holds."""
-        self._nodes.set(nodes)
-        self._pages.set(pages)
-        self._memory.set(memory_bytes)
+        self._nodes.labels(forest).set(nodes)
+        self._pages.labels(forest).set(pages)
+        self._memory.labels(forest).set(memory_bytes)
 
     def expired(self, nodes: int) -> None:
         """Count expired nodes that were deleted."""
         self._expired.inc(nodes)
 
-    def boilerplate(self, passages: int) -> None:
+    def boilerplate(self, forest: str, passages: int) -> None:
         """Set how many passages were learned to be boilerplate."""
-        self._passages.set(passages)
+        self._passages.labels(forest).set(passages)
 
     def exposed(self, accept: str) -> tuple[bytes, str]:
         """Return all metrics as a scraper accepts them, and the type of that text."""
@@ -193,7 +245,7 @@ class Metrics:
         **bounds: Any,
     ) -> _Metric:
         """Return a new metric; with a label it has all its series from the beginning."""
-        labels, values = ((by[0],), get_args(by[1])) if by else ((), ())
+        labels, values = ((by[0],), _values(by[1])) if by else ((), ())
         metric = kind(f"esdedup_{name}", text, labels, registry=self.registry, **bounds)
         for value in values:
             metric.labels(value)
@@ -201,6 +253,11 @@ class Metrics:
         shown = f"esdedup_{name}_total" if type_name == "counter" else f"esdedup_{name}"
         self.described.append(Described(shown, type_name, labels, tuple(map(str, values)), text))
         return metric
+
+
+def _values(of: object) -> tuple[Any, ...]:
+    """Return the values of a label: those of a type, or names."""
+    return get_args(of) or (tuple(of) if isinstance(of, Sequence) else ())
 
 
 def _status(status: int | None) -> _Status:

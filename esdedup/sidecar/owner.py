@@ -4,19 +4,23 @@ import asyncio
 import contextlib
 import dataclasses
 import logging
-import queue
-import threading
+import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import Future
+from typing import Generic, Protocol, TypeVar
 
 from esdedup.elastic.forest.expiry import Expired
-from esdedup.errors import EsdedupError, ForestBusy
+from esdedup.errors import EsdedupError, ForestBusy, ForestLost
+from esdedup.ingest.expiry_schedule import ExpirySchedule
+from esdedup.serial_thread import SerialThread
 
 log = logging.getLogger("esdedup")
 
 # How often the owner looks after the forest, and a standby whether the forest is free.
 _LOOK_S = 1.0
+# So long a forest that was handed over is left to whoever has asked for it, and takes it at once.
+_LEFT_S = 2.0
 
 _Article = TypeVar("_Article")
 _Decided = TypeVar("_Decided")
@@ -52,6 +56,20 @@ class NotOwner(EsdedupError):
         self.reason = reason
 
 
+class OwnerFailed(EsdedupError):
+    """The owner of a forest has decided nothing for articles that another sidecar has sent it.
+
+    Attributes:
+        status: The HTTP status for the caller.
+        kind: The kind of problem.
+    """
+
+    def __init__(self, message: str, *, status: int = 503, kind: str = "owner_unreachable") -> None:
+        super().__init__(message)
+        self.status = status
+        self.kind = kind
+
+
 @dataclasses.dataclass(frozen=True)
 class Ownership:
     """Whether this process owns the forest."""
@@ -65,6 +83,17 @@ class Ownership:
         """Whether another process owns it, which this one would follow."""
         return isinstance(self.reason, ForestBusy)
 
+    @property
+    def is_changing_hands(self) -> bool:
+        """Whether this process is about to take it, or has just released it."""
+        return not self.is_owner and self.reason is None
+
+    @property
+    def url(self) -> str | None:
+        """Where another process that owns it takes articles for others; None if that is not known."""
+        owner = self.reason.owner if isinstance(self.reason, ForestBusy | ForestLost) else None
+        return None if owner is None or owner.released else owner.url
+
 
 class Owner(Generic[_Article, _Decided]):
     """Holds a forest as long as it can, and takes it again when it is free.
@@ -76,70 +105,132 @@ class Owner(Generic[_Article, _Decided]):
     def __init__(
         self,
         held: Held,
-        assign: Callable[[list[_Article]], Sequence[_Decided]],
+        assign: Callable[[list[_Article]], tuple[Sequence[_Decided], Future[None]]],
         *,
+        name: str,
         expire_every_s: float,
         on_expired: Callable[[Expired], None] = lambda _: None,
         on_look: Callable[[], None] = lambda: None,
+        on_owned: Callable[[bool], None] = lambda _: None,
     ) -> None:
         """Take nothing yet; see `look_after`.
 
         Args:
             held: The forest.
-            assign: Decides a batch; called in the thread, while the forest is owned.
+            assign: Decides a batch, and returns what waits until that is durable; called in the thread, while
+                the forest is owned.
+            name: The forest's.
             expire_every_s: How often what has expired is deleted, from the first time at which the forest is
                 taken.
             on_expired: Called in the thread after each deletion, with all that was deleted since the
                 deletions began.
             on_look: Called in the thread about once a second, while the forest is owned.
+            on_owned: Called when that changes, with whether the forest is owned now.
         """
         self._held = held
         self._assign = assign
-        self._expire_every_s = expire_every_s
+        self._name = name
+        self._expiry = ExpirySchedule(held.expiring, every_s=expire_every_s)
         self._on_expired = on_expired
         self._on_look = on_look
-        self._thread = _Thread("esdedup-owner")
-        self._expire_at_s = time.monotonic()
-        self._expiring: Iterator[Expired] | None = None
+        self._on_owned = on_owned
+        self._thread = SerialThread("esdedup-owner")
+        self._left_until_s = -math.inf
         self.ownership = Ownership()
 
-    async def decide(self, articles: list[_Article]) -> Sequence[_Decided]:
-        """Return what is decided for each article; it has been stored by then.
+    async def decide(self, articles: list[_Article]) -> Awaitable[Sequence[_Decided]]:
+        """Decide a batch; return what waits until that is durable, with what is decided for each article.
+
+        Meanwhile the next batch may be decided.
 
         Raises:
             NotOwner: This process does not own the forest.
-            EsdedupError: It has lost it meanwhile, or Elasticsearch does not answer.
+            EsdedupError: It has lost it meanwhile, or Elasticsearch does not answer. What is returned may
+                raise the same.
         """
-        if not self.ownership.is_owner:
-            raise NotOwner(self.ownership.reason)
-        return await self._thread.run(lambda: self._decide(articles))
+        decided, written = await self.ask(lambda: self._assign(articles))
+        return self._durable(decided, written)
+
+    async def ask(self, job: Callable[[], _Result]) -> _Result:
+        """Return what a job returns that asks the forest; errors as for `decide`."""
+        self._require_owned()
+        return await self._run(lambda: self._owned(job))
 
     async def look_after(self) -> None:
         """Take the forest and keep it, until this is cancelled."""
         while True:
-            is_more_to_do = await self._thread.run(self._look)
+            is_more_to_do = await self._run(self._look)
             if not is_more_to_do:
                 await asyncio.sleep(_LOOK_S)
 
+    async def hand_over(self) -> bool:
+        """Release the forest, and leave it to others for a moment; return whether this process owned it.
+
+        Raises:
+            EsdedupError: Elasticsearch does not answer; the forest is left all the same.
+        """
+        return await self._run(self._hand_over)
+
+    async def take(self) -> None:
+        """Take the forest now, if it is free."""
+        await self._run(self._look)
+
     async def close(self, *, timeout_s: float) -> None:
         """Release the forest, if that can be done in time; otherwise the lease runs out by itself."""
-        was_owner, self.ownership = self.ownership.is_owner, Ownership()
+        was_owner = self.ownership.is_owner
+        # Whatever the thread is about to look after.
+        self._left_until_s = math.inf
+        self._set(Ownership())
         if was_owner:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._thread.run(self._held.close), timeout_s)
+                await asyncio.wait_for(self._run(self._release), timeout_s)
 
-    def _decide(self, articles: list[_Article]) -> Sequence[_Decided]:
+    async def _durable(self, decided: Sequence[_Decided], written: Future[None]) -> Sequence[_Decided]:
         try:
-            return self._assign(articles)
+            await asyncio.wrap_future(written)
+        except EsdedupError:
+            # What has become of the forest is known in its thread.
+            await self._run(lambda: self._noting(written.result))
+        return decided
+
+    async def _run(self, job: Callable[[], _Result]) -> _Result:
+        """Do a job in the thread. It goes on if nobody waits for it any more."""
+        return await asyncio.shield(asyncio.wrap_future(self._thread.begin(job)))
+
+    def _noting(self, job: Callable[[], _Result]) -> _Result:
+        try:
+            return job()
         except EsdedupError as error:
             self._note(error)
             raise
+
+    def _owned(self, job: Callable[[], _Result]) -> _Result:
+        # It may have been handed over since the job was begun, which would take it again.
+        self._require_owned()
+        return self._noting(job)
+
+    def _require_owned(self) -> None:
+        if not self.ownership.is_owner:
+            raise NotOwner(self.ownership.reason)
+
+    def _hand_over(self) -> bool:
+        if not self._held.is_open:
+            return False
+        self._left_until_s = time.monotonic() + _LEFT_S
+        self._release()
+        return True
+
+    def _release(self) -> None:
+        self._set(Ownership())
+        self._held.close()
 
     def _look(self) -> bool:
         """Do a part of what is to be done; return whether there is more."""
         try:
             if not self._held.is_open:
-                self._expiring = None
+                if time.monotonic() < self._left_until_s:
+                    return False
+                self._expiry.abandon()
                 self._held.open()
             self._note(None)
             self._on_look()
@@ -149,62 +240,23 @@ class Owner(Generic[_Article, _Decided]):
             return False
 
     def _expire(self) -> bool:
-        if self._expiring is None:
-            if time.monotonic() < self._expire_at_s:
-                return False
-            self._expire_at_s = time.monotonic() + self._expire_every_s
-            self._expiring = self._held.expiring()
-        expired = next(self._expiring, None)
-        if expired is None:
-            self._expiring = None
-            return False
-        self._on_expired(expired)
-        return True
+        expired = self._expiry.step()
+        if expired is not None:
+            self._on_expired(expired)
+        return expired is not None
 
     def _note(self, error: EsdedupError | None) -> None:
         """Note whether the forest is owned, and log it if that has changed."""
         before = self.ownership
         is_owner = self._held.is_open
-        self.ownership = Ownership(is_owner, None if is_owner else error)
+        self._set(Ownership(is_owner, None if is_owner else error))
         if is_owner and not before.is_owner:
-            log.info("this process owns the forest now")
+            log.info("this process owns the forest %s now", self._name)
         elif not is_owner and str(error) != str(before.reason):
-            log.warning("this process does not own the forest: %s", error)
+            log.warning("this process does not own the forest %s: %s", self._name, error)
 
-
-class _Thread:
-    """A thread that does what it is given, in turn."""
-
-    def __init__(self, name: str) -> None:
-        self._given: queue.SimpleQueue[
-            tuple[Callable[[], Any], asyncio.AbstractEventLoop, asyncio.Future[Any]]
-        ] = queue.SimpleQueue()
-        threading.Thread(target=self._work, name=name, daemon=True).start()
-
-    async def run(self, job: Callable[[], _Result]) -> _Result:
-        loop = asyncio.get_running_loop()
-        done: asyncio.Future[_Result] = loop.create_future()
-        self._given.put((job, loop, done))
-        # It goes on if nobody waits for it any more.
-        return await asyncio.shield(done)
-
-    def _work(self) -> None:
-        while True:
-            job, loop, done = self._given.get()
-            try:
-                result = job()
-            except BaseException as error:  # raised where it is awaited
-                answer = _raise_in(done, error)
-            else:
-                answer = _return_in(done, result)
-            # The loop may have ended.
-            with contextlib.suppress(RuntimeError):
-                loop.call_soon_threadsafe(answer)
-
-
-def _raise_in(done: asyncio.Future[Any], error: BaseException) -> Callable[[], None]:
-    return lambda: None if done.cancelled() else done.set_exception(error)
-
-
-def _return_in(done: asyncio.Future[_Result], result: _Result) -> Callable[[], None]:
-    return lambda: None if done.cancelled() else done.set_result(result)
+    def _set(self, ownership: Ownership) -> None:
+        has_changed = ownership.is_owner is not self.ownership.is_owner
+        self.ownership = ownership
+        if has_changed:
+            self._on_owned(ownership.is_owner)

@@ -5,6 +5,7 @@ that of problem details (RFC 9457). Both name the same status, kind and detail.
 """
 
 import dataclasses
+from http import HTTPStatus
 from typing import Any
 
 import orjson
@@ -28,7 +29,7 @@ from esdedup.errors import (
 from esdedup.sidecar.intake import Overloaded, ShuttingDown
 from esdedup.sidecar.metrics import Metrics, Refusal
 from esdedup.sidecar.own_paths import is_own
-from esdedup.sidecar.owner import NotOwner
+from esdedup.sidecar.owner import NotOwner, OwnerFailed
 from esdedup.sidecar.refusals import RequestRefused
 from esdedup.sidecar.rights import CallerMayNot, CallerRefused
 
@@ -111,6 +112,8 @@ def problem_of(error: BaseException) -> Problem:
         return _problem(error.status, error.reason, str(error))
     if isinstance(error, RequestRefused):
         return _problem(error.status, error.type, error.reason)
+    if isinstance(error, OwnerFailed):
+        return _problem(error.status, error.kind, str(error))
     if isinstance(error, CallerRefused):
         return _problem(error.answer.status, "caller_refused", str(error))
     for known, status, kind in _KNOWN:
@@ -127,7 +130,7 @@ def answer(scope: Scope, problem: Problem) -> Response:
         response = Response(orjson.dumps(problem.body()), problem.status, media_type=PROBLEM_TYPE)
     else:
         refusal = RequestRefused(problem.status, f"esdedup_{problem.kind}", problem.detail)
-        response = Response(refusal.body_bytes(), problem.status, media_type=_JSON_TYPE)
+        response = Response(refusal.body(), problem.status, media_type=_JSON_TYPE)
     if problem.retry_after_s is not None:
         response.headers["Retry-After"] = str(problem.retry_after_s)
     if problem.status == 401:
@@ -142,8 +145,11 @@ def count_refusal(error: EsdedupError, metrics: Metrics) -> None:
     """Count a request whose articles were not taken."""
     if isinstance(error, Overloaded):
         metrics.refused("queue")
-    if isinstance(error, NotOwner):
+    if isinstance(error, NotOwner | OwnerFailed):
         metrics.refused("not_owner")
+    if isinstance(error, RequestRefused) and error.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+        # Too large when unpacked, or with too many lines.
+        metrics.refused("body_too_large")
 
 
 def _problem(status: int, kind: str, detail: str) -> Problem:

@@ -1,22 +1,11 @@
 """A request that is refused, in the shape in which Elasticsearch refuses one. Pure."""
 
-from typing import Any
-
 import orjson
 
 from esdedup.errors import EsdedupError
 
-
-def error_body(status: int, kind: str, reason: str) -> dict[str, Any]:
-    """Return the body of an answer that refuses a whole request, as Elasticsearch's clients expect it.
-
-    Args:
-        status: The HTTP status.
-        kind: The type of the error, by which programs tell errors apart.
-        reason: What failed, and what to do, for people.
-    """
-    cause = {"type": kind, "reason": reason}
-    return {"error": {"root_cause": [cause], **cause}, "status": status}
+ARTICLE_REJECTED = "esdedup_article_rejected"
+"""The type of error of an article that gets no root."""
 
 
 class RequestRefused(EsdedupError):
@@ -37,15 +26,11 @@ class RequestRefused(EsdedupError):
     def __str__(self) -> str:
         return f"{self.type}: {self.reason}"
 
-    def body(self) -> dict[str, Any]:
-        """Return the answer."""
-        return error_body(self.status, self.type, self.reason)
-
-    def body_bytes(self) -> bytes:
-        """Return the same as JSON."""
+    def body(self) -> bytes:
+        """Return the answer, JSON as Elasticsearch's clients expect it."""
         # The reason may quote half a character, which UTF-8 cannot encode.
-        reason = self.reason.encode(errors="replace").decode()
-        return orjson.dumps(error_body(self.status, self.type, reason))
+        cause = {"type": self.type, "reason": self.reason.encode(errors="replace").decode()}
+        return orjson.dumps({"error": {"root_cause": [cause], **cause}, "status": self.status})
 
 
 class BulkMalformed(RequestRefused):

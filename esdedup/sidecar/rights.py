@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 import orjson
 
 from esdedup.errors import EsdedupError, ServerUnavailable
+from esdedup.sidecar.headers import Headers
 
 PATH = b"/_security/user/_has_privileges"
 """Where Elasticsearch says which privileges a caller has."""
@@ -26,8 +27,6 @@ _MOST_KNOWN = 10_000
 CREDENTIALS = frozenset((b"authorization", b"es-secondary-authorization", b"es-security-runas-user"))
 # What Elasticsearch says if it has no security, or if that is switched off.
 _UNSECURED = (b"no handler found for uri", b"must be explicitly enabled", b"Invalid index name [_security]")
-
-Headers = Sequence[tuple[bytes, bytes]]
 
 
 @dataclasses.dataclass(frozen=True)

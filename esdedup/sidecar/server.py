@@ -5,6 +5,7 @@ import contextlib
 import logging
 import signal
 import ssl
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -23,8 +24,18 @@ log = logging.getLogger("esdedup")
 _MARGIN_S = 5.0
 
 
-def run(app: ASGIApp, settings: Settings) -> None:
+def run(
+    make: Callable[[int], ASGIApp],
+    settings: Settings,
+    *,
+    on_listening: Callable[[str], None] = lambda _: None,
+) -> None:
     """Take requests until SIGTERM or SIGINT, then answer those that were accepted.
+
+    Args:
+        make: Returns the application, by the port that it is reached at.
+        settings: Where to listen, and how.
+        on_listening: Called with the address, as soon as it can be reached.
 
     Raises:
         SettingError: Nobody can listen there, or the certificate cannot be used.
@@ -32,10 +43,11 @@ def run(app: ASGIApp, settings: Settings) -> None:
     # Uvicorn raises the signal that has ended it again: the process then ends without an error.
     signal.signal(signal.SIGTERM, _end)
     logging.getLogger("esdedup").setLevel(settings.log_level.upper())
-    server = _Server(config(app, settings))
     with contextlib.suppress(KeyboardInterrupt), listen(settings.host, settings.port) as listening:
+        server = _Server(config(make(listening.getsockname()[1]), settings))
         address = address_of(listening, scheme="https" if settings.tls_cert_file else "http")
         log.info("takes articles for the forest %s at %s", settings.forest, address)
+        on_listening(address)
         if not settings.is_loopback and settings.tls_cert_file is None:
             log.warning(
                 "other machines reach %s without encryption: articles and tokens can be read on the way, "

@@ -9,11 +9,14 @@ import socket
 import ssl
 import time
 from collections.abc import AsyncIterator, Iterable, Sequence
+from http import HTTPStatus
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 import aiohttp
 from aiohttp.client_exceptions import ClientConnectorError, ConnectionTimeoutError
+from aiohttp.connector import Connection
 
 from esdedup.errors import ServerUnavailable, SettingError
 from esdedup.sidecar.headers import Header, RequestUnreadable, as_text, end_to_end, to_send
@@ -39,6 +42,23 @@ _MAX_HEADERS = 10_000
 _IDLE_S = 15.0
 # An idle connection is probed after a minute, and has vanished after five failures, 15 s apart.
 _PROBES = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 5))
+
+
+class _Response(aiohttp.ClientResponse):
+    """An answer of a node, whose connection is used again only if the node still reads from it."""
+
+    async def start(self, connection: Connection) -> Self:
+        """Read the headers."""
+        protocol = connection.protocol
+        await super().start(connection)
+        if self.status == HTTPStatus.BAD_REQUEST and protocol is not None:
+            # So Elasticsearch answers to headers that are too long for it. It keeps the connection open, but
+            # reads nothing more from it: the next request, of whomever, would wait for its whole time.
+            protocol.force_close()
+            if self.connection is None:
+                # All of it has come already, and so others may have the connection now.
+                protocol.close()
+        return self
 
 
 class UpstreamAnswer:
@@ -99,7 +119,7 @@ class Upstream:
             SettingError: An address or the certificates are not valid.
         """
         self._nodes = Nodes(urls)
-        self._tls = _tls(ca_certs) if self._nodes.is_secure else None
+        self._tls = tls_context(ca_certs) if self._nodes.is_secure else None
         self._max_connections = max_connections
         self._timeout = aiohttp.ClientTimeout(
             total=None, sock_connect=connect_timeout_s, sock_read=read_timeout_s
@@ -118,6 +138,7 @@ class Upstream:
             ),
             timeout=self._timeout,
             cookie_jar=aiohttp.DummyCookieJar(),
+            response_class=_Response,
             skip_auto_headers=_NOT_ADDED,
             auto_decompress=False,
             max_line_size=_MAX_HEADER_BYTES,
@@ -221,7 +242,12 @@ class _Body:
             raise
 
 
-def _tls(ca_certs: Path | None) -> ssl.SSLContext:
+def tls_context(ca_certs: Path | None) -> ssl.SSLContext:
+    """Return what trusts an authority; None: those that the system trusts.
+
+    Raises:
+        SettingError: There is no certificate of one.
+    """
     if ca_certs is not None and not ca_certs.exists():
         raise SettingError(f"there are no certificates at {ca_certs}")
     try:

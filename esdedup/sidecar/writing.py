@@ -14,14 +14,14 @@ from esdedup.sidecar.bounds import hold_unpacked
 from esdedup.sidecar.bulk_answer import all_rejected, merged, rejected_item
 from esdedup.sidecar.bulk_request import BulkItem, read_bulk
 from esdedup.sidecar.content_types import json_content_type
-from esdedup.sidecar.document_request import ArticlePath, article_path, read_document, rejected, routed
+from esdedup.sidecar.document_request import ArticlePath, article_path, read_document, routed
 from esdedup.sidecar.enrichment import Changed, Enrichment, Outcome, Rejected, count_articles
 from esdedup.sidecar.headers import Header
 from esdedup.sidecar.item_statuses import ItemStatuses
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.passing import Passing, target_of
 from esdedup.sidecar.problems import answer, count_refusal, problem_of
-from esdedup.sidecar.refusals import RequestRefused
+from esdedup.sidecar.refusals import ARTICLE_REJECTED, RequestRefused
 from esdedup.sidecar.request_body import read_whole, unpacked
 from esdedup.sidecar.rights import CallerRefused
 from esdedup.sidecar.upstream import Upstream
@@ -80,9 +80,8 @@ class Writing(BaseRoute):
             response.raw_headers = [each for each in headers if each[0].lower() != b"transfer-encoding"]
             await response(scope, receive, send)
         except RequestRefused as refused:
-            response = Response(refused.body_bytes(), refused.status, media_type=_JSON)
-            response.raw_headers.insert(0, _PRODUCT)
-            await response(scope, receive, send)
+            count_refusal(refused, self._metrics)
+            await _own(refused.body(), refused.status, _JSON)(scope, receive, send)
         except EsdedupError as error:
             count_refusal(error, self._metrics)
             await answer(scope, problem_of(error))(scope, receive, send)
@@ -106,9 +105,7 @@ class Writing(BaseRoute):
         if not places:
             took_ms = round(1000 * (time.perf_counter() - request.came_s))
             content = all_rejected(list(refused.values()), took_ms=took_ms, form=form)
-            response = Response(content, media_type=form.content_type)
-            response.raw_headers.insert(0, _PRODUCT)
-            await response(request.scope, receive, send)
+            await _own(content, 200, form.content_type)(request.scope, receive, send)
             return
         scope = request.rewritten(query, accept=json_accept(request.header(b"accept")))
         async with self._upstream.send(scope["method"], target_of(scope), scope["headers"], body) as given:
@@ -124,8 +121,7 @@ class Writing(BaseRoute):
 
     async def _document(self, request: "_Request", outcome: Outcome, receive: Receive, send: Send) -> None:
         if isinstance(outcome, Rejected):
-            refusal = rejected(outcome.reason)
-            raise RequestRefused(outcome.status, refusal.type, refusal.reason)
+            raise RequestRefused(outcome.status, ARTICLE_REJECTED, outcome.reason)
         assert isinstance(outcome, Changed)
         (item,) = request.items
         query = None
@@ -193,3 +189,10 @@ def _lines(item: BulkItem, outcome: Outcome) -> bytes:
     if isinstance(outcome, Changed):
         return item.with_document(outcome.document, outcome.action, dedup=outcome.dedup)
     return item.as_it_came()
+
+
+def _own(content: bytes, status: int, media_type: str) -> Response:
+    """Return an answer that did not come from Elasticsearch."""
+    response = Response(content, status, media_type=media_type)
+    response.raw_headers.insert(0, _PRODUCT)
+    return response

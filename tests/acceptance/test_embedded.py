@@ -1,9 +1,28 @@
 """The embedded Elasticsearch, as a user runs it: the demo, and another version."""
 
+import json
+import re
+import shlex
+import shutil
+import urllib.request
 from pathlib import Path
 
+import pytest
+
 from esdedup import sample
+from esdedup.cli.background_sidecar import get
 from tests.acceptance.conftest import LONG, Run, lines
+
+
+def answer(options: str) -> str:
+    """Return what curl would print; there may be none."""
+    given = shlex.split(options)
+    request = urllib.request.Request(given[0])
+    if "-d" in given:
+        request.data = given[given.index("-d") + 1].encode()
+        request.add_header(*given[given.index("-H") + 1].split(": "))
+    with urllib.request.urlopen(request, timeout=60) as answered:
+        return str(answered.read().decode())
 
 
 def test_the_demo_starts_loads_shows_and_stops(run_process: Run, run: Run, tmp_path: Path) -> None:
@@ -16,16 +35,35 @@ def test_the_demo_starts_loads_shows_and_stops(run_process: Run, run: Run, tmp_p
     try:
         assert sampled.code == 0
         assert "starting an embedded Elasticsearch" in sampled.err
+        sidecar = re.findall(r"a sidecar takes articles at (\S+)", sampled.err)[0]
+        fed = re.findall(r"^  (\w+)\S* .* ([0-9,]+) articles in [0-9.]+ s$", sampled.err, re.MULTILINE)
+        plain = "urllib" if shutil.which("curl") is None else "curl"
+        assert [name for name, _ in fed] == [plain, "helpers", "helpers"]
+        assert sum(int(number.replace(",", "")) for _, number in fed) == 3_000
         assert "3,000 articles read, 3,000 indexed, 0 failed" in sampled.err
         assert "by similar-desc" in sampled.out
         assert "similar articles under root" in sampled.out
         assert "Go on with" in sampled.out
+        assert f"Open it in a browser: {sidecar}/pages/" in sampled.out
+        assert "Residents" in get(f"{sidecar}/pages/").decode()
+        pasted = [answer(line) for line in re.findall(r"^  curl (.*)$", sampled.out, re.MULTILINE)]
+        assert [json.loads(each).keys() & {"result", "dedup", "articles"} for each in pasted] == [
+            {"result"},
+            {"dedup"},
+            {"articles"},
+        ]
         status = run("node", "status", "--data", data, "--json")
         assert status.json["nodes"][0]["alive"]
-        mine = run_process("demo", "--data", data, "--input", own, "--once")
+        # Without curl.
+        mine = run_process("demo", "--data", data, "--input", own, "--once", PATH=str(tmp_path))
+        assert "urllib" in mine.err
         assert mine.code == 1
         assert "4 articles read, 3 indexed, 1 failed: 1 new clusters, 2 near-duplicates" in mine.err
         assert f"{own}:4 (id 'bad')" in mine.err
+        # Neither of the two sidecars is left.
+        for ended in (sidecar, *re.findall(r"a sidecar takes articles at (\S+)", mine.err)):
+            with pytest.raises(OSError, match="refused"):
+                get(f"{ended}/healthz")
     finally:
         run("node", "stop", "--data", data)
     assert run("node", "status", "--data", data).code == 3

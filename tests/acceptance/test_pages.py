@@ -5,7 +5,6 @@ import json
 import re
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -49,9 +48,7 @@ ODD: list[dict[str, Any]] = [
 
 
 @pytest.fixture(scope="module")
-def site(
-    es: Elasticsearch, elasticsearch_url: str, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[str]:
+def site(es: Elasticsearch, elasticsearch_url: str) -> Iterator[str]:
     """The address of the pages over the sample, and two odd articles."""
     index, forest = "test-pages", "test-pages-forest"
     es.options(ignore_status=404).indices.delete(index=[index])
@@ -60,31 +57,25 @@ def site(
         dedup.setup(index)
         actions = ({"_index": index, **article} for article in [*ARTICLES, *ODD])
         helpers.bulk(es, dedup.enrich(actions), refresh=True)
-    announced = tmp_path_factory.mktemp("pages") / "address.json"
-    with _served(announced, "--index", index, "--forest", forest, "--url", elasticsearch_url) as address:
+    with _served("--index", index, "--forest", forest, "--url", elasticsearch_url) as address:
         yield address
     es.indices.delete(index=[index, forest])
 
 
 @contextlib.contextmanager
-def _served(announced: Path, *options: str) -> Iterator[str]:
-    """Run the command on a free port; yield the address that it announces."""
+def _served(*options: str) -> Iterator[str]:
+    """Run the command on a free port; yield the address that it prints."""
     command = [str(Path(sys.executable).parent / "esdedup"), "serve", *options, "--port", "0"]
-    with subprocess.Popen([*command, "--announce", str(announced)], stdout=subprocess.DEVNULL) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
-            yield _address(announced)
+            assert process.stdout is not None
+            said = process.stdout.readline()
+            found = re.search(r" at (http://\S+) ", said)
+            assert found, said
+            yield found[1]
         finally:
             process.terminate()
             assert process.wait(timeout=30) in {0, -15}
-
-
-def _address(announced: Path) -> str:
-    end = time.monotonic() + 60
-    while time.monotonic() < end:
-        with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
-            return str(json.loads(announced.read_text())["url"])
-        time.sleep(0.1)
-    raise TimeoutError("the pages did not come up")
 
 
 @pytest.fixture(params=[(1280, 900), (390, 844)], ids=["wide", "narrow"])
@@ -271,7 +262,7 @@ def test_pages_take_what_people_send(site: str) -> None:
 
 def test_the_pages_listen_on_the_given_host_only(site: str, elasticsearch_url: str, tmp_path: Path) -> None:
     options = ("--index", "test-pages", "--url", elasticsearch_url, "--host", "127.0.0.2")
-    with _served(tmp_path / "address.json", *options) as address:
+    with _served(*options) as address:
         assert address.startswith("http://127.0.0.2:")
         assert get(f"{address}/api/list", size=1) == get(f"{site}/api/list", size=1)
         with pytest.raises(urllib.error.URLError, match="refused"):

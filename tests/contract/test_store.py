@@ -3,6 +3,7 @@
 import dataclasses
 import secrets
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 
 import numpy as np
 import pytest
@@ -37,6 +38,7 @@ from tests.support.arrivals import (
 )
 from tests.support.exploring import examples
 from tests.support.forests import pages
+from tests.support.forgetting import Forgetting
 from tests.support.model import Model, distance
 
 MakeStores = Callable[..., tuple[str, Callable[[], ElasticStore]]]
@@ -111,24 +113,32 @@ def _assert_kinds(store: Store, model: Model, batch: list[tuple[Arrival, str]]) 
     assert answers == [assigned_by(model, arrival) for arrival in each]
 
 
+@pytest.mark.parametrize("kind", [MemoryStore, Forgetting])
 @examples(200)
 @given(any_arrivals, batch_sizes)
 @example(TIE, [2, 3])
 @example(CLOSER, [9])
-def test_memory_follows_the_laws(all_arrivals: list[Arrival], sizes: list[int]) -> None:
-    store, model = MemoryStore(aging=AGING, relation=relation_of(CLASSIC)), Model(AGING)
+@example(REFRESHED_THEN_REBORN, [1, 3, 1])
+@example(LEAF_THEN_ROOT, [2, 2, 1])
+@example(ROOT_THEN_LEAF, [2, 1, 1, 1])
+def test_memory_follows_the_laws(
+    kind: type[MemoryStore], all_arrivals: list[Arrival], sizes: list[int]
+) -> None:
+    store, model = kind(aging=AGING, relation=relation_of(CLASSIC)), Model(AGING)
     for batch in batches(all_arrivals, sizes):
         assert_follows_model(store, model, batch)
 
 
-@pytest.fixture
-def elastic_stores(es: Elasticsearch) -> Iterator[MakeStores]:
+@pytest.fixture(params=[None, 2**30], ids=["searched", "in memory"])
+def elastic_stores(es: Elasticsearch, request: pytest.FixtureRequest) -> Iterator[MakeStores]:
     made: list[str] = []
 
     def make(limits: Limits = DEFAULT_LIMITS) -> tuple[str, Callable[[], ElasticStore]]:
         name = f"test-forest-{secrets.token_hex(4)}"
         made.append(name)
-        return name, lambda: ElasticStore(es, forest=name, profile=CLASSIC, aging=AGING, limits=limits)
+        return name, lambda: ElasticStore(
+            es, forest=name, profile=CLASSIC, aging=AGING, memory_bytes=request.param, limits=limits
+        )
 
     yield make
     for name in made:
@@ -163,6 +173,7 @@ def test_elasticsearch_follows_the_laws(
             es.indices.refresh(index=name)
         if number in expiries:
             expire(store.writer, AGING)
+            store.forget_expired()
         if number in restarts:
             store.close()
             store = open_store()
@@ -241,11 +252,11 @@ class Interrupted(MemoryStore):
 
     survivors = 2**31
 
-    def commit(self, plan: Plan) -> None:
+    def commit(self, plan: Plan) -> Future[None]:
         kept = plan.paged < self.survivors
         pages = Pages(ids=plan.pages.ids[kept], rows=plan.pages.rows[kept], seen_ms=plan.pages.seen_ms[kept])
         made = plan.made[plan.made < self.survivors]
-        super().commit(dataclasses.replace(plan, made=made, pages=pages, paged=plan.paged[kept]))
+        return super().commit(dataclasses.replace(plan, made=made, pages=pages, paged=plan.paged[kept]))
 
 
 @pytest.mark.parametrize(
@@ -305,9 +316,9 @@ def test_elasticsearch_works_with_any_relation(
 @given(st.permutations(range(4)))
 def test_a_plan_committed_twice_is_the_same_as_once(order: list[int]) -> None:
     class Twice(MemoryStore):
-        def commit(self, plan: Plan) -> None:
+        def commit(self, plan: Plan) -> Future[None]:
             super().commit(plan)
-            super().commit(plan)
+            return super().commit(plan)
 
     batch = [Arrival(f"{1 << bit:016x}", 0) for bit in order]
     for store, model in (
@@ -330,9 +341,9 @@ class Distracted:
     def find_neighbours(self, arrivals: Arrivals, state: State) -> Neighbours:
         return self._store.find_neighbours(arrivals, state)
 
-    def commit(self, plan: Plan) -> None:
+    def commit(self, plan: Plan) -> Future[None]:
         self._search()
-        self._store.commit(plan)
+        return self._store.commit(plan)
 
     def learn(self, changes: Changes) -> None:
         self._search()

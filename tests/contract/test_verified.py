@@ -5,6 +5,7 @@ import secrets
 from collections.abc import Callable
 
 import numpy as np
+import pytest
 from elasticsearch import Elasticsearch
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
@@ -30,6 +31,7 @@ from tests.support.arrivals import (
     values_of,
 )
 from tests.support.exploring import examples
+from tests.support.forgetting import Forgetting
 from tests.support.model import Model
 
 # Few representatives of both kinds, a few bits apart; sketches that resemble each other more or less; both
@@ -91,24 +93,32 @@ def _assert_verified_follows(
 max_postings_drawn = st.sampled_from([1, 2, 3, 64])
 
 
+@pytest.mark.parametrize("kind", [MemoryStore, Forgetting])
 @examples(200)
 @given(verified_arrivals, batch_sizes, max_postings_drawn)
-def test_memory_follows_the_laws_of_verified(drawn: list[Drawn], sizes: list[int], max_postings: int) -> None:
+def test_memory_follows_the_laws_of_verified(
+    kind: type[MemoryStore], drawn: list[Drawn], sizes: list[int], max_postings: int
+) -> None:
     _assert_verified_follows(
-        lambda profile: MemoryStore(aging=AGING, relation=relation_of(profile)), drawn, sizes, max_postings
+        lambda profile: kind(aging=AGING, relation=relation_of(profile)), drawn, sizes, max_postings
     )
 
 
+@pytest.mark.parametrize("memory_bytes", [None, 2**30])
 @examples(12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(verified_arrivals, batch_sizes, max_postings_drawn)
 def test_elasticsearch_follows_the_laws_of_verified(
-    es: Elasticsearch, drawn: list[Drawn], sizes: list[int], max_postings: int
+    es: Elasticsearch,
+    memory_bytes: int | None,
+    drawn: list[Drawn],
+    sizes: list[int],
+    max_postings: int,
 ) -> None:
     name = f"test-forest-{secrets.token_hex(4)}"
     stores: list[ElasticStore] = []
 
     def opened(profile: Profile) -> ElasticStore:
-        stores.append(ElasticStore(es, forest=name, profile=profile, aging=AGING))
+        stores.append(ElasticStore(es, forest=name, profile=profile, aging=AGING, memory_bytes=memory_bytes))
         return stores[-1]
 
     try:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch
 
-from esdedup import CLASSIC, VERIFIED, Dedup, Profile
+from esdedup import VERIFIED, Dedup, Profile
 from esdedup.boilerplate.changes import LEARNED
 from tests.support import exploring, stream
 from tests.support.feeder import Job, Point, feed
@@ -89,7 +89,7 @@ def assert_nothing_is_lost(es: Elasticsearch, job: Job, point: Point, expected: 
         es.options(ignore_status=404).indices.delete(index=f"{job.index},{job.forest}")
 
 
-@pytest.mark.parametrize("profile", [CLASSIC, VERIFIED], ids=lambda profile: profile.name)
+@pytest.mark.parametrize("profile", exploring.PROFILES, ids=lambda profile: profile.name)
 def test_killed_at_any_request_nothing_is_lost_and_no_root_changes(
     es: Elasticsearch, elasticsearch_url: str, index_name: Names, profile: Profile
 ) -> None:
@@ -112,7 +112,7 @@ def test_killed_while_it_learns_a_feeder_learns_everything_once(
 ) -> None:
     """Blocks end within batches, and so do periods, after which documents are outdated and deleted."""
     # With more time, several blocks of the usual size.
-    count, batch_size, pace = (48, 5, Pace()) if exploring.EFFORT == 1 else (400, 90, LARGER_PACE)
+    count, batch_size, pace = (48, 5, Pace()) if exploring.EFFORT <= 1 else (400, 90, LARGER_PACE)
     if learns_first:
         # Nothing is forgotten: what was learned first is learned from the beginning again.
         # And the last pages do not fill a block.

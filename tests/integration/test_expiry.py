@@ -1,13 +1,15 @@
 """Expiry: which nodes are deleted, and that expired nodes never live again."""
 
 from collections import Counter
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from elasticsearch import Elasticsearch
+from esdedup.ingest.held_forest import HeldForest
 
-from esdedup import Dedup, Maintenance
+from esdedup import Dedup, Maintenance, ServerError
 from esdedup.elastic.forest import expiry
 from esdedup.elastic.forest.expiry import expire
 from esdedup.elastic.forest.index import ForestIndex
@@ -47,6 +49,32 @@ def test_only_expired_nodes_are_deleted(es: Elasticsearch, ageing: tuple[ForestI
     with ForestWriter(index) as owned:
         assert expire(owned, aging) == expiry.Expired(leaves=2, roots=2)
     assert {node[0] for node in nodes(es, index.name)} == {"c"}
+
+
+@pytest.mark.parametrize("expire_every_s", [None, 1e-6])
+def test_a_process_that_feeds_deletes_them_by_itself(
+    es: Elasticsearch, ageing: tuple[ForestIndex, Aging], expire_every_s: float | None
+) -> None:
+    index, _ = ageing
+    before = nodes(es, index.name).keys()
+    with Dedup(es, forest=index.name, profile=CLASSIC, batch_size=1, expire_every_s=expire_every_s) as dedup:
+        # Some after each batch: leaves before roots.
+        assert len(list(dedup.enrich(ARTICLES[:6]))) == 6
+    after = nodes(es, index.name).keys()
+    assert before & after == (set() if expire_every_s else before)
+    assert len(after - before) > 0
+
+
+def test_a_batch_is_assigned_though_nothing_can_be_deleted(
+    es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def blocked(_: HeldForest) -> Iterator[expiry.Expired]:
+        raise ServerError("the disk is full")
+
+    monkeypatch.setattr(HeldForest, "expiring", blocked)
+    with Dedup(es, forest=index_name("forest"), batch_size=2, expire_every_s=1e-6) as dedup:
+        assert len(list(dedup.enrich(ARTICLES[:4]))) == 4
+    assert caplog.messages == ["expired nodes could not be deleted: the disk is full"] * 2
 
 
 def test_a_node_that_is_needed_again_meanwhile_stays(

@@ -15,10 +15,10 @@ from elasticsearch import Elasticsearch
 from esdedup.ingest.files import FileArticle
 from esdedup.ingest.load import Load
 
-from esdedup import CLASSIC, VERIFIED, Dedup, Profile, node
+from esdedup import Dedup, Profile, node
 from esdedup.elastic.client import connect
 from esdedup.node import control, distribution
-from tests.support import stream
+from tests.support import exploring, stream
 
 ARTICLES = 300
 HEAP = "256m"
@@ -93,7 +93,7 @@ def test_a_cluster_goes_on_without_one_of_its_servers(servers: Servers) -> None:
         client.index(index="kept", id="1", document={"a": 1})
 
 
-@pytest.mark.parametrize("profile", [CLASSIC, VERIFIED], ids=lambda profile: profile.name)
+@pytest.mark.parametrize("profile", exploring.PROFILES, ids=lambda profile: profile.name)
 def test_the_stream_goes_on_whichever_primary_is_killed(servers: Servers, profile: Profile) -> None:
     """First that of the forest, whose server comes back meanwhile, then that of the articles."""
     servers.revive_all()

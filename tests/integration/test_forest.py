@@ -1,6 +1,7 @@
 """The forest on a real server: which indices are refused, and failed writes that its laws survive."""
 
 import dataclasses
+import threading
 from typing import Any
 
 import pytest
@@ -57,16 +58,18 @@ def test_an_alias_is_refused(es: Elasticsearch, index_name: Names) -> None:
 
 
 @pytest.mark.parametrize(("written", "kind", "seq"), [(0, "new_root", 1), (2, "joined", 3), (3, "joined", 3)])
+@pytest.mark.parametrize("memory_bytes", [None, 2**30], ids=["searched", "in memory"])
 def test_after_a_failed_write_the_forest_goes_on_by_its_laws(
     es: Elasticsearch,
     index_name: Names,
     monkeypatch: pytest.MonkeyPatch,
+    memory_bytes: int | None,
     written: int,
     kind: str,
     seq: int,
 ) -> None:
     forest = index_name("forest")
-    store = ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING)
+    store = ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, memory_bytes=memory_bytes)
     whole = ForestBulk.write
 
     def fail(self: ForestBulk, documents: Any, *, alias: str) -> None:
@@ -87,3 +90,30 @@ def test_after_a_failed_write_the_forest_goes_on_by_its_laws(
     root = near.id if kind == "new_root" else first.id
     assert (answer.kind.value, answer.root, answer.seq) == (kind, root, seq)
     store.close()
+
+
+@pytest.mark.parametrize("memory_bytes", [None, 2**30])
+def test_a_batch_that_was_decided_after_one_that_cannot_be_written_fails_with_it(
+    es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch, memory_bytes: int | None
+) -> None:
+    """It has found nodes that no crash would leave."""
+    goes_on = threading.Event()
+
+    def fail(*_: object, **__: object) -> None:
+        assert goes_on.wait(10)
+        raise ServerUnavailable("failed on purpose")
+
+    first, near = (Arrival(each, 0) for each in ("1111222233334444", "1111222233334445"))
+    forest = index_name("forest")
+    with ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, memory_bytes=memory_bytes) as store:
+        with monkeypatch.context() as patch:
+            patch.setattr(ForestBulk, "write", fail)
+            decided = Forest(store).decide(as_batch([first]), now_ms=NOW_MS)
+            assert not decided.written.done()
+            threading.Timer(0.1, goes_on.set).start()
+            with pytest.raises(ServerUnavailable):
+                Forest(store).decide(as_batch([near]), now_ms=NOW_MS)
+            with pytest.raises(ServerUnavailable):
+                decided.written.result()
+        (answer,) = Forest(store).assign(as_batch([near]), now_ms=NOW_MS)
+        assert (answer.kind.value, answer.root, answer.seq) == ("new_root", near.id, 1)

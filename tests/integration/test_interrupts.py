@@ -14,32 +14,36 @@ from esdedup import Dedup
 from esdedup.elastic.forest.lease import Lease
 from esdedup.elastic.forest.node_cache import NodeCache
 from esdedup.elastic.forest.store import ElasticStore
+from esdedup.forest.memory_nodes import MemoryNodes
 from esdedup.neighbours.half_key_tables import HalfKeyTables
 from esdedup.neighbours.hamming_tables import HammingTables
+from esdedup.neighbours.key_table import KeyTable
 from esdedup.neighbours.sketched_index import SketchedIndex
-from tests.support.forests import ARTICLES
+from tests.support.forests import ARTICLES, own_forest
 from tests.support.interrupts import Interrupted, Interrupts
 from tests.support.names import Names
 
 TIMEOUT_S = 30
 # What later batches find in memory is changed in these ...
 KEEPING: list[Any] = [ElasticStore.commit, ElasticStore.state, ElasticStore._refresh]
-# ... and, when they call them, in these.
-CALLED: list[Any] = [
-    *(NodeCache.put, SketchedIndex.add, HammingTables.add, HammingTables._add, HalfKeyTables.add),
-]
+# ... and, when they call them, in these: of the index, and of what is kept beside it.
+CALLED: list[Any] = [SketchedIndex.add, HammingTables.add, HammingTables._add, HalfKeyTables.add]
+SEARCHED: list[Any] = [NodeCache.put]
+IN_MEMORY: list[Any] = [MemoryNodes.put, MemoryNodes.add, MemoryNodes.put_pages, KeyTable.put, KeyTable._add]
 
 
-_CODES = {function.__code__ for function in (*KEEPING, *CALLED)}
-_KEEPING_CODES = {function.__code__ for function in KEEPING}
+def keeping(functions: list[Any]) -> Callable[[FrameType], bool]:
+    """Return a function that says of a call whether it is one of these and changes what a store keeps."""
+    codes = {function.__code__ for function in functions}
+    keeping_codes = {function.__code__ for function in KEEPING}
 
+    def keeps(frame: FrameType) -> bool:
+        caller: FrameType | None = frame if frame.f_code in codes else None
+        while caller is not None and caller.f_code not in keeping_codes:
+            caller = caller.f_back
+        return caller is not None
 
-def keeps(frame: FrameType) -> bool:
-    """Return whether a call changes what a store keeps."""
-    caller: FrameType | None = frame if frame.f_code in _CODES else None
-    while caller is not None and caller.f_code not in _KEEPING_CODES:
-        caller = caller.f_back
-    return caller is not None
+    return keeps
 
 
 def batch(number: int) -> list[dict[str, Any]]:
@@ -55,13 +59,19 @@ def roots_of(dedup: Dedup, number: int) -> list[str]:
     return [action["_source"]["dedup"]["root"] for action in dedup.enrich(batch(number))]
 
 
+@pytest.mark.parametrize(
+    ("memory_bytes", "called"), [(None, SEARCHED), (2**30, IN_MEMORY)], ids=["searched", "in memory"]
+)
 def test_a_batch_may_be_interrupted_at_any_line_and_repeated(
-    elasticsearch_url: str, index_name: Names
+    elasticsearch_url: str, index_name: Names, memory_bytes: int | None, called: list[Any]
 ) -> None:
     """The roots are those of a forest that nobody disturbed."""
-    interrupts = Interrupts(keeps)
+    functions = [*KEEPING, *CALLED, *called]
+    interrupts = Interrupts(keeping(functions))
     client = Elasticsearch(elasticsearch_url)
-    undisturbed, disturbed = (Dedup(client, forest=index_name("forest")) for _ in range(2))
+    undisturbed, disturbed = (
+        Dedup(client, forest=index_name("forest"), memory_bytes=memory_bytes) for _ in range(2)
+    )
     with client, undisturbed, disturbed:
         for number in range(1, len(ARTICLES)):
             expected, count = roots_of(undisturbed, number), len(interrupts.raised)
@@ -72,7 +82,7 @@ def test_a_batch_may_be_interrupted_at_any_line_and_repeated(
             assert found == expected, sorted(interrupts.raised)[-3:]
             if number > 1 and len(interrupts.raised) == count:
                 break
-    assert interrupts.functions == {function.__qualname__ for function in (*KEEPING, *CALLED)}
+    assert interrupts.functions == {function.__qualname__ for function in functions}
 
 
 def test_a_lease_that_is_dropped_may_be_taken_again_by_its_process(
@@ -81,7 +91,7 @@ def test_a_lease_that_is_dropped_may_be_taken_again_by_its_process(
     """An exception can come between taking a lease and noting who holds it."""
     with Elasticsearch(elasticsearch_url) as client, Dedup(client, forest=index_name("forest")) as dedup:
         list(dedup.enrich(ARTICLES[:1]))
-        dedup._forest._store = None
+        own_forest(dedup)._held._store = None
         gc.collect()
         (second,) = dedup.enrich(ARTICLES[1:2])
         assert second["_source"]["dedup"]["seq"] == 2
@@ -102,8 +112,9 @@ def test_a_signal_handler_may_close_in_the_middle_of_a_renewal(
         # Not closed if the test fails: that would hang too.
         dedup = Dedup(client, forest=forest)
         list(dedup.enrich(ARTICLES[:1]))
-        assert dedup._forest._store is not None
-        lease = dedup._forest._store.writer._lease
+        store = own_forest(dedup)._held._store
+        assert store is not None
+        lease = store.writer._lease
         lease._hasty = closing_meanwhile(lease, dedup.close, is_sent_first=is_sent_first)
         lease._renewed_at -= lease._ttl_s / 2
         feeding = threading.Thread(target=feed, daemon=True)

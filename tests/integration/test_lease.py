@@ -187,6 +187,30 @@ def test_a_container_with_this_machines_name_is_another_machine(es: Elasticsearc
     lease_of_the_dead.release()
 
 
+@pytest.mark.parametrize(
+    ("address", "changes", "url"),
+    [
+        ("http://127.0.0.1:9500", {}, "http://127.0.0.1:9500"),
+        ("http://127.0.0.1:9500", {"machine": "another"}, None),
+        ("http://localhost:9500", {"machine": "another"}, None),
+        ("https://b:9500", {"machine": "another"}, "https://b:9500"),
+        (None, {}, None),
+        ("https://[b", {}, None),
+    ],
+)
+def test_an_owner_says_where_it_is_reached(
+    es: Elasticsearch, forest: str, address: str | None, changes: dict[str, str], url: str | None
+) -> None:
+    """Its own loopback is of no use to another machine."""
+    held = Lease(es, forest=forest, address=address)
+    held.acquire()
+    lease = es.get(index=forest, id=LEASE_ID)["_source"]["lease"]
+    es.index(index=forest, id=LEASE_ID, document={"lease": lease | changes})
+    with pytest.raises(ForestBusy) as busy:
+        Lease(es, forest=forest).acquire()
+    assert busy.value.owner.url == url
+
+
 def test_a_lease_that_was_renewed_too_slowly_permits_no_write(
     es: Elasticsearch, forest: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

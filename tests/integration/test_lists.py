@@ -24,7 +24,7 @@ from tests.support.brute_force import (
     random_corpus,
     random_query,
 )
-from tests.support.exploring import EFFORT, new_random
+from tests.support.exploring import new_random, times_effort
 from tests.support.forests import Read
 from tests.support.reading import list_tuned
 
@@ -108,7 +108,7 @@ def random_options(chance: random.Random, sort: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("sort", ["newest", "oldest", "similar-desc", "similar-asc"])
 def test_every_page_against_brute_force(corpus: Corpus, read: Read, sort: str) -> None:
-    for chance in [random.Random(sort)] * QUERIES + [new_random(sort)] * QUERIES * EFFORT:
+    for chance in [random.Random(sort)] * QUERIES + [new_random(sort)] * times_effort(QUERIES):
         query, options = random_query(chance), random_options(chance, sort)
         size, by_number = chance.choice(PAGE_SIZES), chance.random() < 0.3
         pages = all_pages(read, corpus.index, query=query.query, size=size, by_number=by_number, **options)

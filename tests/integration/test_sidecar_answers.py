@@ -117,7 +117,7 @@ def test_an_answer_is_written_as_the_server_writes_it(server: Server, whole: byt
 def test_a_value_that_means_nothing_is_refused_alike(server: Server, query: str) -> None:
     with pytest.raises(RequestRefused) as caught:
         read_form(query.encode(), None)
-    assert caught.value.body() == json.loads(server.bulk(query))
+    assert json.loads(caught.value.body()) == json.loads(server.bulk(query))
 
 
 def test_rejected_articles_stand_in_their_places(server: Server) -> None:
@@ -145,6 +145,17 @@ def test_rejected_articles_stand_in_their_places(server: Server) -> None:
                 assert list(values) == ["_index", "_id", "status", "error"]
                 # So the server itself writes a failure.
                 assert list(values) == list(whole["items"][3]["index"])
+
+
+@pytest.mark.parametrize("operation", ["_doc", "_create", "_update"])
+def test_a_request_without_a_document_is_refused_alike(server: Server, operation: str) -> None:
+    path = f"/{server.index}/{operation}/1"
+    read = article_path("POST", path.encode())
+    assert read is not None
+    with pytest.raises(RequestRefused) as caught:
+        read_document(read, b"", b"")
+    status, answer = server.send("POST", path, b"")
+    assert (caught.value.status, json.loads(caught.value.body())) == (status, json.loads(answer))
 
 
 _PARTS = ["", "I", "I", "_doc", "_create", "_update", "%5Fdoc", "a%2Fb", "a+b", "%C3%A9", "%ff", "%zz", "1;b"]

@@ -15,6 +15,7 @@ from esdedup import AsyncReader, Dedup
 from esdedup.elastic.client import connect_async
 from esdedup.sidecar.app import create_app
 from esdedup.sidecar.cluster_api import cluster_routes
+from esdedup.sidecar.forest_choice import ForestChoice
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.own_endpoints import handle_errors
 from esdedup.sidecar.pages_route import PagesRoute
@@ -51,7 +52,9 @@ async def _asked(
 ) -> asgi.Response:
     async with connect_async(url) as client:
         reader = AsyncReader(client, forest=forest)
-        routes = cluster_routes(reader, client, index=default, max_body_bytes=1_000_000)
+        routes = cluster_routes(
+            {forest: reader}, client, choice=ForestChoice(forest), index=default, max_body_bytes=1_000_000
+        )
         app = create_app(Upstream([url]), own=[routes])
         handle_errors(app, Metrics())
         sent = asgi.Request(

@@ -1,7 +1,6 @@
 """Two sidecars before one node: one owns the forest, the other stands by and takes over."""
 
 import json
-import os
 import signal
 import threading
 import urllib.error
@@ -20,12 +19,12 @@ from tests.support.names import Names
 from tests.support.sidecar_process import START_S, SidecarProcess, until
 
 TTL_S = 3
+OPTIONS = ("--lease-ttl-s", str(TTL_S), "--keep-boilerplate")
 # What is learned depends on the order of pages as well, which nothing tells afterwards.
 PROFILE = DEFAULT.with_changes(keep_boilerplate=True)
 # For what takes a second, or the time of the lease, on a machine that has other things to do.
 PATIENCE_S = 10 * TTL_S
 TEXTS = {article.pop("id"): article for article in sample.articles(600)}
-FEEDERS = 3
 # Pauses grow from the first to the second: together longer than it takes the standby to take over.
 MOST_RETRIES, FIRST_PAUSE_S, LONGEST_PAUSE_S = 40, 0.1, 1.0
 
@@ -34,20 +33,15 @@ class Pair:
     """Two sidecars of one forest, and an empty index of articles."""
 
     def __init__(self, url: str, *, index: str, forest: str) -> None:
-        self.index, self.forest = index, forest
-        self.all = [
-            SidecarProcess(
-                url, "--forest", forest, "--index", index, "--lease-ttl-s", str(TTL_S), "--keep-boilerplate"
-            )
-            for _ in range(2)
-        ]
-        until(lambda: any(each.is_ready() for each in self.all), START_S, *self.all)
-        self.owner, self.standby = sorted(self.all, key=SidecarProcess.is_ready, reverse=True)
+        self.elasticsearch_url, self.index, self.forest = url, index, forest
+        self.all = [SidecarProcess(url, "--forest", forest, "--index", index, *OPTIONS) for _ in range(2)]
+        until(lambda: any(each.owns() for each in self.all), START_S, *self.all)
+        self.owner, self.standby = sorted(self.all, key=SidecarProcess.owns, reverse=True)
         until(lambda: "does not own the forest" in self.standby.log, START_S, self.standby)
 
     def take_over(self) -> None:
         """Wait until the standby owns the forest."""
-        until(self.standby.is_ready, PATIENCE_S, self.standby)
+        until(self.standby.owns, PATIENCE_S, self.standby)
         self.owner, self.standby = self.standby, self.owner
 
     def end(self) -> None:
@@ -68,33 +62,72 @@ def pair(es: Elasticsearch, elasticsearch_url: str, index_name: Names) -> Iterat
         sidecars.end()
 
 
-def test_a_standby_refuses_articles_and_answers_all_else(pair: Pair, es: Elasticsearch) -> None:
+def _ways(pair: Pair, article: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Return all paths that articles take, with an article."""
+    line = json.dumps(article).encode()
+    return [
+        (f"/{pair.index}/_doc/b?refresh=true", article),
+        (f"/{pair.index}/_bulk?refresh=true", b'{"index":{"_id":"c"}}\n%b\n' % line),
+        ("/v1/enrich", {"articles": [article]}),
+        ("/v1/enrich/one", article),
+    ]
+
+
+def test_a_standby_asks_the_owner_also_one_that_hangs_ends_or_comes_back(
+    pair: Pair, es: Elasticsearch
+) -> None:
     one, two, *_ = TEXTS.values()
     pair.owner.post(f"/{pair.index}/_doc/a?refresh=true", one)
     root = es.get(index=pair.index, id="a")["_source"]["dedup"]["root"]
-    for path, body in (
-        (f"/{pair.index}/_doc/b", two),
-        (f"/{pair.index}/_bulk", b'{"index":{}}\n%b\n' % json.dumps(two).encode()),
-        ("/v1/enrich", {"articles": [two]}),
-        ("/v1/enrich/one", two),
-    ):
-        with pytest.raises(urllib.error.HTTPError) as raised:
-            pair.standby.post(path, body)
-        refused = raised.value
-        assert (refused.code, refused.headers["Retry-After"]) == (503, "1")
-        said = json.load(refused)
-        detail = said["detail"] if path.startswith("/v1/") else said["error"]["reason"]
-        assert f"process {pair.owner.process.pid} on {os.uname().nodename} has owned it since" in detail
-    assert not pair.standby.is_ready()
-    assert pair.standby.get("/healthz") == {"status": "alive"}
-    assert [each["id"] for each in pair.standby.get(f"/v1/clusters/{root}")["articles"]] == ["a"]
+    for path, body in _ways(pair, one):
+        pair.standby.post(path, body)
+    assert roots(es, pair.index) == dict.fromkeys("abc", root)
+    enriched = pair.standby.post("/v1/enrich", {"articles": [one, {}, two]})["articles"]
+    assert enriched[0]["dedup"]["root"] == root
+    assert enriched[1].keys() == {"error"}
+    with Dedup(es, forest=pair.forest, sidecar=pair.standby.url, profile=PROFILE) as dedup:
+        (action,) = dedup.enrich([{"_index": pair.index, **one}])
+    assert action["_source"]["dedup"]["root"] == root
+    assert pair.standby.metric('esdedup_forwarded_requests_total{status="2xx"}') == 6
+    owned = {"forest": pair.forest, "owner": "this process"}
+    assert pair.owner.get("/readyz") == {"status": "ready", "missing": [], "forests": [owned]}
+    (seen,) = pair.standby.get("/readyz")["forests"]
+    assert seen["url"] == pair.owner.url
+    assert seen["owner"].startswith(f"process {pair.owner.process.pid} on ")
+
+    # Readers are answered without the owner.
+    assert {each["id"] for each in pair.standby.get(f"/v1/clusters/{root}")["articles"]} == {*"abc"}
     similar = pair.standby.post("/v1/similar", {"text": one["text"]})
-    assert (similar["root"], similar["total"]) == (root, 1)
+    assert (similar["root"], similar["total"]) == (root, 3)
     with Elasticsearch(pair.standby.url) as client:
         assert client.get(index=pair.index, id="a")["_source"]["dedup"]["root"] == root
-        # What brings no text is for Elasticsearch alone.
         client.update(index=pair.index, id="a", doc={"title": "another"})
-        client.delete(index=pair.index, id="a")
+
+    # An owner that hangs: whoever waits is answered by the next owner.
+    pair.owner.process.send_signal(signal.SIGSTOP)
+    assert pair.standby.post("/v1/enrich/one", one)["dedup"]["root"] == root
+    assert pair.standby.owns() == [pair.forest]
+    assert pair.standby.metric('esdedup_forwarded_requests_total{status="none"}') == 1
+    pair.take_over()
+    pair.standby.process.send_signal(signal.SIGCONT)
+    until(lambda: _root_from(pair.standby, one) == root, PATIENCE_S, *pair.all)
+    assert pair.standby.owns() == []
+
+    # One that is killed: this one takes the forest over at once, and callers wait for that.
+    pair.owner.process.kill()
+    assert pair.standby.post("/v1/enrich/one", one)["dedup"]["root"] == root
+    assert pair.standby.owns() == [pair.forest]
+
+
+def _root_from(sidecar: SidecarProcess, article: dict[str, Any]) -> str | None:
+    """Return the root of an article; None if the sidecar asks to send it again."""
+    try:
+        return str(sidecar.post("/v1/enrich/one", article)["dedup"]["root"])
+    except urllib.error.HTTPError as error:
+        refused = error
+    with refused:
+        assert (refused.code, refused.headers["Retry-After"]) == (503, "1"), refused.read()
+    return None
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL], ids=lambda how: how.name)
@@ -102,7 +135,8 @@ def test_a_standby_takes_over_and_no_article_is_lost_or_doubled(
     pair: Pair, es: Elasticsearch, how: signal.Signals, index_name: Names
 ) -> None:
     """An owner hangs and comes back as the standby; then the other ends or is killed. Clients know both."""
-    feeders = [_Feeder(pair, list(TEXTS.items())[start::FEEDERS]) for start in range(FEEDERS)]
+    kinds = [_Feeder, _Feeder, _FingerprintingFeeder]
+    feeders = [kind(pair, list(TEXTS.items())[start :: len(kinds)]) for start, kind in enumerate(kinds)]
     for feeder in feeders:
         feeder.start()
     _await_fed(es, pair, len(TEXTS) // 6)
@@ -134,10 +168,17 @@ class _Feeder(threading.Thread):
         self.articles = articles
         # How many were written; or why not.
         self.outcome: object = None
-        self._urls, self._index = [each.url for each in pair.all], pair.index
+        self._urls, self._index, self._forest = [each.url for each in pair.all], pair.index, pair.forest
+        self._elasticsearch_url = pair.elasticsearch_url
 
     def run(self) -> None:
         actions = [{"_index": self._index, "_id": id_, **article} for id_, article in self.articles]
+        try:
+            self.outcome = self._feed(actions)
+        except Exception as error:
+            self.outcome = error
+
+    def _feed(self, actions: list[dict[str, Any]]) -> int:
         # A process that hangs is given up after the timeout.
         with Elasticsearch(
             self._urls,
@@ -148,10 +189,18 @@ class _Feeder(threading.Thread):
             retry_backoff_base=FIRST_PAUSE_S,
             retry_backoff_cap=LONGEST_PAUSE_S,
         ) as client:
-            try:
-                self.outcome, _ = helpers.bulk(client, actions, chunk_size=10)
-            except Exception as error:
-                self.outcome = error
+            return helpers.bulk(client, actions, chunk_size=10)[0]
+
+
+class _FingerprintingFeeder(_Feeder):
+    """Feeds articles that it fingerprints by itself, and writes them to Elasticsearch by itself."""
+
+    def _feed(self, actions: list[dict[str, Any]]) -> int:
+        with (
+            Elasticsearch(self._elasticsearch_url) as client,
+            Dedup(client, sidecar=self._urls, forest=self._forest, profile=PROFILE, batch_size=10) as dedup,
+        ):
+            return helpers.bulk(client, dedup.enrich(actions), chunk_size=10)[0]
 
 
 def _replayed(es: Elasticsearch, pair: Pair, index_name: Names) -> dict[str, str]:

@@ -1,7 +1,9 @@
 """Threads of one process that feed one forest."""
 
 import asyncio
+import queue
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -30,6 +32,22 @@ def test_threads_may_share_a_dedup(es: Elasticsearch, index_name: Names) -> None
     assert list(Maintenance(es, forest=forest).verify([index])) == []
     sources = es.search(index=index, size=1_000, source_includes=["dedup.seq"])["hits"]["hits"]
     assert sorted(hit["_source"]["dedup"]["seq"] for hit in sources) == list(range(1, len(ARTICLES) + 1))
+
+
+def test_what_comes_slowly_is_assigned_before_a_batch_is_full(es: Elasticsearch, index_name: Names) -> None:
+    """Each article is answered before the next one comes."""
+    answered = queue.Queue[str]()
+
+    def trickle() -> Iterator[dict[str, Any]]:
+        for article in ARTICLES[:5]:
+            yield article
+            assert answered.get(timeout=20) == article["_id"]
+
+    with Dedup(es, forest=index_name("forest")) as dedup:
+        for action in dedup.enrich(trickle(), flush_interval_s=0.05):
+            assert action["_source"]["dedup"]["root"]
+            answered.put(action["_id"])
+    assert answered.empty()
 
 
 def test_a_second_dedup_of_one_process_is_told_what_to_do(es: Elasticsearch, index_name: Names) -> None:

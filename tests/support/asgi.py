@@ -19,8 +19,12 @@ class Response:
     """What the application answered."""
 
     status: int
-    body: str
+    content: bytes
     headers: Mapping[str, str]
+
+    @property
+    def body(self) -> str:
+        return self.content.decode()
 
     @property
     def json(self) -> Any:
@@ -101,4 +105,4 @@ async def send(app: ASGIApp, request: Request) -> Response:
         await app(scope, receive, collect)
     body = b"".join(each.get("body", b"") for each in sent)
     headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
-    return Response(sent[0]["status"], body.decode(), headers)
+    return Response(sent[0]["status"], body, headers)

@@ -1,7 +1,8 @@
 """What is random in tests: new in every run, shown in its header, and to be had again by its seed.
 
 ``ESDEDUP_TEST_SEED`` gives a run the seed of another one. ``ESDEDUP_TEST_EFFORT`` multiplies the number of
-random examples: 1 suits every change, `make nightly` takes more, and then kills processes at every request.
+random examples: `make check` takes a tenth, `make test` all, `make nightly` more, and then kills processes at
+every request, for more than the default profile.
 """
 
 import os
@@ -11,18 +12,27 @@ from typing import Any
 
 import hypothesis
 
+from esdedup import CLASSIC, VERIFIED
+
 # In the environment, so that all processes of a run have the same.
 SEED = int(os.environ.setdefault("ESDEDUP_TEST_SEED", str(secrets.randbelow(2**32))))
-EFFORT = int(os.environ.setdefault("ESDEDUP_TEST_EFFORT", "1"))
-HEADER = f"ESDEDUP_TEST_SEED={SEED} ESDEDUP_TEST_EFFORT={EFFORT}"
+EFFORT = float(os.environ.setdefault("ESDEDUP_TEST_EFFORT", "1"))
+HEADER = f"ESDEDUP_TEST_SEED={SEED} ESDEDUP_TEST_EFFORT={EFFORT:g}"
 _EXAMPLES = 100
+PROFILES = [VERIFIED] if EFFORT <= 1 else [VERIFIED, CLASSIC]
+"""For tests that take a minute."""
+
+
+def times_effort(count: int) -> int:
+    """Return how many examples are tried instead of so many, at least one."""
+    return max(1, round(count * EFFORT))
 
 
 def load_profile() -> None:
     """Let Hypothesis explore anew, and take its time."""
     hypothesis.settings.register_profile(
         "esdedup",
-        max_examples=_EXAMPLES * EFFORT,
+        max_examples=times_effort(_EXAMPLES),
         deadline=None,
         print_blob=True,
         derandomize=False,
@@ -33,7 +43,7 @@ def load_profile() -> None:
 
 def examples(count: int, **settings: Any) -> hypothesis.settings:
     """Decorate a test whose random examples shall be that many, times the effort."""
-    return hypothesis.settings(max_examples=count * EFFORT, **settings)
+    return hypothesis.settings(max_examples=times_effort(count), **settings)
 
 
 def new_random(name: str) -> random.Random:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from elasticsearch import Elasticsearch, helpers
+from esdedup.ingest.own_forest import OwnForest
 
 from esdedup import Dedup, Maintenance, Profile, ViolationKind, sample
 from esdedup.elastic.forest.documents import documents, stored_of
@@ -25,6 +26,12 @@ ARTICLES = [
     {"_id": article["id"], **{name: value for name, value in article.items() if name != "id"}}
     for article in sample.articles(300)
 ]
+
+
+def own_forest(dedup: Dedup) -> OwnForest:
+    """Return the forest that this process holds."""
+    assert isinstance(dedup._forest, OwnForest)
+    return dedup._forest
 
 
 def feed(es: Elasticsearch, dedup: Dedup, index: str, articles: list[dict[str, Any]], **how: Any) -> None:

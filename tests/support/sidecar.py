@@ -93,7 +93,8 @@ def main(url: str, forest: str | None = None) -> None:
     from esdedup.serving.listening import address_of, listen
 
     listening = listen("127.0.0.1", 0)
-    server = uvicorn.Server(_passing(url) if forest is None else _enriching(url, forest))
+    port = listening.getsockname()[1]
+    server = uvicorn.Server(_passing(url) if forest is None else _enriching(url, forest, port))
 
     def end_with_parent() -> None:
         sys.stdin.read()
@@ -124,13 +125,13 @@ def _passing(url: str) -> "uvicorn.Config":
     )
 
 
-def _enriching(url: str, forest: str) -> "uvicorn.Config":
+def _enriching(url: str, forest: str, port: int) -> "uvicorn.Config":
     from esdedup.sidecar.assembly import assemble
     from esdedup.sidecar.loading import load
     from esdedup.sidecar.server import config
 
     settings = load({"url": url, "forest": forest, "shutdown_timeout_s": 5})
-    return config(assemble(settings), settings)
+    return config(assemble(settings, port=port), settings)
 
 
 if __name__ == "__main__":

@@ -59,6 +59,23 @@ class SidecarProcess:
             return False
         return True
 
+    def owns(self) -> list[str]:
+        """Return the forests that it owns."""
+        try:
+            found = self.get("/readyz")
+        except urllib.error.HTTPError as refused:
+            with refused:
+                found = json.load(refused)
+        except OSError:
+            return []
+        return [each["forest"] for each in found["forests"] if each["owner"] == "this process"]
+
+    def metric(self, name: str) -> float:
+        """Return the value of a metric, with its labels as it is written."""
+        with urllib.request.urlopen(f"{self.url}/metrics", timeout=STOP_S) as answer:
+            lines = answer.read().decode().splitlines()
+        return next(float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{name} "))
+
     def end(self) -> None:
         """End it if it still runs."""
         self.process.terminate()

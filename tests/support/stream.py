@@ -71,7 +71,7 @@ def fed(
     if learns_first:
         texts = [RawPage(article["text"], None, article["id"]) for article in each]
         learn(texts, fingerprinter=Fingerprinter(profile), open_forest=lambda: contextlib.nullcontext(forest))
-    _, answers = arrive(
+    _, decided, _ = arrive(
         [article["text"] for article in each],
         times_ms=[0] * len(each),
         fingerprinter=Fingerprinter(profile),
@@ -79,6 +79,7 @@ def fed(
         now_ms=0,
         articles=[article["id"] for article in each],
     )
+    answers = decided.assignments
     roots = {article["id"]: answer.root for article, answer in zip(each, answers, strict=True)}
     nodes = {answer.node: str(answer.root) for answer in answers if answer.node}
     return store, roots, nodes

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ import psutil
 import pytest
 
 from esdedup import NodeError, node
-from esdedup.cli.pages import stop_pages
+from esdedup.cli.background_sidecar import stop_sidecar
 
 
 @pytest.fixture
@@ -48,16 +49,31 @@ def test_stopping_a_node_ends_no_foreign_process(tmp_path: Path, foreign: psutil
     assert not (tmp_path / "cluster.json").exists()
 
 
-def test_stopping_the_pages_ends_no_foreign_process(tmp_path: Path, foreign: psutil.Process) -> None:
-    forge(tmp_path / "pages.json", foreign)
-    stop_pages(tmp_path)
+def test_stopping_the_sidecar_ends_no_foreign_process(tmp_path: Path, foreign: psutil.Process) -> None:
+    forge(tmp_path / "sidecar.json", foreign)
+    stop_sidecar(tmp_path)
     assert foreign.is_running()
     assert foreign.status() != psutil.STATUS_ZOMBIE
 
 
+def test_a_process_ends_with_another_as_it_does_after_sigterm(foreign: psutil.Process) -> None:
+    program = f"import time; from esdedup.cli.background_sidecar import end_with; end_with({foreign.pid}); "
+    with subprocess.Popen(
+        [sys.executable, "-c", f"{program}print(); time.sleep(60)"], stdout=subprocess.PIPE
+    ) as process:
+        try:
+            assert process.stdout is not None
+            process.stdout.readline()
+            assert process.poll() is None
+            foreign.kill()
+            assert process.wait(20) == -signal.SIGTERM
+        finally:
+            process.kill()
+
+
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files have no owners here")
 def test_a_file_that_others_may_have_written_is_not_believed(tmp_path: Path, foreign: psutil.Process) -> None:
-    for name, stop in (("cluster.json", node.stop), ("pages.json", stop_pages)):
+    for name, stop in (("cluster.json", node.stop), ("sidecar.json", stop_sidecar)):
         forge(tmp_path / name, foreign)
         (tmp_path / name).chmod(0o666)
         with pytest.raises(NodeError, match="another user may have written"):
@@ -68,7 +84,7 @@ def test_a_file_that_others_may_have_written_is_not_believed(tmp_path: Path, for
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
 @pytest.mark.timeout(20)
 def test_a_pipe_in_place_of_a_file_is_refused_at_once(tmp_path: Path) -> None:
-    for name, stop in (("cluster.json", node.find), ("pages.json", stop_pages)):
+    for name, stop in (("cluster.json", node.find), ("sidecar.json", stop_sidecar)):
         os.mkfifo(tmp_path / name, 0o600)
         with pytest.raises(NodeError, match="is no regular file"):
             stop(tmp_path)

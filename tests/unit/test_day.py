@@ -35,7 +35,7 @@ def assigned(texts: list[str], times_ms: list[int], sites: list[str]) -> list[st
     fingerprinter, roots = Fingerprinter(DEFAULT), []
     for start in range(0, len(texts), BATCH):
         batch = slice(start, start + BATCH)
-        _, answers = arrive(
+        _, decided, _ = arrive(
             texts[batch],
             times_ms=times_ms[batch],
             sites=sites[batch],
@@ -44,7 +44,7 @@ def assigned(texts: list[str], times_ms: list[int], sites: list[str]) -> list[st
             forest=forest,
             now_ms=times_ms[-1],
         )
-        roots += [answer.root for answer in answers]
+        roots += [answer.root for answer in decided.assignments]
     return roots
 
 

@@ -3,8 +3,10 @@
 import multiprocessing
 import os
 import signal
+import time
 
 import numpy as np
+import psutil
 import pytest
 from esdedup.ingest.fingerprint_processes import FingerprintProcesses
 
@@ -51,6 +53,21 @@ def test_after_one_has_died_the_next_call_starts_others() -> None:
     assert len(multiprocessing.active_children()) == 2
     del processes
     assert not multiprocessing.active_children()
+
+
+def test_one_that_is_stopped_ends_with_the_others() -> None:
+    processes = FingerprintProcesses(VERIFIED, 1)
+    processes.fingerprint(TEXTS[:3])
+    (stopped,) = multiprocessing.active_children()
+    assert stopped.pid is not None
+    os.kill(stopped.pid, signal.SIGSTOP)
+    while psutil.Process(stopped.pid).status() != psutil.STATUS_STOPPED:
+        time.sleep(0.01)
+    try:
+        processes.close()
+        assert not stopped.is_alive()
+    finally:
+        stopped.kill()
 
 
 def test_what_omit_raises_is_raised_and_the_next_call_works() -> None:

@@ -1,15 +1,15 @@
 """What the fingerprint does not see, readers do not see, and it buys no place in a list."""
 
-import contextlib
 import re
 
 import pytest
+from esdedup.ingest.dedup_settings import ForestSettings
 from esdedup.ingest.enricher import Enricher
+from esdedup.ingest.own_forest import OwnForest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup import VERIFIED
-from esdedup.boilerplate.pins import NO_PINS
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.fields import Fields
 from esdedup.fingerprint.fingerprinter import Fingerprinter
@@ -173,16 +173,24 @@ def test_overrides_do_not_reverse_the_text_for_readers() -> None:
 def test_padding_makes_no_article_longer(padding: str) -> None:
     relation = relation_of(VERIFIED)
     forest = Forest(MemoryStore(aging=Aging(retention_ms=1_000, granularity_ms=1), relation=relation))
+
+    class Held:
+        def open(self) -> tuple[Forest, int]:
+            return forest, 0
+
     enricher = Enricher(
-        profile=VERIFIED,
+        OwnForest(
+            Held(),  # type: ignore[arg-type]
+            ForestSettings(expire_every_s=None),
+            profile=VERIFIED,
+            batch_size=10,
+            check_process=lambda: None,
+        ),
         fields=Fields(),
-        lock=contextlib.nullcontext(),
         check_process=lambda: None,
-        open_forest=lambda: (forest, 0),
         check_index=lambda _: WritableIndex(fields=Fields()),
         batch_size=10,
-        pins=NO_PINS,
-        most_plausible_leaves=1_024,
+        max_text_length=VERIFIED.max_text_length,
     )
     actions = [{"_index": "news", "_source": {"text": text}} for text in (TEXT, TEXT + padding)]
     plain, padded = enricher.enrich(actions, backfill=False, on_rejected=None, on_assigned=None)

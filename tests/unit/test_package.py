@@ -48,7 +48,7 @@ def run_without(modules: tuple[str, ...], program: str) -> "subprocess.Completed
 NEEDED = {
     "node": (["node", "start"], ["node", "status"], ["node", "stop"], ["demo", "--once"]),
     "serve": (["serve", "--index", "x"], ["demo"]),
-    "sidecar": (["sidecar"],),
+    "sidecar": (["sidecar"], ["demo", "--once"]),
 }
 
 
@@ -110,9 +110,7 @@ def test_the_demo_needs_neither_peers_nor_tools_for_development() -> None:
         "pytest",
         "testcontainers",
     )
-    program = (
-        "import uvicorn, esdedup.cli.demo, esdedup.cli.pages, esdedup.cli.serve, esdedup.node, esdedup.web"
-    )
+    program = "import uvicorn, esdedup.cli.demo, esdedup.cli.serve, esdedup.node, esdedup.sidecar.assembly"
     assert run_without(others, program).returncode == 0
 
 

@@ -1,6 +1,7 @@
 """What a page without a fingerprint costs, and how it is counted: the laws over a store in memory."""
 
 import dataclasses
+from concurrent.futures import Future
 
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.forest import Arrivals, Forest, Kind, Plan
@@ -18,9 +19,9 @@ class Watched(MemoryStore):
 
     plan: Plan
 
-    def commit(self, plan: Plan) -> None:
+    def commit(self, plan: Plan) -> Future[None]:
         self.plan = plan
-        super().commit(plan)
+        return super().commit(plan)
 
 
 def store() -> Watched:

@@ -102,7 +102,7 @@ def _roots(*batches: list[list[str]], pins: Pins = NO_PINS) -> list[str | None]:
     forest = Forest(MemoryStore(aging=Aging.of(retention=DEFAULT_RETENTION), relation=_RELATION))
     for batch in batches:
         texts = [" ".join(page) for page in batch]
-        _, assigned = arrive(
+        _, decided, _ = arrive(
             texts,
             times_ms=[None] * len(texts),
             fingerprinter=Fingerprinter(VERIFIED),
@@ -110,7 +110,7 @@ def _roots(*batches: list[list[str]], pins: Pins = NO_PINS) -> list[str | None]:
             now_ms=0,
             pins=pins,
         )
-    return [each.root for each in assigned]
+    return [each.root for each in decided.assignments]
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -70,6 +70,14 @@ def test_the_pods_are_asked_on_paths_that_exist() -> None:
     assert "enableServiceLinks: false" in text
 
 
+def test_the_tests_that_are_named_for_each_threat_exist() -> None:
+    threats = (ROOT / "docs/sidecar.md").read_text().partition("\n## What it protects")[2]
+    named = set(re.findall(r"`(test_\w+)`", threats))
+    assert len(named) > 10
+    written = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    assert named == {name for name in named if f"def {name}(" in written}
+
+
 def test_everything_that_is_mounted_exists() -> None:
     compose = (ROOT / "docker-compose.yml").read_text()
     mounted = re.findall(r"- (\./[^:]+):", compose)

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 from esdedup.ingest.actions import ArticleAction
-from esdedup.ingest.assigner import Assigned
+from esdedup.ingest.assigned import Assigned
 
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.fields import Fields
@@ -17,11 +17,12 @@ from esdedup.forest.model import Assignment, Kind
 from esdedup.sidecar.app import create_app
 from esdedup.sidecar.enrich_api import enrich_routes
 from esdedup.sidecar.enrichment import Enrichment
+from esdedup.sidecar.headers import Headers
 from esdedup.sidecar.intake import Overloaded
 from esdedup.sidecar.json_splice import elements
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.own_endpoints import handle_errors
-from esdedup.sidecar.rights import Answer, CallerRefused, Headers
+from esdedup.sidecar.rights import Answer, CallerRefused
 from esdedup.sidecar.upstream import Upstream
 from tests.support import asgi
 
@@ -124,6 +125,8 @@ def test_bodies_may_be_gzip() -> None:
     assert sidecar.ask(packed, content_encoding="gzip").json["articles"][0]["dedup"]["root"] == "root-0"
     bomb = gzip.compress(b'{"articles":[' + b" " * 2 * MOST_BYTES + b"]}")
     assert sidecar.ask(bomb, content_encoding="gzip").status == 413
+    refused = sidecar.metrics.registry.get_sample_value
+    assert refused("esdedup_requests_refused_total", {"reason": "body_too_large"}) == 1
     assert sidecar.ask(packed[:-9], content_encoding="gzip").status == 400
 
 

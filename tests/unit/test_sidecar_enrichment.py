@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 from esdedup.ingest.actions import ArticleAction
-from esdedup.ingest.assigner import Assigned
+from esdedup.ingest.assigned import Assigned
 
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.errors import IndexNotReady
@@ -15,8 +15,8 @@ from esdedup.fields import Fields
 from esdedup.forest.model import Assignment, Kind
 from esdedup.sidecar.bulk_request import read_bulk
 from esdedup.sidecar.enrichment import Changed, Enrichment, Outcome, Rejected, Untouched
+from esdedup.sidecar.headers import Headers
 from esdedup.sidecar.intake import Overloaded
-from esdedup.sidecar.rights import Headers
 
 INDICES = {
     "news": WritableIndex(fields=Fields(), name="news-1"),

@@ -10,9 +10,10 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from esdedup.sidecar.bounds import Bounds, hold_unpacked, kind_of
+from esdedup.sidecar.bounds import Bounds, BoundsApart, hold_unpacked, kind_of
 from esdedup.sidecar.guards import Callers
 from esdedup.sidecar.metrics import Metrics
+from esdedup.sidecar.own_paths import DECIDE
 from esdedup.sidecar.problems import Refused, answer, problem_of
 
 TOKEN = "0123456789abcdef"
@@ -76,7 +77,7 @@ def callers(metrics: Metrics, *, token: str | None = TOKEN) -> ASGIApp:
     return Callers(show, hosts={"news.example"}, token=token, metrics=metrics)
 
 
-def bounds(app: ASGIApp, metrics: Metrics, **others: Any) -> ASGIApp:
+def bounds(app: ASGIApp, metrics: Metrics, **others: Any) -> Bounds:
     limits = {"max_requests": 2, "max_body_bytes": 100, "max_bodies_bytes": 150, "timeout_s": 60.0}
     return Bounds(app, **limits | others, metrics=metrics)
 
@@ -221,6 +222,21 @@ def test_bodies_and_requests_in_progress_are_bounded_together() -> None:
     assert value("esdedup_request_seconds_count", {"kind": "bulk"}) == 5
 
 
+def test_other_sidecars_are_answered_however_many_callers_there_are() -> None:
+    async def run() -> None:
+        moment = asyncio.Event()
+        app = waiting(lambda: moment)
+        bounded = BoundsApart(callers=bounds(app, Metrics()), peers=bounds(app, Metrics()))
+        held = [asyncio.create_task(asked(bounded)) for _ in range(2)]
+        await asyncio.sleep(0)
+        assert (await asked(bounded))[0] == 429
+        moment.set()
+        assert (await asked(bounded, DECIDE))[0] == 200
+        assert [(await each)[0] for each in held] == [200, 200]
+
+    asyncio.run(run())
+
+
 def test_what_a_body_is_unpacked_to_counts_too() -> None:
     metrics = Metrics()
     unpacked = [50, 101]
@@ -250,6 +266,21 @@ def test_a_late_answer_becomes_a_refusal() -> None:
     status, _, body = asyncio.run(run())
     assert (status, body["error"]["type"]) == (504, "esdedup_late")
     assert refused(metrics, "late") == 1
+
+
+def test_a_request_that_is_cut_off_at_the_end_is_to_be_sent_again() -> None:
+    metrics = Metrics()
+
+    async def run() -> Answer:
+        asking = asyncio.create_task(asked(bounds(waiting(asyncio.Event), metrics)))
+        await asyncio.sleep(0.01)
+        asking.cancel("timeout graceful shutdown exceeded")
+        return await asking
+
+    status, headers, body = asyncio.run(run())
+    assert (status, body["error"]["type"]) == (503, "esdedup_shutting_down")
+    assert headers["retry-after"] == "1"
+    assert refused(metrics, "shutting_down") == 1
 
 
 @pytest.mark.parametrize(

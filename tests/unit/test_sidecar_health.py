@@ -3,12 +3,13 @@
 import asyncio
 import json
 from datetime import UTC, datetime
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from fastapi import FastAPI
 from prometheus_client.parser import text_string_to_metric_families
 
+from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.errors import (
     EsdedupError,
     ForestBusy,
@@ -23,12 +24,19 @@ from esdedup.sidecar import health
 from esdedup.sidecar.health import Readiness, health_routes
 from esdedup.sidecar.intake import Overloaded
 from esdedup.sidecar.metrics import Metrics, Outcome
-from esdedup.sidecar.owner import NotOwner, Ownership
+from esdedup.sidecar.owner import NotOwner, OwnerFailed, Ownership
 from esdedup.sidecar.problems import Refused, answer, problem_of
 from tests.support.asgi import Request, Response, send
 
-OTHER = ForestOwner(host="a", pid=7, since=datetime(2026, 1, 2, tzinfo=UTC), released=False)
+OTHER_URL = "http://a:9500"
+OTHER = ForestOwner(host="a", pid=7, since=datetime(2026, 1, 2, tzinfo=UTC), released=False, url=OTHER_URL)
+OWNED_BY_OTHER = {
+    "forest": "f",
+    "owner": "process 7 on a has owned it since 2026-01-02 00:00:00 UTC",
+    "url": OTHER_URL,
+}
 BUSY = ForestBusy("process 7 on a owns it", forest="f", owner=OTHER)
+IS_NOT_OWNER = "this process does not own the forest 'f': process 7 on a owns it"
 
 
 async def answers() -> None:
@@ -43,37 +51,73 @@ async def hangs() -> None:
     await asyncio.Event().wait()
 
 
+async def owner_answers(url: str, forest: str) -> None:
+    assert (url, forest) == (OTHER_URL, "f")
+
+
+async def owner_is_away(*_: str) -> None:
+    raise OwnerFailed("the sidecar at http://a:9500 does not answer")
+
+
+def readiness_of(ownership: Ownership, *, ask: Any = answers, ask_owner: Any = None) -> Readiness:
+    return Readiness(ownerships=lambda: {"f": ownership}, ask=ask, ask_owner=ask_owner)
+
+
 def get(path: str, *, readiness: Readiness | None = None, metrics: Metrics | None = None) -> Response:
     app = FastAPI()
-    ready = readiness or Readiness(ownership=lambda: Ownership(is_owner=True), ask=answers)
-    app.include_router(health_routes(missing=ready.missing, metrics=metrics or Metrics()))
+    ready = readiness or readiness_of(Ownership(is_owner=True))
+    app.include_router(health_routes(readiness=ready, metrics=metrics or Metrics()))
     return asyncio.run(send(app, Request(path=path)))
 
 
 def test_it_lives_and_is_ready() -> None:
     assert (get("/healthz").status, get("/healthz").json) == (200, {"status": "alive"})
-    assert (get("/readyz").status, get("/readyz").json) == (200, {"status": "ready"})
+    assert (get("/readyz").status, get("/readyz").json) == (
+        200,
+        {"status": "ready", "missing": [], "forests": [{"forest": "f", "owner": "this process"}]},
+    )
+    standby = get("/readyz", readiness=readiness_of(Ownership(reason=BUSY), ask_owner=owner_answers))
+    assert standby.json == {"status": "ready", "missing": [], "forests": [OWNED_BY_OTHER]}
+
+
+def test_one_forest_that_is_reached_is_enough() -> None:
+    """Otherwise a balancer would send nobody anything as long as one forest lacks an owner."""
+    two = {"f": Ownership(reason=BUSY), "g": Ownership(is_owner=True)}
+    readiness = Readiness(ownerships=lambda: two, ask=answers, ask_owner=None)
+    shown = get("/readyz", readiness=readiness)
+    assert (shown.status, shown.json["missing"]) == (200, [IS_NOT_OWNER])
+    two["g"] = two["f"]
+    shown = get("/readyz", readiness=readiness)
+    assert (shown.status, shown.json["missing"]) == (503, [IS_NOT_OWNER, IS_NOT_OWNER.replace("'f'", "'g'")])
 
 
 @pytest.mark.parametrize(
-    ("ownership", "ask", "missing"),
+    ("ownership", "ask", "ask_owner", "missing"),
     [
-        (Ownership(reason=BUSY), answers, ["this process does not own the forest: process 7 on a owns it"]),
-        (Ownership(), answers, ["this process does not own the forest: it is being taken"]),
-        (Ownership(is_owner=True), is_away, ["cannot reach Elasticsearch"]),
-        (Ownership(is_owner=True), hangs, ["Elasticsearch does not answer within 0 seconds"]),
+        (Ownership(reason=BUSY), answers, None, [IS_NOT_OWNER]),
+        (
+            Ownership(),
+            answers,
+            owner_answers,
+            ["this process does not own the forest 'f': it is being taken"],
+        ),
+        (Ownership(is_owner=True), is_away, owner_answers, ["cannot reach Elasticsearch"]),
+        (Ownership(is_owner=True), hangs, None, ["Elasticsearch does not answer within 0 seconds"]),
+        (Ownership(reason=BUSY), is_away, None, [IS_NOT_OWNER, "cannot reach Elasticsearch"]),
+        (Ownership(reason=BUSY), answers, owner_is_away, ["the sidecar at http://a:9500 does not answer"]),
         (
             Ownership(reason=BUSY),
-            is_away,
-            ["this process does not own the forest: process 7 on a owns it", "cannot reach Elasticsearch"],
+            answers,
+            lambda *_: hangs(),
+            ["the sidecar at http://a:9500, which owns a forest, does not answer within 0 seconds"],
         ),
     ],
 )
 def test_what_is_missing_is_said(
-    monkeypatch: pytest.MonkeyPatch, ownership: Ownership, ask: object, missing: list[str]
+    monkeypatch: pytest.MonkeyPatch, ownership: Ownership, ask: Any, ask_owner: Any, missing: list[str]
 ) -> None:
     monkeypatch.setattr(health, "_ASK_S", 0.05)
-    readiness = Readiness(ownership=lambda: ownership, ask=ask)  # type: ignore[arg-type]
+    readiness = readiness_of(ownership, ask=ask, ask_owner=ask_owner)
     response = get("/readyz", readiness=readiness)
     assert (response.status, response.headers["content-type"]) == (503, "application/problem+json")
     assert response.headers["retry-after"] == "1"
@@ -86,15 +130,17 @@ def test_what_happened_is_exposed() -> None:
     metrics.article("new_root")
     metrics.article("joined", number=3)
     metrics.batch(articles=4, wait_s=0.003)
-    metrics.decided(decide_s=0.02, write_s=0.2)
+    metrics.decided(0.02)
+    metrics.written(0.2)
     metrics.queue(5)
     metrics.upstream(200, seconds=0.1)
     metrics.upstream(None, seconds=0.1)
+    metrics.forwarded(200, seconds=0.5)
     metrics.items({201: 3, 409: 1, 400: 2, 503: 1, 700: 1})
-    metrics.lease(is_held=True)
-    metrics.forest(nodes=6, pages=7, memory_bytes=8)
+    metrics.lease(DEFAULT_FOREST, is_held=True)
+    metrics.forest(DEFAULT_FOREST, nodes=6, pages=7, memory_bytes=8)
     metrics.expired(9)
-    metrics.boilerplate(10)
+    metrics.boilerplate(DEFAULT_FOREST, 10)
     metrics.refused("queue")
     response = get("/metrics", metrics=metrics)
     assert response.headers["content-type"].startswith("text/plain; version=")
@@ -116,16 +162,18 @@ def test_what_happened_is_exposed() -> None:
         ("esdedup_elasticsearch_requests_total", "2xx"): 1,
         ("esdedup_elasticsearch_requests_total", "none"): 1,
         ("esdedup_elasticsearch_request_seconds_count",): 2,
+        ("esdedup_forwarded_requests_total", "2xx"): 1,
+        ("esdedup_forwarded_request_seconds_sum",): 0.5,
         ("esdedup_bulk_items_total", "2xx"): 3,
         ("esdedup_bulk_items_total", "409"): 1,
         ("esdedup_bulk_items_total", "4xx"): 2,
         ("esdedup_bulk_items_total", "5xx"): 2,
-        ("esdedup_lease_held",): 1,
-        ("esdedup_forest_nodes",): 6,
-        ("esdedup_forest_pages",): 7,
-        ("esdedup_forest_memory_bytes",): 8,
+        ("esdedup_lease_held", DEFAULT_FOREST): 1,
+        ("esdedup_forest_nodes", DEFAULT_FOREST): 6,
+        ("esdedup_forest_pages", DEFAULT_FOREST): 7,
+        ("esdedup_forest_memory_bytes", DEFAULT_FOREST): 8,
         ("esdedup_expired_nodes_total",): 9,
-        ("esdedup_boilerplate_passages",): 10,
+        ("esdedup_boilerplate_passages", DEFAULT_FOREST): 10,
         ("esdedup_requests_refused_total", "queue"): 1,
     }
     assert {name: shown.get(name) for name in expected} == expected
@@ -154,6 +202,8 @@ def test_metrics_are_named_as_prometheus_asks_for() -> None:
         (Overloaded("wait"), 429, "queue_full"),
         (NotOwner(BUSY), 503, "not_owner"),
         (BUSY, 503, "not_owner"),
+        (OwnerFailed("no"), 503, "owner_unreachable"),
+        (OwnerFailed("no", status=429, kind="queue_full"), 429, "queue_full"),
         (IndexNotReady("no"), 409, "index_not_ready"),
         (ServerUnavailable("no"), 502, "elasticsearch_unavailable"),
         (ServerError("no"), 502, "elasticsearch_error"),

@@ -2,20 +2,24 @@
 
 import asyncio
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup.errors import EsdedupError
-from esdedup.sidecar.intake import Bounds, Intake, Overloaded, ShuttingDown
+from esdedup.sidecar.intake import BatchBounds, Intake, Overloaded, ShuttingDown
 from esdedup.sidecar.metrics import Metrics
 
 
 @dataclasses.dataclass(frozen=True)
 class Article:
     text: str
+
+    @property
+    def size(self) -> int:
+        return len(self.text)
 
 
 class Decider:
@@ -26,17 +30,26 @@ class Decider:
         self.free = asyncio.Event()
         self.free.set()
         self.error: Exception | None = None
+        self.writes = asyncio.Event()
+        self.writes.set()
+        self.write_error: Exception | None = None
 
-    async def __call__(self, articles: list[Article]) -> Sequence[str]:
+    async def __call__(self, articles: list[Article]) -> Awaitable[Sequence[str]]:
         self.batches.append([each.text for each in articles])
         await self.free.wait()
         if self.error is not None:
             error, self.error = self.error, None
             raise error
-        return [each.text.upper() for each in articles]
+        return self._written([each.text.upper() for each in articles])
+
+    async def _written(self, decided: list[str]) -> list[str]:
+        await self.writes.wait()
+        if self.write_error is not None:
+            raise self.write_error
+        return decided
 
 
-def intake_of(decider: Decider, *, bounds: Bounds) -> Intake[Article, str]:
+def intake_of(decider: Decider, *, bounds: BatchBounds) -> Intake[Article, str]:
     return Intake(decider, bounds=bounds, metrics=Metrics())
 
 
@@ -48,7 +61,9 @@ def articles(*texts: str) -> list[Article]:
 def test_every_request_gets_its_own_answers_in_order(requests: list[list[str]], size: int) -> None:
     async def run() -> Decider:
         decider = Decider()
-        intake = intake_of(decider, bounds=Bounds(batch_articles=size, batch_characters=12, batch_wait_s=0))
+        intake = intake_of(
+            decider, bounds=BatchBounds(batch_articles=size, batch_characters=12, batch_wait_s=0)
+        )
         running = asyncio.create_task(intake.run())
         answers = await asyncio.gather(*(intake.assign(articles(*texts)) for texts in requests))
         assert answers == [[text.upper() for text in texts] for texts in requests]
@@ -69,7 +84,7 @@ def test_what_comes_while_the_owner_is_busy_is_one_batch() -> None:
     async def run() -> list[list[str]]:
         decider = Decider()
         decider.free.clear()
-        intake = intake_of(decider, bounds=Bounds(batch_wait_s=0))
+        intake = intake_of(decider, bounds=BatchBounds(batch_wait_s=0))
         running = asyncio.create_task(intake.run())
         first = asyncio.create_task(intake.assign(articles("a")))
         await asyncio.sleep(0.01)
@@ -87,7 +102,7 @@ def test_what_comes_while_the_owner_is_busy_is_one_batch() -> None:
 def test_a_batch_waits_for_others_as_long_as_it_may() -> None:
     async def run() -> list[list[str]]:
         decider = Decider()
-        intake = intake_of(decider, bounds=Bounds(batch_wait_s=0.2, batch_articles=3))
+        intake = intake_of(decider, bounds=BatchBounds(batch_wait_s=0.2, batch_articles=3))
         running = asyncio.create_task(intake.run())
         requests = [asyncio.create_task(intake.assign(articles("a")))]
         await asyncio.sleep(0.02)
@@ -107,7 +122,7 @@ def test_a_failure_reaches_the_requests_of_its_batch_and_no_others() -> None:
     async def run() -> list[object]:
         decider = Decider()
         decider.error = EsdedupError("the forest is away")
-        intake = intake_of(decider, bounds=Bounds(batch_articles=2, batch_wait_s=0))
+        intake = intake_of(decider, bounds=BatchBounds(batch_articles=2, batch_wait_s=0))
         running = asyncio.create_task(intake.run())
         outcomes = await asyncio.gather(
             intake.assign(articles("a")),
@@ -130,7 +145,7 @@ def test_requests_beyond_the_bounds_are_refused_but_one_alone_may_be_larger() ->
     async def run() -> None:
         decider = Decider()
         decider.free.clear()
-        intake = intake_of(decider, bounds=Bounds(waiting_articles=2, batch_wait_s=0))
+        intake = intake_of(decider, bounds=BatchBounds(waiting_articles=2, batch_wait_s=0))
         running = asyncio.create_task(intake.run())
         large = asyncio.create_task(intake.assign(articles("a", "b", "c")))
         await asyncio.sleep(0.01)
@@ -147,11 +162,34 @@ def test_requests_beyond_the_bounds_are_refused_but_one_alone_may_be_larger() ->
     asyncio.run(run())
 
 
+def test_the_next_batch_is_decided_while_one_is_written() -> None:
+    async def run() -> None:
+        decider = Decider()
+        decider.writes.clear()
+        intake = intake_of(decider, bounds=BatchBounds(batch_wait_s=0))
+        running = asyncio.create_task(intake.run())
+        first = asyncio.create_task(intake.assign(articles("a")))
+        await asyncio.sleep(0.01)
+        second = asyncio.create_task(intake.assign(articles("b")))
+        await asyncio.sleep(0.01)
+        assert decider.batches == [["a"], ["b"]]
+        assert not first.done()
+        intake.close()
+        decider.write_error = EsdedupError("cannot be written")
+        decider.writes.set()
+        for each in (first, second):
+            with pytest.raises(EsdedupError, match="cannot be written"):
+                await each
+        await running
+
+    asyncio.run(run())
+
+
 def test_a_request_whose_client_has_gone_is_not_decided() -> None:
     async def run() -> list[list[str]]:
         decider = Decider()
         decider.free.clear()
-        intake = intake_of(decider, bounds=Bounds(batch_wait_s=0))
+        intake = intake_of(decider, bounds=BatchBounds(batch_wait_s=0))
         running = asyncio.create_task(intake.run())
         first = asyncio.create_task(intake.assign(articles("a")))
         await asyncio.sleep(0.01)

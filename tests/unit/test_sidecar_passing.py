@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -108,6 +109,40 @@ def test_a_header_that_would_change_is_refused(url: str) -> None:
     got = exchange(url, GET_CLOSE.replace(b"host", b"x-opaque-id: \xe9\r\nhost"))
     assert got.startswith(b"HTTP/1.1 400 ")
     assert b"the header x-opaque-id is not UTF-8" in got
+
+
+@pytest.mark.parametrize("character", [b"\x01", b"\x7f"])
+def test_a_header_with_a_control_character_is_refused(url: str, character: bytes) -> None:
+    got = exchange(url, GET_CLOSE.replace(b"host", b"x-opaque-id: a%bb\r\nhost" % character))
+    assert got.startswith(b"HTTP/1.1 400 ")
+    assert b"the header x-opaque-id has a control character" in got
+
+
+@pytest.mark.parametrize("body", [(b"{}",), (b"{", b"}")], ids=["at once", "in parts"])
+def test_a_connection_on_which_elasticsearch_reads_no_more_is_not_used_again(
+    server: ScriptedServer, url: str, body: tuple[bytes, ...]
+) -> None:
+    """It answers 400 to headers that are too long, keeps the connection open, and ignores what follows."""
+    is_closed: list[bool] = []
+    noticed = threading.Event()
+
+    def script(connection: Connection) -> None:
+        if b"x-long: " not in connection.head():
+            connection.send(OK)
+            return
+        first, *rest = body
+        connection.send(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 2\r\n\r\n" + first)
+        for part in rest:
+            time.sleep(0.05)
+            connection.send(part)
+        is_closed.append(connection.is_closed())
+        noticed.set()
+
+    server.script = script
+    assert exchange(url, GET_CLOSE.replace(b"host", b"x-long: a\r\nhost")).endswith(b"{}")
+    assert exchange(url, GET_CLOSE).startswith(b"HTTP/1.1 200 ")
+    assert noticed.wait(TIMEOUT_S)
+    assert is_closed == [True]
 
 
 def test_answers_come_back_as_they_are(server: ScriptedServer, url: str) -> None:

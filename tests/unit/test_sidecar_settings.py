@@ -49,6 +49,24 @@ def test_the_variables_of_other_commands_count_after_our_own(loaded: Load) -> No
     assert loaded(ES_API_KEY=SECRET).read_api_key() == SECRET
 
 
+@pytest.mark.parametrize(
+    ("options", "address"),
+    [
+        ({}, "http://127.0.0.1:9500"),
+        ({"host": "::1"}, "http://[::1]:9500"),
+        ({"host": "b.example", "insecure": True}, "http://b.example:9500"),
+        ({"host": "0.0.0.0", "insecure": True}, None),
+        ({"host": "::", "insecure": True, "advertise": "https://b.example/es/"}, "https://b.example/es"),
+    ],
+)
+def test_others_reach_a_sidecar_where_it_listens_unless_told_otherwise(
+    loaded: Load, options: dict[str, Any], address: str | None
+) -> None:
+    settings = loaded(options)
+    assert settings.reached_at(9500) == address
+    assert "b.example" not in str(address) or "b.example" in settings.hosts
+
+
 def test_a_variable_that_is_empty_is_not_set(loaded: Load) -> None:
     assert loaded(file="port = 1", ESDEDUP_SIDECAR_PORT="", ES_URL="").port == 1
 
@@ -77,6 +95,20 @@ def test_lists_and_sizes_as_people_write_them(loaded: Load) -> None:
         ({"memory_bytes": "3"}, "64MiB, 67,108,864 or more"),
         ({"log_level": "loud"}, "one of debug, info, warning, error"),
         ({"forest": "a,b"}, "cannot name one index"),
+        ({"forest_by": "lang"}, "--forest-value (ESDEDUP_SIDECAR_FOREST_VALUES) go together"),
+        ({"forest_values": ["zh"]}, "go together: name a field and its values"),
+        ({"forest_by": "lang", "forest_values": ["zh", "en", "zh"]}, "names 'zh' twice"),
+        ({"forest_by": "lang", "forest_values": ["ZH"]}, "no forest can be named so"),
+        ({"forest_by": "lang", "forest_values": ["a", "a-w-1"]}, "names that end so are those of aliases"),
+        ({"forest_by": "lang", "forest_values": ["w-1"]}, "names that end so are those of aliases"),
+        ({"forest_by": "lang", "forest_values": [f"v{at}" for at in range(65)]}, "--forest-value"),
+        (
+            {"advertise": "b:9500"},
+            "--advertise (ESDEDUP_SIDECAR_ADVERTISE) is 'b:9500': it must be like https://",
+        ),
+        ({"advertise": "file:///etc/passwd"}, "it must be like https://sidecar-1:9500"),
+        ({"advertise": "http://a/?b"}, "it must be like https://sidecar-1:9500"),
+        ({"peer_ca_certs": "/nowhere"}, "there is no file /nowhere"),
         ({"profile": "nice"}, "there are classic, keywords, verified"),
         ({"text_field": "a", "title_field": "a"}, "names two fields"),
         ({"most_plausible_leaves": "3"}, "a power of two"),

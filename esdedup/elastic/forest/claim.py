@@ -7,8 +7,10 @@ import socket
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from esdedup.errors import ForestOwner
+from esdedup.origins import is_loopback
 
 # Tokens of this process's claims that failed half-way: an unreachable server may still show them as held.
 _abandoned: set[str] = set()
@@ -33,10 +35,12 @@ class Claim:
 
     # Distinguishes machines, and containers of one machine, that share a host name; empty if unknown.
     machine: str = ""
+    # Where the process takes articles for others; empty if it takes none.
+    address: str = ""
 
     @classmethod
     def of_this_process(
-        cls, *, token: str, since_s: float, ttl_s: float, epoch: int, released: bool
+        cls, *, token: str, since_s: float, ttl_s: float, epoch: int, released: bool, address: str = ""
     ) -> "Claim":
         """Return a claim of this process, renewed now."""
         return cls(
@@ -49,6 +53,7 @@ class Claim:
             epoch=epoch,
             released=released,
             machine=_machine(),
+            address=address,
         )
 
     @property
@@ -71,7 +76,18 @@ class Claim:
     def owner(self) -> ForestOwner:
         """The process that made it."""
         since = datetime.fromtimestamp(self.since_s, UTC)
-        return ForestOwner(host=self.host, pid=self.pid, since=since, released=self.released)
+        return ForestOwner(host=self.host, pid=self.pid, since=since, released=self.released, url=self._url)
+
+    @property
+    def _url(self) -> str | None:
+        """The address, if this machine reaches that process there."""
+        try:
+            host = urlsplit(self.address).hostname
+        except ValueError:
+            return None
+        if not host or (is_loopback(host) and not self._is_of_this_machine):
+            return None
+        return self.address
 
 
 def abandon(token: str) -> None:

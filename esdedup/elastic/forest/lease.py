@@ -39,13 +39,16 @@ _RENEWALS = 3
 class Lease:
     """This process's claim to a forest."""
 
-    def __init__(self, client: Elasticsearch, *, forest: str, ttl_s: float = 30.0) -> None:
+    def __init__(
+        self, client: Elasticsearch, *, forest: str, ttl_s: float = 30.0, address: str | None = None
+    ) -> None:
         """Describe a claim; `acquire` makes it.
 
         Args:
             client: Owned by the caller.
             forest: Name of the forest's index, which must exist.
             ttl_s: How long the claim holds without a renewal.
+            address: Where this process takes articles for others; None if it takes none.
         """
         self._client = client
         # If one server hangs, a renewal must time out early enough to reach another.
@@ -53,6 +56,7 @@ class Lease:
         self._fence = Fence(client, forest=forest)
         self._forest = forest
         self._ttl_s = ttl_s
+        self._address = address or ""
         self._token = secrets.token_hex(8)
         self._version: dict[str, int] = {}
         self._since_s = 0.0
@@ -242,7 +246,12 @@ class Lease:
         """Write the lease if it still has that version; return whether it is held now."""
         started_at = time.monotonic()
         claim = Claim.of_this_process(
-            token=self._token, since_s=self._since_s, ttl_s=self._ttl_s, epoch=self.epoch, released=released
+            token=self._token,
+            since_s=self._since_s,
+            ttl_s=self._ttl_s,
+            epoch=self.epoch,
+            released=released,
+            address=self._address,
         )
         document = {"lease": dataclasses.asdict(claim)}
         condition: dict[str, Any] = dict(version) if version else {"op_type": "create"}

@@ -1,6 +1,7 @@
 """Looks up the cluster that a text would get, without changing the forest."""
 
 import dataclasses
+from concurrent.futures import Future
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Aging, Arrivals, Assignment, Forest
 from esdedup.forest.model import Neighbours, Plan, State
+from esdedup.forest.store import at_once
 from esdedup.neighbours.relation import Relation
 from esdedup.text.left_out import LeftOut, left_out
 from esdedup.text.passages import Passages
@@ -45,8 +47,8 @@ class _Snapshot:
     def boilerplate(self) -> Boilerplate:
         raise AssertionError  # a look-up teaches nothing
 
-    def commit(self, plan: Plan) -> None:
-        pass
+    def commit(self, plan: Plan) -> Future[None]:  # noqa: ARG002 - nothing is written
+        return at_once()
 
     def learn(self, changes: Changes) -> None:  # noqa: ARG002
         raise AssertionError  # nor does it learn

@@ -152,4 +152,6 @@ def _columns(nodes: Collection[StoredNode], rows: Mapping[str, int], relation: R
         seen_ms=column(node.seen_ms for node in nodes),
         pages=np.array([int(node.page or "0", 16) for node in nodes], np.uint64),
         pages_seen_ms=column(node.page_seen_ms for node in nodes),
+        # They are written by their ids.
+        places=np.full(len(nodes), NO_NODE),
     )

@@ -10,7 +10,7 @@ from esdedup.fingerprint.bands import LAYOUTS, Layout
 from esdedup.fingerprint.profile import Profile
 from esdedup.neighbours.relation import Relation, relation_of
 
-FORMAT = 9
+FORMAT = 10
 """The format of a forest's index. An index of another format is refused."""
 
 

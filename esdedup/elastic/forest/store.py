@@ -1,16 +1,16 @@
 """A forest's store in Elasticsearch: its index, and in memory the nodes not yet visible to searches."""
 
 import dataclasses
-import time
-from collections.abc import Iterator, Sequence
+import logging
+from collections.abc import Sequence
+from concurrent.futures import Future
 
-import numpy as np
-import numpy.typing as npt
 from elasticsearch import Elasticsearch
 
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.changes import Changes
 from esdedup.elastic.closing import Closing
+from esdedup.elastic.forest.background import BackgroundLoading
 from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.expiry import expire
 from esdedup.elastic.forest.index import ForestIndex
@@ -18,24 +18,32 @@ from esdedup.elastic.forest.learned import FIELD, read_learned
 from esdedup.elastic.forest.learned_log import LearnedLog
 from esdedup.elastic.forest.matching import find_neighbours
 from esdedup.elastic.forest.node_cache import NodeCache
+from esdedup.elastic.forest.plan_documents import written_by
 from esdedup.elastic.forest.search import EVERY_PAGE
 from esdedup.elastic.forest.status import ForestStatus
-from esdedup.elastic.forest.stored import Stored, StoredNode, StoredPage, page_name
+from esdedup.elastic.forest.stored import Stored
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
+from esdedup.errors import ServerError
 from esdedup.fingerprint.profile import Profile
-from esdedup.forest.model import NO_NODE, Aging, Arrivals, Neighbours, Plan, State
+from esdedup.forest.memory_nodes import MemoryNodes
+from esdedup.forest.model import Aging, Arrivals, Neighbours, Plan, State
+
+log = logging.getLogger("esdedup")
+
+# A small forest is in memory when its first batch comes.
+_SHORT_LOADING_S = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
 class Contents:
     """What a forest holds, as its owner knows it."""
 
-    # Live or not, as far as a refresh has shown them.
+    # Live or not; without nodes in memory, as far as a refresh has shown them.
     nodes: int
     # Besides those that made a node.
     pages: int
-    # Of this process: what was learned.
+    # Of this process: nodes, pages and what was learned.
     memory_bytes: int
     # How many passages are boilerplate.
     passages: int
@@ -56,6 +64,8 @@ class ElasticStore(Closing):
         aging: Aging | None = None,
         wait_s: float = 0.0,
         lease_ttl_s: float = 30.0,
+        address: str | None = None,
+        memory_bytes: int | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         """Open the forest, or create it if there is none, and take its lease.
@@ -67,6 +77,9 @@ class ElasticStore(Closing):
             aging: How long nodes live from now on; None leaves it as it was, or 30 days in a new forest.
             wait_s: How long to wait for another owner to end.
             lease_ttl_s: How long the lease holds without a renewal.
+            address: Where this process takes articles for others; None if it takes none.
+            memory_bytes: Keep all live nodes in memory, as long as they take no more than this: batches then
+                need no search. None: keep none.
             limits: What a request may carry.
 
         Raises:
@@ -80,7 +93,7 @@ class ElasticStore(Closing):
         self._index = ForestIndex.open(client, forest, profile=profile, limits=limits)
         self.relation = self._index.relation
         self._clock = Clock(self._index)
-        self.writer = ForestWriter(self._index, wait_s=wait_s, lease_ttl_s=lease_ttl_s)
+        self.writer = ForestWriter(self._index, wait_s=wait_s, lease_ttl_s=lease_ttl_s, address=address)
         with self.writer.released_on_error():
             status = self._index.status()
             self._clock.check(status.state)
@@ -88,12 +101,19 @@ class ElasticStore(Closing):
             self._learned = self._read_learned()
         self._state = status.state
         self._commit_failed = False
+        # Nodes are either all in memory, or searched for, but for the recent ones.
+        self._memory_bytes = memory_bytes
         self._recent = NodeCache(self.relation)
-        # How many seconds were spent on writing.
-        self.write_s = 0.0
+        # How many documents no refresh has shown.
+        self._unshown = 0
+        self._nodes: MemoryNodes | None = None
+        self._loading: BackgroundLoading | None = None
+        with self.writer.released_on_error():
+            self._begin_loading(wait_s=_SHORT_LOADING_S)
 
     def close(self) -> None:
         """Make the nodes visible to others, and release the lease."""
+        self._end_loading()
         self.writer.close()
 
     @property
@@ -103,13 +123,15 @@ class ElasticStore(Closing):
 
     def contents(self) -> Contents:
         """Count what the forest holds."""
+        # Where no batch comes, nodes that have been loaded are taken now.
+        self.state()
+        passages, learned_bytes = len(self.boilerplate.learned()), self.boilerplate.size_bytes
+        if (nodes := self._nodes) is not None:
+            lone_pages = max(0, nodes.page_count - len(nodes))
+            return Contents(len(nodes), lone_pages, nodes.size_bytes + learned_bytes, passages)
         search, run = self._index.search, self._index.run
-        return Contents(
-            nodes=run(search.count_nodes()),
-            pages=run(search.count(EVERY_PAGE)),
-            memory_bytes=self.boilerplate.size_bytes,
-            passages=len(self.boilerplate.learned()),
-        )
+        node_count, lone_pages = run(search.count_nodes()), run(search.count(EVERY_PAGE))
+        return Contents(node_count, lone_pages, learned_bytes, passages)
 
     def now_ms(self) -> int:
         """Return the time, milliseconds since 1970.
@@ -127,63 +149,86 @@ class ElasticStore(Closing):
 
     def state(self) -> State:
         """Return the state of the last committed plan."""
-        if self._commit_failed or self.boilerplate.is_torn:
+        if self._commit_failed or self.writer.has_failed or self.boilerplate.is_torn:
             # Any part of that plan may have been written: the index decides which state it is, and memory is
             # begun anew.
+            self.writer.forget_failure()
             self.writer.renew()
             self._refresh()
             self._state = self._index.status().state
             self._learned = self._read_learned()
+            # Their memory is free before others are loaded.
+            self._nodes = None
+            self._begin_loading(wait_s=_SHORT_LOADING_S)
             self._commit_failed = False
+        elif self._loading is not None:
+            self._take_loaded(wait_s=0.0)
         return self._state
 
     def find_neighbours(self, arrivals: Arrivals, state: State) -> Neighbours:
         """Find the live nodes near the arrivals, and the remembered pages, with their roots."""
         self.writer.renew()
+        live_since_ms = state.live_since_ms(self.aging)
+        if self._nodes is not None:
+            return self._nodes.find_neighbours(arrivals, live_since_ms=live_since_ms)
+        search, recent = self._index.search, self._recent
         with self.writer.noticing_deletion():
             return self._index.run(
                 find_neighbours(
-                    self._index.search,
-                    arrivals,
-                    recent=self._recent,
-                    live_since_ms=state.live_since_ms(self.aging),
-                    aging=self.aging,
+                    search, arrivals, recent=recent, live_since_ms=live_since_ms, aging=self.aging
                 )
             )
 
-    def commit(self, plan: Plan) -> None:
-        """Write the state, the refreshed nodes, new nodes and pages in order, then what was learned."""
-        stored = _written(plan)
+    def commit(self, plan: Plan) -> Future[None]:
+        """Begin to write the state, refreshed nodes, new nodes and pages in order, then what was learned."""
+        stored = written_by(plan)
+        is_new = plan.state != self._state
         self._commit_failed = True
-        self._write(stored, plan.state, plan.learned)
+        written = self._begin_writing(stored, plan.state, plan.learned)
         self._state = plan.state
-        self._recent.put(stored)
-        if len(self._recent) > self._index.limits.recent_nodes:
+        if self._nodes is None:
+            self._recent.put(stored)
+            if self._loading is not None:
+                self._loading.put(stored)
+        elif is_new:
+            self._nodes.put(plan)
+            self._give_up_memory_if_full()
+        self._unshown += len(stored)
+        if self._unshown > self._index.limits.recent_nodes:
             self._refresh()
         # Last: an exception from a signal handler may leave what is in memory half changed.
         self._commit_failed = False
+        return written
+
+    def forget_expired(self) -> None:
+        """Remove from memory what has expired."""
+        state = self.state()
+        if self._nodes is not None:
+            self._commit_failed = True
+            self._nodes.forget(state.live_since_ms(self.aging))
+            self._commit_failed = False
 
     def learn(self, changes: Changes) -> None:
         """Write what was learned."""
         self._commit_failed = True
-        self._write([], None, changes)
+        self._begin_writing([], None, changes).result()
         self._commit_failed = False
 
-    def _write(self, stored: Sequence[Stored], state: State | None, changes: Changes | None) -> None:
+    def _begin_writing(
+        self, stored: Sequence[Stored], state: State | None, changes: Changes | None
+    ) -> Future[None]:
+        """Begin to write, and keep what was learned."""
         learned = [] if changes is None else self._learned.add(changes)
-        began_s = time.perf_counter()
-        try:
-            self.writer.write(stored, state=state, learned=learned)
-        finally:
-            self.write_s += time.perf_counter() - began_s
+        written = self.writer.begin(stored, state=state, learned=learned)
         if not learned:
-            return
+            return written
         self.boilerplate.keep()
         if outdated := self._learned.outdated():
             # A search must find them. The first ones first: a crash must leave no gap.
             self._refresh()
             for hits in self._index.hit_pages(outdated, sort=[FIELD], versions=True):
                 self.writer.delete(hits)
+        return written
 
     def _settle_aging(self, status: ForestStatus, requested: Aging | None) -> Aging:
         """Return how long nodes live from now on, and store it in the forest."""
@@ -198,55 +243,66 @@ class ElasticStore(Closing):
             self.writer.write_aging(aging, dead_before_ms=dead_before_ms)
         return aging
 
+    def _begin_loading(self, *, wait_s: float) -> None:
+        """Begin to load all nodes into memory, if they may be there."""
+        self._end_loading()
+        if self._memory_bytes is not None:
+            self._loading = BackgroundLoading(
+                self._index,
+                aging=self.aging,
+                live_since_ms=self._state.live_since_ms(self.aging),
+                memory_bytes=self._memory_bytes,
+            )
+            self._take_loaded(wait_s=wait_s)
+
+    def _take_loaded(self, *, wait_s: float) -> None:
+        """If all nodes have been loaded, find them in memory from now on."""
+        loading = self._loading
+        if loading is None or not loading.is_done(timeout_s=wait_s):
+            return
+        # As in `commit`.
+        self._commit_failed = True
+        try:
+            self._nodes = loading.nodes()
+        except ServerError as error:
+            log.warning("nodes are searched for until they can be loaded into memory: %s", error)
+            self._begin_loading(wait_s=0.0)
+            self._commit_failed = False
+            return
+        self._loading = None
+        if self._nodes is None:
+            self._note_small_memory()
+        self._commit_failed = False
+
+    def _end_loading(self) -> None:
+        if self._loading is not None:
+            self._loading.end()
+            self._loading = None
+
+    def _give_up_memory_if_full(self) -> None:
+        """Search for nodes from now on if they have come to take too much memory."""
+        if self._nodes and self._memory_bytes and self._nodes.size_bytes > self._memory_bytes:
+            # A search must find them.
+            self._refresh()
+            self._nodes = None
+            self._note_small_memory()
+
+    def _note_small_memory(self) -> None:
+        log.info(
+            "the nodes of the forest %r take more than %s bytes of memory, so they are searched for in "
+            "Elasticsearch",
+            self._index.name,
+            f"{self._memory_bytes:,}",
+        )
+        self._memory_bytes = None
+
     def _read_learned(self) -> LearnedLog:
         return LearnedLog(self._index.name, self._index.run(read_learned(self._index.name)))
 
     def _refresh(self) -> None:
         """Make all writes visible to searches, and drop them from memory."""
+        self.writer.flush()
         with self.writer.noticing_deletion():
             self._index.refresh()
         self._recent = NodeCache(self.relation)
-
-
-def _written(plan: Plan) -> list[Stored]:
-    """Return the nodes that the plan refreshes, then new nodes and pages, in order of arrival; one per id."""
-    written: dict[str, Stored] = {node.document_id: node for node in _nodes(plan, plan.refreshed)}
-    made: list[tuple[int, Stored]] = [
-        *zip(plan.made.tolist(), _nodes(plan, plan.made_rows), strict=True),
-        *_lone_pages(plan),
-    ]
-    for _, each in sorted(made, key=lambda each: each[0]):
-        # An id that expires within the batch and starts anew has several rows: the last one lives.
-        written.pop(each.document_id, None)
-        written[each.document_id] = each
-    return list(written.values())
-
-
-def _nodes(plan: Plan, rows: npt.NDArray[np.int64]) -> Iterator[StoredNode]:
-    nodes = plan.nodes
-    return map(
-        StoredNode,
-        [nodes.ids[row] for row in rows.tolist()],
-        [nodes.ids[root] for root in nodes.roots[rows].tolist()],
-        [signature.tobytes() for signature in nodes.signatures[rows]],
-        nodes.seqs[rows].tolist(),
-        nodes.made_ms[rows].tolist(),
-        nodes.seen_ms[rows].tolist(),
-        map(page_name, nodes.pages[rows].tolist()),
-        nodes.pages_seen_ms[rows].tolist(),
-    )
-
-
-def _lone_pages(plan: Plan) -> Iterator[tuple[int, StoredPage]]:
-    """Yield the pages, with their arrivals, that their node's document does not remember.
-
-    They got no node; or did not make it; or they had expired, and a crash must not revive them before their
-    arrival.
-    """
-    nodes, rows = plan.nodes, plan.pages.rows
-    is_of_node = (nodes.pages[rows] == plan.pages.ids) & (nodes.pages_seen_ms[rows] == plan.pages.seen_ms)
-    is_lone = (rows == NO_NODE) | ~is_of_node
-    ids = [None if row == NO_NODE else nodes.ids[row] for row in rows[is_lone].tolist()]
-    names = map(page_name, plan.pages.ids[is_lone].tolist())
-    pages = map(StoredPage, names, ids, plan.pages.seen_ms[is_lone].tolist())
-    return zip(plan.paged[is_lone].tolist(), pages, strict=True)
+        self._unshown = 0

@@ -3,6 +3,7 @@
 import contextlib
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from typing import Any
 
 from esdedup.elastic.closing import Closing
@@ -13,9 +14,10 @@ from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lease import Lease
 from esdedup.elastic.forest.status import aging_document, ordered_since_document, state_document
 from esdedup.elastic.forest.stored import Stored
-from esdedup.elastic.given_client import is_inherited
+from esdedup.elastic.given_client import is_inherited, refuse_inherited
 from esdedup.errors import EsdedupError, ForestLost, IndexNotReady
 from esdedup.forest.model import Aging, State
+from esdedup.serial_thread import SerialThread
 
 # The grace period for the previous owner's writes when the task API is unavailable.
 _GRACE_S = 2.0
@@ -26,13 +28,21 @@ _LEARNED_AT_ONCE = 8
 class ForestWriter(Closing):
     """Owns a forest: writes to it while it holds the lease, and never after losing it."""
 
-    def __init__(self, index: ForestIndex, *, wait_s: float = 0.0, lease_ttl_s: float = 30.0) -> None:
+    def __init__(
+        self,
+        index: ForestIndex,
+        *,
+        wait_s: float = 0.0,
+        lease_ttl_s: float = 30.0,
+        address: str | None = None,
+    ) -> None:
         """Take the lease, and make all earlier writes visible to searches.
 
         Args:
             index: The forest's.
             wait_s: How long to wait for another owner to end.
             lease_ttl_s: How long the lease holds without a renewal.
+            address: Where this process takes articles for others; None if it takes none.
 
         Raises:
             ForestBusy: Another process owns the forest.
@@ -40,7 +50,10 @@ class ForestWriter(Closing):
         """
         self.index = index
         self._bulk = ForestBulk(index.client, forest=index.name, max_documents=index.limits.bulk_documents)
-        self._lease = Lease(index.client, forest=index.name, ttl_s=lease_ttl_s)
+        self._lease = Lease(index.client, forest=index.name, ttl_s=lease_ttl_s, address=address)
+        self._thread = SerialThread("esdedup-writer")
+        # Why the last write failed.
+        self._failure: BaseException | None = None
         is_drained = self._lease.acquire(wait_s=wait_s)
         with self.released_on_error():
             if not is_drained:
@@ -62,6 +75,8 @@ class ForestWriter(Closing):
         if is_inherited(self.index.client):
             return
         try:
+            # Whoever waits for what was begun is told if it fails.
+            self.settle()
             # A forest that has gone was reported already.
             if not self.is_lost:
                 with self.noticing_deletion():
@@ -71,6 +86,7 @@ class ForestWriter(Closing):
 
     def drop(self) -> None:
         """Delete the forest, and its lease with it."""
+        self.settle()
         self._lease.renew()
         self._lease.abandon()
         self.index.drop()
@@ -114,6 +130,58 @@ class ForestWriter(Closing):
             ServerError: Elasticsearch does not answer, or refuses. Part of it may have been written, in
                 that order.
         """
+        self.begin(stored, state=state, learned=learned).result()
+
+    def begin(
+        self, stored: Sequence[Stored], *, state: State | None = None, learned: Sequence[Document] = ()
+    ) -> Future[None]:
+        """Begin to write as `write` does, in a thread.
+
+        Returns:
+            What waits for it, and raises as `write` does.
+
+        Raises:
+            EsdedupError: What was begun before has failed.
+        """
+        self.flush()
+        return self._thread.begin(lambda: self._write_noting_failure(stored, state, learned))
+
+    def flush(self) -> None:
+        """Wait until what was begun has been written.
+
+        Raises:
+            EsdedupError: It has failed.
+        """
+        self.settle()
+        if self._failure is not None:
+            raise self._failure
+
+    def settle(self) -> None:
+        """Wait until nothing is being written, whether that fails or not."""
+        refuse_inherited(self.index.client)
+        # After an exception from a signal handler, this process may not know what was begun.
+        self._thread.begin(lambda: None).result()
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the last write has failed, so that nothing more is written before `forget_failure`."""
+        return self._failure is not None
+
+    def forget_failure(self) -> None:
+        """Let writing begin anew, after a failure."""
+        self.settle()
+        self._failure = None
+
+    def _write_noting_failure(
+        self, stored: Sequence[Stored], state: State | None, learned: Sequence[Document]
+    ) -> None:
+        try:
+            self._write(stored, state, learned)
+        except BaseException as error:
+            self._failure = error
+            raise
+
+    def _write(self, stored: Sequence[Stored], state: State | None, learned: Sequence[Document]) -> None:
         written = documents(stored, self.index.relation, self.index.layout)
         with self._fenced() as alias:
             self._bulk.write(
@@ -155,10 +223,12 @@ class ForestWriter(Closing):
         Raises:
             ForestLost: Another process has taken the forest.
         """
+        self.settle()
         with self._fenced() as alias:
             return self._bulk.delete(hits, alias=alias)
 
     def _write_own(self, document: Document) -> None:
+        self.settle()
         with self._fenced() as alias:
             self._bulk.write([document], alias=alias)
 

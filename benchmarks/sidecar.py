@@ -1,0 +1,106 @@
+"""Articles through the sidecar, against the same requests to Elasticsearch itself."""
+
+import concurrent.futures
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from statistics import median
+
+import numpy as np
+from elasticsearch import Elasticsearch
+
+from benchmarks import server
+from benchmarks.ingest import COUNT, FOREST, INDEX, PLAIN, ROUNDS, Action, actions_of, bulk, empty
+from benchmarks.rows import Row, duration_s, less_is_better, more_is_better, rate
+from benchmarks.run import Run
+from benchmarks.sidecar_process import running
+from esdedup import Dedup
+
+_FEEDERS = 8
+_LONE = 300
+_LONE_PLAIN = "the same request to Elasticsearch"
+_IN_PROCESS = "the same threads with one Dedup that owns the forest"
+
+
+def sidecar(run: Run) -> list[Row]:
+    """Feed the sample corpus by one feeder and by several; then send articles one by one."""
+    actions = actions_of(run.size(COUNT))
+    with server.client(run, lifetime_s=3_600) as client:
+        return [
+            *_feeding(client, actions, rounds=run.size(ROUNDS)),
+            *_lone(client, actions[: run.size(_LONE)]),
+            _assigning(client, actions, rounds=run.size(ROUNDS)),
+        ]
+
+
+def _feeding(client: Elasticsearch, actions: list[Action], *, rounds: int) -> Iterator[Row]:
+    """Compare `helpers.bulk` through the sidecar with that to Elasticsearch."""
+    url = server.url_of(client)
+    for feeders in (1, _FEEDERS):
+        parts = [actions[number::feeders] for number in range(feeders)]
+        plain_s: list[float] = []
+        ours_s: dict[int, list[float]] = {1: [], 2: []}
+        for _ in range(rounds):
+            empty(client)
+            plain_s.append(_fed_s(url, parts))
+            for workers, spent_s in ours_s.items():
+                with _emptied(client, "--workers", str(workers)) as through:
+                    spent_s.append(_fed_s(through, parts))
+        for workers, spent_s in ours_s.items():
+            case = f"{len(actions):,} articles, {feeders} at once, {workers} workers"
+            yield less_is_better("sidecar", case, median(spent_s), PLAIN, median(plain_s), "s")
+
+
+def _lone(client: Elasticsearch, actions: list[Action]) -> Iterator[Row]:
+    """Compare requests of one article each, one after the other, in turn."""
+    with (
+        _emptied(client) as url,
+        Elasticsearch(url) as through,
+        Elasticsearch(server.url_of(client)) as straight,
+    ):
+        spent_s: dict[Elasticsearch, list[float]] = {through: [], straight: []}
+        for action in actions:
+            operations = [{"index": {"_index": INDEX, "_id": action["_id"]}}, action["_source"]]
+            for one, each_s in spent_s.items():
+                each_s.append(duration_s(functools.partial(one.bulk, operations=operations)))
+    for percentile in (50, 99):
+        ours_ms, plain_ms = (1_000 * float(np.percentile(each_s, percentile)) for each_s in spent_s.values())
+        case = f"a lone article by _bulk, p{percentile}"
+        yield less_is_better("sidecar", case, ours_ms, _LONE_PLAIN, plain_ms, "ms")
+
+
+def _assigning(client: Elasticsearch, actions: list[Action], *, rounds: int) -> Row:
+    """Compare threads that enrich articles with roots from the sidecar with those that share the forest."""
+    parts = [actions[number::_FEEDERS] for number in range(_FEEDERS)]
+    ours_s, theirs_s = [], []
+    for _ in range(rounds):
+        with _emptied(client) as url, Dedup(client, forest=FOREST, sidecar=url) as dedup:
+            ours_s.append(_at_once_s(parts, lambda part: list(dedup.enrich(part))))
+        empty(client)
+        with Dedup(client, forest=FOREST) as dedup:
+            dedup.setup(INDEX)
+            theirs_s.append(_at_once_s(parts, lambda part: list(dedup.enrich(part))))
+    ours, theirs = rate(len(actions), ours_s), rate(len(actions), theirs_s)
+    case = f"roots by /v1/assign, {_FEEDERS} at once, with fingerprints"
+    return more_is_better("sidecar", case, ours, _IN_PROCESS, theirs, "articles/s")
+
+
+@contextlib.contextmanager
+def _emptied(client: Elasticsearch, *options: str) -> Iterator[str]:
+    """Yield the address of a sidecar before an empty index that is set up."""
+    empty(client)
+    with Dedup(client, forest=FOREST) as dedup:
+        dedup.setup(INDEX)
+    with running(server.url_of(client), "--forest", FOREST, *options) as sidecar:
+        yield sidecar.url
+
+
+def _fed_s(url: str, parts: list[list[Action]]) -> float:
+    with Elasticsearch(url, request_timeout=120) as client:
+        return _at_once_s(parts, lambda part: bulk(client, part))
+
+
+def _at_once_s(parts: list[list[Action]], work: Callable[[list[Action]], object]) -> float:
+    """Return how long it takes threads to do each a part."""
+    with concurrent.futures.ThreadPoolExecutor(len(parts)) as threads:
+        return duration_s(lambda: list(threads.map(work, parts)))

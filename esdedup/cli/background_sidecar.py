@@ -1,0 +1,124 @@
+"""A sidecar in a process of its own, which ends with the Elasticsearch server that it stands before."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+from collections.abc import Sequence
+from pathlib import Path
+
+from esdedup.errors import NodeError
+
+_START_S = 60.0
+_STOP_S = 10.0
+_WATCH_S = 2.0
+_POLL_S = 0.1
+_ANNOUNCED = "sidecar.json"
+_LOG = "sidecar.log"
+# Settings of another sidecar, and of clients of another server.
+_FOREIGN_VARIABLES = ("ESDEDUP_SIDECAR_", "ELASTICSEARCH_", "ES_")
+
+
+def start_sidecar(data: Path, *, server_url: str, server_pid: int, port: int, options: Sequence[str]) -> str:
+    """Start a sidecar, after stopping an earlier one; return its address when it takes articles.
+
+    Args:
+        data: The embedded server's directory; the sidecar's address and log are kept there.
+        server_url: The server's address.
+        server_pid: The sidecar ends when this process ends.
+        port: 0 takes a free one.
+        options: Others of the command.
+
+    Raises:
+        NodeError: It does not start, or an earlier one does not end.
+    """
+    from esdedup.node import private
+
+    stop_sidecar(data)
+    command = [sys.executable, "-c", "from esdedup.cli import main; main()", "sidecar"]
+    command += [*_announcing(data), "--with-pid", str(server_pid)]
+    command += ["--url", server_url, "--port", str(port), *options]
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN_VARIABLES)
+    }
+    with private.open_anew(data / _LOG) as log:
+        process = subprocess.Popen(  # noqa: S603 - our own command
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, env=environment
+        )
+    end = time.monotonic() + _START_S
+    while time.monotonic() < end and process.poll() is None:
+        with contextlib.suppress(OSError, ValueError, KeyError):
+            found = json.loads(private.read(data / _ANNOUNCED))
+            if found["pid"] == process.pid:
+                get(f"{found['url']}/readyz")
+                return str(found["url"])
+        time.sleep(_POLL_S)
+    process.kill()
+    lines = (data / _LOG).read_text(errors="replace").strip().splitlines()
+    raise NodeError(f"the sidecar did not start: {lines[-1] if lines else f'{_LOG} is empty'}")
+
+
+def get(url: str) -> bytes:
+    """Return what a sidecar on this machine answers.
+
+    Raises:
+        OSError: It does not answer, or with an error.
+    """
+    # Proxies are for other machines.
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with direct.open(url, timeout=_START_S) as answer:
+        return bytes(answer.read())
+
+
+def announce(path: Path, url: str) -> None:
+    """Write the address and the process of a sidecar to a file, for `start_sidecar` and `stop_sidecar`."""
+    from esdedup.node import private, processes
+
+    # Complete or not at all: the file is read while it is being written.
+    partial = path.with_suffix(".new")
+    with private.open_anew(partial) as file:
+        about = {"url": url, "pid": os.getpid(), "started_at": processes.start_of(os.getpid())}
+        file.write(json.dumps(about).encode())
+    partial.replace(path)
+
+
+def end_with(pid: int) -> None:
+    """From now on, end this process as SIGTERM does when another one has ended."""
+    threading.Thread(target=_end_after, args=(pid,), daemon=True).start()
+
+
+def stop_sidecar(data: Path) -> None:
+    """Stop the sidecar that was started from that directory, if it still runs.
+
+    Raises:
+        NodeError: It does not end, or another user may have written the file that names it.
+    """
+    from esdedup.node import private, processes
+
+    announced = data / _ANNOUNCED
+    with contextlib.suppress(OSError, ValueError):
+        process = processes.Background.model_validate_json(private.read(announced)).find(_announcing(data))
+        if process is not None and not processes.end([process], timeout_s=_STOP_S):
+            raise NodeError(f"the sidecar that {announced} names does not end")
+    announced.unlink(missing_ok=True)
+
+
+def _announcing(data: Path) -> list[str]:
+    """Return the arguments by which the process is known."""
+    return ["--announce", str((data / _ANNOUNCED).resolve())]
+
+
+def _end_after(pid: int) -> None:
+    import psutil
+
+    with contextlib.suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        # False also for a later process with that number.
+        while process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+            time.sleep(_WATCH_S)
+    signal.raise_signal(signal.SIGTERM)

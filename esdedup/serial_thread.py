@@ -1,0 +1,57 @@
+"""`SerialThread`: a thread that does what it is given, one thing after the other."""
+
+import queue
+import threading
+import weakref
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+_Result = TypeVar("_Result")
+_Jobs = queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None]
+
+
+class SerialThread:
+    """Begins with its first job, and ends when nobody holds this object.
+
+    It is a daemon: a job that waits for a server that does not answer keeps no process from ending.
+    """
+
+    def __init__(self, name: str) -> None:
+        """Start nothing yet.
+
+        Args:
+            name: Of the thread.
+        """
+        self._name = name
+        self._jobs: _Jobs = queue.SimpleQueue()
+        self._is_started = False
+
+    def begin(self, job: Callable[[], _Result]) -> Future[_Result]:
+        """Do a job after all that were given before; it is done even if nobody waits for it.
+
+        Returns:
+            What waits for its result, or raises what it raised.
+        """
+        done: Future[_Result] = Future()
+        # It cannot be cancelled.
+        done.set_running_or_notify_cancel()
+        self._jobs.put((job, done))
+        if not self._is_started:
+            self._is_started = True
+            threading.Thread(target=_work, args=(self._jobs,), name=self._name, daemon=True).start()
+            weakref.finalize(self, self._jobs.put, None).atexit = False
+        return done
+
+
+def _work(jobs: _Jobs) -> None:
+    while (given := jobs.get()) is not None:
+        job, done = given
+        try:
+            result = job()
+        except BaseException as error:  # raised where its result is awaited
+            done.set_exception(error)
+        else:
+            done.set_result(result)
+        # Until the next job comes, nothing of this one is kept.
+        del given, job, done

@@ -1,0 +1,109 @@
+"""`Assigned`: an article with what was decided for it, to be written into the article."""
+
+import base64
+import dataclasses
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from esdedup.ingest.actions import ArticleAction, enriched
+
+from esdedup.elastic.article_indices import WritableIndex
+from esdedup.elastic.forest.stored import page_name
+from esdedup.fingerprint.profile import Profile
+from esdedup.fingerprint.signature import Fingerprints
+from esdedup.forest.model import NO_PAGE, Assignment
+from esdedup.neighbours.relation import relation_of
+from esdedup.neighbours.representatives import terms_of_rows
+
+
+@dataclasses.dataclass(frozen=True)
+class Assigned:
+    """An article with what was decided for it."""
+
+    article: ArticleAction
+    assignment: Assignment
+    # The dedup fields that come from its page and its node.
+    fingerprint: Mapping[str, Any]
+    # Of its text, as far as it is fingerprinted.
+    letters: int
+    # The label of the profile.
+    profile: str
+    # Whether old articles are expected.
+    is_backfill: bool
+
+    def enriched(self, index: WritableIndex) -> dict[str, Any]:
+        """Return the action with the dedup object in its document.
+
+        Args:
+            index: Where it is written to.
+        """
+        return enriched(
+            self.article,
+            self.assignment,
+            self.fingerprint,
+            letters=self.letters,
+            fields=index.fields,
+            index=index.name,
+            profile=self.profile,
+            nonce=secrets.token_hex(16),
+            backfill=self.is_backfill,
+            route_by_root=index.is_routed_by_root,
+        )
+
+
+def assigned_articles(
+    articles: Sequence[ArticleAction],
+    fingerprints: Fingerprints,
+    assignments: Sequence[Assignment],
+    *,
+    profile: Profile,
+    backfill: bool,
+) -> list[Assigned]:
+    """Return articles with what was decided for them.
+
+    Args:
+        articles: In their order.
+        fingerprints: Of their texts.
+        assignments: Theirs.
+        profile: Decides the fingerprints.
+        backfill: Whether old articles are expected.
+    """
+    label = profile.label
+    return [
+        Assigned(dataclasses.replace(article, is_cut=is_cut), assignment, own, letters, label, backfill)
+        for article, assignment, own, letters, is_cut in zip(
+            articles,
+            assignments,
+            _fingerprint_fields(fingerprints.pages.tolist(), assignments, profile),
+            fingerprints.letters.tolist(),
+            fingerprints.are_cut.tolist(),
+            strict=True,
+        )
+    ]
+
+
+def _fingerprint_fields(
+    pages: Sequence[int], assignments: Sequence[Assignment], profile: Profile
+) -> Iterator[dict[str, Any]]:
+    """Yield the dedup fields that come from each article's page and node, if it has them.
+
+    The fingerprint of a page that is remembered may be another one by now, or may be missing.
+    """
+    relation = relation_of(profile)
+    signatures = np.frombuffer(b"".join(each.signature for each in assignments), relation.dtype)
+    bands = terms_of_rows(
+        relation.representatives(signatures), relation.are_distinct(signatures), relation, profile.layout
+    )
+    for page, assignment, own in zip(pages, assignments, bands, strict=True):
+        of_page = {} if page == NO_PAGE else {"page": page_name(page)}
+        if assignment.node is None:
+            yield of_page
+            continue
+        yield {
+            "fingerprint": assignment.node,
+            "signature": base64.b64encode(assignment.signature).decode(),
+            "bands": own,
+            **of_page,
+        }

@@ -1,0 +1,189 @@
+"""`AsyncDedup`: `Dedup` for programs with an event loop."""
+
+import asyncio
+import contextlib
+import functools
+import inspect
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+from elasticsearch import AsyncElasticsearch, Elasticsearch
+from esdedup.ingest.actions import BulkAction
+from esdedup.ingest.async_batches import async_batches
+from esdedup.ingest.dedup import Dedup
+from esdedup.ingest.dedup_settings import check_flush_interval
+from esdedup.ingest.enricher import OnAssigned, OnRejected, log_rejected
+from esdedup.ingest.json_values import size_of
+
+from esdedup.elastic.client import blocking_twin
+from esdedup.elastic.given_client import take_async
+from esdedup.errors import EsdedupError
+from esdedup.reading.reader import AsyncReader
+
+_Params = ParamSpec("_Params")
+_Result = TypeVar("_Result")
+
+# As many batches may wait for a sidecar at the same time; without one, they are decided one after the other.
+_THREADS = 8
+
+
+def _in_thread(
+    method: Callable[Concatenate[Dedup, _Params], _Result],
+) -> Callable[Concatenate["AsyncDedup", _Params], Coroutine[Any, Any, _Result]]:
+    """Turn a method of `Dedup` into one that is awaited."""
+
+    @functools.wraps(method)
+    async def awaited(self: "AsyncDedup", /, *args: _Params.args, **options: _Params.kwargs) -> _Result:
+        return await self._run(lambda: method(self._dedup, *args, **options))
+
+    return awaited
+
+
+def _shortcut(
+    method: Callable[Concatenate[AsyncReader, _Params], Coroutine[Any, Any, _Result]],
+) -> Callable[Concatenate["AsyncDedup", _Params], Coroutine[Any, Any, _Result]]:
+    """Turn a method of `AsyncReader` into one of `AsyncDedup` that calls it on `reader`."""
+
+    @functools.wraps(method)
+    async def shortcut(self: "AsyncDedup", /, *args: _Params.args, **options: _Params.kwargs) -> _Result:
+        return await method(self.reader, *args, **options)
+
+    return shortcut
+
+
+def _as_dedup(
+    init: Callable[Concatenate[Dedup, Elasticsearch, _Params], None],
+) -> Callable[Concatenate["AsyncDedup", AsyncElasticsearch, _Params], None]:
+    """Let an `AsyncDedup` take what a `Dedup` takes, but for the client."""
+
+    def as_dedup(
+        self: "AsyncDedup", client: AsyncElasticsearch, *args: _Params.args, **settings: _Params.kwargs
+    ) -> None:
+        """Feed with an asynchronous client, which the caller closes. Nothing is sent yet.
+
+        The other parameters are those of `Dedup`.
+        """
+        take_async(client, taker="AsyncDedup")
+        self._blocking = blocking_twin(client)
+        self._dedup = Dedup.__new__(Dedup)
+        init(self._dedup, self._blocking, *args, **settings)
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="esdedup-dedup")
+        self.reader = AsyncReader.like(self._dedup.reader, client)
+
+    signature = inspect.signature(init)
+    client = signature.parameters["client"].replace(annotation=AsyncElasticsearch)
+    as_dedup.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[client if each.name == "client" else each for each in signature.parameters.values()]
+    )
+    return as_dedup  # type: ignore[return-value] # `client` may be named as well
+
+
+class _Steps:
+    """What a thread has done with a batch, to be told in the event loop, in the same order."""
+
+    def __init__(self) -> None:
+        self._steps: list[tuple[Callable[..., Any] | None, tuple[Any, ...]]] = []
+        self._error: BaseException | None = None
+
+    def noted(self, callback: Callable[..., Any]) -> Callable[..., None]:
+        """Return what notes that a callback is to be called."""
+        return lambda *given: self._steps.append((callback, given))
+
+    def collect(self, actions: Iterable[dict[str, Any]]) -> None:
+        """Note all actions, up to an error."""
+        try:
+            for action in actions:
+                self._steps.append((None, (action,)))
+        except Exception as error:  # raised after what came before it
+            self._error = error
+
+    def done(self) -> Iterator[dict[str, Any]]:
+        """Call the callbacks, and yield the actions."""
+        for callback, given in self._steps:
+            if callback is None:
+                yield given[0]
+            else:
+                callback(*given)
+        if self._error is not None:
+            raise self._error
+
+
+class AsyncDedup:
+    """Does what `Dedup` does, without holding up the event loop.
+
+    The forest is read and written by threads, with a client of their own: of the same servers and with the
+    same credentials as the one that is given. Close it, or use it in ``async with``.
+
+    Attributes:
+        reader: Reads the same Elasticsearch; it never takes the lease.
+    """
+
+    reader: AsyncReader
+    _blocking: Elasticsearch
+    _dedup: Dedup
+    _threads: ThreadPoolExecutor
+
+    __init__ = _as_dedup(Dedup.__init__)
+
+    setup = _in_thread(Dedup.setup)
+    require_ready = _in_thread(Dedup.require_ready)
+    learn = _in_thread(Dedup.learn)
+    expire = _in_thread(Dedup.expire)
+    list = _shortcut(AsyncReader.list)
+    similar = _shortcut(AsyncReader.similar)
+
+    async def enrich(
+        self,
+        actions: Iterable[BulkAction] | AsyncIterable[BulkAction],
+        *,
+        backfill: bool = False,
+        on_rejected: OnRejected | None = None,
+        on_assigned: OnAssigned | None = None,
+        flush_interval_s: float | None = None,
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Yield bulk actions with the dedup object added to their articles, as `Dedup.enrich` does.
+
+        Parameters and errors are its own, but that it raises them when the first action is awaited. `actions`
+        is iterated in the event loop, and callbacks are called there. The result is what
+        ``elasticsearch.helpers.async_bulk`` takes. With `flush_interval_s`, `actions` is read by a task.
+        """
+        check_flush_interval(flush_interval_s)
+        enricher = self._dedup._enricher
+        run = await self._run(lambda: enricher.begin(backfill=backfill))
+        batches = async_batches(
+            actions, most=enricher.batch_size, size_of=size_of, flush_interval_s=flush_interval_s
+        )
+        async with contextlib.aclosing(batches) as found:
+            async for batch in found:
+                steps = _Steps()
+                on = steps.noted(on_rejected or log_rejected), steps.noted(on_assigned or enricher.log_cut)
+                await self._run(functools.partial(steps.collect, run.enriched(batch, *on)))
+                for action in steps.done():
+                    yield action
+        await self._run(run.end)
+
+    async def close(self) -> None:
+        """Release the forest, or close the connections to a sidecar. This object is not used again."""
+        try:
+            await self._run(self._dedup.close)
+        finally:
+            self._threads.shutdown(wait=False)
+            self._blocking.close()
+
+    async def _run(self, job: Callable[[], _Result]) -> _Result:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, job)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await self.close()
+        except EsdedupError:
+            # The caller must see the first error.
+            if error is None:
+                raise

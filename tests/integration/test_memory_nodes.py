@@ -1,0 +1,254 @@
+"""Nodes that a forest's owner keeps in memory, as long as they fit."""
+
+import dataclasses
+import logging
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from elasticsearch import Elasticsearch
+
+from esdedup import CLASSIC, VERIFIED, Dedup, Maintenance
+from esdedup.elastic.forest import background
+from esdedup.elastic.forest import store as store_module
+from esdedup.elastic.forest.index import ForestIndex
+from esdedup.elastic.forest.store import ElasticStore
+from esdedup.elastic.forest.stored import StoredPage
+from esdedup.elastic.pages import Hits
+from esdedup.elastic.requests import Query
+from esdedup.forest import Forest, Neighbours
+from tests.support.arrivals import AGING, NOW_MS, Arrival, as_batch
+from tests.support.forests import ARTICLES, feed, nodes, own_forest, pages, roots, without_pages, write
+from tests.support.names import Names
+
+MUCH, LITTLE = 2**30, 1_000
+
+
+class Requests:
+    """What is sent to Elasticsearch, by its last part: `_search`, `_bulk`, `_refresh`, ..."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.sent: list[str] = []
+        plain = Elasticsearch.perform_request
+
+        def perform(client: Elasticsearch, method: str, path: str, **values: Any) -> Any:
+            self.sent.append(path.partition("?")[0].rpartition("/")[2])
+            return plain(client, method, path, **values)
+
+        patch.setattr(Elasticsearch, "perform_request", perform)
+
+
+def test_a_batch_needs_one_request_and_no_search(
+    es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Dedup(es, forest=index_name("forest"), batch_size=100, lease_ttl_s=600) as dedup:
+        list(dedup.enrich(ARTICLES[:100]))
+        requests = Requests(monkeypatch)
+        list(dedup.enrich(ARTICLES[100:300]))
+        assert requests.sent == ["_bulk"] * 2
+
+
+@pytest.mark.parametrize("profile", [CLASSIC, VERIFIED], ids=lambda profile: profile.name)
+def test_the_forest_is_the_same_whether_nodes_are_in_memory_or_searched(
+    es: Elasticsearch, index_name: Names, profile: Any
+) -> None:
+    """Fed in two parts, so that the second one finds what was loaded."""
+    found = []
+    for memory_bytes in (MUCH, LITTLE, None):
+        index, forest = index_name("articles"), index_name("forest")
+        for part in (ARTICLES[:150], ARTICLES[150:], ARTICLES[100:200]):
+            with Dedup(es, forest=forest, profile=profile, batch_size=70, memory_bytes=memory_bytes) as dedup:
+                dedup.setup(index)
+                feed(es, dedup, index, [article | {"date": 1_788_849_041_000} for article in part])
+        assert list(Maintenance(es, forest=forest).verify([index])) == []
+        each = without_pages(nodes(es, forest)), {(page, node) for page, node, _ in pages(es, forest)}
+        found.append((roots(es, index), [node._replace(made_ms=0, seen_ms=0) for node in each[0]], each[1]))
+    assert found[0] == found[1] == found[2]
+
+
+def test_beyond_the_memory_nodes_are_searched(
+    es: Elasticsearch, index_name: Names, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Without an error, in the middle of a stream as at the beginning of one."""
+    caplog.set_level(logging.INFO, "esdedup")
+    forest = index_name("forest")
+
+    def opened(memory_bytes: int) -> ElasticStore:
+        return ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, memory_bytes=memory_bytes)
+
+    def kinds(store: ElasticStore, numbers: range) -> set[str]:
+        batch = [Arrival(f"{number * 0x9E3779B97F4A7C15 % 2**64:016x}", 0) for number in numbers]
+        return {each.kind.value for each in Forest(store).assign(as_batch(batch), now_ms=NOW_MS)}
+
+    with opened(MUCH) as store:
+        empty_bytes = store.contents().memory_bytes
+    with opened(empty_bytes + 10_000) as store:
+        assert kinds(store, range(100)) == {"new_root"}
+        assert caplog.messages == []
+        assert kinds(store, range(100, 2_000)) == {"new_root"}
+        assert "more than" in caplog.text
+        assert kinds(store, range(2_000)) == {"known"}
+        # After a failure too.
+        store._commit_failed = True
+        assert kinds(store, range(2_000)) == {"known"}
+    assert len(caplog.messages) == 1
+    with opened(LITTLE) as store:
+        assert len(caplog.messages) == 2
+        assert kinds(store, range(2_000)) == {"known"}
+
+
+ROOT, LEAF = "00" * 8, "00" * 7 + "07"
+
+
+@pytest.mark.parametrize("memory_bytes", [None, MUCH], ids=["searched", "in memory"])
+def test_a_damaged_forest_is_fed_alike(
+    es: Elasticsearch, index_name: Names, memory_bytes: int | None
+) -> None:
+    """A root that is gone is made again from its leaf; a page whose node is gone is not remembered."""
+    forest = index_name("forest")
+
+    def opened() -> ElasticStore:
+        return ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, memory_bytes=memory_bytes)
+
+    def assigned(*arrivals: Arrival) -> list[tuple[str, str | None]]:
+        with opened() as store:
+            answers = Forest(store).assign(as_batch(list(arrivals)), now_ms=NOW_MS)
+            return [(each.kind.value, each.root) for each in answers]
+
+    assert assigned(Arrival(ROOT, 0), Arrival(LEAF, 0)) == [("new_root", ROOT), ("joined", ROOT)]
+    es.delete(index=forest, id=ROOT, refresh=True)
+    write(es, forest, StoredPage(f"{77:016x}", "f" * 16, 100))
+    assert assigned(Arrival(LEAF, 5, page=9)) == [("known", ROOT)]
+    assert nodes(es, forest).keys() == {LEAF} | {ROOT}
+    other = "0f" * 8
+    assert assigned(Arrival(other, 5, page=77)) == [("new_root", other)]
+    # A leaf that another leaf names as its root counts as one.
+    found = nodes(es, forest)
+    write(es, forest, found[other]._replace(id="0f" * 7 + "0e", root=LEAF, page=""))
+    assert assigned(Arrival("0f" * 7 + "0e", 5)) == [("known", LEAF)]
+
+
+def test_what_has_expired_leaves_memory(es: Elasticsearch, index_name: Names) -> None:
+    forest = index_name("forest")
+    with ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, memory_bytes=MUCH) as store:
+        sizes = []
+        for day in range(6):
+            numbers = range(2_000 * day, 2_000 * (day + 1))
+            batch = [Arrival(f"{n * 0x9E3779B97F4A7C15 % 2**64:016x}", 1_000 * day) for n in numbers]
+            Forest(store).assign(as_batch(batch), now_ms=NOW_MS)
+            store.forget_expired()
+            sizes.append(store.contents().memory_bytes)
+        assert sizes[-1] < 1.5 * sizes[1]
+
+
+class Held:
+    """Keeps the nodes of forests from being loaded, after they have been read."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.go_on = threading.Event()
+        plain = ForestIndex.hit_pages
+
+        def hit_pages(index: ForestIndex, query: Query, **values: Any) -> Iterator[Hits]:
+            found = list(plain(index, query, **values))
+            if threading.current_thread().name == "esdedup-loading":
+                assert self.go_on.wait(30)
+            yield from found
+
+        patch.setattr(ForestIndex, "hit_pages", hit_pages)
+        patch.setattr(store_module, "_SHORT_LOADING_S", 0.0)
+
+
+@pytest.mark.parametrize("profile", [CLASSIC, VERIFIED], ids=lambda profile: profile.name)
+@pytest.mark.parametrize("left", [0, 500])
+def test_batches_go_on_while_nodes_are_loaded(
+    es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch, profile: Any, left: int
+) -> None:
+    """Known texts, reprints and pages, some of which are written while the others are loaded."""
+    monkeypatch.setattr(background, "_LEFT", left)
+    batches = [ARTICLES[:120], ARTICLES[60:180], ARTICLES[150:], ARTICLES[:250], ARTICLES[40:]]
+    found = []
+    for memory_bytes in (None, MUCH):
+        index, forest = index_name("articles"), index_name("forest")
+        answers = []
+        with Dedup(es, forest=forest, profile=profile) as dedup:
+            dedup.setup(index)
+            feed(es, dedup, index, _dated(batches[0], 0))
+        held = Held(monkeypatch)
+        with Dedup(es, forest=forest, profile=profile, memory_bytes=memory_bytes) as dedup:
+            for day, batch in enumerate(batches[1:], 1):
+                if day == 3:
+                    held.go_on.set()
+                    if memory_bytes is not None:
+                        _await_loaded(dedup)
+                answers.append(
+                    [each["_source"]["dedup"]["root"] for each in dedup.enrich(_dated(batch, day))]
+                )
+        each = without_pages(nodes(es, forest)), {(page, node) for page, node, _ in pages(es, forest)}
+        found.append((answers, [node._replace(made_ms=0, seen_ms=0) for node in each[0]], each[1]))
+        monkeypatch.undo()
+    assert found[0] == found[1]
+
+
+def test_what_was_loaded_while_batches_went_on_is_what_is_loaded_at_once(
+    es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A day after the retention, a text that comes again makes another node of the same id."""
+    day = AGING.retention_ms
+    texts = [Arrival(f"{n * 0x9E3779B97F4A7C15 % 2**64:016x}", 0, page=n + 1) for n in range(40)]
+    forest = index_name("forest")
+
+    def opened() -> ElasticStore:
+        return ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, memory_bytes=MUCH)
+
+    def fed(store: ElasticStore, arrivals: list[Arrival], time: int) -> None:
+        moved = [dataclasses.replace(each, time=time) for each in arrivals]
+        Forest(store).assign(as_batch(moved), now_ms=NOW_MS)
+
+    with opened() as store:
+        fed(store, texts[:30], 0)
+    held = Held(monkeypatch)
+    with opened() as store:
+        fed(store, texts[20:], day // 2)
+        fed(store, texts[10:15], 2 * day)
+        fed(store, texts[:12], 2 * day + 1)
+        loading = store._loading
+        assert loading is not None
+        held.go_on.set()
+        assert loading.is_done(timeout_s=30)
+        one = loading.nodes()
+        assert one is not None
+        live_since_ms = store.state().live_since_ms(AGING)
+        everything = as_batch([dataclasses.replace(each, time=2 * day + 1) for each in texts])
+        first = one.find_neighbours(everything, live_since_ms=live_since_ms)
+    monkeypatch.undo()
+    with opened() as store:
+        other = store._nodes
+        assert other is not None
+        second = other.find_neighbours(everything, live_since_ms=live_since_ms)
+    assert _live(first, live_since_ms) == _live(second, live_since_ms)
+    assert len(_live(first, live_since_ms)[0]) == 15
+
+
+def _live(found: Neighbours, live_since_ms: int) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    """Return the live nodes and pages that were found."""
+    nodes = found.nodes
+    columns = nodes.seqs, nodes.made_ms, nodes.seen_ms, nodes.pages, nodes.pages_seen_ms
+    roots = [nodes.ids[root] for root in nodes.roots.tolist()]
+    live = nodes.seen_ms >= live_since_ms
+    rows = zip(nodes.ids, roots, *(column.tolist() for column in columns), strict=True)
+    ids = [None if row < 0 else nodes.ids[row] for row in found.pages.rows.tolist()]
+    pages = zip(found.pages.ids.tolist(), ids, found.pages.seen_ms.tolist(), strict=True)
+    return [row for row, lives in zip(rows, live.tolist(), strict=True) if lives], list(pages)
+
+
+def _dated(articles: list[dict[str, Any]], day: int) -> list[dict[str, Any]]:
+    return [article | {"date": 1_788_849_041_000 + day} for article in articles]
+
+
+def _await_loaded(dedup: Dedup) -> None:
+    store = own_forest(dedup)._held._store
+    assert store is not None
+    loading = store._loading
+    assert loading is not None
+    assert loading.is_done(timeout_s=30)

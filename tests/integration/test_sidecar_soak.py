@@ -1,0 +1,25 @@
+"""A short form of the soak: feeders of four kinds while sidecars are killed and stopped."""
+
+import dataclasses
+from pathlib import Path
+
+from tests.soak.outcome import Indices
+from tests.soak.run import Plan, run
+from tests.soak.stage import Stage
+from tests.support.names import Names
+
+
+def test_nothing_is_lost_doubled_or_different(
+    elasticsearch_url: str, index_name: Names, tmp_path: Path
+) -> None:
+    plan = Plan(
+        articles=800,
+        seconds=5.0,
+        feeders=("python", "curl", "enrich", "dedup"),
+        events=((0.3, Stage.kill_owner), (0.6, Stage.stop_standby)),
+        lease_ttl_s=2.0,
+        indices=Indices(**{each.name: index_name(each.name) for each in dataclasses.fields(Indices)}),
+    )
+    outcome = run(plan, tmp_path, elasticsearch_url)
+    assert outcome.faults == []
+    assert outcome.figures["articles indexed"] == outcome.figures["articles replayed"] == 800

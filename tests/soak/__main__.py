@@ -1,0 +1,68 @@
+"""The soak at full size: `python -m tests.soak`, or `make soak-sidecars`.
+
+Exit status 1 if anything was lost, doubled or different, or a sidecar grew or answered what it may not.
+"""
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.soak.run import Plan, run
+from tests.soak.stage import Server, Stage, free_port
+
+_CLIENT = Path(__file__).parents[1] / "clients" / "javascript"
+_FEEDERS = ("python", "curl", "javascript", "enrich", "dedup")
+_EVENTS = (
+    (0.10, Stage.kill_owner),
+    (0.20, Stage.stop_standby),
+    (0.28, Stage.restart_elasticsearch),
+    (0.50, Stage.stop_owner),
+    (0.60, Stage.kill_owner),
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--articles", type=int, default=200_000)
+    parser.add_argument("--minutes", type=float, default=10.0, help="in which they are sent")
+    parser.add_argument("--seed", type=int, default=1, help="of the articles")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="esdedup-soak-", ignore_cleanup_errors=True) as made:
+        folder = Path(made)
+        javascript = _installed(folder / "javascript")
+        server = Server(folder / "node", free_port())
+        server.start()
+        try:
+            plan = Plan(
+                articles=options.articles,
+                seconds=60 * options.minutes,
+                # Two of each kind, but for the last.
+                feeders=[*_FEEDERS, *_FEEDERS[:-1]],
+                events=_EVENTS,
+                lease_ttl_s=5.0,
+                seed=options.seed,
+                javascript=str(javascript),
+            )
+            outcome = run(plan, folder, server.url, server=server)
+        finally:
+            server.stop()
+    for what, count in outcome.figures.items():
+        sys.stdout.write(f"{count:>10,}  {what}\n")
+    for fault in outcome.faults:
+        sys.stdout.write(f"FAULT: {fault}\n")
+    sys.stdout.write(f"soak of the sidecars: {'FAILED' if outcome.faults else 'all well'}\n")
+    sys.exit(1 if outcome.faults else 0)
+
+
+def _installed(folder: Path) -> Path:
+    """Install the client for JavaScript; return the program that feeds with it."""
+    shutil.copytree(_CLIENT, folder)
+    subprocess.run(["npm", "ci", "--silent"], cwd=folder, check=True)
+    return folder / "feed.mjs"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,242 @@
+"""Feeders of many kinds, each in a process of its own: `python -m tests.soak.feeders` with a `Job` as JSON.
+
+Each sends its articles at an even pace, repeats what was refused for now, and ends when all are taken. On its
+standard output it tells, as JSON lines, how many were taken, and with which status a sidecar answered when it
+took nothing.
+"""
+
+import dataclasses
+import functools
+import itertools
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import elastic_transport
+import urllib3
+from elasticsearch import ApiError, Elasticsearch, TransportError, helpers
+
+from esdedup import Dedup, ServerUnavailable, SidecarUnavailable
+
+PATIENCE_S = 300.0
+# A sidecar that hangs is given up after this.
+_ANSWER_S = 20.0
+_BUSY = (429, 502, 503, 504)
+_BUSY_ITEM = (429, 503)
+_CHUNK = 100
+_NDJSON = "application/x-ndjson"
+_JAVASCRIPT = Path(__file__).parents[1] / "clients" / "javascript" / "feed.mjs"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Job:
+    """What a feeder does."""
+
+    kind: str
+    sidecars: list[str]
+    elasticsearch: str
+    index: str
+    forest: str
+    # Articles as JSON lines.
+    file: str
+    # Of articles in a second.
+    pace: float
+    # The client for JavaScript, installed.
+    javascript: str = ""
+
+    def command(self) -> list[str]:
+        """Return the command that does it."""
+        if self.kind == "javascript":
+            return ["node", self.javascript, *self.sidecars, self.index, self.file, str(self.pace)]
+        return [sys.executable, "-m", "tests.soak.feeders", json.dumps(dataclasses.asdict(self))]
+
+    def articles(self) -> Iterator[dict[str, Any]]:
+        """Yield its articles, each when its time has come."""
+        began_s = time.monotonic()
+        with Path(self.file).open() as lines:
+            for at, line in enumerate(lines):
+                time.sleep(max(0.0, began_s + at / self.pace - time.monotonic()))
+                yield json.loads(line)
+
+
+def say(**values: object) -> None:
+    """Tell whoever has started this process."""
+    sys.stdout.write(f"{json.dumps(values)}\n")
+    sys.stdout.flush()
+
+
+def _python(job: Job) -> None:
+    """The official client with its helper, which knows both sidecars."""
+    with Elasticsearch(job.sidecars, request_timeout=_ANSWER_S, retry_on_timeout=True) as client:
+        _write(client, _actions(job, job.articles()))
+
+
+def _curl(job: Job) -> None:
+    """A process of curl for each request, to one sidecar, and the same again while it is not taken."""
+    url = f"{job.sidecars[0]}/{job.index}/_bulk"
+    for chunk in _chunks(job.articles()):
+        lines = [line for each in chunk for line in ({"index": {"_id": each.pop("_id")}}, each)]
+        body = "".join(f"{json.dumps(line)}\n" for line in lines).encode()
+        _repeat(lambda body=body: _curled(url, body))  # type: ignore[misc]
+        say(fed=len(chunk))
+
+
+def _curled(url: str, body: bytes) -> tuple[int, str | None]:
+    command = ["curl", "--silent", "--max-time", str(_ANSWER_S), "--header", f"Content-Type: {_NDJSON}"]
+    form = '\n{"status":"%{http_code}","retry_after":"%header{retry-after}"}'
+    done = subprocess.run(
+        [*command, "--data-binary", "@-", "--write-out", form, url],
+        input=body,
+        capture_output=True,
+        check=False,
+    )
+    content, _, said = done.stdout.rpartition(b"\n")
+    # 000 if there was no answer.
+    status, retry_after = int(json.loads(said)["status"]), json.loads(said)["retry_after"]
+    if status == 200:
+        statuses = {each["index"]["status"] for each in json.loads(content)["items"]}
+        if statuses & set(_BUSY_ITEM):
+            # Elasticsearch itself has not taken some.
+            return 429, None
+        _require(statuses <= {200, 201}, f"items have the statuses {statuses}")
+    return _told(status, retry_after or None)
+
+
+def _enrich(job: Job) -> None:
+    """Roots from `/v1/enrich`, at whichever sidecar gives them, and articles written to Elasticsearch."""
+    turns = itertools.cycle(job.sidecars)
+    pool = urllib3.PoolManager(retries=False, timeout=_ANSWER_S)
+    with _plain(job) as client:
+        for chunk in _chunks(job.articles()):
+            enriched: list[dict[str, Any]] = []
+            body = {"index": job.index, "articles": chunk}
+
+            def ask(body: Any = body, enriched: list[dict[str, Any]] = enriched) -> tuple[int, str | None]:
+                try:
+                    answer = pool.request("POST", f"{next(turns)}/v1/enrich", json=body)
+                except urllib3.exceptions.HTTPError:
+                    return 0, None
+                if answer.status == 200:
+                    enriched += answer.json()["articles"]
+                return _told(answer.status, answer.headers.get("retry-after"))
+
+            _repeat(ask)
+            _require(len(enriched) == len(chunk), "/v1/enrich answers with another number of articles")
+            _write(client, _actions(job, enriched))
+
+
+def _dedup(job: Job) -> None:
+    """The library, which fingerprints here and asks the sidecars for roots."""
+    with (
+        _plain(job) as client,
+        Dedup(
+            client, sidecar=job.sidecars, forest=job.forest, batch_size=_CHUNK, sidecar_patience_s=PATIENCE_S
+        ) as dedup,
+    ):
+        for chunk in _chunks(_actions(job, job.articles())):
+            enriched: list[dict[str, Any]] = []
+
+            def enrich(
+                chunk: list[dict[str, Any]] = chunk, enriched: list[dict[str, Any]] = enriched
+            ) -> tuple[int, str | None]:
+                try:
+                    enriched[:] = dedup.enrich(chunk)
+                except (ServerUnavailable, SidecarUnavailable):
+                    return 0, None
+                return 200, None
+
+            _repeat(enrich)
+            _write(client, iter(enriched))
+
+
+KINDS: dict[str, Callable[[Job], None]] = {
+    "python": _python,
+    "curl": _curl,
+    "enrich": _enrich,
+    "dedup": _dedup,
+}
+
+
+def _plain(job: Job) -> Elasticsearch:
+    """Return a client of Elasticsearch itself."""
+    return Elasticsearch(job.elasticsearch, request_timeout=_ANSWER_S, retry_on_timeout=True)
+
+
+def _actions(job: Job, articles: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    return ({"_index": job.index, **each} for each in articles)
+
+
+def _write(client: Elasticsearch, actions: Iterator[dict[str, Any]]) -> None:
+    """Write with the official helper. The client repeats at once, and without a pause, so that is not all."""
+    for chunk in _chunks(actions):
+        _repeat(functools.partial(_written, client, chunk))
+        say(fed=len(chunk))
+
+
+def _written(client: Elasticsearch, chunk: list[dict[str, Any]]) -> tuple[int, str | None]:
+    try:
+        _, failed = helpers.bulk(client, chunk, raise_on_error=False)
+    except ApiError as error:
+        return error.status_code, error.meta.headers.get("retry-after")
+    except TransportError:
+        return 0, None
+    assert isinstance(failed, list)
+    statuses = {each["index"]["status"] for each in failed}
+    _require(statuses <= set(_BUSY_ITEM), f"items have failed: {failed[:2]}")
+    return (429 if failed else 200), None
+
+
+def _chunks(articles: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    while chunk := list(itertools.islice(articles, _CHUNK)):
+        yield chunk
+
+
+def _repeat(send: Callable[[], tuple[int, str | None]]) -> None:
+    """Send something again after the pause that is asked for, until it is taken."""
+    end_s = time.monotonic() + PATIENCE_S
+    while True:
+        status, retry_after = send()
+        if status == 200:
+            return
+        _require(status in (0, *_BUSY), f"refused with {status}")
+        _require(time.monotonic() < end_s, f"refused for {PATIENCE_S:.0f} s, last with {status}")
+        time.sleep(float(retry_after or 1))
+
+
+def _told(status: int, retry_after: str | None) -> tuple[int, str | None]:
+    """Return a sidecar's answer, after telling it if nothing was taken; 0: there was none."""
+    if status >= 400:
+        say(status=status, retry_after=retry_after)
+    return status, retry_after
+
+
+def _require(is_so: bool, otherwise: str) -> None:
+    if not is_so:
+        raise SystemExit(otherwise)
+
+
+def _watch(sidecars: list[str]) -> None:
+    """Tell with which status a sidecar answers the official client and the library."""
+    ask = elastic_transport.Urllib3HttpNode.perform_request
+
+    def watched(node: elastic_transport.Urllib3HttpNode, *args: Any, **options: Any) -> Any:
+        answer = ask(node, *args, **options)
+        if answer.meta.status >= 400 and node.base_url in sidecars:
+            say(status=answer.meta.status, retry_after=answer.meta.headers.get("retry-after"))
+        return answer
+
+    elastic_transport.Urllib3HttpNode.perform_request = watched  # type: ignore[assignment]
+
+
+def main(given: str) -> None:
+    job = Job(**json.loads(given))
+    _watch(job.sidecars)
+    KINDS[job.kind](job)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,107 @@
+"""What became of the articles: each once, as it was sent, with the root of a replay."""
+
+import dataclasses
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from elasticsearch import Elasticsearch, helpers
+
+from esdedup import Dedup, Maintenance
+from tests.support.forests import nodes
+
+Articles = dict[str, dict[str, Any]]
+# Of many faults, those that are named.
+_MOST_NAMED = 5
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Indices:
+    """The names of what a soak makes."""
+
+    articles: str = "soak"
+    forest: str = "soak-forest"
+    # Of a replay: an index that stays empty, and its forest.
+    replayed: str = "soak-replayed"
+    replay: str = "soak-replay"
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """Of a soak."""
+
+    figures: dict[str, int]
+    faults: list[str]
+
+
+def outcome_of(
+    es: Elasticsearch, given: Articles, indices: Indices, *, tell: Callable[[str], None]
+) -> Outcome:
+    """Compare an index with the articles that were fed, and its forest with a replay of them.
+
+    Args:
+        es: Asks Elasticsearch itself.
+        given: The articles, by id.
+        indices: Where they are, and what the replay makes.
+        tell: Called with what is done now.
+    """
+    tell("reading the articles")
+    es.indices.refresh(index=indices.articles)
+    hits = helpers.scan(es, index=indices.articles, size=2_000, _source=["text", "dedup"])
+    found = {hit["_id"]: hit["_source"] for hit in hits}
+    dedups = {id_: each.get("dedup", {}) for id_, each in found.items()}
+    numbers = Counter(each.get("seq") for each in dedups.values())
+    roots = {id_: each.get("root") for id_, each in dedups.items()}
+    order = _order(es, dedups, indices.forest) if found.keys() <= given.keys() else []
+    tell("replaying them")
+    replayed = dict(_replayed(es, [given[id_] for id_ in order], indices))
+    tell("verifying the forest")
+    violations = [str(each) for each in Maintenance(es, forest=indices.forest).verify([indices.articles])]
+    faults = {
+        "missing in the index": sorted(given.keys() - found.keys()),
+        "in the index, and never fed": sorted(found.keys() - given.keys()),
+        "with another text": [
+            id_ for id_ in given.keys() & found.keys() if found[id_]["text"] != given[id_]["text"]
+        ],
+        "whose number another has": [str(each) for each, count in numbers.items() if count > 1],
+        "with another root than in the replay": [
+            f"{id_}: {roots[id_]} for {replayed.get(id_)}" for id_ in order if roots[id_] != replayed.get(id_)
+        ],
+        "violations of the forest": violations,
+    }
+    figures = {
+        "articles fed": len(given),
+        "articles indexed": es.count(index=indices.articles)["count"],
+        "roots": len(set(roots.values())),
+        "articles replayed": len(replayed),
+        **{what: len(each) for what, each in faults.items()},
+    }
+    return Outcome(
+        figures,
+        [f"{len(each):,} {what}: {'; '.join(each[:_MOST_NAMED])}" for what, each in faults.items() if each],
+    )
+
+
+def _order(es: Elasticsearch, dedups: Articles, forest: str) -> list[str]:
+    """Return the ids of the articles in the order in which their pages came first.
+
+    An article that was sent again has a later number; the node that its page made keeps that of the first
+    time.
+    """
+    made: dict[str, int] = {node.page: node.seq for node in nodes(es, forest).values()}
+
+    def place(id_: str) -> int:
+        dedup = dedups[id_]
+        return made.get(dedup.get("page", ""), int(dedup.get("seq", 0)))
+
+    return sorted(dedups, key=place)
+
+
+def _replayed(
+    es: Elasticsearch, articles: list[dict[str, Any]], indices: Indices
+) -> Iterator[tuple[str, str]]:
+    """Yield the roots that articles get one after the other, in a forest of their own."""
+    with Dedup(es, forest=indices.replay) as dedup:
+        dedup.setup(indices.replayed)
+        for each in dedup.enrich({"_index": indices.replayed, **article} for article in articles):
+            yield each["_id"], each["_source"]["dedup"]["root"]

@@ -1,0 +1,188 @@
+"""`run`: a soak from its beginning to its end."""
+
+import contextlib
+import dataclasses
+import json
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from esdedup import Dedup
+from esdedup.elastic.client import connect
+from tests.soak.articles import articles
+from tests.soak.feeders import Job
+from tests.soak.feeding import FeederProcess, Refused
+from tests.soak.memory import Memory, is_flat, shown
+from tests.soak.outcome import Indices, Outcome, outcome_of
+from tests.soak.stage import Happened, Server, Stage
+
+_SAMPLE_S, _TELL_S = 2.0, 10.0
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a soak does."""
+
+    articles: int
+    # In which all articles are sent, if nothing is in the way.
+    seconds: float
+    # The kinds of feeders; each is a process.
+    feeders: Sequence[str]
+    # What happens, and after which part of the time.
+    events: Sequence[tuple[float, Callable[[Stage], None]]]
+    lease_ttl_s: float
+    seed: int = 1
+    indices: Indices = dataclasses.field(default_factory=Indices)
+    # The client for JavaScript, installed.
+    javascript: str = ""
+    # By when a process must have come to the memory that it has at the end.
+    flat_from: float = 1 / 3
+
+
+def run(plan: Plan, folder: Path, url: str, *, server: Server | None = None) -> Outcome:
+    """Feed, let things happen, and compare; tell on standard output how it goes.
+
+    Args:
+        plan: What to do.
+        folder: For files.
+        url: Of Elasticsearch.
+        server: The same, if it can be killed.
+    """
+    given = {each["_id"]: each for each in articles(plan.articles, seed=plan.seed)}
+    with connect(url) as es:
+        with Dedup(es, forest=plan.indices.forest) as dedup:
+            dedup.setup(plan.indices.articles)
+        stage = Stage(
+            url,
+            index=plan.indices.articles,
+            forest=plan.indices.forest,
+            lease_ttl_s=plan.lease_ttl_s,
+            server=server,
+        )
+        began_s = time.monotonic()
+        feeders = [FeederProcess(each) for each in _jobs(plan, list(given.values()), folder, stage, url)]
+        watch = _Watch(stage, feeders)
+        try:
+            with watch.running():
+                for part, event in plan.events:
+                    _wait(began_s + part * plan.seconds, feeders)
+                    event(stage)
+                _wait(float("inf"), feeders)
+            fed_s = time.monotonic() - began_s
+            faults = [fault for each in feeders if (fault := each.fault) is not None]
+            faults += watch.faults(began_s + plan.flat_from * plan.seconds)
+        finally:
+            for each in feeders:
+                each.close()
+            ended = stage.close()
+        _tell(f"all was fed after {fed_s:.0f} s; it is compared now")
+        outcome = outcome_of(es, given, plan.indices, tell=_tell)
+    refused = Counter(f"answered {each.status}" for feeder in feeders for each in feeder.refused)
+    figures = {"seconds of feeding": round(fed_s), **outcome.figures, **refused}
+    return Outcome(figures, [*faults, *ended, *outcome.faults])
+
+
+def _jobs(plan: Plan, given: Sequence[object], folder: Path, stage: Stage, url: str) -> Iterator[Job]:
+    for at, kind in enumerate(plan.feeders):
+        mine = given[at :: len(plan.feeders)]
+        file = folder / f"{at}.jsonl"
+        file.write_text("".join(f"{json.dumps(each)}\n" for each in mine))
+        yield Job(
+            kind=kind,
+            # Half of them know the sidecars the other way round.
+            sidecars=stage.addresses if at % 2 else stage.addresses[::-1],
+            elasticsearch=url,
+            index=plan.indices.articles,
+            forest=plan.indices.forest,
+            file=str(file),
+            pace=len(mine) / plan.seconds,
+            javascript=plan.javascript,
+        )
+
+
+def _wait(until_s: float, feeders: list[FeederProcess]) -> None:
+    while time.monotonic() < until_s and any(each.is_working for each in feeders):
+        time.sleep(0.2)
+
+
+class _Watch:
+    """Takes samples of the memory, and tells how it goes."""
+
+    def __init__(self, stage: Stage, feeders: list[FeederProcess]) -> None:
+        self._stage, self._feeders = stage, feeders
+        self._memories: list[Memory] = []
+        self._is_over = threading.Event()
+        self._began_s = time.monotonic()
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        thread = threading.Thread(target=self._watch, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._is_over.set()
+            thread.join()
+
+    def faults(self, flat_from_s: float) -> list[str]:
+        """Return what was wrong with answers and memory, and tell the memory."""
+        found = [
+            f"{each.kind} was answered {each.status}, Retry-After: {each.retry_after}, after "
+            f"{each.at_s - self._began_s:.0f} s"
+            for feeder in self._feeders
+            for each in feeder.refused
+            if not _may_be(each, self._stage.happened)
+        ]
+        for memory in self._memories:
+            if (pair := memory.growth(flat_from_s)) is not None:
+                parts = " and ".join(
+                    f"{shown(each)} after {each.at_s - self._began_s:.0f} s" for each in pair
+                )
+                _tell(f"memory of process {memory.sidecar.process.pid}: {parts}")
+                if not is_flat(*pair):
+                    found.append(f"the memory of a sidecar grows: {parts}")
+        return found
+
+    def _watch(self) -> None:
+        told_s = self._began_s
+        happened = 0
+        while not self._is_over.wait(_SAMPLE_S):
+            known = [each.sidecar for each in self._memories]
+            self._memories += [Memory(each) for each in self._stage.sidecars if each not in known]
+            now_s = time.monotonic()
+            for each in self._memories:
+                each.take(now_s)
+            for event in self._stage.happened[happened:]:
+                happened += 1
+                _tell(f"{event.what}; all is well again after {event.until_s - event.from_s:.0f} s")
+            if now_s >= told_s + _TELL_S:
+                told_s = now_s
+                self._tell_state(now_s)
+
+    def _tell_state(self, now_s: float) -> None:
+        kinds: Counter[str] = Counter()
+        for each in self._feeders:
+            kinds[each.kind] += each.fed
+        memories = [shown(each.samples[-1]) for each in self._memories if each.is_alive and each.samples]
+        fed = ", ".join(f"{kind} {count:,}" for kind, count in kinds.items())
+        _tell(f"{now_s - self._began_s:5.0f} s: {kinds.total():,} articles ({fed}); {', '.join(memories)}")
+
+
+def _may_be(refused: Refused, happened: list[Happened]) -> bool:
+    """Return whether an answer is as documented: it says when to come back, and something had happened.
+
+    If Elasticsearch has gone while articles were written, nobody knows whether they were; clients decide.
+    """
+    says_when = refused.retry_after is not None
+    if refused.status == 429:
+        return says_when
+    is_documented = refused.status == 502 or (refused.status == 503 and says_when)
+    return is_documented and any(each.explains(refused.at_s) for each in happened)
+
+
+def _tell(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()

@@ -1,0 +1,170 @@
+"""`Stage`: Elasticsearch, two sidecars, and what happens to them."""
+
+import contextlib
+import dataclasses
+import random
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+
+from esdedup import node
+from tests.support.sidecar_process import SidecarProcess, until
+
+# So long after something has happened answers may still come that tell of it.
+_AFTER_S = 15.0
+# For what takes some seconds, on a machine that has other things to do.
+_PATIENCE_S = 240.0
+# Not among those that systems give to outgoing connections: whoever knocks where a server is away could
+# otherwise be given its port.
+_PORTS = range(15_000, 32_000)
+# Longer than the lease: an owner that is stopped so long has lost the forest.
+_LEASES = 2.0
+
+
+def free_port() -> int:
+    """Return a port at which something can be started, and started again."""
+    while True:
+        with (
+            contextlib.suppress(OSError),
+            socket.create_server(("127.0.0.1", random.choice(_PORTS))) as found,
+        ):
+            port: int = found.getsockname()[1]
+            return port
+
+
+@dataclasses.dataclass(frozen=True)
+class Happened:
+    """What has happened, and when its traces had gone."""
+
+    what: str
+    from_s: float
+    until_s: float
+
+    def explains(self, at_s: float) -> bool:
+        """Return whether nobody may have taken articles then."""
+        return self.from_s <= at_s <= self.until_s + _AFTER_S
+
+
+@dataclasses.dataclass(frozen=True)
+class Server:
+    """An Elasticsearch that can be killed."""
+
+    data: Path
+    port: int
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        found = node.find(self.data)
+        assert found is not None
+        return found.nodes[0].pid
+
+    def start(self) -> None:
+        node.start(self.data, port=self.port, lifetime_s=4 * 3600, with_parent=True, timeout_s=_PATIENCE_S)
+
+    def kill(self) -> None:
+        process = psutil.Process(self.pid)
+        process.kill()
+        process.wait(_PATIENCE_S)
+
+    def stop(self) -> None:
+        node.stop(self.data)
+
+
+class Stage:
+    """Two sidecars of one forest, each at its own address, whoever of them lives."""
+
+    def __init__(
+        self, url: str, *, index: str, forest: str, lease_ttl_s: float, server: Server | None
+    ) -> None:
+        """Start the sidecars.
+
+        Args:
+            url: Of Elasticsearch.
+            index: Of the articles.
+            forest: Its name.
+            lease_ttl_s: Of its lease.
+            server: Elasticsearch, if it can be killed.
+        """
+        self._url, self._server, self._ttl_s = url, server, lease_ttl_s
+        names = ("--forest", forest, "--index", index)
+        self._options = (*names, "--lease-ttl-s", str(lease_ttl_s), "--shutdown-timeout-s", "10")
+        self.happened: list[Happened] = []
+        # All that ever ran.
+        self.sidecars: list[SidecarProcess] = []
+        self.addresses = [f"http://127.0.0.1:{port}" for port in (free_port(), free_port())]
+        self._living = {address: self._start(address) for address in self.addresses}
+        self._await_both()
+
+    @property
+    def living(self) -> list[SidecarProcess]:
+        return list(self._living.values())
+
+    def kill_owner(self) -> None:
+        """It comes back as the standby of the other one."""
+        with self._happening("the owner was killed"):
+            address, owner = next(each for each in self._living.items() if each[1].owns())
+            owner.process.kill()
+            owner.end()
+            (other,) = (each for each in self.living if each is not owner)
+            until(other.owns, _PATIENCE_S, other)
+            self._living[address] = self._start(address)
+            self._await_both()
+
+    def stop_standby(self) -> None:
+        """It goes on as if nothing had been."""
+        with self._happening("the standby was stopped and continued"):
+            self._stop(next(each for each in self.living if not each.owns()))
+
+    def stop_owner(self) -> None:
+        """It has lost the forest when it goes on."""
+        with self._happening("the owner was stopped and continued"):
+            self._stop(next(each for each in self.living if each.owns()))
+
+    def restart_elasticsearch(self) -> None:
+        with self._happening("Elasticsearch was killed and started again"):
+            assert self._server is not None
+            self._server.kill()
+            time.sleep(2.0)
+            self._server.start()
+            self._await_both()
+
+    def close(self) -> list[str]:
+        """End the sidecars; return what was wrong with that."""
+        faults = []
+        for each in self.living:
+            try:
+                each.end()
+            except subprocess.TimeoutExpired:
+                faults.append("a sidecar did not end after SIGTERM, and was killed")
+            if each.process.returncode != 0:
+                faults.append(f"a sidecar ended with {each.process.returncode}: {each.log[-500:]}")
+        return faults
+
+    def _stop(self, sidecar: SidecarProcess) -> None:
+        sidecar.process.send_signal(signal.SIGSTOP)
+        time.sleep(_LEASES * self._ttl_s)
+        sidecar.process.send_signal(signal.SIGCONT)
+        self._await_both()
+
+    def _start(self, address: str) -> SidecarProcess:
+        self.sidecars.append(SidecarProcess(self._url, *self._options, "--port", address.rpartition(":")[2]))
+        return self.sidecars[-1]
+
+    def _await_both(self) -> None:
+        for each in self.living:
+            until(each.is_ready, _PATIENCE_S, each)
+
+    @contextlib.contextmanager
+    def _happening(self, what: str) -> Iterator[None]:
+        from_s = time.monotonic()
+        yield
+        self.happened.append(Happened(what, from_s, time.monotonic()))

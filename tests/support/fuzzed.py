@@ -1,0 +1,136 @@
+"""A sidecar that is sent what no client library would send, and what it must be like afterwards."""
+
+import contextlib
+import dataclasses
+import http.client
+import json
+import socket
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from elasticsearch import Elasticsearch
+
+from esdedup import Dedup
+from tests.support.forests import ARTICLES
+from tests.support.names import Names
+from tests.support.sidecar_process import START_S, SidecarProcess, running, until
+
+# An answer takes some milliseconds.
+HANG_S = 20.0
+# Of a request, also in a compressed body.
+MOST_BYTES = 300_000
+# Within which a body must have come.
+LATE_S = 1.0
+JSON_TYPE = {"Content-Type": "application/json"}
+ONE = ARTICLES[0]
+
+
+@dataclasses.dataclass(frozen=True)
+class Answer:
+    """What a server answered."""
+
+    status: int
+    headers: http.client.HTTPMessage
+    body: bytes
+
+    @property
+    def type(self) -> str:
+        """The type of its error, empty if it is none."""
+        with contextlib.suppress(ValueError, AttributeError):
+            error = json.loads(self.body).get("error", "")
+            return str(error.get("type", "")) if isinstance(error, dict) else ""
+        return ""
+
+
+class Server:
+    """Takes any bytes."""
+
+    def __init__(self, url: str) -> None:
+        address = urlsplit(url)
+        self._host, self._port = address.hostname or "", address.port or 0
+
+    def send(self, method: str, target: str, body: bytes, headers: dict[str, str]) -> Answer:
+        connection = http.client.HTTPConnection(self._host, self._port, timeout=HANG_S)
+        with contextlib.closing(connection):
+            connection.request(method, target, body, headers)
+            answer = connection.getresponse()
+            return Answer(answer.status, answer.headers, answer.read())
+
+    def send_raw(self, content: bytes, *, is_ended: bool) -> bytes:
+        """Send bytes, and perhaps that these are all; return what comes until the other side closes."""
+        with socket.create_connection((self._host, self._port), timeout=HANG_S) as connection:
+            connection.sendall(content)
+            if is_ended:
+                connection.shutdown(socket.SHUT_WR)
+            answered = b""
+            with contextlib.suppress(ConnectionError):
+                while part := connection.recv(65_536):
+                    answered += part
+            return answered
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Pair:
+    """Two indices that get the same requests: one through the sidecar, the other without it."""
+
+    ours: str
+    theirs: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Fuzzed:
+    """A sidecar before a node."""
+
+    process: SidecarProcess
+    sidecar: Server
+    elasticsearch: Server
+    forest: str
+    set_up: Pair
+    plain: Pair
+    # Of `ONE`.
+    root: str
+
+    def check_lives(self) -> None:
+        """A usual request gets its usual answer."""
+        answer = self.sidecar.send("POST", "/v1/enrich/one", json.dumps(ONE).encode(), JSON_TYPE)
+        assert answer.status == 200, answer.body
+        assert json.loads(answer.body)["dedup"]["root"] == self.root
+        assert self.process.process.poll() is None
+
+    def check_is_idle(self) -> None:
+        """Nothing is left of what was sent, and nothing was unexpected."""
+        for name in ("requests_in_progress", "request_bodies_bytes", "queue_articles"):
+            until(lambda name=name: self.process.metric(f"esdedup_{name}") == 0, START_S)  # type: ignore[misc]
+        assert "Traceback" not in self.process.log, self.process.log
+
+
+@contextlib.contextmanager
+def fuzzed(es: Elasticsearch, url: str, name: Names) -> Iterator[Fuzzed]:
+    """Yield a sidecar, and the indices that it is asked to write."""
+    forest = name("forest")
+    set_up = Pair(ours=name("ours"), theirs=name("theirs"))
+    plain = Pair(ours=name("ours-plain"), theirs=name("theirs-plain"))
+    with Dedup(es, forest=forest) as dedup:
+        for each in (set_up.ours, set_up.theirs):
+            dedup.setup(each)
+    for each in (plain.ours, plain.theirs):
+        es.indices.create(index=each, mappings={"dynamic": False})
+    options = (
+        "--index",
+        set_up.ours,
+        "--max-body-bytes",
+        str(MOST_BYTES),
+        "--request-timeout-s",
+        str(LATE_S),
+    )
+    with running(url, *options, forest=forest) as process:
+        root = process.post("/v1/enrich/one", ONE)["dedup"]["root"]
+        yield Fuzzed(
+            process=process,
+            sidecar=Server(process.url),
+            elasticsearch=Server(url),
+            forest=forest,
+            set_up=set_up,
+            plain=plain,
+            root=root,
+        )

@@ -1,0 +1,46 @@
+"""Jobs of a `SerialThread`: in order, each with its own result, and the thread ends with its holder."""
+
+import threading
+
+import pytest
+
+from esdedup.serial_thread import SerialThread
+
+
+def test_jobs_are_done_in_their_order_whatever_they_raise() -> None:
+    done: list[int] = []
+    thread = SerialThread("test")
+
+    def job(number: int) -> int:
+        done.append(number)
+        if number % 2:
+            raise ValueError(number)
+        return number
+
+    begun = [thread.begin(lambda number=number: job(number)) for number in range(100)]  # type: ignore[misc]
+    for number, each in enumerate(begun):
+        if number % 2:
+            with pytest.raises(ValueError, match=str(number)):
+                each.result()
+        else:
+            assert each.result() == number
+    assert done == list(range(100))
+
+
+def test_a_job_is_done_even_if_nobody_waits_for_it() -> None:
+    goes_on = threading.Event()
+    thread = SerialThread("test")
+    thread.begin(goes_on.wait)
+    forgotten = thread.begin(lambda: 1)
+    assert not forgotten.cancel()
+    goes_on.set()
+    assert forgotten.result() == 1
+
+
+def test_the_thread_ends_when_nobody_holds_it() -> None:
+    thread = SerialThread("dropped")
+    running = thread.begin(threading.current_thread).result()
+    assert running.name == "dropped"
+    del thread
+    running.join(5)
+    assert not running.is_alive()

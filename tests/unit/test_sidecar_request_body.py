@@ -1,0 +1,63 @@
+"""Bodies are unpacked as Elasticsearch unpacks them, and only as far as they may be."""
+
+import gzip
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from esdedup.sidecar.refusals import RequestRefused
+from esdedup.sidecar.request_body import unpacked
+
+ONE, OTHER = b'{"index":{}}\n{"text":"a"}\n', Random(1).randbytes(50_000)
+MOST_BYTES = 60_000
+
+
+def _name(value: object) -> str:
+    # Not the bytes themselves, in which the time is.
+    return f"{len(value)} bytes" if isinstance(value, bytes) else str(value)
+
+
+def _unpacked(body: bytes, *, hold: Callable[[int], None] = lambda _: None) -> bytes:
+    return unpacked(body, encoding="gzip", most_bytes=MOST_BYTES, hold=hold)
+
+
+@pytest.mark.parametrize(
+    ("packed", "whole"),
+    [
+        (gzip.compress(ONE), ONE),
+        (gzip.compress(b""), b""),
+        # Files that were joined.
+        (gzip.compress(ONE) + gzip.compress(OTHER), ONE + OTHER),
+        (gzip.compress(OTHER) + gzip.compress(b"") + gzip.compress(ONE), OTHER + ONE),
+        (gzip.compress(ONE) * 900, ONE * 900),
+        # Files that were filled up.
+        (gzip.compress(ONE) + bytes(512), ONE),
+        (gzip.compress(bytes(MOST_BYTES)), bytes(MOST_BYTES)),
+    ],
+    ids=_name,
+)
+def test_all_that_is_packed_comes_out(packed: bytes, whole: bytes) -> None:
+    sizes: list[int] = []
+    assert _unpacked(packed, hold=sizes.append) == whole
+    assert sizes == [len(whole)]
+
+
+@pytest.mark.parametrize(
+    ("packed", "status", "reason"),
+    [
+        (b"", 400, "breaks off"),
+        (ONE, 400, "not gzip"),
+        (gzip.compress(ONE)[:-1], 400, "breaks off"),
+        (gzip.compress(ONE) + gzip.compress(ONE)[:-9], 400, "breaks off"),
+        (gzip.compress(ONE)[:-8] + bytes(8), 400, "not gzip"),
+        (gzip.compress(bytes(MOST_BYTES + 1)), 413, "60,000 bytes"),
+        (gzip.compress(OTHER) * 2, 413, "60,000 bytes"),
+        (gzip.compress(b"") * 10_001, 400, "10,000 parts"),
+    ],
+    ids=_name,
+)
+def test_what_is_damaged_or_too_large_is_refused(packed: bytes, status: int, reason: str) -> None:
+    with pytest.raises(RequestRefused, match=reason) as refused:
+        _unpacked(packed)
+    assert refused.value.status == status

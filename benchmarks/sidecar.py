@@ -13,8 +13,8 @@ from benchmarks import server
 from benchmarks.ingest import COUNT, FOREST, INDEX, PLAIN, ROUNDS, Action, actions_of, bulk, empty
 from benchmarks.rows import Row, duration_s, less_is_better, more_is_better, rate
 from benchmarks.run import Run
-from benchmarks.sidecar_process import running
 from esdedup import Dedup
+from tests.support.sidecar_process import running
 
 _FEEDERS = 8
 _LONE = 300
@@ -91,7 +91,7 @@ def _emptied(client: Elasticsearch, *options: str) -> Iterator[str]:
     empty(client)
     with Dedup(client, forest=FOREST) as dedup:
         dedup.setup(INDEX)
-    with running(server.url_of(client), "--forest", FOREST, *options) as sidecar:
+    with running(server.url_of(client), *options, forest=FOREST) as sidecar:
         yield sidecar.url
 
 

@@ -12,11 +12,11 @@ from benchmarks import server
 from benchmarks.ingest import FOREST
 from benchmarks.rows import Row
 from benchmarks.run import Run
-from benchmarks.sidecar_process import Sidecar, running
 from benchmarks.signatures import NOW_MS, Held
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.fingerprint.profile import VERIFIED
 from esdedup.forest import Aging, Forest
+from tests.support.sidecar_process import START_S, SidecarProcess, running, until
 
 _MILLION = 1_000_000
 _FILLED_AT_ONCE = 5_000
@@ -28,12 +28,12 @@ _LOOK_S = 0.05
 def takeover(run: Run) -> list[Row]:
     """Start a sidecar before a forest that nobody owns; then end or kill the owner beside a standby."""
     count = run.size(_MILLION)
-    options = ("--forest", FOREST, "--memory-bytes", str(_MEMORY_BYTES), "--lease-ttl-s", str(_LEASE_TTL_S))
+    options = ("--memory-bytes", str(_MEMORY_BYTES), "--lease-ttl-s", str(_LEASE_TTL_S))
     with server.client(run, lifetime_s=4 * 3_600) as client:
         _fill(client, count)
         url = server.url_of(client)
         started_s = time.perf_counter()
-        with running(url, *options):
+        with running(url, *options, forest=FOREST):
             cold_s = time.perf_counter() - started_s
         opened_s, loaded_s = _opened_s(client, count)
         found = {
@@ -62,16 +62,14 @@ def _opened_s(client: Elasticsearch, count: int) -> tuple[float, float]:
 
 def _handed_over_s(url: str, options: tuple[str, ...], how: signal.Signals) -> float:
     with contextlib.ExitStack() as stack:
-        owner = Sidecar(url, *options)
-        stack.callback(owner.end)
-        owner.await_owner()
-        standby = Sidecar(url, *options)
+        owner = stack.enter_context(running(url, *options, forest=FOREST))
+        standby = SidecarProcess(url, "--forest", FOREST, *options)
         stack.callback(standby.end)
         # It has tried to take the forest.
         time.sleep(2 * _LEASE_TTL_S)
         started_s = time.perf_counter()
         owner.process.send_signal(how)
-        standby.await_owner()
+        until(standby.owns, START_S, standby)
         return time.perf_counter() - started_s
 
 

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
-from esdedup.ingest.fingerprinted_pages import FingerprintedPages
+from esdedup.ingest.fingerprinted_pages import Bools, FingerprintedPages
 
 from esdedup.boilerplate.pins import NO_PINS, Pins
 from esdedup.fingerprint.profile import Profile
@@ -14,8 +13,6 @@ from esdedup.fingerprint.signature import Fingerprints
 from esdedup.forest import Arrivals, Assignment, Decided, Forest
 from esdedup.neighbours.relation import relation_of
 from esdedup.text.passages import Omit
-
-Bools = npt.NDArray[np.bool_]
 
 
 class ComputesFingerprints(Protocol):

@@ -18,7 +18,7 @@ from typing import Annotated, Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pydantic
-from esdedup.ingest.fingerprinted_pages import FingerprintedPages, PassagesOfPages
+from esdedup.ingest.fingerprinted_pages import Bools, FingerprintedPages, PassagesOfPages
 
 from esdedup.elastic.limits import DEFAULT_LIMITS, MAX_ID_BYTES
 from esdedup.errors import EsdedupError
@@ -26,8 +26,6 @@ from esdedup.fingerprint.profile import Profile
 from esdedup.forest.model import NO_PAGE, Assignment, Kind
 from esdedup.neighbours.relation import Relation, relation_of
 from esdedup.text.passages import Passages
-
-Bools = npt.NDArray[np.bool_]
 
 ASK_TYPE = "application/vnd.esdedup.assign.v1"
 ANSWER_TYPE = "application/vnd.esdedup.assigned.v1"

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 from esdedup.ingest.actions import ArticleAction
-from esdedup.ingest.arrive import Bools, arrive
+from esdedup.ingest.arrive import arrive
 from esdedup.ingest.assigned import Assigned, assigned_articles
 from esdedup.ingest.fingerprint_processes import FingerprintProcesses, fingerprinter_of
-from esdedup.ingest.fingerprinted_pages import FingerprintedArticle, PassagesOfPages, gathered
+from esdedup.ingest.fingerprinted_pages import Bools, FingerprintedArticle, PassagesOfPages, gathered
 from esdedup.ingest.leaps import warn_of_leaps
 
 from esdedup.boilerplate.pins import Pins

@@ -2,7 +2,6 @@
 
 import functools
 import logging
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -17,6 +16,7 @@ from esdedup.ingest.dedup_settings import (
     PATIENCE_S,
     ForestSettings,
     check_batch_size,
+    check_flush_interval,
 )
 from esdedup.ingest.enricher import Enricher, OnAssigned, OnRejected, log_rejected
 from esdedup.ingest.held_forest import MEMORY_BYTES
@@ -266,8 +266,7 @@ class Dedup(Closing):
             SidecarError: No sidecar takes the articles, or one refuses them.
             ServerError: Elasticsearch does not answer, or refuses the request.
         """
-        if flush_interval_s is not None and not 0 < flush_interval_s < threading.TIMEOUT_MAX:
-            raise SettingError(f"flush_interval_s is {flush_interval_s}; it must be greater than 0")
+        check_flush_interval(flush_interval_s)
         return self._enricher.enrich(
             actions,
             backfill=backfill,

@@ -15,7 +15,7 @@ from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
 EXPIRE_EVERY_S = 3_600.0
 """As often as `seen` of a node changes at most."""
 PATIENCE_S = 120.0
-"""A standby takes over within half a minute, and then loads the forest."""
+"""A standby takes over within half a minute from an owner that has died, and may have to be started first."""
 LEASE_TTL_S = 30.0
 
 _MOST_WORKERS = 256

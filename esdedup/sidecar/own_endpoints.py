@@ -20,7 +20,7 @@ from starlette.types import Receive, Scope, Send
 from esdedup.errors import EsdedupError
 from esdedup.sidecar.bounds import hold_unpacked
 from esdedup.sidecar.metrics import Metrics
-from esdedup.sidecar.own_paths import is_under_v1
+from esdedup.sidecar.own_paths import is_of_peer, is_under_v1
 from esdedup.sidecar.problems import PROBLEM_TYPE, TYPE_PREFIX, Problem, answer, count_refusal, problem_of
 from esdedup.sidecar.refusals import RequestRefused
 from esdedup.sidecar.request_body import unpacked
@@ -124,7 +124,9 @@ def handle_errors(app: FastAPI, metrics: Metrics) -> None:
 
     async def failed(request: Request, error: Exception) -> Response:
         assert isinstance(error, EsdedupError)
-        count_refusal(error, metrics)
+        # Another sidecar tries again, asks the next owner, or counts what it refuses its own callers.
+        if not is_of_peer(request.method, request.url.path):
+            count_refusal(error, metrics)
         return answer(request.scope, problem_of(error))
 
     async def invalid(request: Request, error: Exception) -> Response:

@@ -79,11 +79,6 @@ class Ownership:
     reason: EsdedupError | None = None
 
     @property
-    def is_standby(self) -> bool:
-        """Whether another process owns it, which this one would follow."""
-        return isinstance(self.reason, ForestBusy)
-
-    @property
     def is_changing_hands(self) -> bool:
         """Whether this process is about to take it, or has just released it."""
         return not self.is_owner and self.reason is None

@@ -5,9 +5,9 @@ import gzip
 from collections.abc import Awaitable, Callable, Sequence
 
 import numpy as np
-from esdedup.ingest.arrive import Arrived, Bools, arrive
+from esdedup.ingest.arrive import Arrived, arrive
 from esdedup.ingest.assign_format import ANSWER_TYPE, ASK_TYPE, ask_bytes, read_answer
-from esdedup.ingest.fingerprinted_pages import FingerprintedPages, PassagesOfPages
+from esdedup.ingest.fingerprinted_pages import Bools, FingerprintedPages, PassagesOfPages
 
 from esdedup import VERIFIED, Profile
 from esdedup.fingerprint.fingerprinter import Fingerprinter

@@ -89,7 +89,7 @@ def test_it_decides_once_it_owns_the_forest() -> None:
         with pytest.raises(NotOwner, match="is being taken"):
             await decided(owner, "a")
         async with looked_after(owner):
-            await until(lambda: owner.ownership.is_standby)
+            await until(lambda: isinstance(owner.ownership.reason, ForestBusy))
             with pytest.raises(NotOwner, match="the forest 'f' is in use") as refused:
                 await decided(owner, "a")
             assert refused.value.reason is ANOTHER

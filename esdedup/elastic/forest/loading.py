@@ -35,7 +35,7 @@ def load_nodes(
     aging: Aging,
     live_since_ms: int,
     memory_bytes: int,
-    is_ended: Callable[[], bool] = lambda: False,
+    is_ended: Callable[[], bool],
 ) -> "Loading | None":
     """Load all that lives, as far as a refresh has shown it; None if it takes too much memory.
 

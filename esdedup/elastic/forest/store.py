@@ -267,11 +267,10 @@ class ElasticStore(Closing):
         except ServerError as error:
             log.warning("nodes are searched for until they can be loaded into memory: %s", error)
             self._begin_loading(wait_s=0.0)
-            self._commit_failed = False
-            return
-        self._loading = None
-        if self._nodes is None:
-            self._note_small_memory()
+        else:
+            self._loading = None
+            if self._nodes is None:
+                self._note_small_memory()
         self._commit_failed = False
 
     def _end_loading(self) -> None:

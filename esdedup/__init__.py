@@ -83,8 +83,10 @@ if TYPE_CHECKING:
         TimelineStep,
     )
     from esdedup.sites import RawPage
+    from esdedup.text.hashing import TOKEN_HASHES, TokenHash
     from esdedup.text.left_out import LeftOut, Span
-    from esdedup.text.words import Tf, TfIdf, Weighting, WordTable
+    from esdedup.text.segmenters import CustomSegmenter, Jieba, NGrams, Segmenter, UnicodeWords
+    from esdedup.text.weights import Tf, TfIdf, Weighting, WordTable
 
     __version__: str
 
@@ -93,6 +95,7 @@ __all__ = [
     "KEYWORDS",
     "LAYOUTS",
     "PROFILES",
+    "TOKEN_HASHES",
     "VERIFIED",
     "Agreement",
     "Article",
@@ -107,6 +110,7 @@ __all__ = [
     "ClientForked",
     "ClockMismatch",
     "Counting",
+    "CustomSegmenter",
     "Dedup",
     "EsdedupError",
     "Expired",
@@ -128,10 +132,12 @@ __all__ = [
     "IndexBlocked",
     "IndexNotReady",
     "IndexedExplanation",
+    "Jieba",
     "Kind",
     "Layout",
     "LeftOut",
     "Maintenance",
+    "NGrams",
     "NodeError",
     "Only",
     "Page",
@@ -142,6 +148,7 @@ __all__ = [
     "RawPage",
     "Reader",
     "Row",
+    "Segmenter",
     "ServerError",
     "ServerUnavailable",
     "SettingError",
@@ -158,6 +165,8 @@ __all__ = [
     "TfIdf",
     "Timeline",
     "TimelineStep",
+    "TokenHash",
+    "UnicodeWords",
     "Violation",
     "ViolationKind",
     "Weighting",
@@ -172,7 +181,9 @@ _MODULES = (
     "esdedup.fields",
     "esdedup.sites",
     "esdedup.elastic.requests",
-    "esdedup.text.words",
+    "esdedup.text.weights",
+    "esdedup.text.hashing",
+    "esdedup.text.segmenters",
     "esdedup.fingerprint.profile",
     "esdedup.fingerprint.agreement",
     "esdedup.fingerprint.bands",

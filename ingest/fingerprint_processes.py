@@ -7,13 +7,14 @@ before it, so this process says it, in their order.
 import contextlib
 import multiprocessing
 import os
+import pickle
 import weakref
 from collections.abc import Iterator, Sequence
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import NamedTuple
 
-from esdedup.errors import ProcessDied
+from esdedup.errors import ProcessDied, SettingError
 from esdedup.fingerprint.fingerprinter import Fingerprinter, slices
 from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.signature import Fingerprints
@@ -40,7 +41,17 @@ class FingerprintProcesses:
         Args:
             profile: How texts are fingerprinted.
             count: How many processes; at least 1.
+
+        Raises:
+            SettingError: The profile has a function that other processes cannot import.
         """
+        try:
+            pickle.dumps(profile)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise SettingError(
+                f"the profile {profile.label} cannot be sent to other processes: define the functions in it "
+                "at the top level of a module, or fingerprint in one process"
+            ) from error
         self.profile = profile
         self._count = count
         self._workers: list[_Worker] = []

@@ -22,7 +22,7 @@ from esdedup.fingerprint.profile import (
     get_profile,
 )
 from esdedup.reading.paging import MAX_SIZE
-from esdedup.text.words import Tf, TfIdf, Weighting, WordTable
+from esdedup.text.weights import Tf, TfIdf, Weighting, WordTable
 
 if TYPE_CHECKING:
     from elasticsearch import AsyncElasticsearch, Elasticsearch

@@ -14,7 +14,7 @@ from esdedup.text.groups import are_first
 from esdedup.text.normalise import strings
 from esdedup.text.parsed import ParsedTexts
 from esdedup.text.sentences import Sentences
-from esdedup.text.words import WEIGHT_SCALE, cut
+from esdedup.text.weights import WEIGHT_SCALE
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
@@ -50,7 +50,7 @@ class ByWords:
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
         self._is_whole_text = profile.representation == "keywords"
-        self._vocabulary = Vocabulary(profile.weighting)
+        self._vocabulary = Vocabulary(profile.weighting, profile.token_hash)
 
     def fingerprints(self, parsed: ParsedTexts, omitted: Bools) -> Fingerprints:
         """Return the fingerprints of texts without some of their passages, bool ``(passages,)``."""
@@ -102,7 +102,7 @@ class ByWords:
         """Return the words that have a weight in each text's passage, one entry per occurrence."""
         is_long = sentences.letters_of_texts >= self._profile.min_letters
         cuts = [
-            cut(passage) if enough else []
+            self._profile.segmenter.cut(passage) if enough else []
             for passage, enough in zip(self._passages(sentences), is_long.tolist(), strict=True)
         ]
         rows = self._vocabulary.rows(word for words in cuts for word in words)

@@ -13,7 +13,9 @@ from esdedup.errors import SettingError
 from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.bands import FIVE_CHOOSE_TWO, LAYOUTS, Layout
 from esdedup.fingerprint.signature import SIGNATURE
-from esdedup.text.words import TF_IDF, Weighting
+from esdedup.text.hashing import MURMUR3, TOKEN_HASHES, TokenHash
+from esdedup.text.segmenters import JIEBA, Segmenter, segmenter_named
+from esdedup.text.weights import TF_IDF, Weighting
 
 Representation = Literal["halves", "longest-sentence", "keywords"]
 """What stands for a text: the longest sentence of each half, with minhashes of the wording; the longest
@@ -36,6 +38,9 @@ class Profile:
     `verified` represents a text by halves, and compares whole texts as well, by their sketches. `classic`
     represents it by its longest sentence, `keywords` by its heaviest words.
 
+    Words are cut, weighed and hashed by the segmenter, the weighting and the hash; `classic` and `keywords`
+    take others, whose names are part of the label.
+
     Change one with `with_changes`, or with `dataclasses.replace`. For example, articles and nodes get
     shorter keys from ``CLASSIC.with_changes(layout=LAYOUTS["4x16"])``. Every layout in
     `LAYOUTS` finds the same neighbours; they differ in the number of terms for
@@ -55,6 +60,9 @@ class Profile:
     keyword_count: int = _KEYWORD_COUNT
     # How much words weigh; not for "halves", which does not weigh words.
     weighting: Weighting = TF_IDF
+    # How a text is cut into words, and how these are hashed; not for "halves", which has no words.
+    segmenter: Segmenter = JIEBA
+    token_hash: TokenHash = MURMUR3
     # The band keys written to articles and nodes: one of `LAYOUTS`.
     layout: Layout = FIVE_CHOOSE_TWO
     # Two simhashes are near up to this distance, inclusive; 0 to 3.
@@ -128,11 +136,22 @@ class Profile:
                 f"keyword_count contradicts the representation {self.representation!r}, which has no "
                 "keywords; leave it out, or use 'keywords'"
             )
-        if self.representation == "halves" and self.weighting != TF_IDF:
-            raise SettingError(
-                f"the weighting {self.weighting.name!r} contradicts the representation 'halves', which does "
-                "not weigh words; leave it out, or use 'longest-sentence' or 'keywords'"
-            )
+        defaults = (
+            ("weighting", self.weighting, TF_IDF, "does not weigh words"),
+            ("segmenter", self.segmenter, JIEBA, "does not cut words"),
+            ("hash", self.token_hash, MURMUR3, "does not hash words"),
+        )
+        for part, value, default, reason in defaults:
+            if self.representation == "halves" and value != default:
+                raise SettingError(
+                    f"the {part} {value.name!r} contradicts the representation 'halves', which {reason}; "
+                    "leave it out, or use 'longest-sentence' or 'keywords'"
+                )
+        # The label has only their names.
+        if self.segmenter != (segmenter_named(self.segmenter.name) or self.segmenter):
+            raise SettingError(f"the segmenter {self.segmenter.name!r} exists: give your own another name")
+        if self.token_hash != TOKEN_HASHES.get(self.token_hash.name, self.token_hash):
+            raise SettingError(f"the hash {self.token_hash.name!r} exists: give your own another name")
 
     def __repr__(self) -> str:
         return f"Profile({self.label!r})"
@@ -156,6 +175,8 @@ class Profile:
         *,
         keyword_count: int | None = None,
         weighting: Weighting | None = None,
+        segmenter: Segmenter | None = None,
+        token_hash: TokenHash | None = None,
         layout: Layout | None = None,
         max_text_length: int | None = None,
         keep_boilerplate: bool | None = None,
@@ -169,6 +190,8 @@ class Profile:
             self,
             keyword_count=self.keyword_count if keyword_count is None else keyword_count,
             weighting=self.weighting if weighting is None else weighting,
+            segmenter=self.segmenter if segmenter is None else segmenter,
+            token_hash=self.token_hash if token_hash is None else token_hash,
             layout=self.layout if layout is None else layout,
             max_text_length=self.max_text_length if max_text_length is None else max_text_length,
             keep_boilerplate=self.keep_boilerplate if keep_boilerplate is None else keep_boilerplate,
@@ -189,6 +212,12 @@ class Profile:
                 self.max_text_length,
                 *(() if self.agreement is None else (self.agreement,)),
                 *(("keep boilerplate",) if self.keep_boilerplate else ()),
+                *(() if self.segmenter == JIEBA else (("segmenter", self.segmenter.name),)),
+                *(
+                    ()
+                    if self.token_hash == MURMUR3
+                    else (("hash", self.token_hash.name, self.token_hash.bits),)
+                ),
             )
         )
 

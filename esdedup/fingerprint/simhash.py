@@ -6,28 +6,27 @@ or zero (Charikar, STOC 2002).
 """
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.text.hashing import murmur64
+from esdedup.text.hashing import HashFunction, murmur64
 
 _LANE_SHIFTS = np.arange(16, dtype=np.uint64)[:, None]
 _LANES = np.uint64(0x0001_0001_0001_0001)
 _LITTLE = sys.byteorder == "little"
 
-TokenHash = Callable[[bytes], int]
-"""Hashes the UTF-8 bytes of a token to an unsigned integer; a simhash takes its low bits."""
 
-
-def simhash(tokens: Iterable[tuple[str, int]], *, width: int = 64, token_hash: TokenHash = murmur64) -> int:
+def simhash(
+    tokens: Iterable[tuple[str, int]], *, width: int = 64, token_hash: HashFunction = murmur64
+) -> int:
     """Return the simhash of weighted tokens; 0 if there are none.
 
     Args:
         tokens: Tokens and their weights; a token that occurs twice counts twice.
         width: The number of bits, from 1.
-        token_hash: Must return at least `width` bits.
+        token_hash: A simhash takes its low bits; must return at least `width` of them.
     """
     pairs = list(tokens)
     hashes = hash_bits((token_hash(token.encode()) for token, _ in pairs), width=width)

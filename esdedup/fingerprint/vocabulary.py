@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup.fingerprint.simhash import hash_bits
-from esdedup.text.hashing import murmur64
-from esdedup.text.words import WEIGHT_SCALE, Weighting
+from esdedup.text.hashing import TokenHash
+from esdedup.text.weights import WEIGHT_SCALE, Weighting
 
 _VOCABULARY_LIMIT = 500_000
 
@@ -18,8 +18,9 @@ class Vocabulary:
     Starts over when it gets very large; that changes only the rows of words.
     """
 
-    def __init__(self, weighting: Weighting) -> None:
+    def __init__(self, weighting: Weighting, token_hash: TokenHash) -> None:
         self._weighting = weighting
+        self._token_hash = token_hash
         self._clear()
 
     def _clear(self) -> None:
@@ -46,6 +47,12 @@ class Vocabulary:
         return self._words[row]
 
     def _learn(self, words: list[str]) -> None:
+        # Before anything is changed: a function of the user's may fail.
+        hashes = self._token_hash.of(words)
+        weights = [
+            round(self._weighting.weight(word) * WEIGHT_SCALE) if any(map(str.isalnum, word)) else 0
+            for word in words
+        ]
         first = len(self._words)
         self._rows.update(zip(words, range(first, first + len(words)), strict=True))
         self._words += words
@@ -53,9 +60,5 @@ class Vocabulary:
             size = 2 * len(self._words)
             self.bits = np.concatenate((self.bits[:first], np.zeros((size - first, 64), np.uint8)))
             self.weights = np.concatenate((self.weights[:first], np.zeros(size - first, np.int64)))
-        hashes = (murmur64(word.encode()) for word in words)
-        self.bits[first : len(self._words)] = hash_bits(hashes, width=64)
-        self.weights[first : len(self._words)] = [
-            round(self._weighting.weight(word) * WEIGHT_SCALE) if any(map(str.isalnum, word)) else 0
-            for word in words
-        ]
+        self.bits[first : len(self._words)] = hash_bits(hashes.tolist(), width=64)
+        self.weights[first : len(self._words)] = weights

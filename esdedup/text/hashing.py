@@ -1,13 +1,49 @@
 """Hashes of words, and of numbers in arrays."""
 
+import dataclasses
+import zlib
+from collections.abc import Callable, Sequence
+
 import mmh3
 import numpy as np
 import numpy.typing as npt
+
+from esdedup.errors import SettingError
+
+HashFunction = Callable[[bytes], int]
+"""Hashes the UTF-8 bytes of a word to an unsigned integer."""
+
+_LOW_32 = 0xFFFF_FFFF
 
 
 def murmur64(token: bytes) -> int:
     """Return the first 64 bits of MurmurHash3 (x64, 128 bits, seed 0), as an unsigned number."""
     return mmh3.hash64(token, seed=0, x64arch=True, signed=False)[0]
+
+
+def crc32(token: bytes) -> int:
+    """Return the CRC-32 of ISO-HDLC, which gzip and PNG use too: 32 bits."""
+    return zlib.crc32(token)
+
+
+def java31(token: bytes) -> int:
+    """Return ``String.hashCode`` of Java since 1.2, h * 31 + c over UTF-16 code units: 32 bits, unsigned.
+
+    Java 1.0 and 1.1 had another one, which left out characters of strings of 16 and more.
+    """
+    units = token.decode().encode("utf-16-be")
+    value = 0
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = value * 31 + (high << 8 | low) & _LOW_32
+    return value
+
+
+def times33(token: bytes) -> int:
+    """Return Bernstein's hash, djb2: h * 33 + c over bytes, from 5381 on: 32 bits."""
+    value = 5381
+    for byte in token:
+        value = value * 33 + byte & _LOW_32
+    return value
 
 
 def mixed(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
@@ -18,3 +54,70 @@ def mixed(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     values *= np.uint64(0xC4CEB9FE1A85EC53)
     values ^= values >> np.uint64(33)
     return values
+
+
+@dataclasses.dataclass(frozen=True)
+class TokenHash:
+    """How the words of a profile are hashed, under a name that belongs to the profile's label.
+
+    Another function needs another name. For fingerprints in several processes, it must be importable.
+
+    Raises:
+        SettingError: The name is empty, or the number of bits is not from 1 to 64.
+    """
+
+    name: str
+    # From the UTF-8 bytes of a word to an unsigned integer of so many bits.
+    function: HashFunction
+    bits: int = 64
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise SettingError("a hash of one's own needs a name: it becomes part of the profile's label")
+        if not 1 <= self.bits <= 64:
+            raise SettingError(f"the hash {self.name!r} has {self.bits} bits; it must have 1 to 64")
+
+    def of(self, words: Sequence[str]) -> npt.NDArray[np.uint64]:
+        """Return 64 bits for each word, uint64 ``(n,)``.
+
+        A hash of fewer bits is made longer by the finalizer of MurmurHash3, which is a permutation of 64-bit
+        numbers: words with different hashes keep different ones, and every bit depends on every bit. Zeros
+        above the hash would be the same bits in each fingerprint.
+
+        Raises:
+            SettingError: The function returned something else than an integer of these bits.
+        """
+        hashes = [self.function(word.encode()) for word in words]
+        for word, value in zip(words, hashes, strict=True):
+            if type(value) is not int or not 0 <= value < 1 << self.bits:
+                raise SettingError(
+                    f"the hash {self.name!r} returned {value!r} for {word!r}: it must be an integer from 0 "
+                    f"to 2^{self.bits} - 1"
+                )
+        values = np.array(hashes, np.uint64)
+        return values if self.bits == 64 else mixed(values)
+
+
+MURMUR3 = TokenHash("murmur3", murmur64)
+TOKEN_HASHES = {
+    each.name: each
+    for each in (
+        MURMUR3,
+        TokenHash("crc32", crc32, bits=32),
+        TokenHash("java31", java31, bits=32),
+        TokenHash("times33", times33, bits=32),
+    )
+}
+"""The hashes that a profile can name."""
+
+
+def get_token_hash(name: str) -> TokenHash:
+    """Return the hash of that name.
+
+    Raises:
+        SettingError: There is no such hash.
+    """
+    try:
+        return TOKEN_HASHES[name]
+    except KeyError:
+        raise SettingError(f"no hash {name!r}; there are {', '.join(TOKEN_HASHES)}") from None

@@ -18,7 +18,8 @@ from esdedup.fingerprint.simhash import simhash
 from esdedup.neighbours.relation import relation_of
 from esdedup.text.normalise import normalise
 from esdedup.text.passages import Passages
-from esdedup.text.words import WEIGHT_SCALE, cut
+from esdedup.text.segmenters import JIEBA
+from esdedup.text.weights import WEIGHT_SCALE
 
 ZH = "云陵市地铁七号线昨天清晨开始试运行。首班列车五时五十分从北郊车辆段发出，乘坐iPhone扫码即可进站！"
 EN = "The ferry line has ordered four electric ships. Each of them will carry ninety cars & 400 passengers."
@@ -240,7 +241,7 @@ def jieba_cut() -> Callable[[str], list[str]]:
     ["学习c++和c#语言 at&t", "长期long-term利率3.14%上升 a_b u.s. 2019-ncov", "1,000.5元-2.5%", "a..b --c"],
 )
 def test_compounds_are_cut_like_jieba(jieba_cut: Callable[[str], list[str]], text: str) -> None:
-    assert cut(text) == jieba_cut(text)
+    assert JIEBA.cut(text) == jieba_cut(text)
 
 
 def test_real_text_is_cut_like_jieba(jieba_cut: Callable[[str], list[str]], shared: Path) -> None:
@@ -248,4 +249,4 @@ def test_real_text_is_cut_like_jieba(jieba_cut: Callable[[str], list[str]], shar
         with (shared / "data" / f"{name}.jsonl").open(encoding="utf-8") as lines:
             texts = [json.loads(line)["text"] for line in lines][::every]
         for text in normalise(texts):
-            assert cut(text) == jieba_cut(text)
+            assert JIEBA.cut(text) == jieba_cut(text)

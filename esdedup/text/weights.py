@@ -1,11 +1,10 @@
-"""Words as jieba cuts them, and their weights, from jieba's IDF table or from one given by the user."""
+"""How much words weigh: by jieba's IDF table, by one given by the user, or all alike."""
 
 import dataclasses
 import functools
 import importlib.util
-import re
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
@@ -15,36 +14,6 @@ from esdedup.text.hashing import murmur64
 
 # Weights are kept as whole millionths, so that sums of them are exact.
 WEIGHT_SCALE = 1_000_000
-# rjieba keeps compounds such as `long-term` and `m.weibo.cn` whole. jieba cuts them at these
-# places, except for two that are in its dictionary.
-_WHOLE = frozenset({"c#", "c++"})
-_COMPOUND = re.compile(r"[a-zA-Z0-9][+#&._%-]|[+#&._%-][a-zA-Z0-9]")
-_PARTS = re.compile(r"([a-zA-Z0-9]+(?:\.\d+)?%?)")
-
-
-def cut(text: str) -> list[str]:
-    """Cut normalised text into words, as jieba does with its own dictionary.
-
-    White space and punctuation are returned as words too.
-    """
-    words = _segmenter()(text)
-    if not _COMPOUND.search(text):
-        return words
-    return [part for word in words for part in _parts(word) if part]
-
-
-@functools.cache
-def _segmenter() -> Callable[[str], list[str]]:
-    # Imported on first use: it unpacks its dictionary, 0.16 s of CPU time, and most commands cut no words.
-    import rjieba
-
-    return rjieba.cut
-
-
-def _parts(word: str) -> Sequence[str]:
-    if word in _WHOLE or not _COMPOUND.search(word):
-        return (word,)
-    return _PARTS.split(word)
 
 
 class Weighting(Protocol):

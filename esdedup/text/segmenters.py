@@ -1,0 +1,186 @@
+"""Segmenters cut normalised text into words: as jieba does, by Unicode, into n-grams, or by a function."""
+
+import dataclasses
+import functools
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from esdedup.errors import SettingError
+from esdedup.text.characters import NUMBER, SEPARATOR, WIDE, WORD, classes, code_points
+from esdedup.text.tokens import roles_in_tokens
+
+MAX_GRAM_LENGTH = 64
+"""The most letters of an n-gram."""
+
+# rjieba keeps compounds such as `long-term` and `m.weibo.cn` whole. jieba cuts them at these
+# places, except for two that are in its dictionary.
+_WHOLE = frozenset({"c#", "c++"})
+_COMPOUND = re.compile(r"[a-zA-Z0-9][+#&._%-]|[+#&._%-][a-zA-Z0-9]")
+_PARTS = re.compile(r"([a-zA-Z0-9]+(?:\.\d+)?%?)")
+_GRAMS = re.compile(r"([1-9]\d?)-grams")
+
+
+class Segmenter(Protocol):
+    """How a text is cut into words."""
+
+    @property
+    def name(self) -> str:
+        """Identifies the segmenter in a profile's label: different segmenters have different names."""
+
+    def cut(self, text: str) -> Sequence[str]:
+        """Cut normalised text into words. Those without letters and digits count nothing."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Jieba:
+    """Words as jieba cuts them with its own dictionary; white space and punctuation are words too."""
+
+    @property
+    def name(self) -> str:
+        """Jieba."""
+        return "jieba"
+
+    def cut(self, text: str) -> Sequence[str]:
+        """Cut normalised text into words."""
+        words = _jieba_cut()(text)
+        if not _COMPOUND.search(text):
+            return words
+        return [part for word in words for part in _parts(word) if part]
+
+
+@dataclasses.dataclass(frozen=True)
+class UnicodeWords:
+    """Runs of letters, digits and the marks that belong to them, for scripts with spaces between words.
+
+    Where there are none, as in Chinese, all between two punctuation marks is one word. Signs within a
+    number, as in 1,000.5, belong to it.
+    """
+
+    @property
+    def name(self) -> str:
+        """Words."""
+        return "words"
+
+    def cut(self, text: str) -> Sequence[str]:
+        """Cut normalised text into words."""
+        # In no word, and so ends the last one.
+        text += SEPARATOR
+        edges = np.flatnonzero(np.diff(_in_words(text), prepend=False)).tolist()
+        return [text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)]
+
+
+@dataclasses.dataclass(frozen=True)
+class NGrams:
+    """All runs of `size` letters and digits, whatever stands between them; for any script.
+
+    A text with fewer is one word. Vowel signs and accents count as letters.
+
+    Raises:
+        SettingError: The size is not from 1 to 64.
+    """
+
+    size: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.size <= MAX_GRAM_LENGTH:
+            raise SettingError(
+                f"the length of n-grams is {self.size}; it must be from 1 to {MAX_GRAM_LENGTH}"
+            )
+
+    @property
+    def name(self) -> str:
+        """Such as 3-grams."""
+        return f"{self.size}-grams"
+
+    def cut(self, text: str) -> Sequence[str]:
+        """Cut normalised text into words."""
+        letters = "".join(UNICODE_WORDS.cut(text))
+        if len(letters) <= self.size:
+            return [letters] if letters else []
+        return [letters[at : at + self.size] for at in range(len(letters) - self.size + 1)]
+
+
+@dataclasses.dataclass(frozen=True)
+class CustomSegmenter:
+    """A function of the user's, under a name that belongs to the profile's label.
+
+    Another function needs another name. For fingerprints in several processes, it must be importable.
+
+    Raises:
+        SettingError: The name is empty, or that of another segmenter.
+    """
+
+    name: str
+    # From normalised text (NFKC, case folded, simplified characters) to its words.
+    function: Callable[[str], Iterable[str]]
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise SettingError("a segmenter of one's own needs a name: it belongs to the profile's label")
+        if self.name.startswith(JIEBA.name) or segmenter_named(self.name) is not None:
+            raise SettingError(f"the segmenter {self.name!r} exists: choose another name for your own")
+
+    def cut(self, text: str) -> Sequence[str]:
+        """Cut normalised text into words.
+
+        Raises:
+            SettingError: The function returned something else.
+        """
+        words = list(self.function(text))
+        for word in words:
+            if not isinstance(word, str):
+                raise SettingError(f"the segmenter {self.name!r} returned {word!r}, which is not a string")
+        return words
+
+
+JIEBA = Jieba()
+UNICODE_WORDS = UnicodeWords()
+
+
+def get_segmenter(name: str) -> Segmenter:
+    """Return the segmenter of that name: jieba, words, or 3-grams and the like.
+
+    Raises:
+        SettingError: There is no such segmenter.
+    """
+    found = segmenter_named(name)
+    if found is None:
+        raise SettingError(
+            f"no segmenter {name!r}; there are {JIEBA.name}, {UNICODE_WORDS.name}, and 1-grams to "
+            f"{MAX_GRAM_LENGTH}-grams"
+        )
+    return found
+
+
+def segmenter_named(name: str) -> Segmenter | None:
+    """Return the segmenter of that name, None if there is none."""
+    for segmenter in (JIEBA, UNICODE_WORDS):
+        if name == segmenter.name:
+            return segmenter
+    grams = _GRAMS.fullmatch(name)
+    return NGrams(int(grams[1])) if grams and int(grams[1]) <= MAX_GRAM_LENGTH else None
+
+
+def _in_words(text: str) -> npt.NDArray[np.bool_]:
+    """Return whether each character belongs to a word, bool ``(n,)``; the last one is a separator."""
+    roles = roles_in_tokens(classes().take(code_points(text)))
+    in_words: npt.NDArray[np.bool_] = (roles == WORD) | (roles == NUMBER) | (roles == WIDE)
+    return in_words
+
+
+@functools.cache
+def _jieba_cut() -> Callable[[str], list[str]]:
+    # Imported on first use: it unpacks its dictionary, 0.16 s of CPU time, and most commands cut no words.
+    import rjieba
+
+    return rjieba.cut
+
+
+def _parts(word: str) -> Sequence[str]:
+    if word in _WHOLE or not _COMPOUND.search(word):
+        return (word,)
+    return _PARTS.split(word)

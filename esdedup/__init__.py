@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from esdedup.maintenance import (
         BoilerplateBySite,
         Expired,
+        ForestNode,
         IndexedExplanation,
         Maintenance,
         Stats,
@@ -126,6 +127,7 @@ __all__ = [
     "ForestLost",
     "ForestMismatch",
     "ForestMissing",
+    "ForestNode",
     "ForestOwner",
     "FullArticle",
     "Head",

@@ -63,6 +63,11 @@ class Fields:
         return f"{self.dedup}.root"
 
     @property
+    def fingerprint(self) -> str:
+        """The full name of the field with the fingerprint."""
+        return f"{self.dedup}.fingerprint"
+
+    @property
     def seq(self) -> str:
         """The full name of the field with the order of arrival."""
         return f"{self.dedup}.seq"
@@ -113,7 +118,12 @@ def term_of(article: Mapping[str, Any], name: str) -> str | None:
     What esdedup writes is a string, but another program may have written a number, or a list, whose first
     term is returned.
     """
-    return next(_terms(value_of(article, name)), None)
+    return next(iter(terms_of(article, name)), None)
+
+
+def terms_of(article: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """Return the values of a keyword field as the terms that Elasticsearch indexes."""
+    return tuple(_terms(value_of(article, name)))
 
 
 def _terms(value: object) -> Iterator[str]:

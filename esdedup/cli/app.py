@@ -27,6 +27,7 @@ class _Commands(LazyGroup):
         "serve": ("serve", "serve"),
         "sidecar": ("sidecar", "sidecar"),
         "explain": ("explain", "explain"),
+        "show": ("show", "show"),
         "stats": ("maintenance", "stats"),
         "expire": ("maintenance", "expire"),
         "verify": ("maintenance", "verify"),

@@ -3,7 +3,7 @@
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -35,6 +35,8 @@ from esdedup.times import time_ms
 _WIDTH_WITHOUT_TERMINAL = 120
 _SOURCE_WIDTH = 20
 _MIN_TITLE_WIDTH = 12
+# The first digits of a root, which tell those of one page apart.
+_ROOT_WIDTH = 8
 _LONGEST_PASSAGE = 160
 # Wider than any screen, and longer than any id; a title may be as long as an article.
 _LONGEST_CELL = 1_000
@@ -142,6 +144,16 @@ def print_counts(title: str, counts: dict[str, Any]) -> None:
     screen.print(table)
 
 
+def print_facts(facts: Mapping[str, str]) -> None:
+    """Print named values, one below the other; a long one is wrapped."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in facts.items():
+        table.add_row(name, escape(value))
+    console().print(table)
+
+
 def print_stage(screen: Console, title: str, lines: Sequence[tuple[str, ...]]) -> None:
     """Print a heading and rows with the same number of cells; a long last cell is wrapped."""
     rows = [[escape(cell) for cell in line] for line in lines]
@@ -214,6 +226,21 @@ def print_similar(page: SimilarPage) -> None:
         if page.root is None
         else f"{page.total:,} similar articles under root {page.root}"
     )
+    _print_next(screen, page.next)
+
+
+def print_articles(page: SimilarPage) -> None:
+    """Print the articles of a cluster, or with a fingerprint, as a table."""
+    screen = console()
+    table = _table()
+    table.add_column("root", no_wrap=True)
+    _add_article_columns(table, page.articles, screen.width)
+    for article in page.articles:
+        table.add_row((article.root or "")[:_ROOT_WIDTH], *_article_cells(article))
+    if page.articles:
+        screen.print(table)
+    _print_doubts(screen, page.articles)
+    screen.print(f"articles: {page.total:,}")
     _print_next(screen, page.next)
 
 

@@ -6,6 +6,7 @@ May import every inner room: reading, elastic, forest, neighbours, fingerprint, 
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.maintenance.learned_stats import LearnedStats
 from esdedup.maintenance.maintenance import Maintenance
+from esdedup.maintenance.node import ForestNode
 from esdedup.maintenance.shared_representatives import SharedRepresentative
 from esdedup.maintenance.site_boilerplate import BoilerplateBySite, LearnedPassage, SiteBoilerplate
 from esdedup.maintenance.stats import Cluster, Day, ImplausibleCluster, Key, Stats
@@ -18,6 +19,7 @@ __all__ = [
     "Cluster",
     "Day",
     "Expired",
+    "ForestNode",
     "ImplausibleCluster",
     "IndexedExplanation",
     "Key",

@@ -20,6 +20,7 @@ from esdedup.maintenance.article_audit import ArticleAudit
 from esdedup.maintenance.belonging import refuse_others_articles
 from esdedup.maintenance.explain import IndexExplainer, profile_of
 from esdedup.maintenance.forest_audit import ForestAudit
+from esdedup.maintenance.node import ForestNode, node_of
 from esdedup.maintenance.records import Records
 from esdedup.maintenance.site_boilerplate import BoilerplateBySite, boilerplate_by_site
 from esdedup.maintenance.stats import Stats, stats
@@ -142,6 +143,14 @@ class Inspection:
         return explainer.explain(
             one, other, forest=self._forest, forest_missing=forest_missing, learned_missing=learned_missing
         )
+
+    def node(self, node_id: str) -> ForestNode | None:
+        """Return the node with an id, which is the fingerprint of its articles; None if there is none.
+
+        Raises:
+            ForestError: There is no such forest.
+        """
+        return node_of(ForestIndex.find(self._client, self._forest), node_id)
 
     def texts(
         self, indices: Sequence[str], *, latest: int = LATEST_ARTICLES

@@ -3,7 +3,7 @@
 from esdedup.elastic.names import check_index_name
 from esdedup.elastic.requests import Requests, search
 from esdedup.errors import ArticleNotFound, SettingError
-from esdedup.fields import Fields, term_of, value_of
+from esdedup.fields import Fields, term_of, terms_of, value_of
 from esdedup.reading import cluster_bodies as bodies
 from esdedup.reading.hits import Hit, values_of
 from esdedup.reading.results import FullArticle, Timeline, TimelineStep
@@ -25,11 +25,16 @@ def article(
     """Return one article with its text; see `Operations.article`."""
     fields = (yield from scope.ready(index)).fields
     hit = yield from find_article(fields, index, article_id, in_index=in_index, has_text=True)
-    text = value_of(hit["_source"], fields.text)
+    source = hit["_source"]
+    text, seq = value_of(source, fields.text), value_of(source, fields.seq)
     return FullArticle(
         **values_of(hit, fields),
         text=text if isinstance(text, str) else "",
-        site=site_of(hit["_source"], fields),
+        site=site_of(source, fields),
+        fingerprint=term_of(source, fields.fingerprint),
+        bands=terms_of(source, f"{fields.dedup}.bands"),
+        profile=term_of(source, f"{fields.dedup}.profile"),
+        seq=seq if isinstance(seq, int) else None,
     )
 
 

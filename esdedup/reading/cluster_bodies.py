@@ -56,6 +56,11 @@ def others(
     return {"bool": {"filter": [{"term": {fields.root: root}}], "must_not": excluded}}
 
 
+def with_fingerprint(fingerprint: str, *, fields: Fields) -> Query:
+    """Return the query for the articles with a fingerprint."""
+    return {"bool": {"filter": [{"term": {fields.fingerprint: fingerprint}}]}}
+
+
 def cluster_members(
     query: Query, *, first: int, after: Sequence[Any] | None, size: int, fields: Fields
 ) -> Query:

@@ -22,11 +22,12 @@ from esdedup.text.left_out import left_out
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _ClusterMembers:
-    """Articles of one cluster, to be read page by page."""
+class _Articles:
+    """Articles of one cluster, or with one fingerprint, to be read page by page."""
 
     index: str
-    root: str
+    # None: they may be of several clusters.
+    root: str | None
     # Matches the articles.
     query: Query
     # Computes how similar each article is.
@@ -41,7 +42,7 @@ def similar_to_article(
     """Return the other articles of an article's cluster; see `Operations.similar`."""
     ready = yield from scope.ready(index)
     hit = yield from find_article(ready.fields, index, article_id, in_index=in_index)
-    members = _ClusterMembers(
+    members = _Articles(
         index=index,
         root=root_of(hit, ready.fields),
         query=other_articles(index, ready, hit, other_sources=other_sources),
@@ -56,12 +57,29 @@ def articles_of_cluster(scope: Scope, index: str, root: str, *, paging: Paging) 
     if not root:
         raise SettingError(f"the root is {root!r}; it must be a non-empty string")
     fields = (yield from scope.ready(index)).fields
-    members = _ClusterMembers(
+    members = _Articles(
         index=index,
         root=root,
         query=bodies.others(root, fields=fields),
         similarity=Similarity(None, b""),
         identity=[index, root],
+    )
+    return (yield from _page_of(members, paging, fields))
+
+
+def articles_with_fingerprint(
+    scope: Scope, index: str, fingerprint: str, *, paging: Paging
+) -> Requests[SimilarPage]:
+    """Return the articles with a fingerprint; see `Operations.with_fingerprint`."""
+    if not fingerprint:
+        raise SettingError(f"the fingerprint is {fingerprint!r}; it must be a non-empty string")
+    fields = (yield from scope.ready(index)).fields
+    members = _Articles(
+        index=index,
+        root=None,
+        query=bodies.with_fingerprint(fingerprint, fields=fields),
+        similarity=Similarity(None, b""),
+        identity=[index, "fingerprint", fingerprint],
     )
     return (yield from _page_of(members, paging, fields))
 
@@ -87,7 +105,7 @@ def similar_to_text(
         return SimilarPage(
             root=None, total=0, articles=(), page=paging.page, size=paging.size, left_out=omitted
         )
-    members = _ClusterMembers(
+    members = _Articles(
         index=index,
         root=assignment.root,
         query=bodies.others(assignment.root, fields=fields),
@@ -129,7 +147,7 @@ def require_source_field(index: str, ready: ReadyIndex) -> str:
     return ready.source_field
 
 
-def _page_of(members: _ClusterMembers, paging: Paging, fields: Fields) -> Requests[SimilarPage]:
+def _page_of(members: _Articles, paging: Paging, fields: Fields) -> Requests[SimilarPage]:
     start = paging.start(members.identity, is_endless=True)
     first = start.offset if start.place is None else 0
     body = bodies.cluster_members(

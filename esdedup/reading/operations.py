@@ -7,16 +7,15 @@ and `AsyncReader` have these methods under the same names; there they return the
 from esdedup.elastic.requests import Query, Requests
 from esdedup.fields import Fields
 from esdedup.reading import articles, sources
-from esdedup.reading.cluster_members import articles_of_cluster, similar_to_article
+from esdedup.reading.cluster_operations import ClusterOperations
 from esdedup.reading.list_request import Counting, Head, ListRequest, Only, Sort, default_sort
 from esdedup.reading.lists import list_rows
 from esdedup.reading.paging import Paging
-from esdedup.reading.results import FullArticle, Page, SimilarPage, SourcesPage, Timeline
+from esdedup.reading.results import FullArticle, Page
 from esdedup.reading.search_form import search_query
-from esdedup.reading.text_operations import TextOperations
 
 
-class Operations(TextOperations):
+class Operations(ClusterOperations):
     """The operations on the articles of one scope, and on texts that need not be indexed."""
 
     def article(self, index: str, article_id: str, *, in_index: str | None = None) -> Requests[FullArticle]:
@@ -34,29 +33,6 @@ class Operations(TextOperations):
             ServerError: Elasticsearch does not answer, or refuses the request.
         """
         return articles.article(self._scope, index, article_id, in_index=in_index)
-
-    def cluster(
-        self, index: str, root: str, *, page: int = 1, size: int = 20, after: str | None = None
-    ) -> Requests[SimilarPage]:
-        """Return the articles of a cluster, newest first.
-
-        Args:
-            index: An index, alias or pattern.
-            root: The cluster's root.
-            page: From 1; `page` times `size` is at most 10,000.
-            size: Articles on a page, at most 1,000.
-            after: The cursor `next` of the previous page, in place of `page`; cursors reach any depth.
-
-        Returns:
-            A page without articles if none has this root; how similar they are is not computed.
-
-        Raises:
-            SettingError: A value is invalid, or the page lies too deep.
-            IndexNotReady: The index is missing, or lacks the fields.
-            ServerError: Elasticsearch does not answer, or refuses the request.
-        """
-        paging = Paging(page=page, size=size, after=after)
-        return articles_of_cluster(self._scope, index, root, paging=paging)
 
     def fields(self, index: str) -> Requests[Fields]:
         """Return the names of the fields of an index's articles: those given, else those that it keeps.
@@ -156,43 +132,6 @@ class Operations(TextOperations):
         """
         return search_query(self._scope, index, words, since=since, until=until, source=source)
 
-    def similar(
-        self,
-        index: str,
-        article_id: str,
-        *,
-        in_index: str | None = None,
-        other_sources: bool = False,
-        page: int = 1,
-        size: int = 20,
-        after: str | None = None,
-    ) -> Requests[SimilarPage]:
-        """Return the other articles of an article's cluster, newest first.
-
-        Args:
-            index: An index, alias or pattern.
-            article_id: The article's id. If several indices have it, the article that arrived last.
-            in_index: The index to take it from, if several have that id.
-            other_sources: Leave out articles from the article's own source.
-            page: From 1; `page` times `size` is at most 10,000.
-            size: Articles on a page, at most 1,000.
-            after: The cursor `next` of the previous page, in place of `page`; cursors reach any depth.
-
-        Raises:
-            ArticleNotFound: No article has that id, or it has no root.
-            SettingError: A value is invalid, or the page lies too deep.
-            IndexNotReady: The index is missing, or lacks the fields.
-            ServerError: Elasticsearch does not answer, or refuses the request.
-        """
-        return similar_to_article(
-            self._scope,
-            index,
-            article_id,
-            in_index=in_index,
-            other_sources=other_sources,
-            paging=Paging(page=page, size=size, after=after),
-        )
-
     def source_field(self, index: str) -> Requests[str | None]:
         """Return the field to match and count sources by, None if no such field can be aggregated.
 
@@ -220,54 +159,3 @@ class Operations(TextOperations):
             ServerError: Elasticsearch does not answer, or refuses the request.
         """
         return sources.source_names(self._scope, index, size=size)
-
-    def sources(
-        self,
-        index: str,
-        article_id: str,
-        *,
-        in_index: str | None = None,
-        other_sources: bool = False,
-        page: int = 1,
-        size: int = 20,
-    ) -> Requests[SourcesPage]:
-        """Return the sources in an article's cluster, those with the most articles first.
-
-        The article itself is not counted.
-
-        Args:
-            index: An index, alias or pattern.
-            article_id: The article's id. If several indices have it, the article that arrived last.
-            in_index: The index to take it from, if several have that id.
-            other_sources: Leave out the article's own source.
-            page: From 1; `page` times `size` is at most 10,000.
-            size: Sources on a page, at most 1,000.
-
-        Raises:
-            ArticleNotFound: No article has that id, or it has no root.
-            SettingError: A value is invalid, or the source field is text, which cannot be grouped by.
-            IndexNotReady: The index is missing, or lacks the fields.
-            ServerError: Elasticsearch does not answer, or refuses the request.
-        """
-        return sources.sources(
-            self._scope,
-            index,
-            article_id,
-            in_index=in_index,
-            other_sources=other_sources,
-            paging=Paging(page=page, size=size),
-        )
-
-    def timeline(self, index: str, root: str) -> Requests[Timeline]:
-        """Return how many articles of a cluster were published when, in at most 48 steps of equal length.
-
-        Args:
-            index: An index, alias or pattern.
-            root: The cluster's root.
-
-        Raises:
-            SettingError: The root or the name of the index is empty.
-            IndexNotReady: The index is missing, or lacks the fields.
-            ServerError: Elasticsearch does not answer, or refuses the request.
-        """
-        return articles.timeline(self._scope, index, root)

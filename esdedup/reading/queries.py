@@ -150,7 +150,7 @@ def texts_by_id(article_id: str, *, fields: Fields) -> dict[str, Any]:
 def text_by_fingerprint(fingerprints: Sequence[str], *, fields: Fields) -> dict[str, Any]:
     """Return the search for the first article to arrive with one of the fingerprints, and its text."""
     return {
-        "query": {"terms": {f"{fields.dedup}.fingerprint": list(fingerprints)}},
+        "query": {"terms": {fields.fingerprint: list(fingerprints)}},
         "sort": [{fields.seq: {"order": "asc", "unmapped_type": "long"}}],
         "size": 1,
         **_with_record(fields),

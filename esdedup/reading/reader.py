@@ -134,6 +134,7 @@ class Reader(_Reading[Elasticsearch]):
     source_names = _blocking(Operations.source_names)
     sources = _blocking(Operations.sources)
     timeline = _blocking(Operations.timeline)
+    with_fingerprint = _blocking(Operations.with_fingerprint)
 
 
 class AsyncReader(_Reading[AsyncElasticsearch]):
@@ -187,3 +188,4 @@ class AsyncReader(_Reading[AsyncElasticsearch]):
     source_names = _awaited(Operations.source_names)
     sources = _awaited(Operations.sources)
     timeline = _awaited(Operations.timeline)
+    with_fingerprint = _awaited(Operations.with_fingerprint)

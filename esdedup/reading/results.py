@@ -120,7 +120,7 @@ class SimilarArticle(Article, frozen=True):
 
 
 class SimilarPage(Result, frozen=True):
-    """The other articles of a cluster, newest first."""
+    """Articles of a cluster, or with a fingerprint, newest first."""
 
     model_config = _example(
         root=_ARTICLE["root"],
@@ -132,9 +132,9 @@ class SimilarPage(Result, frozen=True):
     )
 
     root: str | None
-    """The cluster; None for a text that belongs to none."""
+    """The cluster; None for a text that belongs to none, and for the articles with a fingerprint."""
     total: int
-    """Similar articles on all pages."""
+    """Articles on all pages."""
     articles: tuple[SimilarArticle, ...]
     page: int
     """From 1."""
@@ -191,11 +191,19 @@ class SourcesPage(Result, frozen=True):
 
 
 class FullArticle(Article, frozen=True):
-    """An article with its text."""
+    """An article with its text and its fingerprint."""
 
     text: str
     site: str | None = None
     """The host of its address, else its source, or what its field for the site has."""
+    fingerprint: str | None = None
+    """Of its text, which also names its node in the forest; None if the text has none."""
+    bands: tuple[str, ...] = ()
+    """The keys under which it is found by others; near texts share at least one."""
+    profile: str | None = None
+    """What the fingerprint was computed with."""
+    seq: int | None = None
+    """The number of its arrival in its forest."""
 
 
 class TimelineStep(Result, frozen=True):

@@ -36,7 +36,7 @@ _ERRORS = described(
     s400="The request cannot be read, or no index is named.",
     s401="Elasticsearch does not know the caller; or the token of the sidecar is missing.",
     s403="The caller may not read the index.",
-    s404="There is no such article, or no article with this root.",
+    s404="There is no such article, or none with this root or fingerprint.",
     s409="The index is missing, or lacks the fields that are set up.",
     s413="The body is too large.",
     s415="The body is not JSON.",
@@ -140,6 +140,27 @@ def cluster_routes(
             found = await reader_of(request).cluster(name, root, page=page, size=size, after=after)
         if not found.total:
             raise ArticleNotFound(f"no article in {name!r} has the root {root!r}", article=root, index=name)
+        return bounded(found)
+
+    @router.get("/fingerprints/{fingerprint}", summary="The articles with a fingerprint")
+    async def with_fingerprint(
+        request: Request,
+        fingerprint: Annotated[str, Path(description="The fingerprint, as the dedup object has it.")],
+        index: Annotated[str | None, Query(description=_INDEX)] = None,
+        page: Annotated[int, Query(ge=1, description=_PAGE)] = 1,
+        size: Annotated[int, Query(ge=1, le=MAX_SIZE, description=_SIZE)] = 20,
+        after: Annotated[str | None, Query(description=_AFTER)] = None,
+    ) -> SimilarPage:
+        """The newest first: the same text, as far as it is compared. Each article names its root."""
+        name = named(index)
+        with _of_the_caller(name):
+            found = await reader_of(request).with_fingerprint(
+                name, fingerprint, page=page, size=size, after=after
+            )
+        if not found.total:
+            raise ArticleNotFound(
+                f"no article in {name!r} has the fingerprint {fingerprint!r}", article=fingerprint, index=name
+            )
         return bounded(found)
 
     @router.post("/similar", summary="The articles that are similar to a text or to an article")

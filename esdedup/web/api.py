@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
+from esdedup.errors import SettingError
 from esdedup.fingerprint.profile import MAX_TEXT_LENGTH
 from esdedup.reading.results import FullArticle, Page, SimilarPage, SourcesPage, Timeline
 from esdedup.text.left_out import LeftOut
@@ -146,6 +147,26 @@ async def sources(
             site.index, id, in_index=index, other_sources=other_sources, page=page, size=size
         )
     )
+
+
+@router.get("/articles", summary="The articles of a cluster, or with a fingerprint")
+async def articles(
+    site: CurrentSite,
+    root: Annotated[str | None, Query(min_length=1, description="The root of a cluster.")] = None,
+    fingerprint: Annotated[
+        str | None, Query(min_length=1, description="A fingerprint: the articles with the same text.")
+    ] = None,
+    page: PageNumber = 1,
+    size: Size = 20,
+    after: After = None,
+) -> SimilarPage:
+    """The newest first; give either a root or a fingerprint, as an article has them."""
+    if root is not None and fingerprint is None:
+        return bounded(await site.reader.cluster(site.index, root, page=page, size=size, after=after))
+    if fingerprint is not None and root is None:
+        found = await site.reader.with_fingerprint(site.index, fingerprint, page=page, size=size, after=after)
+        return bounded(found)
+    raise SettingError("give either a root or a fingerprint")
 
 
 @router.get("/timeline", summary="The timeline of an article's cluster", responses=_NOT_FOUND)

@@ -12,6 +12,8 @@ MAX_VALUE = 1_000
 """Of each title, source, time and address, in characters: longer than any cursor and any id."""
 MAX_SHOWN_TEXT = MAX_TEXT_LENGTH
 """Of the text of an article, in characters: what decides its fingerprint."""
+MAX_ENTRIES = 1_000
+"""Of a list: articles on a page are no more, nor the keys of an article that esdedup has written."""
 MAX_SPANS = 1_000
 """Of the places in a text that are marked as boilerplate: a text of menus alone has some hundreds."""
 
@@ -50,7 +52,7 @@ def _bounded(value: object) -> object:
         case LeftOut():
             return bounded_spans(value)
         case tuple():
-            return tuple(map(_bounded, value))
+            return tuple(map(_bounded, value[:MAX_ENTRIES]))
         case str():
             return cut(value)
         # As stored in the article, of any size and depth.

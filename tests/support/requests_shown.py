@@ -35,6 +35,13 @@ IN_DOCS: dict[str, Query] = {
     "of-sources": cluster_bodies.of_sources(
         _OTHERS, names=["Morning Wire", None], source_field="source", fields=FIELDS
     ),
+    "with-fingerprint": cluster_bodies.cluster_members(
+        cluster_bodies.with_fingerprint("FINGERPRINT", fields=FIELDS),
+        first=0,
+        after=None,
+        size=20,
+        fields=FIELDS,
+    ),
     "timeline": cluster_bodies.timeline(
         "ROOT-1", interval_ms=3_600_000, offset_ms=0, source_field="source", fields=FIELDS
     ),

@@ -1,0 +1,153 @@
+"""What a reader can ask about a cluster, or about a fingerprint, as generators: see `operations`."""
+
+from esdedup.elastic.requests import Requests
+from esdedup.reading import articles, sources
+from esdedup.reading.cluster_members import (
+    articles_of_cluster,
+    articles_with_fingerprint,
+    similar_to_article,
+)
+from esdedup.reading.paging import Paging
+from esdedup.reading.results import SimilarPage, SourcesPage, Timeline
+from esdedup.reading.text_operations import TextOperations
+
+
+class ClusterOperations(TextOperations):
+    """The operations on the articles of one cluster."""
+
+    def cluster(
+        self, index: str, root: str, *, page: int = 1, size: int = 20, after: str | None = None
+    ) -> Requests[SimilarPage]:
+        """Return the articles of a cluster, newest first.
+
+        Args:
+            index: An index, alias or pattern.
+            root: The cluster's root.
+            page: From 1; `page` times `size` is at most 10,000.
+            size: Articles on a page, at most 1,000.
+            after: The cursor `next` of the previous page, in place of `page`; cursors reach any depth.
+
+        Returns:
+            A page without articles if none has this root; how similar they are is not computed.
+
+        Raises:
+            SettingError: A value is invalid, or the page lies too deep.
+            IndexNotReady: The index is missing, or lacks the fields.
+            ServerError: Elasticsearch does not answer, or refuses the request.
+        """
+        paging = Paging(page=page, size=size, after=after)
+        return articles_of_cluster(self._scope, index, root, paging=paging)
+
+    def similar(
+        self,
+        index: str,
+        article_id: str,
+        *,
+        in_index: str | None = None,
+        other_sources: bool = False,
+        page: int = 1,
+        size: int = 20,
+        after: str | None = None,
+    ) -> Requests[SimilarPage]:
+        """Return the other articles of an article's cluster, newest first.
+
+        Args:
+            index: An index, alias or pattern.
+            article_id: The article's id. If several indices have it, the article that arrived last.
+            in_index: The index to take it from, if several have that id.
+            other_sources: Leave out articles from the article's own source.
+            page: From 1; `page` times `size` is at most 10,000.
+            size: Articles on a page, at most 1,000.
+            after: The cursor `next` of the previous page, in place of `page`; cursors reach any depth.
+
+        Raises:
+            ArticleNotFound: No article has that id, or it has no root.
+            SettingError: A value is invalid, or the page lies too deep.
+            IndexNotReady: The index is missing, or lacks the fields.
+            ServerError: Elasticsearch does not answer, or refuses the request.
+        """
+        return similar_to_article(
+            self._scope,
+            index,
+            article_id,
+            in_index=in_index,
+            other_sources=other_sources,
+            paging=Paging(page=page, size=size, after=after),
+        )
+
+    def sources(
+        self,
+        index: str,
+        article_id: str,
+        *,
+        in_index: str | None = None,
+        other_sources: bool = False,
+        page: int = 1,
+        size: int = 20,
+    ) -> Requests[SourcesPage]:
+        """Return the sources in an article's cluster, those with the most articles first.
+
+        The article itself is not counted.
+
+        Args:
+            index: An index, alias or pattern.
+            article_id: The article's id. If several indices have it, the article that arrived last.
+            in_index: The index to take it from, if several have that id.
+            other_sources: Leave out the article's own source.
+            page: From 1; `page` times `size` is at most 10,000.
+            size: Sources on a page, at most 1,000.
+
+        Raises:
+            ArticleNotFound: No article has that id, or it has no root.
+            SettingError: A value is invalid, or the source field is text, which cannot be grouped by.
+            IndexNotReady: The index is missing, or lacks the fields.
+            ServerError: Elasticsearch does not answer, or refuses the request.
+        """
+        return sources.sources(
+            self._scope,
+            index,
+            article_id,
+            in_index=in_index,
+            other_sources=other_sources,
+            paging=Paging(page=page, size=size),
+        )
+
+    def timeline(self, index: str, root: str) -> Requests[Timeline]:
+        """Return how many articles of a cluster were published when, in at most 48 steps of equal length.
+
+        Args:
+            index: An index, alias or pattern.
+            root: The cluster's root.
+
+        Raises:
+            SettingError: The root or the name of the index is empty.
+            IndexNotReady: The index is missing, or lacks the fields.
+            ServerError: Elasticsearch does not answer, or refuses the request.
+        """
+        return articles.timeline(self._scope, index, root)
+
+    def with_fingerprint(
+        self, index: str, fingerprint: str, *, page: int = 1, size: int = 20, after: str | None = None
+    ) -> Requests[SimilarPage]:
+        """Return the articles with a fingerprint, newest first: the same text, as far as it is compared.
+
+        They are in one cluster, unless the forest had forgotten the text before it came again, or they
+        belong to several forests.
+
+        Args:
+            index: An index, alias or pattern.
+            fingerprint: As the articles have it; it is also the id of their node.
+            page: From 1; `page` times `size` is at most 10,000.
+            size: Articles on a page, at most 1,000.
+            after: The cursor `next` of the previous page, in place of `page`; cursors reach any depth.
+
+        Returns:
+            A page without articles if none has this fingerprint; how similar they are is not computed.
+
+        Raises:
+            SettingError: A value is invalid, or the page lies too deep.
+            IndexNotReady: The index is missing, or lacks the fields.
+            ServerError: Elasticsearch does not answer, or refuses the request.
+        """
+        paging = Paging(page=page, size=size, after=after)
+        return articles_with_fingerprint(self._scope, index, fingerprint, paging=paging)

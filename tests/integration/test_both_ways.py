@@ -1,0 +1,139 @@
+"""From an article to its fingerprint, and from a fingerprint or root to its articles."""
+
+import copy
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from elasticsearch import Elasticsearch, helpers
+
+from esdedup import Maintenance, Reader, SettingError
+from esdedup.fingerprint.profile import DEFAULT
+from tests.support.asgi import request
+from tests.support.forests import Read
+
+ROOT = Path(__file__).parents[2]
+RECIPE = re.compile(r"<!-- by-bands, a recipe -->\n```json\n(.*?)```", re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def stored(es: Elasticsearch, unchanged: tuple[str, str]) -> dict[str, dict[str, Any]]:
+    """Return what esdedup wrote into each article, by the article's id."""
+    found = helpers.scan(es, index=unchanged[0], query={"_source": ["dedup"]})
+    return {hit["_id"]: hit["_source"]["dedup"] for hit in found}
+
+
+def with_value(stored: dict[str, dict[str, Any]], name: str, value: str) -> set[str]:
+    return {article for article, dedup in stored.items() if dedup.get(name) == value}
+
+
+def most_frequent(stored: dict[str, dict[str, Any]], name: str) -> str:
+    values = [str(dedup[name]) for dedup in stored.values() if name in dedup]
+    return max(sorted(set(values)), key=values.count)
+
+
+def test_an_article_names_its_fingerprint(
+    read: Read, unchanged: tuple[str, str], stored: dict[str, dict[str, Any]]
+) -> None:
+    for article_id, dedup in list(stored.items())[:20]:
+        article = read("article", unchanged[0], article_id)
+        assert article.fingerprint == dedup["fingerprint"]
+        assert article.root == dedup["root"]
+        assert list(article.bands) == dedup["bands"]
+        assert article.profile == DEFAULT.label
+        assert article.seq == dedup["seq"]
+
+
+def test_a_fingerprint_leads_to_all_its_articles(
+    read: Read, read_async: Read, unchanged: tuple[str, str], stored: dict[str, dict[str, Any]]
+) -> None:
+    fingerprint = most_frequent(stored, "fingerprint")
+    expected = with_value(stored, "fingerprint", fingerprint)
+    assert len(expected) > 2
+    for each in (read, read_async):
+        found, after = list[str](), None
+        for _ in range(len(expected)):
+            page = each("with_fingerprint", unchanged[0], fingerprint, size=2, after=after)
+            assert page.total == len(expected)
+            assert page.root is None
+            assert {article.root for article in page.articles} == {stored[min(expected)]["root"]}
+            found += [article.id for article in page.articles]
+            if (after := page.next) is None:
+                break
+        assert sorted(found) == sorted(expected)
+    assert read("with_fingerprint", unchanged[0], "none").total == 0
+    with pytest.raises(SettingError, match="non-empty"):
+        read("with_fingerprint", unchanged[0], "")
+
+
+def test_the_api_goes_both_ways(
+    elasticsearch_url: str, unchanged: tuple[str, str], stored: dict[str, dict[str, Any]]
+) -> None:
+    article = next(iter(stored))
+    shown = request(elasticsearch_url, unchanged[0], "/api/article", id=article).json
+    for name in ("fingerprint", "root"):
+        page = request(
+            elasticsearch_url, unchanged[0], "/api/articles", **{"size": 100, name: shown[name]}
+        ).json
+        assert {each["id"] for each in page["articles"]} == with_value(stored, name, stored[article][name])
+    assert request(elasticsearch_url, unchanged[0], "/api/articles").status == 400
+    assert request(elasticsearch_url, unchanged[0], "/api/articles", root="a", fingerprint="b").status == 400
+
+
+def test_a_node_of_the_forest(
+    es: Elasticsearch, unchanged: tuple[str, str], stored: dict[str, dict[str, Any]]
+) -> None:
+    maintenance = Maintenance(es, forest=unchanged[1])
+    leaf = next(each for each in stored.values() if each["fingerprint"] != each["root"])
+    node = maintenance.node(leaf["fingerprint"])
+    assert node is not None
+    assert (node.root, node.is_root, node.is_live) == (leaf["root"], False, True)
+    root = maintenance.node(leaf["root"])
+    assert root is not None
+    assert (root.root, root.is_root, root.seq < node.seq) == (root.id, True, True)
+    nodes = {each["fingerprint"] for each in stored.values() if each["root"] == leaf["root"]}
+    assert root.live_leaves == node.live_leaves == len(nodes) - 1
+    assert maintenance.node("f" * 32) is None
+    assert maintenance.node("no id") is None
+
+
+def test_the_recipe_finds_near_texts_by_their_bands_alone(
+    es: Elasticsearch, unchanged: tuple[str, str], stored: dict[str, dict[str, Any]]
+) -> None:
+    shown = RECIPE.search((ROOT / "docs/queries.md").read_text())
+    assert shown is not None
+    right, found, wanted = 0, 0, 0
+    for article, dedup in list(stored.items())[:100]:
+        body = copy.deepcopy(json.loads(shown[1]))
+        (near,) = body["query"]["bool"]["filter"]
+        near["bool"]["should"] = [{"term": {"dedup.bands": key}} for key in dedup["bands"]]
+        body["query"]["bool"]["must_not"][0]["ids"]["values"] = [article]
+        hits = es.search(index=unchanged[0], body=body | {"size": 1_000})["hits"]["hits"]
+        cluster = with_value(stored, "root", dedup["root"]) - {article}
+        right += len({hit["_id"] for hit in hits} & cluster)
+        found += len(hits)
+        wanted += len(cluster)
+    assert right > 0.9 * found
+    assert right > 0.7 * wanted
+
+
+def test_articles_without_a_fingerprint(es: Elasticsearch, unchanged: tuple[str, str]) -> None:
+    # Another program's values are shown as far as they can be.
+    reader = Reader(es)
+    index = f"{unchanged[0]}-odd"
+    es.indices.create(
+        index=index, mappings=es.indices.get_mapping(index=unchanged[0])[unchanged[0]]["mappings"]
+    )
+    try:
+        es.index(index=index, id="odd", document={"dedup": {"root": "~r", "bands": [1, "b"]}}, refresh=True)
+        article = reader.article(index, "odd")
+        assert (article.fingerprint, article.bands, article.profile, article.seq) == (
+            None,
+            ("1", "b"),
+            None,
+            None,
+        )
+    finally:
+        es.indices.delete(index=index)

@@ -5,6 +5,7 @@ before it, so this process says it, in their order.
 """
 
 import contextlib
+import logging
 import multiprocessing
 import os
 import pickle
@@ -19,6 +20,8 @@ from esdedup.fingerprint.fingerprinter import Fingerprinter, slices
 from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.signature import Fingerprints
 from esdedup.text.passages import Omit
+
+log = logging.getLogger("esdedup")
 
 # They end at once, wherever they are.
 _END_S = 5.0
@@ -69,6 +72,7 @@ class FingerprintProcesses:
             # What they still send belongs to no later call.
             self.close()
             if isinstance(error, EOFError | BrokenPipeError | ConnectionResetError):
+                log.warning("a process that fingerprints texts has died; others start with the next texts")
                 raise ProcessDied(
                     "a process that fingerprints texts has died: send the same again"
                 ) from error

@@ -247,6 +247,10 @@ class Owner(Generic[_Article, _Decided]):
         self._set(Ownership(is_owner, None if is_owner else error))
         if is_owner and not before.is_owner:
             log.info("this process owns the forest %s now", self._name)
+        elif isinstance(error, ForestBusy):
+            if str(error) != str(before.reason):
+                # Nobody has to do anything about it, as the error says to others.
+                log.info("stands by for the forest %s: %s", self._name, error.owner)
         elif not is_owner and str(error) != str(before.reason):
             log.warning("this process does not own the forest %s: %s", self._name, error)
 

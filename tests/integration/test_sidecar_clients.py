@@ -21,7 +21,8 @@ from tests.support.sidecar import Feeding
 
 @pytest.fixture(params=[False, True], ids=["plain", "gzip"])
 def client(request: pytest.FixtureRequest, sidecar: str) -> Iterator[Elasticsearch]:
-    with Elasticsearch(sidecar, http_compress=request.param) as client:
+    # The machine may be busy with other tests.
+    with Elasticsearch(sidecar, http_compress=request.param, request_timeout=60) as client:
         yield client
 
 
@@ -52,7 +53,7 @@ def test_helpers_feed(
 
 def test_async_helpers_feed(es: Elasticsearch, feeding: Feeding) -> None:
     async def feed() -> int:
-        async with AsyncElasticsearch(feeding.sidecar, http_compress=True) as client:
+        async with AsyncElasticsearch(feeding.sidecar, http_compress=True, request_timeout=60) as client:
             actions = [{"_index": feeding.index, **article} for article in feeding.articles]
             succeeded, _ = await helpers.async_bulk(client, actions, chunk_size=100)
             return succeeded

@@ -37,7 +37,7 @@ class Pair:
         self.all = [SidecarProcess(url, "--forest", forest, "--index", index, *OPTIONS) for _ in range(2)]
         until(lambda: any(each.owns() for each in self.all), START_S, *self.all)
         self.owner, self.standby = sorted(self.all, key=SidecarProcess.owns, reverse=True)
-        until(lambda: "does not own the forest" in self.standby.log, START_S, self.standby)
+        until(lambda: "stands by for the forest" in self.standby.log, START_S, self.standby)
 
     def take_over(self) -> None:
         """Wait until the standby owns the forest."""

@@ -38,7 +38,7 @@ def test_the_results_are_those_of_one_process() -> None:
     assert not multiprocessing.active_children()
 
 
-def test_after_one_has_died_the_next_call_starts_others() -> None:
+def test_after_one_has_died_the_next_call_starts_others(caplog: pytest.LogCaptureFixture) -> None:
     processes = FingerprintProcesses(VERIFIED, 2)
     processes.fingerprint(TEXTS[:3])
     first = multiprocessing.active_children()[0]
@@ -48,6 +48,7 @@ def test_after_one_has_died_the_next_call_starts_others() -> None:
     with pytest.raises(ProcessDied, match="send the same again"):
         # Both have something to do.
         processes.fingerprint(TEXTS)
+    assert "has died" in caplog.text
     assert_same(processes.fingerprint(TEXTS[:9]), Fingerprinter(VERIFIED).fingerprint(TEXTS[:9]))
     # They end with what has started them.
     assert len(multiprocessing.active_children()) == 2

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from benchmarks import (
+    angle,
     boilerplate,
     decisions,
     elastic,
@@ -53,12 +54,13 @@ _BENCHMARKS: Mapping[str, Callable[[Run], Sequence[rows.Shown]]] = {
     "boilerplate": boilerplate.boilerplate,
     "day": table.day,
     "thresholds": thresholds.thresholds,
+    "angle": angle.angle,
 }
 _ALL = "all"
 # What documents quote.
 _SCALE, _SEEDS = 1.0, 5
 # For pictures, not for documents.
-_NOT_KEPT = {"thresholds"}
+_NOT_KEPT = {"thresholds", "angle"}
 
 
 def main(
@@ -79,7 +81,7 @@ def main(
     ] = None,
     plot_file: Annotated[
         Path | None,
-        typer.Option("--plot", help="Draw what thresholds finds to this PNG or SVG file."),
+        typer.Option("--plot", help="Draw what thresholds or angle finds to this PNG or SVG file."),
     ] = None,
 ) -> None:
     """Compare esdedup with its peers, in one run."""
@@ -112,6 +114,9 @@ def main(
     curves = [row for row in measured if isinstance(row, Detection) and row.table == thresholds.TABLE]
     if curves and plot_file is not None:
         plot.draw(curves, plot_file)
+    angles = [row for row in measured if isinstance(row, angle.Angle)]
+    if angles and plot_file is not None:
+        angle.draw(angles, plot_file)
 
 
 def _result(run: Run, found: Sequence[rows.Shown], *, took_s: float) -> results.Result:

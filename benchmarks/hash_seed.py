@@ -1,17 +1,16 @@
 """Other hash functions for our profiles, to see how much of a score is their luck."""
 
 import contextlib
-import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from unittest import mock
 
 import mmh3
 import numpy as np
+import numpy.typing as npt
 
-from esdedup.fingerprint import vocabulary
 from esdedup.text import tokens
 from esdedup.text.characters import ASSIGNED
-from esdedup.text.hashing import mixed
+from esdedup.text.hashing import TokenHash, mixed
 
 # Odd, and not the base that the tokens' own hashes start from.
 _STEP = 0xD1342543DE82EF95
@@ -24,10 +23,13 @@ def hashed_by(seed: int) -> Iterator[None]:
         yield
         return
     characters = mixed(np.arange(ASSIGNED, dtype=np.uint64) + np.uint64(seed * _STEP % 2**64))
-    word = functools.partial(_word_hash, seed=seed)
+
+    def words_hashed(_: TokenHash, words: Sequence[str]) -> npt.NDArray[np.uint64]:
+        return np.array([_word_hash(word.encode(), seed=seed) for word in words], np.uint64)
+
     with (
         mock.patch.object(tokens, "_character_hashes", return_value=characters),
-        mock.patch.object(vocabulary, "murmur64", word),
+        mock.patch.object(TokenHash, "of", words_hashed),
     ):
         yield
 

@@ -3,13 +3,29 @@
 import subprocess
 import sys
 
+from benchmarks.hash_seed import hashed_by
 from benchmarks.steps import STEPS
+from esdedup import PROFILES, Profile, sample
+from esdedup.fingerprint.fingerprinter import Fingerprinter
 
 
 def test_every_step_that_is_timed_exists() -> None:
     for places in STEPS.values():
         for owner, name in places:
             assert callable(getattr(owner, name)), name
+
+
+def test_other_hash_functions_give_other_fingerprints_meanwhile() -> None:
+    texts = [article["text"] for article in sample.articles(3)]
+    for profile in PROFILES.values():
+
+        def of(seed: int, profile: Profile = profile) -> bytes:
+            with hashed_by(seed):
+                return Fingerprinter(profile).fingerprint(texts).signatures.tobytes()
+
+        first = of(0)
+        assert len({first, of(1), of(2)}) == 3
+        assert of(0) == first
 
 
 _SAME_PAIRS = """

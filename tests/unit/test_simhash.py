@@ -1,14 +1,10 @@
-import zlib
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup.fingerprint.simhash import (
-    components,
     distance_bits,
     from_hex,
-    hash_bits,
     pack64,
     simhash,
     to_hex,
@@ -18,28 +14,9 @@ from esdedup.text.hashing import murmur64
 fingerprints = st.integers(0, 2**64 - 1)
 
 
-def test_known_answer_with_crc32() -> None:
-    def of(text: str) -> int:
-        return simhash([(token, 1) for token in text.split()], width=32, token_hash=zlib.crc32)
-
-    assert (of("a list of a couple of tokens") ^ of("a list of a couple of tokens !")).bit_count() == 2
-
-
-def test_known_answer_of_six_bits() -> None:
-    hashes = {b"one": 0b100101, b"other": 0b101011}
-    bits = hash_bits(hashes.values(), width=6)
-    assert components(bits, np.array([4, 5]), np.array([0])).tolist() == [[9, -9, 1, -1, 1, 9]]
-    assert simhash([("one", 4), ("other", 5)], width=6, token_hash=hashes.__getitem__) == 0b101011
-
-
 def test_a_component_that_is_zero_gives_0() -> None:
     hashes = {b"one": 0b1100, b"other": 0b1010}
     assert simhash([("one", 3), ("other", 3)], width=4, token_hash=hashes.__getitem__) == 0b1000
-
-
-def test_murmur64_is_the_first_half_of_the_x64_hash() -> None:
-    # From the reference implementation: MurmurHash3_x64_128 of "hello" with seed 0.
-    assert murmur64(b"hello") == 0xCBD8A7B341BD9B02
 
 
 @given(st.lists(st.tuples(st.text(max_size=3), st.integers(0, 9)), max_size=12), st.integers(1, 64))

@@ -1,0 +1,173 @@
+"""The worked examples of the literature, by name: what it prints, against what we compute."""
+
+import zlib
+from collections.abc import Callable, Collection
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from benchmarks.angle import share_of_random_pairs, vectors_at
+from esdedup import (
+    CLASSIC,
+    KEYWORDS,
+    TOKEN_HASHES,
+    Jieba,
+    NGrams,
+    Profile,
+    Segmenter,
+    TokenHash,
+    UnicodeWords,
+)
+from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.fingerprint.simhash import components, distance_bits, hash_bits, simhash
+from esdedup.text.hashing import crc32
+
+CAT_ON_THE_MAT = "the cat sat on the mat"
+CAT_ON_A_MAT = "the cat sat on a mat"
+ICE_CREAM = "we all scream for ice cream"
+
+
+def reversed_within_bytes(value: int, *, width: int) -> int:
+    """Return a number with the bits of each byte in the opposite order."""
+    return int.from_bytes(int(f"{byte:08b}"[::-1], 2) for byte in value.to_bytes(width // 8, "big"))
+
+
+@pytest.mark.parametrize(
+    ("tokens", "published"),
+    [
+        ("a list of a couple of tokens", "00010011101101101000110101010010"),
+        ("a list of a couple of tokens !", "00010001100101101000110101010010"),
+    ],
+    ids=["seven-tokens", "eight-tokens"],
+)
+def test_the_token_example_with_crc32(tokens: str, published: str) -> None:
+    """The README of the package `simhash` for node.js (admazely/simhash, 2012), bit by bit.
+
+    It prints the bits of each byte lowest first, and the highest byte first.
+    """
+    ours = simhash([(token, 1) for token in tokens.split()], width=32, token_hash=crc32)
+    assert f"{reversed_within_bytes(ours, width=32):032b}" == published
+
+
+def test_the_token_example_of_its_tests() -> None:
+    """The test of the same package, whose later version prints all bits lowest first."""
+    ours = simhash([(token, 1) for token in ("a", "few", "tokens")], width=32, token_hash=zlib.crc32)
+    assert f"{ours:032b}"[::-1] == "11110011101010000100111100010111"
+
+
+def test_the_token_example_differs_in_two_bits() -> None:
+    published = np.array([0b00010011101101101000110101010010, 0b00010001100101101000110101010010], np.uint64)
+    assert distance_bits(published[0], published[1]) == 2
+    seven, eight = (
+        simhash([(token, 1) for token in tokens.split()], width=32, token_hash=crc32)
+        for tokens in ("a list of a couple of tokens", "a list of a couple of tokens !")
+    )
+    assert (seven ^ eight).bit_count() == 2
+
+
+def test_the_six_bit_example() -> None:
+    """Two words of the weighted sentence, 美国 (4) and 51区 (5), with hashes made up for them."""
+    hashes = {"美国".encode(): 0b100101, "51区".encode(): 0b101011}
+    bits = hash_bits(hashes.values(), width=6)
+    # Each word alone, then both together.
+    each = components(bits, np.array([4, 5]), np.array([0, 1]))
+    assert each.tolist() == [[4, -4, -4, 4, -4, 4], [5, -5, 5, -5, 5, 5]]
+    assert components(bits, np.array([4, 5]), np.array([0])).tolist() == [[9, -9, 1, -1, 1, 9]]
+    assert simhash([("美国", 4), ("51区", 5)], width=6, token_hash=hashes.__getitem__) == 0b101011
+
+
+def shingles(phrase: str) -> set[str]:
+    """Return the pairs of characters of a phrase, blanks too, each once: as its example takes them."""
+    return {"".join(pair) for pair in pairwise(phrase)}
+
+
+def test_the_cat_example_as_published() -> None:
+    """The simhashes and distances that its page prints: matpalm.com/resemblance/simhash.
+
+    They come from the hash of strings of a Ruby of that time, so ours have other bits.
+    """
+    mat, other_mat, ice = np.array([851_459_198, 847_263_864, 984_968_088], np.uint64)
+    assert f"{int(mat):032b}" == "00110010110000000011110001111110"
+    pairs = ((mat, other_mat), (mat, ice), (other_mat, ice))
+    assert [distance_bits(*pair) for pair in pairs] == [4, 16, 12]
+
+
+def test_the_features_of_the_cat_example() -> None:
+    assert shingles(CAT_ON_THE_MAT) == {
+        *("th", "he", "e ", " c", "ca", "at", "t ", " s", "sa", " o", "on", "n ", " t", " m", "ma")
+    }
+
+
+@pytest.mark.parametrize("token_hash", TOKEN_HASHES.values(), ids=TOKEN_HASHES)
+@pytest.mark.parametrize("width", ["as the hash", 64])
+@pytest.mark.parametrize("features", [shingles, str.split], ids=["shingles", "words"])
+def test_the_cats_are_nearer_to_each_other_than_to_ice_cream(
+    features: Callable[[str], Collection[str]], width: int | str, token_hash: TokenHash
+) -> None:
+    """Whatever the features and the hash, at its own width and at that of fingerprints."""
+
+    def of_64_bits(token: bytes) -> int:
+        return int(token_hash.of([token.decode()])[0])
+
+    bits, function = (64, of_64_bits) if width == 64 else (token_hash.bits, token_hash.function)
+    mat, other_mat, ice = (
+        simhash([(each, 1) for each in features(phrase)], width=bits, token_hash=function)
+        for phrase in (CAT_ON_THE_MAT, CAT_ON_A_MAT, ICE_CREAM)
+    )
+    assert (mat ^ other_mat).bit_count() < min((mat ^ ice).bit_count(), (other_mat ^ ice).bit_count())
+
+
+@pytest.mark.parametrize("profile", [CLASSIC, KEYWORDS], ids=lambda profile: profile.name)
+@pytest.mark.parametrize("segmenter", [Jieba(), UnicodeWords(), NGrams(2)], ids=lambda each: each.name)
+def test_the_cat_example_as_fingerprints(profile: Profile, segmenter: Segmenter) -> None:
+    phrases = [CAT_ON_THE_MAT, CAT_ON_A_MAT, ICE_CREAM]
+    found = Fingerprinter(profile.with_changes(segmenter=segmenter)).fingerprint(phrases).signatures
+    assert distance_bits(found[0], found[1]) < distance_bits(found[:2], found[2]).min()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "distance"),
+    [("1011101", "1001001", 2), ("100", "111", 2), ("0" * 64, "1" * 64, 64), ("1011", "1011", 0)],
+)
+def test_hamming_distances_of_bits(one: str, other: str, distance: int) -> None:
+    """1011101 and 1001001 are the textbook's; the others are the least and the most that there can be."""
+    numbers = np.array([int(one, 2), int(other, 2)], np.uint64)
+    assert distance_bits(numbers[0], numbers[1]) == distance
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "distance"),
+    [("2143896", "2233796", 3), ("toned", "roses", 3), ("karolin", "kathrin", 3)],
+)
+def test_hamming_distances_of_characters(one: str, other: str, distance: int) -> None:
+    """The textbook's examples count places; here each character is one bit of 32, so two bits for a place."""
+
+    def one_of_32(text: str) -> list[int]:
+        """Return the characters as numbers of 32 bits with a single 1, two to a number of 64."""
+        bits = [1 << ord(character) % 32 for character in text.ljust(8)]
+        return [high << 32 | low for high, low in zip(bits[::2], bits[1::2], strict=True)]
+
+    distances = distance_bits(np.array(one_of_32(one), np.uint64), np.array(one_of_32(other), np.uint64))
+    assert distances.sum() == 2 * distance
+
+
+@pytest.mark.parametrize("degrees", [2, 10, 30, 60, 90, 120, 150, 178])
+def test_the_share_of_bits_that_differ_is_the_angle(degrees: int) -> None:
+    """Charikar, STOC 2002: P[bit differs] = angle / π; `python -m benchmarks angle` draws it.
+
+    The bits of a pair are independent of each other, and pairs have words of their own, so the share has the
+    standard error of as many coins. The seeds are fixed, so the test fails always or never.
+    """
+    pairs = 150
+    random = np.random.default_rng(degrees)
+    share = share_of_random_pairs(np.radians(degrees), words=300, pairs=pairs, random=random)
+    expected = degrees / 180
+    assert abs(share - expected) < 4 * (expected * (1 - expected) / (64 * pairs)) ** 0.5
+
+
+def test_the_vectors_of_that_test_are_at_the_angle() -> None:
+    for degrees in (1, 45, 90, 179):
+        one, other = vectors_at(np.radians(degrees), 300, np.random.default_rng(1))
+        cosine = one @ other / np.linalg.norm(one) / np.linalg.norm(other)
+        assert np.degrees(np.arccos(cosine)) == pytest.approx(degrees)

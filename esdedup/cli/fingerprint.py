@@ -26,7 +26,7 @@ from esdedup.ingest.opening import STANDARD_INPUT
 from esdedup.neighbours.explainer import Explainer
 from esdedup.neighbours.explanation import Representative
 from esdedup.neighbours.relation import relation_of
-from esdedup.neighbours.representatives import terms
+from esdedup.neighbours.representatives import asked_terms, terms
 from esdedup.reading.scope import Scope
 from esdedup.sites import site_name
 from esdedup.text.left_out import LeftOut
@@ -91,7 +91,9 @@ class _Description:
     fingerprint: str | None
     representatives: list[Representative]
     features: list[Feature]
+    # The bands with which it is stored, and those by which what is near it is found.
     bands: list[str]
+    asked_bands: list[str]
     # What is left out of the text; None if nothing was to be.
     left_out: LeftOut | None
     # Whether only the beginning of the text is compared.
@@ -101,7 +103,8 @@ class _Description:
     def of(cls, text: str, site: str | None, explainer: Explainer) -> "_Description":
         """Describe a raw text, from some site, without what is to be left out of it."""
         profile, representatives = explainer.profile, explainer.representatives(text, site)
-        keys = terms(from_hex(each.simhash for each in representatives), relation_of(profile), profile.layout)
+        values, relation = from_hex(each.simhash for each in representatives), relation_of(profile)
+        keys, asked = (of(values, relation, profile.layout) for of in (terms, asked_terms))
         return cls(
             profile=profile,
             fingerprint=explainer.fingerprint(text, site),
@@ -109,6 +112,7 @@ class _Description:
             features=explainer.features(text, site),
             # Simhashes may share a band.
             bands=list(dict.fromkeys(itertools.chain.from_iterable(keys))),
+            asked_bands=list(dict.fromkeys(itertools.chain.from_iterable(asked))),
             left_out=explainer.left_out(text, site),
             is_cut=bool(Fingerprinter(profile).fingerprint([text]).are_cut[0]),
         )
@@ -123,6 +127,7 @@ class _Description:
                 {"word": each.word, "count": each.count, "weight": each.weight} for each in self.features
             ],
             "bands": self.bands,
+            "asked_bands": self.asked_bands,
             "left_out": None if self.left_out is None else self.left_out.model_dump(),
             "cut": self.is_cut,
         }

@@ -13,6 +13,7 @@ from esdedup.cli.command import OptionGroup
 from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.errors import IndexNotReady, SettingError
 from esdedup.fields import Fields
+from esdedup.fingerprint.bands import LAYOUTS, get_layout
 from esdedup.fingerprint.profile import (
     DEFAULT,
     LONGEST_TEXT_LENGTH,
@@ -218,6 +219,16 @@ class Fingerprinting(OptionGroup):
         ),
     ] = None
 
+    layout: Annotated[
+        str | None,
+        typer.Option(
+            "--layout",
+            help=f"The band keys of articles and nodes, decided when a forest is made: {', '.join(LAYOUTS)}.",
+            rich_help_panel=_FINGERPRINT,
+            show_default=DEFAULT.layout.name,
+        ),
+    ] = None
+
     max_text_length: Annotated[
         int | None,
         typer.Option(
@@ -279,6 +290,7 @@ class Fingerprinting(OptionGroup):
         return chosen.with_changes(
             keyword_count=self.keywords,
             weighting=weighting,
+            layout=None if self.layout is None else get_layout(self.layout),
             max_text_length=self.max_text_length,
             keep_boilerplate=self.keep_boilerplate,
         )
@@ -291,11 +303,11 @@ class Fingerprinting(OptionGroup):
         """
         if self.name is not None:
             return self.profile()
-        changes = (self.keywords, self.weights, self.max_text_length)
+        changes = (self.keywords, self.weights, self.layout, self.max_text_length)
         if self.keep_boilerplate or any(each is not None for each in changes):
             raise SettingError(
-                "with --index, --keywords, --weights, --max-text-length and --keep-boilerplate go with "
-                "--profile"
+                "with --index, --keywords, --weights, --layout, --max-text-length and --keep-boilerplate go "
+                "with --profile"
             )
         return None
 

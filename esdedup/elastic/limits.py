@@ -42,8 +42,8 @@ class Limits:
     recent_nodes: int = 20_000
     # A key is common only if more nodes than this have it.
     common_nodes: int = 1_000
-    # Reading this many nodes costs as much as avoiding one common key of one simhash.
-    nodes_per_detour: int = 30
+    # Searching for this many finer keys, to avoid a common one, costs as much as reading one node.
+    finer_keys_per_node: int = 8
     # Keys remembered as common.
     remembered_keys: int = 100_000
     # Nodes whose keys are checked in one query.

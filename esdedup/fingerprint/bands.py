@@ -1,9 +1,13 @@
-"""Band keys: two fingerprints within a few bits of each other share at least one.
+"""Band keys: the terms under which a fingerprint is stored, and those that find what is near it.
 
 A layout is a list of tables. A table is a choice of bit ranges, and a fingerprint's key in it is the bits
 in those ranges, one range after the other. Cut 64 bits into *m* blocks: 3 differing bits leave at least
 *m - 3* blocks equal. So a layout with a table for every choice of *m - 3* blocks misses nothing within
 3 bits (pigeonhole; Manku, Jain, Das Sarma, WWW 2007).
+
+Most layouts are symmetric: a fingerprint is stored under its keys, and its neighbours are found by the same
+keys. One is not: of two halves of 32 bits, one has at most one of 3 differing bits. So two keys are stored,
+and those within one bit are asked for as well.
 """
 
 import dataclasses
@@ -21,6 +25,8 @@ BitRange = tuple[int, int]
 """Bits `start` (inclusive) to `stop` (exclusive), counted from the highest bit of a fingerprint."""
 
 WIDTH_BITS = 64
+MAX_DISTANCE_BITS = 3
+"""Every layout that a profile may use finds all pairs within this distance."""
 # Of an exact key: 40 bits, which few of the minhashes of any forest share by chance. More than the digits of
 # a band key, so that no key of one kind is one of the other.
 _EXACT_DIGITS = 10
@@ -34,19 +40,18 @@ class Layout:
     name: str
     # For each table the bit ranges that make its key.
     tables: tuple[tuple[BitRange, ...], ...]
+    # Keys within this many bits of a fingerprint's own are asked for; 0: its own.
+    asked_distance_bits: int = 0
 
     @property
     def table_count(self) -> int:
-        """The number of keys of a fingerprint."""
+        """The number of keys under which a fingerprint is stored."""
         return len(self.tables)
 
     @functools.cached_property
     def has_terms_around(self) -> bool:
-        """Whether `terms_around` is available: the tables must be the pairs of five blocks."""
-        blocks = {part for ranges in self.tables for part in ranges}
-        return len(blocks) == 5 and {frozenset(ranges) for ranges in self.tables} == {
-            frozenset(pair) for pair in itertools.combinations(blocks, 2)
-        }
+        """Whether `terms_around` is available: for the pairs of five blocks, and for two halves."""
+        return self._pairs_five_blocks or self._is_halves
 
     def keys(self, fingerprints: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
         """Return the keys of fingerprints, uint64 ``(n,)``: uint64 ``(n, tables)``, each right-aligned."""
@@ -68,25 +73,65 @@ class Layout:
         Returns:
             For each fingerprint one term per table, in the order of the tables.
         """
-        terms = self._to_terms(self.keys(fingerprints), np.arange(self.table_count, dtype=np.uint64))
-        return [terms[at : at + self.table_count] for at in range(0, len(terms), self.table_count)]
+        return self._to_terms(self.keys(fingerprints), np.arange(self.table_count, dtype=np.uint64))
 
-    def table_of(self, term: str) -> int:
-        """Return the number of a term's table."""
-        return int(term[: self._table_digits], 16)
+    def asked_terms(self, fingerprints: npt.NDArray[np.uint64]) -> list[list[str]]:
+        """Return the terms to search for: whatever is within 3 bits of a fingerprint has one of them.
 
-    def terms_around(self, fingerprint: int, table: int) -> list[str]:
-        """Return terms of other tables, to search in place of a key that very many fingerprints share.
+        They are those of `terms`, unless the layout asks for keys within some bits as well.
 
-        Every fingerprint within 3 bits that has the same key in `table` has one of these terms. The key is
-        two of five blocks, so the 3 bits are in the other three: either two of those three have at most one
-        differing bit together, or each of the three has exactly one.
+        Args:
+            fingerprints: uint64 ``(n,)``.
+
+        Returns:
+            For each fingerprint the terms of one table after the other, beginning with its own. All
+            fingerprints have the same number of terms.
+        """
+        flips = [differences_within(_width(ranges), self.asked_distance_bits) for ranges in self.tables]
+        counts = [len(each) for each in flips]
+        keys = np.repeat(self.keys(fingerprints), counts, axis=1) ^ np.concatenate(flips)
+        return self._to_terms(keys, np.repeat(np.arange(self.table_count, dtype=np.uint64), counts))
+
+    def terms_around(self, fingerprint: int, term: str) -> list[str]:
+        """Return terms of other tables, to search beside an asked term that very many fingerprints share.
+
+        Every fingerprint within 3 bits that has `term` has one of these terms.
+
+        Of the pairs of five blocks, the term is two blocks, so the 3 bits are in the other three: either two
+        of those three have at most one differing bit together, or each of the three has exactly one. Of two
+        halves, the term is one, and the other half has whatever of the 3 bits is left.
 
         Raises:
-            SettingError: The layout does not pair five blocks; see `has_terms_around`.
+            SettingError: The layout has no such terms; see `has_terms_around`.
         """
-        if not self.has_terms_around:
-            raise SettingError(f"the layout {self.name} does not pair five blocks")
+        table, key = int(term[: self._table_digits], 16), int(term[self._table_digits :], 16)
+        if self._pairs_five_blocks:
+            return self._terms_of_other_blocks(fingerprint, table)
+        if self._is_halves:
+            own = self.keys(np.array([fingerprint], np.uint64))[0]
+            left_bits = MAX_DISTANCE_BITS - (int(own[table]) ^ key).bit_count()
+            other = 1 - table
+            keys = own[other] ^ differences_within(_width(self.tables[other]), left_bits)
+            return self._to_terms(keys[None], np.full(len(keys), other, np.uint64))[0]
+        raise SettingError(f"the layout {self.name} has no terms around a term")
+
+    @functools.cached_property
+    def around_counts(self) -> list[int]:
+        """The number of `terms_around` each of a fingerprint's `asked_terms`, in their order."""
+        (asked,) = self.asked_terms(np.zeros(1, np.uint64))
+        return [len(self.terms_around(0, term)) for term in asked]
+
+    @functools.cached_property
+    def _pairs_five_blocks(self) -> bool:
+        blocks = {part for ranges in self.tables for part in ranges}
+        pairs = {frozenset(pair) for pair in itertools.combinations(blocks, 2)}
+        return len(blocks) == 5 and {frozenset(ranges) for ranges in self.tables} == pairs
+
+    @property
+    def _is_halves(self) -> bool:
+        return len(self.tables) == 2 and self.asked_distance_bits == 1
+
+    def _terms_of_other_blocks(self, fingerprint: int, table: int) -> list[str]:
         own = _bits(self.tables[table])
         others = [at for at, ranges in enumerate(self.tables) if not own & _bits(ranges)]
         terms = []
@@ -97,8 +142,8 @@ class Layout:
             flips = [np.uint64(0), *one, *two]
             if other == others[0]:
                 flips += [first | second for first in one for second in two]
-            keys = self.keys(np.uint64(fingerprint) ^ np.array(flips))[:, [other]]
-            terms += self._to_terms(keys, np.array([other], np.uint64))
+            keys = self.keys(np.uint64(fingerprint) ^ np.array(flips))[:, other]
+            terms += self._to_terms(keys[None], np.full(len(keys), other, np.uint64))[0]
         return terms
 
     @functools.cached_property
@@ -118,14 +163,17 @@ class Layout:
     def _table_digits(self) -> int:
         return (len(self.tables) - 1).bit_length() + 3 >> 2 or 1
 
-    def _to_terms(self, keys: npt.NDArray[np.uint64], tables: npt.NDArray[np.uint64]) -> list[str]:
-        key_digits = max(sum(stop - start for start, stop in ranges) for ranges in self.tables) + 3 >> 2
+    def _to_terms(self, keys: npt.NDArray[np.uint64], tables: npt.NDArray[np.uint64]) -> list[list[str]]:
+        """Return the terms of each row of `keys`, ``(n, k)``, whose columns are of `tables`, ``(k,)``."""
+        key_digits = max(map(_width, self.tables)) + 3 >> 2
         length = self._table_digits + key_digits
         size = length + 1 >> 1
         numbers = (keys | tables << np.uint64(4 * key_digits)).astype(">u8").reshape(-1, 1)
         # Converting all terms at once and splitting at spaces is much faster than slicing one by one.
         terms = numbers.view(np.uint8)[:, -size:].tobytes().hex(" ", size).split()
-        return [term[1:] for term in terms] if length % 2 else terms
+        terms = [term[1:] for term in terms] if length % 2 else terms
+        count = keys.shape[1]
+        return [terms[at : at + count] for at in range(0, len(terms), count)]
 
 
 def choose(widths: Sequence[int], count: int) -> Layout:
@@ -165,9 +213,41 @@ def two_level(block_width: int, piece_width: int) -> Layout:
     return Layout(name=f"{WIDTH_BITS // block_width}x({block_width}+{piece_width})", tables=tuple(tables))
 
 
+def get_layout(name: str) -> Layout:
+    """Return the layout of that name.
+
+    Raises:
+        SettingError: There is no such layout.
+    """
+    try:
+        return LAYOUTS[name]
+    except KeyError:
+        raise SettingError(f"no layout {name!r}; there are {', '.join(LAYOUTS)}") from None
+
+
+@functools.cache
+def differences_within(width: int, distance_bits: int) -> npt.NDArray[np.uint64]:
+    """Return all values of `width` bits with at most `distance_bits` bits set, fewer bits first: uint64.
+
+    A value XOR these is all values within that distance. Not to be written to.
+    """
+    values = [
+        sum(1 << bit for bit in bits)
+        for count in range(distance_bits + 1)
+        for bits in itertools.combinations(range(width), count)
+    ]
+    found = np.array(values, np.uint64)
+    found.flags.writeable = False
+    return found
+
+
 def exact_terms(fingerprints: npt.NDArray[np.uint64]) -> list[str]:
     """Return a term for each fingerprint, ``(n,)``, that only equal ones share, but for very few."""
     return [digits[:_EXACT_DIGITS] for digits in to_hex(fingerprints)]
+
+
+def _width(ranges: Sequence[BitRange]) -> int:
+    return sum(stop - start for start, stop in ranges)
 
 
 def _bits(ranges: Sequence[BitRange]) -> frozenset[int]:
@@ -190,5 +270,7 @@ def _cut(widths: Sequence[int], ranges: Sequence[BitRange]) -> list[tuple[BitRan
 FOUR_BLOCKS = choose((16, 16, 16, 16), 1)
 FIVE_CHOOSE_TWO = choose((13, 13, 13, 13, 12), 2)
 TWO_LEVEL = two_level(16, 12)
-LAYOUTS = {layout.name: layout for layout in (FOUR_BLOCKS, FIVE_CHOOSE_TWO, TWO_LEVEL)}
+# Of two halves of 32 bits, one has at most one of 3 differing bits: 2 keys stored, 66 asked for.
+HALVES = Layout(name="2x32~1", tables=(((0, 32),), ((32, 64),)), asked_distance_bits=1)
+LAYOUTS = {layout.name: layout for layout in (FOUR_BLOCKS, FIVE_CHOOSE_TWO, TWO_LEVEL, HALVES)}
 """The layouts that a profile may use, by name. Each finds all pairs within 3 bits."""

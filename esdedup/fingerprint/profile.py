@@ -43,9 +43,10 @@ class Profile:
 
     Change one with `with_changes`, or with `dataclasses.replace`. For example, articles and nodes get
     shorter keys from ``CLASSIC.with_changes(layout=LAYOUTS["4x16"])``. Every layout in
-    `LAYOUTS` finds the same neighbours; they differ in the number of terms for
-    each article and in how many fingerprints share one. With the default, "5choose2", a forest in
-    Elasticsearch narrows down a key that very many nodes share; with the others it reads all those nodes.
+    `LAYOUTS` finds the same neighbours; they differ in the number of terms that are stored for
+    each article and asked for, and in how many fingerprints share one. With the default, "5choose2", and with
+    "2x32~1", a forest in Elasticsearch narrows down a key that very many nodes share; with the others it
+    reads all those nodes.
 
     Raises:
         SettingError: A value is out of range, or two of them contradict each other.

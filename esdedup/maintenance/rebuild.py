@@ -1,17 +1,20 @@
 """Rebuilds a forest from articles: it adopts their roots instead of deciding them."""
 
 import dataclasses
+import itertools
 import logging
 
 from elasticsearch import Elasticsearch
 
 from esdedup.elastic.forest.clock import Clock
+from esdedup.elastic.forest.documents import keys_of
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.learned import LearnedRecord, read_learned
 from esdedup.elastic.forest.learned_log import LearnedLog
 from esdedup.elastic.forest.meta import Meta
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.errors import ForestDamaged, ForestExists, ForestMismatch, SettingError
+from esdedup.fingerprint.bands import LAYOUTS, Layout
 from esdedup.fingerprint.profile import get_profile
 from esdedup.forest.model import NO_TIME, Aging, State
 from esdedup.maintenance.article_audit import ArticleAudit
@@ -21,6 +24,9 @@ from esdedup.maintenance.repair import Repair
 from esdedup.maintenance.times_ahead import TimesAhead
 
 log = logging.getLogger("esdedup")
+
+# Articles whose bands are read to tell their layout.
+_MOST_SAMPLED = 200
 
 
 def begin(
@@ -117,4 +123,25 @@ def _meta(name: str, records: Records) -> Meta:
         raise ForestMismatch(
             f"the articles were fingerprinted with {label!r}: {error}", forest=name, found=label
         ) from error
-    return dataclasses.replace(Meta.of(profile), profile=label, rebuilding=True)
+    meta = dataclasses.replace(Meta.of(profile), profile=label, rebuilding=True)
+    return dataclasses.replace(meta, layout=_layout(records, meta).name)
+
+
+def _layout(records: Records, meta: Meta) -> Layout:
+    """Return the layout that most of some articles have their bands from, else that of `meta`.
+
+    The label of a profile does not tell its layout.
+    """
+    samples = records.samples(until_seq=records.state().seq, since_ms=NO_TIME)
+    readable = [
+        record
+        for record in itertools.chain.from_iterable(samples.values())
+        if record.profile == meta.profile and len(record.signature) == meta.relation.dtype.itemsize
+    ][:_MOST_SAMPLED]
+
+    def count(layout: Layout) -> int:
+        bands = keys_of(readable, meta.relation, layout)
+        findable = [(record, terms) for record, terms in zip(readable, bands, strict=True) if terms]
+        return len(records.with_bands(findable)) if findable else 0
+
+    return max((meta.layout_of_keys, *LAYOUTS.values()), key=count)

@@ -5,6 +5,7 @@ to another or has nothing to do with it, so one key is enough.
 """
 
 import itertools
+from collections.abc import Iterable
 from typing import Protocol
 
 import numpy as np
@@ -32,9 +33,13 @@ def distances_bits(one: Representatives, other: Representatives, kinds: Kinds) -
 def terms(representatives: Representatives, kinds: Kinds, layout: Layout) -> list[list[str]]:
     """Return the keys of each representative, ``(n,)``, as terms for an inverted index."""
     are_exact = kinds.are_exact(representatives)
-    exact = iter(exact_terms(representatives[are_exact]))
-    bands = iter(layout.terms(representatives[~are_exact]))
-    return [[next(exact)] if is_exact else next(bands) for is_exact in are_exact.tolist()]
+    return _mixed(representatives, are_exact, layout.terms(representatives[~are_exact]))
+
+
+def asked_terms(representatives: Representatives, kinds: Kinds, layout: Layout) -> list[list[str]]:
+    """Return the terms to search for: whatever is near a representative, ``(n,)``, has one of them."""
+    are_exact = kinds.are_exact(representatives)
+    return _mixed(representatives, are_exact, layout.asked_terms(representatives[~are_exact]))
 
 
 def terms_of_rows(
@@ -53,3 +58,10 @@ def terms_of_rows(
         list(itertools.chain.from_iterable(itertools.islice(each, count)))
         for count in chosen.sum(axis=1).tolist()
     ]
+
+
+def _mixed(
+    representatives: Representatives, are_exact: npt.NDArray[np.bool_], bands: Iterable[list[str]]
+) -> list[list[str]]:
+    exact, others = iter(exact_terms(representatives[are_exact])), iter(bands)
+    return [[next(exact)] if is_exact else next(others) for is_exact in are_exact.tolist()]

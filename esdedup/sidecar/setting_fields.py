@@ -8,6 +8,7 @@ from pydantic_settings import BaseSettings, NoDecode
 
 from esdedup.elastic.limits import DEFAULT_LIMITS
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
+from esdedup.fingerprint.bands import LAYOUTS
 from esdedup.fingerprint.profile import DEFAULT, LONGEST_TEXT_LENGTH, MAX_TEXT_LENGTH
 from esdedup.sidecar.addresses import checked_address
 from esdedup.sidecar.setting_names import Named
@@ -188,6 +189,10 @@ class SettingFields(BaseSettings):
 
     profile: Annotated[str, Named(group="Fingerprint")] = Field(
         default=DEFAULT.name, description="How texts are fingerprinted: verified, classic or keywords."
+    )
+    layout: Annotated[str, Named(group="Fingerprint")] = Field(
+        default=DEFAULT.layout.name,
+        description=f"Band keys of articles and nodes, decided when a forest is made: {', '.join(LAYOUTS)}.",
     )
     max_text_length: Annotated[int, Named(group="Fingerprint")] = Field(
         default=MAX_TEXT_LENGTH,

@@ -16,6 +16,7 @@ from pydantic_settings.sources import PydanticBaseSettingsSource, TomlConfigSett
 
 from esdedup.errors import SettingError
 from esdedup.fields import Fields
+from esdedup.fingerprint.bands import get_layout
 from esdedup.fingerprint.profile import Profile, get_profile
 from esdedup.origins import is_loopback, is_wildcard
 from esdedup.sidecar.addresses import read_addresses
@@ -151,10 +152,12 @@ class Settings(SettingFields):
         """Return the profile that texts are fingerprinted with.
 
         Raises:
-            SettingError: There is none of that name.
+            SettingError: There is none of that name, or no layout.
         """
         return get_profile(self.profile).with_changes(
-            max_text_length=self.max_text_length, keep_boilerplate=self.keep_boilerplate
+            layout=get_layout(self.layout),
+            max_text_length=self.max_text_length,
+            keep_boilerplate=self.keep_boilerplate,
         )
 
     def fields(self) -> Fields | None:

@@ -129,6 +129,15 @@ def test_fingerprint_prints_what_represents_a_text(run: Run) -> None:
     assert len(shown["fingerprint"]) == 16
     assert len(shown["bands"]) == 10
     assert {feature["word"] for feature in shown["features"]} >= {"ferry", "electric"}
+    assert shown["asked_bands"] == shown["bands"]
+    halves = run("fingerprint", "--json", "--profile", "classic", "--layout", "2x32~1", stdin=text).json
+    assert (len(halves["bands"]), len(halves["asked_bands"])) == (2, 66)
+    assert (halves["fingerprint"], set(halves["bands"]) - set(halves["asked_bands"])) == (
+        shown["fingerprint"],
+        set(),
+    )
+    unknown = run("fingerprint", "--layout", "2x32", stdin=text)
+    assert (unknown.code, "no layout '2x32'; there are 4x16" in unknown.err) == (2, True)
     people = run("fingerprint", "--profile", "classic", stdin=text)
     assert people.code == 0
     assert shown["fingerprint"] in people.out

@@ -17,7 +17,8 @@ from esdedup.elastic.forest.expiry import expire
 from esdedup.elastic.forest.search import EVERY_NODE
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
-from esdedup.fingerprint.profile import CLASSIC
+from esdedup.fingerprint.bands import LAYOUTS, Layout
+from esdedup.fingerprint.profile import CLASSIC, Profile
 from esdedup.forest import NO_TIME, Arrivals, Forest, Neighbours, Pages, Plan, State, Store
 from esdedup.forest.memory import MemoryStore
 from esdedup.maintenance import Maintenance
@@ -133,11 +134,13 @@ def test_memory_follows_the_laws(
 def elastic_stores(es: Elasticsearch, request: pytest.FixtureRequest) -> Iterator[MakeStores]:
     made: list[str] = []
 
-    def make(limits: Limits = DEFAULT_LIMITS) -> tuple[str, Callable[[], ElasticStore]]:
+    def make(
+        limits: Limits = DEFAULT_LIMITS, profile: Profile = CLASSIC
+    ) -> tuple[str, Callable[[], ElasticStore]]:
         name = f"test-forest-{secrets.token_hex(4)}"
         made.append(name)
         return name, lambda: ElasticStore(
-            es, forest=name, profile=CLASSIC, aging=AGING, memory_bytes=request.param, limits=limits
+            es, forest=name, profile=profile, aging=AGING, memory_bytes=request.param, limits=limits
         )
 
     yield make
@@ -165,7 +168,20 @@ def test_elasticsearch_follows_the_laws(
     refreshes: set[int],
     expiries: set[int],
 ) -> None:
-    name, open_store = elastic_stores()
+    made = elastic_stores()
+    _assert_elasticsearch_follows(es, made, all_arrivals, sizes, restarts, refreshes, expiries)
+
+
+def _assert_elasticsearch_follows(
+    es: Elasticsearch,
+    made: tuple[str, Callable[[], ElasticStore]],
+    all_arrivals: list[Arrival],
+    sizes: list[int],
+    restarts: set[int],
+    refreshes: set[int],
+    expiries: set[int],
+) -> None:
+    name, open_store = made
     store, model = open_store(), Model(AGING)
     for number, batch in enumerate(batches(all_arrivals, sizes)):
         assert_follows_model(store, model, batch)
@@ -187,6 +203,47 @@ def test_elasticsearch_follows_the_laws(
     store.close()
 
 
+other_layouts = pytest.mark.parametrize(
+    "layout",
+    [each for name, each in LAYOUTS.items() if name != CLASSIC.layout.name],
+    ids=lambda each: each.name,
+)
+# In memory, neighbours are not found by the layout's keys.
+searched = pytest.mark.parametrize("elastic_stores", [None], ids=["searched"], indirect=True)
+
+
+@searched
+@other_layouts
+@examples(4, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(ordered_arrivals, batch_sizes, *[st.sets(st.integers(0, 20))] * 3)
+@example(CLOSER, [4, 1], set(), set(), set())
+@example(ROOT_THEN_LEAF, [2, 1, 1, 1], set(), {0, 1, 2}, set())
+def test_elasticsearch_follows_the_laws_in_every_layout(
+    es: Elasticsearch,
+    elastic_stores: MakeStores,
+    layout: Layout,
+    all_arrivals: list[Arrival],
+    sizes: list[int],
+    restarts: set[int],
+    refreshes: set[int],
+    expiries: set[int],
+) -> None:
+    made = elastic_stores(profile=CLASSIC.with_changes(layout=layout))
+    _assert_elasticsearch_follows(es, made, all_arrivals, sizes, restarts, refreshes, expiries)
+
+
+# So low that every search, bulk and cache reaches them.
+LOW_LIMITS = Limits(
+    max_terms=7,
+    max_hits=3,
+    max_clauses=2,
+    bulk_documents=2,
+    recent_nodes=4,
+    common_nodes=1,
+    finer_keys_per_node=10**9,
+)
+
+
 @examples(10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ordered_arrivals, batch_sizes)
 def test_the_limits_of_elasticsearch_cut_nothing_off(
@@ -194,17 +251,29 @@ def test_the_limits_of_elasticsearch_cut_nothing_off(
     all_arrivals: list[Arrival],
     sizes: list[int],
 ) -> None:
-    """With limits so low that every search, bulk and cache reaches them."""
-    limits = Limits(
-        max_terms=7,
-        max_hits=3,
-        max_clauses=2,
-        bulk_documents=2,
-        recent_nodes=4,
-        common_nodes=1,
-        nodes_per_detour=0,
-    )
-    _, open_store = elastic_stores(limits)
+    _assert_limits_cut_nothing_off(elastic_stores(LOW_LIMITS), all_arrivals, sizes)
+
+
+@searched
+@other_layouts
+@examples(2, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(ordered_arrivals, batch_sizes)
+def test_the_limits_of_elasticsearch_cut_nothing_off_in_any_layout(
+    elastic_stores: MakeStores,
+    layout: Layout,
+    all_arrivals: list[Arrival],
+    sizes: list[int],
+) -> None:
+    # A common half has 5,489 finer keys.
+    limits = dataclasses.replace(LOW_LIMITS, max_terms=700)
+    made = elastic_stores(limits, profile=CLASSIC.with_changes(layout=layout))
+    _assert_limits_cut_nothing_off(made, all_arrivals, sizes)
+
+
+def _assert_limits_cut_nothing_off(
+    made: tuple[str, Callable[[], ElasticStore]], all_arrivals: list[Arrival], sizes: list[int]
+) -> None:
+    _, open_store = made
     store, model = open_store(), Model(AGING)
     for batch in batches(all_arrivals, sizes):
         assert_follows_model(store, model, batch)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.fingerprint.agreement import Agreement
+from esdedup.fingerprint.bands import LAYOUTS, Layout
 from esdedup.fingerprint.profile import VERIFIED, Profile
 from esdedup.fingerprint.signature import REPRESENTATIVES, SIGNATURE
 from esdedup.fingerprint.sketch import resemblance
@@ -65,9 +66,10 @@ def _assert_verified_follows(
     drawn: list[Drawn],
     sizes: list[int],
     max_postings: int,
+    layout: Layout = VERIFIED.layout,
 ) -> None:
     rules = Agreement(max_postings=max_postings)
-    profile = dataclasses.replace(VERIFIED, agreement=rules)
+    profile = dataclasses.replace(VERIFIED, agreement=rules, layout=layout)
     relation = relation_of(profile)
     signatures = np.frombuffer(b"".join(each for each, _, _ in drawn), SIGNATURE)
     ids = relation.ids(signatures)
@@ -114,6 +116,30 @@ def test_elasticsearch_follows_the_laws_of_verified(
     sizes: list[int],
     max_postings: int,
 ) -> None:
+    _assert_elasticsearch_follows(es, memory_bytes, drawn, sizes, max_postings, VERIFIED.layout)
+
+
+@pytest.mark.parametrize(
+    "layout",
+    [each for name, each in LAYOUTS.items() if name != VERIFIED.layout.name],
+    ids=lambda each: each.name,
+)
+@examples(3, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(verified_arrivals, batch_sizes, max_postings_drawn)
+def test_elasticsearch_follows_the_laws_of_verified_in_every_layout(
+    es: Elasticsearch, layout: Layout, drawn: list[Drawn], sizes: list[int], max_postings: int
+) -> None:
+    _assert_elasticsearch_follows(es, None, drawn, sizes, max_postings, layout)
+
+
+def _assert_elasticsearch_follows(
+    es: Elasticsearch,
+    memory_bytes: int | None,
+    drawn: list[Drawn],
+    sizes: list[int],
+    max_postings: int,
+    layout: Layout,
+) -> None:
     name = f"test-forest-{secrets.token_hex(4)}"
     stores: list[ElasticStore] = []
 
@@ -122,7 +148,7 @@ def test_elasticsearch_follows_the_laws_of_verified(
         return stores[-1]
 
     try:
-        _assert_verified_follows(opened, drawn, sizes, max_postings)
+        _assert_verified_follows(opened, drawn, sizes, max_postings, layout)
         stores[-1].close()
         assert not list(Maintenance(es, forest=name).verify())
     finally:

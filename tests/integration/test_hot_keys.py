@@ -15,7 +15,7 @@ from esdedup.elastic.forest.lookup import look_up
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.forest.stored import StoredNode
 from esdedup.elastic.limits import Limits
-from esdedup.fingerprint.bands import LAYOUTS, Layout
+from esdedup.fingerprint.bands import FIVE_CHOOSE_TWO, HALVES, LAYOUTS, Layout
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
 from esdedup.fingerprint.signature import MINHASH, SIGNATURE
@@ -26,8 +26,12 @@ from tests.support.arrivals import AGING, NOW_MS, Arrival, as_batch
 # The first two of five blocks, which are one key.
 SHARED = np.uint64(0x123456) << np.uint64(38)
 TEXT = "The harbour council voted on Monday to move the ferry to the northern pier from May on."
-# The bits of the key of the first two blocks; those and the key of the next two.
-FLOODED = [[~(2**38 - 1) & 2**64 - 1], [~(2**38 - 1) & 2**64 - 1, (2**26 - 1) << 12]]
+# The bits of the key of the first two blocks; those and the key of the next two. The first half.
+FLOODED = {
+    "one key": (FIVE_CHOOSE_TWO, [~(2**38 - 1) & 2**64 - 1]),
+    "two keys": (FIVE_CHOOSE_TWO, [~(2**38 - 1) & 2**64 - 1, (2**26 - 1) << 12]),
+    "one half": (HALVES, [~(2**32 - 1) & 2**64 - 1]),
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -135,29 +139,38 @@ def test_nothing_is_missed_and_little_is_read(
     assert sum(read) < 6_000
 
 
-@pytest.mark.parametrize("flooded", FLOODED, ids=len)
+@pytest.mark.parametrize(("layout", "flooded"), FLOODED.values(), ids=FLOODED)
 def test_a_text_whose_keys_are_flooded_costs_a_small_page(
-    es: Elasticsearch, index_name: Callable[[str], str], monkeypatch: pytest.MonkeyPatch, flooded: list[int]
+    es: Elasticsearch,
+    index_name: Callable[[str], str],
+    monkeypatch: pytest.MonkeyPatch,
+    layout: Layout,
+    flooded: list[int],
 ) -> None:
     """Each of the keys is in 3,000 nodes; that of the next two blocks is a finer key for the first two."""
-    forest, relation, random = index_name("forest"), relation_of(CLASSIC), np.random.default_rng(5)
-    ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING).close()
-    fingerprints = Fingerprinter(CLASSIC).fingerprint([TEXT])
+    forest, random, profile = (
+        index_name("forest"),
+        np.random.default_rng(5),
+        CLASSIC.with_changes(layout=layout),
+    )
+    relation = relation_of(profile)
+    ElasticStore(es, forest=forest, profile=profile, aging=AGING).close()
+    fingerprints = Fingerprinter(profile).fingerprint([TEXT])
     own = fingerprints.signatures[0]
     near = own ^ np.uint64(0b111)
     strangers = [
         own & np.uint64(mask) | random.integers(0, 2**64, 3_000, np.uint64) & ~np.uint64(mask)
         for mask in flooded
     ]
-    put(es, forest, CLASSIC, np.concatenate([[near], *strangers]))
+    put(es, forest, profile, np.concatenate([[near], *strangers]))
     read = count_hits(monkeypatch)
     (node_of_near,) = relation.ids(np.array([near]))
     assert (
-        execute(es, look_up(TEXT, forest=forest, profile=CLASSIC, learned=LearnedCopy())).root == node_of_near
+        execute(es, look_up(TEXT, forest=forest, profile=profile, learned=LearnedCopy())).root == node_of_near
     )
     assert sum(read) < 1_500
     # An article that is fed costs no more, and the next one less.
-    store = ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING)
+    store = ElasticStore(es, forest=forest, profile=profile, aging=AGING)
     for most in (1_500, 500):
         read.clear()
         arrivals = Arrivals.of(fingerprints, times_ms=[NO_TIME], relation=relation)
@@ -175,7 +188,7 @@ def test_real_neighbours_are_read_however_many(
     Common keys of layouts that cannot be narrowed down are read in full.
     """
     profile = CLASSIC.with_changes(layout=layout)
-    limits = Limits(nodes_per_detour=0, common_nodes=1, max_hits=50)
+    limits = Limits(finer_keys_per_node=10**9, common_nodes=1, max_hits=50)
     store = ElasticStore(es, forest=index_name("forest"), profile=profile, aging=AGING, limits=limits)
     forest = Forest(store)
     centre = 0x0123456789ABCDEF

@@ -8,13 +8,18 @@ from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.lookup import look_up
 from esdedup.elastic.limits import Limits
+from esdedup.fingerprint.bands import HALVES
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED
 from esdedup.forest import Kind
 from tests.support.forests import ARTICLES, Read, feed, nodes, roots
 from tests.support.names import Names
 
 
-@pytest.mark.parametrize("profile", [VERIFIED, CLASSIC], ids=["verified", "classic"])
+@pytest.mark.parametrize(
+    "profile",
+    [VERIFIED, CLASSIC, VERIFIED.with_changes(layout=HALVES)],
+    ids=["verified", "classic", "verified, halves"],
+)
 def test_a_text_gets_the_root_that_its_article_gets(
     es: Elasticsearch, read: Read, index_name: Names, profile: Profile
 ) -> None:
@@ -63,7 +68,7 @@ def test_limits_and_common_keys_do_not_change_the_answer(
     es: Elasticsearch, fed: tuple[str, str], profile: Profile
 ) -> None:
     _, forest = fed
-    low = Limits(max_terms=300, max_hits=3, max_clauses=2, common_nodes=3, nodes_per_detour=0)
+    low = Limits(max_terms=300, max_hits=3, max_clauses=2, common_nodes=3, finer_keys_per_node=10**9)
     kinds = set()
     for article in ARTICLES[::50]:
         text = f"{article['text']} And something more was said about it at the end."

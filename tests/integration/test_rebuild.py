@@ -8,6 +8,7 @@ from elasticsearch import Elasticsearch
 from esdedup import CLASSIC, VERIFIED, Dedup, ForestError, ForestIncomplete, Maintenance, Profile, sample
 from esdedup.elastic.forest.stored import StoredNode
 from esdedup.elastic.forest.writer import ForestWriter
+from esdedup.fingerprint.bands import LAYOUTS, Layout
 from tests.support import stream
 from tests.support.forests import (
     ARTICLES,
@@ -34,6 +35,21 @@ def test_rebuilding_keeps_every_root(es: Elasticsearch, fed: tuple[str, str], pr
     assert list(maintenance.verify([index])) == []
     assert roots(es, index) == before
     assert_rearrivals_are_known(es, index, forest, profile)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_a_rebuilt_forest_has_the_layout_that_it_had(
+    es: Elasticsearch, index_name: Names, layout: Layout
+) -> None:
+    index, forest = index_name("articles"), index_name("forest")
+    profile = VERIFIED.with_changes(layout=layout, keep_boilerplate=True)
+    for part in (ARTICLES[:40], ARTICLES[40:60]):
+        with Dedup(es, forest=forest, profile=profile) as dedup:
+            dedup.setup(index)
+            feed(es, dedup, index, part)
+        es.indices.delete(index=forest)
+        Maintenance(es, forest=forest).rebuild([index])
+    assert list(Maintenance(es, forest=forest).verify([index])) == []
 
 
 def test_rebuilt_in_the_middle_of_a_stream_it_goes_on_as_if_nothing_had_been(

@@ -5,38 +5,52 @@ from hypothesis import strategies as st
 
 from esdedup.errors import SettingError
 from esdedup.fingerprint import bands
-from esdedup.fingerprint.bands import FIVE_CHOOSE_TWO, FOUR_BLOCKS, TWO_LEVEL, Layout, choose, two_level
+from esdedup.fingerprint.bands import (
+    FIVE_CHOOSE_TWO,
+    FOUR_BLOCKS,
+    HALVES,
+    TWO_LEVEL,
+    Layout,
+    choose,
+    differences_within,
+    get_layout,
+    two_level,
+)
 from tests.support.exploring import examples
 
 LAYOUTS = list(bands.LAYOUTS.values())
 fingerprints = st.integers(0, 2**64 - 1)
 
 
-def keys(layout: Layout, *values: int) -> list[list[int]]:
-    found: list[list[int]] = layout.keys(np.array(values, np.uint64)).tolist()
-    return found
-
-
 @pytest.mark.parametrize(
-    ("layout", "count", "key_bits"),
-    [(FOUR_BLOCKS, 4, {16}), (FIVE_CHOOSE_TWO, 10, {25, 26}), (TWO_LEVEL, 16, {28})],
+    ("layout", "count", "asked", "key_bits"),
+    [
+        (FOUR_BLOCKS, 4, 4, {16}),
+        (FIVE_CHOOSE_TWO, 10, 10, {25, 26}),
+        (TWO_LEVEL, 16, 16, {28}),
+        (HALVES, 2, 66, {32}),
+    ],
     ids=lambda each: getattr(each, "name", None),
 )
-def test_a_layout_has_keys_of_these_bits(layout: Layout, count: int, key_bits: set[int]) -> None:
+def test_a_layout_has_keys_of_these_bits(layout: Layout, count: int, asked: int, key_bits: set[int]) -> None:
     assert layout.table_count == count
+    (own,) = layout.asked_terms(np.array([0x123456789ABCDEF0], np.uint64))
+    assert len(set(own)) == asked
     assert {sum(stop - start for start, stop in ranges) for ranges in layout.tables} == key_bits
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)
 @examples(300)
 @given(value=fingerprints, flips=st.sets(st.integers(0, 63), max_size=3))
-def test_within_three_bits_a_key_is_shared(layout: Layout, value: int, flips: set[int]) -> None:
+def test_within_three_bits_a_key_that_is_asked_for_is_stored(
+    layout: Layout, value: int, flips: set[int]
+) -> None:
     other = value ^ sum(1 << bit for bit in flips)
-    one, two = keys(layout, value, other)
-    assert any(a == b for a, b in zip(one, two, strict=True))
-    assert set(layout.terms(np.array([value], np.uint64))[0]) & set(
-        layout.terms(np.array([other], np.uint64))[0]
-    )
+    asked, asked_for_other = layout.asked_terms(np.array([value, other], np.uint64))
+    stored, stored_of_other = layout.terms(np.array([value, other], np.uint64))
+    assert set(asked) & set(stored_of_other)
+    assert set(asked_for_other) & set(stored)
+    assert set(stored) <= set(asked)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)
@@ -48,10 +62,14 @@ def test_recall_against_exhaustive_search(layout: Layout) -> None:
         (base, *(np.bitwise_xor.reduce(flips[:, :n], axis=1) ^ base for n in range(1, 6)))
     )
     near = np.bitwise_count(values[:, None] ^ values[None, :]) <= 3
-    table = layout.keys(values)
-    shared = (table[:, None, :] == table[None, :, :]).any(axis=2)
+    rows: dict[str, set[int]] = {}
+    for row, terms in enumerate(layout.terms(values)):
+        for term in terms:
+            rows.setdefault(term, set()).add(row)
     assert near.sum() > len(values) * 3
-    assert shared[near].all()
+    for row, asked in enumerate(layout.asked_terms(values)):
+        found = set().union(*(rows.get(term, set()) for term in asked))
+        assert found >= set(np.flatnonzero(near[row]).tolist())
 
 
 @pytest.mark.parametrize(
@@ -61,12 +79,13 @@ def test_recall_against_exhaustive_search(layout: Layout) -> None:
         (FIVE_CHOOSE_TWO, [0, 13, 26, 39]),
         # One in each block, so that no quarter is free for the block that stays either.
         (TWO_LEVEL, [0, 16, 32, 48]),
+        (HALVES, [0, 1, 32, 33]),
     ],
     ids=lambda each: getattr(each, "name", None),
 )
 def test_four_bits_may_touch_every_key(layout: Layout, flipped_bits: list[int]) -> None:
-    one, two = keys(layout, 0, sum(1 << (63 - bit) for bit in flipped_bits))
-    assert not any(a == b for a, b in zip(one, two, strict=True))
+    values = np.array([0, sum(1 << (63 - bit) for bit in flipped_bits)], np.uint64)
+    assert not set(layout.asked_terms(values)[0]) & set(layout.terms(values)[1])
 
 
 def test_terms_are_table_and_bits_in_hex() -> None:
@@ -87,21 +106,48 @@ def test_widths_must_add_up() -> None:
         choose((65, -1), 1)
 
 
-@given(st.integers(0, 2**64 - 1), st.sets(st.integers(0, 63), max_size=3))
-def test_around_a_key_stands_whatever_is_near_and_has_it(one: int, flips: set[int]) -> None:
-    other = one ^ sum(1 << bit for bit in flips)
-    own, others = FIVE_CHOOSE_TWO.terms(np.array([one, other], np.uint64))
-    shared = [table for table in range(10) if own[table] == others[table]]
+def test_halves_ask_for_their_own_keys_and_what_is_one_bit_away() -> None:
+    (asked,) = HALVES.asked_terms(np.array([0x0000000180000000], np.uint64))
+    assert HALVES.terms(np.array([0x0000000180000000], np.uint64)) == [["000000001", "180000000"]]
+    assert asked[:4] == ["000000001", "000000000", "000000003", "000000005"]
+    assert asked[33:36] == ["180000000", "180000001", "180000002"]
+    assert asked[65] == "100000000"
+
+
+def test_the_values_within_three_bits_of_sixty_four_are_43_745() -> None:
+    found = differences_within(64, 3)
+    assert len(found) == len(np.unique(found)) == 1 + 64 + 2_016 + 41_664 == 43_745
+    assert np.bincount(np.bitwise_count(found)).tolist() == [1, 64, 2_016, 41_664]
+
+
+@pytest.mark.parametrize("layout", [FIVE_CHOOSE_TWO, HALVES], ids=lambda layout: layout.name)
+@given(one=fingerprints, flips=st.sets(st.integers(0, 63), max_size=3))
+def test_around_a_term_stands_whatever_is_near_and_has_it(layout: Layout, one: int, flips: set[int]) -> None:
+    values = np.array([one, one ^ sum(1 << bit for bit in flips)], np.uint64)
+    asked, stored = layout.asked_terms(values)[0], layout.terms(values)[1]
+    shared = set(asked) & set(stored)
     assert shared
-    for table in shared:
-        assert FIVE_CHOOSE_TWO.table_of(own[table]) == table
-        assert own[table] not in FIVE_CHOOSE_TWO.terms_around(one, table)
-        assert set(FIVE_CHOOSE_TWO.terms_around(one, table)) & set(others)
+    for term in shared:
+        around = layout.terms_around(one, term)
+        assert term not in around
+        assert set(around) & set(stored)
+        assert len(set(around)) == len(around) == layout.around_counts[asked.index(term)]
 
 
-def test_only_pairs_of_five_blocks_have_terms_around_a_key() -> None:
+def test_going_around_a_half_takes_what_is_left_of_three_bits() -> None:
+    assert HALVES.around_counts == [1 + 32 + 496 + 4_960, *[1 + 32 + 496] * 32] * 2
+
+
+def test_only_pairs_of_five_blocks_and_halves_have_terms_around_a_term() -> None:
     assert FIVE_CHOOSE_TWO.has_terms_around
+    assert HALVES.has_terms_around
     for layout in (FOUR_BLOCKS, TWO_LEVEL):
         assert not layout.has_terms_around
-        with pytest.raises(SettingError, match="does not pair five blocks"):
-            layout.terms_around(0, 0)
+        with pytest.raises(SettingError, match="has no terms around a term"):
+            layout.terms_around(0, layout.terms(np.zeros(1, np.uint64))[0][0])
+
+
+def test_layouts_have_names() -> None:
+    assert [get_layout(name) for name in bands.LAYOUTS] == LAYOUTS
+    with pytest.raises(SettingError, match=r"no layout '2x32'; there are 4x16, 5choose2, .*, 2x32~1"):
+        get_layout("2x32")

@@ -10,7 +10,7 @@ from esdedup.fingerprint.profile import CLASSIC, VERIFIED
 from esdedup.fingerprint.signature import REPRESENTATIVES, are_minhashes
 from esdedup.fingerprint.sketch import BINS
 from esdedup.neighbours.relation import relation_of
-from esdedup.neighbours.representatives import distances_bits, terms, terms_of_rows
+from esdedup.neighbours.representatives import asked_terms, distances_bits, terms, terms_of_rows
 from esdedup.sample import articles
 
 RELATION = relation_of(VERIFIED)
@@ -40,6 +40,10 @@ def test_a_minhash_has_one_key_that_no_simhash_has(values: list[int], layout: ob
     bands = {key for each in found if len(each) > 1 for key in each}
     assert not exact & bands
     assert len(exact) == len({value >> 24 for value in values if value % 2})
+    # What is asked for a minhash is its key, and what is asked for a simhash has its keys.
+    for stored, asked in zip(found, asked_terms(array(*values), RELATION, layout), strict=True):  # type: ignore[arg-type]
+        assert set(stored) <= set(asked)
+        assert (len(asked) == 1) == (len(stored) == 1)
 
 
 def test_keys_of_rows_follow_what_is_chosen() -> None:

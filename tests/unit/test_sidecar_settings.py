@@ -8,6 +8,7 @@ import pytest
 
 from esdedup.errors import SettingError
 from esdedup.fields import Fields
+from esdedup.fingerprint.bands import HALVES
 from esdedup.fingerprint.profile import DEFAULT
 from esdedup.sidecar.loading import as_toml, load
 from esdedup.sidecar.setting_names import groups_of, settings_of
@@ -110,6 +111,7 @@ def test_lists_and_sizes_as_people_write_them(loaded: Load) -> None:
         ({"advertise": "http://a/?b"}, "it must be like https://sidecar-1:9500"),
         ({"peer_ca_certs": "/nowhere"}, "there is no file /nowhere"),
         ({"profile": "nice"}, "there are classic, keywords, verified"),
+        ({"layout": "2x32"}, "no layout '2x32'; there are 4x16, 5choose2"),
         ({"text_field": "a", "title_field": "a"}, "names two fields"),
         ({"most_plausible_leaves": "3"}, "a power of two"),
         ({"host": "0.0.0.0"}, "--token-file (ESDEDUP_SIDECAR_TOKEN_FILE), or allow that with --insecure ("),
@@ -229,6 +231,7 @@ def test_settings_as_the_library_takes_them(loaded: Load, tmp_path: Path) -> Non
     assert loaded({"text_field": "body"}).fields() == Fields(text="body")
     assert loaded().fingerprint_profile() == DEFAULT
     assert loaded({"keep_boilerplate": True}).fingerprint_profile().keep_boilerplate
+    assert loaded({"layout": "2x32~1"}).fingerprint_profile() == DEFAULT.with_changes(layout=HALVES)
     (tmp_path / "token").write_text(f"{SECRET}\n")
     assert loaded({"token_file": str(tmp_path / "token")}).read_token() == SECRET
 

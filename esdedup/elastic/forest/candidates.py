@@ -1,11 +1,11 @@
-"""The search for candidates: nodes that share a key with a signature, and so may be near it, or its id.
+"""The search for candidates: nodes with the id of a signature, or a key by which what is near it is found.
 
 The same search finds what remembers a page: its own document, or that of the node which it made.
 
 A key that very many nodes share is *common*: reading all of its nodes would be expensive. Nodes that are
-near and share a key of two blocks differ little in the other blocks, so a few hundred finer keys find all of
-them (`Layout.terms_around`). The search asks for nodes that have the common key and one of these. It learns
-which keys are common when a page of hits is full, and remembers them.
+near and have an asked key of two blocks, or of one half, differ little in the other bits, so some hundreds or
+thousands of finer keys find all of them (`Layout.terms_around`). The search asks for nodes that have the
+common key and one of these. It learns which keys are common when a page of hits is full, and remembers them.
 """
 
 import collections
@@ -31,13 +31,16 @@ _RESTARTS = 3
 # How many of the most frequent keys of a full page are counted.
 _SUSPECTS = 100
 
+_Clause = tuple[int, Query]
+"""A clause of a query, and how many terms it has."""
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Sought:
     """The keys, ids and pages to search for."""
 
     simhashes: list[int]
-    # The keys of each simhash.
+    # The keys that are asked for each simhash.
     keys: list[list[str]]
     # The keys of minhashes. None is ever common: saturation bounds its nodes (`SaturatedKeys`).
     exact_keys: list[str]
@@ -46,9 +49,13 @@ class _Sought:
     # The ids of pages.
     pages: Sequence[str]
 
-    def key_counts(self) -> collections.Counter[str]:
-        """Return how many of the simhashes have each key."""
-        return collections.Counter(itertools.chain.from_iterable(self.keys))
+    def finer_counts(self, layout: Layout) -> collections.Counter[str]:
+        """Return how many finer keys it takes to avoid each key."""
+        counts: collections.Counter[str] = collections.Counter()
+        for keys in self.keys:
+            for key, count in zip(keys, layout.around_counts, strict=True):
+                counts[key] += count
+        return counts
 
 
 class CandidateSearch:
@@ -74,7 +81,7 @@ class CandidateSearch:
         simhashes = representatives[~are_exact]
         sought = _Sought(
             simhashes=simhashes.tolist(),
-            keys=self._layout.terms(simhashes),
+            keys=self._layout.asked_terms(simhashes),
             exact_keys=exact_terms(representatives[are_exact]),
             ids=self._relation.ids(signatures),
             pages=pages,
@@ -115,44 +122,58 @@ class CandidateSearch:
 
     def _queries(self, sought: _Sought, filters: list[Query]) -> Iterator[Query]:
         """Yield queries that together match every candidate."""
-        clauses: list[Query] = [{"ids": {"values": ids}} for ids in chunks(sought.ids, self._limits.max_hits)]
-        for field, names in (("page", sought.pages), ("keys", sought.exact_keys)):
-            clauses += [{"terms": {field: some}} for some in chunks(names, self._limits.max_terms)]
-        clauses += self._clauses_by_key(sought)
+        clauses = (
+            *((len(ids), {"ids": {"values": ids}}) for ids in chunks(sought.ids, self._limits.max_hits)),
+            *self._terms("page", sought.pages),
+            *self._terms("keys", sought.exact_keys),
+            *self._clauses_by_key(sought),
+        )
         for group in (clauses, self._clauses_by_common_key(sought)):
-            for several in chunks(group, self._limits.max_clauses):
+            for several in self._packed(group):
                 yield {"bool": {"filter": [{"bool": {"should": several}}, *filters]}}
 
-    def _clauses_by_key(self, sought: _Sought) -> list[Query]:
-        """Return clauses for the keys that are not common, leaving out nodes that have a common key too.
+    def _packed(self, clauses: Iterable[_Clause]) -> Iterator[list[Query]]:
+        """Group clauses, so that those of a query together have no more terms than a query should."""
+        group: list[Query] = []
+        total = 0
+        for terms, clause in clauses:
+            if group and (len(group) == self._limits.max_clauses or total + terms > self._limits.max_terms):
+                yield group
+                group, total = [], 0
+            group.append(clause)
+            total += terms
+        if group:
+            yield group
+
+    def _terms(self, field: str, values: Sequence[str], **also: Query | list[Query]) -> Iterator[_Clause]:
+        """Yield clauses for what has one of `values`, and matches `also`, which are parts of a `bool`."""
+        for some in chunks(values, self._limits.max_terms):
+            terms = {"terms": {field: some}}
+            yield len(some), {"bool": {"must": terms, **also}} if also else terms
+
+    def _clauses_by_key(self, sought: _Sought) -> Iterator[_Clause]:
+        """Yield clauses for the keys that are not common, leaving out nodes that have a common key too.
 
         Such nodes are found by finer keys if they are near.
         """
         by_common: dict[frozenset[str], set[str]] = collections.defaultdict(set)
         for keys in sought.keys:
             by_common[frozenset(self._common.intersection(keys))].update(keys)
-        return [
-            {"bool": {"filter": {"terms": {"keys": some}}, **_excluding(common)}}
-            for common, keys in by_common.items()
-            for some in chunks(sorted(keys - common), self._limits.max_terms)
-        ]
+        for common, asked in by_common.items():
+            yield from self._terms("keys", sorted(asked - common), **_excluding(common))
 
-    def _clauses_by_common_key(self, sought: _Sought) -> list[Query]:
-        """Return clauses for the nodes that have a common key and one of the finer keys.
+    def _clauses_by_common_key(self, sought: _Sought) -> Iterator[_Clause]:
+        """Yield clauses for the nodes that have a common key and one of the finer keys.
 
         A finer key alone would not do, since it may be another common key.
         """
-        by_common: dict[str, set[str]] = collections.defaultdict(set)
+        by_common: dict[str, list[int]] = collections.defaultdict(list)
         for simhash, keys in zip(sought.simhashes, sought.keys, strict=True):
             for key in self._common.intersection(keys):
-                by_common[key].update(self._layout.terms_around(simhash, self._layout.table_of(key)))
-        # So that all clauses of a query together have no more terms than a query should.
-        terms = max(1, self._limits.max_terms // self._limits.max_clauses)
-        return [
-            {"bool": {"filter": [{"term": {"keys": key}}, {"terms": {"keys": some}}]}}
-            for key, finer in sorted(by_common.items())
-            for some in chunks(sorted(finer), terms)
-        ]
+                by_common[key].append(simhash)
+        for key, simhashes in sorted(by_common.items()):
+            finer = {term for simhash in simhashes for term in self._layout.terms_around(simhash, key)}
+            yield from self._terms("keys", sorted(finer), filter={"term": {"keys": key}})
 
     def _learn(self, page: list[Stored], sought: _Sought) -> Requests[bool]:
         """Learn from a full page which keys are common; return whether any were not known before."""
@@ -160,15 +181,15 @@ class CandidateSearch:
         shared = collections.Counter(
             itertools.chain.from_iterable(keys_of(nodes, self._relation, self._layout))
         )
-        simhash_counts = sought.key_counts()
+        finer_counts = sought.finer_counts(self._layout)
         # One page may mislead; the index has exact counts.
-        suspects = heapq.nlargest(_SUSPECTS, simhash_counts, key=lambda key: shared[key])
+        suspects = heapq.nlargest(_SUSPECTS, finer_counts, key=lambda key: shared[key])
         node_counts = yield from count_by_key(self._forest, suspects)
-        detour = self._limits.nodes_per_detour
         common = {
             key
             for key in suspects
-            if node_counts[key] > max(self._limits.common_nodes, detour * simhash_counts[key])
+            if node_counts[key] > self._limits.common_nodes
+            and node_counts[key] * self._limits.finer_keys_per_node > finer_counts[key]
         }
         new = common - self._common
         if len(self._common) > self._limits.remembered_keys:
@@ -186,5 +207,5 @@ def count_by_key(forest: str, keys: Iterable[str]) -> Requests[dict[str, int]]:
     return {key: bucket["doc_count"] for key, bucket in answer["keys"]["buckets"].items()}
 
 
-def _excluding(keys: frozenset[str]) -> Query:
+def _excluding(keys: frozenset[str]) -> dict[str, Query]:
     return {"must_not": {"terms": {"keys": sorted(keys)}}} if keys else {}

@@ -116,8 +116,9 @@ def refuse_others(name: str, meta: Meta, profile: Profile) -> None:
     """
     refuse_incomplete(name, meta)
     if meta != Meta.of(profile):
+        keys = "" if meta.layout == profile.layout.name else f", with keys of the layout {meta.layout}"
         raise ForestMismatch(
-            f"the forest {name!r} was made with profile {meta.profile!r}, and this is "
+            f"the forest {name!r} was made with profile {meta.profile!r}{keys}, and this is "
             f"{profile.label!r}: fingerprints of two profiles do not compare; name another forest",
             forest=name,
             found=meta.profile,

@@ -28,8 +28,8 @@ _ADVICE: dict[type[EsdedupError], str] = {
     ForestExists: "--replace deletes the forest first; --forest NAME makes another one",
     ForestIncomplete: "`esdedup rebuild`, with all indices of the forest, completes it",
     ForestMismatch: (
-        "--profile, and the options that change one (such as --layout), name the profile of a forest; --forest "
-        "NAME uses another forest"
+        "--profile, and options that change one (such as --layout), name the profile of a forest; "
+        "--forest NAME uses another forest"
     ),
     ForestMissing: "--forest NAME uses another forest; `esdedup rebuild` makes one from articles",
     ServerUnavailable: "--url names another server; `esdedup node start` starts one on this machine",

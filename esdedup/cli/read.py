@@ -22,7 +22,12 @@ def list_rows(
     *,
     index: options.Index,
     query: Annotated[
-        str | None, typer.Option("--query", help="Words that the title or the text must contain.")
+        str | None,
+        typer.Option(
+            "--query",
+            help='Words that the title or the text must contain: all of them; "a phrase", a | b, -without, '
+            "begin*, (group).",
+        ),
     ] = None,
     sort: Annotated[
         Sort | None,

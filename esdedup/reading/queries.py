@@ -1,6 +1,5 @@
 """Queries and parts of searches that several operations share. Pure: plain dicts, nothing is sent."""
 
-import unicodedata
 from collections.abc import Sequence
 from datetime import date
 from typing import Any, Literal
@@ -9,6 +8,7 @@ from esdedup.elastic.requests import Query
 from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.reading.hits import fields_read
+from esdedup.reading.search_words import words
 from esdedup.sites import site_fields
 from esdedup.times import DAY_MS, time_ms
 
@@ -47,41 +47,6 @@ def ranks_articles(query: Query | None) -> bool:
         clauses = [each for part in scored for each in (part if isinstance(part, list) else [part])]
         return any(ranks_articles(each) for each in clauses)
     return False
-
-
-def words(text: str, fields: Fields) -> Query:
-    """Return the query for all words of `text`, in title or text; Chinese without spaces is one phrase.
-
-    Raises:
-        SettingError: There are no words.
-    """
-    chunks = text.split()
-    if not any(map(_has_words, text)):
-        raise SettingError("the query has no words")
-    names = [f"{fields.title}^2", fields.text]
-    return {
-        "bool": {
-            "must": [
-                {
-                    "multi_match": {
-                        "query": chunk,
-                        "fields": names,
-                        "type": "phrase",
-                        # A lone dash has no words to match, and must not exclude everything.
-                        "zero_terms_query": "all",
-                    }
-                }
-                for chunk in chunks
-            ]
-        }
-    }
-
-
-def _has_words(character: str) -> bool:
-    """Return whether Elasticsearch's standard analyser makes words of a character: not of punctuation."""
-    category = unicodedata.category(character)
-    # Emoji are "other symbols".
-    return category[0] in "LN" or category == "So"
 
 
 def narrowed(

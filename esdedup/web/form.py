@@ -17,7 +17,12 @@ class Form(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     q: Annotated[
-        str, Field(description="Words that the title or the text must contain.", max_length=1_000)
+        str,
+        Field(
+            description='Words that the title or the text must contain: all of them; `"a phrase"`, `a | b`, '
+            "`-without`, `begin*`, `(group)`. Whatever is typed is a query.",
+            max_length=1_000,
+        ),
     ] = ""
     since: Annotated[str, Field(description="Only articles from this day or moment on, ISO 8601.")] = ""
     until: Annotated[

@@ -6,13 +6,17 @@ from typing import Any
 
 import pytest
 from elasticsearch import Elasticsearch, helpers
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
 
 from esdedup import Dedup, IndexNotReady
 from esdedup.fields import Fields
-from esdedup.reading.queries import narrowed, words
+from esdedup.reading.queries import narrowed
+from esdedup.reading.search_words import words
 from esdedup.reading.tuning import Tuning
 from esdedup.times import time_ms
 from tests.support.brute_force import expected_list, random_corpus, random_query
+from tests.support.exploring import examples
 from tests.support.forests import Read
 from tests.support.names import Names
 from tests.support.reading import list_tuned
@@ -133,6 +137,47 @@ def test_sources_are_counted_for_more_rows_than_one_search_holds(
     rows = read("list", index, size=200).rows
     assert len(rows) == 200
     assert {(row.similar, row.sources) for row in rows} == {(29, 30)}
+
+
+def test_the_syntax_of_a_search_box(es: Elasticsearch, read: Read, index_name: Names) -> None:
+    index = index_name("words")
+    titles = {
+        "ferry": "A long-term contract for the new ferry",
+        "harbour": "The harbour has a term, and it is long",
+        "beijing": "北京大学的渡轮",
+        "others": "大学在北京 ferries",
+    }
+    fill(es, index, {each: {"title": title} for each, title in titles.items()})
+    for text, found in [
+        ("long term", {"ferry", "harbour"}),
+        ("long-term", {"ferry"}),
+        ('"new ferry"', {"ferry"}),
+        ('"ferry new"', set()),
+        ("ferry | harbour", {"ferry", "harbour"}),
+        ("term -ferry", {"harbour"}),
+        ("term - ferry", {"ferry"}),
+        ("ferr*", {"ferry", "others"}),
+        ("(ferry | harbour) -contract", {"harbour"}),
+        ("北京大学", {"beijing"}),
+        ("北京 大学", {"beijing", "others"}),
+        ("-北京大学 大学", {"others"}),
+        # Nothing that is typed is an error.
+        ('"new', {"ferry"}),
+        ("((ferry", {"ferry"}),
+        ("ferry |", {"ferry"}),
+        ("ferry OR NOT ~ ^ / [ {", set()),
+        ("ferry~5 \\", set()),
+    ]:
+        query = read("search_query", index, text)
+        assert set(ids(read, index, query=query)) == found, text
+
+
+@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.text('"|-+*()~\\ a北:/[]{}^!&<>=', min_size=1, max_size=12))
+def test_whatever_is_typed_is_a_query(read: Read, unchanged: tuple[str, str], text: str) -> None:
+    if any(map(str.isalnum, text)):
+        query = read("search_query", unchanged[0], text)
+        assert read("list", unchanged[0], query=query, size=1).total_articles >= 0
 
 
 def test_words_and_times_of_a_search_form(es: Elasticsearch, read: Read, index_name: Names) -> None:

@@ -6,7 +6,7 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from esdedup import Fields, Reader, SettingError
-from esdedup.reading.queries import words
+from esdedup.reading.search_words import words
 
 
 @pytest.fixture
@@ -50,6 +50,21 @@ def test_a_query_without_words_is_refused(text: str) -> None:
         words(text, Fields())
 
 
-@pytest.mark.parametrize("text", ["ferry - port", "渡轮", "2026", "😀"])
-def test_a_query_with_words_is_accepted(text: str) -> None:
-    assert len(words(text, Fields())["bool"]["must"]) == len(text.split())
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [
+        ("ferry port", "ferry port"),
+        ("ferry - port", "ferry - port"),
+        ("渡轮 码头", '"渡轮" "码头"'),
+        ("-渡轮", '-"渡轮"'),
+        ("long-term -well-known", '"long-term" -"well-known"'),
+        ('"new ferry" "to the', '"new ferry" "to the'),
+        ("(ferry|port) fer*", "(ferry|port) fer*"),
+        ("(渡轮 | naïve)", '("渡轮" | "naïve")'),
+        ("a|b C++ 北京*", "a|b C++ 北京*"),
+        ("2026", "2026"),
+        ("😀", "😀"),
+    ],
+)
+def test_what_the_analyser_would_cut_is_sent_as_a_phrase(text: str, sent: str) -> None:
+    assert words(text, Fields())["simple_query_string"]["query"] == sent

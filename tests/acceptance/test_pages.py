@@ -300,7 +300,8 @@ def test_json_is_what_the_reader_answers(site: str, es: Elasticsearch) -> None:
 def test_openapi_describes_it(site: str) -> None:
     described = get(f"{site}/openapi.json")
     paths = described["paths"]
-    assert set(paths) == {f"/api/{name}" for name in ("list", "article", "similar", "sources", "timeline")}
+    names = ("list", "article", "articles", "similar", "sources", "timeline")
+    assert set(paths) == {f"/api/{name}" for name in names}
     assert all(parameter["description"] for parameter in paths["/api/list"]["get"]["parameters"])
     # Its examples are such answers.
     for model in (esdedup.Page, esdedup.SimilarPage, esdedup.SourcesPage):

@@ -84,10 +84,11 @@ if TYPE_CHECKING:
         TimelineStep,
     )
     from esdedup.sites import RawPage
+    from esdedup.text.dictionary import Dictionary
     from esdedup.text.hashing import TOKEN_HASHES, TokenHash
     from esdedup.text.left_out import LeftOut, Span
     from esdedup.text.segmenters import CustomSegmenter, Jieba, NGrams, Segmenter, UnicodeWords
-    from esdedup.text.weights import Tf, TfIdf, Weighting, WordTable
+    from esdedup.text.weights import StopWords, Tf, TfIdf, Weighting, WordTable
 
     __version__: str
 
@@ -113,6 +114,7 @@ __all__ = [
     "Counting",
     "CustomSegmenter",
     "Dedup",
+    "Dictionary",
     "EsdedupError",
     "Expired",
     "Explanation",
@@ -163,6 +165,7 @@ __all__ = [
     "SourcesPage",
     "Span",
     "Stats",
+    "StopWords",
     "Tf",
     "TfIdf",
     "Timeline",
@@ -186,6 +189,7 @@ _MODULES = (
     "esdedup.text.weights",
     "esdedup.text.hashing",
     "esdedup.text.segmenters",
+    "esdedup.text.dictionary",
     "esdedup.fingerprint.profile",
     "esdedup.fingerprint.agreement",
     "esdedup.fingerprint.bands",

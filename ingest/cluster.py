@@ -8,14 +8,14 @@ from datetime import timedelta
 import pydantic
 from esdedup.ingest.arrive import arrive
 from esdedup.ingest.batches import BATCH_SIZE, batches
-from esdedup.ingest.files import FileArticle
+from esdedup.ingest.files import FileArticle, with_texts
 from esdedup.ingest.fingerprint_processes import fingerprinter_of
 from esdedup.ingest.learn import OnLearned, learn
 from esdedup.ingest.undated import Undated
 
 from esdedup.boilerplate.pins import NO_PINS, Pins, refuse_useless
 from esdedup.errors import ArticleRejected
-from esdedup.fields import Fields, text_of, value_of
+from esdedup.fields import Fields, value_of
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Aging, Forest
@@ -95,7 +95,7 @@ class Clustering:
         Args:
             articles: Articles, and rejections of what could not be read.
         """
-        readable = _with_texts(articles, self._fields, self._on_rejected)
+        readable = with_texts(articles, self._fields, self._on_rejected)
         for batch in batches(readable, most=BATCH_SIZE, size_of=lambda each: each[0].size_bytes):
             yield from self._cluster_batch(batch)
 
@@ -122,21 +122,3 @@ class Clustering:
                 fingerprint=assigned.node,
                 is_undated=self._use_time and self._undated.sees(article.name, given, field=field),
             )
-
-
-def _with_texts(
-    articles: Iterable[FileArticle | ArticleRejected],
-    fields: Fields,
-    on_rejected: Callable[[ArticleRejected], None],
-) -> Iterator[tuple[FileArticle, str]]:
-    """Yield the articles that have a text, each with it."""
-    for article in articles:
-        if isinstance(article, ArticleRejected):
-            on_rejected(article)
-            continue
-        try:
-            text = text_of(article.article, fields, name=article.name)
-        except ArticleRejected as rejected:
-            on_rejected(rejected.bare())
-        else:
-            yield article, text

@@ -11,7 +11,7 @@ from esdedup.ingest.seen_ids import SeenIds
 
 from esdedup.elastic.limits import MAX_ID_BYTES
 from esdedup.errors import ArticleRejected
-from esdedup.fields import Fields
+from esdedup.fields import Fields, text_of
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -76,6 +76,24 @@ def read_articles(
             )
         else:
             yield ArticleRejected(record.place, f"repeats the id {article_id!r} of an earlier article")
+
+
+def with_texts(
+    articles: Iterable[FileArticle | ArticleRejected],
+    fields: Fields,
+    on_rejected: Callable[[ArticleRejected], None],
+) -> Iterator[tuple[FileArticle, str]]:
+    """Yield the articles that have a text, each with it; the others are passed to `on_rejected`."""
+    for article in articles:
+        if isinstance(article, ArticleRejected):
+            on_rejected(article)
+            continue
+        try:
+            text = text_of(article.article, fields, name=article.name)
+        except ArticleRejected as rejected:
+            on_rejected(rejected.bare())
+        else:
+            yield article, text
 
 
 def _id_of(record: Record, id_field: str) -> str:

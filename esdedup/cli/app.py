@@ -34,6 +34,7 @@ class _Commands(LazyGroup):
         "rebuild": ("maintenance", "rebuild"),
         "cluster": ("cluster", "cluster"),
         "fingerprint": ("fingerprint", "fingerprint"),
+        "weights": ("weights", "weights"),
         "demo": ("demo", "demo"),
     }
 

@@ -1,19 +1,16 @@
 """`esdedup cluster`: clusters without Elasticsearch."""
 
-import contextlib
 import functools
 import json
-import os
-import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Annotated
+from typing import Annotated
 
 import typer
 
 from esdedup.cli import options, output
 from esdedup.cli.command import command
 from esdedup.cli.messages import say, say_cut, say_rejected
+from esdedup.cli.output_file import opened_output
 from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fields import Fields
 from esdedup.forest.model import DEFAULT_RETENTION
@@ -77,7 +74,7 @@ def cluster(
         check_two_looks(files, profile)
     report = _Report()
     with (
-        _opened(output_file, files) as target,
+        opened_output(output_file, files) as target,
         output.file_progress("clustering", total_bytes(files * (1 + learn_first))) as on_bytes,
     ):
         clustering = Clustering(
@@ -138,27 +135,3 @@ class _Report:
             + (f", {self._cut:,} cut" if self._cut else "")
             + (f", {self._undated:,} undated" if self._undated else "")
         )
-
-
-@contextlib.contextmanager
-def _opened(path: Path | None, inputs: list[Path]) -> Iterator[IO[str]]:
-    """Open the output; a file appears under its name only when it is complete."""
-    if path is None:
-        yield sys.stdout
-        return
-    if any(each.exists() and path.exists() and path.samefile(each) for each in inputs):
-        raise SettingError(f"{path} is an input file: write to another file")
-    scratch = path if path.exists() and not path.is_file() else path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        target = scratch.open("w", encoding="utf-8")
-    except OSError as error:
-        raise SettingError(f"cannot write to {path}: {error.strerror}") from error
-    try:
-        with target:
-            yield target
-        if scratch != path:
-            scratch.replace(path)
-    except BaseException:
-        if scratch != path:
-            scratch.unlink(missing_ok=True)
-        raise

@@ -1,7 +1,6 @@
 """The options that several commands share, written once."""
 
 import dataclasses
-import json
 from datetime import timedelta
 from http import HTTPStatus
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from esdedup.cli.command import OptionGroup
+from esdedup.cli.word_options import Words
 from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.errors import IndexNotReady, SettingError
 from esdedup.fields import Fields
@@ -23,7 +23,6 @@ from esdedup.fingerprint.profile import (
     get_profile,
 )
 from esdedup.reading.paging import MAX_SIZE
-from esdedup.text.weights import Tf, TfIdf, Weighting, WordTable
 
 if TYPE_CHECKING:
     from elasticsearch import AsyncElasticsearch, Elasticsearch
@@ -186,7 +185,7 @@ class FieldNames(OptionGroup):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Fingerprinting(OptionGroup):
+class Fingerprinting(Words):
     """The profile that texts are fingerprinted with."""
 
     name: Annotated[
@@ -206,16 +205,6 @@ class Fingerprinting(OptionGroup):
             max=MAX_KEYWORDS,
             help="How many words the profile keywords takes.",
             rich_help_panel=_FINGERPRINT,
-        ),
-    ] = None
-    weights: Annotated[
-        str | None,
-        typer.Option(
-            "--weights",
-            help="Word weights of the profiles classic and keywords: tf-idf, tf, or a JSON file with an "
-            "object of words and their weights.",
-            rich_help_panel=_FINGERPRINT,
-            show_default="tf-idf",
         ),
     ] = None
 
@@ -282,14 +271,8 @@ class Fingerprinting(OptionGroup):
         chosen = get_profile(self.name or DEFAULT.name)
         if self.keywords is not None and chosen.representation != "keywords":
             raise SettingError(f"--keywords goes with the profile keywords, not with {chosen.name}")
-        if self.weights is not None and chosen.agreement is not None:
-            raise SettingError(
-                f"--weights goes with the profiles classic and keywords, not with {chosen.name}"
-            )
-        weighting = None if self.weights is None else _weighting(self.weights)
-        return chosen.with_changes(
+        return self.with_words(chosen).with_changes(
             keyword_count=self.keywords,
-            weighting=weighting,
             layout=None if self.layout is None else get_layout(self.layout),
             max_text_length=self.max_text_length,
             keep_boilerplate=self.keep_boilerplate,
@@ -303,12 +286,15 @@ class Fingerprinting(OptionGroup):
         """
         if self.name is not None:
             return self.profile()
-        changes = (self.keywords, self.weights, self.layout, self.max_text_length)
-        if self.keep_boilerplate or any(each is not None for each in changes):
-            raise SettingError(
-                "with --index, --keywords, --weights, --layout, --max-text-length and --keep-boilerplate go "
-                "with --profile"
-            )
+        changes = {
+            "--keywords": self.keywords,
+            "--layout": self.layout,
+            "--max-text-length": self.max_text_length,
+            "--keep-boilerplate": self.keep_boilerplate or None,
+        }
+        given = [*self.given_words, *(name for name, value in changes.items() if value is not None)]
+        if given:
+            raise SettingError(f"with --index, {given[0]} goes with --profile")
         return None
 
 
@@ -360,18 +346,3 @@ def retention(days: float | None) -> timedelta | None:
         return timedelta(days=days)
     except OverflowError:
         raise SettingError(f"--retention-days {days} is too long") from None
-
-
-def _weighting(weights: str) -> Weighting:
-    for weighting in (TfIdf(), Tf()):
-        if weights == weighting.name:
-            return weighting
-    try:
-        table = json.loads(Path(weights).read_text("utf-8"))
-    except FileNotFoundError:
-        raise SettingError(f"--weights {weights!r} is neither tf-idf nor tf, nor a file") from None
-    except (OSError, ValueError) as error:
-        raise SettingError(f"cannot read the weights in {weights}: {error}") from error
-    if not isinstance(table, dict):
-        raise SettingError(f"the weights in {weights} are not a JSON object of words and numbers")
-    return WordTable(table)

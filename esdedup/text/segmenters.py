@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
@@ -10,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup.errors import SettingError
-from esdedup.text.characters import NUMBER, SEPARATOR, WIDE, WORD, classes, code_points
+from esdedup.text.characters import NUMBER, SEPARATOR, TOKEN_SHIFT, WIDE, WORD, classes, code_points
+from esdedup.text.dictionary import Dictionary
 from esdedup.text.tokens import roles_in_tokens
 
 MAX_GRAM_LENGTH = 64
@@ -21,6 +23,8 @@ MAX_GRAM_LENGTH = 64
 _WHOLE = frozenset({"c#", "c++"})
 _COMPOUND = re.compile(r"[a-zA-Z0-9][+#&._%-]|[+#&._%-][a-zA-Z0-9]")
 _PARTS = re.compile(r"([a-zA-Z0-9]+(?:\.\d+)?%?)")
+# As in jieba's regular expressions.
+_HAN = re.compile("[\u4e00-\u9fd5]")
 _GRAMS = re.compile(r"([1-9]\d?)-grams")
 
 
@@ -34,22 +38,68 @@ class Segmenter(Protocol):
     def cut(self, text: str) -> Sequence[str]:
         """Cut normalised text into words. Those without letters and digits count nothing."""
 
+    def can_yield(self, word: str) -> bool:
+        """Return whether a word, in its normal form, is cut as such from some text."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Jieba:
-    """Words as jieba cuts them with its own dictionary; white space and punctuation are words too."""
+    """Words as jieba cuts them; white space and punctuation are words too."""
 
-    @property
+    # The user's words, beside those of jieba's own dictionary.
+    dictionary: Dictionary | None = None
+
+    @functools.cached_property
     def name(self) -> str:
-        """Jieba."""
-        return "jieba"
+        """jieba, and a hash of the user's dictionary."""
+        return "jieba" if self.dictionary is None else f"jieba-{self.dictionary.digest}"
 
     def cut(self, text: str) -> Sequence[str]:
         """Cut normalised text into words."""
-        words = _jieba_cut()(text)
-        if not _COMPOUND.search(text):
-            return words
-        return [part for word in words for part in _parts(word) if part]
+        words = self._cut(text, True)
+        return self._in_parts(words) if _COMPOUND.search(text) else words
+
+    def can_yield(self, word: str) -> bool:
+        """Return whether a word is cut as such from some text.
+
+        jieba takes the likeliest row of words of its dictionary. If that has another word inside this one, it
+        has it whatever stands around. Only where single characters remain, jieba guesses words (by a hidden
+        Markov model), which depend on what stands around them.
+        """
+        return list(self.cut(word)) == [word] or all(map(_HAN.fullmatch, self._cut(word, False)))
+
+    def __reduce__(self) -> tuple[type["Jieba"], tuple[Dictionary | None]]:
+        """Leave out the compiled dictionary, which cannot be sent to another process."""
+        return Jieba, (self.dictionary,)
+
+    def _in_parts(self, words: list[str]) -> list[str]:
+        """Cut compounds among words as jieba does."""
+        return [part for word in words for part in self._parts(word) if part]
+
+    def _parts(self, word: str) -> Sequence[str]:
+        if word in self._whole or not _COMPOUND.search(word):
+            return (word,)
+        return _PARTS.split(word)
+
+    @functools.cached_property
+    def _whole(self) -> frozenset[str]:
+        """Compounds that stay whole."""
+        own = () if self.dictionary is None else self.dictionary.entries
+        return _WHOLE.union(word for word, _ in own)
+
+    @functools.cached_property
+    def _cut(self) -> Callable[[str, bool], list[str]]:
+        """Cuts a text; the second argument is whether words are guessed that no dictionary has."""
+        # Imported on first use: it unpacks its dictionary, 0.16 s of CPU time; most commands cut no words.
+        import rjieba
+
+        if self.dictionary is None:
+            return rjieba.cut
+        # One of its own: words that are added to the common one would be added for every profile.
+        own = rjieba.Jieba()
+        for word, frequency in self.dictionary.entries:
+            own.add_word(word, frequency, None)
+        return own.cut
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,8 +119,13 @@ class UnicodeWords:
         """Cut normalised text into words."""
         # In no word, and so ends the last one.
         text += SEPARATOR
-        edges = np.flatnonzero(np.diff(_in_words(text), prepend=False)).tolist()
+        in_words = _are_letters(roles_in_tokens(classes().take(code_points(text))))
+        edges = np.flatnonzero(np.diff(in_words, prepend=False)).tolist()
         return [text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)]
+
+    def can_yield(self, word: str) -> bool:
+        """Return whether a word is cut as such from some text."""
+        return self.cut(word) == [word]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,10 +153,15 @@ class NGrams:
 
     def cut(self, text: str) -> Sequence[str]:
         """Cut normalised text into words."""
-        letters = "".join(UNICODE_WORDS.cut(text))
+        roles = classes().take(code_points(text)) >> TOKEN_SHIFT
+        letters = "".join(itertools.compress(text, _are_letters(roles)))
         if len(letters) <= self.size:
             return [letters] if letters else []
         return [letters[at : at + self.size] for at in range(len(letters) - self.size + 1)]
+
+    def can_yield(self, word: str) -> bool:
+        """Return whether a word is cut as such from some text that is not shorter."""
+        return len(word) == self.size and self.cut(word) == [word]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,6 +196,10 @@ class CustomSegmenter:
                 raise SettingError(f"the segmenter {self.name!r} returned {word!r}, which is not a string")
         return words
 
+    def can_yield(self, word: str) -> bool:
+        """Return whether a word is cut as such where it stands alone."""
+        return self.cut(word) == [word]
+
 
 JIEBA = Jieba()
 UNICODE_WORDS = UnicodeWords()
@@ -165,22 +229,7 @@ def segmenter_named(name: str) -> Segmenter | None:
     return NGrams(int(grams[1])) if grams and int(grams[1]) <= MAX_GRAM_LENGTH else None
 
 
-def _in_words(text: str) -> npt.NDArray[np.bool_]:
-    """Return whether each character belongs to a word, bool ``(n,)``; the last one is a separator."""
-    roles = roles_in_tokens(classes().take(code_points(text)))
-    in_words: npt.NDArray[np.bool_] = (roles == WORD) | (roles == NUMBER) | (roles == WIDE)
-    return in_words
-
-
-@functools.cache
-def _jieba_cut() -> Callable[[str], list[str]]:
-    # Imported on first use: it unpacks its dictionary, 0.16 s of CPU time, and most commands cut no words.
-    import rjieba
-
-    return rjieba.cut
-
-
-def _parts(word: str) -> Sequence[str]:
-    if word in _WHOLE or not _COMPOUND.search(word):
-        return (word,)
-    return _PARTS.split(word)
+def _are_letters(roles: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
+    """Return which characters are letters, digits or marks of letters, by their roles: bool ``(n,)``."""
+    are_letters: npt.NDArray[np.bool_] = (roles == WORD) | (roles == NUMBER) | (roles == WIDE)
+    return are_letters

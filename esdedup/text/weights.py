@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import importlib.util
 import statistics
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -76,6 +76,16 @@ class WordTable:
         self._default = default
 
     @property
+    def words(self) -> Sequence[str]:
+        """The words of the table, in their normal form."""
+        return list(self._weights)
+
+    @property
+    def default(self) -> float:
+        """The weight of all other words."""
+        return self._default
+
+    @functools.cached_property
     def name(self) -> str:
         """A name made of a hash of the contents."""
         lines = (f"{word}\t{weight!r}\n" for word, weight in sorted(self._weights.items()))
@@ -84,6 +94,40 @@ class WordTable:
     def weight(self, word: str) -> float:
         """Return the weight of the word, or the default."""
         return self._weights.get(word, self._default)
+
+
+class StopWords:
+    """A weighting by which some words count nothing."""
+
+    def __init__(self, words: Iterable[str], weighting: Weighting = TF_IDF) -> None:
+        """Take the weight from some words.
+
+        Args:
+            words: Those that count nothing.
+            weighting: How much all others weigh.
+        """
+        self._words = frozenset(map(normal_form, words))
+        self._weighting = weighting
+
+    @property
+    def words(self) -> Sequence[str]:
+        """The words that count nothing, in their normal form."""
+        return sorted(self._words)
+
+    @property
+    def weighting(self) -> Weighting:
+        """How much all others weigh."""
+        return self._weighting
+
+    @functools.cached_property
+    def name(self) -> str:
+        """The name of the weighting of the others, and a hash of the words."""
+        words = "".join(f"{word}\n" for word in self.words)
+        return f"{self._weighting.name} without {murmur64(words.encode()):016x}"
+
+    def weight(self, word: str) -> float:
+        """Return 0 for those words, and the weight of any other."""
+        return 0.0 if word in self._words else self._weighting.weight(word)
 
 
 @functools.cache

@@ -102,6 +102,9 @@ def test_no_name_has_two_meanings() -> None:
         def cut(self, text: str) -> list[str]:
             return text.split()
 
+        def can_yield(self, word: str) -> bool:
+            return True
+
     with pytest.raises(SettingError, match="the segmenter 'words' exists"):
         CLASSIC.with_changes(segmenter=Words())
     with pytest.raises(SettingError, match="the hash 'crc32' exists"):

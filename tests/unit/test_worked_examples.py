@@ -12,16 +12,19 @@ from esdedup import (
     CLASSIC,
     KEYWORDS,
     TOKEN_HASHES,
+    Dictionary,
     Jieba,
     NGrams,
     Profile,
     Segmenter,
     TokenHash,
     UnicodeWords,
+    WordTable,
 )
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.simhash import components, distance_bits, hash_bits, simhash
 from esdedup.text.hashing import crc32
+from esdedup.text.normalise import normalise
 
 CAT_ON_THE_MAT = "the cat sat on the mat"
 CAT_ON_A_MAT = "the cat sat on a mat"
@@ -75,6 +78,47 @@ def test_the_six_bit_example() -> None:
     assert each.tolist() == [[4, -4, -4, 4, -4, 4], [5, -5, 5, -5, 5, 5]]
     assert components(bits, np.array([4, 5]), np.array([0])).tolist() == [[9, -9, 1, -1, 1, 9]]
     assert simhash([("美国", 4), ("51区", 5)], width=6, token_hash=hashes.__getitem__) == 0b101011
+
+
+SENTENCE = "美国“51区”雇员称内部有9架飞碟，曾看见灰色外星人"
+SENTENCE_WEIGHTS = {
+    "美国": 4,
+    "51区": 5,
+    "雇员": 3,
+    "称": 1,
+    "内部": 2,
+    "有": 1,
+    "9架": 3,
+    "飞碟": 5,
+    "曾": 1,
+    "看见": 3,
+    "灰色": 4,
+    "外星人": 5,
+}
+
+
+def test_the_weighted_sentence_with_its_own_words_and_weights() -> None:
+    """The example that the popular Chinese write-ups share (lanceyan.com, 2013).
+
+    Two of its words are not jieba's: 51区 and 9架. The write-ups print the hashes of two words, made up, of
+    six bits (`test_the_six_bit_example`), and no simhash of the sentence.
+    """
+    words = Jieba(Dictionary.of_words(["51区", "9架"]))
+    profile = CLASSIC.with_changes(segmenter=words, weighting=WordTable(SENTENCE_WEIGHTS))
+    (normal,) = normalise([SENTENCE])
+    assert [word for word in words.cut(normal) if word.isalnum()] == list(SENTENCE_WEIGHTS)
+    features = Fingerprinter(profile).features(SENTENCE)
+    assert {each.word: each.weight for each in features} == SENTENCE_WEIGHTS
+    assert {each.count for each in features} == {1}
+    # Ours, by our hash of words: the signs of the same sums.
+    expected = simhash(SENTENCE_WEIGHTS.items())
+    assert Fingerprinter(profile).fingerprint([SENTENCE]).signatures.tolist() == [expected]
+
+
+def test_the_weighted_sentence_without_a_dictionary() -> None:
+    """Why it needs one: jieba parts its two words, and their weights have no effect."""
+    features = Fingerprinter(CLASSIC.with_changes(weighting=WordTable(SENTENCE_WEIGHTS))).features(SENTENCE)
+    assert {each.word for each in features} == SENTENCE_WEIGHTS.keys() - {"51区", "9架"}
 
 
 def shingles(phrase: str) -> set[str]:

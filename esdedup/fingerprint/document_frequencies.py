@@ -1,0 +1,68 @@
+"""Inverse document frequencies of the words of one's own articles."""
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from esdedup.errors import SettingError
+from esdedup.fingerprint.fingerprinter import slices
+from esdedup.text.normalise import NormalTexts, strings
+from esdedup.text.segmenters import Segmenter
+from esdedup.text.weights import WordTable
+
+# Those of weights: millionths.
+_DECIMALS = 6
+
+
+class DocumentFrequencies:
+    """Counts in how many texts each word occurs: some 100 bytes of memory for each different word."""
+
+    def __init__(self, segmenter: Segmenter, *, max_text_length: int) -> None:
+        """Begin with no texts.
+
+        Args:
+            segmenter: Cuts the texts into words, as it will for fingerprints.
+            max_text_length: How many characters of a text count, without markup.
+        """
+        self._segmenter = segmenter
+        self._max_text_length = max_text_length
+        self._texts_with: Counter[str] = Counter()
+        self.text_count = 0
+
+    def add(self, texts: Sequence[str]) -> npt.NDArray[np.bool_]:
+        """Count the words of raw texts; return which texts were longer than counts, bool ``(n,)``."""
+        are_cut = []
+        for some in slices(texts):
+            normal = NormalTexts.of(some, max_length=self._max_text_length)
+            for text in strings(normal.points):
+                self._texts_with.update(set(self._segmenter.cut(text)))
+            are_cut.append(normal.are_cut)
+        self.text_count += len(texts)
+        return np.concatenate((np.zeros(0, bool), *are_cut))
+
+    def table(self, *, min_texts: int = 1) -> WordTable:
+        """Return the inverse document frequencies, ln((texts + 1) / texts with the word), to six decimals.
+
+        All other words weigh their median, as with the table of `TF_IDF`.
+
+        Args:
+            min_texts: Words that occur in fewer texts are left out; from 1.
+
+        Raises:
+            SettingError: No word remains.
+        """
+        weights = {
+            word: round(math.log((self.text_count + 1) / count), _DECIMALS)
+            for word, count in self._texts_with.items()
+            if count >= min_texts and any(map(str.isalnum, word))
+        }
+        if not weights:
+            raise SettingError(
+                f"no word occurs in {min_texts:,} or more of the {self.text_count:,} articles: give more of "
+                "them, or ask for fewer with each word"
+            )
+        return WordTable(weights, default=statistics.median_high(weights.values()))

@@ -1,0 +1,59 @@
+"""Words that the user adds to jieba's dictionary."""
+
+import dataclasses
+import re
+from collections.abc import Iterable
+
+from esdedup.errors import SettingError
+from esdedup.text.characters import normal_form
+from esdedup.text.hashing import murmur64
+
+# As jieba reads them: a word, perhaps its frequency, perhaps its part of speech.
+_LINE = re.compile(r"(.+?)(?:\s+([0-9]+))?(?:\s+([a-z]+))?")
+_MAX_FREQUENCY = 2**31 - 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Dictionary:
+    """Words for jieba beside those of its own dictionary; of entries with the same word, the last counts."""
+
+    # Each word in its normal form, as texts are when they are cut, and how often it occurs, as in jieba's own
+    # dictionary. None: as often as it takes for jieba to keep the word whole. 0: never.
+    entries: tuple[tuple[str, int | None], ...]
+
+    @classmethod
+    def of_words(cls, words: Iterable[str]) -> "Dictionary":
+        """Make a dictionary of words without frequencies."""
+        return cls(tuple((normal_form(word), None) for word in words))
+
+    @classmethod
+    def of_lines(cls, lines: Iterable[str], *, name: str) -> "Dictionary":
+        """Read the lines of one of jieba's user dictionaries: a word, its frequency, its part of speech.
+
+        The last two may be missing, and the part of speech has no effect. Empty lines count nothing.
+
+        Args:
+            lines: In any order.
+            name: Of the dictionary, for messages.
+
+        Raises:
+            SettingError: A frequency is too large.
+        """
+        entries: list[tuple[str, int | None]] = []
+        for number, line in enumerate(lines, start=1):
+            found = _LINE.fullmatch(line.strip())
+            if found is None:
+                continue
+            word, frequency, _ = found.groups()
+            if frequency is not None and int(frequency) > _MAX_FREQUENCY:
+                raise SettingError(
+                    f"{name}:{number}: the frequency {frequency} is more than {_MAX_FREQUENCY:,}"
+                )
+            entries.append((normal_form(word), None if frequency is None else int(frequency)))
+        return cls(tuple(entries))
+
+    @property
+    def digest(self) -> str:
+        """A hash of the contents, in 16 hex digits."""
+        lines = (f"{word}\t{frequency}\n" for word, frequency in self.entries)
+        return f"{murmur64(''.join(lines).encode()):016x}"

@@ -1,0 +1,147 @@
+"""What users say about words, in files: tables of weights, dictionaries, stop words."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from esdedup.errors import SettingError
+from esdedup.fingerprint.profile import Profile
+from esdedup.text.dictionary import Dictionary
+from esdedup.text.hashing import get_token_hash
+from esdedup.text.segmenters import JIEBA, Jieba, Segmenter, get_segmenter
+from esdedup.text.weights import StopWords, Tf, TfIdf, Weighting, WordTable
+
+_BYTE_ORDER_MARK = "\ufeff"
+_EXAMPLES = 3
+_ADD_THEM = "add them to a dictionary of jieba, or choose another segmenter"
+
+
+def with_words(
+    profile: Profile,
+    *,
+    weights: str | None = None,
+    segmenter: str | None = None,
+    token_hash: str | None = None,
+    dictionary: Path | None = None,
+    stop_words: Path | None = None,
+) -> Profile:
+    """Return a profile that cuts, weighs and hashes words otherwise; None leaves it as it is.
+
+    Args:
+        profile: Which profile to change.
+        weights: tf-idf, tf, or the name of a file, see `read_weights`.
+        segmenter: See `get_segmenter`.
+        token_hash: See `get_token_hash`.
+        dictionary: See `read_segmenter`.
+        stop_words: A file with a word a line.
+
+    Raises:
+        SettingError: A file cannot be read or is wrong; there is nothing of that name; or the profile has no
+            words.
+    """
+    weighting = None if weights is None else read_weights(weights)
+    if stop_words is not None:
+        weighting = StopWords(
+            filter(None, _lines(stop_words)), profile.weighting if weighting is None else weighting
+        )
+    return profile.with_changes(
+        weighting=weighting,
+        segmenter=read_segmenter(segmenter, dictionary),
+        token_hash=None if token_hash is None else get_token_hash(token_hash),
+    )
+
+
+def read_weights(weights: str) -> Weighting:
+    """Return the weighting of that name, or the table in that file.
+
+    A table is a JSON object of words and their weights, in which all others weigh nothing; or it has such an
+    object as ``words``, and as ``default`` what all others weigh.
+
+    Raises:
+        SettingError: There is no such weighting, and the file cannot be read or is wrong.
+    """
+    for weighting in (TfIdf(), Tf()):
+        if weights == weighting.name:
+            return weighting
+    try:
+        table: Any = json.loads(_text(Path(weights)))
+    except SettingError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            raise SettingError(f"the weights {weights!r} are neither tf-idf nor tf, nor a file") from error
+        raise
+    except (ValueError, RecursionError) as error:
+        raise SettingError(f"cannot read the weights in {weights}: {error}") from error
+    default = 0.0
+    if isinstance(table, dict) and isinstance(table.get("words"), dict):
+        default = table.get("default", default)
+        table = table["words"]
+    if not isinstance(table, dict):
+        raise SettingError(f"the weights in {weights} are not a JSON object of words and numbers")
+    try:
+        return WordTable(table, default=default)
+    except SettingError as error:
+        raise SettingError(f"{weights}: {error}") from error
+
+
+def read_segmenter(name: str | None, dictionary: Path | None) -> Segmenter | None:
+    """Return the segmenter of that name, for jieba with the words of a dictionary; None if none is given.
+
+    Args:
+        name: None is jieba, if there is a dictionary.
+        dictionary: A file in jieba's format: a word a line, perhaps with its frequency and part of speech.
+
+    Raises:
+        SettingError: The file cannot be read or is wrong, or goes with no such segmenter.
+    """
+    segmenter = None if name is None else get_segmenter(name)
+    if dictionary is None:
+        return segmenter
+    if segmenter not in {None, JIEBA}:
+        raise SettingError(f"a dictionary goes with the segmenter jieba, not with {name}")
+    return Jieba(Dictionary.of_lines(_lines(dictionary), name=str(dictionary)))
+
+
+def words_never_cut(profile: Profile) -> list[str]:
+    """Return a line about the words of each file that a profile's segmenter never cuts as such.
+
+    They have no effect. Words without letters and digits have none anyway, and are passed over.
+    """
+    segmenter, weighting = profile.segmenter, profile.weighting
+    lines = []
+    if isinstance(weighting, StopWords):
+        lines += _about(segmenter, "stop words", weighting.words, _ADD_THEM)
+        weighting = weighting.weighting
+    if isinstance(weighting, WordTable):
+        lines += _about(segmenter, "words with a weight", weighting.words, _ADD_THEM)
+    if isinstance(segmenter, Jieba) and segmenter.dictionary is not None:
+        words = [word for word, frequency in segmenter.dictionary.entries if frequency != 0]
+        lines += _about(
+            segmenter, "words of the dictionary", words, "raise their frequencies; blanks part words"
+        )
+    return lines
+
+
+def _about(segmenter: Segmenter, what: str, words: Sequence[str], advice: str) -> list[str]:
+    never = [word for word in words if any(map(str.isalnum, word)) and not segmenter.can_yield(word)]
+    if not never:
+        return []
+    examples = ", ".join(f"{word!r} (as {' | '.join(segmenter.cut(word))})" for word in never[:_EXAMPLES])
+    return [
+        f"{len(never):,} of {len(words):,} {what} have no effect: they are never cut as such, for example "
+        f"{examples}; {advice}"
+    ]
+
+
+def _lines(path: Path) -> list[str]:
+    """Return the lines of a file, without white space around them."""
+    return [line.strip() for line in _text(path).split("\n")]
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8").removeprefix(_BYTE_ORDER_MARK)
+    except OSError as error:
+        raise SettingError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise SettingError(f"cannot read {path}: it is not UTF-8 (byte {error.start + 1})") from error

@@ -1,0 +1,336 @@
+"""Weights, dictionaries and stop words of one's own: what files may hold, and what becomes of them."""
+
+import json
+import math
+import pickle
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from esdedup.ingest.files import FileArticle
+from esdedup.ingest.weigh import Weighing
+from esdedup.ingest.word_files import read_segmenter, read_weights, with_words, words_never_cut
+from hypothesis import given
+from hypothesis import strategies as st
+
+from esdedup import (
+    CLASSIC,
+    KEYWORDS,
+    ArticleRejected,
+    Dictionary,
+    Fields,
+    Jieba,
+    NGrams,
+    Profile,
+    SettingError,
+    StopWords,
+    Tf,
+    TfIdf,
+    UnicodeWords,
+    WordTable,
+    sample,
+)
+from esdedup.fingerprint.document_frequencies import DocumentFrequencies
+from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.text.normalise import normalise
+from esdedup.text.segmenters import Segmenter
+from tests.unit.test_fingerprinter import EN, ZH, names
+
+Write = Callable[[str, str], Path]
+TEXTS = [article["text"] for article in sample.articles(200)]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def write(name: str, content: str) -> Path:
+        path = tmp_path / name
+        path.write_text(content, "utf-8")
+        return path
+
+    return write
+
+
+def table_of(texts: list[str], *, segmenter: Segmenter = UnicodeWords(), min_texts: int = 1) -> WordTable:  # noqa: B008
+    frequencies = DocumentFrequencies(segmenter, max_text_length=1_000)
+    frequencies.add(texts)
+    return frequencies.table(min_texts=min_texts)
+
+
+def test_a_word_weighs_the_logarithm_of_the_share_of_texts_without_it() -> None:
+    texts = ["<b>Fish</b> and fish!", "FISH or ｆｏｗｌ", "fowl and – well – game", "salt"]
+    table = table_of(texts)
+    weights = {word: table.weight(word) for word in table.words}
+    once, twice = round(math.log(5), 6), round(math.log(5 / 2), 6)
+    assert weights == {
+        **dict.fromkeys(("or", "well", "game", "salt"), once),
+        **dict.fromkeys(("fish", "and", "fowl"), twice),
+    }
+    # Of 0.92 three times and 1.61 four times.
+    assert table.weight("unknown") == table.default == once
+
+
+def test_words_in_few_texts_weigh_the_median_of_the_others() -> None:
+    texts = ["a b c d", "a b c", "a b", "a"]
+    table = table_of(texts, min_texts=2)
+    assert sorted(table.words) == ["a", "b", "c"]
+    assert table.weight("d") == table.weight("b") == round(math.log(5 / 3), 6)
+    # Of an even number the higher one, as with the table of TF-IDF.
+    assert table_of(texts, min_texts=3).default == round(math.log(5 / 3), 6)
+
+
+def test_words_are_those_of_the_segmenter_up_to_the_length_that_counts() -> None:
+    assert set(table_of(["abc d"], segmenter=NGrams(2)).words) == {"ab", "bc", "cd"}
+    frequencies = DocumentFrequencies(Jieba(), max_text_length=6)
+    assert frequencies.add(["地铁开通了", "地铁开通了，真好", ""]).tolist() == [False, True, False]
+    assert set(frequencies.table().words) == {"地铁", "开通", "了"}
+    assert frequencies.text_count == 3
+
+
+def test_a_table_of_no_words_is_refused() -> None:
+    with pytest.raises(SettingError, match="no word occurs in 2 or more of the 1 articles"):
+        table_of(["one two"], min_texts=2)
+    with pytest.raises(SettingError, match="of the 0 articles"):
+        table_of([])
+
+
+def test_a_table_is_read_as_it_was_written(write: Write) -> None:
+    rejected: list[ArticleRejected] = []
+    weighing = Weighing(segmenter=Jieba(), fields=Fields(), on_rejected=rejected.append)
+    weighing.add(FileArticle(place="x", id="1", article={"text": text}, size_bytes=9) for text in TEXTS)
+    weighing.add(
+        [
+            FileArticle(place="x:1", id="1", article={"body": "no text"}, size_bytes=9),
+            ArticleRejected("x:2", "is not JSON"),
+        ]
+    )
+    table = weighing.table(min_articles=2)
+    again = read_weights(str(write("weights.json", weighing.written(table))))
+    assert again.name == table.name
+    assert [again.weight(word) for word in ("地铁", "unheard-of")] == [table.weight("地铁"), table.default]
+    assert [each.reason for each in rejected] == ["has no field 'text', or it is null", "is not JSON"]
+    assert weighing.article_count == len(TEXTS)
+
+
+def test_every_word_of_a_table_of_ones_own_can_be_cut() -> None:
+    """What depends on the words around it too, which a test of each word alone would miss."""
+    table = table_of(TEXTS, segmenter=Jieba())
+    assert words_never_cut(KEYWORDS.with_changes(weighting=table)) == []
+    alone = [word for word in table.words if list(Jieba().cut(word)) != [word]]
+    assert alone
+
+
+def test_every_word_of_real_articles_can_be_cut(shared: Path) -> None:
+    with (shared / "data" / "zh_news.jsonl").open(encoding="utf-8") as lines:
+        texts = normalise([json.loads(line)["text"] for line in lines][::5])
+    words = {word for text in texts for word in Jieba().cut(text)}
+    assert [word for word in words if any(map(str.isalnum, word)) and not Jieba().can_yield(word)] == []
+
+
+@given(
+    st.text(st.sampled_from("ab1 .,-地铁开通了'é")), st.sampled_from([UnicodeWords(), NGrams(1), NGrams(3)])
+)
+def test_every_word_of_a_longer_text_can_be_cut(text: str, segmenter: Segmenter) -> None:
+    (normal,) = normalise([text + "and more"])
+    assert all(segmenter.can_yield(word) for word in segmenter.cut(normal))
+
+
+def test_what_is_never_cut_is_named(write: Write) -> None:
+    weights = '{"long-term": 1, "new york": 2, "--": 3, "地铁": 4, "Apfel": 5}'
+    files: dict[str, Any] = {
+        "weights": str(write("weights.json", weights)),
+        "stop_words": write("stop.txt", "，\nthe\n云陵市地铁\n"),
+    }
+    never = "have no effect: they are never cut as such, for example"
+    advice = "add them to a dictionary of jieba, or choose another segmenter"
+    assert words_never_cut(with_words(CLASSIC, **files)) == [
+        f"1 of 3 stop words {never} '云陵市地铁' (as 云陵市 | 地铁); {advice}",
+        f"2 of 5 words with a weight {never} 'long-term' (as long | - | term), 'new york' (as new |   | "
+        f"york); {advice}",
+    ]
+    dictionary = write("dictionary.txt", "long-term\n云陵市地铁 100 n\nnew york 9\n")
+    assert words_never_cut(with_words(CLASSIC, dictionary=dictionary, **files)) == [
+        f"1 of 5 words with a weight {never} 'new york' (as new |   | york); {advice}",
+        f"1 of 3 words of the dictionary {never} 'new york' (as new |   | york); raise their frequencies; "
+        "blanks part words",
+    ]
+    assert words_never_cut(CLASSIC) == []
+
+
+@pytest.mark.parametrize(
+    ("word", "can_be"),
+    [
+        ("地铁", True), ("3.14", True), ("12%", True), ("c++", True), ("a-b", False), ("二云陵", True),
+        ("51区", False), ("地铁开通", False), ("new york", False),
+    ],
+)  # fmt: skip
+def test_what_jieba_can_cut(word: str, can_be: bool) -> None:
+    assert Jieba().can_yield(word) is can_be
+
+
+def test_a_dictionary_keeps_its_words_whole() -> None:
+    text = "A51区：9架飞碟。Long-Term計劃"
+    (normal,) = normalise([text])
+    parts = ["a51", "区", ":", "9", "架", "飞碟", "。", "long", "-", "term", "计划"]
+    assert list(Jieba().cut(normal)) == parts
+    # In any case, width and script, as texts are.
+    own = Jieba(Dictionary.of_words(["A51區", "９架", "LONG-TERM"]))
+    assert list(own.cut(normal)) == ["a51区", ":", "9架", "飞碟", "。", "long-term", "计划"]
+    # Nobody else's words change.
+    assert list(Jieba().cut("9架")) == ["9", "架"]
+
+
+def test_the_format_of_a_dictionary_is_that_of_jieba(write: Write) -> None:
+    lines = "\ufeff云计算 5\n李小福 2 nr\n\n创新办\n  台中  \nEdu Trust认证 2000\nc4 nz\n"
+    segmenter = read_segmenter(None, write("words.txt", lines))
+    assert isinstance(segmenter, Jieba)
+    assert segmenter.dictionary is not None
+    assert segmenter.dictionary.entries == (
+        ("云计算", 5), ("李小福", 2), ("创新办", None), ("台中", None), ("edu trust认证", 2000), ("c4", None),
+    )  # fmt: skip
+
+
+def test_a_dictionary_cuts_real_words_like_that_of_jieba(tmp_path: Path) -> None:
+    entries = ["云陵市 50 ns", "地铁七号线", "试运行 3", "首班列车 20 n", "北郊车辆段", "扫码", "台中 0"]
+    path = tmp_path / "words.txt"
+    path.write_text("\n".join(entries), "utf-8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import jieba
+
+        jieba.setLogLevel("ERROR")
+        theirs = jieba.Tokenizer()
+        theirs.load_userdict(str(path))
+    ours = read_segmenter("jieba", path)
+    assert ours is not None
+    assert ours.cut(normalise([ZH])[0]) != Jieba().cut(normalise([ZH])[0])
+    for text in normalise([ZH, EN, *TEXTS[:60]]):
+        assert list(ours.cut(text)) == theirs.lcut(text)
+
+
+OWN_WORDS = Jieba(Dictionary.of_words(["首班列车", "北郊车辆段", "ninety"]))
+OWN = {
+    "dictionary": (CLASSIC.with_changes(segmenter=OWN_WORDS), "e8fc0079e8e8e747", "f3c8460383427068"),
+    "stop words": (
+        CLASSIC.with_changes(weighting=StopWords(["首班", "扫码", "cars", "ferry"])),
+        "f8ec40bba8e8d35d",
+        "e3c8420381407040",
+    ),
+    "stop words, tf": (
+        KEYWORDS.with_changes(weighting=StopWords(["即可", "cars"], Tf())),
+        "782450b3e8718fed",
+        "638a620682404042",
+    ),
+    "table": (
+        CLASSIC.with_changes(weighting=WordTable({"列车": 9, "cars": 5}, default=0.5)),
+        "4c3d52c729d4f89d",
+        "96fc97ba730303a8",
+    ),
+}
+
+
+@pytest.mark.parametrize(("profile", "zh", "en"), OWN.values(), ids=OWN)
+def test_fingerprints_are_the_golden_vectors(profile: Profile, zh: str, en: str) -> None:
+    """As in `test_fingerprinter.py`: a change here is a change of bits."""
+    assert names(Fingerprinter(profile), [ZH, EN]) == [zh, en]
+    assert names(Fingerprinter(pickle.loads(pickle.dumps(profile))), [ZH, EN]) == [zh, en]
+
+
+def test_labels_of_words_of_ones_own_do_not_change() -> None:
+    assert {name: profile.label for name, (profile, *_) in OWN.items()} == {
+        "dictionary": "classic-2-2d6231ce",
+        "stop words": "classic-2-222d86bb",
+        "stop words, tf": "keywords-2-7bbf4bf5",
+        "table": "classic-2-c1fa3a8b",
+    }
+
+
+def test_labels_tell_contents_apart() -> None:
+    profiles = [
+        CLASSIC,
+        *(
+            CLASSIC.with_changes(segmenter=Jieba(Dictionary.of_lines(lines, name="words")))
+            for lines in (["a"], ["b"], ["a 1"], ["a", "b"])
+        ),
+        *(
+            CLASSIC.with_changes(weighting=weighting)
+            for weighting in (
+                *(StopWords(["a"]), StopWords(["a"], Tf()), StopWords(["b"]), StopWords(["a", "b"])),
+                *(WordTable({"a": 1}), WordTable({"a": 1}, default=1), StopWords(["a"], WordTable({"a": 1}))),
+            )
+        ),
+    ]
+    assert len({profile.label for profile in profiles}) == len(profiles)
+    # The order of stop words is not content, nor are the part of speech and the width of letters.
+    assert StopWords(["ａ", "b"]).name == StopWords(["b", "a", "a"]).name
+    of_lines = Dictionary.of_lines(["ａ 3 n"], name="words")
+    assert Jieba(of_lines).name == Jieba(Dictionary.of_lines(["a 3"], name="other")).name
+
+
+def test_stop_words_weigh_nothing() -> None:
+    profile = CLASSIC.with_changes(weighting=StopWords(["THE", "ferry"]))
+    words = {each.word for each in Fingerprinter(profile).features("The ferry has the right of way")}
+    assert words == {"has", "right", "of", "way"}
+
+
+def test_the_files_together(write: Write) -> None:
+    profile = with_words(
+        KEYWORDS,
+        weights=str(write("weights.json", '{"default": 2, "words": {"地铁": 7, "的": 3}}')),
+        token_hash="crc32",
+        dictionary=write("words.txt", "地铁七号线\n"),
+        stop_words=write("stop.txt", "的\n\n是\n"),
+    )
+    weights = {
+        each.word: each.weight for each in Fingerprinter(profile).features("地铁七号线的地铁是好的地铁")
+    }
+    assert weights == {"地铁七号线": 2, "地铁": 14, "好": 2}
+    assert profile.token_hash.name == "crc32"
+    assert with_words(KEYWORDS) == KEYWORDS
+
+
+@pytest.mark.parametrize("name", ["tf-idf", "tf"])
+def test_weightings_by_name(name: str) -> None:
+    assert read_weights(name) == {"tf": Tf(), "tf-idf": TfIdf()}[name]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[1]", "not a JSON object of words and numbers"),
+        ("nonsense", "cannot read the weights"),
+        ("[" * 100_000, "cannot read the weights"),
+        ('{"a": "b"}', "the weight of 'a' must be 0, or a number"),
+        ('{"a": -1}', "the weight of 'a' must be"),
+        ('{"default": -1, "words": {"a": 1}}', "the weight of 'default' must be"),
+        ('{"default": null, "words": {"a": 1}}', "the weight of 'default' must be"),
+        ('{"default": 1, "words": {"a": {}}}', "the weight of 'a' must be"),
+    ],
+)
+def test_weights_that_are_wrong(write: Write, content: str, message: str) -> None:
+    with pytest.raises(SettingError, match=message) as refused:
+        read_weights(str(write("weights.json", content)))
+    assert "weights.json" in str(refused.value)
+
+
+def test_a_table_may_have_a_word_named_default(write: Write) -> None:
+    table = read_weights(str(write("weights.json", '{"default": 3, "words": 2}')))
+    assert [table.weight(word) for word in ("default", "words", "other")] == [3, 2, 0]
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "latin").write_bytes(b"caf\xe9")
+    with pytest.raises(SettingError, match=r"latin: it is not UTF-8 \(byte 4\)"):
+        with_words(CLASSIC, stop_words=tmp_path / "latin")
+    with pytest.raises(SettingError, match=r"cannot read .*none: No such file"):
+        with_words(CLASSIC, dictionary=tmp_path / "none")
+    with pytest.raises(SettingError, match=r"cannot read .*: Is a directory"):
+        read_weights(str(tmp_path))
+    with pytest.raises(SettingError, match=r"cannot read .*: File name too long"):
+        read_weights("x" * 300)
+    (tmp_path / "words").write_text("a\nb 99999999999\n")
+    with pytest.raises(SettingError, match=r"words:2: the frequency 99999999999 is more than 2,147,483,647"):
+        with_words(CLASSIC, dictionary=tmp_path / "words")
+    with pytest.raises(SettingError, match="a dictionary goes with the segmenter jieba, not with 2-grams"):
+        with_words(CLASSIC, segmenter="2-grams", dictionary=tmp_path / "words")

@@ -84,6 +84,7 @@ class ListRequest:
     counting: Counting
     only: Only | None
     dedup: bool
+    snippets: bool = False
     paging: Paging
 
     def __post_init__(self) -> None:

@@ -15,6 +15,7 @@ from esdedup.reading.hits import Hit, root_of, values_of
 from esdedup.reading.list_request import ListRequest
 from esdedup.reading.results import Page, Row
 from esdedup.reading.scope import ReadyIndex, Scope
+from esdedup.reading.snippets import snippets_body, with_snippets
 from esdedup.reading.sort_result import SortResult
 
 
@@ -26,6 +27,11 @@ def list_rows(scope: Scope, request: ListRequest) -> Requests[Page]:
     request = dataclasses.replace(request, fields=ready.fields)
     result = yield from _sorted(scope, request, start, ready)
     rows, totals, not_enriched = yield from _with_counts(scope, request, result, ready)
+    if request.snippets and rows:
+        (answer,) = yield from search(
+            request.index, snippets_body(rows, request.query, fields=request.fields)
+        )
+        rows = with_snippets(rows, answer["hits"]["hits"], fields=request.fields)
     following = start.next(rows=request.size, place=result.place)
     return Page(
         rows=rows,

@@ -59,6 +59,7 @@ class Operations(ClusterOperations):
         counting: Counting = "similar",
         only: Only | None = None,
         dedup: bool = True,
+        snippets: bool = False,
         page: int = 1,
         size: int = 20,
         after: str | None = None,
@@ -84,6 +85,7 @@ class Operations(ClusterOperations):
             only: Show only rows with ``similar`` articles, or only rows of ``single`` articles; needs a sort
                 by time.
             dedup: False gives each article a row of its own, with the same counts.
+            snippets: Also return some lines of each row's text, with the searched words marked.
             page: From 1; `page` times `size` is at most 10,000.
             size: Rows on a page, at most 1,000.
             after: The cursor `next` of the previous page, in place of `page`. With sorts by
@@ -102,6 +104,7 @@ class Operations(ClusterOperations):
             counting=counting,
             only=only,
             dedup=dedup,
+            snippets=snippets,
             paging=Paging(page=page, size=size, after=after),
         )
         return list_rows(self._scope, request)

@@ -53,6 +53,22 @@ class Article(Result, frozen=True):
     url: str | None = None
 
 
+class TextPart(Result, frozen=True):
+    """A part of a text."""
+
+    text: str
+    is_match: bool
+    """Whether it is a searched word."""
+
+
+class Snippet(Result, frozen=True):
+    """What an article's title and text say about a search."""
+
+    title: tuple[TextPart, ...]
+    text: tuple[TextPart, ...]
+    """Some 180 characters around searched words, without markup; the beginning if they are not there."""
+
+
 class Row(Article, frozen=True):
     """A row of the list: a cluster, shown by one of its matching articles."""
 
@@ -68,6 +84,8 @@ class Row(Article, frozen=True):
     """When the first article of the cluster was published (or arrived, see `arrived_at`), ISO 8601, UTC."""
     last: str | None = None
     """When the last article of the cluster was published."""
+    snippet: Snippet | None = None
+    """None unless snippets were asked for."""
 
 
 class Page(Result, frozen=True):

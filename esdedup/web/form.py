@@ -45,6 +45,9 @@ class Form(BaseModel):
         Only | None, Field(description="Only rows with similar articles, or only rows without.")
     ] = None
     dedup: Annotated[bool, Field(description="False gives each article a row of its own.")] = True
+    snippets: Annotated[
+        bool, Field(description="Also some lines of each row's text, with the searched words marked.")
+    ] = False
     page: Annotated[int, Field(ge=1, description="The number of the page, from 1.")] = 1
     size: Annotated[int, Field(ge=1, le=MAX_SIZE, description="Rows on a page.")] = 20
     after: Annotated[
@@ -75,6 +78,7 @@ class Form(BaseModel):
             "counting": self.counting,
             "only": self.only,
             "dedup": self.dedup,
+            "snippets": self.snippets,
             "page": self.page,
             "size": self.size,
             "after": self.after,

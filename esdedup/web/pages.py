@@ -38,7 +38,7 @@ router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 async def list_page(request: Request, site: CurrentSite, form: Annotated[PageForm, Query()]) -> HTMLResponse:
     """Show the list."""
     names = await site.reader.source_names(site.index)
-    page = await site.reader.list(site.index, **await form.options(site))
+    page = await site.reader.list(site.index, **await form.options(site) | {"snippets": True})
     choices = [name for name in names if name == formats.shortened(name)]
     return _render("list.html", request, form=form, page=page, sources=choices, sorts=SORT_NAMES)
 

@@ -29,6 +29,8 @@ from benchmarks import (
 )
 from benchmarks.day import table
 from benchmarks.detection import Detection
+from benchmarks.lookup import in_elastic as lookup_in_elastic
+from benchmarks.lookup import in_memory as lookup_in_memory
 from benchmarks.run import Run
 
 _BENCHMARKS: Mapping[str, Callable[[Run], Sequence[rows.Shown]]] = {
@@ -40,6 +42,10 @@ _BENCHMARKS: Mapping[str, Callable[[Run], Sequence[rows.Shown]]] = {
     "keywords": decisions.keywords,
     "saturated": decisions.saturated,
     "hot": decisions.hot,
+    "layouts": lookup_in_memory.layouts,
+    "layouts-elastic": lookup_in_elastic.layouts_elastic,
+    "layouts-elastic-million": lookup_in_elastic.layouts_elastic_million,
+    "layouts-elastic-large": lookup_in_elastic.layouts_elastic_large,
     "forest": in_memory.forest,
     "forest-classic": in_memory.forest_classic,
     "forest-classic-large": in_memory.forest_classic_large,

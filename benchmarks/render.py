@@ -4,10 +4,12 @@ Needs none of the packages that are compared.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from benchmarks import results
 from benchmarks.articles import SETS
+from benchmarks.lookup import document as lookup
+from benchmarks.lookup.rows import REAL, UNIFORM
 from benchmarks.results import ROOT, Cells, Result
 
 Results = Mapping[str, Result]
@@ -123,4 +125,13 @@ def _cost(kept: Results) -> Iterator[str]:
                 yield _row([row[column] for column in columns])
 
 
-_BLOCKS = {"quality": _quality, "cost": _cost}
+_BLOCKS: Mapping[str, Callable[[Results], Iterator[str]]] = {
+    "quality": _quality,
+    "cost": _cost,
+    "lookup-memory-uniform": lambda kept: lookup.memory(kept, UNIFORM),
+    "lookup-memory-real": lambda kept: lookup.memory(kept, REAL),
+    "lookup-elastic-uniform": lambda kept: lookup.elastic(kept, UNIFORM),
+    "lookup-elastic-real": lambda kept: lookup.elastic(kept, REAL),
+    "lookup-forest": lookup.forest,
+    "lookup-calculated": lookup.calculated,
+}

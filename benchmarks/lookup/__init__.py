@@ -1,0 +1,1 @@
+"""The schemes by which fingerprints within three bits are looked up, side by side."""

@@ -1,0 +1,127 @@
+"""Draw figures from the file of results: ``python -m benchmarks.lookup.draw``.
+
+Another folder than docs, and another kind of file than SVG, may follow.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from benchmarks import results
+from benchmarks.lookup import in_memory
+from benchmarks.lookup.rows import REAL, UNIFORM, number
+from benchmarks.lookup.schemes import ALL_VARIANTS, SCHEMES
+from benchmarks.results import ROOT, Cells
+
+_COLOURS = dict(
+    zip(
+        [*(scheme.name for scheme in SCHEMES), in_memory.OURS],
+        ["black", "tab:red", "tab:pink", "tab:orange", "tab:blue", "tab:purple", "tab:green", "tab:brown"],
+        strict=True,
+    )
+)
+_ELASTIC = ("layouts-elastic", "layouts-elastic-million", "layouts-elastic-large")
+_CANDIDATES, _LOOKUP, _BYTES = "candidates an arrival", "µs an arrival", "bytes a fingerprint"
+_SIZE = (9, 4.5)
+
+
+def draw(folder: Path, kind: str = "svg") -> None:
+    """Write the figures to a folder, as files of a kind, such as SVG."""
+    kept = results.load()
+    measured = kept["layouts"].tables["layouts"]
+    calculated = kept["layouts"].tables["layouts-calculated"]
+    elastic = [
+        row for name in _ELASTIC if name in kept for row in kept[name].tables.get("layouts-elastic", [])
+    ]
+    figures = {
+        "lookup-where-to-pay": _where_to_pay(measured, elastic),
+        "lookup-candidates": _by_size(measured, calculated, _CANDIDATES, "candidates an arrival"),
+        "lookup-time": _by_size(measured, calculated, _LOOKUP, "µs an arrival, in memory"),
+        "lookup-elasticsearch": _by_size(elastic, [], _LOOKUP, "µs an arrival, in Elasticsearch"),
+    }
+    # The same file whenever it is drawn.
+    with rc_context({"svg.hashsalt": "lookup"}):
+        for name, figure in figures.items():
+            metadata = {"Date": None} if kind == "svg" else None
+            figure.savefig(folder / f"{name}.{kind}", metadata=metadata)
+
+
+def _where_to_pay(memory: Sequence[Cells], elastic: Sequence[Cells]) -> Figure:
+    """Draw the time of a look-up against the space, at the largest size that all were measured at."""
+    figure = Figure(figsize=_SIZE, layout="constrained")
+    for panel, rows, place in zip(
+        figure.subplots(1, 2), (memory, elastic), ("in memory", "in Elasticsearch"), strict=True
+    ):
+        for scheme, colour in _COLOURS.items():
+            points = [row for row in rows if row["scheme"] == scheme and row["kind"] == REAL]
+            at = [row for row in points if row["fingerprints"] == "1,000,000" or scheme == ALL_VARIANTS.name]
+            for row in at[-1:]:
+                panel.plot(*_point(row, _BYTES, _LOOKUP), "o", color=colour, markersize=8, label=scheme)
+        panel.set(xscale="log", yscale="log", xlabel="pay when storing: bytes a fingerprint")
+        panel.set_title(f"{place}, a million real fingerprints", fontsize="medium")
+        panel.grid(alpha=0.3)
+    figure.axes[0].set_ylabel("pay when asking: µs an arrival")
+    _legend(figure)
+    return figure
+
+
+def _by_size(measured: Sequence[Cells], calculated: Sequence[Cells], column: str, label: str) -> Figure:
+    """Draw a column against the number of fingerprints: measured ones as points, calculated ones as lines."""
+    figure = Figure(figsize=_SIZE, layout="constrained")
+    for panel, kind in zip(figure.subplots(1, 2, sharex=True, sharey=True), (UNIFORM, REAL), strict=True):
+        for scheme, colour in _COLOURS.items():
+            _line(panel, measured, scheme, kind, column, colour=colour, marker="o", label=scheme)
+            _line(panel, calculated, scheme, UNIFORM, column, colour=colour, marker="", label=None)
+        panel.set(xscale="log", yscale="log", xlabel="fingerprints")
+        panel.set_title(f"{kind} fingerprints", fontsize="medium")
+        panel.grid(alpha=0.3)
+    if column == _CANDIDATES:
+        figure.axes[0].set_ylim(bottom=1e-3)
+    figure.axes[0].set_ylabel(label)
+    _legend(figure)
+    return figure
+
+
+def _line(
+    panel: Axes,
+    rows: Sequence[Cells],
+    scheme: str,
+    kind: str,
+    column: str,
+    *,
+    colour: str,
+    marker: str,
+    label: str | None,
+) -> None:
+    points = [
+        _point(row, "fingerprints", column)
+        for row in rows
+        if row["scheme"] == scheme and row["kind"] == kind and row[column]
+    ]
+    if points:
+        style = {"linestyle": "-", "linewidth": 1.5} if marker else {"linestyle": ":", "linewidth": 1.5}
+        panel.plot(*zip(*points, strict=True), color=colour, marker=marker, label=label, **style)
+
+
+def _point(row: Cells, across: str, up: str) -> tuple[float, float]:
+    x, y = number(row[across]), number(row[up])
+    assert x is not None
+    assert y is not None
+    return x, y
+
+
+def _legend(figure: Figure) -> None:
+    shown = {
+        label: handle
+        for panel in figure.axes
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=3, fontsize="small")
+
+
+if __name__ == "__main__":
+    draw(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "docs", *sys.argv[2:3])

@@ -1,0 +1,62 @@
+"""Fingerprints to look up: uniform ones, and such as real sentences have."""
+
+import re
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from benchmarks import articles
+from benchmarks.lookup.schemes import Fingerprints
+from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.fingerprint.profile import CLASSIC
+
+Draw = Callable[[int, np.random.Generator], Fingerprints]
+
+_SENTENCE = re.compile(r"(?<=[。！？!?])|(?<=\.)\s|\n")
+_LEAST_LETTERS = 15
+# Bits that are taken from another sentence: one of 2**3.
+_MIXED_HALVINGS = 3
+_MOST_FLIPPED_BITS = 3
+
+
+def kinds() -> Mapping[str, Draw]:
+    """Return how fingerprints are drawn, by kind."""
+    held = sentences()
+
+    def resampled(count: int, random: np.random.Generator) -> Fingerprints:
+        """Draw sentences with replacement, and replace each bit, one in eight, by that of another one.
+
+        So each bit is 1 as often as in sentences, bits depend on each other nearly as much, and there are
+        families of texts with much in common. Fingerprints of one family are some 7 bits apart.
+        """
+        mixed = np.full(count, 2**64 - 1, np.uint64)
+        for _ in range(_MIXED_HALVINGS):
+            mixed &= random.integers(0, 2**64, count, np.uint64)
+        return random.choice(held, count) & ~mixed | random.choice(held, count) & mixed
+
+    return {"uniform": uniform, "real": resampled}
+
+
+def uniform(count: int, random: np.random.Generator) -> Fingerprints:
+    return random.integers(0, 2**64, count, np.uint64)
+
+
+def sentences() -> Fingerprints:
+    """Return the distinct simhashes, as `classic` has them, of all sentences of the labelled sets."""
+    found = []
+    for name in articles.SETS:
+        each = {part.strip() for text in articles.texts_of(name) for part in _SENTENCE.split(text)}
+        long_enough = sorted(part for part in each if len(part) >= _LEAST_LETTERS)
+        fingerprints = Fingerprinter(CLASSIC).fingerprint(long_enough)
+        found.append(fingerprints.signatures[fingerprints.exists])
+    return np.unique(np.concatenate(found))
+
+
+def arriving(held: Fingerprints, draw: Draw, count: int, random: np.random.Generator) -> Fingerprints:
+    """Return arrivals: each other is within three bits of something held, and the others are new."""
+    batch = draw(count, random)
+    near = random.choice(held, -(-count // 2))
+    for _ in range(_MOST_FLIPPED_BITS):
+        near ^= np.uint64(1) << random.integers(0, 64, len(near), np.uint64)
+    batch[::2] = near
+    return batch

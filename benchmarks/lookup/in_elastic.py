@@ -1,0 +1,216 @@
+"""The schemes as terms of an index in Elasticsearch, and the layouts that a forest can have."""
+
+import statistics
+from collections.abc import Callable, Iterator
+from unittest import mock
+
+import numpy as np
+from elasticsearch import Elasticsearch, helpers
+
+from benchmarks import server
+from benchmarks.lookup import fingerprints
+from benchmarks.lookup.rows import Lookup
+from benchmarks.lookup.schemes import ALL_VARIANTS, EXHAUSTIVE, EXPANSION, TABLES, Fingerprints, Scheme
+from benchmarks.rows import Row, duration_s
+from benchmarks.run import Run
+from benchmarks.signatures import Held
+from esdedup.elastic.execute import hit_pages
+from esdedup.elastic.forest.documents import documents
+from esdedup.elastic.forest.store import ElasticStore
+from esdedup.elastic.forest.stored import StoredNode
+from esdedup.elastic.limits import MAX_HITS, MAX_TERMS
+from esdedup.elastic.requests import Query
+from esdedup.fingerprint.bands import LAYOUTS, Layout
+from esdedup.fingerprint.profile import VERIFIED
+from esdedup.fingerprint.simhash import to_hex
+from esdedup.forest import NO_TIME, Aging
+from esdedup.neighbours.relation import relation_of
+
+TABLE, FOREST_TABLE = "layouts-elastic", "layouts-forest"
+_HUNDRED_THOUSAND, _MILLION, _LARGE = 100_000, 1_000_000, 10_000_000
+_INDEX, _FOREST = "benchmark-schemes", "benchmark-layouts"
+_BATCH, _ROUNDS = 1_000, 5
+# Arrivals of a request, for what takes long; and the fingerprints that can be held with all variants.
+_FEWER = {EXHAUSTIVE: 1, EXPANSION: 1}
+_WITH_VARIANTS = 100
+_BULK, _BULK_WITH_VARIANTS = 5_000, 5
+_DAY_MS = 86_400_000
+_MAPPINGS = {
+    "dynamic": False,
+    "_source": {"enabled": False},
+    "properties": {
+        "keys": {"type": "keyword", "doc_values": False},
+        "value": {"type": "long", "index": False},
+    },
+}
+# For exhaustive search: the server compares bit vectors one by one if their index is flat.
+_BITS = {"type": "dense_vector", "element_type": "bit", "dims": 64, "index_options": {"type": "flat"}}
+_NEAREST = 100
+
+
+def layouts_elastic(run: Run) -> list[Lookup | Row]:
+    """Measure each scheme at 100 thousand, and each layout of a forest of `verified`."""
+    with server.client(run, lifetime_s=4 * 3_600, heap="2g") as client:
+        rows: list[Lookup | Row] = []
+        rows += _schemes(client, run.size(_HUNDRED_THOUSAND))
+        for kind, draw in fingerprints.kinds().items():
+            rows.append(_measured(client, ALL_VARIANTS, kind, draw, _WITH_VARIANTS))
+        for layout in LAYOUTS.values():
+            rows += _of_forest(client, layout, run.size(_HUNDRED_THOUSAND))
+        return rows
+
+
+def layouts_elastic_million(run: Run) -> list[Lookup]:
+    """Measure each scheme at a million."""
+    with server.client(run, lifetime_s=8 * 3_600, heap="2g") as client:
+        return _schemes(client, run.size(_MILLION))
+
+
+def layouts_elastic_large(run: Run) -> list[Lookup]:
+    """Measure the layouts that a forest can have at ten million, with real fingerprints."""
+    with server.client(run, lifetime_s=12 * 3_600, heap="2g") as client:
+        draw = fingerprints.kinds()["real"]
+        return [_measured(client, scheme, "real", draw, run.size(_LARGE)) for scheme in TABLES]
+
+
+def _schemes(client: Elasticsearch, count: int) -> list[Lookup]:
+    return [
+        _measured(client, scheme, kind, draw, count)
+        for kind, draw in fingerprints.kinds().items()
+        for scheme in (EXHAUSTIVE, EXPANSION, *TABLES)
+    ]
+
+
+def _measured(
+    client: Elasticsearch, scheme: Scheme, kind: str, draw: fingerprints.Draw, count: int
+) -> Lookup:
+    held = draw(count, np.random.default_rng(count))
+    stored_s = duration_s(lambda: _store(client, scheme, held))
+    client.options(request_timeout=3_600).indices.forcemerge(index=_INDEX, max_num_segments=1)
+    client.indices.flush(index=_INDEX)
+    size_bytes = client.indices.stats(index=_INDEX)["_all"]["primaries"]["store"]["size_in_bytes"]
+    random, size = np.random.default_rng(3), _FEWER.get(scheme, min(_BATCH, count))
+    counts: list[int] = []
+    spent_s = []
+    # The first one warms up.
+    for _ in range(1 + _ROUNDS):
+        batch = fingerprints.arriving(held, draw, size, random)
+        spent_s.append(duration_s(lambda batch=batch: counts.append(_search(client, scheme, batch))))
+    client.indices.delete(index=_INDEX)
+    return Lookup(
+        table=TABLE,
+        kind=kind,
+        scheme=scheme.name,
+        fingerprints=count,
+        candidates=count if scheme.layout is None else sum(counts[1:]) / (size * _ROUNDS),
+        lookup_us=statistics.median(spent_s[1:]) / size * 1e6,
+        store_us=stored_s / count * 1e6,
+        bytes_each=size_bytes / count,
+    )
+
+
+def _store(client: Elasticsearch, scheme: Scheme, held: Fingerprints) -> None:
+    client.options(ignore_status=404).indices.delete(index=_INDEX)
+    settings = {"number_of_shards": 1, "number_of_replicas": 0, "refresh_interval": "-1"}
+    client.indices.create(index=_INDEX, mappings=_MAPPINGS, settings=settings)
+    if scheme.layout is None:
+        client.indices.put_mapping(index=_INDEX, properties={"bits": _BITS})
+    at_once = _BULK_WITH_VARIANTS if scheme == ALL_VARIANTS else _BULK
+
+    def actions() -> Iterator[dict[str, object]]:
+        for at in range(0, len(held), at_once):
+            some = held[at : at + at_once]
+            for value, found_by in zip(some.view(np.int64).tolist(), _found_by(scheme, some), strict=True):
+                yield {"_index": _INDEX, "_source": {"value": value, **found_by}}
+
+    helpers.bulk(client, actions(), chunk_size=at_once, max_chunk_bytes=50_000_000)
+    client.indices.refresh(index=_INDEX)
+
+
+def _search(client: Elasticsearch, scheme: Scheme, batch: Fingerprints) -> int:
+    """Search for a batch; return how many fingerprints were read, and check that the near ones are."""
+    values: set[int] = set()
+    for query in _queries(scheme, batch):
+        body = {"query": query, "size": MAX_HITS, "sort": ["_doc"], "docvalue_fields": ["value"]}
+        for hits in hit_pages(client, _INDEX, body):
+            values.update(hit["fields"]["value"][0] for hit in hits)
+    # Each other arrival is near something that is held.
+    read = np.array(sorted(values), np.int64).view(np.uint64)
+    assert len(read)
+    assert np.bitwise_count(batch[0] ^ read).min() <= 3
+    return len(read)
+
+
+def _queries(scheme: Scheme, batch: Fingerprints) -> Iterator[Query]:
+    if scheme.layout is None:
+        for one in to_hex(batch):
+            yield {"knn": {"field": "bits", "query_vector": one, "k": _NEAREST, "num_candidates": _NEAREST}}
+        return
+    terms = sorted({term for own in _terms(scheme, batch, scheme.asked) for term in own})
+    for at in range(0, len(terms), MAX_TERMS):
+        yield {"bool": {"filter": {"terms": {"keys": terms[at : at + MAX_TERMS]}}}}
+
+
+def _found_by(scheme: Scheme, some: Fingerprints) -> Iterator[dict[str, object]]:
+    """Yield the field by which each fingerprint is found."""
+    if scheme.layout is None:
+        yield from ({"bits": one} for one in to_hex(some))
+    else:
+        yield from ({"keys": own} for own in _terms(scheme, some, scheme.stored))
+
+
+def _terms(
+    scheme: Scheme, some: Fingerprints, keys_of: Callable[[Fingerprints, int], Fingerprints]
+) -> list[list[str]]:
+    """Return terms as a layout has them: the number of the table, then the key."""
+    assert scheme.layout is not None
+    columns = [
+        [[f"{table:x}{key:x}" for key in own] for own in keys_of(some, table).tolist()]
+        for table in range(scheme.layout.table_count)
+    ]
+    return [[term for own in each for term in own] for each in zip(*columns, strict=True)]
+
+
+def _of_forest(client: Elasticsearch, layout: Layout, count: int) -> list[Row]:
+    """Search a forest of `verified` for batches of 1,000 arrivals, and measure the nodes on disk."""
+    profile = VERIFIED.with_changes(layout=layout)
+    relation, random = relation_of(profile), np.random.default_rng(count)
+    held = Held.random(profile, count, random)
+    client.options(ignore_status=404).indices.delete(index=_FOREST)
+    aging = Aging(retention_ms=30 * _DAY_MS, granularity_ms=_DAY_MS)
+    with ElasticStore(client, forest=_FOREST, profile=profile, aging=aging, memory_bytes=None) as store:
+        for at in range(0, count, _BULK):
+            some = held.signatures[at : at + _BULK]
+            nodes = [
+                StoredNode(name, name, signature.tobytes(), seq, NO_TIME, NO_TIME)
+                for seq, (name, signature) in enumerate(zip(relation.ids(some), some, strict=True), at + 1)
+            ]
+            written = documents(nodes, relation, layout)
+            helpers.bulk(
+                client, ({"_index": _FOREST, "_id": name, "_source": body} for name, body in written)
+            )
+        client.indices.refresh(index=_FOREST)
+        batches = [held.arrivals_after(held.batch(_BATCH, random), number) for number in range(1 + _ROUNDS)]
+        with mock.patch.object(
+            Elasticsearch, "search", autospec=True, side_effect=Elasticsearch.search
+        ) as search:
+            spent_s = [
+                duration_s(lambda batch=batch: store.find_neighbours(batch, store.state()))
+                for batch in batches
+            ]
+        requests = search.call_count / len(batches)
+    client.options(request_timeout=3_600).indices.forcemerge(index=_FOREST, max_num_segments=1)
+    client.indices.flush(index=_FOREST)
+    size_bytes = client.indices.stats(index=_FOREST)["_all"]["primaries"]["store"]["size_in_bytes"]
+    client.indices.delete(index=_FOREST)
+    figures = {
+        f"look-up of {_BATCH:,} arrivals": (1_000 * statistics.median(spent_s[1:]), "ms"),
+        "searches for these": (requests, "requests"),
+        "terms asked for an arrival": (len(layout.asked_terms(np.zeros(1, np.uint64))[0]) * 2, "terms"),
+        "the index, merged": (size_bytes / count, "bytes a node"),
+    }
+    case = f"verified, {layout.name}, {count:,} nodes"
+    return [
+        Row(table=FOREST_TABLE, case=f"{case}, {what}", ours=value, unit=unit)
+        for what, (value, unit) in figures.items()
+    ]

@@ -1,0 +1,162 @@
+"""The schemes in memory, on one thread: tables that are made once, and the index of esdedup, which grows."""
+
+import functools
+import statistics
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from benchmarks.lookup import fingerprints
+from benchmarks.lookup.calculated import calculated
+from benchmarks.lookup.hash_table import HashTable
+from benchmarks.lookup.rows import Lookup
+from benchmarks.lookup.schemes import (
+    ALL_VARIANTS,
+    EXHAUSTIVE,
+    EXPANSION,
+    SCHEMES,
+    Fingerprints,
+    Scheme,
+)
+from benchmarks.rows import duration_s
+from benchmarks.run import Run
+from esdedup.neighbours.hamming_index import HammingIndex
+
+TABLE = "layouts"
+SIZES = (100_000, 1_000_000, 10_000_000)
+OURS = "esdedup in memory: halves, growing"
+_MOST_DISTANCE_BITS = 3
+_BATCH, _ROUNDS = 1_000, 5
+# Arrivals of a round, for what takes long; and the fingerprints that can be held with all variants.
+_FEWER = {EXHAUSTIVE: 20, EXPANSION: 50}
+_WITH_VARIANTS = 1_000
+_ADDED_AT_ONCE = 50_000
+# Arrivals for which the answers are compared with exhaustive search.
+_CHECKED = 20
+
+Found = tuple[int, set[tuple[int, int]]]
+"""How many candidates were read, and arrivals with what is near them."""
+Search = Callable[[Fingerprints], Found]
+
+
+def layouts(run: Run) -> list[Lookup]:
+    """Measure each scheme at each size, with uniform and real fingerprints."""
+    rows = []
+    for kind, draw in fingerprints.kinds().items():
+        for usual in SIZES:
+            held = draw(run.size(usual), np.random.default_rng(usual))
+            rows += [row for scheme in SCHEMES if (row := _measured(scheme, kind, held, draw))]
+            rows.append(_ours(kind, held, draw))
+        rows.append(_variants(kind, draw))
+    return [*rows, *calculated(rows)]
+
+
+def _measured(scheme: Scheme, kind: str, held: Fingerprints, draw: fingerprints.Draw) -> Lookup | None:
+    if scheme == ALL_VARIANTS:
+        return None
+    made: list[Tables] = []
+    stored_s = duration_s(lambda: made.append(Tables(scheme, held)))
+    return _row(
+        scheme.name, kind, held, draw, made[0].search, stored_s, made[0].size_bytes, _FEWER.get(scheme)
+    )
+
+
+def _variants(kind: str, draw: fingerprints.Draw) -> Lookup:
+    """Measure the scheme that stores 43,745 keys of a fingerprint, at a size at which that is possible."""
+    held = draw(_WITH_VARIANTS, np.random.default_rng(1))
+    made: list[Tables] = []
+    stored_s = duration_s(lambda: made.append(Tables(ALL_VARIANTS, held)))
+    return _row(ALL_VARIANTS.name, kind, held, draw, made[0].search, stored_s, made[0].size_bytes)
+
+
+def _ours(kind: str, held: Fingerprints, draw: fingerprints.Draw) -> Lookup:
+    index = HammingIndex()
+
+    def fill() -> None:
+        for at in range(0, len(held), _ADDED_AT_ONCE):
+            index.add(held[at : at + _ADDED_AT_ONCE])
+
+    def search(batch: Fingerprints) -> Found:
+        positions, rows = index.find_pairs(batch)
+        return 0, set(zip(positions.tolist(), index.signatures(rows).tolist(), strict=True))
+
+    stored_s = duration_s(fill)
+    return _row(OURS, kind, held, draw, search, stored_s, index.size_bytes, counts_candidates=False)
+
+
+def _row(
+    name: str,
+    kind: str,
+    held: Fingerprints,
+    draw: fingerprints.Draw,
+    search: Search,
+    stored_s: float,
+    size_bytes: int,
+    batch_size: int | None = None,
+    *,
+    counts_candidates: bool = True,
+) -> Lookup:
+    random, size = np.random.default_rng(3), batch_size or _BATCH
+    checked = fingerprints.arriving(held, draw, _CHECKED, random)
+    _, found = search(checked)
+    assert found == {
+        (at, value)
+        for at, one in enumerate(checked)
+        for value in held[np.bitwise_count(held ^ one) <= _MOST_DISTANCE_BITS].tolist()
+    }, name
+    batches = [fingerprints.arriving(held, draw, size, random) for _ in range(_ROUNDS)]
+    counts: list[int] = []
+
+    def search_counting(batch: Fingerprints) -> None:
+        counts.append(search(batch)[0])
+
+    spent_s = [duration_s(functools.partial(search_counting, batch)) for batch in batches]
+    return Lookup(
+        table=TABLE,
+        kind=kind,
+        scheme=name,
+        fingerprints=len(held),
+        candidates=sum(counts) / (size * _ROUNDS) if counts_candidates else None,
+        lookup_us=statistics.median(spent_s) / size * 1e6,
+        store_us=None if name == EXHAUSTIVE.name else stored_s / len(held) * 1e6,
+        bytes_each=size_bytes / len(held),
+    )
+
+
+class Tables:
+    """Fingerprints as a scheme stores them."""
+
+    def __init__(self, scheme: Scheme, held: Fingerprints) -> None:
+        self._scheme, self._held = scheme, held
+        self._tables: list[HashTable] = []
+        for table in range(0 if scheme.layout is None else scheme.layout.table_count):
+            keys = scheme.stored(held, table)
+            values = np.repeat(held, keys.shape[1])
+            self._tables.append(HashTable(keys.ravel(), values, width_bits=scheme.width(table)))
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(table.size_bytes for table in self._tables) or self._held.nbytes
+
+    def search(self, batch: Fingerprints) -> Found:
+        read = 0
+        found: set[tuple[int, int]] = set()
+        for positions, values, count in self._read(batch):
+            read += count
+            near = np.bitwise_count(batch[positions] ^ values) <= _MOST_DISTANCE_BITS
+            found.update(zip(positions[near].tolist(), values[near].tolist(), strict=True))
+        return read, found
+
+    def _read(self, batch: Fingerprints) -> Iterator[tuple[np.ndarray, Fingerprints, int]]:
+        """Yield positions in a batch with what is read for them, and how much of that has an asked key."""
+        if self._scheme.layout is None:
+            for at, one in enumerate(batch):
+                near = np.flatnonzero(np.bitwise_count(self._held ^ one) <= _MOST_DISTANCE_BITS)
+                yield np.full(len(near), at), self._held[near], len(self._held)
+        for number, table in enumerate(self._tables):
+            asked = self._scheme.asked(batch, number)
+            for places, values in table.read(asked.ravel()):
+                # Other keys of the bucket are no candidates, but cost time as these do.
+                apart = np.bitwise_count(self._scheme.own(values, number) ^ asked.ravel()[places])
+                fits = apart <= self._scheme.stored_distance_bits
+                yield places[fits] // asked.shape[1], values[fits], int(fits.sum())

@@ -1,0 +1,124 @@
+"""What each scheme stores and asks for, and what follows from that. No measurement."""
+
+import dataclasses
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from esdedup.fingerprint.bands import (
+    FIVE_CHOOSE_TWO,
+    FOUR_BLOCKS,
+    HALVES,
+    TWO_LEVEL,
+    WIDTH_BITS,
+    Layout,
+    choose,
+    differences_within,
+)
+
+Fingerprints = npt.NDArray[np.uint64]
+
+VALUE_BYTES, START_BYTES = 8, 4
+"""Of a fingerprint in a hash table, and of the place where a bucket begins."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Scheme:
+    """Fingerprints are stored under keys, and what is near one is found by the keys that are asked for.
+
+    Two fingerprints within 3 bits must have a stored and an asked key in common.
+    """
+
+    name: str
+    # None for exhaustive search.
+    layout: Layout | None
+    # Keys within so many bits of a fingerprint's own are stored. Which are asked for, the layout says.
+    stored_distance_bits: int = 0
+
+    @property
+    def stored_keys(self) -> int:
+        """The number of keys of a fingerprint."""
+        return sum(stored for _, stored, _ in self._counts())
+
+    @property
+    def asked_keys(self) -> int:
+        """The number of keys that an arrival asks for."""
+        return sum(asked for _, _, asked in self._counts())
+
+    def candidates(self, count: float) -> float:
+        """Return how many of `count` uniform fingerprints an arrival reads, none of which is near it.
+
+        A stored and an asked key of w bits are equal by chance in one of 2**w cases.
+        """
+        if self.layout is None:
+            return count
+        return count * sum(stored * asked / 2.0**width for width, stored, asked in self._counts())
+
+    def memory_bytes(self, count: float) -> float:
+        """Return what hash tables of `count` fingerprints take at most, for each of them.
+
+        A table has the fingerprints themselves, in the order of their buckets, and where each bucket begins;
+        it has as many buckets as entries at most. From 2**32 entries the beginnings take twice as much.
+        """
+        if self.layout is None:
+            return VALUE_BYTES
+        return sum(
+            stored * VALUE_BYTES
+            + START_BYTES * (1 if stored * count < 2**32 else 2) * min(stored, 2.0**width / count)
+            for width, stored, _ in self._counts()
+        )
+
+    def stored(self, fingerprints: Fingerprints, table: int) -> npt.NDArray[np.uint64]:
+        """Return the keys under which fingerprints, ``(n,)``, are stored in a table: ``(n, keys)``."""
+        return self._around(fingerprints, table, self.stored_distance_bits)
+
+    def asked(self, fingerprints: Fingerprints, table: int) -> npt.NDArray[np.uint64]:
+        """Return the keys that fingerprints, ``(n,)``, ask a table for: ``(n, keys)``."""
+        assert self.layout is not None
+        return self._around(fingerprints, table, self.layout.asked_distance_bits)
+
+    def own(self, fingerprints: Fingerprints, table: int) -> npt.NDArray[np.uint64]:
+        """Return the key of each fingerprint, ``(n,)``, in a table, ``(n,)``."""
+        assert self.layout is not None
+        ranges = self.layout.tables[table]
+        keys: npt.NDArray[np.uint64] = Layout(name="", tables=(ranges,)).keys(fingerprints)[:, 0]
+        return keys
+
+    def width(self, table: int) -> int:
+        """Return the bits of a table's keys."""
+        assert self.layout is not None
+        return sum(stop - start for start, stop in self.layout.tables[table])
+
+    def _around(self, fingerprints: Fingerprints, table: int, distance_bits: int) -> npt.NDArray[np.uint64]:
+        found: npt.NDArray[np.uint64] = self.own(fingerprints, table)[:, None] ^ differences_within(
+            self.width(table), distance_bits
+        )
+        return found
+
+    def _counts(self) -> Iterator[tuple[int, int, int]]:
+        """Yield for each table the bits of its keys, and how many are stored and asked for."""
+        if self.layout is None:
+            return
+        for table in range(self.layout.table_count):
+            width = self.width(table)
+            yield (
+                width,
+                len(differences_within(width, self.stored_distance_bits)),
+                len(differences_within(width, self.layout.asked_distance_bits)),
+            )
+
+
+_WHOLE = choose((WIDTH_BITS,), 1)
+
+EXHAUSTIVE = Scheme(name="exhaustive search", layout=None)
+EXPANSION = Scheme(name="expansion when asked", layout=dataclasses.replace(_WHOLE, asked_distance_bits=3))
+ALL_VARIANTS = Scheme(name="all variants stored", layout=_WHOLE, stored_distance_bits=3)
+BLOCKS = Scheme(name="4x16: four blocks", layout=FOUR_BLOCKS)
+PAIRS = Scheme(name="5choose2: two of five blocks", layout=FIVE_CHOOSE_TWO)
+LEVELS = Scheme(name="4x(16+12): two levels", layout=TWO_LEVEL)
+TWO_HALVES = Scheme(name="2x32~1: halves within one bit", layout=HALVES)
+
+TABLES = (BLOCKS, PAIRS, LEVELS, TWO_HALVES)
+"""The layouts that a forest can have."""
+SCHEMES = (EXHAUSTIVE, EXPANSION, ALL_VARIANTS, *TABLES)

@@ -1,0 +1,128 @@
+"""The schemes that the benchmark `layouts` compares find all that is near, and cost what their formulas say.
+
+And the arithmetic of the literature, put right: here are the sums.
+"""
+
+from math import comb
+
+import numpy as np
+import pytest
+
+from benchmarks.lookup.calculated import calculated
+from benchmarks.lookup.fingerprints import arriving, uniform
+from benchmarks.lookup.hash_table import HashTable
+from benchmarks.lookup.in_memory import Tables
+from benchmarks.lookup.rows import UNIFORM, Lookup, figure, number
+from benchmarks.lookup.schemes import (
+    ALL_VARIANTS,
+    BLOCKS,
+    EXHAUSTIVE,
+    EXPANSION,
+    LEVELS,
+    PAIRS,
+    SCHEMES,
+    TABLES,
+    TWO_HALVES,
+    Scheme,
+)
+
+# What is usually said to be 8 billion, or 1 billion, fingerprints.
+LITERATURE = 2**34
+
+
+@pytest.mark.parametrize("scheme", SCHEMES, ids=lambda scheme: scheme.name)
+def test_a_scheme_finds_all_that_is_within_three_bits(scheme: Scheme) -> None:
+    random = np.random.default_rng(1)
+    held = uniform(20, random)
+    held = np.concatenate([held, *(arriving(held, uniform, 40, random)[::2] for _ in range(5))])
+    batch = arriving(held, uniform, 20, random)
+    apart = np.bitwise_count(batch[:, None] ^ held)
+    expected = {(at, int(held[row])) for at, row in zip(*np.nonzero(apart <= 3), strict=True)}
+    read, found = Tables(scheme, held).search(batch)
+    assert found == expected
+    assert read >= len(expected) >= 10
+
+
+@pytest.mark.parametrize("scheme", [EXHAUSTIVE, *TABLES], ids=lambda scheme: scheme.name)
+def test_uniform_fingerprints_cost_what_the_formulas_say(scheme: Scheme) -> None:
+    random, count = np.random.default_rng(2), 1 << 18
+    tables, arrivals = Tables(scheme, uniform(count, random)), 4_000
+    read, found = tables.search(uniform(arrivals, random)) if scheme != EXHAUSTIVE else (count * arrivals, ())
+    assert not found
+    # The number of candidates varies like a Poisson variable.
+    expected = scheme.candidates(count) * arrivals
+    assert abs(read - expected) <= 5 * expected**0.5 + 5
+    assert 0.9 * scheme.memory_bytes(count) <= tables.size_bytes / count <= scheme.memory_bytes(count) + 0.01
+
+
+def test_a_hash_table_reads_each_bucket_that_is_asked_for() -> None:
+    keys = np.array([5, 5, 7, 9], np.uint64)
+    table = HashTable(keys, np.arange(4, dtype=np.uint64), width_bits=4)
+    read = [
+        (int(asked), int(value))
+        for positions, values in table.read(np.array([9, 3, 5], np.uint64))
+        for asked, value in zip(positions, values, strict=True)
+    ]
+    assert {(0, 3), (2, 0), (2, 1)} <= set(read)
+    assert list(table.read(np.array([], np.uint64))) == []
+
+
+def test_what_is_calculated_adds_keys_and_candidates() -> None:
+    def row(scheme: Scheme, size: int, candidates: float, lookup_us: float) -> Lookup:
+        return Lookup(
+            table="",
+            kind=UNIFORM,
+            scheme=scheme.name,
+            fingerprints=size,
+            candidates=candidates,
+            lookup_us=lookup_us,
+        )
+
+    measured = [row(scheme, 2**16, 0, 2) for scheme in SCHEMES if scheme not in (BLOCKS, EXHAUSTIVE)]
+    measured += [row(BLOCKS, 2**16, 4, 3), row(BLOCKS, 2**20, 64, 9), row(EXHAUSTIVE, 1_000, 1_000, 4)]
+    found = {(each.scheme, each.fingerprints): each.lookup_us for each in calculated(measured)}
+    # A candidate costs 0.1, and the keys of four blocks 2.6.
+    assert found[BLOCKS.name, 10**9] == pytest.approx(2.6 + 0.1 * 4 * 10**9 / 2**16)
+    assert found[TWO_HALVES.name, 10**9] == pytest.approx(2 + 0.1 * 66 * 10**9 / 2**32)
+    assert found[EXHAUSTIVE.name, 10**6] == pytest.approx(4_000)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.5e-9, 0.25, 12.5, 262_000.0, 17_200_000_000.0])
+def test_figures_are_read_as_they_are_shown(value: float) -> None:
+    assert number(figure(value)) == value
+    assert (figure(None), number("")) == ("", None)
+
+
+def test_a_bucket_of_four_tables_has_2_18_entries_and_a_look_up_reads_four_of_them() -> None:
+    """Each of the four tables holds all fingerprints, once: a bucket is not four times as large."""
+    bucket = LITERATURE // 2**16
+    assert bucket == 2**18 == 262_144
+    assert BLOCKS.stored_keys == 4
+    assert BLOCKS.candidates(LITERATURE) == 4 * bucket == 2**20 == 1_048_576
+    # With the factor counted twice, once as storage and once as look-ups.
+    assert 4 * (4 * LITERATURE // 2**16) == 2**22 == 4 * BLOCKS.candidates(LITERATURE)
+
+
+def test_2_34_fingerprints_are_17_billion_and_take_128_gib() -> None:
+    assert LITERATURE == 17_179_869_184
+    assert 2**33 == 8_589_934_592
+    assert 8 * 8_000_000_000 == 64 * 10**9
+    assert 8 * LITERATURE == 128 * 2**30
+
+
+def test_four_tables_spare_all_but_one_comparison_of_16_384() -> None:
+    """Not of a thousand, which a billion fingerprints and a million comparisons would give."""
+    assert LITERATURE / BLOCKS.candidates(LITERATURE) == 2**14 == 16_384
+
+
+def test_expansion_asks_for_43_745_values_of_which_41_664_differ_in_three_bits() -> None:
+    assert [comb(64, bits) for bits in range(4)] == [1, 64, 2_016, 41_664]
+    assert EXPANSION.asked_keys == ALL_VARIANTS.stored_keys == 43_745
+
+
+def test_longer_keys_read_less_of_2_34_fingerprints() -> None:
+    # Six pairs of blocks of 13 bits, and four with the block of 12.
+    assert PAIRS.candidates(LITERATURE) == 6 * 2**8 + 4 * 2**9 == 3_584
+    assert LEVELS.candidates(LITERATURE) == 16 * 2**6 == 1_024
+    assert TWO_HALVES.candidates(LITERATURE) == 2 * 33 * 2**2 == 264
+    assert [scheme.stored_keys for scheme in TABLES] == [4, 10, 16, 2]

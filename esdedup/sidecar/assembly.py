@@ -1,5 +1,6 @@
 """The sidecar with all its parts, made from its settings."""
 
+import logging
 from collections.abc import Callable
 from datetime import timedelta
 from typing import TypeVar
@@ -14,6 +15,7 @@ from esdedup.forest import Aging
 from esdedup.ingest.assigner import Assigner
 from esdedup.ingest.held_forest import HeldForest
 from esdedup.ingest.pins_file import read_pins
+from esdedup.ingest.word_files import words_never_cut
 from esdedup.reading.reader import AsyncReader
 from esdedup.sidecar.app import create_app
 from esdedup.sidecar.assign_api import assign_routes
@@ -39,6 +41,8 @@ from esdedup.sidecar.settings import Settings
 from esdedup.sidecar.upstream import Upstream
 from esdedup.sidecar.writing import Writing
 from esdedup.web import create_app as create_pages
+
+log = logging.getLogger("esdedup")
 
 _Client = TypeVar("_Client", Elasticsearch, AsyncElasticsearch)
 
@@ -71,6 +75,8 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
     Raises:
         SettingError: A setting cannot be used.
     """
+    for line in words_never_cut(settings.fingerprint_profile()):
+        log.warning("%s", line)
     choice = settings.forest_choice
     metrics = Metrics(choice.names)
     upstream = Upstream(

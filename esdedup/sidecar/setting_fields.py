@@ -12,6 +12,7 @@ from esdedup.fingerprint.bands import LAYOUTS
 from esdedup.fingerprint.profile import DEFAULT, LONGEST_TEXT_LENGTH, MAX_TEXT_LENGTH
 from esdedup.sidecar.addresses import checked_address
 from esdedup.sidecar.setting_names import Named
+from esdedup.text.hashing import TOKEN_HASHES
 
 _MB = 1024 * 1024
 # Shorter ones can be guessed.
@@ -193,6 +194,26 @@ class SettingFields(BaseSettings):
     layout: Annotated[str, Named(group="Fingerprint")] = Field(
         default=DEFAULT.layout.name,
         description=f"Band keys of articles and nodes, decided when a forest is made: {', '.join(LAYOUTS)}.",
+    )
+    segmenter: Annotated[str | None, Named(group="Fingerprint", metavar="NAME")] = Field(
+        default=None,
+        description="How classic and keywords cut texts into words: jieba (the default), words, or such as "
+        "3-grams.",
+    )
+    dictionary: Annotated[Path | None, Named(group="Fingerprint")] = Field(
+        default=None, description="A file with words that jieba keeps whole, in jieba's own format."
+    )
+    weights: Annotated[str | None, Named(group="Fingerprint", metavar="NAME")] = Field(
+        default=None,
+        description="Word weights of classic and keywords: tf-idf (the default), tf, or a file, as `esdedup "
+        "weights` writes it.",
+    )
+    stop_words: Annotated[Path | None, Named(group="Fingerprint")] = Field(
+        default=None, description="A file with words that weigh nothing, one a line."
+    )
+    token_hash: Annotated[str | None, Named(group="Fingerprint", metavar="NAME")] = Field(
+        default=None,
+        description=f"How classic and keywords hash words: {', '.join(TOKEN_HASHES)}. Default: the first.",
     )
     max_text_length: Annotated[int, Named(group="Fingerprint")] = Field(
         default=MAX_TEXT_LENGTH,

@@ -5,6 +5,7 @@ A setting comes from, in this order: an option of the command, an environment va
 fields (`setting_names.py`); `load` (`loading.py`) reads them and says what is wrong.
 """
 
+import functools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -18,6 +19,7 @@ from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.bands import get_layout
 from esdedup.fingerprint.profile import Profile, get_profile
+from esdedup.ingest.word_files import with_words
 from esdedup.origins import is_loopback, is_wildcard
 from esdedup.sidecar.addresses import read_addresses
 from esdedup.sidecar.forest_choice import ForestChoice
@@ -25,6 +27,7 @@ from esdedup.sidecar.setting_fields import SettingFields, checked_token
 from esdedup.sidecar.setting_names import other_variables, refusal
 from esdedup.sidecar.setting_rules import contradictions
 
+_WORDS = ("segmenter", "dictionary", "weights", "stop_words", "token_hash")
 _CREDENTIALS = {"user", "password", "password_file", "api_key", "api_key_file"}
 
 
@@ -152,9 +155,22 @@ class Settings(SettingFields):
         """Return the profile that texts are fingerprinted with.
 
         Raises:
-            SettingError: There is none of that name, or no layout.
+            SettingError: There is none of that name, or no layout; or what is said about words is wrong, or
+                does not go with it.
         """
-        return get_profile(self.profile).with_changes(
+        return self._fingerprint_profile
+
+    # Read once: the files might change, and a compiled dictionary is large.
+    @functools.cached_property
+    def _fingerprint_profile(self) -> Profile:
+        profile = get_profile(self.profile)
+        words = {name: getattr(self, name) for name in _WORDS if getattr(self, name) is not None}
+        if words and profile.agreement is not None:
+            raise SettingError(
+                f"{refusal(type(self), next(iter(words)))} goes with the profiles classic and keywords, "
+                f"not with {profile.name}"
+            )
+        return with_words(profile, **words).with_changes(
             layout=get_layout(self.layout),
             max_text_length=self.max_text_length,
             keep_boilerplate=self.keep_boilerplate,

@@ -6,10 +6,12 @@ from typing import Any
 
 import pytest
 
+from esdedup import CLASSIC, KEYWORDS, TOKEN_HASHES, Dictionary, Jieba, StopWords, Tf, UnicodeWords
 from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.bands import HALVES
 from esdedup.fingerprint.profile import DEFAULT
+from esdedup.sidecar.assembly import assemble
 from esdedup.sidecar.loading import as_toml, load
 from esdedup.sidecar.setting_names import groups_of, settings_of
 from esdedup.sidecar.settings import Settings
@@ -112,6 +114,15 @@ def test_lists_and_sizes_as_people_write_them(loaded: Load) -> None:
         ({"peer_ca_certs": "/nowhere"}, "there is no file /nowhere"),
         ({"profile": "nice"}, "there are classic, keywords, verified"),
         ({"layout": "2x32"}, "no layout '2x32'; there are 4x16, 5choose2"),
+        (
+            {"stop_words": "x"},
+            "--stop-words (ESDEDUP_SIDECAR_STOP_WORDS) goes with the profiles classic and keywords, not with "
+            "verified",
+        ),
+        ({"profile": "classic", "stop_words": "/nowhere"}, "cannot read /nowhere: No such file"),
+        ({"profile": "classic", "weights": "/nowhere"}, "neither tf-idf nor tf, nor a file"),
+        ({"profile": "classic", "segmenter": "spaces"}, "no segmenter 'spaces'"),
+        ({"profile": "classic", "token_hash": "md5"}, "no hash 'md5'"),
         ({"text_field": "a", "title_field": "a"}, "names two fields"),
         ({"most_plausible_leaves": "3"}, "a power of two"),
         ({"host": "0.0.0.0"}, "--token-file (ESDEDUP_SIDECAR_TOKEN_FILE), or allow that with --insecure ("),
@@ -232,6 +243,25 @@ def test_settings_as_the_library_takes_them(loaded: Load, tmp_path: Path) -> Non
     assert loaded().fingerprint_profile() == DEFAULT
     assert loaded({"keep_boilerplate": True}).fingerprint_profile().keep_boilerplate
     assert loaded({"layout": "2x32~1"}).fingerprint_profile() == DEFAULT.with_changes(layout=HALVES)
+    (tmp_path / "stop.txt").write_text("the\n")
+    words = {
+        "segmenter": "words",
+        "weights": "tf",
+        "token_hash": "crc32",
+        "stop_words": str(tmp_path / "stop.txt"),
+    }
+    assert loaded({"profile": "classic", **words}).fingerprint_profile().label == (
+        CLASSIC.with_changes(
+            segmenter=UnicodeWords(), weighting=StopWords(["the"], Tf()), token_hash=TOKEN_HASHES["crc32"]
+        ).label
+    )
+    (tmp_path / "words.txt").write_text("long-term\n")
+    settings = loaded({"profile": "keywords", "dictionary": str(tmp_path / "words.txt")})
+    (tmp_path / "words.txt").write_text("short-term\n")
+    # Read once, whatever becomes of the file.
+    assert settings.fingerprint_profile().label == (
+        KEYWORDS.with_changes(segmenter=Jieba(Dictionary.of_words(["long-term"]))).label
+    )
     (tmp_path / "token").write_text(f"{SECRET}\n")
     assert loaded({"token_file": str(tmp_path / "token")}).read_token() == SECRET
 
@@ -243,3 +273,14 @@ def test_every_setting_is_described_and_has_its_unit() -> None:
         assert setting.allowed
         if setting.field.annotation is float:
             assert setting.name.endswith(("_s", "_ms"))
+
+
+def test_words_that_are_never_cut_are_logged(
+    loaded: Load, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "weights.json").write_text('{"long-term": 1, "plan": 1}')
+    assemble(loaded({"profile": "classic", "weights": str(tmp_path / "weights.json")}), port=9500)
+    assert [each.message.partition(";")[0] for each in caplog.records] == [
+        "1 of 2 words with a weight have no effect: they are never cut as such, for example 'long-term' "
+        "(as long | - | term)"
+    ]

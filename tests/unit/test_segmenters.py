@@ -13,6 +13,7 @@ from esdedup.text.segmenters import Segmenter, get_segmenter
     ("segmenter", "text", "words"),
     [
         (Jieba(), "地铁开通了 long-term", ["地铁", "开通", "了", " ", "long", "-", "term"]),
+        (Jieba(), "Äpfel", ["ä", "pfel"]),
         (UnicodeWords(), "cat's 1,000.5 m² on 3rd st.", ["cat", "s", "1,000.5", "m2", "on", "3rd", "st"]),
         (UnicodeWords(), "Überall: naïve ΣΊΣΥΦΟΣ!", ["überall", "naïve", "σίσυφοσ"]),
         (UnicodeWords(), "हिन्दी में", ["हिन्दी", "में"]),

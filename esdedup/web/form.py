@@ -1,6 +1,7 @@
 """The query parameters of a list, for the pages and for the JSON API."""
 
 from typing import Annotated, Any
+from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -60,6 +61,19 @@ class Form(BaseModel):
         # Browsers also send the fields that are left empty.
         return {name: value for name, value in values.items() if value != ""}
 
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of this list that are not the default, as an address has them."""
+        given = self.model_dump(exclude_defaults=True, exclude={"size", "snippets"})
+        return {
+            name: str(value).lower() if isinstance(value, bool) else value for name, value in given.items()
+        }
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Whether anything but words is asked for."""
+        return bool(self.parameters.keys() - {"q", "page", "after"})
+
     async def options(self, site: Site) -> dict[str, Any]:
         """Return the arguments of `AsyncReader.list`.
 
@@ -101,3 +115,11 @@ class PageForm(Form):
         if self.sort not in SORTS_BY_COUNT:
             self.counting = "similar"
         return self
+
+    @classmethod
+    def of_address(cls, query: str) -> "PageForm":
+        """Read the query of a list's address; if it is wrong, return the list of all articles."""
+        try:
+            return cls.model_validate(dict(parse_qsl(query)))
+        except ValueError:
+            return cls()

@@ -5,11 +5,13 @@ import dataclasses
 import html
 from collections.abc import Sequence
 from typing import Annotated
+from urllib.parse import urlencode
 
 import jinja2
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 
+from esdedup.elastic.limits import MAX_HITS
 from esdedup.reading.results import Article, FullArticle
 from esdedup.text.left_out import LeftOut, Span
 from esdedup.text.markup import visible_beginning
@@ -30,6 +32,8 @@ SORT_NAMES = {
 }
 _SIMILAR_ON_A_PAGE = 20
 _SOURCES_ON_A_PAGE = 12
+# Of the address of a list, whose words may take most of it.
+_LONGEST_LISTED = 16_000
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
@@ -40,7 +44,16 @@ async def list_page(request: Request, site: CurrentSite, form: Annotated[PageFor
     names = await site.reader.source_names(site.index)
     page = await site.reader.list(site.index, **await form.options(site) | {"snippets": True})
     choices = [name for name in names if name == formats.shortened(name)]
-    return _render("list.html", request, form=form, page=page, sources=choices, sorts=SORT_NAMES)
+    return _render(
+        "list.html",
+        request,
+        form=form,
+        page=page,
+        sources=choices,
+        sorts=SORT_NAMES,
+        listed=urlencode(form.parameters),
+        last_page=MAX_HITS // form.size,
+    )
 
 
 @router.get("/article")
@@ -54,8 +67,12 @@ async def article_page(
     after: str | None = None,
     other_sources: bool = False,
     sources_page: Annotated[int, Query(ge=1)] = 1,
+    listed: Annotated[str, Query(max_length=_LONGEST_LISTED)] = "",
 ) -> HTMLResponse:
-    """Show an article; with `compare`, the differences between its text and that of another article."""
+    """Show an article; with `compare`, the differences between its text and that of another article.
+
+    The query of the list that led here, `listed`, leads back to it.
+    """
     reader, name = site.reader, site.index
     article = await reader.article(name, id, in_index=index)
     similar = await reader.similar(
@@ -79,6 +96,8 @@ async def article_page(
         max_spans=MAX_SPANS,
         after=after,
         other_sources=other_sources,
+        form=PageForm.of_address(listed),
+        listed=listed,
     )
 
 

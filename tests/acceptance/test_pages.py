@@ -98,6 +98,13 @@ def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
     assert not wrong
 
 
+def unfold(page: Page) -> None:
+    """Show the filters, which are folded where there is little room."""
+    summary = page.get_by_text("Filters and sorting")
+    if summary.is_visible() and not page.get_by_label("Sort by").is_visible():
+        summary.click()
+
+
 def get(address: str, **parameters: Any) -> Any:
     with urllib.request.urlopen(f"{address}?{urllib.parse.urlencode(parameters)}") as answer:
         assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
@@ -109,6 +116,7 @@ def test_search_sort_page_open_and_jump(site: str, page: Page) -> None:
     total = page.locator(".totals strong").nth(1).inner_text()
     assert int(total.replace(",", "")) == len(ARTICLES) + len(ODD)
     # Sort by the number of similar articles.
+    unfold(page)
     page.get_by_label("Sort by").select_option("Most similar")
     with page.expect_navigation():
         page.get_by_role("button", name="Search").click()
@@ -124,7 +132,19 @@ def test_search_sort_page_open_and_jump(site: str, page: Page) -> None:
     assert not set(first) & set(second)
     assert page.get_by_label("Sort by").input_value() == "similar-desc"
     with page.expect_navigation():
+        page.get_by_role("link", name="Next page").click()
+    with page.expect_navigation():
+        page.get_by_role("link", name="Previous page").click()
+    again = page.locator(".row h2 a").all_inner_texts()
+    with page.expect_navigation():
+        page.get_by_role("link", name="Next page").click()
+    with page.expect_navigation():
         page.get_by_role("link", name="First page").click()
+    with page.expect_navigation():
+        page.get_by_role("link", name="Next page").click()
+    assert page.locator(".row h2 a").all_inner_texts() == again
+    with page.expect_navigation():
+        page.get_by_role("link", name="Previous page").click()
     # Open the largest, and go to one of the similar articles.
     title = page.locator(".row h2 a").first.inner_text()
     with page.expect_navigation():
@@ -173,6 +193,7 @@ def test_differences_are_marked(site: str, page: Page) -> None:
 
 def test_filters_narrow_the_list(site: str, page: Page) -> None:
     page.goto(site)
+    unfold(page)
     source = page.get_by_label("Source").locator("option").nth(1).inner_text()
     page.get_by_label("Source").select_option(source)
     with page.expect_navigation():
@@ -180,6 +201,7 @@ def test_filters_narrow_the_list(site: str, page: Page) -> None:
     assert set(page.locator(".row .source").all_inner_texts()) == {source}
     found = get(f"{site}/api/list", source=source)
     assert found["total_articles"] == sum(article.get("source") == source for article in [*ARTICLES, *ODD])
+    unfold(page)
     page.get_by_label("From").fill("2026-11-01")
     page.get_by_label("Source").select_option("All")
     page.get_by_label("Search words").fill("ferry islands")
@@ -190,6 +212,37 @@ def test_filters_narrow_the_list(site: str, page: Page) -> None:
     with page.expect_navigation():
         page.keyboard.press("Enter")
     assert page.get_by_text('No articles match "zzz". Try fewer words').is_visible()
+
+
+def test_an_article_leads_back_to_the_results(site: str, page: Page) -> None:
+    page.goto(f"{site}/?q=the&sort=oldest&dedup=false&page=2")
+    results = page.url
+    titles = page.locator(".row h2 a").all_inner_texts()
+    for _ in range(2):
+        with page.expect_navigation():
+            page.locator(".row h2 a, #similar h4 a").last.click()
+        assert page.get_by_label("Search words").input_value() == "the"
+    with page.expect_navigation():
+        page.get_by_text("Back to the results for “the”").click()
+    queries = (urllib.parse.parse_qs(each.partition("?")[2]) for each in (page.url, results))
+    assert next(queries) == next(queries)
+    assert page.locator(".row h2 a").all_inner_texts() == titles
+    # What is no list's address leads to the list of all.
+    for wrong in ("sort=x", "%00=%ff", "page=0", "javascript:alert(1)"):
+        page.goto(f"{site}/article?id=bare&listed={urllib.parse.quote(wrong)}")
+        assert page.get_by_text("Back to the results").get_attribute("href") == "/"
+
+
+def test_searched_words_are_marked_in_rows(site: str, page: Page) -> None:
+    page.goto(f"{site}/?q=harbour")
+    marked = page.locator(".row mark").all_inner_texts()
+    assert marked
+    assert {each.lower() for each in marked} == {"harbour"}
+    # The first result is in sight, however narrow the page.
+    box = page.locator(".row").first.bounding_box()
+    assert box is not None
+    assert page.viewport_size is not None
+    assert box["y"] + 80 < page.viewport_size["height"]
 
 
 def test_the_keyboard_suffices(site: str, page: Page) -> None:

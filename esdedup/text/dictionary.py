@@ -10,6 +10,11 @@ from esdedup.text.hashing import murmur64
 
 # As jieba reads them: a word, perhaps its frequency, perhaps its part of speech.
 _LINE = re.compile(r"(.+?)(?:\s+([0-9]+))?(?:\s+([a-z]+))?")
+# Those of jieba's dictionary, and what it calls English words and punctuation.
+_PART_OF_SPEECH = re.compile(
+    "a[dgn]?|b|c|d[fg]?|e(ng)?|f|g|h|i|j|k|l|m[gq]?|n(g|r|rfg|rt|s|t|z)?|o|p|q|r[grz]?|s|tg?|u[dgjlvz]?|"
+    "v[dginq]?|w|x|y|zg?"
+)
 _MAX_FREQUENCY = 2**31 - 1
 
 
@@ -37,17 +42,24 @@ class Dictionary:
             name: Of the dictionary, for messages.
 
         Raises:
-            SettingError: A frequency is too large.
+            SettingError: A frequency is too large; or a word is followed by another one, which jieba itself
+                takes for its part of speech.
         """
         entries: list[tuple[str, int | None]] = []
         for number, line in enumerate(lines, start=1):
             found = _LINE.fullmatch(line.strip())
             if found is None:
                 continue
-            word, frequency, _ = found.groups()
-            if frequency is not None and int(frequency) > _MAX_FREQUENCY:
+            word, frequency, part_of_speech = found.groups()
+            if not (frequency or part_of_speech is None or _PART_OF_SPEECH.fullmatch(part_of_speech)):
                 raise SettingError(
-                    f"{name}:{number}: the frequency {frequency} is more than {_MAX_FREQUENCY:,}"
+                    f"{name}:{number}: {part_of_speech!r} is no part of speech of jieba's; write one word "
+                    "a line, without blanks, since jieba cuts at them anyway"
+                )
+            # Python refuses to read thousands of digits.
+            if frequency is not None and (len(frequency) > 20 or int(frequency) > _MAX_FREQUENCY):
+                raise SettingError(
+                    f"{name}:{number}: the frequency {frequency:.20} is more than {_MAX_FREQUENCY:,}"
                 )
             entries.append((normal_form(word), None if frequency is None else int(frequency)))
         return cls(tuple(entries))

@@ -51,7 +51,7 @@ class Jieba:
 
     @functools.cached_property
     def name(self) -> str:
-        """jieba, and a hash of the user's dictionary."""
+        """The name: jieba, and a hash of the user's dictionary."""
         return "jieba" if self.dictionary is None else f"jieba-{self.dictionary.digest}"
 
     def cut(self, text: str) -> Sequence[str]:
@@ -112,7 +112,7 @@ class UnicodeWords:
 
     @property
     def name(self) -> str:
-        """Words."""
+        """The name: words."""
         return "words"
 
     def cut(self, text: str) -> Sequence[str]:

@@ -64,7 +64,8 @@ class WordTable:
             default: The weight of all other words, in the same range.
 
         Raises:
-            SettingError: A weight is out of range.
+            SettingError: A weight is out of range; or two words are the same, but for case, width or script,
+                and have different weights.
         """
         for word, weight in [*weights.items(), ("default", default)]:
             if type(weight) not in {int, float} or not (weight == 0 or 1 / WEIGHT_SCALE <= weight <= 1e6):
@@ -72,7 +73,13 @@ class WordTable:
                     f"the weight of {word!r} must be 0, or a number from 0.000001 to 1,000,000"
                 )
         # Texts are normalised before they are cut into words, so the words of the table must be as well.
-        self._weights = {normal_form(word): weight for word, weight in weights.items()}
+        self._weights: dict[str, float] = {}
+        for word, weight in weights.items():
+            if self._weights.setdefault(normal_form(word), weight) != weight:
+                raise SettingError(
+                    f"the word {word!r} is in the table twice, with different weights, since case, width and "
+                    "script of letters do not count: keep one"
+                )
         self._default = default
 
     @property

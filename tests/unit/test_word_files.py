@@ -177,6 +177,8 @@ def test_a_dictionary_keeps_its_words_whole() -> None:
     # In any case, width and script, as texts are.
     own = Jieba(Dictionary.of_words(["A51區", "９架", "LONG-TERM"]))
     assert list(own.cut(normal)) == ["a51区", ":", "9架", "飞碟", "。", "long-term", "计划"]
+    # Out of longer words too, if they are of Latin letters: as in jieba.
+    assert list(Jieba(Dictionary.of_words(["new"])).cut("news")) == ["new", "s"]
     # Nobody else's words change.
     assert list(Jieba().cut("9架")) == ["9", "架"]
 
@@ -290,6 +292,12 @@ def test_the_files_together(write: Write) -> None:
     assert with_words(KEYWORDS) == KEYWORDS
 
 
+def test_a_word_of_a_table_has_one_weight() -> None:
+    assert WordTable({"Ferry": 2, "ｆｅｒｒｙ": 2, "FERRY": 2.0}).words == ["ferry"]
+    with pytest.raises(SettingError, match="the word 'FERRY' is in the table twice, with different weights"):
+        WordTable({"Ferry": 2, "FERRY": 3})
+
+
 @pytest.mark.parametrize("name", ["tf-idf", "tf"])
 def test_weightings_by_name(name: str) -> None:
     assert read_weights(name) == {"tf": Tf(), "tf-idf": TfIdf()}[name]
@@ -331,6 +339,12 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         read_weights("x" * 300)
     (tmp_path / "words").write_text("a\nb 99999999999\n")
     with pytest.raises(SettingError, match=r"words:2: the frequency 99999999999 is more than 2,147,483,647"):
+        with_words(CLASSIC, dictionary=tmp_path / "words")
+    (tmp_path / "words").write_text("a " + "9" * 9_000)
+    with pytest.raises(SettingError, match=r"words:1: the frequency 9{20} is more"):
+        with_words(CLASSIC, dictionary=tmp_path / "words")
+    (tmp_path / "words").write_text("\nnew york\n")
+    with pytest.raises(SettingError, match=r"words:2: 'york' is no part of speech .* one word a line"):
         with_words(CLASSIC, dictionary=tmp_path / "words")
     with pytest.raises(SettingError, match="a dictionary goes with the segmenter jieba, not with 2-grams"):
         with_words(CLASSIC, segmenter="2-grams", dictionary=tmp_path / "words")

@@ -170,6 +170,16 @@ def test_the_cat_example_as_fingerprints(profile: Profile, segmenter: Segmenter)
     assert distance_bits(found[0], found[1]) < distance_bits(found[:2], found[2]).min()
 
 
+def test_the_dinner_example_as_published() -> None:
+    """The two simhashes of 64 bits that write-ups print for 你妈妈喊你回家吃饭哦 and 你妈妈叫你回家吃饭啦.
+
+    They come from other words and another hash than ours. Three bits apart, they are near.
+    """
+    one = 0b1000010010101101111111100000101011010001001111100001001011001011
+    other = 0b1000010010101101011111100000101011010001001111100001101010001011
+    assert distance_bits(*np.array([one, other], np.uint64)) == CLASSIC.max_distance_bits == 3
+
+
 @pytest.mark.parametrize(
     ("one", "other", "distance"),
     [("1011101", "1001001", 2), ("100", "111", 2), ("0" * 64, "1" * 64, 64), ("1011", "1011", 0)],

@@ -26,6 +26,7 @@ from benchmarks import (
     sidecar,
     takeover,
     thresholds,
+    unit_costs,
 )
 from benchmarks.day import table
 from benchmarks.detection import Detection
@@ -59,6 +60,7 @@ _BENCHMARKS: Mapping[str, Callable[[Run], Sequence[rows.Shown]]] = {
     "reading": reading.reading,
     "boilerplate": boilerplate.boilerplate,
     "day": table.day,
+    "unit-costs": unit_costs.unit_costs,
     "thresholds": thresholds.thresholds,
     "angle": angle.angle,
 }

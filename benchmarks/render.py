@@ -6,7 +6,7 @@ Needs none of the packages that are compared.
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from benchmarks import results
+from benchmarks import results, unit_costs
 from benchmarks.articles import SETS
 from benchmarks.lookup import document as lookup
 from benchmarks.lookup.rows import REAL, UNIFORM
@@ -74,6 +74,8 @@ def quoted(text: str, kept: Results) -> str:
 
 def write_documents() -> None:
     kept = results.load()
+    if (shipped := unit_costs.shipped_file(kept)) is not None:
+        unit_costs.PATH.write_text(shipped, encoding="utf-8")
     DOCUMENT.write_text(document(kept), encoding="utf-8")
     for path in QUOTING:
         path.write_text(quoted(path.read_text(encoding="utf-8"), kept), encoding="utf-8")

@@ -1,6 +1,6 @@
 """The file of results: the tables of each benchmark, with where, when and with what they were measured.
 
-README and the other documents quote this file alone; see `render`. Needs nothing but the standard library.
+README and the other documents quote this file alone; see `render`.
 """
 
 import dataclasses
@@ -8,11 +8,12 @@ import datetime as dt
 import hashlib
 import importlib.metadata
 import json
-import os
 import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from esdedup.plan.machine import machine
 
 ROOT = Path(__file__).parents[1]
 PATH = ROOT / "benchmarks/results.json"
@@ -30,7 +31,6 @@ _PACKAGES = (
     "rjieba",
     "simhash",
 )
-_MIB = 1 << 20
 
 Cells = Mapping[str, str]
 """A row of a table, as it is shown: the text of each column."""
@@ -104,18 +104,3 @@ def code() -> str:
         for path in sorted(ROOT.glob(pattern)):
             digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
-
-
-def machine() -> str:
-    names = [
-        line.partition(":")[2].strip()
-        for line in _lines(Path("/proc/cpuinfo"))
-        if line.startswith("model name")
-    ]
-    memory_mib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // _MIB
-    name = names[0] if names else platform.processor() or platform.machine()
-    return f"{os.cpu_count()} cores of {name}, {memory_mib / 1024:.0f} GiB"
-
-
-def _lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []

@@ -11,6 +11,7 @@ from elasticsearch import Elasticsearch
 from benchmarks.run import Run
 from esdedup import node
 from esdedup.elastic.client import connect
+from esdedup.plan.measure_server import version_of
 
 
 @contextlib.contextmanager
@@ -27,8 +28,7 @@ def client(run: Run | None = None, *, lifetime_s: float, heap: str = "1g") -> It
             stack.callback(node.stop, data)
         connected = stack.enter_context(connect(given))
         if run is not None:
-            versions = connected.cluster.stats(filter_path="nodes.versions")["nodes"]["versions"]
-            run.versions["Elasticsearch"] = " and ".join(versions)
+            run.versions["Elasticsearch"] = version_of(connected)
         yield connected
 
 

@@ -35,6 +35,7 @@ class _Commands(LazyGroup):
         "cluster": ("cluster", "cluster"),
         "fingerprint": ("fingerprint", "fingerprint"),
         "weights": ("weights", "weights"),
+        "plan": ("plan", "plan_command"),
         "demo": ("demo", "demo"),
     }
 

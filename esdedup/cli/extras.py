@@ -21,8 +21,17 @@ def require_extra(name: str) -> None:
     Raises:
         SettingError: A package is missing.
     """
-    missing = [module for module in MODULES[name] if importlib.util.find_spec(module) is None]
+    missing = _missing(name)
     if missing:
         raise SettingError(
             f"this command needs {', '.join(missing)}, not installed here: pip install 'esdedup[{name}]'"
         )
+
+
+def is_installed(name: str) -> bool:
+    """Return whether all packages of an extra are installed."""
+    return not _missing(name)
+
+
+def _missing(name: str) -> list[str]:
+    return [module for module in MODULES[name] if importlib.util.find_spec(module) is None]

@@ -49,6 +49,12 @@ class KeyTable:
         """The memory of the table, including the room for more keys."""
         return self._keys.nbytes + self._values.nbytes
 
+    @staticmethod
+    def bytes_for(count: int, *, columns: int) -> int:
+        """Return the memory of a table that has grown to hold so many keys."""
+        slot_bytes = np.dtype(np.uint64).itemsize + columns * np.dtype(np.uint32).itemsize
+        return _buckets_for(count, _FIRST_BUCKETS) * _SLOTS * slot_bytes
+
     def get(self, keys: Keys) -> tuple[npt.NDArray[np.bool_], Values]:
         """Return which keys are there, bool ``(n,)``, and their values, ``(n, columns)``; 0 for others."""
         found, places = self._find(_stored(keys))
@@ -111,12 +117,9 @@ class KeyTable:
 
     def _grow(self, count: int) -> None:
         """Make room for so many keys."""
-        buckets = len(self._keys)
-        while count > _MOST_FILLED * _SLOTS * buckets:
-            buckets *= 2
+        buckets = _buckets_for(count, len(self._keys))
         if buckets == len(self._keys):
             return
-        buckets = max(buckets, _NEXT_BUCKETS)
         keys, values = self._keys, self._values.reshape(len(self._keys), _SLOTS, -1)
         self._keys = np.zeros((buckets, _SLOTS), np.uint64)
         self._values = np.zeros((buckets * _SLOTS, values.shape[2]), np.uint32)
@@ -127,6 +130,14 @@ class KeyTable:
             filled = some != _FREE
             moved = some[filled]
             self._add(moved, values[start : start + _MOVED_AT_ONCE, slot][filled], self._find(moved)[1])
+
+
+def _buckets_for(count: int, buckets: int) -> int:
+    """Return how many buckets a table with so many now needs to hold so many keys."""
+    before = buckets
+    while count > _MOST_FILLED * _SLOTS * buckets:
+        buckets *= 2
+    return buckets if buckets == before else max(buckets, _NEXT_BUCKETS)
 
 
 def _first_byte(numbers: Keys) -> npt.NDArray[np.uint8]:

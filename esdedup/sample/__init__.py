@@ -7,7 +7,7 @@ It is in the wheel, so that `esdedup demo` has articles without a download. The
 grammar takes 144 of the wheel's 439 KB; the articles written from it are 3.9 MB, 0.8 MB with gzip.
 
 Pure but for reading its own grammar: no network, clock or environment. May import no other room; only the
-command line imports this one.
+command line and `plan/` import this one.
 """
 
 import dataclasses

@@ -197,7 +197,7 @@ def test_usage_errors_exit_with_2_and_say_why(run: Run, arguments: list[str], me
 
 COMMANDS = [
     *("setup", "index", "learn", "list", "similar", "show", "serve", "explain", "stats", "expire", "verify"),
-    *("rebuild", "cluster", "fingerprint", "weights", "demo", "node", "sidecar"),
+    *("rebuild", "cluster", "fingerprint", "plan", "weights", "demo", "node", "sidecar"),
 ]
 
 
@@ -230,7 +230,7 @@ def test_every_command_starts_in_a_process_of_its_own(run_process: Run, command:
 
 def test_the_fields_options_exist_wherever_articles_of_an_index_are_read_or_written(run: Run) -> None:
     names = {f"--{name.name}-field" for name in dataclasses.fields(Fields)}
-    for command in set(COMMANDS) - {"expire", "cluster", "fingerprint", "weights", "demo", "node"}:
+    for command in set(COMMANDS) - {"expire", "cluster", "fingerprint", "plan", "weights", "demo", "node"}:
         assert names <= set(run(command, "--help").out.split())
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import render, results
+from benchmarks import render, results, unit_costs
 from benchmarks.results import ROOT, Measured, Result
+from esdedup.plan.machine import machine
 
 # Shares, rates, sizes and durations.
 FIGURE = re.compile(r"(?<![\d.])\d+(?:\.\d+)?%|\d[\d,.]*(?: \w+)?/s\b|\d[\d,.]* (?:bytes a node|µs|ms|MB)\b")
@@ -51,6 +52,7 @@ def test_the_documents_are_made_from_the_file_of_results() -> None:
     assert render.DOCUMENT.read_text() == render.document(kept)
     for path in render.QUOTING:
         assert path.read_text() == render.quoted(path.read_text(), kept)
+    assert unit_costs.PATH.read_text() == unit_costs.shipped_file(kept)
 
 
 @pytest.mark.parametrize("path", QUOTING, ids=lambda path: path.name)
@@ -75,7 +77,7 @@ def test_results_are_read_as_they_were_saved(tmp_path: Path) -> None:
 
 
 def test_results_of_other_code_or_another_machine_are_measured_again() -> None:
-    measured = dataclasses.replace(MEASURED, code=results.code(), machine=results.machine())
+    measured = dataclasses.replace(MEASURED, code=results.code(), machine=machine())
     assert results.is_current(Result(measured=measured, tables={}))
     older, another = dataclasses.replace(measured, code="0"), dataclasses.replace(measured, machine="another")
     assert not results.is_current(Result(measured=older, tables={}))

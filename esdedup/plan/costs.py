@@ -1,0 +1,153 @@
+"""Unit costs: what one article, node or page takes, as it was measured, and where and when that was. Pure."""
+
+import math
+from collections.abc import Sequence
+from typing import Annotated, Self
+
+import pydantic
+
+from esdedup.errors import SettingError
+from esdedup.fingerprint.profile import Profile
+
+FORMAT = 1
+
+_Cost = Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)]
+_Positive = Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
+
+
+class _Model(pydantic.BaseModel, frozen=True, extra="forbid"):
+    pass
+
+
+class Measured(_Model, frozen=True):
+    """Where, when and with what costs were measured."""
+
+    # The day, as ISO 8601 has it.
+    on: str
+    machine: str
+    # By name: Python, packages, the server.
+    versions: dict[str, str]
+
+
+class PerText(_Model, frozen=True):
+    """Processor time by a text's length."""
+
+    us_a_text: _Cost
+    us_a_character: _Cost
+
+    def us(self, characters: float) -> float:
+        """Return microseconds for a text of so many characters."""
+        return self.us_a_text + characters * self.us_a_character
+
+
+class Deciding(_Model, frozen=True):
+    """Processor time of an arrival by the number of nodes in memory: linear in the number's logarithm."""
+
+    us_at_first: _Cost
+    first_nodes: Annotated[int, pydantic.Field(gt=0)]
+    # So much more whenever the nodes are twice as many.
+    us_a_doubling: _Cost
+    # The most nodes that it was measured with.
+    measured_nodes: Annotated[int, pydantic.Field(gt=0)]
+
+    def us(self, nodes: int) -> float:
+        """Return microseconds for an arrival among so many nodes."""
+        return self.us_at_first + self.us_a_doubling * max(0.0, math.log2(max(1, nodes) / self.first_nodes))
+
+
+class ServerCosts(_Model, frozen=True):
+    """What Elasticsearch stores, and what it takes to write that."""
+
+    # On disk, of the forest's index, merged to one segment.
+    node_bytes: _Positive
+    page_bytes: _Positive
+    # On disk: what the dedup object adds to an article, merged.
+    article_bytes: _Cost
+    # Processor time of the owner for an arrival, besides that of deciding in memory.
+    us_a_commit: _Cost
+    # By one owner that waits for the server after each batch of 1,000.
+    arrivals_a_second: _Positive
+    # Of the forest, for a batch of 1,000 arrivals.
+    requests_a_batch: _Positive
+
+
+class UnitCosts(_Model, frozen=True):
+    """The costs of one profile with one layout."""
+
+    profile: str
+    layout: str
+    # Fingerprints of whole texts, and of texts without their boilerplate; the latter without `omitting`.
+    whole: PerText
+    without_boilerplate: PerText
+    # Finding and learning the boilerplate of a text, which the owner of the forest does.
+    omitting: PerText
+    deciding: Deciding
+    # In the memory of the owner, with what its document needs, without the table of pages.
+    node_bytes: _Positive
+    # The largest memory of a process that fingerprints and assigns batches of 1,000, without its nodes.
+    process_bytes: _Positive
+    # Memory of a process that opens the forest, beyond what it keeps: with no node, and for each.
+    opening_bytes: _Cost
+    opening_bytes_a_node: _Cost
+    # None if it was measured without a server.
+    server: ServerCosts | None
+
+
+class LearnedCosts(_Model, frozen=True):
+    """What learned boilerplate takes at most: both of its periods are full."""
+
+    measured: Measured
+    memory_bytes: _Positive
+    disk_bytes: _Positive
+
+
+class CostsFile(_Model, frozen=True):
+    """Unit costs as they are saved."""
+
+    format: int = FORMAT
+    measured: Measured
+    costs: tuple[UnitCosts, ...]
+    learned: LearnedCosts
+
+    @classmethod
+    def read(cls, text: str, *, name: str) -> Self:
+        """Read saved costs.
+
+        Args:
+            text: JSON.
+            name: Of the file, for messages.
+
+        Raises:
+            SettingError: These are no costs, or in another format.
+        """
+        try:
+            found = cls.model_validate_json(text)
+        except pydantic.ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(map(str, first["loc"]))
+            raise SettingError(
+                f"{name} has no unit costs as `esdedup plan --measure --save FILE` writes them: "
+                f"{f'{where}: ' if where else ''}{first['msg']}"
+            ) from None
+        if found.format != FORMAT:
+            raise SettingError(f"{name} has unit costs in format {found.format}; this version reads {FORMAT}")
+        return found
+
+    def of(self, profile: Profile, *, name: str) -> UnitCosts:
+        """Return the costs of a profile with its layout.
+
+        Raises:
+            SettingError: They were not measured.
+        """
+        for each in self.costs:
+            if (each.profile, each.layout) == (profile.name, profile.layout.name):
+                return each
+        known = ", ".join(f"{each.profile} with {each.layout}" for each in self.costs)
+        raise SettingError(
+            f"{name} has no unit costs of {profile.name} with the layout {profile.layout.name}, but "
+            f"of {known}; measure them with --measure"
+        )
+
+    def with_costs(self, measured: Measured, costs: Sequence[UnitCosts]) -> Self:
+        """Return a copy with other costs; what learned boilerplate takes at most stays."""
+        return self.model_copy(update={"measured": measured, "costs": tuple(costs)})

@@ -1,0 +1,269 @@
+"""Measures unit costs on this machine: fingerprints, decisions and memory, without a server.
+
+Times are those of the processor, which other processes disturb less than the clock.
+"""
+
+import dataclasses
+import datetime as dt
+import multiprocessing
+import platform
+import time
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from importlib import metadata
+from statistics import median
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from esdedup import sample
+from esdedup.elastic.forest.loading import Loading
+from esdedup.elastic.forest.packing import Packing
+from esdedup.elastic.forest.stored import StoredNode
+from esdedup.elastic.limits import MAX_HITS
+from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.fingerprint.profile import Profile
+from esdedup.forest import Aging, Forest
+from esdedup.forest.memory import MemoryStore
+from esdedup.forest.memory_nodes import MemoryNodes
+from esdedup.forest.model import NO_PAGE, Nodes
+from esdedup.ingest.arrive import arrive
+from esdedup.neighbours.relation import relation_of
+from esdedup.plan.costs import Deciding, Measured, PerText, UnitCosts
+from esdedup.plan.machine import machine, peak_bytes
+from esdedup.plan.model import BATCH
+from esdedup.plan.signatures import NOW_MS, Held, random_ones
+from esdedup.text.passages import Omit, Passages
+
+AGING = Aging.of(retention=timedelta(days=30))
+
+_Result = TypeVar("_Result")
+
+# Articles of the sample corpus that make one text.
+_LENGTHS = (0.5, 1, 2, 4)
+_PACKAGES = ("esdedup", "numpy")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Sizes:
+    """How much is measured: about a minute of it by default."""
+
+    # Of each length, and how often.
+    texts: int = 300
+    rounds: int = 3
+    # Nodes in memory at which deciding is measured, ascending, with so many batches each.
+    nodes: Sequence[int] = (25_000, 50_000, 100_000, 200_000)
+    batches: int = 8
+    # Articles that a process of its own takes to measure its memory.
+    articles: int = 3_000
+    # Of forests that are opened: a few, and many.
+    opened_nodes: tuple[int, int] = (50_000, 200_000)
+    # In Elasticsearch: nodes before batches are measured, and pages and articles.
+    stored_nodes: int = 40_000
+    stored_batches: int = 20
+    stored_pages: int = 20_000
+    stored_articles: int = 3_000
+    # Elasticsearch keeps the whole source of new documents for replicas that have fallen behind. Every 30
+    # seconds it finds out whether any has; merges then drop it: half of a node's bytes.
+    kept_for_recovery_s: float = 35.0
+
+
+def measured_here(server_version: str | None) -> Measured:
+    """Return where and when this is measured."""
+    versions = {"Python": platform.python_version()} | {name: metadata.version(name) for name in _PACKAGES}
+    if server_version is not None:
+        versions["Elasticsearch"] = server_version
+    return Measured(on=dt.datetime.now(tz=dt.UTC).date().isoformat(), machine=machine(), versions=versions)
+
+
+def measure(profile: Profile, *, sizes: Sizes = Sizes()) -> UnitCosts:
+    """Measure all that needs no server, with the layout of the profile."""
+    whole = _fingerprinting(profile.with_changes(keep_boilerplate=True), sizes)[0]
+    without, omitting = _fingerprinting(dataclasses.replace(profile, keep_boilerplate=False), sizes)
+    return UnitCosts(
+        profile=profile.name,
+        layout=profile.layout.name,
+        whole=whole,
+        without_boilerplate=without,
+        omitting=omitting,
+        deciding=_deciding(profile, sizes),
+        node_bytes=_node_bytes(profile, sizes.nodes[-1]),
+        process_bytes=in_new_process(_process_bytes, profile, sizes.articles),
+        **_opening(profile, sizes.opened_nodes),
+        server=None,
+    )
+
+
+def in_new_process(work: Callable[..., _Result], *arguments: object) -> _Result:
+    """Do the work in a process of its own, whose memory is that of this work."""
+    with multiprocessing.get_context("spawn").Pool(1) as process:
+        return process.apply(work, arguments)
+
+
+def _fingerprinting(profile: Profile, sizes: Sizes) -> tuple[PerText, PerText]:
+    """Return the time of fingerprints, and that of finding and learning boilerplate."""
+    fingerprinter = Fingerprinter(profile)
+    lengths, fingerprinting, omitting = list[float](), list[float](), list[float]()
+    for texts, sites in _texts(sizes):
+        rounds = [_timed(fingerprinter, texts, sites) for _ in range(sizes.rounds)]
+        lengths.append(float(np.mean([len(text) for text in texts])))
+        for spent, found in zip(zip(*rounds, strict=True), (fingerprinting, omitting), strict=True):
+            found.append(median(spent) / len(texts) * 1e6)
+    return _per_text(lengths, fingerprinting), _per_text(lengths, omitting)
+
+
+def _texts(sizes: Sizes) -> list[tuple[list[str], list[str]]]:
+    """Return texts of several lengths, and their sites."""
+    articles = list(sample.articles(max(sizes.texts, sample.COUNT)))
+    sites = [article["source"] for article in articles[: sizes.texts]]
+    found = []
+    for length in _LENGTHS:
+        texts = []
+        for at in range(sizes.texts):
+            joined = [articles[(at + other) % len(articles)]["text"] for other in range(max(1, int(length)))]
+            text = "\n\n".join(joined)
+            texts.append(text if length >= 1 else text[: int(len(text) * length)])
+        found.append((texts, sites))
+    return found
+
+
+def _timed(fingerprinter: Fingerprinter, texts: list[str], sites: list[str]) -> tuple[float, float]:
+    """Return the seconds of fingerprints without those of `omit`, and the latter."""
+    omitting_s = 0.0
+    lesson = Forest(_store(fingerprinter.profile)).begin(sites=sites)
+
+    def omit(passages: Passages, pages: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+        nonlocal omitting_s
+        started = time.process_time()
+        omitted = lesson.omit(passages, pages)
+        omitting_s += time.process_time() - started
+        return omitted
+
+    given: Omit | None = None if fingerprinter.profile.keep_boilerplate else omit
+    started = time.process_time()
+    fingerprinter.fingerprint(texts, omit=given)
+    return time.process_time() - started - omitting_s, omitting_s
+
+
+def _per_text(lengths: Sequence[float], us: Sequence[float]) -> PerText:
+    """Fit a line by least squares of relative errors; neither of its numbers is negative."""
+    x, y = np.array(lengths), np.array(us)
+    if not y.all():
+        return PerText(us_a_text=0.0, us_a_character=0.0)
+    slope, first = np.polyfit(x, y, 1, w=1 / y)
+    if first < 0:
+        slope, first = float(np.mean(y / x)), 0.0
+    elif slope < 0:
+        slope, first = 0.0, float(np.mean(y))
+    return PerText(us_a_text=float(first), us_a_character=float(slope))
+
+
+def _deciding(profile: Profile, sizes: Sizes) -> Deciding:
+    """Assign batches of copies, near copies and new articles at growing sizes, in memory."""
+    random = np.random.default_rng(1)
+    held = Held.random(profile, sizes.nodes[-1], random)
+    forest = Forest(_store(profile))
+    filled, number, us = 0, 0, list[float]()
+    for nodes in sizes.nodes:
+        for start in range(filled, nodes, BATCH):
+            forest.assign(held.arrivals(start, min(start + BATCH, nodes)), now_ms=NOW_MS)
+        filled = nodes
+        spent = []
+        for _ in range(sizes.batches):
+            arrivals = held.arrivals_after(held.batch(BATCH, random), number)
+            number += 1
+            started = time.process_time()
+            forest.assign(arrivals, now_ms=NOW_MS)
+            spent.append(time.process_time() - started)
+        us.append(median(spent) / BATCH * 1e6)
+    slope, first = np.polyfit(np.log2(np.array(sizes.nodes) / sizes.nodes[0]), us, 1)
+    if slope < 0:
+        slope, first = 0.0, float(np.mean(us))
+    return Deciding(
+        us_at_first=float(first),
+        first_nodes=sizes.nodes[0],
+        us_a_doubling=float(slope),
+        measured_nodes=sizes.nodes[-1],
+    )
+
+
+def _node_bytes(profile: Profile, count: int) -> float:
+    signatures = Held.random(profile, count, np.random.default_rng(2)).signatures
+    relation, every = relation_of(profile), np.arange(count)
+    nodes = MemoryNodes(aging=AGING, relation=relation, for_documents=True)
+    table_bytes = nodes.size_bytes
+    unknown = np.zeros(count, np.int64)
+    columns = Nodes(
+        ids=relation.ids(signatures),
+        signatures=signatures,
+        roots=every,
+        seqs=every,
+        made_ms=unknown,
+        seen_ms=unknown,
+        pages=np.full(count, NO_PAGE, np.uint64),
+        pages_seen_ms=unknown,
+        places=every,
+    )
+    for start in range(0, count, BATCH):
+        nodes.add(columns, every[start : start + BATCH])
+    return (nodes.size_bytes - table_bytes) / count
+
+
+def _opening(profile: Profile, sizes: tuple[int, int]) -> dict[str, float]:
+    """Return what opening a forest takes by its nodes, from two sizes."""
+    few, many = (in_new_process(_opening_bytes, profile, count) for count in sizes)
+    slope = max(0.0, (many - few) / (sizes[1] - sizes[0]))
+    return {"opening_bytes": max(0.0, many - slope * sizes[1]), "opening_bytes_a_node": slope}
+
+
+def _opening_bytes(profile: Profile, count: int) -> float:
+    """Load nodes as from Elasticsearch; return the memory that takes beyond what they take in the end."""
+    relation, random = relation_of(profile), np.random.default_rng(6)
+    packing = Packing(relation)
+    nodes = MemoryNodes(aging=AGING, relation=relation, for_documents=True)
+    before = peak_bytes()
+    loading = Loading(nodes, relation)
+    for start in range(0, count, MAX_HITS):
+        signatures = random_ones(profile, min(MAX_HITS, count - start), random)
+        ids, pages = relation.ids(signatures), random.integers(1, 2**64, len(signatures), np.uint64)
+        loading.add(
+            [
+                {
+                    "fields": {
+                        "packed": [
+                            packing.pack(
+                                StoredNode(each, each, signature.tobytes(), at, 0, 0, f"{page:016x}", 0)
+                            )
+                        ]
+                    }
+                }
+                for at, (each, signature, page) in enumerate(
+                    zip(ids, signatures, pages.tolist(), strict=True), start
+                )
+            ]
+        )
+    loading.end()
+    return float(peak_bytes() - before - nodes.size_bytes)
+
+
+def _process_bytes(profile: Profile, count: int) -> float:
+    """Return the largest memory of this process after some batches, without its nodes and what it learned."""
+    store = _store(profile)
+    forest, fingerprinter = Forest(store), Fingerprinter(profile)
+    articles = list(sample.articles(count))
+    for start in range(0, count, BATCH):
+        some = articles[start : start + BATCH]
+        arrive(
+            [article["text"] for article in some],
+            times_ms=[NOW_MS] * len(some),
+            fingerprinter=fingerprinter,
+            forest=forest,
+            now_ms=NOW_MS,
+            sites=[article["source"] for article in some],
+        )
+    return float(peak_bytes() - store.size_bytes)
+
+
+def _store(profile: Profile) -> MemoryStore:
+    return MemoryStore(aging=AGING, relation=relation_of(profile))

@@ -1,0 +1,178 @@
+"""Measures unit costs in Elasticsearch: disk, requests, and the owner's time for a commit.
+
+Writes to indices of its own, and deletes them.
+"""
+
+import contextlib
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+from unittest import mock
+
+import numpy as np
+from elasticsearch import Elasticsearch, helpers
+
+from esdedup import sample
+from esdedup.elastic.errors import translated
+from esdedup.elastic.forest.documents import documents
+from esdedup.elastic.forest.store import ElasticStore
+from esdedup.elastic.forest.stored import Stored, StoredPage
+from esdedup.elastic.mappings import forest_index
+from esdedup.fingerprint.profile import Profile
+from esdedup.forest import Forest
+from esdedup.ingest.dedup import Dedup
+from esdedup.neighbours.relation import relation_of
+from esdedup.plan.costs import Deciding, ServerCosts
+from esdedup.plan.measure import AGING, Sizes
+from esdedup.plan.model import BATCH
+from esdedup.plan.signatures import NOW_MS, Held
+
+Connect = Callable[[], Elasticsearch]
+"""Makes a client, which the caller closes; can be pickled."""
+
+_FILLED_AT_ONCE = 5_000
+_LAST = "last"
+_ALL_MEMORY = 2**62
+_MERGE_TIMEOUT_S = 1_800
+
+
+def measure_server(
+    profile: Profile,
+    deciding: Deciding,
+    connect: Connect,
+    *,
+    sizes: Sizes = Sizes(),  # noqa: B008 - frozen
+) -> ServerCosts:
+    """Measure with a server.
+
+    Args:
+        profile: Its layout decides what is stored.
+        deciding: In memory, measured on this machine before.
+        connect: To the server.
+        sizes: How much is measured.
+
+    Raises:
+        EsdedupError: The server does not answer, or refuses.
+    """
+    with connect() as client, _indices(client) as (forest, pages, articles, plain):
+        held = Held.random(profile, sizes.stored_nodes, np.random.default_rng(3))
+        # Nodes are in memory from the beginning.
+        with ElasticStore(
+            client, forest=forest, profile=profile, aging=AGING, memory_bytes=_ALL_MEMORY
+        ) as store:
+            for at in range(0, len(held), _FILLED_AT_ONCE):
+                stop = min(at + _FILLED_AT_ONCE, len(held))
+                Forest(store).assign(held.arrivals(at, stop), now_ms=NOW_MS)
+            us, arrivals_a_second, requests = _assigning(client, Forest(store), held, sizes.stored_batches)
+        _write_pages(client, pages, profile, sizes.stored_pages)
+        with translated("measure"):
+            client.indices.flush(index=[forest, pages])
+        written_s = time.monotonic()
+        with Dedup(client, profile=profile, forest=f"{forest}-of-articles") as dedup:
+            actions = _actions(articles, sizes.stored_articles)
+            article_bytes = _article_bytes(client, dedup, articles, dedup.enrich(actions))
+            actions = _actions(plain, sizes.stored_articles)
+            plain_bytes = _article_bytes(client, dedup, plain, actions)
+        time.sleep(max(0.0, written_s + sizes.kept_for_recovery_s - time.monotonic()))
+        node_bytes, page_bytes = (_bytes_a_document(client, name) for name in (forest, pages))
+        return ServerCosts(
+            node_bytes=node_bytes,
+            page_bytes=page_bytes,
+            article_bytes=max(0.0, article_bytes - plain_bytes),
+            us_a_commit=max(0.0, us - deciding.us(sizes.stored_nodes)),
+            arrivals_a_second=arrivals_a_second,
+            requests_a_batch=requests,
+        )
+
+
+def version_of(client: Elasticsearch) -> str:
+    """Return the version of a server, or those of its nodes."""
+    with translated("measure"):
+        versions = client.cluster.stats(filter_path="nodes.versions")["nodes"]["versions"]
+    return " and ".join(versions)
+
+
+@contextlib.contextmanager
+def _indices(client: Elasticsearch) -> Iterator[Sequence[str]]:
+    """Yield names of indices, which are deleted at the end."""
+    prefix = f"esdedup-plan-{uuid.uuid4().hex[:12]}"
+    names = [f"{prefix}-{each}" for each in ("forest", "pages", "articles", "plain")]
+    try:
+        yield names
+    finally:
+        client.options(ignore_status=404).indices.delete(
+            index=[*names, f"{names[0]}-of-articles"], ignore_unavailable=True
+        )
+
+
+def _assigning(client: Elasticsearch, forest: Forest, held: Held, count: int) -> tuple[float, float, float]:
+    """Assign batches by the whole protocol.
+
+    Returns:
+        Microseconds of the processor an arrival, arrivals a second, and requests a batch.
+    """
+    random = np.random.default_rng(5)
+    batches = [held.arrivals_after(held.batch(BATCH, random), number) for number in range(count)]
+    with _counted(client) as counted:
+        wall_s, processor_s = time.perf_counter(), time.process_time()
+        for batch in batches:
+            forest.assign(batch, now_ms=NOW_MS)
+        wall_s, processor_s = time.perf_counter() - wall_s, time.process_time() - processor_s
+    arrivals = BATCH * count
+    return processor_s / arrivals * 1e6, arrivals / wall_s, counted.call_count / count
+
+
+@contextlib.contextmanager
+def _counted(client: Elasticsearch) -> Iterator[mock.Mock]:
+    """Count the requests of a client, and of those made from it."""
+    transport = client.transport
+    counted = mock.Mock(side_effect=transport.perform_request)
+    with mock.patch.object(transport, "perform_request", counted):
+        yield counted
+
+
+def _write_pages(client: Elasticsearch, name: str, profile: Profile, count: int) -> None:
+    random, relation = np.random.default_rng(4), relation_of(profile)
+    held = Held.random(profile, count, random)
+    pages = random.integers(1, 2**64, count, np.uint64).tolist()
+    stored: list[Stored] = [
+        StoredPage(page=f"{page:016x}", node=node, seen_ms=at * 1_000)
+        for at, (page, node) in enumerate(zip(pages, relation.ids(held.signatures), strict=True))
+    ]
+    with translated("measure"):
+        client.indices.create(index=name, **forest_index(meta={}))
+        made = documents(stored, relation, profile.layout)
+        helpers.bulk(client, ({"_index": name, "_id": each, "_source": source} for each, source in made))
+
+
+def _article_bytes(
+    client: Elasticsearch, dedup: Dedup, name: str, actions: Iterable[dict[str, Any]]
+) -> float:
+    dedup.setup(name)
+    with translated("measure"):
+        helpers.bulk(client, actions)
+    return _bytes_a_document(client, name)
+
+
+def _actions(index: str, count: int) -> Iterator[dict[str, Any]]:
+    for article in sample.articles(count):
+        yield {"_index": index, "_id": article["id"], "_source": article}
+
+
+def _bytes_a_document(client: Elasticsearch, name: str) -> float:
+    size_bytes, documents = bytes_of(client, name)
+    return size_bytes / documents
+
+
+def bytes_of(client: Elasticsearch, name: str) -> tuple[int, int]:
+    """Merge an index of a forest to one segment a shard; return its bytes and its documents."""
+    patient = client.options(request_timeout=_MERGE_TIMEOUT_S)
+    with translated("measure"):
+        # One segment alone would not be written anew.
+        patient.index(index=name, id=_LAST, document={}, refresh=True)
+        patient.indices.flush(index=name)
+        patient.indices.forcemerge(index=name, max_num_segments=1)
+        patient.indices.flush(index=name)
+        primaries = patient.indices.stats(index=name)["_all"]["primaries"]
+    return primaries["store"]["size_in_bytes"], primaries["docs"]["count"]

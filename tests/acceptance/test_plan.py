@@ -1,0 +1,70 @@
+"""`esdedup plan`."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from esdedup.plan.shipped import shipped
+from tests.acceptance.conftest import Run
+
+
+def test_a_plan_says_what_was_calculated_and_what_measured(run: Run) -> None:
+    result = run("plan", "--articles-a-day", "1e7", "--retention-days", "30")
+    assert result.code == 0
+    calculated, measured = result.out.split("measured unit costs")
+    assert "calculated" in calculated
+    assert "nodes at the end of the first retention" in calculated
+    assert "forests, each with an owner" in calculated
+    assert shipped().measured.machine in measured.replace("\n", " ")
+
+
+def test_more_articles_need_more(run: Run) -> None:
+    found = []
+    for articles in ("1e6", "1e8"):
+        result = run("plan", "--articles-a-day", articles, "--json")
+        assert result.code == 0
+        found.append(json.loads(result.out))
+    few, many = (each["calculated"] for each in found)
+    assert many["nodes"] == pytest.approx(100 * few["nodes"], rel=1e-6)
+    assert few["forests"] == 1 < many["forests"]
+    assert found[0]["limited_by"] == "one owner is enough" != found[1]["limited_by"]
+    assert found[0]["unit_costs"]["measured"]["machine"] == shipped().measured.machine
+
+
+def test_costs_from_a_file(run: Run, tmp_path: Path) -> None:
+    costs = shipped().model_dump()
+    for each in costs["costs"]:
+        each["server"]["node_bytes"] *= 2
+    (tmp_path / "costs.json").write_text(json.dumps(costs))
+    disk = []
+    for given in ((), ("--costs", "costs.json")):
+        result = run("plan", "--keep-boilerplate", "--reprints", "0", "--json", *given)
+        assert result.code == 0
+        disk.append(json.loads(result.out)["calculated"]["forest_gb"])
+    assert disk[1] == pytest.approx(2 * disk[0])
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("--articles-a-day", "-5"), "articles_a_day is -5.0; it must be greater than 0"),
+        (("--articles-a-day", "nan"), "articles_a_day is nan"),
+        (("--reprints", "30"), "reprints is 30.0; it must be from 0 to 1"),
+        (("--costs", "none.json"), "cannot read the unit costs in none.json"),
+        (("--costs", "broken.json"), "broken.json has no unit costs"),
+        (("--measure", "--costs", "broken.json"), "contradict each other"),
+        (("--save", "costs.json"), "--save goes with --measure"),
+        (("--owner-memory-gb", "0.01"), "allow it more"),
+        (("--profile", "no such"), "no profile 'no such'"),
+        (("--articles-a-day", "1e300"), "this workload is too large"),
+    ],
+)
+def test_bad_input_is_refused_without_a_traceback(
+    run: Run, tmp_path: Path, given: tuple[str, ...], message: str
+) -> None:
+    (tmp_path / "broken.json").write_text('{"format": 1}')
+    result = run("plan", *given)
+    assert result.code == 2
+    assert message in result.err
+    assert "Traceback" not in result.err

@@ -1,0 +1,48 @@
+"""Unit costs, measured with a real server."""
+
+import functools
+
+import pytest
+from elasticsearch import Elasticsearch
+
+from esdedup.elastic.client import connect
+from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
+from esdedup.plan.measure import Sizes, measure
+from esdedup.plan.measure_server import measure_server, version_of
+
+pytestmark = pytest.mark.node
+
+FEW = Sizes(
+    texts=40,
+    rounds=1,
+    nodes=(1_000, 2_000),
+    batches=1,
+    articles=200,
+    opened_nodes=(1_000, 2_000),
+    stored_nodes=3_000,
+    stored_batches=1,
+    stored_pages=1_000,
+    stored_articles=300,
+    kept_for_recovery_s=0.0,
+)
+
+
+@pytest.mark.parametrize("profile", [VERIFIED, CLASSIC], ids=lambda profile: profile.name)
+def test_costs_are_measured_and_nothing_is_left_behind(
+    es: Elasticsearch, elasticsearch_url: str, profile: Profile
+) -> None:
+    costs = measure(profile, sizes=FEW)
+    stored = measure_server(profile, costs.deciding, functools.partial(connect, elasticsearch_url), sizes=FEW)
+    assert profile.signature_dtype.itemsize < costs.node_bytes < 4 * profile.signature_dtype.itemsize + 100
+    assert 20e6 < costs.process_bytes < 1e9
+    assert costs.without_boilerplate.us(1_000) > 0 < costs.whole.us(1_000)
+    assert costs.omitting.us(1_000) > 0
+    assert costs.deciding.us(10_000) >= costs.deciding.us(1_000) > 0
+    # A node has its signature, and its keys.
+    assert stored.node_bytes > profile.signature_dtype.itemsize
+    assert stored.page_bytes < stored.node_bytes
+    assert stored.article_bytes > profile.signature_dtype.itemsize
+    assert 1 <= stored.requests_a_batch < 5
+    assert stored.arrivals_a_second > 0
+    assert version_of(es).split(".")[0].isdigit()
+    assert not es.indices.get(index="esdedup-plan-*", expand_wildcards="all", allow_no_indices=True)

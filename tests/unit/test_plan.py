@@ -1,0 +1,232 @@
+"""What a stream of articles needs, by unit costs that are easy to calculate with."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from esdedup.errors import SettingError
+from esdedup.fingerprint.bands import LAYOUTS
+from esdedup.fingerprint.profile import CLASSIC, PROFILES, VERIFIED, Profile
+from esdedup.neighbours.key_table import KeyTable
+from esdedup.plan.costs import (
+    CostsFile,
+    Deciding,
+    LearnedCosts,
+    Measured,
+    PerText,
+    ServerCosts,
+    UnitCosts,
+)
+from esdedup.plan.figures import figures
+from esdedup.plan.model import MAX_DOCUMENTS, MOST_BUSY, Plan, Workload, plan
+from esdedup.plan.shipped import shipped
+
+MEASURED = Measured(on="2026-01-02", machine="a machine", versions={"numpy": "2"})
+LEARNED = LearnedCosts(measured=MEASURED, memory_bytes=200e6, disk_bytes=100e6)
+SERVER = ServerCosts(
+    node_bytes=500,
+    page_bytes=100,
+    article_bytes=900,
+    us_a_commit=50,
+    arrivals_a_second=5_000,
+    requests_a_batch=1.5,
+)
+COSTS = UnitCosts(
+    profile="verified",
+    layout="5choose2",
+    whole=PerText(us_a_text=20, us_a_character=0.05),
+    without_boilerplate=PerText(us_a_text=30, us_a_character=0.1),
+    omitting=PerText(us_a_text=10, us_a_character=0.01),
+    deciding=Deciding(us_at_first=20, first_nodes=1_000, us_a_doubling=2, measured_nodes=8_000),
+    node_bytes=300,
+    process_bytes=100e6,
+    opening_bytes=30e6,
+    opening_bytes_a_node=200,
+    server=SERVER,
+)
+WORKLOAD = Workload(
+    articles_a_day=864_000,
+    reprints=0.4,
+    edited=0.75,
+    retention_days=30,
+    mean_length=2_000,
+    peak=3,
+    owner_bytes=64e9,
+)
+
+
+def planned(of: Profile | None = None, /, **changes: float) -> Plan:
+    return plan(dataclasses.replace(WORKLOAD, **changes), of or VERIFIED, COSTS, LEARNED)
+
+
+def test_nodes_are_made_by_all_but_unchanged_reprints_and_these_are_pages() -> None:
+    found = planned()
+    days = 30 + 2 / 24
+    assert found.load.articles_a_second == 10
+    assert found.peak_a_second == 30
+    assert found.load.nodes == pytest.approx(864_000 * 0.9 * days, rel=1e-6)
+    assert found.load.pages == pytest.approx(864_000 * 0.1 * days, rel=1e-6)
+    kept = planned(VERIFIED.with_changes(keep_boilerplate=True))
+    assert (kept.load.nodes, kept.load.pages) == (found.load.nodes, 0)
+    assert planned(edited=1).load.nodes == planned(reprints=0).load.nodes > found.load.nodes
+
+
+def test_time_of_owners_and_of_fingerprints() -> None:
+    found = planned()
+    assert found.fingerprint_us == 30 + 200
+    deciding_us = 20 + 2 * math.log2(found.load.nodes / 1_000)
+    assert found.owner_us == pytest.approx(2 * (10 + 20) + deciding_us + 50)
+    assert found.owner_a_second == pytest.approx(MOST_BUSY * 1e6 / found.owner_us)
+    kept = planned(VERIFIED.with_changes(keep_boilerplate=True))
+    assert kept.fingerprint_us == 20 + 100
+    assert kept.owner_us == pytest.approx(deciding_us + 50)
+    short = planned(VERIFIED.with_changes(max_text_length=1_000))
+    assert short.fingerprint_us == 30 + 100
+
+
+def test_memory_and_disk() -> None:
+    found = planned()
+    each = found.memory_each
+    assert found.forests == 1
+    assert each.nodes == 300 * found.load.nodes
+    # What has expired is removed when it is the larger half.
+    live = found.load.nodes + found.load.pages
+    assert each.pages == KeyTable.bytes_for(2 * live, columns=2)
+    assert each.held == each.nodes + each.pages + 300e6
+    assert each.peak >= each.held + 200 * found.load.nodes
+    assert found.forest_bytes == 500 * found.load.nodes + 100 * found.load.pages + 100e6
+    assert found.articles_bytes == 900 * 864_000 * 30
+    assert found.article_shards == math.ceil(found.articles_bytes / 50e9)
+
+
+@pytest.mark.parametrize(
+    ("why", "changes"),
+    [
+        ("one owner is enough", {}),
+        ("decisions a second", {"articles_a_day": 4e9, "retention_days": 0.1}),
+        ("memory of an owner", {"owner_bytes": 4e9}),
+        ("rows in memory", {"articles_a_day": 2e7, "peak": 1, "retention_days": 365, "owner_bytes": 1e15}),
+    ],
+)
+def test_where_one_owner_ends(why: str, changes: dict[str, float]) -> None:
+    found = planned(**changes)
+    assert found.why == why
+    assert (found.forests == 1) == (not changes)
+    assert found.memory_each.peak <= found.workload.owner_bytes
+    assert found.peak_a_second / found.forests <= found.owner_a_second
+    assert found.load_each.nodes * 9 < 2**32
+    assert found.load_each.documents <= MAX_DOCUMENTS
+
+
+def test_of_classic_the_documents_of_a_shard_end_a_forest() -> None:
+    found = planned(CLASSIC, articles_a_day=1e7, peak=1, retention_days=365, owner_bytes=1e15)
+    assert found.why == "documents in a shard"
+    assert found.forests == 3
+
+
+@given(
+    articles=st.floats(1, 1e8),
+    days=st.floats(0.01, 1_000),
+    reprints=st.floats(0, 1),
+    edited=st.floats(0, 1),
+    peak=st.floats(1, 20),
+    length=st.floats(1, 1e5),
+    keeps=st.booleans(),
+)
+def test_the_least_number_of_forests_that_fit(
+    articles: float, days: float, reprints: float, edited: float, peak: float, length: float, keeps: bool
+) -> None:
+    profile = VERIFIED.with_changes(keep_boilerplate=keeps)
+    changes = {
+        "articles_a_day": articles,
+        "retention_days": days,
+        "reprints": reprints,
+        "edited": edited,
+        "peak": peak,
+        "mean_length": length,
+    }
+    found = planned(profile, **changes)
+
+    def fits(forests: int) -> bool:
+        # An owner of that share alone.
+        share = planned(profile, **changes | {"articles_a_day": articles / forests})
+        return share.forests == 1
+
+    assert fits(found.forests)
+    assert found.forests == 1 or not fits(found.forests - 1)
+    assert all(math.isfinite(each.value) and each.value >= 0 for each in figures(found))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"articles_a_day": 0}, "articles_a_day is 0; it must be greater than 0"),
+        ({"articles_a_day": math.nan}, "articles_a_day is nan"),
+        ({"retention_days": math.inf}, "retention_days is inf"),
+        ({"mean_length": -1}, "mean_length is -1"),
+        ({"reprints": 1.1}, "reprints is 1.1; it must be from 0 to 1"),
+        ({"edited": math.nan}, "edited is nan"),
+        ({"peak": 0.5}, "peak is 0.5; it must be at least 1"),
+        ({"owner_bytes": 1e6}, "without a node; allow it more"),
+        ({"articles_a_day": 1e15}, "this workload is too large"),
+    ],
+)
+def test_what_cannot_be_planned(changes: dict[str, float], message: str) -> None:
+    with pytest.raises(SettingError, match=message):
+        planned(**changes)
+
+
+def test_costs_without_a_server_are_refused() -> None:
+    with pytest.raises(SettingError, match="measured without a server"):
+        plan(WORKLOAD, VERIFIED, COSTS.model_copy(update={"server": None}), LEARNED)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda text: text[:-3], "file.json has no unit costs"),
+        (lambda text: text.replace('"format":1', '"format":2'), "in format 2; this version reads 1"),
+        (lambda text: text.replace('"node_bytes":300.0', '"node_bytes":-1'), "node_bytes: Input should be"),
+        (lambda text: text.replace('"node_bytes":300.0', '"other":1'), "node_bytes: Field required"),
+    ],
+)
+def test_files_of_costs_that_are_wrong(change: Callable[[str], str], message: str) -> None:
+    text = CostsFile(measured=MEASURED, costs=(COSTS,), learned=LEARNED).model_dump_json()
+    assert CostsFile.read(text, name="file.json").costs == (COSTS,)
+    with pytest.raises(SettingError, match=message):
+        CostsFile.read(change(text), name="file.json")
+
+
+def test_costs_are_those_of_the_profile_and_its_layout() -> None:
+    held = CostsFile(measured=MEASURED, costs=(COSTS,), learned=LEARNED)
+    assert held.of(VERIFIED.with_changes(max_text_length=900), name="file.json") is COSTS
+    for profile in (CLASSIC, VERIFIED.with_changes(layout=LAYOUTS["4x16"])):
+        with pytest.raises(
+            SettingError, match=r"file\.json has no unit costs of .*; measure them with --measure"
+        ):
+            held.of(profile, name="file.json")
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("profile", PROFILES)
+def test_the_package_has_costs_of_every_profile_and_layout(profile: str, layout: str) -> None:
+    chosen, held = PROFILES[profile].with_changes(layout=LAYOUTS[layout]), shipped()
+    found = plan(WORKLOAD, chosen, held.of(chosen, name="shipped"), held.learned)
+    assert found.forests >= 1
+    assert 10 < found.costs.node_bytes < 1_000
+    assert 100 < found.server.node_bytes < 5_000
+
+
+@pytest.mark.parametrize("count", [1, 153, 154, 10_000, 157_286, 157_287, 400_000])
+def test_the_memory_of_a_table_of_pages_is_known_beforehand(count: int) -> None:
+    table = KeyTable(2)
+    keys = np.random.default_rng(count).integers(1, 2**64, count, np.uint64)
+    for start in range(0, count, 5_000):
+        some = keys[start : start + 5_000]
+        table.put(some, np.zeros((len(some), 2), np.uint32))
+    assert table.size_bytes == KeyTable.bytes_for(count, columns=2)

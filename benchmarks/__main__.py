@@ -32,6 +32,7 @@ from benchmarks.day import table
 from benchmarks.detection import Detection
 from benchmarks.lookup import in_elastic as lookup_in_elastic
 from benchmarks.lookup import in_memory as lookup_in_memory
+from benchmarks.month import table as month_table
 from benchmarks.run import Run
 
 _BENCHMARKS: Mapping[str, Callable[[Run], Sequence[rows.Shown]]] = {
@@ -60,6 +61,7 @@ _BENCHMARKS: Mapping[str, Callable[[Run], Sequence[rows.Shown]]] = {
     "reading": reading.reading,
     "boilerplate": boilerplate.boilerplate,
     "day": table.day,
+    "month": month_table.month,
     "unit-costs": unit_costs.unit_costs,
     "thresholds": thresholds.thresholds,
     "angle": angle.angle,

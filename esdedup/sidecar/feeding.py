@@ -151,7 +151,7 @@ class Feeding:
         self._count_at_s = time.monotonic()
         if not is_owned:
             # That is for the next owner to say.
-            self._note_contents(Contents(nodes=0, pages=0, memory_bytes=0, passages=0))
+            self._note_contents(Contents(nodes=0, pages=0, memory_bytes=0, learned_bytes=0, passages=0))
 
     def _note_contents(self, contents: Contents) -> None:
         self._metrics.forest(

@@ -28,7 +28,7 @@ class Held:
         return None, 0
 
     def contents(self) -> Any:
-        return Contents(nodes=0, pages=0, memory_bytes=0, passages=0)
+        return Contents(nodes=0, pages=0, memory_bytes=0, learned_bytes=0, passages=0)
 
     def expiring(self) -> Any:
         return iter(())

@@ -45,6 +45,8 @@ class Contents:
     pages: int
     # Of this process: nodes, pages and what was learned.
     memory_bytes: int
+    # Of these, what was learned: all of them unless nodes are in memory.
+    learned_bytes: int
     # How many passages are boilerplate.
     passages: int
 
@@ -128,10 +130,11 @@ class ElasticStore(Closing):
         passages, learned_bytes = len(self.boilerplate.learned()), self.boilerplate.size_bytes
         if (nodes := self._nodes) is not None:
             lone_pages = max(0, nodes.page_count - len(nodes))
-            return Contents(len(nodes), lone_pages, nodes.size_bytes + learned_bytes, passages)
+            memory_bytes = nodes.size_bytes + learned_bytes
+            return Contents(len(nodes), lone_pages, memory_bytes, learned_bytes, passages)
         search, run = self._index.search, self._index.run
         node_count, lone_pages = run(search.count_nodes()), run(search.count(EVERY_PAGE))
-        return Contents(node_count, lone_pages, learned_bytes, passages)
+        return Contents(node_count, lone_pages, learned_bytes, learned_bytes, passages)
 
     def now_ms(self) -> int:
         """Return the time, milliseconds since 1970.

@@ -1,0 +1,168 @@
+"""The owner of a forest in a process of its own, for which it is the time of the articles that come."""
+
+import dataclasses
+import itertools
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from datetime import timedelta
+from multiprocessing import get_context
+from typing import TypeVar
+
+from elasticsearch import helpers
+from esdedup.ingest.actions import ArticleAction, read_action
+from esdedup.ingest.assigner import Assigner
+from esdedup.ingest.held_forest import HeldForest
+
+from benchmarks.month.arrivals import Arrival
+from benchmarks.processes import resident_bytes
+from esdedup.boilerplate.pins import NO_PINS
+from esdedup.elastic.article_indices import WritableIndex
+from esdedup.elastic.client import connect
+from esdedup.elastic.forest.store import Contents
+from esdedup.fields import Fields
+from esdedup.fingerprint.profile import DEFAULT
+from esdedup.forest import Aging
+from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
+
+_HOUR_MS = 3_600_000
+
+FOREST = "benchmark-month-forest"
+RETENTION = timedelta(days=7)
+# What comes in so much time is a batch.
+_BATCH_MS = _HOUR_MS // 2
+_MEMORY_BYTES = 2**33
+_WAIT_S = 120.0
+_PAUSE_S = 0.02
+
+_Result = TypeVar("_Result")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Fed:
+    """What some arrivals took."""
+
+    articles: int
+    # Of each batch: until its nodes and its articles were acknowledged.
+    batches_s: list[float]
+    expiring_s: float
+    expired: int
+    contents: Contents
+    # Of the process.
+    resident_bytes: int
+
+    def after(self, other: "Fed") -> "Fed":
+        """Return both, this one being the later."""
+        return dataclasses.replace(
+            self,
+            articles=other.articles + self.articles,
+            batches_s=other.batches_s + self.batches_s,
+            expiring_s=other.expiring_s + self.expiring_s,
+            expired=other.expired + self.expired,
+        )
+
+
+class Owner:
+    """Owns the forest until it is killed."""
+
+    def __init__(self, url: str) -> None:
+        # Nothing is imported from the main module's benchmarks.
+        self._process = ProcessPoolExecutor(1, get_context("spawn"), _begin, (url,))
+
+    def open(self) -> float:
+        """Return the seconds until all nodes are in memory."""
+        return self._call(_open)
+
+    def feed(self, arrivals: Sequence[Arrival], *, index: str) -> Fed:
+        """Assign and index some arrivals."""
+        return self._call(_feed, arrivals, index)
+
+    def kill(self) -> None:
+        """End the process as it is, without releasing the forest."""
+        for process in list(self._process._processes.values()):
+            process.kill()
+        self._process.shutdown()
+
+    def _call(self, work: Callable[..., _Result], *arguments: object) -> _Result:
+        return self._process.submit(work, *arguments).result()
+
+
+class _Feeder:
+    def __init__(self, url: str) -> None:
+        self._client = connect(url)
+        self._held = HeldForest(
+            self._client,
+            name=FOREST,
+            profile=DEFAULT,
+            aging=Aging.of(retention=RETENTION),
+            wait_s=_WAIT_S,
+            lease_ttl_s=30.0,
+            memory_bytes=_MEMORY_BYTES,
+        )
+        self._assigner = Assigner(DEFAULT, pins=NO_PINS, most_plausible_leaves=2**6 * MOST_PLAUSIBLE_LEAVES)
+        self._expired_ms = 0
+
+    def open(self) -> float:
+        started = time.perf_counter()
+        self._held.open()
+        while (contents := self._held.contents()).memory_bytes == contents.learned_bytes:
+            time.sleep(_PAUSE_S)
+        return time.perf_counter() - started
+
+    def feed(self, arrivals: Sequence[Arrival], index: str) -> Fed:
+        batches_s, expiring_s, expired = list[float](), 0.0, 0
+        for _, group in itertools.groupby(arrivals, key=lambda each: each.when_ms // _BATCH_MS):
+            batch = list(group)
+            now_ms = batch[-1].when_ms
+            started = time.perf_counter()
+            self._index(batch, index, now_ms)
+            batches_s.append(time.perf_counter() - started)
+            if now_ms >= self._expired_ms + _HOUR_MS:
+                self._expired_ms = now_ms
+                started = time.perf_counter()
+                done = self._held.expire()
+                expired += done.leaves + done.roots + done.pages
+                expiring_s += time.perf_counter() - started
+        return Fed(
+            articles=len(arrivals),
+            batches_s=batches_s,
+            expiring_s=expiring_s,
+            expired=expired,
+            contents=self._held.contents(),
+            resident_bytes=resident_bytes(),
+        )
+
+    def _index(self, batch: Sequence[Arrival], index: str, now_ms: int) -> None:
+        forest, _ = self._held.open()
+        assigned, _, written = self._assigner.assign(
+            list(_actions(batch, index)), forest=forest, now_ms=now_ms
+        )
+        written.result()
+        to = WritableIndex(fields=Fields(), name=index)
+        helpers.bulk(self._client, (each.enriched(to) for each in assigned))
+
+
+def _actions(batch: Sequence[Arrival], index: str) -> Iterator[ArticleAction]:
+    for each in batch:
+        source = {name: value for name, value in each.article.items() if name != "id"}
+        action = {"_index": index, "_id": each.article["id"], "_source": source}
+        read = read_action(action, Fields(), position=1)
+        assert isinstance(read, ArticleAction)
+        yield read
+
+
+# Of the process of an owner.
+_feeder: _Feeder
+
+
+def _begin(url: str) -> None:
+    global _feeder  # noqa: PLW0603 - set once, when the process begins
+    _feeder = _Feeder(url)
+
+
+def _open() -> float:
+    return _feeder.open()
+
+
+def _feed(arrivals: Sequence[Arrival], index: str) -> Fed:
+    return _feeder.feed(arrivals, index)

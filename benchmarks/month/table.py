@@ -1,0 +1,165 @@
+"""The benchmark `month`: nodes, disk, memory, articles a second and batch times, day by day."""
+
+import dataclasses
+import statistics
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from elasticsearch import Elasticsearch
+
+from benchmarks import server
+from benchmarks.month.arrivals import HOT_DAY, Arrival, Month
+from benchmarks.month.owner import FOREST, RETENTION, Fed, Owner
+from benchmarks.rows import Row
+from benchmarks.run import Run
+from esdedup.elastic.article_indices import Articles
+
+ARTICLES_A_DAY = 10_000
+DAYS = 30
+TABLE, FLAT = "month", "month: is it flat?"
+# On these days, from 0, the owner is killed in the middle of the day, and another takes the forest.
+KILLED_DAYS = (5, 12, 19, 26)
+_INDEX = "benchmark-month"
+# The first retention is over; then two weeks, without and with the last days.
+_FIRST = RETENTION.days + 2
+_MEGABYTE = 1e6
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Day:
+    """What one day took, and what was held at its end."""
+
+    table: str
+    number: int
+    fed: Fed
+    # Until another owner had all nodes in memory; None if there was none.
+    opening_s: float | None
+    forest_bytes: int
+    documents: int
+    deleted: int
+
+    @property
+    def node_bytes(self) -> int:
+        """The memory of nodes and pages."""
+        return self.fed.contents.memory_bytes - self.fed.contents.learned_bytes
+
+    @property
+    def articles_a_second(self) -> float:
+        """With the time for deletions."""
+        return self.fed.articles / (sum(self.fed.batches_s) + self.fed.expiring_s)
+
+    @property
+    def batch_ms_an_article(self) -> float:
+        """Batches have what came in half an hour, so their times are compared by article."""
+        return sum(self.fed.batches_s) / self.fed.articles * 1_000
+
+    @property
+    def slowest_ms(self) -> float:
+        return max(self.fed.batches_s) * 1_000
+
+    def cells(self) -> dict[str, str]:
+        fed, contents = self.fed, self.fed.contents
+        return {
+            "day": str(self.number + 1),
+            "articles": f"{fed.articles:,}",
+            "nodes": f"{contents.nodes:,}",
+            "expired": f"{fed.expired:,}",
+            "forest, MB": f"{self.forest_bytes / _MEGABYTE:.1f}",
+            "deleted documents": f"{self.deleted:,}",
+            "memory of nodes, MB": f"{self.node_bytes / _MEGABYTE:.1f}",
+            "of boilerplate, MB": f"{contents.learned_bytes / _MEGABYTE:.1f}",
+            "resident, MB": f"{fed.resident_bytes / _MEGABYTE:,.0f}",
+            "articles/s": f"{self.articles_a_second:,.0f}",
+            "batch, p50, ms": f"{statistics.median(fed.batches_s) * 1_000:,.0f}",
+            "slowest, ms": f"{self.slowest_ms:,.0f}",
+            "deleting, s": f"{fed.expiring_s:.2f}",
+            "": self._event,
+        }
+
+    @property
+    def _event(self) -> str:
+        if self.opening_s is not None:
+            return f"owner killed; the next one ready after {self.opening_s:.1f} s"
+        return "a hot story" if self.number == HOT_DAY else ""
+
+
+def month(run: Run) -> Sequence[Day | Row]:
+    """Feed thirty days of arrivals with a retention of seven, and compare the days after the first seven."""
+    with server.client(run, lifetime_s=7_200) as client:
+        days = list(days_of(client, articles_a_day=run.size(ARTICLES_A_DAY)))
+    return [*days, *flatness(days)]
+
+
+def days_of(client: Elasticsearch, *, articles_a_day: int, days: int = DAYS) -> Iterator[Day]:
+    """Yield what each day took."""
+    url = server.url_of(client)
+    _delete(client)
+    owner = Owner(url)
+    try:
+        owner.open()
+        for number, arrivals in enumerate(Month(articles_a_day).days(days)):
+            index = f"{_INDEX}-{number}"
+            Articles(client).setup(index)
+            opening_s = None
+            first, rest = _halves(arrivals) if number in KILLED_DAYS else (arrivals, [])
+            fed = owner.feed(first, index=index)
+            if rest:
+                owner.kill()
+                owner = Owner(url)
+                opening_s = owner.open()
+                fed = owner.feed(rest, index=index).after(fed)
+            old = number - RETENTION.days
+            client.options(ignore_status=404).indices.delete(index=f"{_INDEX}-{old}")
+            yield Day(table=TABLE, number=number, fed=fed, opening_s=opening_s, **_stored(client))
+    finally:
+        owner.kill()
+        _delete(client)
+
+
+def flatness(days: Sequence[Day]) -> Iterator[Row]:
+    """Compare the second half of the days after the first retention with the first half."""
+    # The hot story is a node of its own day, and stays for a retention.
+    after = days[_FIRST:]
+    half = len(after) // 2
+    if not half:
+        return
+    measures = {
+        ("nodes", ""): [each.fed.contents.nodes for each in after],
+        ("disk of the forest", "MB"): [each.forest_bytes / _MEGABYTE for each in after],
+        ("memory of nodes", "MB"): [each.node_bytes / _MEGABYTE for each in after],
+        ("articles", "/s"): [each.articles_a_second for each in after],
+        ("time of a batch, an article", "ms"): [each.batch_ms_an_article for each in after],
+    }
+    for (what, unit), values in measures.items():
+        before, then = statistics.fmean(values[:half]), statistics.fmean(values[half:])
+        first, last = _FIRST + 1, len(days)
+        yield Row(
+            table=FLAT,
+            case=f"{what}, days {first + half} to {last} over days {first} to {first + half - 1}",
+            ours=then,
+            theirs=before,
+            ratio=then / before,
+            unit=unit,
+            against="the earlier days",
+        )
+
+
+def _halves(arrivals: list[Arrival]) -> tuple[list[Arrival], list[Arrival]]:
+    return arrivals[: len(arrivals) // 2], arrivals[len(arrivals) // 2 :]
+
+
+def _stored(client: Elasticsearch) -> dict[str, Any]:
+    client.indices.refresh(index=FOREST)
+    client.indices.flush(index=FOREST)
+    primaries = client.indices.stats(index=FOREST)["_all"]["primaries"]
+    return {
+        "forest_bytes": primaries["store"]["size_in_bytes"],
+        "documents": primaries["docs"]["count"],
+        "deleted": primaries["docs"]["deleted"],
+    }
+
+
+def _delete(client: Elasticsearch) -> None:
+    found = client.indices.get(index=f"{_INDEX}-*", allow_no_indices=True)
+    for name in found:
+        client.indices.delete(index=name)

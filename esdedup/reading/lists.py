@@ -13,7 +13,7 @@ from esdedup.reading.counts import ListCounter, Totals
 from esdedup.reading.cursor import Cursor
 from esdedup.reading.hits import Hit, root_of, values_of
 from esdedup.reading.list_request import ListRequest
-from esdedup.reading.results import Page, Row
+from esdedup.reading.results import Article, Page, Row
 from esdedup.reading.scope import ReadyIndex, Scope
 from esdedup.reading.snippets import snippets_body, with_snippets
 from esdedup.reading.sort_result import SortResult
@@ -28,10 +28,7 @@ def list_rows(scope: Scope, request: ListRequest) -> Requests[Page]:
     result = yield from _sorted(scope, request, start, ready)
     rows, totals, not_enriched = yield from _with_counts(scope, request, result, ready)
     if request.snippets and rows:
-        (answer,) = yield from search(
-            request.index, snippets_body(rows, request.query, fields=request.fields)
-        )
-        rows = with_snippets(rows, answer["hits"]["hits"], fields=request.fields)
+        rows = yield from _with_snippets(rows, request)
     following = start.next(rows=request.size, place=result.place)
     return Page(
         rows=rows,
@@ -80,6 +77,22 @@ def _with_counts(
     )
     totals = yield from counter.totals(for_rows[0] if for_rows else None)
     return rows, totals, missing["hits"]["total"]["value"]
+
+
+def _with_snippets(rows: tuple[Row, ...], request: ListRequest) -> Requests[tuple[Row, ...]]:
+    """Add to each row what its text says, and the earliest article of its cluster."""
+    fields = request.fields
+    roots = list(dict.fromkeys(row.root for row in rows if row.root is not None))
+    texts, firsts = yield from search(
+        request.index,
+        snippets_body(rows, request.query, fields=fields),
+        bodies.heads(roots, query=None, by="oldest", fields=fields),
+    )
+    earliest = {root_of(hit, fields): Article(**values_of(hit, fields)) for hit in firsts["hits"]["hits"]}
+    return tuple(
+        row.model_copy(update={"earliest": earliest.get(row.root or "")})
+        for row in with_snippets(rows, texts["hits"]["hits"], fields=fields)
+    )
 
 
 def _search_together(index: str, *groups: list[Query]) -> Requests[list[list[Any]]]:

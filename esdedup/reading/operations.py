@@ -85,7 +85,8 @@ class Operations(ClusterOperations):
             only: Show only rows with ``similar`` articles, or only rows of ``single`` articles; needs a sort
                 by time.
             dedup: False gives each article a row of its own, with the same counts.
-            snippets: Also return some lines of each row's text, with the searched words marked.
+            snippets: Also return some lines of each row's text, with the searched words marked, and the
+                earliest article of its cluster.
             page: From 1; `page` times `size` is at most 10,000.
             size: Rows on a page, at most 1,000.
             after: The cursor `next` of the previous page, in place of `page`. With sorts by

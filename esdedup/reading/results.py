@@ -86,6 +86,8 @@ class Row(Article, frozen=True):
     """When the last article of the cluster was published."""
     snippet: Snippet | None = None
     """None unless snippets were asked for."""
+    earliest: Article | None = None
+    """Who had it first: the earliest article of the cluster, matching or not; None as for `snippet`."""
 
 
 class Page(Result, frozen=True):

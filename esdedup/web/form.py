@@ -47,7 +47,11 @@ class Form(BaseModel):
     ] = None
     dedup: Annotated[bool, Field(description="False gives each article a row of its own.")] = True
     snippets: Annotated[
-        bool, Field(description="Also some lines of each row's text, with the searched words marked.")
+        bool,
+        Field(
+            description="Also some lines of each row's text, with the searched words marked, and the "
+            "earliest article of its cluster."
+        ),
     ] = False
     page: Annotated[int, Field(ge=1, description="The number of the page, from 1.")] = 1
     size: Annotated[int, Field(ge=1, le=MAX_SIZE, description="Rows on a page.")] = 20

@@ -19,8 +19,13 @@ def test_rows_say_where_the_words_are(read: Read, unchanged: tuple[str, str], so
         assert {each.lower() for each in marked} == {"harbour"}
         assert "".join(part.text for part in row.snippet.title) == row.title
         assert len("".join(part.text for part in row.snippet.text)) < 400
+        page_of_cluster = read("cluster", unchanged[0], row.root, size=100)
+        assert row.earliest is not None
+        assert row.earliest.id == page_of_cluster.articles[-1].id
     plain = read("list", unchanged[0], query=query, sort=sort, head="earliest")
-    assert [row.model_copy(update={"snippet": None}) for row in page.rows] == list(plain.rows)
+    assert [row.model_copy(update={"snippet": None, "earliest": None}) for row in page.rows] == list(
+        plain.rows
+    )
 
 
 def test_without_words_a_row_shows_how_its_text_begins(read: Read, unchanged: tuple[str, str]) -> None:

@@ -1,6 +1,8 @@
 """Days of pages: a daily rhythm, reprints, boilerplate, pages that are fetched again, and a hot story."""
 
 import dataclasses
+import heapq
+import itertools
 import random
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -72,23 +74,28 @@ class Month:
 
     def days(self, count: int) -> Iterator[list[Arrival]]:
         """Yield the arrivals of each day in their order."""
-        waiting: list[_Planned] = []
+        # By time; those of one moment as they were planned.
+        waiting: list[tuple[datetime, int, _Planned]] = []
+        order = itertools.count()
+
+        def wait(planned: _Planned) -> None:
+            heapq.heappush(waiting, (planned.when, next(order), planned))
+
         mean = self._mean_copies()
         for number in range(count):
             day = BEGINNING + number * _DAY
             for _ in range(max(1, round(self._articles_a_day / mean))):
-                waiting += self._story(day)
-            if number == HOT_DAY:
-                waiting += self._hot_story(day)
-            due = sorted((each for each in waiting if each.when < day + _DAY), key=lambda each: each.when)
-            waiting = [each for each in waiting if each.when >= day + _DAY]
+                for planned in self._story(day):
+                    wait(planned)
+            for planned in self._hot_story(day) if number == HOT_DAY else ():
+                wait(planned)
             arrivals = []
-            for planned in due:
-                arrival = self._printed(planned)
-                arrivals.append(arrival)
+            while waiting and waiting[0][0] < day + _DAY:
+                planned = heapq.heappop(waiting)[-1]
+                arrivals.append(self._printed(planned))
                 if planned.printed is None and self._chance.random() < _AGAIN:
                     again = planned.when + self._lag()
-                    waiting.append(dataclasses.replace(planned, when=again, printed=arrival.article))
+                    wait(dataclasses.replace(planned, when=again, printed=arrivals[-1].article))
             yield arrivals
 
     def _mean_copies(self) -> float:

@@ -123,7 +123,7 @@ def flatness(days: Sequence[Day]) -> Iterator[Row]:
     half = len(after) // 2
     if not half:
         return
-    measures = {
+    measures: dict[tuple[str, str], Sequence[float]] = {
         ("nodes", ""): [each.fed.contents.nodes for each in after],
         ("disk of the forest", "MB"): [each.forest_bytes / _MEGABYTE for each in after],
         ("memory of nodes", "MB"): [each.node_bytes / _MEGABYTE for each in after],

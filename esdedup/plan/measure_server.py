@@ -24,7 +24,7 @@ from esdedup.forest import Forest
 from esdedup.ingest.dedup import Dedup
 from esdedup.neighbours.relation import relation_of
 from esdedup.plan.costs import Deciding, ServerCosts
-from esdedup.plan.measure import AGING, Sizes
+from esdedup.plan.measure import AGING, Sizes, in_new_process
 from esdedup.plan.model import BATCH
 from esdedup.plan.signatures import NOW_MS, Held
 
@@ -56,15 +56,7 @@ def measure_server(
         EsdedupError: The server does not answer, or refuses.
     """
     with connect() as client, _indices(client) as (forest, pages, articles, plain):
-        held = Held.random(profile, sizes.stored_nodes, np.random.default_rng(3))
-        # Nodes are in memory from the beginning.
-        with ElasticStore(
-            client, forest=forest, profile=profile, aging=AGING, memory_bytes=_ALL_MEMORY
-        ) as store:
-            for at in range(0, len(held), _FILLED_AT_ONCE):
-                stop = min(at + _FILLED_AT_ONCE, len(held))
-                Forest(store).assign(held.arrivals(at, stop), now_ms=NOW_MS)
-            us, arrivals_a_second, requests = _assigning(client, Forest(store), held, sizes.stored_batches)
+        us, arrivals_a_second, requests = in_new_process(_assigning, connect, forest, profile, sizes)
         _write_pages(client, pages, profile, sizes.stored_pages)
         with translated("measure"):
             client.indices.flush(index=[forest, pages])
@@ -106,21 +98,32 @@ def _indices(client: Elasticsearch) -> Iterator[Sequence[str]]:
         )
 
 
-def _assigning(client: Elasticsearch, forest: Forest, held: Held, count: int) -> tuple[float, float, float]:
+def _assigning(connect: Connect, name: str, profile: Profile, sizes: Sizes) -> tuple[float, float, float]:
     """Assign batches by the whole protocol.
 
     Returns:
         Microseconds of the processor an arrival, arrivals a second, and requests a batch.
     """
-    random = np.random.default_rng(5)
-    batches = [held.arrivals_after(held.batch(BATCH, random), number) for number in range(count)]
-    with _counted(client) as counted:
-        wall_s, processor_s = time.perf_counter(), time.process_time()
-        for batch in batches:
-            forest.assign(batch, now_ms=NOW_MS)
-        wall_s, processor_s = time.perf_counter() - wall_s, time.process_time() - processor_s
-    arrivals = BATCH * count
-    return processor_s / arrivals * 1e6, arrivals / wall_s, counted.call_count / count
+    random = np.random.default_rng(3)
+    held = Held.random(profile, sizes.stored_nodes, random)
+    # Nodes are in memory from the beginning.
+    with (
+        connect() as client,
+        ElasticStore(client, forest=name, profile=profile, aging=AGING, memory_bytes=_ALL_MEMORY) as store,
+    ):
+        forest = Forest(store)
+        for at in range(0, len(held), _FILLED_AT_ONCE):
+            forest.assign(held.arrivals(at, min(at + _FILLED_AT_ONCE, len(held))), now_ms=NOW_MS)
+        batches = [
+            held.arrivals_after(held.batch(BATCH, random), number) for number in range(sizes.stored_batches)
+        ]
+        with _counted(client) as counted:
+            wall_s, processor_s = time.perf_counter(), time.process_time()
+            for batch in batches:
+                forest.assign(batch, now_ms=NOW_MS)
+            wall_s, processor_s = time.perf_counter() - wall_s, time.process_time() - processor_s
+    arrivals = BATCH * len(batches)
+    return processor_s / arrivals * 1e6, arrivals / wall_s, counted.call_count / len(batches)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,181 @@
+"""What `esdedup plan` predicts of forests of one and ten million nodes, and what is then measured."""
+
+import functools
+import time
+from collections.abc import Iterator
+from statistics import fmean, median
+from typing import NamedTuple
+
+import numpy as np
+from elasticsearch import Elasticsearch
+
+from benchmarks import server
+from benchmarks.month.arrivals import Month
+from benchmarks.rows import Row
+from benchmarks.run import Run
+from esdedup.elastic.client import connect
+from esdedup.elastic.forest.index import ForestIndex
+from esdedup.elastic.forest.store import ElasticStore
+from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.fingerprint.profile import VERIFIED
+from esdedup.forest import Forest
+from esdedup.forest.memory import MemoryStore
+from esdedup.neighbours.relation import relation_of
+from esdedup.plan.costs import PerText, UnitCosts
+from esdedup.plan.machine import peak_bytes
+from esdedup.plan.measure import AGING, Sizes, in_new_process, measure
+from esdedup.plan.measure_server import bytes_of, measure_server
+from esdedup.plan.model import BATCH, kept_bytes
+from esdedup.plan.signatures import NOW_MS, Held
+
+_MILLION, _LARGE = 1_000_000, 10_000_000
+_FOREST = "benchmark-plan"
+_FILLED_AT_ONCE = 5_000
+_BATCHES = 20
+_MEMORY_BYTES = 2**40
+_PAUSE_S = 0.1
+_PAGES = 3_000
+_MEGABYTE = 1e6
+_PREDICTED = "the prediction"
+
+
+class Opened(NamedTuple):
+    """What a process takes that opens a large forest and assigns some batches."""
+
+    # Of nodes and pages.
+    kept_bytes: float
+    # Of the process: what it took at most until all nodes were in memory, beyond what it took before.
+    grown_bytes: float
+    # Processor time an arrival: by the whole protocol.
+    owner_us: float
+
+
+def plan(run: Run) -> list[Row]:
+    """Predict, then measure, one million nodes."""
+    return _rows("plan", run, run.size(_MILLION))
+
+
+def plan_large(run: Run) -> list[Row]:
+    """Predict, then measure, ten million nodes."""
+    return _rows("plan-large", run, run.size(_LARGE))
+
+
+def _rows(table: str, run: Run, count: int) -> list[Row]:
+    """Measure unit costs as `esdedup plan --measure` does, then the forest."""
+    with server.client(run, lifetime_s=6 * 3_600, heap="2g") as client:
+        url = server.url_of(client)
+        costs = measure(VERIFIED)
+        stored = measure_server(VERIFIED, costs.deciding, functools.partial(connect, url))
+        client.options(ignore_status=404).indices.delete(index=_FOREST)
+        try:
+            in_new_process(_fill, url, count)
+            # Before other arrivals add to it.
+            disk_bytes = _disk_bytes(client)
+            opened = in_new_process(_open, url, count)
+        finally:
+            client.options(ignore_status=404).indices.delete(index=_FOREST)
+    deciding_us = in_new_process(_deciding_us, count)
+    kept, us = kept_bytes(costs, nodes=count, pages=count), costs.deciding.us(count)
+    opening = kept + costs.opening_bytes + count * costs.opening_bytes_a_node
+    found = [
+        ("memory of nodes and pages", kept / _MEGABYTE, opened.kept_bytes / _MEGABYTE, "MB"),
+        ("memory to open the forest, at most", opening / _MEGABYTE, opened.grown_bytes / _MEGABYTE, "MB"),
+        ("disk of the forest", count * stored.node_bytes / _MEGABYTE, disk_bytes / _MEGABYTE, "MB"),
+        ("deciding an arrival", us, deciding_us, "µs"),
+        ("an arrival by the whole protocol", us + stored.us_a_commit, opened.owner_us, "µs"),
+    ]
+    rows = [_row(table, f"{count:,} nodes, {what}", *values) for what, *values in found]
+    return [*rows, *_fingerprinting(table, costs)]
+
+
+def _row(table: str, case: str, predicted: float, measured: float, unit: str) -> Row:
+    """Return a row in which the ratio is what was measured over what was predicted."""
+    ratio = measured / predicted
+    return Row(
+        table=table, case=case, ours=measured, against=_PREDICTED, theirs=predicted, ratio=ratio, unit=unit
+    )
+
+
+def _fill(url: str, count: int) -> None:
+    """Let so many nodes come as arrivals."""
+    held = Held.random(VERIFIED, count, np.random.default_rng(count))
+    with (
+        connect(url) as client,
+        ElasticStore(
+            client, forest=_FOREST, profile=VERIFIED, aging=AGING, memory_bytes=_MEMORY_BYTES
+        ) as store,
+    ):
+        forest = Forest(store)
+        for at in range(0, count, _FILLED_AT_ONCE):
+            forest.assign(held.arrivals(at, min(at + _FILLED_AT_ONCE, count)), now_ms=NOW_MS)
+
+
+def _open(url: str, count: int) -> Opened:
+    """Open the forest as its next owner, and assign batches."""
+    with connect(url) as client:
+        ForestIndex.find(client, _FOREST)
+        before_bytes = peak_bytes()
+        with ElasticStore(
+            client, forest=_FOREST, profile=VERIFIED, aging=AGING, memory_bytes=_MEMORY_BYTES
+        ) as store:
+            while (contents := store.contents()).memory_bytes == contents.learned_bytes:
+                time.sleep(_PAUSE_S)
+            grown_bytes = peak_bytes() - before_bytes
+            forest, spent = Forest(store), []
+            random = np.random.default_rng(count)
+            held = Held.random(VERIFIED, count, random)
+            for number in range(_BATCHES):
+                arrivals = held.arrivals_after(held.batch(BATCH, random), number)
+                started = time.process_time()
+                forest.assign(arrivals, now_ms=NOW_MS)
+                spent.append(time.process_time() - started)
+    return Opened(
+        kept_bytes=contents.memory_bytes - contents.learned_bytes,
+        grown_bytes=grown_bytes,
+        owner_us=fmean(spent) / BATCH * 1e6,
+    )
+
+
+def _disk_bytes(client: Elasticsearch) -> float:
+    client.indices.flush(index=_FOREST)
+    time.sleep(Sizes().kept_for_recovery_s)
+    return bytes_of(client, _FOREST)[0]
+
+
+def _deciding_us(count: int) -> float:
+    random = np.random.default_rng(count)
+    held = Held.random(VERIFIED, count, random)
+    forest = Forest(MemoryStore(aging=AGING, relation=relation_of(VERIFIED)))
+    for at in range(0, count, _FILLED_AT_ONCE):
+        forest.assign(held.arrivals(at, min(at + _FILLED_AT_ONCE, count)), now_ms=NOW_MS)
+    spent = []
+    for number in range(_BATCHES):
+        arrivals = held.arrivals_after(held.batch(BATCH, random), number)
+        started = time.process_time()
+        forest.assign(arrivals, now_ms=NOW_MS)
+        spent.append(time.process_time() - started)
+    return median(spent) / BATCH * 1e6
+
+
+def _fingerprinting(table: str, costs: UnitCosts) -> Iterator[Row]:
+    """Compare the time of invented pages: other texts than those that the costs are measured with."""
+    (arrivals,) = Month(_PAGES).days(1)
+    texts, sites = zip(*((each.article["text"], each.article["source"]) for each in arrivals), strict=True)
+    length, fingerprinter = fmean(map(len, texts)), Fingerprinter(VERIFIED)
+    lesson = Forest(MemoryStore(aging=AGING, relation=relation_of(VERIFIED))).begin(sites=sites)
+    kept_whole = Fingerprinter(VERIFIED.with_changes(keep_boilerplate=True))
+
+    def us(work: Fingerprinter, omit: bool) -> float:
+        # Tables are read when they are first needed.
+        work.fingerprint(texts[:1])
+        started = time.process_time()
+        work.fingerprint(texts, omit=lesson.omit if omit else None)
+        return (time.process_time() - started) / len(texts) * 1e6
+
+    def both(one: PerText, other: PerText) -> float:
+        return one.us(length) + other.us(length)
+
+    case = f"fingerprint of a page of {length:,.0f} characters"
+    yield _row(table, f"{case}, kept whole", costs.whole.us(length), us(kept_whole, omit=False), "µs")
+    learned = both(costs.without_boilerplate, costs.omitting)
+    yield _row(table, f"{case}, boilerplate left out", learned, us(fingerprinter, omit=True), "µs")

@@ -6,7 +6,7 @@ Needs none of the packages that are compared.
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from benchmarks import results, unit_costs
+from benchmarks import capacity, results, unit_costs
 from benchmarks.articles import SETS
 from benchmarks.lookup import document as lookup
 from benchmarks.lookup.rows import REAL, UNIFORM
@@ -15,7 +15,7 @@ from benchmarks.results import ROOT, Cells, Result
 Results = Mapping[str, Result]
 
 DOCUMENT = ROOT / "benchmarks/results.md"
-QUOTING = (ROOT / "README.md",)
+QUOTING = (ROOT / "README.md", ROOT / "docs/capacity.md")
 """Documents with blocks that are made from the results."""
 
 _SHARES = {"precision": "precision", "recall": "recall", "of edited pairs": "edited"}
@@ -130,6 +130,7 @@ def _cost(kept: Results) -> Iterator[str]:
 _BLOCKS: Mapping[str, Callable[[Results], Iterator[str]]] = {
     "quality": _quality,
     "cost": _cost,
+    "capacity": capacity.capacity,
     "lookup-memory-uniform": lambda kept: lookup.memory(kept, UNIFORM),
     "lookup-memory-real": lambda kept: lookup.memory(kept, REAL),
     "lookup-elastic-uniform": lambda kept: lookup.elastic(kept, UNIFORM),

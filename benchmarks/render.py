@@ -15,7 +15,7 @@ from benchmarks.results import ROOT, Cells, Result
 Results = Mapping[str, Result]
 
 DOCUMENT = ROOT / "benchmarks/results.md"
-QUOTING = (ROOT / "README.md", ROOT / "docs/capacity.md")
+QUOTING = (ROOT / "README.md", ROOT / "docs/capacity.md", ROOT / "docs/lookup.md")
 """Documents with blocks that are made from the results."""
 
 _SHARES = {"precision": "precision", "recall": "recall", "of edited pairs": "edited"}

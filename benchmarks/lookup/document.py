@@ -1,4 +1,4 @@
-"""Tables for documents, made from the file of results."""
+"""The tables of docs/lookup.md, made from the file of results."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

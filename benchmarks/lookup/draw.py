@@ -1,4 +1,4 @@
-"""Draw figures from the file of results: ``python -m benchmarks.lookup.draw``.
+"""Draw the figures of docs/lookup.md from the file of results: ``python -m benchmarks.lookup.draw``.
 
 Another folder than docs, and another kind of file than SVG, may follow.
 """
@@ -27,6 +27,8 @@ _COLOURS = dict(
 _ELASTIC = ("layouts-elastic", "layouts-elastic-million", "layouts-elastic-large")
 _CANDIDATES, _LOOKUP, _BYTES = "candidates an arrival", "µs an arrival", "bytes a fingerprint"
 _SIZE = (9, 4.5)
+# Of what is drawn at one size, the first that was measured.
+_SIZES = ("1,000,000", "100,000")
 
 
 def draw(folder: Path, kind: str = "svg") -> None:
@@ -51,18 +53,20 @@ def draw(folder: Path, kind: str = "svg") -> None:
 
 
 def _where_to_pay(memory: Sequence[Cells], elastic: Sequence[Cells]) -> Figure:
-    """Draw the time of a look-up against the space, at the largest size that all were measured at."""
+    """Draw the time of a look-up against the space, at the largest size up to a million."""
     figure = Figure(figsize=_SIZE, layout="constrained")
     for panel, rows, place in zip(
         figure.subplots(1, 2), (memory, elastic), ("in memory", "in Elasticsearch"), strict=True
     ):
-        for scheme, colour in _COLOURS.items():
-            points = [row for row in rows if row["scheme"] == scheme and row["kind"] == REAL]
-            at = [row for row in points if row["fingerprints"] == "1,000,000" or scheme == ALL_VARIANTS.name]
-            for row in at[-1:]:
-                panel.plot(*_point(row, _BYTES, _LOOKUP), "o", color=colour, markersize=8, label=scheme)
+        size = next(size for size in _SIZES if any(row["fingerprints"] == size for row in rows))
+        for row in rows:
+            if row["kind"] == REAL and (row["fingerprints"] == size or row["scheme"] == ALL_VARIANTS.name):
+                scheme = row["scheme"]
+                panel.plot(
+                    *_point(row, _BYTES, _LOOKUP), "o", color=_COLOURS[scheme], markersize=8, label=scheme
+                )
         panel.set(xscale="log", yscale="log", xlabel="pay when storing: bytes a fingerprint")
-        panel.set_title(f"{place}, a million real fingerprints", fontsize="medium")
+        panel.set_title(f"{place}, {size} real fingerprints", fontsize="medium")
         panel.grid(alpha=0.3)
     figure.axes[0].set_ylabel("pay when asking: µs an arrival")
     _legend(figure)
@@ -103,8 +107,8 @@ def _line(
         if row["scheme"] == scheme and row["kind"] == kind and row[column]
     ]
     if points:
-        style = {"linestyle": "-", "linewidth": 1.5} if marker else {"linestyle": ":", "linewidth": 1.5}
-        panel.plot(*zip(*points, strict=True), color=colour, marker=marker, label=label, **style)
+        across, up = zip(*points, strict=True)
+        panel.plot(across, up, color=colour, marker=marker, label=label, linestyle="-" if marker else ":")
 
 
 def _point(row: Cells, across: str, up: str) -> tuple[float, float]:

@@ -34,6 +34,7 @@ _BATCH, _ROUNDS = 1_000, 5
 _FEWER = {EXHAUSTIVE: 1, EXPANSION: 1}
 _WITH_VARIANTS = 100
 _BULK, _BULK_WITH_VARIANTS = 5_000, 5
+_MAX_BULK_BYTES, _RETRIES = 20_000_000, 8
 _DAY_MS = 86_400_000
 _MAPPINGS = {
     "dynamic": False,
@@ -123,7 +124,7 @@ def _store(client: Elasticsearch, scheme: Scheme, held: Fingerprints) -> None:
             for value, found_by in zip(some.view(np.int64).tolist(), _found_by(scheme, some), strict=True):
                 yield {"_index": _INDEX, "_source": {"value": value, **found_by}}
 
-    helpers.bulk(client, actions(), chunk_size=at_once, max_chunk_bytes=50_000_000)
+    helpers.bulk(client, actions(), chunk_size=at_once, max_chunk_bytes=_MAX_BULK_BYTES, max_retries=_RETRIES)
     client.indices.refresh(index=_INDEX)
 
 
@@ -131,8 +132,14 @@ def _search(client: Elasticsearch, scheme: Scheme, batch: Fingerprints) -> int:
     """Search for a batch; return how many fingerprints were read, and check that the near ones are."""
     values: set[int] = set()
     for query in _queries(scheme, batch):
-        body = {"query": query, "size": MAX_HITS, "sort": ["_doc"], "docvalue_fields": ["value"]}
-        for hits in hit_pages(client, _INDEX, body):
+        body = {"query": query, "docvalue_fields": ["value"]}
+        # The nearest have the highest scores; the search for these matches everything.
+        pages = (
+            [client.search(index=_INDEX, size=_NEAREST, **body)["hits"]["hits"]]
+            if scheme.layout is None
+            else hit_pages(client, _INDEX, {"size": MAX_HITS, "sort": ["_doc"], **body})
+        )
+        for hits in pages:
             values.update(hit["fields"]["value"][0] for hit in hits)
     # Each other arrival is near something that is held.
     read = np.array(sorted(values), np.int64).view(np.uint64)
@@ -186,9 +193,8 @@ def _of_forest(client: Elasticsearch, layout: Layout, count: int) -> list[Row]:
                 for seq, (name, signature) in enumerate(zip(relation.ids(some), some, strict=True), at + 1)
             ]
             written = documents(nodes, relation, layout)
-            helpers.bulk(
-                client, ({"_index": _FOREST, "_id": name, "_source": body} for name, body in written)
-            )
+            actions = ({"_index": _FOREST, "_id": name, "_source": body} for name, body in written)
+            helpers.bulk(client, actions, max_retries=_RETRIES)
         client.indices.refresh(index=_FOREST)
         batches = [held.arrivals_after(held.batch(_BATCH, random), number) for number in range(1 + _ROUNDS)]
         with mock.patch.object(

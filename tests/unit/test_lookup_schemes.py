@@ -1,14 +1,17 @@
 """The schemes that the benchmark `layouts` compares find all that is near, and cost what their formulas say.
 
-And the arithmetic of the literature, put right: here are the sums.
+And the arithmetic of the literature, put right: docs/lookup.md names the slips, and here are the sums.
 """
 
+import re
 from math import comb
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from benchmarks.lookup.calculated import calculated
+from benchmarks.lookup.draw import draw
 from benchmarks.lookup.fingerprints import arriving, uniform
 from benchmarks.lookup.hash_table import HashTable
 from benchmarks.lookup.in_memory import Tables
@@ -25,6 +28,7 @@ from benchmarks.lookup.schemes import (
     TWO_HALVES,
     Scheme,
 )
+from benchmarks.results import ROOT
 
 # What is usually said to be 8 billion, or 1 billion, fingerprints.
 LITERATURE = 2**34
@@ -126,3 +130,13 @@ def test_longer_keys_read_less_of_2_34_fingerprints() -> None:
     assert LEVELS.candidates(LITERATURE) == 16 * 2**6 == 1_024
     assert TWO_HALVES.candidates(LITERATURE) == 2 * 33 * 2**2 == 264
     assert [scheme.stored_keys for scheme in TABLES] == [4, 10, 16, 2]
+
+
+def test_the_figures_of_the_page_are_drawn_from_the_file_of_results(tmp_path: Path) -> None:
+    draw(tmp_path)
+    page = (ROOT / "docs/lookup.md").read_text(encoding="utf-8")
+    drawn = {path.name for path in tmp_path.iterdir()}
+    assert drawn == set(re.findall(r"\((lookup-[a-z-]+\.svg)\)", page))
+    assert drawn <= {path.name for path in (ROOT / "docs").iterdir()}
+    times = (tmp_path / "lookup-time.svg").read_text(encoding="utf-8")
+    assert all(scheme.name in times for scheme in SCHEMES)

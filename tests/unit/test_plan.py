@@ -230,3 +230,9 @@ def test_the_memory_of_a_table_of_pages_is_known_beforehand(count: int) -> None:
         some = keys[start : start + 5_000]
         table.put(some, np.zeros((len(some), 2), np.uint32))
     assert table.size_bytes == KeyTable.bytes_for(count, columns=2)
+
+
+def test_a_page_takes_27_bytes_in_a_full_table_and_53_after_it_has_doubled() -> None:
+    full = 2**20 * 8 * 6 // 10
+    assert round(KeyTable.bytes_for(full, columns=2) / full) == 27
+    assert round(KeyTable.bytes_for(full + 1, columns=2) / full) == 53

@@ -14,7 +14,7 @@ import numpy as np
 from elasticsearch import Elasticsearch, helpers
 
 from esdedup import sample
-from esdedup.elastic.errors import translated
+from esdedup.elastic.errors import refused, translated
 from esdedup.elastic.forest.documents import documents
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.forest.stored import Stored, StoredPage
@@ -145,17 +145,24 @@ def _write_pages(client: Elasticsearch, name: str, profile: Profile, count: int)
     ]
     with translated("measure"):
         client.indices.create(index=name, **forest_index(meta={}))
-        made = documents(stored, relation, profile.layout)
-        helpers.bulk(client, ({"_index": name, "_id": each, "_source": source} for each, source in made))
+    made = documents(stored, relation, profile.layout)
+    _bulk(client, name, ({"_index": name, "_id": each, "_source": source} for each, source in made))
 
 
 def _article_bytes(
     client: Elasticsearch, dedup: Dedup, name: str, actions: Iterable[dict[str, Any]]
 ) -> float:
     dedup.setup(name)
-    with translated("measure"):
-        helpers.bulk(client, actions)
+    _bulk(client, name, actions)
     return _bytes_a_document(client, name)
+
+
+def _bulk(client: Elasticsearch, name: str, actions: Iterable[dict[str, Any]]) -> None:
+    with translated("measure"):
+        for is_written, item in helpers.streaming_bulk(client, actions, raise_on_error=False):
+            if not is_written:
+                (answer,) = item.values()
+                raise refused("measure", answer, status=answer["status"], index=name)
 
 
 def _actions(index: str, count: int) -> Iterator[dict[str, Any]]:

@@ -30,7 +30,7 @@ _LATE_DAYS = 2 / 24
 # Pages that have expired are removed from memory once they are the larger half.
 _PAGES_HELD = 2
 _PAGE_COLUMNS = 2
-# Copies of keys, values and live ones while pages are removed, in slots' contents.
+# Of a page: while expired ones are removed, all of them and those that live are copied.
 _SLOT_BYTES = 16
 _MOST_ROWS = 2**32 - 2
 # Lucene merges a segment once this share of it is deleted, by default.

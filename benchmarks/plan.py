@@ -1,13 +1,14 @@
 """What `esdedup plan` predicts of forests of one and ten million nodes, and what is then measured."""
 
+import collections
 import functools
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean, median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from elasticsearch import Elasticsearch
+from elasticsearch import Elasticsearch, helpers
 
 from benchmarks import server
 from benchmarks.month.arrivals import Month
@@ -15,8 +16,10 @@ from benchmarks.rows import Row
 from benchmarks.run import Run
 from esdedup import sample
 from esdedup.elastic.client import connect
+from esdedup.elastic.forest.documents import documents
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.store import ElasticStore
+from esdedup.elastic.forest.stored import StoredNode, page_name
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
 from esdedup.forest import Forest
@@ -100,17 +103,36 @@ def _row(table: str, case: str, predicted: float, measured: float, unit: str) ->
 
 
 def _fill(url: str, count: int) -> None:
-    """Let so many nodes come as arrivals."""
+    """Write so many nodes as the owner writes them, without deciding about them: all are roots."""
+    with connect(url) as client:
+        with ElasticStore(client, forest=_FOREST, profile=VERIFIED, aging=AGING):
+            pass
+        written = helpers.parallel_bulk(client, _nodes(count), thread_count=2, chunk_size=BATCH)
+        collections.deque(written, maxlen=0)
+        client.indices.refresh(index=_FOREST)
+
+
+def _nodes(count: int) -> Iterator[dict[str, Any]]:
     held = Held.random(VERIFIED, count, np.random.default_rng(count))
-    with (
-        connect(url) as client,
-        ElasticStore(
-            client, forest=_FOREST, profile=VERIFIED, aging=AGING, memory_bytes=_MEMORY_BYTES
-        ) as store,
-    ):
-        forest = Forest(store)
-        for at in range(0, count, _FILLED_AT_ONCE):
-            forest.assign(held.arrivals(at, min(at + _FILLED_AT_ONCE, count)), now_ms=NOW_MS)
+    relation = relation_of(VERIFIED)
+    for at in range(0, count, _FILLED_AT_ONCE):
+        arrivals = held.arrivals(at, min(at + _FILLED_AT_ONCE, count))
+        columns = (
+            arrivals.ids,
+            arrivals.signatures,
+            arrivals.times_ms.tolist(),
+            AGING.round_up(arrivals.times_ms).tolist(),
+            arrivals.pages.tolist(),
+        )
+        nodes = [
+            StoredNode(node_id, node_id, signature.tobytes(), seq, made_ms, seen_ms, page_name(page), seen_ms)
+            for seq, (node_id, signature, made_ms, seen_ms, page) in enumerate(
+                zip(*columns, strict=True), at + 1
+            )
+            if node_id is not None
+        ]
+        for node_id, document in documents(nodes, relation, VERIFIED.layout):
+            yield {"_index": _FOREST, "_id": node_id, "_source": document}
 
 
 def _open(url: str, count: int) -> Opened:

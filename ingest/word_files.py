@@ -10,10 +10,11 @@ from esdedup.fingerprint.profile import Profile
 from esdedup.text.dictionary import Dictionary
 from esdedup.text.hashing import get_token_hash
 from esdedup.text.segmenters import JIEBA, Jieba, Segmenter, get_segmenter
-from esdedup.text.weights import StopWords, Tf, TfIdf, Weighting, WordTable
+from esdedup.text.weights import WEIGHTINGS, StopWords, Weighting, WordTable
 
 _BYTE_ORDER_MARK = "\ufeff"
 _EXAMPLES = 3
+_EXAMPLE_LENGTH = 60
 _ADD_THEM = "add them to a dictionary of jieba, or choose another segmenter"
 
 
@@ -61,11 +62,10 @@ def read_weights(weights: str) -> Weighting:
     Raises:
         SettingError: There is no such weighting, and the file cannot be read or is wrong.
     """
-    for weighting in (TfIdf(), Tf()):
-        if weights == weighting.name:
-            return weighting
+    if weights in WEIGHTINGS:
+        return WEIGHTINGS[weights]
     try:
-        table: Any = json.loads(_text(Path(weights)))
+        table: Any = json.loads(_text(Path(weights)), object_pairs_hook=_without_contradictions)
     except SettingError as error:
         if isinstance(error.__cause__, FileNotFoundError):
             raise SettingError(f"the weights {weights!r} are neither tf-idf nor tf, nor a file") from error
@@ -79,9 +79,21 @@ def read_weights(weights: str) -> Weighting:
     if not isinstance(table, dict):
         raise SettingError(f"the weights in {weights} are not a JSON object of words and numbers")
     try:
-        return WordTable(table, default=default)
+        found = WordTable(table, default=default)
     except SettingError as error:
         raise SettingError(f"{weights}: {error}") from error
+    if default == 0 and not any(table.values()):
+        raise SettingError(f"{weights}: no word weighs anything, so no text would have a fingerprint")
+    return found
+
+
+def _without_contradictions(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object; of two values with one name, Python would keep the last in silence."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if found.setdefault(name, value) != value:
+            raise ValueError(f"{name!r} is there twice, with different values")
+    return found
 
 
 def read_segmenter(name: str | None, dictionary: Path | None) -> Segmenter | None:
@@ -117,7 +129,10 @@ def words_never_cut(profile: Profile) -> list[str]:
     if isinstance(segmenter, Jieba) and segmenter.dictionary is not None:
         words = [word for word, frequency in segmenter.dictionary.entries if frequency != 0]
         lines += _about(
-            segmenter, "words of the dictionary", words, "raise their frequencies; blanks part words"
+            segmenter,
+            "words of the dictionary",
+            words,
+            "raise their frequencies; jieba cuts at blanks, most signs, and letters beyond a to z anyway",
         )
     return lines
 
@@ -126,11 +141,19 @@ def _about(segmenter: Segmenter, what: str, words: Sequence[str], advice: str) -
     never = [word for word in words if any(map(str.isalnum, word)) and not segmenter.can_yield(word)]
     if not never:
         return []
-    examples = ", ".join(f"{word!r} (as {' | '.join(segmenter.cut(word))})" for word in never[:_EXAMPLES])
+    # A line of a file may be a whole article.
+    examples = ", ".join(
+        f"{_clipped(repr(word))} (as {_clipped(' | '.join(segmenter.cut(word)))})"
+        for word in never[:_EXAMPLES]
+    )
     return [
         f"{len(never):,} of {len(words):,} {what} have no effect: they are never cut as such, for example "
         f"{examples}; {advice}"
     ]
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= _EXAMPLE_LENGTH else f"{text[: _EXAMPLE_LENGTH - 1]}…"
 
 
 def _lines(path: Path) -> list[str]:

@@ -15,7 +15,7 @@ from esdedup.fingerprint.bands import FIVE_CHOOSE_TWO, LAYOUTS, Layout
 from esdedup.fingerprint.signature import SIGNATURE
 from esdedup.text.hashing import MURMUR3, TOKEN_HASHES, TokenHash
 from esdedup.text.segmenters import JIEBA, Segmenter, segmenter_named
-from esdedup.text.weights import TF_IDF, Weighting
+from esdedup.text.weights import TF_IDF, WEIGHTINGS, Weighting
 
 Representation = Literal["halves", "longest-sentence", "keywords"]
 """What stands for a text: the longest sentence of each half, with minhashes of the wording; the longest
@@ -149,6 +149,8 @@ class Profile:
                     "leave it out, or use 'longest-sentence' or 'keywords'"
                 )
         # The label has only their names.
+        if self.weighting != WEIGHTINGS.get(self.weighting.name, self.weighting):
+            raise SettingError(f"the weighting {self.weighting.name!r} exists: give your own another name")
         if self.segmenter != (segmenter_named(self.segmenter.name) or self.segmenter):
             raise SettingError(f"the segmenter {self.segmenter.name!r} exists: give your own another name")
         if self.token_hash != TOKEN_HASHES.get(self.token_hash.name, self.token_hash):

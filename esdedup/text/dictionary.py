@@ -16,6 +16,8 @@ _PART_OF_SPEECH = re.compile(
     "v[dginq]?|w|x|y|zg?"
 )
 _MAX_FREQUENCY = 2**31 - 1
+# No word is longer. jieba takes minutes for one of 60,000 characters, such as a line of a wrong file.
+_MAX_LENGTH = 256
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,8 +44,8 @@ class Dictionary:
             name: Of the dictionary, for messages.
 
         Raises:
-            SettingError: A frequency is too large; or a word is followed by another one, which jieba itself
-                takes for its part of speech.
+            SettingError: A frequency is too large; a word has more than 256 characters; or a word is followed
+                by another one, which jieba itself takes for its part of speech.
         """
         entries: list[tuple[str, int | None]] = []
         for number, line in enumerate(lines, start=1):
@@ -51,6 +53,11 @@ class Dictionary:
             if found is None:
                 continue
             word, frequency, part_of_speech = found.groups()
+            if len(word) > _MAX_LENGTH:
+                raise SettingError(
+                    f"{name}:{number}: a word of {len(word):,} characters, which begins {word[:20]!r}; write "
+                    f"one word a line, of {_MAX_LENGTH} characters at most"
+                )
             if not (frequency or part_of_speech is None or _PART_OF_SPEECH.fullmatch(part_of_speech)):
                 raise SettingError(
                     f"{name}:{number}: {part_of_speech!r} is no part of speech of jieba's; write one word "

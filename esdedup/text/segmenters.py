@@ -190,7 +190,13 @@ class CustomSegmenter:
         Raises:
             SettingError: The function returned something else.
         """
-        words = list(self.function(text))
+        found: object = self.function(text)
+        # The letters of a string would be its words.
+        if isinstance(found, str) or not isinstance(found, Iterable):
+            raise SettingError(
+                f"the segmenter {self.name!r} returned {found!r:.60}, which is no list of words"
+            )
+        words = list(found)
         for word in words:
             if not isinstance(word, str):
                 raise SettingError(f"the segmenter {self.name!r} returned {word!r}, which is not a string")

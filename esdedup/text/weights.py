@@ -51,6 +51,8 @@ class Tf:
 
 
 TF_IDF = TfIdf()
+WEIGHTINGS: Mapping[str, Weighting] = {each.name: each for each in (TF_IDF, Tf())}
+"""The weightings that a profile can name."""
 
 
 class WordTable:

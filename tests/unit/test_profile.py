@@ -65,6 +65,8 @@ def test_an_unknown_profile() -> None:
         (CLASSIC, {"keyword_count": 3}, "keyword_count contradicts .* 'longest-sentence'"),
         (VERIFIED, {"keyword_count": 3}, "keyword_count contradicts .* 'halves'"),
         (VERIFIED, {"weighting": Tf()}, "the weighting 'tf' contradicts .* 'halves'"),
+        # The label has only its name.
+        (CLASSIC, {"weighting": Tf("tf-idf")}, "the weighting 'tf-idf' exists: give your own another name"),
         (CLASSIC, {"agreement": Agreement()}, "an agreement contradicts .* 'longest-sentence'"),
         (VERIFIED, {"representation": "keywords"}, "an agreement contradicts .* 'keywords'"),
         (VERIFIED, {"agreement": None}, "'halves' needs an agreement"),

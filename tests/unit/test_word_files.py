@@ -153,9 +153,17 @@ def test_what_is_never_cut_is_named(write: Write) -> None:
     assert words_never_cut(with_words(CLASSIC, dictionary=dictionary, **files)) == [
         f"1 of 5 words with a weight {never} 'new york' (as new |   | york); {advice}",
         f"1 of 3 words of the dictionary {never} 'new york' (as new |   | york); raise their frequencies; "
-        "blanks part words",
+        "jieba cuts at blanks, most signs, and letters beyond a to z anyway",
     ]
     assert words_never_cut(CLASSIC) == []
+
+
+def test_what_is_never_cut_is_named_briefly(write: Write) -> None:
+    article = write("stop.txt", "the ferry " * 1_000)
+    (line,) = words_never_cut(with_words(CLASSIC, stop_words=article))
+    assert "'the ferry the ferry" in line
+    assert "…" in line
+    assert len(line) < 400
 
 
 @pytest.mark.parametrize(
@@ -314,12 +322,21 @@ def test_weightings_by_name(name: str) -> None:
         ('{"default": -1, "words": {"a": 1}}', "the weight of 'default' must be"),
         ('{"default": null, "words": {"a": 1}}', "the weight of 'default' must be"),
         ('{"default": 1, "words": {"a": {}}}', "the weight of 'a' must be"),
+        ('{"a": 1, "b": 1, "a": 2}', "'a' is there twice, with different values"),
+        ('{"words": {"a": 1, "a": 2}}', "'a' is there twice, with different values"),
+        ("{}", "no word weighs anything"),
+        ('{"default": 0, "words": {"a": 0}}', "no word weighs anything"),
     ],
 )
 def test_weights_that_are_wrong(write: Write, content: str, message: str) -> None:
     with pytest.raises(SettingError, match=message) as refused:
         read_weights(str(write("weights.json", content)))
     assert "weights.json" in str(refused.value)
+
+
+def test_a_table_may_say_the_same_twice_and_weigh_other_words_only(write: Write) -> None:
+    table = read_weights(str(write("weights.json", '{"default": 2, "words": {"a": 0, "a": 0}}')))
+    assert [table.weight(word) for word in ("a", "other")] == [0, 2]
 
 
 def test_a_table_may_have_a_word_named_default(write: Write) -> None:
@@ -339,6 +356,10 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         read_weights("x" * 300)
     (tmp_path / "words").write_text("a\nb 99999999999\n")
     with pytest.raises(SettingError, match=r"words:2: the frequency 99999999999 is more than 2,147,483,647"):
+        with_words(CLASSIC, dictionary=tmp_path / "words")
+    # As a file of articles would be.
+    (tmp_path / "words").write_text("a" * 256 + "\n" + "b" * 257)
+    with pytest.raises(SettingError, match=r"words:2: a word of 257 characters, which begins 'b{20}';"):
         with_words(CLASSIC, dictionary=tmp_path / "words")
     (tmp_path / "words").write_text("a " + "9" * 9_000)
     with pytest.raises(SettingError, match=r"words:1: the frequency 9{20} is more"):

@@ -126,15 +126,16 @@ def words_never_cut(profile: Profile) -> list[str]:
         weighting = weighting.weighting
     if isinstance(weighting, WordTable):
         lines += _about(segmenter, "words with a weight", weighting.words, _ADD_THEM)
-    if isinstance(segmenter, Jieba) and segmenter.dictionary is not None:
-        words = [word for word, frequency in segmenter.dictionary.entries if frequency != 0]
-        lines += _about(
-            segmenter,
-            "words of the dictionary",
-            words,
-            "raise their frequencies; jieba cuts at blanks, most signs, and letters beyond a to z anyway",
-        )
-    return lines
+    return lines + dictionary_words_never_cut(segmenter)
+
+
+def dictionary_words_never_cut(segmenter: Segmenter) -> list[str]:
+    """Return a line about the words of a dictionary that its segmenter never cuts as such, if any."""
+    if not isinstance(segmenter, Jieba) or segmenter.dictionary is None:
+        return []
+    words = [word for word, frequency in segmenter.dictionary.entries if frequency != 0]
+    advice = "raise their frequencies; jieba cuts at blanks, most signs, and letters beyond a to z anyway"
+    return _about(segmenter, "words of the dictionary", words, advice)
 
 
 def _about(segmenter: Segmenter, what: str, words: Sequence[str], advice: str) -> list[str]:

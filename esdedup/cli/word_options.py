@@ -46,15 +46,18 @@ class Cut(OptionGroup):
     ] = None
 
     def read_segmenter(self) -> "Segmenter":
-        """Return the segmenter that the options describe.
+        """Return the segmenter that the options describe; say which words of its dictionary have no effect.
 
         Raises:
             SettingError: There is none of that name, or the dictionary cannot be read or does not go with it.
         """
-        from esdedup.ingest.word_files import read_segmenter
+        from esdedup.ingest.word_files import dictionary_words_never_cut, read_segmenter
         from esdedup.text.segmenters import JIEBA
 
-        return read_segmenter(self.segmenter, self.dictionary) or JIEBA
+        segmenter = read_segmenter(self.segmenter, self.dictionary) or JIEBA
+        for line in dictionary_words_never_cut(segmenter):
+            say(line)
+        return segmenter
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -177,6 +177,11 @@ def test_what_jieba_can_cut(word: str, can_be: bool) -> None:
     assert Jieba().can_yield(word) is can_be
 
 
+@pytest.mark.parametrize(("word", "can_be"), [("ab", False), ("abc", True), ("abcd", False), ("a b", False)])
+def test_what_n_grams_can_be(word: str, can_be: bool) -> None:
+    assert NGrams(3).can_yield(word) is can_be
+
+
 def test_a_dictionary_keeps_its_words_whole() -> None:
     text = "A51区：9架飞碟。Long-Term計劃"
     (normal,) = normalise([text])

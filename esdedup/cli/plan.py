@@ -34,7 +34,8 @@ def plan_command(
     context: typer.Context,
     *,
     articles_a_day: Annotated[
-        float, typer.Option("--articles-a-day", help="How many articles come.", rich_help_panel=_WORKLOAD)
+        float,
+        typer.Option("--articles-a-day", min=1, help="How many articles come.", rich_help_panel=_WORKLOAD),
     ] = Workload.articles_a_day,
     reprints: Annotated[
         float,
@@ -76,6 +77,7 @@ def plan_command(
         float,
         typer.Option(
             "--owner-memory-gb",
+            min=0.001,
             help="The memory that the owner of one forest may take.",
             rich_help_panel=_WORKLOAD,
         ),
@@ -184,8 +186,10 @@ def _connecting(server: options.Server | None) -> Iterator["Connect"]:
 def _read(path: Path) -> CostsFile:
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingError(f"cannot read the unit costs in {path}: {error}") from error
+    except OSError as error:
+        raise SettingError(f"cannot read the unit costs in {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise SettingError(f"cannot read the unit costs in {path}: it is not UTF-8") from error
     return CostsFile.read(text, name=str(path))
 
 
@@ -193,4 +197,4 @@ def _save(costs: CostsFile, path: Path) -> None:
     try:
         path.write_text(costs.model_dump_json(indent=1) + "\n", encoding="utf-8")
     except OSError as error:
-        raise SettingError(f"cannot write the unit costs to {path}: {error}") from error
+        raise SettingError(f"cannot write the unit costs to {path}: {error.strerror}") from error

@@ -1,5 +1,6 @@
 """Unit costs: what one article, node or page takes, as it was measured, and where and when that was. Pure."""
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from typing import Annotated, Self
@@ -7,7 +8,7 @@ from typing import Annotated, Self
 import pydantic
 
 from esdedup.errors import SettingError
-from esdedup.fingerprint.profile import Profile
+from esdedup.fingerprint.profile import PROFILES, Profile, get_profile
 
 FORMAT = 1
 
@@ -71,9 +72,25 @@ class ServerCosts(_Model, frozen=True):
     requests_a_batch: _Positive
 
 
+def costs_key(profile: Profile) -> str:
+    """Return what names a profile's costs, beside its layout: other words or keywords take other times.
+
+    Whether boilerplate is kept does not matter, since both are measured, nor does the most length of a text.
+    """
+    standard = get_profile(profile.name) if profile.name in PROFILES else profile
+    plain = dataclasses.replace(
+        profile,
+        layout=standard.layout,
+        keep_boilerplate=standard.keep_boilerplate,
+        max_text_length=standard.max_text_length,
+    )
+    return profile.name if plain.label == standard.label else plain.label
+
+
 class UnitCosts(_Model, frozen=True):
     """The costs of one profile with one layout."""
 
+    # As `costs_key` names it.
     profile: str
     layout: str
     # Fingerprints of whole texts, and of texts without their boilerplate; the latter without `omitting`.
@@ -139,12 +156,13 @@ class CostsFile(_Model, frozen=True):
         Raises:
             SettingError: They were not measured.
         """
+        key = costs_key(profile)
         for each in self.costs:
-            if (each.profile, each.layout) == (profile.name, profile.layout.name):
+            if (each.profile, each.layout) == (key, profile.layout.name):
                 return each
         known = ", ".join(f"{each.profile} with {each.layout}" for each in self.costs)
         raise SettingError(
-            f"{name} has no unit costs of {profile.name} with the layout {profile.layout.name}, but "
+            f"{name} has no unit costs of {key} with the layout {profile.layout.name}, but "
             f"of {known}; measure them with --measure"
         )
 

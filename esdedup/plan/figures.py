@@ -1,6 +1,7 @@
 """The figures of a plan, each with what it was calculated from. Pure."""
 
 import dataclasses
+import math
 from collections.abc import Iterator
 
 from esdedup.plan.model import BATCH, MAX_DOCUMENTS, MOST_BUSY, SHARD_BYTES, Plan
@@ -121,6 +122,10 @@ def _owners(plan: Plan) -> Iterator[Figure]:
 
 def _disk(plan: Plan) -> Iterator[Figure]:
     server, forests = plan.server, plan.forests
+    shard_bytes = plan.forest_bytes_unmerged / forests
+    advice = f"Elastic advises up to {SHARD_BYTES / _GB:,.0f}"
+    if shard_bytes > SHARD_BYTES:
+        advice += f", as {math.ceil(plan.forest_bytes_unmerged / SHARD_BYTES):,} forests would have"
     yield Figure(
         name="forest_gb",
         title="disk of forests, merged",
@@ -140,8 +145,8 @@ def _disk(plan: Plan) -> Iterator[Figure]:
         title="shards of forests",
         value=forests,
         unit="",
-        basis=f"one each, of {plan.forest_bytes / forests / _GB:,.1f} GB (Elastic advises up to "
-        f"{SHARD_BYTES / _GB:,.0f}) and {plan.load_each.documents:,} documents (at most {MAX_DOCUMENTS:,})",
+        basis=f"one each, of {shard_bytes / _GB:,.1f} GB with deleted documents ({advice}) and "
+        f"{plan.load_each.documents:,} documents (at most {MAX_DOCUMENTS:,})",
     )
     yield Figure(
         name="articles_gb",

@@ -30,7 +30,7 @@ from esdedup.forest.memory_nodes import MemoryNodes
 from esdedup.forest.model import NO_PAGE, Nodes
 from esdedup.ingest.arrive import arrive
 from esdedup.neighbours.relation import relation_of
-from esdedup.plan.costs import Deciding, Measured, PerText, UnitCosts
+from esdedup.plan.costs import Deciding, Measured, PerText, UnitCosts, costs_key
 from esdedup.plan.machine import machine, peak_bytes
 from esdedup.plan.model import BATCH
 from esdedup.plan.signatures import NOW_MS, Held, random_ones
@@ -82,7 +82,7 @@ def measure(profile: Profile, *, sizes: Sizes = Sizes()) -> UnitCosts:
     whole = _fingerprinting(profile.with_changes(keep_boilerplate=True), sizes)[0]
     without, omitting = _fingerprinting(dataclasses.replace(profile, keep_boilerplate=False), sizes)
     return UnitCosts(
-        profile=profile.name,
+        profile=costs_key(profile),
         layout=profile.layout.name,
         whole=whole,
         without_boilerplate=without,

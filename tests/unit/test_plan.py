@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from esdedup.errors import SettingError
 from esdedup.fingerprint.bands import LAYOUTS
-from esdedup.fingerprint.profile import CLASSIC, PROFILES, VERIFIED, Profile
+from esdedup.fingerprint.profile import CLASSIC, KEYWORDS, PROFILES, VERIFIED, Profile
 from esdedup.neighbours.key_table import KeyTable
 from esdedup.plan.costs import (
     CostsFile,
@@ -21,10 +21,13 @@ from esdedup.plan.costs import (
     PerText,
     ServerCosts,
     UnitCosts,
+    costs_key,
 )
 from esdedup.plan.figures import figures
 from esdedup.plan.model import MAX_DOCUMENTS, MOST_BUSY, Plan, Workload, plan
 from esdedup.plan.shipped import shipped
+from esdedup.text.segmenters import get_segmenter
+from esdedup.text.weights import Tf
 
 MEASURED = Measured(on="2026-01-02", machine="a machine", versions={"numpy": "2"})
 LEARNED = LearnedCosts(measured=MEASURED, memory_bytes=200e6, disk_bytes=100e6)
@@ -121,6 +124,32 @@ def test_where_one_owner_ends(why: str, changes: dict[str, float]) -> None:
     assert found.peak_a_second / found.forests <= found.owner_a_second
     assert found.load_each.nodes * 9 < 2**32
     assert found.load_each.documents <= MAX_DOCUMENTS
+
+
+def test_a_shard_that_is_larger_than_advised_is_named() -> None:
+    def basis(**changes: float) -> str:
+        return next(each.basis for each in figures(planned(**changes)) if each.name == "forest_shards")
+
+    assert "up to 50)" in basis()
+    large = planned(articles_a_day=86_400_000, peak=1, owner_bytes=1e15)
+    assert large.forest_bytes_unmerged / large.forests > 50e9
+    least = math.ceil(large.forest_bytes_unmerged / 50e9)
+    assert f"as {least:,} forests would" in basis(articles_a_day=86_400_000, peak=1, owner_bytes=1e15)
+
+
+def test_costs_are_those_of_the_words() -> None:
+    others = {
+        costs_key(KEYWORDS.with_changes(segmenter=get_segmenter("words"))),
+        costs_key(KEYWORDS.with_changes(weighting=Tf())),
+        costs_key(KEYWORDS.with_changes(keyword_count=20)),
+    }
+    assert len(others) == 3
+    assert "keywords" not in others
+    # What is measured both ways, or decides nothing, is not told apart.
+    same = KEYWORDS.with_changes(keep_boilerplate=True, max_text_length=1_000, layout=LAYOUTS["4x16"])
+    assert costs_key(same) == "keywords"
+    with pytest.raises(SettingError, match="no unit costs of keywords-2-"):
+        shipped().of(KEYWORDS.with_changes(weighting=Tf()), name="file")
 
 
 def test_of_classic_the_documents_of_a_shard_end_a_forest() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from benchmarks import server
-from benchmarks.processes import give_back_memory, in_new_process, resident_bytes
+from benchmarks.processes import give_back_memory, resident_bytes
 from benchmarks.rows import Row
 from benchmarks.run import Run
 from esdedup.boilerplate.boilerplate import Boilerplate
@@ -18,6 +18,7 @@ from esdedup.elastic.forest.learned import LearnedCopy, read_learned
 from esdedup.elastic.forest.learned_log import LearnedLog
 from esdedup.elastic.mappings import forest_index
 from esdedup.neighbours.key_table import Keys
+from esdedup.plan.measure import in_new_process
 from esdedup.text.passages import Passages
 
 _FOREST = "benchmark-boilerplate"

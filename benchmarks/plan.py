@@ -15,7 +15,7 @@ from benchmarks.month.arrivals import Month
 from benchmarks.rows import Row
 from benchmarks.run import Run
 from esdedup import sample
-from esdedup.elastic.client import connect
+from esdedup.elastic.client import connect, patient
 from esdedup.elastic.forest.documents import documents
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.store import ElasticStore
@@ -38,6 +38,7 @@ _FILLED_AT_ONCE = 5_000
 _BATCHES = 20
 _MEMORY_BYTES = 2**40
 _PAUSE_S = 0.1
+_PATIENCE_S = 600.0
 _PAGES = 3_000
 # Not that of the texts which the costs are measured with.
 _SEED = 7
@@ -107,7 +108,9 @@ def _fill(url: str, count: int) -> None:
     with connect(url) as client:
         with ElasticStore(client, forest=_FOREST, profile=VERIFIED, aging=AGING):
             pass
-        written = helpers.parallel_bulk(client, _nodes(count), thread_count=2, chunk_size=BATCH)
+        # A server with a small heap refuses some requests while it merges.
+        writing = patient(client, patience_s=_PATIENCE_S)
+        written = helpers.parallel_bulk(writing, _nodes(count), thread_count=2, chunk_size=BATCH)
         collections.deque(written, maxlen=0)
         client.indices.refresh(index=_FOREST)
 

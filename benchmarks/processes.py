@@ -1,19 +1,9 @@
-"""Work in a process of its own, and the memory that it takes."""
+"""The memory that a process takes."""
 
 import contextlib
 import ctypes
-import multiprocessing
-from collections.abc import Callable
-from typing import TypeVar
 
 import psutil
-
-_Result = TypeVar("_Result")
-
-
-def in_new_process(work: Callable[..., _Result], *arguments: object) -> _Result:
-    with multiprocessing.get_context("spawn").Pool(1) as process:
-        return process.apply(work, arguments)
 
 
 def resident_bytes() -> int:

@@ -10,7 +10,7 @@ EsdedupError
 ├── ArticleNotFound          no article has that id                             .article .index
 ├── ClientForked             a forked process uses its parent's client          .process
 ├── ClockMismatch            this machine and Elasticsearch disagree on the time  .here_ms .server_ms
-├── ProcessDied              a process that fingerprints texts has died; the same may be sent again
+├── ProcessDied              a process that fingerprints or measures has died; the same may be repeated
 ├── ServerError              Elasticsearch answered with an error               .status .index
 │   ├── ServerUnavailable    no server answers, or it is not Elasticsearch, or it is busy
 │   ├── IndexBlocked         the disk is full, or somebody has blocked the index
@@ -168,7 +168,7 @@ class ClockMismatch(EsdedupError):
 
 
 class ProcessDied(EsdedupError):
-    """A process that fingerprints texts has died; nothing was assigned, and the same may be sent again."""
+    """A process that fingerprints texts, or measures, has died; nothing was assigned. Do it again."""
 
 
 class ServerError(EsdedupError):

@@ -3,6 +3,8 @@
 Times are those of the processor, which other processes disturb less than the clock.
 """
 
+import concurrent.futures
+import concurrent.futures.process
 import dataclasses
 import datetime as dt
 import multiprocessing
@@ -22,6 +24,7 @@ from esdedup.elastic.forest.loading import Loading
 from esdedup.elastic.forest.packing import Packing
 from esdedup.elastic.forest.stored import StoredNode
 from esdedup.elastic.limits import MAX_HITS
+from esdedup.errors import ProcessDied
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Aging, Forest
@@ -96,9 +99,17 @@ def measure(profile: Profile, *, sizes: Sizes = Sizes()) -> UnitCosts:
 
 
 def in_new_process(work: Callable[..., _Result], *arguments: object) -> _Result:
-    """Do the work in a process of its own, whose memory is that of this work."""
-    with multiprocessing.get_context("spawn").Pool(1) as process:
-        return process.apply(work, arguments)
+    """Do the work in a process of its own, whose memory is that of this work.
+
+    Raises:
+        ProcessDied: The process has, for example because there is too little memory.
+    """
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as process:
+        try:
+            return process.submit(work, *arguments).result()
+        except concurrent.futures.process.BrokenProcessPool as error:
+            raise ProcessDied(f"a process that measures has died: {error.__cause__ or error}") from error
 
 
 def _fingerprinting(profile: Profile, sizes: Sizes) -> tuple[PerText, PerText]:

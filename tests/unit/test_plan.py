@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import os
 from collections.abc import Callable
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup.errors import SettingError
+from esdedup.errors import ProcessDied, SettingError
 from esdedup.fingerprint.bands import LAYOUTS
 from esdedup.fingerprint.profile import CLASSIC, KEYWORDS, PROFILES, VERIFIED, Profile
 from esdedup.neighbours.key_table import KeyTable
@@ -24,6 +25,7 @@ from esdedup.plan.costs import (
     costs_key,
 )
 from esdedup.plan.figures import figures
+from esdedup.plan.measure import in_new_process
 from esdedup.plan.model import MAX_DOCUMENTS, MOST_BUSY, Plan, Workload, plan
 from esdedup.plan.shipped import shipped
 from esdedup.text.segmenters import get_segmenter
@@ -265,3 +267,9 @@ def test_a_page_takes_27_bytes_in_a_full_table_and_53_after_it_has_doubled() -> 
     full = 2**20 * 8 * 6 // 10
     assert round(KeyTable.bytes_for(full, columns=2) / full) == 27
     assert round(KeyTable.bytes_for(full + 1, columns=2) / full) == 53
+
+
+def test_a_process_that_dies_while_it_measures_is_named() -> None:
+    with pytest.raises(ProcessDied, match="that measures has died"):
+        in_new_process(os._exit, 3)
+    assert in_new_process(os.getpid) != os.getpid()

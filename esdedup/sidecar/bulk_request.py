@@ -23,6 +23,8 @@ MAX_ITEMS = 100_000
 MAX_LINE_BYTES = 100 * 1024 * 1024
 """Elasticsearch takes no larger request, unless it is told to."""
 
+_FIRST_VALUE = json.JSONDecoder()
+
 # Bodies have a line for each action, one for its document, and blank lines, which mean nothing.
 _LINES_PER_ITEM = 4
 
@@ -66,7 +68,7 @@ class BulkItem:
         try:
             document = orjson.loads(source)
         except orjson.JSONDecodeError as error:
-            document = self._with_half_characters(source, error)
+            document = self._taken_anyway(source, error)
         if not isinstance(document, dict):
             raise self._unreadable("is not a JSON object")
         return document
@@ -95,10 +97,16 @@ class BulkItem:
             return _with_parts(self.source, document, new, dedup)
         return _with_object(self.source, document, new, dedup)
 
-    def _with_half_characters(self, source: bytes, error: orjson.JSONDecodeError) -> Any:
-        """Parse what has half a character, which Elasticsearch takes; so that it is rejected for that."""
+    def _taken_anyway(self, source: bytes, error: orjson.JSONDecodeError) -> Any:
+        """Parse what is not JSON, and Elasticsearch takes all the same.
+
+        That is half a character, for which it is then rejected; and whatever follows the object of an update.
+        """
         try:
-            return json.loads(source.decode())
+            text = source.decode()
+            if self.operation == "update":
+                return _FIRST_VALUE.raw_decode(text.lstrip(" \t\r\n"))[0]
+            return json.loads(text)
         except (ValueError, RecursionError):
             raise self._unreadable(f"is not JSON: {error}") from error
 

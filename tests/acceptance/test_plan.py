@@ -48,8 +48,9 @@ def test_costs_from_a_file(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (("--articles-a-day", "-5"), "articles_a_day is -5.0; it must be greater than 0"),
-        (("--articles-a-day", "nan"), "articles_a_day is nan"),
+        (("--articles-a-day", "-5"), "Invalid value for '--articles-a-day'"),
+        (("--articles-a-day", "nan"), "Invalid value for '--articles-a-day'"),
+        (("--retention-days", "-5"), "retention_days is -5.0; it must be greater than 0"),
         (("--reprints", "30"), "reprints is 30.0; it must be from 0 to 1"),
         (("--costs", "none.json"), "cannot read the unit costs in none.json"),
         (("--costs", "broken.json"), "broken.json has no unit costs"),

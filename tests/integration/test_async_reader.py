@@ -44,6 +44,8 @@ def test_every_method_answers_alike(
         ("similar", (index, article), {"size": 2}),
         ("similar", (index, article), {"other_sources": True}),
         ("cluster", (index, root), {"size": 2}),
+        ("with_fingerprint", (index, root), {"size": 2}),
+        ("list", (index,), {"snippets": True}),
         ("sources", (index, article), {"size": 1}),
         ("article", (index, article), {}),
         ("timeline", (index, article), {}),

@@ -254,6 +254,19 @@ def test_what_is_no_document_is_rejected_and_an_update_refuses_the_request(
         _item(source, "update").document()
 
 
+@pytest.mark.parametrize("rest", [b"}", b" x", b'{"doc":{"text":"other"}}', b","])
+def test_what_follows_the_object_of_an_update_means_nothing(rest: bytes) -> None:
+    # Elasticsearch reads no further there. An article that is indexed is refused.
+    (update,) = read_bulk(b'{"update":{"_id":"1"}}\n {"doc":{"text":"a"}}' + rest + b"\n", index="news")
+    assert update.document() == {"doc": {"text": "a"}}
+    action = {"_source": {"doc": {"text": "a", "dedup": {"root": "r"}}}}
+    changed = update.source_with(update.document(), action, dedup="dedup")
+    assert json.loads(changed) == action["_source"]
+    (article,) = read_bulk(b'{"index":{"_id":"1"}}\n{"text":"a"}' + rest + b"\n", index="news")
+    with pytest.raises(ArticleRejected, match="is not JSON"):
+        article.document()
+
+
 def test_half_a_character_is_named_as_the_reason() -> None:
     with pytest.raises(ArticleRejected, match="half a character"):
         _enriched(_item(b'{"text":"\\ud800"}'))

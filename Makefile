@@ -83,8 +83,9 @@ screenshots: env
 benchmarks: env
 	$(BIN)/python -m benchmarks all
 
-# Processes that share the tests: each file goes to one of them, in the order of tests/conftest.py.
-JOBS ?= 2
+# Processes that share the tests: each file goes to one of them, in the order of tests/conftest.py. One more than
+# two cores, since many tests wait for leases, servers and sidecars.
+JOBS ?= 3
 TEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder --durations 20
 
 test: env

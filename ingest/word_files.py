@@ -13,6 +13,8 @@ from esdedup.text.segmenters import JIEBA, Jieba, Segmenter, get_segmenter
 from esdedup.text.weights import WEIGHTINGS, StopWords, Weighting, WordTable
 
 _BYTE_ORDER_MARK = "\ufeff"
+# Of a table, as `esdedup weights` writes it.
+_TABLE_KEYS = frozenset({"words", "default", "articles"})
 _EXAMPLES = 3
 _EXAMPLE_LENGTH = 60
 _ADD_THEM = "add them to a dictionary of jieba, or choose another segmenter"
@@ -74,6 +76,11 @@ def read_weights(weights: str) -> Weighting:
         raise SettingError(f"cannot read the weights in {weights}: {error}") from error
     default = 0.0
     if isinstance(table, dict) and isinstance(table.get("words"), dict):
+        if unknown := sorted(table.keys() - _TABLE_KEYS):
+            raise SettingError(
+                f"{weights} has {', '.join(map(repr, unknown))} beside its words, where only "
+                f"{' and '.join(map(repr, sorted(_TABLE_KEYS - {'words'})))} may be"
+            )
         default = table.get("default", default)
         table = table["words"]
     if not isinstance(table, dict):

@@ -327,6 +327,7 @@ def test_weightings_by_name(name: str) -> None:
         ('{"default": -1, "words": {"a": 1}}', "the weight of 'default' must be"),
         ('{"default": null, "words": {"a": 1}}', "the weight of 'default' must be"),
         ('{"default": 1, "words": {"a": {}}}', "the weight of 'a' must be"),
+        ('{"words": {"a": 1}, "defualt": 2}', "has 'defualt' beside its words"),
         ('{"a": 1, "b": 1, "a": 2}', "'a' is there twice, with different values"),
         ('{"words": {"a": 1, "a": 2}}', "'a' is there twice, with different values"),
         ("{}", "no word weighs anything"),

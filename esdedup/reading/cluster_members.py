@@ -6,6 +6,7 @@ from typing import Any
 
 from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.lookup import look_up
+from esdedup.elastic.limits import MAX_TERM_BYTES
 from esdedup.elastic.requests import Query, Requests, search
 from esdedup.errors import SettingError
 from esdedup.fields import Fields, value_of
@@ -19,6 +20,8 @@ from esdedup.reading.scope import ReadyIndex, Scope
 from esdedup.reading.similarity import Similarity
 from esdedup.sites import site_name
 from esdedup.text.left_out import left_out
+
+_NOTHING = Similarity(None, b"")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -54,14 +57,12 @@ def similar_to_article(
 
 def articles_of_cluster(scope: Scope, index: str, root: str, *, paging: Paging) -> Requests[SimilarPage]:
     """Return the articles of a cluster; see `Operations.cluster`."""
-    if not root:
-        raise SettingError(f"the root is {root!r}; it must be a non-empty string")
-    fields = (yield from scope.ready(index)).fields
+    fields = yield from _ready_for(scope, index, root=root)
     members = _Articles(
         index=index,
         root=root,
         query=bodies.others(root, fields=fields),
-        similarity=Similarity(None, b""),
+        similarity=_NOTHING,
         identity=[index, root],
     )
     return (yield from _page_of(members, paging, fields))
@@ -71,14 +72,12 @@ def articles_with_fingerprint(
     scope: Scope, index: str, fingerprint: str, *, paging: Paging
 ) -> Requests[SimilarPage]:
     """Return the articles with a fingerprint; see `Operations.with_fingerprint`."""
-    if not fingerprint:
-        raise SettingError(f"the fingerprint is {fingerprint!r}; it must be a non-empty string")
-    fields = (yield from scope.ready(index)).fields
+    fields = yield from _ready_for(scope, index, fingerprint=fingerprint)
     members = _Articles(
         index=index,
         root=None,
         query=bodies.with_fingerprint(fingerprint, fields=fields),
-        similarity=Similarity(None, b""),
+        similarity=_NOTHING,
         identity=[index, "fingerprint", fingerprint],
     )
     return (yield from _page_of(members, paging, fields))
@@ -145,6 +144,20 @@ def require_source_field(index: str, ready: ReadyIndex) -> str:
             "mapped as text; map it as keyword, or name another field"
         )
     return ready.source_field
+
+
+def _ready_for(scope: Scope, index: str, **given: str) -> Requests[Fields]:
+    """Return the names of the fields of an index, in which a value is sought that can be in it.
+
+    Raises:
+        SettingError: The value is empty, or longer than any that Elasticsearch keeps.
+    """
+    ((name, value),) = given.items()
+    if not value or len(value.encode(errors="replace")) > MAX_TERM_BYTES:
+        raise SettingError(
+            f"the {name} is {value!r:.60}; it must be a non-empty string of at most {MAX_TERM_BYTES:,} bytes"
+        )
+    return (yield from scope.ready(index)).fields
 
 
 def _page_of(members: _Articles, paging: Paging, fields: Fields) -> Requests[SimilarPage]:

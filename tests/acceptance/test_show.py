@@ -61,6 +61,7 @@ def test_what_cannot_be_shown(run: Run, elasticsearch_url: str, fed: tuple[str, 
         (("--root", "nope"), 1, "no article in"),
         (("--fingerprint", "0123456789abcdef"), 1, "has the fingerprint"),
         (("--fingerprint", ""), 2, "non-empty"),
+        (("--root", "r" * 40_000), 2, "at most 32,766 bytes"),
     ]:
         refused = run("show", "--index", index, "--forest", forest, *options, url=elasticsearch_url)
         assert (refused.code, refused.out) == (code, ""), options

@@ -103,10 +103,9 @@ class BulkItem:
         That is half a character, for which it is then rejected; and whatever follows the object of an update.
         """
         try:
-            text = source.decode()
             if self.operation == "update":
-                return _FIRST_VALUE.raw_decode(text.lstrip(" \t\r\n"))[0]
-            return json.loads(text)
+                return _FIRST_VALUE.raw_decode(_beginning(source).lstrip(" \t\r\n"))[0]
+            return json.loads(source.decode())
         except (ValueError, RecursionError):
             raise self._unreadable(f"is not JSON: {error}") from error
 
@@ -178,6 +177,14 @@ def read_bulk(
     if len(items) > max_items:
         raise _too_large(f"more than {max_items:,} items")
     return items
+
+
+def _beginning(source: bytes) -> str:
+    """Return a text up to the first byte that is no character."""
+    try:
+        return source.decode()
+    except UnicodeDecodeError as error:
+        return source[: error.start].decode()
 
 
 def _too_large(what: str) -> BulkMalformed:

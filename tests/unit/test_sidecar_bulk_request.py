@@ -254,7 +254,7 @@ def test_what_is_no_document_is_rejected_and_an_update_refuses_the_request(
         _item(source, "update").document()
 
 
-@pytest.mark.parametrize("rest", [b"}", b" x", b'{"doc":{"text":"other"}}', b","])
+@pytest.mark.parametrize("rest", [b"}", b" x", b'{"doc":{"text":"other"}}', b",", b"\x80"])
 def test_what_follows_the_object_of_an_update_means_nothing(rest: bytes) -> None:
     # Elasticsearch reads no further there. An article that is indexed is refused.
     (update,) = read_bulk(b'{"update":{"_id":"1"}}\n {"doc":{"text":"a"}}' + rest + b"\n", index="news")

@@ -17,7 +17,7 @@ from tests.support.names import Names
 from tests.support.sidecar_process import START_S, SidecarProcess, until
 
 TTL_S = 3
-PATIENCE_S = 10 * TTL_S
+PATIENCE_S = 20 * TTL_S
 # What is learned would make two forests differ from each other; that is tested elsewhere.
 PROFILE = DEFAULT.with_changes(keep_boilerplate=True)
 OPTIONS = ("--forest-by", "lang", "--forest-value", "zh", "--lease-ttl-s", str(TTL_S), "--keep-boilerplate")

@@ -1,5 +1,6 @@
 """The forest in Elasticsearch against plain bulk requests of node documents."""
 
+import time
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -9,7 +10,6 @@ from elasticsearch import Elasticsearch, helpers
 from benchmarks import server
 from benchmarks.rows import Row, duration_s, less_is_better, more_is_better, rate
 from benchmarks.run import Run
-from benchmarks.signatures import NOW_MS, Held, Signatures
 from esdedup.elastic.forest.documents import Document, documents
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.forest.stored import StoredNode
@@ -17,6 +17,9 @@ from esdedup.elastic.mappings import forest_index
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
 from esdedup.forest import Aging, Forest
 from esdedup.neighbours.relation import relation_of
+from esdedup.plan.measure import Sizes
+from esdedup.plan.measure_server import bytes_a_document
+from esdedup.plan.signatures import NOW_MS, Held, Signatures
 
 _MILLION = 1_000_000
 _BATCH = 1_000
@@ -65,7 +68,10 @@ def _rows(table: str, run: Run, profile: Profile) -> list[Row]:
                 rows += _assigning(
                     client, forest, held, random, table=table, case=f"{case} {kept}", rounds=run.size(_ROUNDS)
                 )
-        ours_bytes, theirs_bytes = (_bytes_a_node(client, index) for index in (_FOREST, _PEER))
+        # Elasticsearch keeps whole sources for replicas until it has found that none needs them.
+        client.indices.flush(index=[_FOREST, _PEER])
+        time.sleep(Sizes().kept_for_recovery_s)
+        ours_bytes, theirs_bytes = (bytes_a_document(client, index) for index in (_FOREST, _PEER))
         for index in (_FOREST, _PEER):
             client.indices.delete(index=index)
     on_disk = f"{case}, the index, merged"
@@ -105,14 +111,6 @@ def _durations_s(
         made = _documents(held.profile, np.concatenate(batches))
         theirs_s.append(duration_s(lambda made=made: _bulk(client, made)))
     return ours_s, theirs_s
-
-
-def _bytes_a_node(client: Elasticsearch, index: str) -> float:
-    patient = client.options(request_timeout=1_800)
-    patient.indices.forcemerge(index=index, max_num_segments=1)
-    patient.indices.flush(index=index)
-    primaries = client.indices.stats(index=index)["_all"]["primaries"]
-    return float(primaries["store"]["size_in_bytes"] / primaries["docs"]["count"])
 
 
 def _empty(client: Elasticsearch) -> None:

@@ -27,7 +27,7 @@ from esdedup.forest.memory import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.plan.costs import PerText, UnitCosts
 from esdedup.plan.machine import peak_bytes
-from esdedup.plan.measure import AGING, Sizes, in_new_process, measure
+from esdedup.plan.measure import AGING, Sizes, in_new_process, measure, us_of_batches
 from esdedup.plan.measure_server import bytes_of, measure_server
 from esdedup.plan.model import BATCH, kept_bytes
 from esdedup.plan.signatures import NOW_MS, Held
@@ -149,18 +149,13 @@ def _open(url: str, count: int) -> Opened:
             while (contents := store.contents()).memory_bytes == contents.learned_bytes:
                 time.sleep(_PAUSE_S)
             grown_bytes = peak_bytes() - before_bytes
-            forest, spent = Forest(store), []
             random = np.random.default_rng(count)
             held = Held.random(VERIFIED, count, random)
-            for number in range(_BATCHES):
-                arrivals = held.arrivals_after(held.batch(BATCH, random), number)
-                started = time.process_time()
-                forest.assign(arrivals, now_ms=NOW_MS)
-                spent.append(time.process_time() - started)
+            us = us_of_batches(Forest(store), held, random, _BATCHES)
     return Opened(
         kept_bytes=contents.memory_bytes - contents.learned_bytes,
         grown_bytes=grown_bytes,
-        owner_us=fmean(spent) / BATCH * 1e6,
+        owner_us=fmean(us),
     )
 
 
@@ -176,13 +171,7 @@ def _deciding_us(count: int) -> float:
     forest = Forest(MemoryStore(aging=AGING, relation=relation_of(VERIFIED)))
     for at in range(0, count, _FILLED_AT_ONCE):
         forest.assign(held.arrivals(at, min(at + _FILLED_AT_ONCE, count)), now_ms=NOW_MS)
-    spent = []
-    for number in range(_BATCHES):
-        arrivals = held.arrivals_after(held.batch(BATCH, random), number)
-        started = time.process_time()
-        forest.assign(arrivals, now_ms=NOW_MS)
-        spent.append(time.process_time() - started)
-    return median(spent) / BATCH * 1e6
+    return median(us_of_batches(forest, held, random, _BATCHES))
 
 
 def _fingerprinting(table: str, costs: UnitCosts) -> Iterator[Row]:

@@ -1,13 +1,11 @@
-"""The random signatures of `esdedup.plan`, and what only benchmarks need of them."""
+"""Random signatures as faiss wants them."""
 
 import numpy as np
 import numpy.typing as npt
 
 from esdedup.fingerprint.profile import Profile
 from esdedup.neighbours.relation import relation_of
-from esdedup.plan.signatures import NOW_MS, Held, Signatures, arrivals_of, random_ones
-
-__all__ = ["NOW_MS", "Held", "Signatures", "arrivals_of", "as_bytes", "random_ones"]
+from esdedup.plan.signatures import Signatures
 
 
 def as_bytes(profile: Profile, signatures: Signatures) -> npt.NDArray[np.uint8]:

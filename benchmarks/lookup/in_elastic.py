@@ -13,7 +13,6 @@ from benchmarks.lookup.rows import Lookup
 from benchmarks.lookup.schemes import ALL_VARIANTS, EXHAUSTIVE, EXPANSION, TABLES, Fingerprints, Scheme
 from benchmarks.rows import Row, duration_s
 from benchmarks.run import Run
-from benchmarks.signatures import Held
 from esdedup.elastic.execute import hit_pages
 from esdedup.elastic.forest.documents import documents
 from esdedup.elastic.forest.store import ElasticStore
@@ -25,6 +24,7 @@ from esdedup.fingerprint.profile import VERIFIED
 from esdedup.fingerprint.simhash import to_hex
 from esdedup.forest import NO_TIME, Aging
 from esdedup.neighbours.relation import relation_of
+from esdedup.plan.signatures import Held
 
 TABLE, FOREST_TABLE = "layouts-elastic", "layouts-forest"
 _HUNDRED_THOUSAND, _MILLION, _LARGE = 100_000, 1_000_000, 10_000_000

@@ -180,14 +180,8 @@ def _deciding(profile: Profile, sizes: Sizes) -> Deciding:
         for start in range(filled, nodes, BATCH):
             forest.assign(held.arrivals(start, min(start + BATCH, nodes)), now_ms=NOW_MS)
         filled = nodes
-        spent = []
-        for _ in range(sizes.batches):
-            arrivals = held.arrivals_after(held.batch(BATCH, random), number)
-            number += 1
-            started = time.process_time()
-            forest.assign(arrivals, now_ms=NOW_MS)
-            spent.append(time.process_time() - started)
-        us.append(median(spent) / BATCH * 1e6)
+        us.append(median(us_of_batches(forest, held, random, sizes.batches, first=number)))
+        number += sizes.batches
     slope, first = np.polyfit(np.log2(np.array(sizes.nodes) / sizes.nodes[0]), us, 1)
     if slope < 0:
         slope, first = 0.0, float(np.mean(us))
@@ -197,6 +191,27 @@ def _deciding(profile: Profile, sizes: Sizes) -> Deciding:
         us_a_doubling=float(slope),
         measured_nodes=sizes.nodes[-1],
     )
+
+
+def us_of_batches(
+    forest: Forest, held: Held, random: np.random.Generator, count: int, *, first: int = 0
+) -> list[float]:
+    """Assign so many batches of arrivals; return the processor time of an arrival, for each batch.
+
+    Args:
+        forest: Holds what `held` has.
+        held: Some arrivals are near these.
+        random: Decides the arrivals.
+        count: How many batches of 1,000.
+        first: The number of batches that came before.
+    """
+    us = []
+    for number in range(first, first + count):
+        arrivals = held.arrivals_after(held.batch(BATCH, random), number)
+        started = time.process_time()
+        forest.assign(arrivals, now_ms=NOW_MS)
+        us.append((time.process_time() - started) / BATCH * 1e6)
+    return us
 
 
 def _node_bytes(profile: Profile, count: int) -> float:

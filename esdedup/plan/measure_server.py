@@ -67,7 +67,7 @@ def measure_server(
             actions = _actions(plain, sizes.stored_articles)
             plain_bytes = _article_bytes(client, dedup, plain, actions)
         time.sleep(max(0.0, written_s + sizes.kept_for_recovery_s - time.monotonic()))
-        node_bytes, page_bytes = (_bytes_a_document(client, name) for name in (forest, pages))
+        node_bytes, page_bytes = (bytes_a_document(client, name) for name in (forest, pages))
         return ServerCosts(
             node_bytes=node_bytes,
             page_bytes=page_bytes,
@@ -154,7 +154,7 @@ def _article_bytes(
 ) -> float:
     dedup.setup(name)
     _bulk(client, name, actions)
-    return _bytes_a_document(client, name)
+    return bytes_a_document(client, name)
 
 
 def _bulk(client: Elasticsearch, name: str, actions: Iterable[dict[str, Any]]) -> None:
@@ -170,7 +170,8 @@ def _actions(index: str, count: int) -> Iterator[dict[str, Any]]:
         yield {"_index": index, "_id": article["id"], "_source": article}
 
 
-def _bytes_a_document(client: Elasticsearch, name: str) -> float:
+def bytes_a_document(client: Elasticsearch, name: str) -> float:
+    """Merge an index of a forest; return the bytes that a document of it takes."""
     size_bytes, documents = bytes_of(client, name)
     return size_bytes / documents
 

@@ -6,6 +6,7 @@ from esdedup.errors import ArticleNotFound, SettingError
 from esdedup.fields import Fields, term_of, terms_of, value_of
 from esdedup.reading import cluster_bodies as bodies
 from esdedup.reading.hits import Hit, values_of
+from esdedup.reading.queries import check_term
 from esdedup.reading.results import FullArticle, Timeline, TimelineStep
 from esdedup.reading.scope import Scope
 from esdedup.sites import site_of
@@ -71,8 +72,7 @@ def find_article(
 
 def timeline(scope: Scope, index: str, root: str) -> Requests[Timeline]:
     """Return the timeline of a cluster; see `Operations.timeline`."""
-    if not root:
-        raise SettingError(f"the root is {root!r}; it must be a non-empty string")
+    check_term("root", root)
     ready = yield from scope.ready(index)
     (answer,) = yield from search(index, bodies.time_range(root, fields=ready.fields))
     first, last = (answer["aggregations"][name]["value"] for name in ("first", "last"))

@@ -6,7 +6,6 @@ from typing import Any
 
 from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.lookup import look_up
-from esdedup.elastic.limits import MAX_TERM_BYTES
 from esdedup.elastic.requests import Query, Requests, search
 from esdedup.errors import SettingError
 from esdedup.fields import Fields, value_of
@@ -15,6 +14,7 @@ from esdedup.reading import cluster_bodies as bodies
 from esdedup.reading.articles import find_article
 from esdedup.reading.hits import Hit, root_of
 from esdedup.reading.paging import Paging
+from esdedup.reading.queries import check_term
 from esdedup.reading.results import SimilarPage
 from esdedup.reading.scope import ReadyIndex, Scope
 from esdedup.reading.similarity import Similarity
@@ -57,7 +57,8 @@ def similar_to_article(
 
 def articles_of_cluster(scope: Scope, index: str, root: str, *, paging: Paging) -> Requests[SimilarPage]:
     """Return the articles of a cluster; see `Operations.cluster`."""
-    fields = yield from _ready_for(scope, index, root=root)
+    check_term("root", root)
+    fields = (yield from scope.ready(index)).fields
     members = _Articles(
         index=index,
         root=root,
@@ -72,7 +73,8 @@ def articles_with_fingerprint(
     scope: Scope, index: str, fingerprint: str, *, paging: Paging
 ) -> Requests[SimilarPage]:
     """Return the articles with a fingerprint; see `Operations.with_fingerprint`."""
-    fields = yield from _ready_for(scope, index, fingerprint=fingerprint)
+    check_term("fingerprint", fingerprint)
+    fields = (yield from scope.ready(index)).fields
     members = _Articles(
         index=index,
         root=None,
@@ -144,20 +146,6 @@ def require_source_field(index: str, ready: ReadyIndex) -> str:
             "mapped as text; map it as keyword, or name another field"
         )
     return ready.source_field
-
-
-def _ready_for(scope: Scope, index: str, **given: str) -> Requests[Fields]:
-    """Return the names of the fields of an index, in which a value is sought that can be in it.
-
-    Raises:
-        SettingError: The value is empty, or longer than any that Elasticsearch keeps.
-    """
-    ((name, value),) = given.items()
-    if not value or len(value.encode(errors="replace")) > MAX_TERM_BYTES:
-        raise SettingError(
-            f"the {name} is {value!r:.60}; it must be a non-empty string of at most {MAX_TERM_BYTES:,} bytes"
-        )
-    return (yield from scope.ready(index)).fields
 
 
 def _page_of(members: _Articles, paging: Paging, fields: Fields) -> Requests[SimilarPage]:

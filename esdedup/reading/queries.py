@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Any, Literal
 
+from esdedup.elastic.limits import MAX_TERM_BYTES
 from esdedup.elastic.requests import Query
 from esdedup.errors import SettingError
 from esdedup.fields import Fields
@@ -25,6 +26,18 @@ _UNRANKED = frozenset(
         *("term", "terms", "wildcard"),
     }
 )
+
+
+def check_term(name: str, value: str) -> None:
+    """Make sure that a keyword field can have a value.
+
+    Raises:
+        SettingError: It is empty, or longer than any that Elasticsearch keeps.
+    """
+    if not value or len(value.encode(errors="replace")) > MAX_TERM_BYTES:
+        raise SettingError(
+            f"the {name} is {value!r:.60}; it must be a non-empty string of at most {MAX_TERM_BYTES:,} bytes"
+        )
 
 
 def within(query: Query | None, fields: Fields) -> Query:

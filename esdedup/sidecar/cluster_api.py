@@ -27,6 +27,11 @@ _PAGE = "The number of the page, from 1."
 _AFTER = "The cursor `next` of the previous page, in place of `page`."
 _SIZE = "Articles on a page."
 
+_Index = Annotated[str | None, Query(description=_INDEX)]
+_Page = Annotated[int, Query(ge=1, description=_PAGE)]
+_Size = Annotated[int, Query(ge=1, le=MAX_SIZE, description=_SIZE)]
+_After = Annotated[str | None, Query(description=_AFTER)]
+
 _FOREST_VALUE = (
     "Where there are several forests: the value that an article with this text would have in the field that "
     "chooses among them. It is looked up in the forest of that value."
@@ -129,10 +134,10 @@ def cluster_routes(
     async def cluster(
         request: Request,
         root: Annotated[str, Path(description="The root of its articles, as the dedup object has it.")],
-        index: Annotated[str | None, Query(description=_INDEX)] = None,
-        page: Annotated[int, Query(ge=1, description=_PAGE)] = 1,
-        size: Annotated[int, Query(ge=1, le=MAX_SIZE, description=_SIZE)] = 20,
-        after: Annotated[str | None, Query(description=_AFTER)] = None,
+        index: _Index = None,
+        page: _Page = 1,
+        size: _Size = 20,
+        after: _After = None,
     ) -> SimilarPage:
         """The newest first. How similar they are to each other is not computed."""
         name = named(index)
@@ -146,10 +151,10 @@ def cluster_routes(
     async def with_fingerprint(
         request: Request,
         fingerprint: Annotated[str, Path(description="The fingerprint, as the dedup object has it.")],
-        index: Annotated[str | None, Query(description=_INDEX)] = None,
-        page: Annotated[int, Query(ge=1, description=_PAGE)] = 1,
-        size: Annotated[int, Query(ge=1, le=MAX_SIZE, description=_SIZE)] = 20,
-        after: Annotated[str | None, Query(description=_AFTER)] = None,
+        index: _Index = None,
+        page: _Page = 1,
+        size: _Size = 20,
+        after: _After = None,
     ) -> SimilarPage:
         """The newest first: the same text, as far as it is compared. Each article names its root."""
         name = named(index)

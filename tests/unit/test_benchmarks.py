@@ -31,7 +31,8 @@ def test_other_hash_functions_give_other_fingerprints_meanwhile() -> None:
 _SAME_PAIRS = """
 import numpy as np
 from benchmarks.in_memory import PEERS, RADIUS, peer
-from benchmarks.signatures import Held, as_bytes
+from benchmarks.signatures import as_bytes
+from esdedup.plan.signatures import Held
 from esdedup import CLASSIC
 
 random = np.random.default_rng(1)

@@ -1,6 +1,6 @@
 # `make demo` and `make test` do all the set-up; see README.md.
 .DEFAULT_GOAL := help
-.PHONY: help env lock demo screenshots benchmarks test nightly soak soak-writers soak-sidecars check static format clean
+.PHONY: help env lock demo screenshots messages benchmarks test nightly soak soak-writers soak-sidecars check static format clean
 
 # The first Python that is new enough; `make PYTHON=... env` takes another.
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -30,6 +30,7 @@ help:
 	@echo "make check             formatter, linter, types, imports, fast tests"
 	@echo "make static            the same without the tests"
 	@echo "make benchmarks        measure what benchmarks/results.json lacks: some hours; it goes on where it was stopped"
+	@echo "make messages          bring the catalogue of the interface up to date with the pages"
 	@echo "make env               only .venv, with everything installed as locked"
 	@echo "make lock              resolve the dependencies anew into locks/"
 	@echo "make format            apply the formatter and the linter's safe fixes"
@@ -78,6 +79,12 @@ demo: $(DEMO_SET)
 # Photographs the pages of a running demo for the documents.
 screenshots: env
 	$(BIN)/python docs/screenshots.py $(DEMO_DATA)/sidecar.json
+
+# Brings the Chinese catalogue up to date with the messages of the pages: those that are new in it are empty.
+messages: env
+	@mkdir -p build
+	$(BIN)/pybabel --quiet extract -F pyproject.toml -k translatable --no-location --sort-output --omit-header -o build/messages.pot esdedup/web
+	$(BIN)/pybabel --quiet update -l zh --no-fuzzy-matching --ignore-obsolete --omit-header --no-wrap -i build/messages.pot -o esdedup/web/locale/zh.po
 
 # What benchmarks/results.json does not have yet for this code on this machine; see benchmarks/README.md.
 benchmarks: env

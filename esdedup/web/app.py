@@ -15,7 +15,7 @@ from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile
 from esdedup.reading.reader import AsyncReader
-from esdedup.web import api, pages
+from esdedup.web import api, article_page, language_page, list_page
 from esdedup.web.errors import handle_errors
 from esdedup.web.guards import Limits, SafeHeaders, Visitors
 from esdedup.web.marking import Marking
@@ -73,8 +73,8 @@ def create_app(
         refresh_interval_s=_REFRESH_INTERVAL_S,
     )
     app.state.site = site = Site(reader=reader, index=index, marking=Marking(reader))
-    for router in (api.router, pages.router):
-        app.include_router(router, dependencies=[Depends(_check_given_once)])
+    for routes in (api, list_page, article_page, language_page):
+        app.include_router(routes.router, dependencies=[Depends(_check_given_once)])
     static = resources.files("esdedup.web") / "static"
     app.mount("/static", StaticFiles(directory=str(static)), name="static")
     handle_errors(app)

@@ -18,8 +18,10 @@ from esdedup.errors import (
     ServerUnavailable,
     SettingError,
 )
-from esdedup.web import api, pages
+from esdedup.web import api
 from esdedup.web.bounds import cut
+from esdedup.web.languages import translatable
+from esdedup.web.rendering import render_error
 
 _STATUS: list[tuple[type[EsdedupError], int]] = [
     (SettingError, 400),
@@ -49,7 +51,7 @@ def error_answer(
     if request.scope["path"].removeprefix(request.scope.get("root_path", "")).startswith(api.PREFIX):
         answer: Response = JSONResponse({"error": message}, status_code=status)
     else:
-        answer = pages.render_error(request, status, message)
+        answer = render_error(request, status, message)
     answer.headers.update(headers or {})
     return answer
 
@@ -70,9 +72,9 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 async def _not_served(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    message = "there is no such page" if error.status_code == 404 else str(error.detail)
+    message = translatable("there is no such page") if error.status_code == 404 else str(error.detail)
     return error_answer(request, error.status_code, message, error.headers)
 
 
 async def _broken(request: Request, _: Exception) -> Response:
-    return error_answer(request, 500, "internal error; the server's log has the details")
+    return error_answer(request, 500, translatable("internal error; the server's log has the details"))

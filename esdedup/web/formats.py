@@ -6,7 +6,6 @@ from urllib.parse import urlencode, urlsplit
 from esdedup.reading.results import Article
 from esdedup.times import iso, time_ms
 from esdedup.web.bounds import cut
-from esdedup.web.timeline_drawing import readable
 
 _LONGEST_LINE = 300
 # What all browsers and servers take.
@@ -20,14 +19,6 @@ def shortened(text: str) -> str:
     return cut(text, _LONGEST_LINE)
 
 
-def moment(value: object) -> str:
-    """Write an article's time, in whatever form it is stored."""
-    milliseconds = time_ms(value)
-    if milliseconds is None:
-        return "" if value is None else shortened(str(value))
-    return readable(iso(milliseconds))
-
-
 def machine_time(value: object) -> str:
     """Write an article's time as ISO 8601, for programs."""
     milliseconds = time_ms(value)
@@ -35,9 +26,9 @@ def machine_time(value: object) -> str:
 
 
 def source_names(value: object) -> str:
-    """Write an article's sources: one, several or none."""
+    """Write an article's sources: one, several, or nothing if there are none."""
     values = value if isinstance(value, list) else [value]
-    return shortened(", ".join(str(each) for each in values if each is not None)) or "no source"
+    return shortened(", ".join(str(each) for each in values if each is not None))
 
 
 def link(value: str | None) -> str | None:

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from esdedup.origins import is_foreign, is_known_host
 from esdedup.web.bodies import read_body
 from esdedup.web.errors import error_answer
+from esdedup.web.languages import translatable
 
 HEADERS = {
     # Nothing is loaded from other servers, and no script runs.
@@ -75,7 +76,7 @@ class Visitors:
                 site=headers.get("sec-fetch-site"),
                 goal=headers.get("sec-fetch-dest"),
             ):
-                refusal = 403, "pages of other sites may only link to this one"
+                refusal = 403, translatable("pages of other sites may only link to this one")
             if refusal is not None:
                 await error_answer(Request(scope), *refusal)(scope, receive, send)
                 return
@@ -109,7 +110,9 @@ class Limits:
             await refusal(scope, receive, send)
             return
         if self._in_progress >= MAX_REQUESTS:
-            busy = error_answer(request, 503, "too many requests at once; try again", {"Retry-After": "1"})
+            busy = error_answer(
+                request, 503, translatable("too many requests at once; try again"), {"Retry-After": "1"}
+            )
             await busy(scope, receive, send)
             return
         self._in_progress += 1

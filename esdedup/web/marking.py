@@ -6,12 +6,13 @@ import time
 from esdedup.errors import EsdedupError
 from esdedup.reading.reader import AsyncReader
 from esdedup.text.left_out import LeftOut
+from esdedup.web.languages import translatable
 
 # At first all that the forest has learned is read: many seconds for a large one.
 _LONGEST_WAIT_S = 1.0
 # As often as Elasticsearch refreshes an index by itself.
 _UPDATE_INTERVAL_S = 1.0
-_IS_BEING_READ = "what the forest has learned is being read; try again in a moment"
+_IS_BEING_READ = translatable("what the forest has learned is being read; try again in a moment")
 
 
 class Marking:

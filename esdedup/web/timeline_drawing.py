@@ -1,9 +1,10 @@
-"""A bar chart of a timeline. Pure."""
+"""A bar chart of a timeline, and what it says in words. Pure."""
 
 import dataclasses
 from datetime import datetime, timedelta
 
 from esdedup.reading.results import Timeline
+from esdedup.web.languages import Language
 
 WIDTH, HEIGHT = 640, 96
 _GAP = 1.0
@@ -32,8 +33,9 @@ class Drawing:
     summary: str
 
 
-def draw(timeline: Timeline) -> Drawing | None:
+def draw(timeline: Timeline, language: Language) -> Drawing | None:
     """Draw a timeline; None if it has fewer than two steps, or times outside the calendar."""
+    _, moment = language.gettext, language.moment
     steps = timeline.steps
     if len(steps) < 2 or not all(map(_is_in_calendar, (steps[0].start, steps[-1].start))):
         return None
@@ -50,29 +52,29 @@ def draw(timeline: Timeline) -> Drawing | None:
                 y=round(HEIGHT - height, 2),
                 width=round(max(step - _GAP, 1.0), 2),
                 height=round(height, 2),
-                label=f"{_articles(each_step.articles)} from {readable(each_step.start)}",
+                label=_(
+                    "%(articles)s from %(time)s",
+                    articles=_articles(each_step.articles, language),
+                    time=moment(each_step.start),
+                ),
             )
         )
-    end = readable(_after(steps[-1].start, timeline.interval_ms))
+    end = _after(steps[-1].start, timeline.interval_ms)
     peak = max(steps, key=lambda each: each.articles)
-    total = sum(each.articles for each in steps)
     return Drawing(
         bars=bars,
-        begin=readable(steps[0].start),
+        begin=steps[0].start,
         end=end,
-        summary=(
-            f"{_articles(total)} between {readable(steps[0].start)} and {end}; "
-            f"peak: {peak.articles:,} in the {_length(timeline.interval_ms)} from {readable(peak.start)}"
+        summary=_(
+            "%(articles)s between %(first)s and %(last)s; peak: %(peak)s within %(length)s from %(time)s",
+            articles=_articles(sum(each.articles for each in steps), language),
+            first=moment(steps[0].start),
+            last=moment(end),
+            peak=language.number(peak.articles),
+            length=language.length(timeline.interval_ms),
+            time=moment(peak.start),
         ),
     )
-
-
-def readable(moment: str) -> str:
-    """Write an ISO 8601 moment as pages show it; any other text is returned unchanged."""
-    try:
-        return datetime.fromisoformat(moment).strftime("%Y-%m-%d %H:%M")
-    except ValueError:
-        return moment
 
 
 def _is_in_calendar(moment: str) -> bool:
@@ -91,14 +93,6 @@ def _after(moment: str, interval_ms: int) -> str:
         return moment
 
 
-def _articles(count: int) -> str:
-    return "1 article" if count == 1 else f"{count:,} articles"
-
-
-def _length(interval_ms: int) -> str:
-    minutes = interval_ms // 60_000
-    for size, name in ((1_440, "day"), (60, "hour"), (1, "minute")):
-        if minutes % size == 0:
-            count = minutes // size
-            return name if count == 1 else f"{count} {name}s"
-    return f"{minutes} minutes"
+def _articles(count: int, language: Language) -> str:
+    number = language.number(count)
+    return language.ngettext("%(number)s article", "%(number)s articles", count, number=number)

@@ -13,7 +13,7 @@ from esdedup.elastic.requests import ReadClock, Requests
 from esdedup.reading.reader import AsyncReader
 from esdedup.reading.results import FullArticle
 from esdedup.text.left_out import LeftOut
-from esdedup.web import pages
+from esdedup.web import shown_text
 from esdedup.web.differences import Piece
 from esdedup.web.marking import Marking
 from esdedup.web.state import Site
@@ -69,8 +69,8 @@ def test_a_page_compares_texts_beside_the_event_loop(monkeypatch: pytest.MonkeyP
             seen.append(work())
             return []
 
-        monkeypatch.setattr(pages, "differences", compare)
-        await pages._shown_text(
+        monkeypatch.setattr(shown_text, "differences", compare)
+        await shown_text.shown_text(
             Site(reader=_READER, index="news", marking=_Marking(_READER)), ARTICLE, ARTICLE
         )
         return seen == [True]

@@ -1,0 +1,138 @@
+"""The languages of the interface: which one a visitor gets, and how it words and writes things.
+
+Messages are English, and are their own keys; `locale/zh.po` has the Chinese ones. It is read as it stands:
+there is nothing to compile, and nothing compiled that could be out of date.
+"""
+
+import dataclasses
+import functools
+import gettext
+import io
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from importlib import resources
+
+import babel
+from babel import dates, numbers
+from babel.messages.mofile import write_mo
+from babel.messages.pofile import read_po
+
+from esdedup.times import iso, time_ms
+
+NAMES = {"en": "English", "zh": "中文"}
+"""The languages, each called by its own name. The first one is for those who wish for none of them."""
+COOKIE = "esdedup_language"
+"""What a visitor has chosen; it comes before what the browser wishes for."""
+
+# Longer ago than this, the date says more.
+_RECENT = timedelta(days=7)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Language:
+    """One language of the interface."""
+
+    # As in `NAMES`.
+    code: str
+    locale: babel.Locale
+    translations: gettext.NullTranslations
+
+    def gettext(self, message: str, /, **values: object) -> str:
+        """Translate a message, and put values into it: ``gettext("first: %(source)s", source=…)``."""
+        translated = self.translations.gettext(message)
+        return translated % values if values else translated
+
+    def ngettext(self, singular: str, plural: str, count: int, /, **values: object) -> str:
+        """Translate a message about a number of things."""
+        translated = self.translations.ngettext(singular, plural, count)
+        return translated % values if values else translated
+
+    def number(self, value: float) -> str:
+        """Write a number: 12,345."""
+        return numbers.format_decimal(value, locale=self.locale)
+
+    def percent(self, share: float) -> str:
+        """Write a share of one: 12%."""
+        return numbers.format_percent(share, locale=self.locale)
+
+    def moment(self, value: object) -> str:
+        """Write a time, in whatever form it is stored: day and minute, UTC. What is no time remains."""
+        found = _datetime(value)
+        if found is None:
+            return self.day(value)
+        minute = dates.format_time(found, "HH:mm", locale=self.locale)
+        return str(self.locale.datetime_formats["medium"].format(minute, self.day(value)))
+
+    def day(self, value: object) -> str:
+        """Write the day of a time."""
+        found = _datetime(value)
+        if found is None:
+            return "" if value is None else str(value)
+        return dates.format_skeleton("yMMMd", found, locale=self.locale)
+
+    def ago(self, value: object, now: datetime) -> str:
+        """Write how long ago a time was, or its day if that is more than a week; what is no time remains."""
+        found = _datetime(value)
+        if found is None or abs(now - found) > _RECENT:
+            return self.day(value)
+        return dates.format_timedelta(found - now, add_direction=True, locale=self.locale)
+
+    def length(self, milliseconds: int) -> str:
+        """Write a length of time: 2 hours."""
+        return dates.format_timedelta(timedelta(milliseconds=milliseconds), threshold=1, locale=self.locale)
+
+
+def translatable(message: str) -> str:
+    """Mark a message that is translated where it is shown."""
+    return message
+
+
+@functools.cache
+def language(code: str) -> Language:
+    """Return a language of `NAMES`."""
+    return Language(code=code, locale=babel.Locale.parse(code), translations=_translations(code))
+
+
+def chosen(headers: Mapping[str, str], cookies: Mapping[str, str]) -> Language:
+    """Return the language that a visitor has chosen, else the one that the browser wishes for."""
+    code = cookies.get(COOKIE)
+    if code not in NAMES:
+        wishes = [tag for tag, _ in sorted(_wishes(headers.get("accept-language", "")), key=_by_quality)]
+        code = babel.negotiate_locale(wishes, list(NAMES), sep="-") or next(iter(NAMES))
+    return language(code)
+
+
+def _by_quality(wish: tuple[str, float]) -> float:
+    return -wish[1]
+
+
+def _wishes(header: str) -> Iterator[tuple[str, float]]:
+    """Read ``Accept-Language``: the tag of each language, and how much it is wished for."""
+    for part in header.split(","):
+        tag, _, parameter = part.partition(";")
+        try:
+            quality = float(parameter.partition("=")[2]) if parameter else 1.0
+        except ValueError:
+            continue
+        if quality > 0 and tag.strip():
+            yield tag.strip(), quality
+
+
+def _translations(code: str) -> gettext.NullTranslations:
+    if code == next(iter(NAMES)):
+        return gettext.NullTranslations()
+    with (resources.files("esdedup.web") / "locale" / f"{code}.po").open("rb") as file:
+        catalogue = read_po(file, locale=code)
+    compiled = io.BytesIO()
+    write_mo(compiled, catalogue)
+    compiled.seek(0)
+    return gettext.GNUTranslations(compiled)
+
+
+def _datetime(value: object) -> datetime | None:
+    """Return a time that the calendar has, from whatever form it is stored in."""
+    milliseconds = time_ms(value)
+    try:
+        return None if milliseconds is None else datetime.fromisoformat(iso(milliseconds)).astimezone(UTC)
+    except ValueError:
+        return None

@@ -1,0 +1,97 @@
+"""Renders pages: the templates' environment in each language, its filters, and the answer."""
+
+import dataclasses
+import functools
+from datetime import UTC, datetime
+from urllib.parse import quote
+
+import jinja2
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+
+from esdedup.reading.results import Article
+from esdedup.web import formats, languages
+from esdedup.web.languages import Language
+from esdedup.web.state import Site
+
+
+def language_of(request: Request) -> Language:
+    """Return the language in which a visitor reads the interface."""
+    return languages.chosen(request.headers, request.cookies)
+
+
+def render(name: str, request: Request, *, status_code: int = 200, **values: object) -> HTMLResponse:
+    """Answer with a page, in the visitor's language.
+
+    Args:
+        name: The template's.
+        request: What is answered.
+        status_code: Of the answer.
+        values: What the template shows.
+    """
+    language = language_of(request)
+    site: Site = request.app.state.site
+    site = dataclasses.replace(site, prefix=request.scope.get("root_path", ""))
+    html = _environment(language.code).get_template(name).render(site=site, own=_own(request), **values)
+    return HTMLResponse(
+        # An article that was not indexed through esdedup may contain a lone surrogate, which UTF-8 lacks.
+        html.encode("utf-8", "replace"),
+        status_code=status_code,
+        headers={"Content-Language": language.code, "Vary": "Accept-Language, Cookie"},
+    )
+
+
+def render_error(request: Request, status: int, message: str) -> HTMLResponse:
+    """Answer with a page that shows an error; its message is translated if it is a message of the pages."""
+    return render("error.html", request, status_code=status, message=language_of(request).gettext(message))
+
+
+def _own(request: Request) -> str:
+    """Return the address of the page itself, which the switch of languages leads back to."""
+    path = quote(request.scope["path"].removeprefix(request.scope.get("root_path", "")))
+    query = request.scope["query_string"].decode("latin-1")
+    return f"{path}?{query}" if query else path
+
+
+def _page_of(site: Site, article: Article, **parameters: object) -> str:
+    return site.prefix + formats.article_address(site.index, article, **parameters)
+
+
+@functools.cache
+def _environment(code: str) -> jinja2.Environment:
+    """Return the environment of the templates in a language."""
+    language = languages.language(code)
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("esdedup.web"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        extensions=["jinja2.ext.i18n"],
+    )
+    environment.policies["ext.i18n.trimmed"] = True
+    # The extension adds this method.
+    environment.install_gettext_callables(  # type: ignore[attr-defined]
+        language.gettext, language.ngettext, newstyle=True
+    )
+    environment.filters |= {
+        "ago": lambda value: formats.shortened(language.ago(value, datetime.now(UTC))),
+        "language": formats.language,
+        "link": formats.link,
+        "machine_time": formats.machine_time,
+        "moment": lambda value: formats.shortened(language.moment(value)),
+        "number": language.number,
+        "percent": language.percent,
+        "shortened": formats.shortened,
+        "source": lambda value: formats.source_names(value) or language.gettext("no source"),
+        # For messages that are marked in Python; `_` would take a percent sign in one for a place of a value.
+        "translated": language.gettext,
+    }
+    environment.globals |= {
+        "address": formats.address,
+        "language": language,
+        "languages": languages.NAMES,
+        "page_of": _page_of,
+    }
+    environment.tests["day"] = formats.is_day
+    return environment

@@ -1,0 +1,68 @@
+"""The text of an article as readers see it, alone or compared with another one's."""
+
+import asyncio
+import dataclasses
+import html
+from collections.abc import Sequence
+
+from esdedup.reading.results import FullArticle
+from esdedup.text.left_out import LeftOut, Span
+from esdedup.text.markup import visible_beginning
+from esdedup.web.bounds import MAX_SHOWN_TEXT, MAX_SPANS, bounded_spans
+from esdedup.web.differences import Piece, differences, is_long
+from esdedup.web.marked_text import Part, parts
+from esdedup.web.state import Site
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ShownText:
+    """The text of an article as readers see it."""
+
+    # Of a very long text, the beginning.
+    text: str
+    # The text, or what differs from another text.
+    parts: list[Part]
+    # Whether there is more of the text than is shown.
+    is_cut: bool
+    # Whether the end of a text is too far to be compared.
+    is_compared_in_part: bool
+    # What is taken for boilerplate in it, or why that is not known.
+    left_out: LeftOut | str
+    # Whether there is more boilerplate than is marked.
+    is_marked_in_part: bool
+
+
+async def shown_text(site: Site, article: FullArticle, other: FullArticle | None) -> ShownText:
+    """Show an article's text, compared with that of another one if that is given."""
+    mine, ours = await _marked_text(site, article)
+    others, theirs = (None, None) if other is None else await _marked_text(site, other)
+
+    def shown() -> ShownText:
+        text, compared = mine[:MAX_SHOWN_TEXT], others and others[:MAX_SHOWN_TEXT]
+        pieces = [Piece(kind="same", text=text)] if compared is None else differences(text, compared)
+        return ShownText(
+            text=text,
+            parts=parts(pieces, ours=_spans(ours), theirs=_spans(theirs)),
+            is_cut=len(mine) > MAX_SHOWN_TEXT,
+            is_compared_in_part=compared is not None and (is_long(text) or is_long(compared)),
+            left_out=ours,
+            is_marked_in_part=isinstance(ours, LeftOut) and len(ours.spans) > MAX_SPANS,
+        )
+
+    # The texts may be long, and the event loop must go on meanwhile.
+    return await asyncio.to_thread(shown)
+
+
+async def _marked_text(site: Site, article: FullArticle) -> tuple[str, LeftOut | str]:
+    """Return what readers see of an article's text, and what is left out of it, or why that is not known.
+
+    Of a text that is longer than what is shown, it is a beginning that is longer, too.
+    """
+    visible = await asyncio.to_thread(visible_beginning, article.text, max_length=MAX_SHOWN_TEXT)
+    # Markup may take seconds to read, so it is read once.
+    raw = html.escape(visible, quote=False)
+    return visible, await site.marking.left_out(raw, site=article.site)
+
+
+def _spans(left_out: LeftOut | str | None) -> Sequence[Span]:
+    return bounded_spans(left_out).spans if isinstance(left_out, LeftOut) else ()

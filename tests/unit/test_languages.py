@@ -1,0 +1,135 @@
+"""The languages of the interface: which one a visitor gets, its catalogue, and how it writes things."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from babel.messages import Catalog
+from babel.messages.frontend import CommandLineInterface
+from babel.messages.pofile import read_po
+
+from esdedup.web.languages import COOKIE, NAMES, chosen, language
+from tests.support.asgi import Request, Response, requests
+
+PROJECT = Path(__file__).parents[2]
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+
+
+def catalogue(path: Path) -> Catalog:
+    with path.open("rb") as file:
+        return read_po(file, locale="zh")
+
+
+@pytest.fixture
+def messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalog:
+    """The messages that stand in templates and modules."""
+    monkeypatch.chdir(PROJECT)
+    found = tmp_path / "messages.pot"
+    options = ["-F", "pyproject.toml", "-k", "translatable", "-o", str(found), "esdedup/web"]
+    CommandLineInterface().run(["pybabel", "--quiet", "extract", *options])  # type: ignore[no-untyped-call]
+    return catalogue(found)
+
+
+def ids(found: Catalog) -> Iterator[str]:
+    for message in found:
+        if message.id:
+            yield message.id if isinstance(message.id, str) else message.id[0]
+
+
+def test_every_message_has_a_translation_and_none_is_left_over(messages: Catalog) -> None:
+    translated = catalogue(PROJECT / "esdedup" / "web" / "locale" / "zh.po")
+    assert set(ids(messages)) == set(ids(translated)), "run `make messages`, then translate"
+    assert len(set(ids(messages))) > 50
+    for message in translated:
+        strings = [message.string] if isinstance(message.string, str) else list(message.string or ())
+        assert (strings and all(strings)) or not message.id, message.id
+        # The same places of values, and the same number of forms.
+        assert not list(message.check(translated)), message.id
+
+
+@pytest.mark.parametrize(
+    ("wish", "code"),
+    [
+        ("", "en"),
+        ("zh-CN,zh;q=0.9,en;q=0.8", "zh"),
+        ("zh-Hant-TW", "zh"),
+        ("en;q=0.5, zh;q=0.9", "zh"),
+        ("de-CH,fr;q=0.7", "en"),
+        ("de, zh;q=0.1, en;q=0.2", "en"),
+        ("zh;q=0", "en"),
+        ("*", "en"),
+        ("zh;q=x, ;q=1, ,, ;;;", "en"),
+    ],
+)
+def test_the_browsers_wish(wish: str, code: str) -> None:
+    assert chosen({"accept-language": wish}, {}).code == code
+    for choice in NAMES:
+        assert chosen({"accept-language": wish}, {COOKIE: choice}).code == choice
+    assert chosen({"accept-language": wish}, {COOKIE: "xx"}).code == code
+
+
+def test_how_times_and_numbers_are_written() -> None:
+    english, chinese = language("en"), language("zh")
+    time = "2026-11-21T08:00:00+02:00"
+    assert english.moment(time) == "Nov 21, 2026, 06:00"
+    assert chinese.moment(time) == "2026年11月21日 06:00"
+    for found in (english, chinese):
+        assert [found.moment(value) for value in (None, "some day")] == ["", "some day"]
+        assert found.ago("some day", NOW) == "some day"
+        # Outside the calendar, and as far as it reaches.
+        assert found.moment(2**52) == str(2**52)
+        assert found.ago("0001-01-01T00:00:00Z", NOW)
+    for ago, said in {
+        timedelta(minutes=3): ("3 minutes ago", "3分钟前"),
+        timedelta(hours=-2): ("in 2 hours", "2小时后"),
+        timedelta(days=5): ("5 days ago", "5天前"),
+        timedelta(days=30): ("Oct 23, 2026", "2026年10月23日"),
+    }.items():
+        assert tuple(each.ago((NOW - ago).isoformat(), NOW) for each in (english, chinese)) == said
+    assert (english.number(12345), chinese.percent(0.934)) == ("12,345", "93%")
+    minute_ms = 60_000
+    assert [english.length(minutes * minute_ms) for minutes in (1, 30, 120, 2880, 40320)] == [
+        "1 minute",
+        "30 minutes",
+        "2 hours",
+        "2 days",
+        "4 weeks",
+    ]
+
+
+def answer(path: str, query: str = "", **headers: str) -> Response:
+    """Ask for a page of an index that nobody serves."""
+    (got,) = requests("http://127.0.0.1:9", "news", [Request(path=path, query=query, headers=headers)])
+    return got
+
+
+def test_a_page_is_in_the_language_that_was_chosen() -> None:
+    chinese = answer("/nowhere", **{"accept-language": "zh"})
+    assert (chinese.status, chinese.headers["content-language"]) == (404, "zh")
+    assert '<html lang="zh">' in chinese.body
+    assert "没有这个页面" in chinese.body
+    english = answer("/nowhere", **{"accept-language": "zh", "cookie": f"{COOKIE}=en"})
+    assert "there is no such page" in english.body
+    assert {"Accept-Language", "Cookie"} == set(english.headers["vary"].split(", "))
+
+
+@pytest.mark.parametrize(
+    ("back", "location"),
+    [
+        ("%2Farticle%3Fid%3Da%2520b", "/article?id=a%20b"),
+        ("%2F%2Fother.example%2F", "/other.example/"),
+        ("%2F%5Cother.example", "/other.example"),
+        ("https%3A%2F%2Fother.example", "/https://other.example"),
+        ("%2F%09%2Fother.example", "/%09/other.example"),
+        ("%2F%0D%0Ax%3A+1", "/%0D%0Ax:%201"),
+    ],
+)
+def test_the_switch_leads_back_to_this_site(back: str, location: str) -> None:
+    got = answer("/language", f"to=zh&back={back}")
+    assert (got.status, got.headers["location"]) == (303, location)
+    assert f"{COOKIE}=zh; HttpOnly; Max-Age=31536000; Path=/; SameSite=lax" in got.headers["set-cookie"]
+
+
+def test_the_switch_refuses_other_languages() -> None:
+    assert answer("/language", "to=xx").status == 400

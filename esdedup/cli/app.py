@@ -3,7 +3,6 @@
 import logging
 import os
 import sys
-from importlib import metadata
 from typing import Annotated, NoReturn
 
 import typer
@@ -57,14 +56,23 @@ app = typer.Typer(
 
 def _print_version(is_requested: bool) -> None:
     if is_requested:
-        typer.echo(f"esdedup {metadata.version('esdedup')}")
+        from esdedup.cli.versions import versions
+
+        for line in versions():
+            typer.echo(line)
         raise typer.Exit
 
 
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option(
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            help="Print the version, and those of what it rests on.",
+        ),
     ] = False,
 ) -> None:
     del version

@@ -1,6 +1,7 @@
 """How the package starts, its errors, and its JSON files."""
 
 import pickle
+import platform
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -11,26 +12,47 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from esdedup import errors
+from esdedup import CLASSIC, KEYWORDS, VERIFIED, errors
 from esdedup.cli import extras, main
+from esdedup.cli.versions import DECIDE_FINGERPRINTS, versions
+from esdedup.elastic.forest.meta import FORMAT
 from esdedup.elastic.mappings import article_index, dedup_properties, forest_index
 from esdedup.fields import Fields
+from esdedup.node import DEFAULT_VERSION
 
 HEAVY = ("aiohttp", "elasticsearch", "fastapi", "jieba", "numpy", "opencc", "pydantic", "rich", "rjieba")
 
 
 @pytest.mark.parametrize(
     "program",
-    ["import esdedup", "import sys; sys.argv = ['', '--version']; from esdedup.cli import app; app.app()"],
+    ["import esdedup", "from esdedup.cli import main"],
 )
 def test_starting_imports_nothing_heavy(program: str) -> None:
     show = f"import atexit, sys; atexit.register(lambda: print(*sys.modules.keys() & {set(HEAVY)}))"
     shown = subprocess.run(
         [sys.executable, "-c", f"{show}\n{program}"], check=True, capture_output=True, text=True, timeout=60
     )
-    *said, imported = shown.stdout.splitlines()
-    assert imported == ""
-    assert said == ([f"esdedup {metadata.version('esdedup')}"] if "--version" in program else [])
+    assert shown.stdout.splitlines()[-1] == ""
+
+
+def test_the_versions_are_those_of_all_that_decides_fingerprints() -> None:
+    package, profiles, forest, fingerprints, *_, embedded, python = versions()
+    assert package == f"esdedup {metadata.version('esdedup')}"
+    assert profiles.split()[1:] == [f"{name}," for name in (VERIFIED.label, CLASSIC.label)] + [KEYWORDS.label]
+    assert forest.endswith(f" {FORMAT}")
+    requirements = [Requirement(text) for text in metadata.requires("esdedup") or ()]
+    pinned = {each.name for each in requirements if str(each.specifier).startswith("==")}
+    assert pinned < set(DECIDE_FINGERPRINTS)
+    assert all(f"{name} {metadata.version(name)}" in fingerprints for name in DECIDE_FINGERPRINTS)
+    assert embedded == f"embedded Elasticsearch {DEFAULT_VERSION}"
+    assert platform.python_version() in python
+
+
+def test_the_versions_are_told_without_the_extras() -> None:
+    every = tuple(module for modules in extras.MODULES.values() for module in modules)
+    done = run_without(every, "sys.argv = ['esdedup', '--version']; from esdedup.cli import main; main()")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "pip install 'esdedup[node]'" in done.stdout
 
 
 def run_without(modules: tuple[str, ...], program: str) -> "subprocess.CompletedProcess[str]":

@@ -70,16 +70,19 @@ if TYPE_CHECKING:
     from esdedup.maintenance.explain import explain
     from esdedup.neighbours.explanation import Explanation
     from esdedup.reading.list_request import Counting, Head, Only, Sort
+    from esdedup.reading.overview_results import Facet, FacetValue, Overview
     from esdedup.reading.reader import AsyncReader, Reader
     from esdedup.reading.results import (
         Article,
         FullArticle,
         Page,
         Row,
+        RowDetails,
         SimilarArticle,
         SimilarPage,
         Snippet,
         Source,
+        SourceCount,
         SourcesPage,
         TextPart,
         Timeline,
@@ -120,6 +123,8 @@ __all__ = [
     "EsdedupError",
     "Expired",
     "Explanation",
+    "Facet",
+    "FacetValue",
     "Fields",
     "FieldsNotFound",
     "ForestAhead",
@@ -146,6 +151,7 @@ __all__ = [
     "NGrams",
     "NodeError",
     "Only",
+    "Overview",
     "Page",
     "Pin",
     "Pins",
@@ -154,6 +160,7 @@ __all__ = [
     "RawPage",
     "Reader",
     "Row",
+    "RowDetails",
     "Segmenter",
     "ServerError",
     "ServerUnavailable",
@@ -165,6 +172,7 @@ __all__ = [
     "Snippet",
     "Sort",
     "Source",
+    "SourceCount",
     "SourcesPage",
     "Span",
     "Stats",
@@ -202,6 +210,7 @@ _MODULES = (
     "esdedup.forest.model",
     "esdedup.neighbours.explanation",
     "esdedup.reading.results",
+    "esdedup.reading.overview_results",
     "esdedup.reading.list_request",
     "esdedup.ingest.actions",
     "esdedup.reading.reader",

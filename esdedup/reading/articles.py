@@ -6,6 +6,7 @@ from esdedup.errors import ArticleNotFound, SettingError
 from esdedup.fields import Fields, term_of, terms_of, value_of
 from esdedup.reading import cluster_bodies as bodies
 from esdedup.reading.hits import Hit, values_of
+from esdedup.reading.intervals import SHORTEST_MS, interval_ms
 from esdedup.reading.queries import check_term
 from esdedup.reading.results import FullArticle, Timeline, TimelineStep
 from esdedup.reading.scope import Scope
@@ -13,11 +14,6 @@ from esdedup.sites import site_of
 from esdedup.times import iso
 
 _MAX_STEPS = 48
-_MINUTE_MS = 60_000
-# From a minute to four weeks.
-_INTERVALS_MS = [
-    minutes * _MINUTE_MS for minutes in (1, 5, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10080, 40320)
-]
 
 
 def article(
@@ -77,18 +73,18 @@ def timeline(scope: Scope, index: str, root: str) -> Requests[Timeline]:
     (answer,) = yield from search(index, bodies.time_range(root, fields=ready.fields))
     first, last = (answer["aggregations"][name]["value"] for name in ("first", "last"))
     if first is None or last is None:
-        return Timeline(interval_ms=_INTERVALS_MS[0], steps=())
-    interval_ms = _interval_ms(int(last - first))
+        return Timeline(interval_ms=SHORTEST_MS, steps=())
+    length_ms = interval_ms(int(last - first), most_steps=_MAX_STEPS)
     body = bodies.timeline(
         root,
-        interval_ms=interval_ms,
+        interval_ms=length_ms,
         offset_ms=int(first),
         source_field=ready.source_field,
         fields=ready.fields,
     )
     (answer,) = yield from search(index, body)
     return Timeline(
-        interval_ms=interval_ms,
+        interval_ms=length_ms,
         steps=tuple(
             TimelineStep(
                 start=iso(int(bucket["key"])),
@@ -98,10 +94,3 @@ def timeline(scope: Scope, index: str, root: str) -> Requests[Timeline]:
             for bucket in answer["aggregations"]["steps"]["buckets"]
         ),
     )
-
-
-def _interval_ms(span_ms: int) -> int:
-    """Return the shortest standard interval that gives at most 48 steps; for longer spans, whole minutes."""
-    fitting = (each for each in _INTERVALS_MS if span_ms // each < _MAX_STEPS)
-    minutes = -(-(span_ms + 1) // (_MAX_STEPS * _MINUTE_MS))
-    return next(fitting, minutes * _MINUTE_MS)

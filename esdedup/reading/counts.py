@@ -49,6 +49,7 @@ class ListCounter:
                 query=self._request.query,
                 source_field=source_field,
                 fields=self._request.fields,
+                since_ms=self._request.arrived_since_ms,
             )
             for first in range(0, len(roots), _ROOTS_IN_A_SEARCH)
         ]
@@ -60,6 +61,7 @@ class ListCounter:
                 "similar": bucket["doc_count"] - 1,
                 "matching": bucket["matching"]["doc_count"],
                 "sources": bucket["sources"]["count"] if "sources" in bucket else None,
+                "new_articles": bucket["new"]["doc_count"] if "new" in bucket else None,
                 "first": moment_of(bucket["first"]),
                 "last": moment_of(bucket["last"]),
             }

@@ -6,7 +6,7 @@ from typing import Any
 from esdedup.elastic.requests import UNREAD, Query
 from esdedup.fields import Fields
 from esdedup.reading.hits import fields_read
-from esdedup.reading.queries import Order, order, within
+from esdedup.reading.queries import Order, arrived_since, order, within
 
 # Sources of a cluster that are counted for its row.
 _MAX_COUNTED_SOURCES = 1_000
@@ -65,6 +65,13 @@ def count_articles(query: Query | None, *, fields: Fields) -> Query:
     return {"query": within(query, fields), "size": 0, "track_total_hits": True}
 
 
+def count_new(query: Query | None, *, since_ms: int, fields: Fields) -> Query:
+    """Return the search that counts the matching articles that have arrived since."""
+    body = count_articles(query, fields=fields)
+    body["query"]["bool"]["filter"].append(arrived_since(since_ms, fields))
+    return body
+
+
 def count_not_enriched(query: Query | None, *, fields: Fields) -> Query:
     """Return the search that counts the articles that match but have no root, and so are in no row."""
     without_root = {
@@ -121,14 +128,24 @@ def count_rows(query: Query | None, *, up_to: int, is_few: bool, fields: Fields)
 
 
 def count_clusters(
-    roots: Sequence[str], *, query: Query | None, source_field: str | None, fields: Fields
+    roots: Sequence[str],
+    *,
+    query: Query | None,
+    source_field: str | None,
+    fields: Fields,
+    since_ms: int | None = None,
 ) -> Query:
-    """Return the search that counts the articles of each root, all and matching, exactly on any shards."""
+    """Return the search that counts the articles of each root, all and matching, exactly on any shards.
+
+    With `since_ms` also those that have arrived since.
+    """
     aggs: Query = {
         "matching": {"filter": within(query, fields)},
         "first": {"min": {"field": fields.published}},
         "last": {"max": {"field": fields.published}},
     }
+    if since_ms is not None:
+        aggs["new"] = {"filter": arrived_since(since_ms, fields)}
     if source_field is not None:
         # Counted as buckets, which stay on the server: a cardinality would be an estimate.
         aggs[UNREAD] = {"terms": {"field": source_field, "size": _MAX_COUNTED_SOURCES}}

@@ -84,7 +84,9 @@ class ListRequest:
     counting: Counting
     only: Only | None
     dedup: bool
-    snippets: bool = False
+    details: bool = False
+    # Milliseconds since 1970; None: what is new is not counted.
+    arrived_since_ms: int | None = None
     paging: Paging
 
     def __post_init__(self) -> None:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from typing import Any
+from typing import Any, NamedTuple
 
 from esdedup.elastic.requests import Query, Requests, search
 from esdedup.reading import list_bodies as bodies
@@ -13,9 +13,9 @@ from esdedup.reading.counts import ListCounter, Totals
 from esdedup.reading.cursor import Cursor
 from esdedup.reading.hits import Hit, root_of, values_of
 from esdedup.reading.list_request import ListRequest
-from esdedup.reading.results import Article, Page, Row
+from esdedup.reading.results import Page, Row
+from esdedup.reading.row_details import with_details
 from esdedup.reading.scope import ReadyIndex, Scope
-from esdedup.reading.snippets import snippets_body, with_snippets
 from esdedup.reading.sort_result import SortResult
 
 
@@ -26,16 +26,18 @@ def list_rows(scope: Scope, request: ListRequest) -> Requests[Page]:
     ready = yield from scope.ready(request.index, is_fresh=request.is_by_count)
     request = dataclasses.replace(request, fields=ready.fields)
     result = yield from _sorted(scope, request, start, ready)
-    rows, totals, not_enriched = yield from _with_counts(scope, request, result, ready)
-    if request.snippets and rows:
-        rows = yield from _with_snippets(rows, request)
+    counted = yield from _with_counts(scope, request, result, ready)
+    rows, totals = counted.rows, counted.totals
+    if request.details and rows:
+        rows = yield from with_details(rows, request, source_field=ready.source_field)
     following = start.next(rows=request.size, place=result.place)
     return Page(
         rows=rows,
         total_rows=totals.rows,
         total_rows_exact=totals.rows_exact,
         total_articles=totals.articles,
-        not_enriched=not_enriched,
+        not_enriched=counted.not_enriched,
+        new_articles=counted.new_articles,
         order_exact=result.order_exact,
         cut_short=result.is_cut_short,
         page=start.page,
@@ -54,18 +56,27 @@ def _sorted(scope: Scope, request: ListRequest, start: Cursor, ready: ReadyIndex
     return (yield from rows_by_relevance(request, start))
 
 
+class _Counted(NamedTuple):
+    """The rows of a page, and what is counted over all pages."""
+
+    rows: tuple[Row, ...]
+    totals: Totals
+    not_enriched: int
+    new_articles: int | None
+
+
 def _with_counts(
     scope: Scope, request: ListRequest, result: SortResult, ready: ReadyIndex
-) -> Requests[tuple[tuple[Row, ...], Totals, int]]:
-    """Turn articles into rows, with totals and the number of articles without a root, in few requests."""
+) -> Requests[_Counted]:
+    """Turn articles into rows, and count all others, in few requests."""
     roots = [root_of(hit, request.fields) for hit in result.hits]
     counter = ListCounter(request, scope.tuning, total_articles=result.total_articles)
-    for_heads, for_clusters, for_rows, (missing,) = yield from _search_together(
+    for_heads, for_clusters, for_rows, for_articles = yield from _search_together(
         request.index,
         _heads_body(request, result, roots),
         counter.bodies_for_clusters(list(dict.fromkeys(roots)), ready.source_field),
         counter.bodies_for_rows(),
-        [bodies.count_not_enriched(request.query, fields=request.fields)],
+        _articles_bodies(request),
     )
     heads = _heads_by_root(for_heads, request)
     counts = counter.counts_of(for_clusters)
@@ -76,23 +87,18 @@ def _with_counts(
         if root in counts
     )
     totals = yield from counter.totals(for_rows[0] if for_rows else None)
-    return rows, totals, missing["hits"]["total"]["value"]
+    missing, *new = (each["hits"]["total"]["value"] for each in for_articles)
+    return _Counted(rows, totals, missing, next(iter(new), None))
 
 
-def _with_snippets(rows: tuple[Row, ...], request: ListRequest) -> Requests[tuple[Row, ...]]:
-    """Add to each row what its text says, and the earliest article of its cluster."""
-    fields = request.fields
-    roots = list(dict.fromkeys(row.root for row in rows if row.root is not None))
-    texts, firsts = yield from search(
-        request.index,
-        snippets_body(rows, request.query, fields=fields),
-        bodies.heads(roots, query=None, by="oldest", fields=fields),
-    )
-    earliest = {root_of(hit, fields): Article(**values_of(hit, fields)) for hit in firsts["hits"]["hits"]}
-    return tuple(
-        row.model_copy(update={"earliest": earliest.get(row.root or "")})
-        for row in with_snippets(rows, texts["hits"]["hits"], fields=fields)
-    )
+def _articles_bodies(request: ListRequest) -> list[Query]:
+    """Return the searches that count articles without a root, and if asked for those that are new."""
+    found = [bodies.count_not_enriched(request.query, fields=request.fields)]
+    if request.arrived_since_ms is not None:
+        found.append(
+            bodies.count_new(request.query, since_ms=request.arrived_since_ms, fields=request.fields)
+        )
+    return found
 
 
 def _search_together(index: str, *groups: list[Query]) -> Requests[list[list[Any]]]:

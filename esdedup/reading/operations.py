@@ -4,15 +4,21 @@ An operation is a generator: it yields requests, is sent their answers, and retu
 and `AsyncReader` have these methods under the same names; there they return the result itself.
 """
 
+from collections.abc import Mapping
+
 from esdedup.elastic.requests import Query, Requests
 from esdedup.fields import Fields
 from esdedup.reading import articles, sources
+from esdedup.reading.choices import Values
 from esdedup.reading.cluster_operations import ClusterOperations
 from esdedup.reading.list_request import Counting, Head, ListRequest, Only, Sort, default_sort
 from esdedup.reading.lists import list_rows
+from esdedup.reading.overview import overview
+from esdedup.reading.overview_results import Overview
 from esdedup.reading.paging import Paging
+from esdedup.reading.queries import moment_ms
 from esdedup.reading.results import FullArticle, Page
-from esdedup.reading.search_form import search_query
+from esdedup.reading.search_form import SearchForm, search_query
 
 
 class Operations(ClusterOperations):
@@ -59,7 +65,8 @@ class Operations(ClusterOperations):
         counting: Counting = "similar",
         only: Only | None = None,
         dedup: bool = True,
-        snippets: bool = False,
+        details: bool = False,
+        arrived_since: str | None = None,
         page: int = 1,
         size: int = 20,
         after: str | None = None,
@@ -85,8 +92,12 @@ class Operations(ClusterOperations):
             only: Show only rows with ``similar`` articles, or only rows of ``single`` articles; needs a sort
                 by time.
             dedup: False gives each article a row of its own, with the same counts.
-            snippets: Also return some lines of each row's text, with the searched words marked, and the
-                earliest article of its cluster.
+            details: Also return what a row unfolds to: some lines of its text, with the searched words
+                marked, and of its cluster the earliest, the latest and the most different article, the
+                largest sources, and its spread over time. That takes two more requests, whatever the number
+                of rows.
+            arrived_since: Also count the articles that arrived after this moment, ISO 8601: those of each
+                row's cluster, and all that match. With `backfill` an article arrived when it was published.
             page: From 1; `page` times `size` is at most 10,000.
             size: Rows on a page, at most 1,000.
             after: The cursor `next` of the previous page, in place of `page`. With sorts by
@@ -105,7 +116,8 @@ class Operations(ClusterOperations):
             counting=counting,
             only=only,
             dedup=dedup,
-            snippets=snippets,
+            details=details,
+            arrived_since_ms=moment_ms(arrived_since),
             paging=Paging(page=page, size=size, after=after),
         )
         return list_rows(self._scope, request)
@@ -117,7 +129,8 @@ class Operations(ClusterOperations):
         *,
         since: str | None = None,
         until: str | None = None,
-        source: str | None = None,
+        source: Values | None = None,
+        where: Mapping[str, Values] | None = None,
     ) -> Requests[Query | None]:
         """Return the query that a search form describes, for `list`; None if the form is empty.
 
@@ -127,15 +140,52 @@ class Operations(ClusterOperations):
                 ``begin*`` and ``(group)`` mean what they do in most search boxes. Nothing typed is an error.
             since: The first moment, inclusive, ISO 8601.
             until: The last moment, inclusive, ISO 8601; a day without a time lasts to its end.
-            source: The exact name of a source.
+            source: The exact name of a source, or of several: an article must have one of them.
+            where: Values of further keyword fields, as for `source`, such as ``{"language": ["en", "zh"]}``;
+                an article must have one in each of the fields. `overview` says which fields there are.
 
         Raises:
-            SettingError: There are no words in `words`; `since` or `until` is not a time; or the source field
-                is text, which cannot be matched exactly.
+            SettingError: There are no words in `words`; `since` or `until` is not a time; the source field
+                is text, which cannot be matched exactly; or the index has no such keyword field.
             IndexNotReady: The index is missing, or lacks the fields that are searched.
             ServerError: Elasticsearch does not answer, or refuses the request.
         """
-        return search_query(self._scope, index, words, since=since, until=until, source=source)
+        form = SearchForm(words=words, since=since, until=until, source=source, where=where)
+        return search_query(self._scope, index, form)
+
+    def overview(
+        self,
+        index: str,
+        words: str | None = None,
+        *,
+        since: str | None = None,
+        until: str | None = None,
+        source: Values | None = None,
+        where: Mapping[str, Values] | None = None,
+        size: int = 10,
+    ) -> Requests[Overview]:
+        """Return what a search finds as a whole: articles over time, by source, by language and the like.
+
+        Articles are counted, not rows. Those without a root are not. The counts of a field ignore what is
+        chosen in that field, so that they say what another choice would find.
+
+        Args:
+            index: An index, alias or pattern.
+            words: As for `search_query`, like all parameters but `size`.
+            since: The first moment, inclusive, ISO 8601.
+            until: The last moment, inclusive, ISO 8601; a day without a time lasts to its end.
+            source: The exact names of chosen sources.
+            where: Chosen values of further keyword fields.
+            size: How many values of each field, those with the most articles, 1 to 1,000; chosen ones are
+                returned in any case.
+
+        Raises:
+            SettingError: As for `search_query`; or the size is out of range.
+            IndexNotReady: The index is missing, or lacks the fields that are searched.
+            ServerError: Elasticsearch does not answer, or refuses the request.
+        """
+        form = SearchForm(words=words, since=since, until=until, source=source, where=where)
+        return overview(self._scope, index, form, size=size)
 
     def source_field(self, index: str) -> Requests[str | None]:
         """Return the field to match and count sources by, None if no such field can be aggregated.

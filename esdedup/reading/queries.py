@@ -68,8 +68,7 @@ def narrowed(
     fields: Fields,
     since: str | None = None,
     until: str | None = None,
-    source: str | None = None,
-    source_field: str | None = None,
+    filters: Sequence[Query] = (),
 ) -> Query | None:
     """Return the query that a search form describes; None if the form is empty.
 
@@ -78,26 +77,27 @@ def narrowed(
         fields: The names of the articles' fields.
         since: The first moment, inclusive, ISO 8601.
         until: The last moment, inclusive, ISO 8601; a day without a time lasts to its end.
-        source: The exact name of a source.
-        source_field: The field that `source` must match, if not `fields.source`; see `Reader.source_field`.
+        filters: What articles must match besides.
 
     Raises:
         SettingError: `text` has no words, or `since` or `until` is not a time.
     """
-    filters: list[Query] = []
-    bounds = {"gte": _moment(since, is_end=False), "lte": _moment(until, is_end=True)}
+    matched = list(filters)
+    bounds = {"gte": moment_ms(since), "lte": moment_ms(until, is_end=True)}
     given = {bound: moment for bound, moment in bounds.items() if moment is not None}
     if given:
         # Independent of the field's own format.
-        filters.append({"range": {fields.published: given | {"format": "epoch_millis"}}})
-    if source:
-        filters.append({"term": {source_field or fields.source: source}})
+        matched.insert(0, {"range": {fields.published: given | {"format": "epoch_millis"}}})
     matching = [words(text, fields)] if text and text.strip() else []
-    return {"bool": {"must": matching, "filter": filters}} if matching or filters else None
+    return {"bool": {"must": matching, "filter": matched}} if matching or matched else None
 
 
-def _moment(text: str | None, *, is_end: bool) -> int | None:
-    """Return milliseconds since 1970; for a day without a time, its first or last millisecond."""
+def moment_ms(text: str | None, *, is_end: bool = False) -> int | None:
+    """Return milliseconds since 1970, None for no text; for a day without a time, its first or last one.
+
+    Raises:
+        SettingError: The text is not a time.
+    """
     if not text or not text.strip():
         return None
     moment = time_ms(text)
@@ -108,6 +108,11 @@ def _moment(text: str | None, *, is_end: bool) -> int | None:
     except ValueError:
         return moment
     return moment + DAY_MS - 1 if is_end else moment
+
+
+def arrived_since(moment_ms: int, fields: Fields) -> Query:
+    """Return the query for articles that arrived after a moment."""
+    return {"range": {f"{fields.dedup}.seen": {"gt": moment_ms, "format": "epoch_millis"}}}
 
 
 def by_id(article_id: str, *, fields: Fields) -> dict[str, Any]:

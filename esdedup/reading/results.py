@@ -25,7 +25,7 @@ _ROW = _ARTICLE | {
 }
 
 
-def _example(**values: Any) -> pydantic.ConfigDict:
+def example(**values: Any) -> pydantic.ConfigDict:
     """Return a configuration that adds an example to the description of the API."""
     return pydantic.ConfigDict(json_schema_extra={"examples": [values]})
 
@@ -69,10 +69,46 @@ class Snippet(Result, frozen=True):
     """Some 180 characters around searched words, without markup; the beginning if they are not there."""
 
 
+class SimilarArticle(Article, frozen=True):
+    """An article of the same cluster as another one."""
+
+    resemblance: float | None = None
+    """Estimated share of common wording, 0 to 1 (profile `verified`)."""
+    distance_bits: int | None = None
+    """Differing bits between the 64-bit simhashes (other profiles)."""
+
+
+class SourceCount(Result, frozen=True):
+    """A source, and how many articles of a cluster it published."""
+
+    source: str
+    articles: int
+
+
+class RowDetails(Result, frozen=True):
+    """What a row of a list unfolds to: its text, and its cluster at a glance."""
+
+    snippet: Snippet
+    earliest: Article | None
+    """Who had it first: the earliest article of the cluster, matching or not. Here and below, None if the
+    cluster was deleted meanwhile."""
+    latest: Article | None
+    """The newest article of the cluster, matching or not."""
+    most_different: SimilarArticle | None
+    """The article of the cluster whose text differs most from the one shown, of 24 versions at most; None if
+    there is no other text, or if that cannot be computed."""
+    largest_sources: tuple[SourceCount, ...]
+    """The sources with the most articles of the cluster, at most 5; empty if it has one article only, or if
+    sources cannot be counted."""
+    spread: tuple[int, ...]
+    """How many articles were published in each of 24 equal spans of time from `first` to `last`; empty if
+    these do not differ."""
+
+
 class Row(Article, frozen=True):
     """A row of the list: a cluster, shown by one of its matching articles."""
 
-    model_config = _example(**_ROW)
+    model_config = example(**_ROW)
 
     similar: int
     """How many other articles the cluster has, matching or not."""
@@ -84,16 +120,16 @@ class Row(Article, frozen=True):
     """When the first article of the cluster was published (or arrived, see `arrived_at`), ISO 8601, UTC."""
     last: str | None = None
     """When the last article of the cluster was published."""
-    snippet: Snippet | None = None
-    """None unless snippets were asked for."""
-    earliest: Article | None = None
-    """Who had it first: the earliest article of the cluster, matching or not; None as for `snippet`."""
+    new_articles: int | None = None
+    """How many articles of the cluster have arrived since the moment asked for; None if none was."""
+    details: RowDetails | None = None
+    """None unless details were asked for."""
 
 
 class Page(Result, frozen=True):
     """A page of the list with dedup."""
 
-    model_config = _example(
+    model_config = example(
         rows=[_ROW],
         total_rows=27,
         total_rows_exact=True,
@@ -116,6 +152,8 @@ class Page(Result, frozen=True):
     """All matching articles with a root, including those in rows that `only` excludes."""
     not_enriched: int
     """Further articles that match, but are in no row: esdedup has not enriched them yet."""
+    new_articles: int | None = None
+    """How many of `total_articles` have arrived since the moment asked for; None if none was."""
     order_exact: bool
     """False if the order by count is approximate, which can happen on several shards."""
     cut_short: bool
@@ -130,19 +168,10 @@ class Page(Result, frozen=True):
     """The cursor of the next page; None on the last page."""
 
 
-class SimilarArticle(Article, frozen=True):
-    """An article of the same cluster as another one."""
-
-    resemblance: float | None = None
-    """Estimated share of common wording, 0 to 1 (profile `verified`)."""
-    distance_bits: int | None = None
-    """Differing bits between the 64-bit simhashes (other profiles)."""
-
-
 class SimilarPage(Result, frozen=True):
     """Articles of a cluster, or with a fingerprint, newest first."""
 
-    model_config = _example(
+    model_config = example(
         root=_ARTICLE["root"],
         total=45,
         articles=[_ARTICLE | {"resemblance": 0.93, "distance_bits": None}],
@@ -182,7 +211,7 @@ class Source(Result, frozen=True):
 class SourcesPage(Result, frozen=True):
     """The sources of an article's cluster, those with the most articles first."""
 
-    model_config = _example(
+    model_config = example(
         root=_ARTICLE["root"],
         total=45,
         total_sources=10,
@@ -240,7 +269,7 @@ class TimelineStep(Result, frozen=True):
 class Timeline(Result, frozen=True):
     """How many articles of a cluster were published in each interval."""
 
-    model_config = _example(
+    model_config = example(
         interval_ms=7_200_000,
         steps=[
             {"start": "2026-09-06T16:24:00+00:00", "articles": 10, "sources": 7},

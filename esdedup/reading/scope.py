@@ -18,6 +18,7 @@ from esdedup.elastic.requests import ReadMappings, Requests
 from esdedup.errors import IndexNotReady, SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile
+from esdedup.reading.choices import keyword_fields
 from esdedup.reading.tuning import Tuning
 
 # The keyword subfield that Elasticsearch's default mapping gives a text field.
@@ -34,8 +35,15 @@ class ReadyIndex:
     source_field: str | None
     # True for one index with articles routed by root: then each cluster is on one shard.
     is_routed_by_root: bool
+    # By index.
+    mappings: dict[str, dict[str, Any]]
     # Which of title, text and source no search finds anything in, by name, and an index that does not map it.
     unsearchable: dict[str, str]
+
+    @property
+    def keyword_fields(self) -> list[str]:
+        """The further fields that articles can be chosen by, see `choices.keyword_fields`."""
+        return keyword_fields(self.mappings, self.fields)
 
     def refuse_unsearchable(self, *names: str) -> None:
         """Make sure that articles can be found by one of some fields, of title, text and source.
@@ -90,6 +98,7 @@ class Scope:
             fields=fields,
             source_field=_source_field(mappings, fields),
             is_routed_by_root=len(mappings) == 1 and all(map(is_routed_by_root, mappings.values())),
+            mappings=mappings,
             unsearchable=_unsearchable(mappings, fields),
         )
 

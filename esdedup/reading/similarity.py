@@ -33,6 +33,18 @@ class Similarity:
 
     def articles(self, hits: list[Hit], fields: Fields) -> tuple[SimilarArticle, ...]:
         """Return the articles of hits, each with how similar it is if that can be computed."""
+        return tuple(
+            SimilarArticle(**values_of(hit, fields), **measure)
+            for hit, measure in zip(hits, self.measures(hits, fields), strict=True)
+        )
+
+    def most_different(self, hits: list[Hit], fields: Fields) -> tuple[Hit, dict[str, Any]] | None:
+        """Return the hit whose text differs most, and how similar it is; None if none can be compared."""
+        measured = [pair for pair in zip(hits, self.measures(hits, fields), strict=True) if pair[1]]
+        return min(measured, key=lambda pair: _likeness(**pair[1]), default=None)
+
+    def measures(self, hits: list[Hit], fields: Fields) -> list[dict[str, Any]]:
+        """Return how similar each hit is, as values of `SimilarArticle`; empty if that cannot be computed."""
         measures: list[dict[str, Any]] = [{} for _ in hits]
         comparable = [at for at, hit in enumerate(hits) if self._is_comparable(hit, fields)]
         if self._profile is not None and comparable:
@@ -46,10 +58,7 @@ class Similarity:
                 name, values = "resemblance", Comparison.of(one, other, rules).resemblance.round(4).tolist()
             for at, value in zip(comparable, values, strict=True):
                 measures[at] = {name: value}
-        return tuple(
-            SimilarArticle(**values_of(hit, fields), **measure)
-            for hit, measure in zip(hits, measures, strict=True)
-        )
+        return measures
 
     def _is_comparable(self, hit: Hit, fields: Fields) -> bool:
         if self._profile is None:
@@ -60,3 +69,8 @@ class Similarity:
             label == self._profile.label
             and len(self._signature) == len(signature_of(hit["_source"], fields)) == size
         )
+
+
+def _likeness(*, resemblance: float = 0.0, distance_bits: int = 0) -> float:
+    """Return a number that is larger for texts that are more alike; both are measures of one profile."""
+    return resemblance - distance_bits

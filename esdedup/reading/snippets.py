@@ -44,13 +44,10 @@ def snippets_body(rows: Sequence[Row], query: Query | None, *, fields: Fields) -
     }
 
 
-def with_snippets(rows: Sequence[Row], hits: Sequence[Hit], *, fields: Fields) -> tuple[Row, ...]:
-    """Return the rows with what was found for them."""
+def snippets_of(rows: Sequence[Row], hits: Sequence[Hit], *, fields: Fields) -> list[Snippet]:
+    """Return the snippet of each row from the hits of that search."""
     found = {(hit["_index"], hit["_id"]): hit.get("highlight", {}) for hit in hits}
-    return tuple(
-        row.model_copy(update={"snippet": _snippet(row, found.get((row.index, row.id), {}), fields)})
-        for row in rows
-    )
+    return [_snippet(row, found.get((row.index, row.id), {}), fields) for row in rows]
 
 
 def _snippet(row: Row, highlight: dict[str, Any], fields: Fields) -> Snippet:

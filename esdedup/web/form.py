@@ -46,11 +46,12 @@ class Form(BaseModel):
         Only | None, Field(description="Only rows with similar articles, or only rows without.")
     ] = None
     dedup: Annotated[bool, Field(description="False gives each article a row of its own.")] = True
-    snippets: Annotated[
+    details: Annotated[
         bool,
         Field(
-            description="Also some lines of each row's text, with the searched words marked, and the "
-            "earliest article of its cluster."
+            description="Also some lines of each row's text, with the searched words marked, and of its "
+            "cluster the earliest, the latest and the most different article, the largest sources, and its "
+            "spread over time."
         ),
     ] = False
     page: Annotated[int, Field(ge=1, description="The number of the page, from 1.")] = 1
@@ -68,7 +69,7 @@ class Form(BaseModel):
     @property
     def parameters(self) -> dict[str, Any]:
         """The parameters of this list that are not the default, as an address has them."""
-        given = self.model_dump(exclude_defaults=True, exclude={"size", "snippets"})
+        given = self.model_dump(exclude_defaults=True, exclude={"size", "details"})
         return {
             name: str(value).lower() if isinstance(value, bool) else value for name, value in given.items()
         }
@@ -96,7 +97,7 @@ class Form(BaseModel):
             "counting": self.counting,
             "only": self.only,
             "dedup": self.dedup,
-            "snippets": self.snippets,
+            "details": self.details,
             "page": self.page,
             "size": self.size,
             "after": self.after,

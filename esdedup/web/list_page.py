@@ -28,7 +28,7 @@ router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 async def list_page(request: Request, site: CurrentSite, form: Annotated[PageForm, Query()]) -> HTMLResponse:
     """Show the list."""
     names = await site.reader.source_names(site.index)
-    page = await site.reader.list(site.index, **await form.options(site) | {"snippets": True})
+    page = await site.reader.list(site.index, **await form.options(site) | {"details": True})
     choices = [name for name in names if name == formats.shortened(name)]
     return render(
         "list.html",

@@ -234,7 +234,8 @@ def test_setting_up_again_maps_the_fields_that_it_names(
     with Dedup(es, forest=forest) as dedup:
         helpers.bulk(es, dedup.enrich([article(index, "a")]), refresh=True)
     reader = Reader(es)
-    for form in ({"words": "fox"}, {"source": "A"}):
+    forms: list[dict[str, Any]] = [{"words": "fox"}, {"source": "A"}, {"source": ["B", "A"]}]
+    for form in forms:
         assert reader.list(index, query=reader.search_query(index, **form)).total_rows == 1, form
 
 
@@ -278,7 +279,11 @@ def test_a_search_by_a_field_that_is_not_mapped_is_refused(
         dedup.setup(index)
         helpers.bulk(es, dedup.enrich([{"_index": index, "_id": "1", "text": TEXT}]), refresh=True)
     wrong = Reader(es, fields=Fields(text="body", title="headline", source="outlet"))
-    for form, names in (({"words": "fox"}, "'headline' or 'body'"), ({"source": "A"}, "'outlet'")):
+    forms: list[tuple[dict[str, Any], str]] = [
+        ({"words": "fox"}, "'headline' or 'body'"),
+        ({"source": "A"}, "'outlet'"),
+    ]
+    for form, names in forms:
         with pytest.raises(IndexNotReady, match=f"does not map the field {names}, so nothing is found"):
             wrong.search_query(index, **form)
     assert wrong.search_query(index, since="2026-01-01") is not None

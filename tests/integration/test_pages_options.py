@@ -13,9 +13,8 @@ import pytest
 from elasticsearch import Elasticsearch, helpers
 from elasticsearch._async.client.indices import IndicesClient
 
-from esdedup import Dedup, Fields, Reader, sample
+from esdedup import Dedup, Reader, sample
 from esdedup.fingerprint.profile import CLASSIC
-from esdedup.reading.queries import narrowed
 from tests.support.asgi import Request, Response, request, requests
 from tests.support.names import Names
 
@@ -70,8 +69,8 @@ def test_every_option_of_a_list_shows_what_the_library_returns(
     reader = Reader(es)
     for options in LISTS:
         asked = dict(options)
-        filters = {name: asked.pop(name) for name in ("since", "until", "source") if name in asked}
-        query = narrowed(asked.pop("q", None), fields=Fields(), **filters)
+        filters = {name: asked.pop(name) for name in ("since", "until", "source", "where") if name in asked}
+        query = reader.search_query(index, asked.pop("q", None), **filters)
         expected = reader.list(index, query=query, **asked)
         assert expected.rows, options
         assert request(elasticsearch_url, index, "/api/list", **options).json == expected.model_dump(

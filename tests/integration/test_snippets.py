@@ -11,27 +11,22 @@ from tests.support.names import Names
 @pytest.mark.parametrize("sort", ["relevance", "newest", "similar-desc"])
 def test_rows_say_where_the_words_are(read: Read, unchanged: tuple[str, str], sort: str) -> None:
     query = read("search_query", unchanged[0], "harbour")
-    page = read("list", unchanged[0], query=query, sort=sort, head="earliest", snippets=True)
+    page = read("list", unchanged[0], query=query, sort=sort, head="earliest", details=True)
     assert page.rows
     for row in page.rows:
-        marked = [part.text for part in (*row.snippet.title, *row.snippet.text) if part.is_match]
+        marked = [
+            part.text for part in (*row.details.snippet.title, *row.details.snippet.text) if part.is_match
+        ]
         assert marked
         assert {each.lower() for each in marked} == {"harbour"}
-        assert "".join(part.text for part in row.snippet.title) == row.title
-        assert len("".join(part.text for part in row.snippet.text)) < 400
-        page_of_cluster = read("cluster", unchanged[0], row.root, size=100)
-        assert row.earliest is not None
-        assert row.earliest.id == page_of_cluster.articles[-1].id
-    plain = read("list", unchanged[0], query=query, sort=sort, head="earliest")
-    assert [row.model_copy(update={"snippet": None, "earliest": None}) for row in page.rows] == list(
-        plain.rows
-    )
+        assert "".join(part.text for part in row.details.snippet.title) == row.title
+        assert len("".join(part.text for part in row.details.snippet.text)) < 400
 
 
 def test_without_words_a_row_shows_how_its_text_begins(read: Read, unchanged: tuple[str, str]) -> None:
-    for row in read("list", unchanged[0], snippets=True, size=5).rows:
+    for row in read("list", unchanged[0], details=True, size=5).rows:
         text = read("article", unchanged[0], row.id, in_index=row.index).text
-        (part,) = row.snippet.text
+        (part,) = row.details.snippet.text
         assert not part.is_match
         assert " ".join(text.split()).startswith(part.text)
 
@@ -43,9 +38,8 @@ def test_a_text_of_any_length_has_a_snippet(es: Elasticsearch, index_name: Names
         dedup.setup(index)
         actions = [{"_index": index, "_id": each, "text": text} for each, text in texts.items()]
         helpers.bulk(es, dedup.enrich(actions), refresh=True)
-    rows = {row.id: row.snippet for row in Reader(es).list(index, snippets=True).rows}
+    found = Reader(es).list(index, details=True).rows
+    rows = {row.id: row.details.snippet for row in found if row.details is not None}
     assert rows.keys() == texts.keys()
-    assert rows["empty"] is not None
     assert rows["empty"].text == ()
-    assert rows["long"] is not None
     assert len(rows["long"].text[0].text) < 400

@@ -39,8 +39,8 @@ def test_a_query_ranks_articles_if_it_has_words(query: Query | None, expected: b
 
 
 def test_the_default_sort_is_relevance_for_words_and_else_newest() -> None:
-    words = narrowed("ferry", fields=Fields(), source="A", since="2026-01-01")
-    filters = narrowed(None, fields=Fields(), source="A", since="2026-01-01")
+    words = narrowed("ferry", fields=Fields(), filters=[TERM], since="2026-01-01")
+    filters = narrowed(None, fields=Fields(), filters=[TERM], since="2026-01-01")
     assert default_sort(words, only=None) == "relevance"
     assert default_sort(words, only="similar") == default_sort(words, only="single") == "newest"
     assert default_sort(filters, only=None) == default_sort(None, only=None) == "newest"

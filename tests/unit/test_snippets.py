@@ -2,20 +2,19 @@ import pytest
 
 from esdedup.fields import Fields
 from esdedup.reading.results import Row
-from esdedup.reading.snippets import snippets_body, with_snippets
+from esdedup.reading.snippets import snippets_body, snippets_of
 
 ROW = Row(id="1", index="news", root="r", title="A title", similar=0, matching=1)
 
 
 def shown(**highlight: list[str]) -> tuple[str, str]:
     """Return title and text of a snippet, with searched words in brackets."""
-    (row,) = with_snippets([ROW], [{"_index": "news", "_id": "1", "highlight": highlight}], fields=Fields())
-    assert row.snippet is not None
+    (snippet,) = snippets_of([ROW], [{"_index": "news", "_id": "1", "highlight": highlight}], fields=Fields())
 
     def written(parts: object) -> str:
         return "".join(f"[{part.text}]" if part.is_match else part.text for part in parts)  # type: ignore[attr-defined]
 
-    return written(row.snippet.title), written(row.snippet.text)
+    return written(snippet.title), written(snippet.text)
 
 
 def test_searched_words_are_marked() -> None:
@@ -29,8 +28,8 @@ def test_what_is_not_found_has_no_marks() -> None:
     assert shown() == ("A title", "")
     # Of a field with several values, the first counts.
     assert shown(title=["one", "two"]) == ("one", "")
-    (row,) = with_snippets([ROW], [{"_index": "other", "_id": "1"}], fields=Fields())
-    assert row.snippet is not None
+    (snippet,) = snippets_of([ROW], [{"_index": "other", "_id": "1"}], fields=Fields())
+    assert snippet.title[0].text == "A title"
 
 
 @pytest.mark.parametrize(
@@ -53,6 +52,6 @@ def test_rows_of_one_id_in_two_indices_are_told_apart() -> None:
         {"_index": "old", "_id": "1", "highlight": {"text": ["old text"]}},
         {"_index": "news", "_id": "1", "highlight": {"text": ["new text"]}},
     ]
-    found = [row.snippet for row in with_snippets(rows, hits, fields=Fields())]
-    assert [each.text[0].text for each in found if each is not None] == ["new text", "old text"]
+    found = snippets_of(rows, hits, fields=Fields())
+    assert [each.text[0].text for each in found] == ["new text", "old text"]
     assert snippets_body(rows, None, fields=Fields())["query"] == {"ids": {"values": ["1"]}}

@@ -1,0 +1,166 @@
+"""What a search finds as a whole, computed again from all articles."""
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from elasticsearch import Elasticsearch, helpers
+
+from esdedup import Dedup, IndexNotReady, Overview, Reader, SettingError
+from tests.support.names import Names, new_names
+
+DAY_MS = 86_400_000
+SOURCES = ("Wire", "Echo", "远汀社")
+LANGUAGES = ("en", "zh", "fr")
+
+
+def documents() -> list[dict[str, Any]]:
+    """Articles whose sources, languages and days go through all combinations, with some that lack them."""
+    found = []
+    for number, (source, language, day) in enumerate(itertools.product(SOURCES, LANGUAGES, range(10))):
+        found.append(
+            {
+                "title": "ferry" if number % 2 else "harbour",
+                "source": source if number % 7 else [source, "Both"],
+                "language": language,
+                "outlet": {"country": "no" if number % 3 else "se"},
+                "number": str(number),
+                "dedup": {
+                    "root": f"r{number // 4}",
+                    "seq": number,
+                    "published": None if number % 11 == 5 else day * DAY_MS + number,
+                },
+            }
+        )
+    return [*found, {"title": "ferry", "source": "Wire", "language": "en"}]
+
+
+DOCUMENTS = documents()
+
+
+@pytest.fixture(scope="module", params=[1, 5], ids=["one shard", "five shards"])
+def index(es: Elasticsearch, request: pytest.FixtureRequest) -> Iterator[str]:
+    with new_names(es) as name:
+        made = name("overview")
+        Dedup(es).setup(made, shards=request.param)
+        keyword = {"type": "keyword"}
+        es.indices.put_mapping(
+            index=made,
+            properties={
+                "language": keyword,
+                "number": keyword,
+                "outlet": {"properties": {"country": keyword, "note": {"type": "text"}}},
+                "hidden": {"type": "keyword", "index": False},
+                "parts": {"type": "nested", "properties": {"desk": keyword}},
+            },
+        )
+        helpers.bulk(es, ({"_index": made, "_source": each} for each in DOCUMENTS), refresh=True)
+        yield made
+
+
+def values_of(document: dict[str, Any], field: str) -> set[str]:
+    value: Any = document
+    for part in field.split("."):
+        value = value.get(part, {})
+    return set(value) if isinstance(value, list) else {value}
+
+
+def matches(document: dict[str, Any], asked: dict[str, Any], *, but: str = "") -> bool:
+    """Return whether a document is found, whatever is chosen in one of the fields."""
+    if "dedup" not in document or not set(asked.get("words", "").split()) <= {document["title"]}:
+        return False
+    published = document["dedup"]["published"]
+    if "since" in asked and (published is None or published < 3 * DAY_MS):
+        return False
+    chosen = {"source": asked.get("source", ()), **asked.get("where", {})}
+    return all(
+        values_of(document, field) & set([wanted] if isinstance(wanted, str) else wanted)
+        for field, wanted in chosen.items()
+        if wanted and field != but
+    )
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        {"words": "ferry"},
+        {"since": "1970-01-04"},
+        {"source": "Wire"},
+        {"source": ["Wire", "Echo"], "words": "harbour"},
+        {"source": ["Both"], "where": {"language": ["en", "zh"]}},
+        {"where": {"language": "fr", "outlet.country": ["se"]}, "since": "1970-01-04"},
+        {"where": {"number": ["7", "8"]}},
+    ],
+)
+def test_an_overview_against_brute_force(es: Elasticsearch, index: str, asked: dict[str, Any]) -> None:
+    reader = Reader(es)
+    found: Overview = reader.overview(index, **asked)
+    expected = [each for each in DOCUMENTS if matches(each, asked)]
+    assert found.total_articles == len(expected)
+    page = reader.list(index, query=reader.search_query(index, **asked))
+    assert page.total_articles == len(expected)
+    times = [each["dedup"]["published"] for each in expected if each["dedup"]["published"] is not None]
+    assert sum(step.articles for step in found.timeline.steps) == len(times)
+    # Days that nothing was published on are steps, too.
+    assert len(found.timeline.steps) <= 37
+    facets = {each.field: each for each in found.facets}
+    assert found.sources is not None
+    for field, facet in {"source": found.sources, **facets}.items():
+        counts = Counter(
+            value for each in DOCUMENTS if matches(each, asked, but=field) for value in values_of(each, field)
+        )
+        wanted = asked.get("source", ()) if field == "source" else asked.get("where", {}).get(field, ())
+        chosen = {wanted} if isinstance(wanted, str) else set(wanted)
+        shown = {each.value: each.articles for each in facet.values}
+        assert shown == {value: counts[value] for value in shown}
+        assert sum(shown.values()) + facet.other_articles == sum(counts.values())
+        assert {each.value for each in facet.values if each.is_chosen} == chosen
+        assert facet.is_exact
+    # Neither esdedup's own fields nor those that nothing is found by; numbers only where one is chosen.
+    country = ["outlet.country"]
+    assert list(facets) == ["language", *(["number"] if "number" in asked.get("where", {}) else []), *country]
+
+
+def test_few_values_are_listed_and_chosen_ones_always(es: Elasticsearch, index: str) -> None:
+    found = Reader(es).overview(index, source=["Both", "none"], size=1)
+    assert found.sources is not None
+    assert [(each.value, each.is_chosen) for each in found.sources.values][1:] == [
+        ("Both", True),
+        ("none", True),
+    ]
+    assert found.sources.values[-1].articles == 0
+
+
+def test_steps_are_hours_and_days_of_utc(es: Elasticsearch, index: str) -> None:
+    timeline = Reader(es).overview(index).timeline
+    assert timeline.interval_ms == DAY_MS // 2
+    assert {step.start[10:] for step in timeline.steps} == {"T00:00:00+00:00", "T12:00:00+00:00"}
+    assert Reader(es).overview(index, "nothing").timeline.steps == ()
+
+
+def test_what_cannot_be_chosen_is_refused(es: Elasticsearch, index: str, index_name: Names) -> None:
+    reader = Reader(es)
+    for name in ("outlet.note", "hidden", "parts.desk", "dedup.root", "title", "none"):
+        with pytest.raises(SettingError, match=r"language, number, outlet.country"):
+            reader.overview(index, where={name: "x"})
+    with pytest.raises(SettingError, match="at most 32,766 bytes"):
+        reader.search_query(index, source="x" * 40_000)
+    with pytest.raises(SettingError, match="is a int, not a string"):
+        reader.search_query(index, where={"language": [1]})  # type: ignore[list-item]
+    for size in (0, 1_001, "5"):
+        with pytest.raises(SettingError, match="values of each field"):
+            reader.overview(index, size=size)  # type: ignore[arg-type]
+    # An empty choice is none.
+    assert reader.search_query(index, source=[], where={"language": ""}) is None
+    bare = index_name("bare")
+    es.indices.create(index=bare, mappings={"properties": {"source": {"type": "text"}}})
+    Dedup(es).setup(bare)
+    empty = reader.overview(bare)
+    assert (empty.total_articles, empty.sources, empty.facets) == (0, None, ())
+    with pytest.raises(SettingError, match="it has none"):
+        reader.overview(bare, where={"language": "en"})
+    with pytest.raises(IndexNotReady):
+        reader.overview(index_name("missing"))

@@ -87,6 +87,9 @@ if TYPE_CHECKING:
         TextPart,
         Timeline,
         TimelineStep,
+        TimeOrder,
+        Version,
+        VersionsPage,
     )
     from esdedup.sites import RawPage
     from esdedup.text.dictionary import Dictionary
@@ -180,10 +183,13 @@ __all__ = [
     "TextPart",
     "Tf",
     "TfIdf",
+    "TimeOrder",
     "Timeline",
     "TimelineStep",
     "TokenHash",
     "UnicodeWords",
+    "Version",
+    "VersionsPage",
     "Violation",
     "ViolationKind",
     "Weighting",

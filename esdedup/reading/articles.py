@@ -8,7 +8,7 @@ from esdedup.reading import cluster_bodies as bodies
 from esdedup.reading.hits import Hit, values_of
 from esdedup.reading.intervals import SHORTEST_MS, interval_ms
 from esdedup.reading.queries import check_term
-from esdedup.reading.results import FullArticle, Timeline, TimelineStep
+from esdedup.reading.results import Article, FullArticle, Timeline, TimelineStep
 from esdedup.reading.scope import Scope
 from esdedup.sites import site_of
 from esdedup.times import iso
@@ -70,10 +70,24 @@ def timeline(scope: Scope, index: str, root: str) -> Requests[Timeline]:
     """Return the timeline of a cluster; see `Operations.timeline`."""
     check_term("root", root)
     ready = yield from scope.ready(index)
-    (answer,) = yield from search(index, bodies.time_range(root, fields=ready.fields))
+    body = bodies.spread(root, source_field=ready.source_field, fields=ready.fields)
+    (answer,) = yield from search(index, body)
     first, last = (answer["aggregations"][name]["value"] for name in ("first", "last"))
+    earliest = (Article(**values_of(hit, ready.fields)) for hit in answer["hits"]["hits"])
+    largest = [
+        (bucket["key"], bucket["doc_count"])
+        for bucket in answer["aggregations"].get("sources", {}).get("buckets", ())
+    ]
+    source, articles = largest[0] if largest else (None, 0)
+    known = Timeline(
+        interval_ms=SHORTEST_MS,
+        steps=(),
+        earliest=next(earliest, None),
+        largest_source=source,
+        largest_source_articles=articles,
+    )
     if first is None or last is None:
-        return Timeline(interval_ms=SHORTEST_MS, steps=())
+        return known
     length_ms = interval_ms(int(last - first), most_steps=_MAX_STEPS)
     body = bodies.timeline(
         root,
@@ -83,14 +97,12 @@ def timeline(scope: Scope, index: str, root: str) -> Requests[Timeline]:
         fields=ready.fields,
     )
     (answer,) = yield from search(index, body)
-    return Timeline(
-        interval_ms=length_ms,
-        steps=tuple(
-            TimelineStep(
-                start=iso(int(bucket["key"])),
-                articles=bucket["doc_count"],
-                sources=bucket["sources"]["value"] if "sources" in bucket else None,
-            )
-            for bucket in answer["aggregations"]["steps"]["buckets"]
-        ),
+    steps = tuple(
+        TimelineStep(
+            start=iso(int(bucket["key"])),
+            articles=bucket["doc_count"],
+            sources=bucket["sources"]["value"] if "sources" in bucket else None,
+        )
+        for bucket in answer["aggregations"]["steps"]["buckets"]
     )
+    return known.model_copy(update={"interval_ms": length_ms, "steps": steps})

@@ -7,10 +7,13 @@ from esdedup.elastic.requests import UNREAD, Query
 from esdedup.fields import Fields
 from esdedup.reading.hits import fields_read
 from esdedup.reading.queries import by_id, order, with_text
+from esdedup.reading.results import TimeOrder
 from esdedup.sites import site_fields
 
-# Sources of one cluster that are grouped.
-_MAX_GROUPED_SOURCES = 10_000
+# Sources of one cluster that are grouped, and texts that are counted.
+_MAX_GROUPED = 10_000
+# Of each text, besides the article that stands for it: so many that have the same text are named.
+_COPIES_SHOWN = 20
 
 
 def one_article(
@@ -76,16 +79,39 @@ def cluster_members(
     }
 
 
+def versions(query: Query, *, sort: TimeOrder, first: int, size: int, fields: Fields) -> Query:
+    """Return the search for a page of the distinct texts among the articles that match.
+
+    Of each text it returns the first article in the order, and some of the others.
+    """
+    by_time = order(sort, fields)
+    same = {"name": "same", "size": 1 + _COPIES_SHOWN, "sort": by_time, "_source": fields_read(fields)}
+    return {
+        "query": query,
+        "sort": by_time,
+        "collapse": {"field": fields.fingerprint, "inner_hits": same},
+        "from": first,
+        "size": size,
+        "track_total_hits": True,
+        "_source": with_signature(fields),
+        "aggs": {
+            # An article without a fingerprint has a cluster of its own.
+            UNREAD: {"terms": {"field": fields.fingerprint, "size": _MAX_GROUPED, "missing": ""}},
+            "versions": {"stats_bucket": {"buckets_path": f"{UNREAD}._count"}},
+        },
+    }
+
+
 def count_sources(query: Query, *, source_field: str, size: int) -> Query:
     """Return the search for the sources with the most matching articles, and for the number of sources."""
     by_count = [{"_count": "desc"}, {"_key": "asc"}]
-    terms = {"field": source_field, "size": size, "shard_size": _MAX_GROUPED_SOURCES, "order": by_count}
+    terms = {"field": source_field, "size": size, "shard_size": _MAX_GROUPED, "order": by_count}
     return {
         "query": query,
         "size": 0,
         "track_total_hits": True,
         "aggs": {
-            UNREAD: {"terms": {"field": source_field, "size": _MAX_GROUPED_SOURCES}},
+            UNREAD: {"terms": {"field": source_field, "size": _MAX_GROUPED}},
             "total": {"stats_bucket": {"buckets_path": f"{UNREAD}._count"}},
             "sources": {"terms": terms},
             "without_source": {"missing": {"field": source_field}},
@@ -122,13 +148,21 @@ def of_sources(query: Query, *, names: Sequence[Any], source_field: str, fields:
     }
 
 
-def time_range(root: str, *, fields: Fields) -> Query:
-    """Return the search for the times of a root's first and last article."""
+def spread(root: str, *, source_field: str | None, fields: Fields) -> Query:
+    """Return the search for a root's first article, its first and last times, and its largest source."""
+    aggregations: Query = {
+        "first": {"min": {"field": fields.published}},
+        "last": {"max": {"field": fields.published}},
+    }
+    if source_field is not None:
+        aggregations["sources"] = {"terms": {"field": source_field, "size": 1, "shard_size": _MAX_GROUPED}}
     return {
         "query": {"term": {fields.root: root}},
-        "size": 0,
+        "sort": order("oldest", fields),
+        "size": 1,
         "track_total_hits": False,
-        "aggs": {"first": {"min": {"field": fields.published}}, "last": {"max": {"field": fields.published}}},
+        "_source": fields_read(fields),
+        "aggs": aggregations,
     }
 
 

@@ -1,14 +1,17 @@
 """What a reader can ask about a cluster, or about a fingerprint, as generators: see `operations`."""
 
+from typing import get_args
+
 from esdedup.elastic.requests import Requests
-from esdedup.reading import articles, sources
+from esdedup.errors import SettingError
+from esdedup.reading import articles, sources, versions
 from esdedup.reading.cluster_members import (
     articles_of_cluster,
     articles_with_fingerprint,
     similar_to_article,
 )
 from esdedup.reading.paging import Paging
-from esdedup.reading.results import SimilarPage, SourcesPage, Timeline
+from esdedup.reading.results import SimilarPage, SourcesPage, Timeline, TimeOrder, VersionsPage
 from esdedup.reading.text_operations import TextOperations
 
 
@@ -112,8 +115,53 @@ class ClusterOperations(TextOperations):
             paging=Paging(page=page, size=size),
         )
 
+    def versions(
+        self,
+        index: str,
+        article_id: str,
+        *,
+        in_index: str | None = None,
+        other_sources: bool = False,
+        sort: TimeOrder = "oldest",
+        page: int = 1,
+        size: int = 20,
+    ) -> Requests[VersionsPage]:
+        """Return the distinct texts of an article's cluster: who was first with each, and who copied it.
+
+        The article itself is among them. Articles with the same fingerprint are one version.
+
+        Args:
+            index: An index, alias or pattern.
+            article_id: The article's id. If several indices have it, the article that arrived last.
+            in_index: The index to take it from, if several have that id.
+            other_sources: Leave out articles from the article's own source, and so the article itself.
+            sort: ``oldest``: in the order in which the texts appeared, each shown by its first article;
+                ``newest``: the text with the latest article first, each shown by that article.
+            page: From 1; `page` times `size` is at most 10,000.
+            size: Versions on a page, at most 1,000.
+
+        Raises:
+            ArticleNotFound: No article has that id, or it has no root.
+            SettingError: A value is invalid, or the page lies too deep.
+            IndexNotReady: The index is missing, or lacks the fields.
+            ServerError: Elasticsearch does not answer, or refuses the request.
+        """
+        if sort not in get_args(TimeOrder):
+            raise SettingError(f"there is no sort {sort!r} of versions: oldest or newest")
+        return versions.versions(
+            self._scope,
+            index,
+            article_id,
+            in_index=in_index,
+            other_sources=other_sources,
+            sort=sort,
+            paging=Paging(page=page, size=size),
+        )
+
     def timeline(self, index: str, root: str) -> Requests[Timeline]:
         """Return how many articles of a cluster were published when, in at most 48 steps of equal length.
+
+        Also who published it first, and who most often.
 
         Args:
             index: An index, alias or pattern.

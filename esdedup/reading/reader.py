@@ -135,6 +135,7 @@ class Reader(_Reading[Elasticsearch]):
     source_names = _blocking(Operations.source_names)
     sources = _blocking(Operations.sources)
     timeline = _blocking(Operations.timeline)
+    versions = _blocking(Operations.versions)
     with_fingerprint = _blocking(Operations.with_fingerprint)
 
 
@@ -190,4 +191,5 @@ class AsyncReader(_Reading[AsyncElasticsearch]):
     source_names = _awaited(Operations.source_names)
     sources = _awaited(Operations.sources)
     timeline = _awaited(Operations.timeline)
+    versions = _awaited(Operations.versions)
     with_fingerprint = _awaited(Operations.with_fingerprint)

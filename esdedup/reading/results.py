@@ -1,6 +1,6 @@
 """What a reader returns: frozen pydantic models, which also describe the JSON API."""
 
-from typing import Any
+from typing import Any, Literal
 
 import pydantic
 
@@ -34,6 +34,10 @@ class Result(pydantic.BaseModel, frozen=True):
     """Base of all results. The docstrings of fields appear in the description of the API."""
 
     model_config = pydantic.ConfigDict(use_attribute_docstrings=True)
+
+
+TimeOrder = Literal["oldest", "newest"]
+"""What comes first."""
 
 
 class Article(Result, frozen=True):
@@ -194,6 +198,48 @@ class SimilarPage(Result, frozen=True):
     """Of a text that was looked up: what was left out of it as boilerplate; None if nothing is to be."""
 
 
+class Version(Result, frozen=True):
+    """One text of a cluster: the first article that has it, in the order of the page, and the others."""
+
+    article: SimilarArticle
+    copies: int
+    """How many further articles have the same fingerprint: the same text, as far as it is compared."""
+    copies_shown: tuple[Article, ...]
+    """The first of these, at most 20."""
+
+
+class VersionsPage(Result, frozen=True):
+    """The distinct texts of an article's cluster, in order of time."""
+
+    model_config = example(
+        root=_ARTICLE["root"],
+        total=46,
+        total_versions=31,
+        versions=[
+            {
+                "article": _ARTICLE | {"resemblance": 0.93, "distance_bits": None},
+                "copies": 1,
+                "copies_shown": [_ARTICLE | {"id": "en-17-9", "source": "Evening Post"}],
+            }
+        ],
+        page=1,
+        size=1,
+        sort="oldest",
+    )
+
+    root: str | None
+    total: int
+    """Articles on all pages, with the article itself."""
+    total_versions: int
+    """Distinct texts on all pages, at most 10,000."""
+    versions: tuple[Version, ...]
+    page: int
+    """From 1."""
+    size: int
+    sort: TimeOrder
+    """Which article of each text counts, and which text comes first."""
+
+
 class Source(Result, frozen=True):
     """What one source published in a cluster."""
 
@@ -267,7 +313,7 @@ class TimelineStep(Result, frozen=True):
 
 
 class Timeline(Result, frozen=True):
-    """How many articles of a cluster were published in each interval."""
+    """How many articles of a cluster were published in each interval, by whom first and by whom most."""
 
     model_config = example(
         interval_ms=7_200_000,
@@ -275,9 +321,18 @@ class Timeline(Result, frozen=True):
             {"start": "2026-09-06T16:24:00+00:00", "articles": 10, "sources": 7},
             {"start": "2026-09-06T18:24:00+00:00", "articles": 5, "sources": 4},
         ],
+        earliest=_ARTICLE | {"published_at": "2026-09-06T16:24:00Z"},
+        largest_source="Morning Wire",
+        largest_source_articles=8,
     )
 
     interval_ms: int
     """The length of each step, milliseconds."""
     steps: tuple[TimelineStep, ...]
     """From the first article to the last, without gaps; empty if no article has a time."""
+    earliest: Article | None = None
+    """Who had it first; None if there is no such cluster."""
+    largest_source: Any = None
+    """The source with the most articles; None if none has one, or the source field cannot be counted."""
+    largest_source_articles: int = 0
+    """How many of the articles are from it."""

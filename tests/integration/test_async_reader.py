@@ -47,6 +47,7 @@ def test_every_method_answers_alike(
         ("with_fingerprint", (index, root), {"size": 2}),
         ("list", (index,), {"details": True, "arrived_since": "2026-01-01"}),
         ("sources", (index, article), {"size": 1}),
+        ("versions", (index, article), {"sort": "newest", "size": 2}),
         ("article", (index, article), {}),
         ("timeline", (index, article), {}),
         ("overview", (index, "ferry"), {"source": ["A", "B"], "size": 2}),

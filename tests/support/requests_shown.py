@@ -35,6 +35,9 @@ IN_DOCS: dict[str, Query] = {
     "of-sources": cluster_bodies.of_sources(
         _OTHERS, names=["Morning Wire", None], source_field="source", fields=FIELDS
     ),
+    "versions": cluster_bodies.versions(
+        cluster_bodies.others("ROOT-1", fields=FIELDS), sort="oldest", first=0, size=20, fields=FIELDS
+    ),
     "with-fingerprint": cluster_bodies.cluster_members(
         cluster_bodies.with_fingerprint("FINGERPRINT", fields=FIELDS),
         first=0,

@@ -213,12 +213,12 @@ def print_similar(page: SimilarPage) -> None:
     screen = console()
     table = _table()
     table.add_column("likeness", justify="right", no_wrap=True)
-    _add_article_columns(table, page.articles, screen.width)
-    for article in page.articles:
+    _add_article_columns(table, page.rows, screen.width)
+    for article in page.rows:
         table.add_row(_likeness(article), *_article_cells(article))
-    if page.articles:
+    if page.rows:
         screen.print(table)
-    _print_doubts(screen, page.articles)
+    _print_doubts(screen, page.rows)
     if page.left_out is not None and page.left_out.passages:
         screen.print(left_out_words(page.left_out))
     screen.print(
@@ -234,12 +234,12 @@ def print_articles(page: SimilarPage) -> None:
     screen = console()
     table = _table()
     table.add_column("root", no_wrap=True)
-    _add_article_columns(table, page.articles, screen.width)
-    for article in page.articles:
+    _add_article_columns(table, page.rows, screen.width)
+    for article in page.rows:
         table.add_row((article.root or "")[:_ROOT_WIDTH], *_article_cells(article))
-    if page.articles:
+    if page.rows:
         screen.print(table)
-    _print_doubts(screen, page.articles)
+    _print_doubts(screen, page.rows)
     screen.print(f"articles: {page.total:,}")
     _print_next(screen, page.next)
 

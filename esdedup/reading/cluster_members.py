@@ -103,9 +103,7 @@ def similar_to_text(
     if not scope.profile.keep_boilerplate:
         omitted = left_out(text, learned.omit_on(scope.pins)(name), max_length=scope.profile.max_text_length)
     if assignment.root is None or assignment.kind is Kind.NEW_ROOT:
-        return SimilarPage(
-            root=None, total=0, articles=(), page=paging.page, size=paging.size, left_out=omitted
-        )
+        return SimilarPage(root=None, total=0, rows=(), page=paging.page, size=paging.size, left_out=omitted)
     members = _Articles(
         index=index,
         root=assignment.root,
@@ -162,7 +160,7 @@ def _page_of(members: _Articles, paging: Paging, fields: Fields) -> Requests[Sim
     return SimilarPage(
         root=members.root,
         total=total,
-        articles=members.similarity.articles(hits, fields),
+        rows=members.similarity.articles(hits, fields),
         page=start.page,
         size=paging.size,
         next=following,

@@ -178,7 +178,7 @@ class SimilarPage(Result, frozen=True):
     model_config = example(
         root=_ARTICLE["root"],
         total=45,
-        articles=[_ARTICLE | {"resemblance": 0.93, "distance_bits": None}],
+        rows=[_ARTICLE | {"resemblance": 0.93, "distance_bits": None}],
         page=1,
         size=1,
         next="WyI5ZTJhZDM5ZDk2YzYiLCAyLCAxLCBbMTc4ODc1MzMwMDAwMCwgOTIsICJuZXdzIl1d",
@@ -188,7 +188,7 @@ class SimilarPage(Result, frozen=True):
     """The cluster; None for a text that belongs to none, and for the articles with a fingerprint."""
     total: int
     """Articles on all pages."""
-    articles: tuple[SimilarArticle, ...]
+    rows: tuple[SimilarArticle, ...]
     page: int
     """From 1."""
     size: int

@@ -55,8 +55,8 @@ def test_index_list_similar(run: Run, es: Elasticsearch, elasticsearch_url: str,
     head = page["rows"][0]
     similar = run("similar", "--index", index, "--id", head["id"], "--json", url=elasticsearch_url).json
     assert (similar["root"], similar["total"]) == (head["root"], head["similar"])
-    assert head["id"] not in {article["id"] for article in similar["articles"]}
-    assert {"id", "title", "published_at", "source", "url"} <= set(similar["articles"][0])
+    assert head["id"] not in {article["id"] for article in similar["rows"]}
+    assert {"id", "title", "published_at", "source", "url"} <= set(similar["rows"][0])
 
     for is_chinese in (False, True):
         article = next(each for each in articles if (each["title"].upper() == each["title"]) is is_chinese)

@@ -109,7 +109,7 @@ def test_list_counts_whole_clusters_or_what_matches(ask: Ask) -> None:
 
 def test_options_of_similar(ask: Ask, names: tuple[str, str]) -> None:
     def ids(*options: object, stdin: bytes | None = None) -> list[str]:
-        return [article["id"] for article in ask("similar", *options, stdin=stdin)["articles"]]
+        return [article["id"] for article in ask("similar", *options, stdin=stdin)["rows"]]
 
     assert ids("--id", "a") == ["c", "b"]
     assert ids("--id", "a", "--other-sources") == ["b"]
@@ -211,7 +211,7 @@ def test_a_forest_has_the_layout_that_it_was_made_with(
     # A word more: other band keys than those of any article.
     text = ARTICLES[0]["body"].replace("its noise", "its everlasting noise").encode()
     found = run("similar", *of, *chosen, "--text", "-", "--json", stdin=text, url=elasticsearch_url)
-    assert {each["id"] for each in found.json["articles"]} == {"a", "b", "c"}
+    assert {each["id"] for each in found.json["rows"]} == {"a", "b", "c"}
     assert run("verify", *of, url=elasticsearch_url).code == 0
     other = next(name for name in LAYOUTS if name != layout)
     refused = run(*feed, "--layout", other, stdin=lines(*ARTICLES), url=elasticsearch_url)

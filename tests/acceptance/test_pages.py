@@ -166,7 +166,7 @@ def test_search_sort_page_open_and_jump(site: str, page: Page) -> None:
         size=100,
     )
     assert urllib.parse.parse_qs(urllib.parse.urlsplit(here).query)["id"][0] in {
-        each["id"] for each in links["articles"]
+        each["id"] for each in links["rows"]
     }
 
 

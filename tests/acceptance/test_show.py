@@ -43,7 +43,7 @@ def test_both_ways(run: Run, es: Elasticsearch, elasticsearch_url: str, fed: tup
         assert dedup[name] in shown
         found, listed = show(f"--{name}", dedup[name])
         expected = {each["_id"] for each in hits if each["_source"]["dedup"].get(name) == dedup[name]}
-        assert {each["id"] for each in found["articles"]} == expected  # type: ignore[attr-defined]
+        assert {each["id"] for each in found["rows"]} == expected  # type: ignore[attr-defined]
         assert all(each in listed for each in expected)
 
     found, shown = show("--id", "short")

@@ -58,8 +58,8 @@ def test_a_fingerprint_leads_to_all_its_articles(
             page = each("with_fingerprint", unchanged[0], fingerprint, size=2, after=after)
             assert page.total == len(expected)
             assert page.root is None
-            assert {article.root for article in page.articles} == {stored[min(expected)]["root"]}
-            found += [article.id for article in page.articles]
+            assert {article.root for article in page.rows} == {stored[min(expected)]["root"]}
+            found += [article.id for article in page.rows]
             if (after := page.next) is None:
                 break
         assert sorted(found) == sorted(expected)
@@ -77,7 +77,7 @@ def test_the_api_goes_both_ways(
         page = request(
             elasticsearch_url, unchanged[0], "/api/articles", **{"size": 100, name: shown[name]}
         ).json
-        assert {each["id"] for each in page["articles"]} == with_value(stored, name, stored[article][name])
+        assert {each["id"] for each in page["rows"]} == with_value(stored, name, stored[article][name])
     assert request(elasticsearch_url, unchanged[0], "/api/articles").status == 400
     assert request(elasticsearch_url, unchanged[0], "/api/articles", root="a", fingerprint="b").status == 400
 

@@ -59,7 +59,7 @@ def test_neither_head_nor_original(es: Elasticsearch, index: str, capsys: pytest
         assert row.first == PUBLISHED
         # Nothing was published after it arrived.
         assert (row.last or "") < "2099"
-    similar = {each.id: each for each in dedup.similar(index, "original").articles}
+    similar = {each.id: each for each in dedup.similar(index, "original").rows}
     assert list(similar) == ["undated", "unset", "future", "reprint"]
     assert {each for each, article in similar.items() if article.arrived_at} == {"undated", "unset", "future"}
     assert (similar["future"].published_at, similar["reprint"].arrived_at) == (ARTICLES["future"], None)

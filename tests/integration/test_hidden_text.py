@@ -21,7 +21,7 @@ def test_the_pages_hide_what_is_not_compared(
         dedup.setup(index)
         actions = [{"_index": index, "_id": each, "_source": {"text": text}} for each, text in texts.items()]
         helpers.bulk(es, dedup.enrich(actions), refresh=True)
-        similar = dedup.similar(index, "1").articles
+        similar = dedup.similar(index, "1").rows
     assert [(each.id, each.resemblance) for each in similar] == [("2", 1.0)]
     for id_, compared in (("2", ""), ("1", "2"), ("2", "1")):
         page = request(elasticsearch_url, index, "/article", id=id_, compare=compared)

@@ -333,7 +333,7 @@ def test_several_indices_at_once(es: Elasticsearch, index_name: Names) -> None:
         both = f"{one},{other}"
         (row,) = dedup.list(both).rows
         assert row.similar == dedup.similar(both, "0").total == 5
-        assert {article.index for article in dedup.similar(both, "0", size=10).articles} == {one, other}
+        assert {article.index for article in dedup.similar(both, "0", size=10).rows} == {one, other}
         plain = index_name("several-plain")
         es.indices.create(index=plain)
         for sort in ("newest", "similar-desc"):

@@ -257,13 +257,13 @@ def test_similar_articles_and_sources_against_brute_force(corpus: Corpus, read: 
                     "similar", corpus.index, article_id, size=9, after=after, other_sources=other_sources
                 )
                 assert (page.total, page.page) == (len(expected), number)
-                found += [article.id for article in page.articles]
+                found += [article.id for article in page.rows]
                 after = page.next
                 if after is None:
                     break
             assert found == expected
             by_number = read("similar", corpus.index, article_id, page=2, size=9, other_sources=other_sources)
-            assert [article.id for article in by_number.articles] == expected[9:18]
+            assert [article.id for article in by_number.rows] == expected[9:18]
             sources = read("sources", corpus.index, article_id, other_sources=other_sources, size=3)
             names = {documents[each]["source"] for each in expected}
             assert (sources.total, sources.total_sources) == (len(expected), len(names))
@@ -388,7 +388,7 @@ def test_pages_go_past_a_very_large_cluster(
     after = None
     for _ in range(size):
         page = read("similar", index, "a5000", size=1_000, after=after)
-        found += [article.id for article in page.articles]
+        found += [article.id for article in page.rows]
         after = page.next
         if after is None:
             break

@@ -41,7 +41,7 @@ def test_a_text_gets_the_root_that_its_article_gets(
             assert page.root == (None if is_new else root)
             members = [each for each, its in before.items() if its == root]
             assert page.total == len(members)
-            assert {each.id for each in page.articles} <= set(members)
+            assert {each.id for each in page.rows} <= set(members)
             joined += not is_new
         assert 5 < joined < 30, joined
 
@@ -87,7 +87,7 @@ def test_it_changes_nothing(es: Elasticsearch, unchanged: tuple[str, str], read:
     text = str(ARTICLES[0]["text"])
     page = read("similar_to_text", index, text, of={"forest": forest})
     assert page.root
-    assert {article.resemblance for article in page.articles} >= {1.0}
+    assert {article.resemblance for article in page.rows} >= {1.0}
     assert (
         read("similar_to_text", index, "nobody has ever written this down before", of={"forest": forest}).root
         is None
@@ -103,7 +103,7 @@ def test_pages_of_it_end(es: Elasticsearch, unchanged: tuple[str, str], read: Re
     found, after = [], None
     while True:
         page = read("similar_to_text", index, text, size=2, after=after, of={"forest": forest})
-        found += [article.id for article in page.articles]
+        found += [article.id for article in page.rows]
         after = page.next
         if after is None:
             break

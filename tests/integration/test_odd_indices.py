@@ -102,7 +102,7 @@ def test_of_one_id_in_two_indices_the_last_to_arrive_is_read(
     both = f"{one},{other}"
     assert read("article", both, "x").text == "other"
     assert read("article", both, "x", in_index=one).text == "one"
-    assert [each.id for each in read("similar", both, "x", in_index=one).articles] == ["y"]
+    assert [each.id for each in read("similar", both, "x", in_index=one).rows] == ["y"]
     assert read("sources", both, "x", in_index=other).total == 0
 
 

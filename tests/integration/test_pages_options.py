@@ -100,11 +100,11 @@ def test_the_options_of_an_article(es: Elasticsearch, elasticsearch_url: str, fe
 
     for other_sources in (False, True):
         expected = reader.similar(index, head, other_sources=other_sources)
-        assert shown(page(other_sources=other_sources), "h4") == [each.id for each in expected.articles]
+        assert shown(page(other_sources=other_sources), "h4") == [each.id for each in expected.rows]
         assert expected.next is not None
         following = reader.similar(index, head, other_sources=other_sources, after=expected.next)
         turned = page(other_sources=other_sources, after=expected.next)
-        assert shown(turned, "h4") == [each.id for each in following.articles]
+        assert shown(turned, "h4") == [each.id for each in following.rows]
         for name in ("similar", "sources"):
             got = request(
                 elasticsearch_url, index, f"/api/{name}", id=head, other_sources=other_sources, page=2, size=3
@@ -117,7 +117,7 @@ def test_the_options_of_an_article(es: Elasticsearch, elasticsearch_url: str, fe
     assert [html.unescape(name) for name in re.findall(r'<span class="source">([^<]*)<', listed)] == [
         each.source for each in sources
     ]
-    other = reader.similar(index, head).articles[0]
+    other = reader.similar(index, head).rows[0]
     assert "Compared with" in page(compare=other.id, compare_index=index).body
     assert "Compared with" not in page(index=index).body
 

@@ -80,7 +80,7 @@ def test_the_articles_of_a_cluster_come_page_by_page(
     while True:
         page = fed("GET", f"/v1/clusters/{quote(root)}?size=2{after}").json
         assert (page["root"], page["total"]) == (root, len(members))
-        found |= {each["id"] for each in page["articles"]}
+        found |= {each["id"] for each in page["rows"]}
         if page["next"] is None:
             break
         after = f"&after={quote(page['next'])}"
@@ -94,7 +94,7 @@ def test_texts_and_articles_have_the_same_similar_ones(fed: Any, unchanged: tupl
     assert by_id["root"] == by_text["root"]
     assert by_text["total"] == by_id["total"] + 1
     new = fed("POST", "/v1/similar", {"text": "Nobody has ever written such a sentence before today."})
-    assert (new.status, new.json["root"], new.json["articles"]) == (200, None, [])
+    assert (new.status, new.json["root"], new.json["rows"]) == (200, None, [])
 
 
 @pytest.mark.parametrize(
@@ -230,4 +230,4 @@ def test_enriched_articles_have_the_roots_of_written_ones(
         lines = [line for each in enriched for line in ({"index": {"_id": each.pop("_id")}}, each)]
         assert not es.bulk(index=index, operations=lines, refresh=True)["errors"]
         cluster = process.get(f"/v1/clusters/{one['dedup']['root']}?index={index}")
-        assert ARTICLES[7]["_id"] in {each["id"] for each in cluster["articles"]}
+        assert ARTICLES[7]["_id"] in {each["id"] for each in cluster["rows"]}

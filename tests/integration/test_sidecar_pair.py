@@ -97,7 +97,7 @@ def test_a_standby_asks_the_owner_also_one_that_hangs_ends_or_comes_back(
     assert seen["owner"].startswith(f"process {pair.owner.process.pid} on ")
 
     # Readers are answered without the owner.
-    assert {each["id"] for each in pair.standby.get(f"/v1/clusters/{root}")["articles"]} == {*"abc"}
+    assert {each["id"] for each in pair.standby.get(f"/v1/clusters/{root}")["rows"]} == {*"abc"}
     similar = pair.standby.post("/v1/similar", {"text": one["text"]})
     assert (similar["root"], similar["total"]) == (root, 3)
     with Elasticsearch(pair.standby.url) as client:

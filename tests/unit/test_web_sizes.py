@@ -146,7 +146,7 @@ def test_long_values_are_cut_in_every_answer() -> None:
         sort="newest",
         next="x" * 700,
     )
-    articles = SimilarPage(root="r", total=3, articles=(similar,) * 3, page=1, size=3)
+    articles = SimilarPage(root="r", total=3, rows=(similar,) * 3, page=1, size=3)
     source = Source(source="x" * LONG, articles=1, first=None, last=None, earliest=similar)
     sources = SourcesPage(root="r", total=3, total_sources=3, sources=(source,) * 3, page=1, size=3)
     for result in (page, articles, sources):

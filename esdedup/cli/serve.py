@@ -29,12 +29,21 @@ def serve(
             "Addresses, localhost and --host need none. Requests for other names are refused.",
         ),
     ] = None,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-origin",
+            metavar="ORIGIN",
+            help="The origin of another site, such as https://desk.example, whose pages may read the JSON, "
+            "feeds and exports (CORS); may be repeated. * allows every site that its readers visit.",
+        ),
+    ] = None,
     fingerprinting: options.Fingerprinting,
     forest: options.Forest,
     field_names: options.FieldNames,
     server: options.Server,
 ) -> None:
-    """Serve the list with dedup and the similar articles as web pages, and as JSON under /api.
+    """Serve the list with dedup and the similar articles: web pages, JSON under /api/v1, feeds and files.
 
     Press Ctrl-C to stop. There is no log-in: anyone who can reach the address can read the articles.
     """
@@ -56,11 +65,12 @@ def serve(
         profile=profile,
         pins=pins,
         hosts={host, *(allow_host or ())},
+        origins=allow_origin or (),
     )
     listening = listen(host, port)
     address = address_of(listening)
     typer.echo(
-        f"esdedup serves {index} at {address} (JSON at {address}/api, described in {address}/openapi.json)"
+        f"esdedup serves {index} at {address} (JSON at {address}/api/v1, to try out at {address}/api/v1/docs)"
     )
     pages = uvicorn.Server(uvicorn.Config(app, http=Visit, ws="none", log_level="warning"))
     with contextlib.suppress(KeyboardInterrupt):

@@ -1,5 +1,6 @@
 """What a reader can ask about a cluster, or about a fingerprint, as generators: see `operations`."""
 
+from collections.abc import Sequence
 from typing import get_args
 
 from esdedup.elastic.requests import Requests
@@ -10,6 +11,7 @@ from esdedup.reading.cluster_members import (
     articles_with_fingerprint,
     similar_to_article,
 )
+from esdedup.reading.included import including
 from esdedup.reading.paging import Paging
 from esdedup.reading.results import SimilarPage, SourcesPage, Timeline, TimeOrder, VersionsPage
 from esdedup.reading.text_operations import TextOperations
@@ -19,13 +21,22 @@ class ClusterOperations(TextOperations):
     """The operations on the articles of one cluster."""
 
     def cluster(
-        self, index: str, root: str, *, page: int = 1, size: int = 20, after: str | None = None
+        self,
+        index: str,
+        root: str,
+        *,
+        source_includes: Sequence[str] = (),
+        page: int = 1,
+        size: int = 20,
+        after: str | None = None,
     ) -> Requests[SimilarPage]:
         """Return the articles of a cluster, newest first.
 
         Args:
             index: An index, alias or pattern.
             root: The cluster's root.
+            source_includes: Names of further fields of the articles, which each row then has in `included`;
+                at most 20.
             page: From 1; `page` times `size` is at most 10,000.
             size: Articles on a page, at most 1,000.
             after: The cursor `next` of the previous page, in place of `page`; cursors reach any depth.
@@ -39,7 +50,8 @@ class ClusterOperations(TextOperations):
             ServerError: Elasticsearch does not answer, or refuses the request.
         """
         paging = Paging(page=page, size=size, after=after)
-        return articles_of_cluster(self._scope, index, root, paging=paging)
+        found = articles_of_cluster(self._scope, index, root, paging=paging)
+        return including(found, index, source_includes)
 
     def similar(
         self,
@@ -48,6 +60,7 @@ class ClusterOperations(TextOperations):
         *,
         in_index: str | None = None,
         other_sources: bool = False,
+        source_includes: Sequence[str] = (),
         page: int = 1,
         size: int = 20,
         after: str | None = None,
@@ -59,6 +72,8 @@ class ClusterOperations(TextOperations):
             article_id: The article's id. If several indices have it, the article that arrived last.
             in_index: The index to take it from, if several have that id.
             other_sources: Leave out articles from the article's own source.
+            source_includes: Names of further fields of the articles, which each row then has in `included`;
+                at most 20.
             page: From 1; `page` times `size` is at most 10,000.
             size: Articles on a page, at most 1,000.
             after: The cursor `next` of the previous page, in place of `page`; cursors reach any depth.
@@ -69,7 +84,7 @@ class ClusterOperations(TextOperations):
             IndexNotReady: The index is missing, or lacks the fields.
             ServerError: Elasticsearch does not answer, or refuses the request.
         """
-        return similar_to_article(
+        found = similar_to_article(
             self._scope,
             index,
             article_id,
@@ -77,6 +92,7 @@ class ClusterOperations(TextOperations):
             other_sources=other_sources,
             paging=Paging(page=page, size=size, after=after),
         )
+        return including(found, index, source_includes)
 
     def sources(
         self,
@@ -175,7 +191,14 @@ class ClusterOperations(TextOperations):
         return articles.timeline(self._scope, index, root)
 
     def with_fingerprint(
-        self, index: str, fingerprint: str, *, page: int = 1, size: int = 20, after: str | None = None
+        self,
+        index: str,
+        fingerprint: str,
+        *,
+        source_includes: Sequence[str] = (),
+        page: int = 1,
+        size: int = 20,
+        after: str | None = None,
     ) -> Requests[SimilarPage]:
         """Return the articles with a fingerprint, newest first: the same text, as far as it is compared.
 
@@ -185,6 +208,8 @@ class ClusterOperations(TextOperations):
         Args:
             index: An index, alias or pattern.
             fingerprint: As the articles have it; it is also the id of their node.
+            source_includes: Names of further fields of the articles, which each row then has in `included`;
+                at most 20.
             page: From 1; `page` times `size` is at most 10,000.
             size: Articles on a page, at most 1,000.
             after: The cursor `next` of the previous page, in place of `page`; cursors reach any depth.
@@ -198,4 +223,5 @@ class ClusterOperations(TextOperations):
             ServerError: Elasticsearch does not answer, or refuses the request.
         """
         paging = Paging(page=page, size=size, after=after)
-        return articles_with_fingerprint(self._scope, index, fingerprint, paging=paging)
+        found = articles_with_fingerprint(self._scope, index, fingerprint, paging=paging)
+        return including(found, index, source_includes)

@@ -4,13 +4,14 @@ An operation is a generator: it yields requests, is sent their answers, and retu
 and `AsyncReader` have these methods under the same names; there they return the result itself.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from esdedup.elastic.requests import Query, Requests
 from esdedup.fields import Fields
 from esdedup.reading import articles, sources
 from esdedup.reading.choices import Values
 from esdedup.reading.cluster_operations import ClusterOperations
+from esdedup.reading.included import including, including_in_article
 from esdedup.reading.list_request import Counting, Head, ListRequest, Only, Sort, default_sort
 from esdedup.reading.lists import list_rows
 from esdedup.reading.overview import overview
@@ -24,21 +25,26 @@ from esdedup.reading.search_form import SearchForm, search_query
 class Operations(ClusterOperations):
     """The operations on the articles of one scope, and on texts that need not be indexed."""
 
-    def article(self, index: str, article_id: str, *, in_index: str | None = None) -> Requests[FullArticle]:
+    def article(
+        self, index: str, article_id: str, *, in_index: str | None = None, source_includes: Sequence[str] = ()
+    ) -> Requests[FullArticle]:
         """Return one article with its text.
 
         Args:
             index: An index, alias or pattern.
             article_id: The article's id. If several indices have it, the article that arrived last.
             in_index: The index to take it from, if several have that id.
+            source_includes: Names of its further fields, which it then has in `included`; at most 20.
 
         Raises:
             ArticleNotFound: No article has that id, or it has no root.
-            SettingError: The id or the index is empty, or no index can have the name `in_index`.
+            SettingError: The id or the index is empty, no index can have the name `in_index`, or no field one
+                of `source_includes`.
             IndexNotReady: The index is missing, or lacks the fields.
             ServerError: Elasticsearch does not answer, or refuses the request.
         """
-        return articles.article(self._scope, index, article_id, in_index=in_index)
+        found = articles.article(self._scope, index, article_id, in_index=in_index)
+        return including_in_article(found, index, source_includes)
 
     def fields(self, index: str) -> Requests[Fields]:
         """Return the names of the fields of an index's articles: those given, else those that it keeps.
@@ -67,6 +73,7 @@ class Operations(ClusterOperations):
         dedup: bool = True,
         details: bool = False,
         arrived_since: str | None = None,
+        source_includes: Sequence[str] = (),
         page: int = 1,
         size: int = 20,
         after: str | None = None,
@@ -98,6 +105,8 @@ class Operations(ClusterOperations):
                 of rows.
             arrived_since: Also count the articles that arrived after this moment, ISO 8601: those of each
                 row's cluster, and all that match. With `backfill` an article arrived when it was published.
+            source_includes: Names of further fields of the articles, which each row then has in `included`;
+                at most 20.
             page: From 1; `page` times `size` is at most 10,000.
             size: Rows on a page, at most 1,000.
             after: The cursor `next` of the previous page, in place of `page`. With sorts by
@@ -120,7 +129,7 @@ class Operations(ClusterOperations):
             arrived_since_ms=moment_ms(arrived_since),
             paging=Paging(page=page, size=size, after=after),
         )
-        return list_rows(self._scope, request)
+        return including(list_rows(self._scope, request), index, source_includes)
 
     def search_query(
         self,

@@ -15,6 +15,15 @@ _ARTICLE: dict[str, Any] = {
     "arrived_at": None,
     "source": "Morning Wire",
     "url": "https://morningwire.example/second-ferry",
+    "included": None,
+}
+_FULL = _ARTICLE | {
+    "text": "The harbour council voted on Monday to …",
+    "site": "morningwire.example",
+    "fingerprint": "19dfa27d3dd640349bbbd212150a0ae9",
+    "bands": ["0008bc45", "22270892ed"],
+    "profile": "verified-3",
+    "seq": 456,
 }
 _ROW = _ARTICLE | {
     "similar": 45,
@@ -55,6 +64,8 @@ class Article(Result, frozen=True):
     source: Any = None
     """As stored in the article; a list if it has several."""
     url: str | None = None
+    included: dict[str, Any] | None = None
+    """The further fields that were asked for (`source_includes`), by name, as stored; None without that."""
 
 
 class TextPart(Result, frozen=True):
@@ -287,6 +298,8 @@ class SourcesPage(Result, frozen=True):
 
 class FullArticle(Article, frozen=True):
     """An article with its text and its fingerprint."""
+
+    model_config = example(**_FULL)
 
     text: str
     site: str | None = None

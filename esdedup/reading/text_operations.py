@@ -1,11 +1,14 @@
 """What a reader can ask about a text that need not be indexed, as generators: see `operations`."""
 
+from collections.abc import Sequence
+
 from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.lookup import what_is_left_out
 from esdedup.elastic.requests import Requests
 from esdedup.errors import SettingError
 from esdedup.fields import refuse_surrogates
 from esdedup.reading.cluster_members import similar_to_text
+from esdedup.reading.included import including
 from esdedup.reading.paging import Paging
 from esdedup.reading.results import SimilarPage
 from esdedup.reading.scope import Scope
@@ -26,6 +29,7 @@ class TextOperations:
         text: str,
         *,
         site: str | None = None,
+        source_includes: Sequence[str] = (),
         page: int = 1,
         size: int = 20,
         after: str | None = None,
@@ -38,6 +42,8 @@ class TextOperations:
             index: An index, alias or pattern.
             text: Any text, indexed or not.
             site: The site that it comes from, a name or an address, for the pins of that site.
+            source_includes: Names of further fields of the articles, which each row then has in `included`;
+                at most 20.
             page: From 1; `page` times `size` is at most 10,000.
             size: Articles on a page, at most 1,000.
             after: The cursor `next` of the previous page, in place of `page`; cursors reach any depth.
@@ -54,7 +60,7 @@ class TextOperations:
             ServerError: Elasticsearch does not answer, or refuses the request.
         """
         _check_text(text)
-        return similar_to_text(
+        found = similar_to_text(
             self._scope,
             index,
             text,
@@ -62,6 +68,7 @@ class TextOperations:
             learned=self._learned,
             paging=Paging(page=page, size=size, after=after),
         )
+        return including(found, index, source_includes)
 
     def left_out(self, text: str, *, site: str | None = None, is_fresh: bool = True) -> Requests[LeftOut]:
         """Return what the forest leaves out of a text as boilerplate.

@@ -1,4 +1,4 @@
-"""What the pages and the sidecar both need to listen: sockets, and connections that do not last for ever.
+"""What the pages and the sidecar both need to listen and to answer: sockets, bounded connections, problems.
 
-Needs uvicorn and nothing of this package but its errors.
+Needs uvicorn and Starlette, and nothing of this package but its errors.
 """

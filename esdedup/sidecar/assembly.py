@@ -163,7 +163,13 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
         for _ in range(2)
     )
     bounded = BoundsApart(callers=callers, peers=peers_bounds)
-    return Callers(bounded, hosts=settings.hosts, token=settings.read_token(), metrics=metrics)
+    return Callers(
+        bounded,
+        hosts=settings.hosts,
+        token=settings.read_token(),
+        metrics=metrics,
+        origins=settings.allow_origins,
+    )
 
 
 def _client(make: Callable[..., _Client], settings: Settings) -> _Client:
@@ -185,6 +191,7 @@ def _pages(settings: Settings, pins: Pins) -> list[PagesRoute]:
         profile=settings.fingerprint_profile(),
         pins=pins,
         hosts=settings.hosts,
+        origins=settings.allow_origins,
     )
     return [PagesRoute(app)]
 

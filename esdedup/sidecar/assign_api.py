@@ -27,9 +27,9 @@ from esdedup.ingest.assign_format import (
 )
 from esdedup.ingest.fingerprinted_pages import Bools, FingerprintedPages, PassagesOfPages
 from esdedup.neighbours.relation import relation_of
+from esdedup.serving.problems import described
 from esdedup.sidecar.bounds import hold_unpacked
 from esdedup.sidecar.metrics import Metrics
-from esdedup.sidecar.own_endpoints import described
 from esdedup.sidecar.own_paths import RELAYED, is_of_peer
 from esdedup.sidecar.refusals import RequestRefused
 from esdedup.sidecar.request_body import unpacked

@@ -15,8 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from esdedup.errors import ArticleNotFound, ServerError, SettingError
 from esdedup.reading.reader import AsyncReader
 from esdedup.reading.results import SimilarPage
+from esdedup.serving.problems import described
 from esdedup.sidecar.forest_choice import ForestChoice
-from esdedup.sidecar.own_endpoints import described, json_route
+from esdedup.sidecar.own_endpoints import json_route
 from esdedup.sidecar.rights import CREDENTIALS, Answer, CallerMayNot, CallerRefused
 from esdedup.web.api import MAX_TEXT
 from esdedup.web.bounds import MAX_VALUE, bounded

@@ -11,13 +11,14 @@ from starlette.responses import Response
 
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.fields import Fields
+from esdedup.serving.problems import Problem, described
 from esdedup.sidecar.bulk_request import BulkItem
 from esdedup.sidecar.enrichment import Changed, Enrichment, Outcome, Rejected, count_articles
 from esdedup.sidecar.headers import Headers
 from esdedup.sidecar.json_splice import elements, members
 from esdedup.sidecar.metrics import Metrics
-from esdedup.sidecar.own_endpoints import described, json_route
-from esdedup.sidecar.problems import Problem, answer
+from esdedup.sidecar.own_endpoints import json_route
+from esdedup.sidecar.problems import answer
 
 _JSON = "application/json"
 _ARTICLE: dict[str, Any] = {

@@ -9,7 +9,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from esdedup.origins import is_foreign, is_known_host
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.own_paths import METRICS, is_probe
+from esdedup.sidecar.pages_route import PREFIX as PAGES
 from esdedup.sidecar.problems import Refused, answer, problem_of
+from esdedup.web.cors import is_allowed
 
 TOKEN_HEADER = "X-Esdedup-Token"  # noqa: S105 - its name
 """Elasticsearch needs ``Authorization`` for itself; clients in every language send headers of any name."""
@@ -24,7 +26,15 @@ class Callers:
     have, to any address that the browser reaches, this machine's included.
     """
 
-    def __init__(self, app: ASGIApp, *, hosts: Collection[str], token: str | None, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        hosts: Collection[str],
+        token: str | None,
+        metrics: Metrics,
+        origins: Collection[str] = (),
+    ) -> None:
         """Guard an application.
 
         Args:
@@ -32,11 +42,13 @@ class Callers:
             hosts: The names under which it is reached, besides localhost and addresses; in lower case.
             token: What callers must send; None if nothing.
             metrics: Counts what is refused.
+            origins: The other sites whose pages may read what the pages show, see `esdedup.web.cors`.
         """
         self._app = app
         self._hosts = frozenset(hosts)
         self._token = None if token is None else token.encode()
         self._metrics = metrics
+        self._origins = origins
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer, unless the request is refused."""
@@ -65,6 +77,8 @@ class Callers:
                 status=421,
                 reason="host",
             )
+        if scope["path"].startswith(f"{PAGES}/") and is_allowed(headers.get("origin"), self._origins):
+            return
         if is_foreign(
             scope["method"],
             host=host,

@@ -10,10 +10,11 @@ from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
 from esdedup.errors import EsdedupError
+from esdedup.serving.problems import Problem
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.own_paths import HEALTH, METRICS, READY
 from esdedup.sidecar.owner import Ownership
-from esdedup.sidecar.problems import Problem, answer, problem_of
+from esdedup.sidecar.problems import answer, problem_of
 
 # Less than probes usually wait.
 _ASK_S = 2.0

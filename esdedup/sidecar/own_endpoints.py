@@ -1,4 +1,4 @@
-"""What the sidecar's own endpoints share: how bodies are read, errors answered, and both described."""
+"""What the sidecar's own endpoints share: how bodies are read, and errors answered."""
 
 import asyncio
 import json
@@ -10,7 +10,6 @@ import orjson
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
-from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
@@ -18,10 +17,11 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
 from esdedup.errors import EsdedupError
+from esdedup.serving.problems import Problem
 from esdedup.sidecar.bounds import hold_unpacked
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.own_paths import is_of_peer, is_under_v1
-from esdedup.sidecar.problems import PROBLEM_TYPE, TYPE_PREFIX, Problem, answer, count_refusal, problem_of
+from esdedup.sidecar.problems import answer, count_refusal, problem_of
 from esdedup.sidecar.refusals import RequestRefused
 from esdedup.sidecar.request_body import unpacked
 
@@ -32,42 +32,6 @@ _UTF8_MARK = b"\xef\xbb\xbf"
 _UNSAID = frozenset(("", "text/plain", "application/octet-stream"))
 # Of many wrong values, those that are named.
 _MOST_NAMED = 5
-
-
-class ProblemDetails(BaseModel):
-    """An error (RFC 9457)."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "examples": [
-                {
-                    "type": f"{TYPE_PREFIX}not_owner",
-                    "title": "Not owner",
-                    "status": 503,
-                    "detail": "the forest 'esdedup-forest' is being fed by process 4711 on host-2: …",
-                }
-            ]
-        }
-    )
-
-    type: str
-    title: str
-    status: int
-    detail: str
-
-
-def described(**statuses: str) -> dict[int | str, dict[str, Any]]:
-    """Return for the description of an API which errors there are.
-
-    Args:
-        statuses: When there is which, by statuses such as ``s400``.
-    """
-    content = {PROBLEM_TYPE: {"schema": ProblemDetails.model_json_schema()}}
-    named = {int(status[1:]): text for status, text in statuses.items()}
-    return {
-        **{status: {"description": text, "content": content} for status, text in named.items()},
-        "default": {"description": "Any other error.", "content": content},
-    }
 
 
 def json_route(*, max_body_bytes: int) -> type[APIRoute]:

@@ -13,6 +13,7 @@ from esdedup.fingerprint.profile import DEFAULT, LONGEST_TEXT_LENGTH, MAX_TEXT_L
 from esdedup.sidecar.addresses import checked_address
 from esdedup.sidecar.setting_names import Named
 from esdedup.text.hashing import TOKEN_HASHES
+from esdedup.web.cors import origin_of
 
 _MB = 1024 * 1024
 # Shorter ones can be guessed.
@@ -27,6 +28,10 @@ def _split(value: object) -> object:
 def _checked_index(name: str) -> str:
     check_index_name(name)
     return name
+
+
+def _checked_origins(origins: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(origin_of, origins))
 
 
 def _checked_url(url: str | None) -> str | None:
@@ -319,4 +324,15 @@ class SettingFields(BaseSettings):
     pages_index: Annotated[str | None, Named(group="Pages", flag="--index")] = Field(
         default=None,
         description="Index, alias or pattern that the pages show, and that is read if a request names none.",
+    )
+    allow_origins: Annotated[
+        tuple[str, ...],
+        NoDecode,
+        BeforeValidator(_split),
+        AfterValidator(_checked_origins),
+        Named(group="Pages", flag="--allow-origin", metavar="ORIGIN"),
+    ] = Field(
+        default=(),
+        description="The origin of another site, such as https://desk.example, whose pages may read what the "
+        "pages show (CORS); may be repeated; * for all.",
     )

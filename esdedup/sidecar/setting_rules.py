@@ -45,6 +45,8 @@ def contradictions(settings: "Settings") -> Iterator[str]:
         )
     if settings.pages and settings.pages_index is None:
         yield f"{called('pages', 'pages_index')} go together: name the index that the pages show"
+    if settings.allow_origins and not settings.pages:
+        yield f"{called('allow_origins')} concerns the pages: give {called('pages')} too, or leave it out"
     for checked in (settings.fingerprint_profile, settings.fields):
         try:
             checked()

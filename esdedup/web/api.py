@@ -3,28 +3,25 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from esdedup.errors import SettingError
 from esdedup.fingerprint.profile import MAX_TEXT_LENGTH
 from esdedup.reading.results import FullArticle, Page, SimilarPage, SourcesPage, Timeline
+from esdedup.serving.problems import described
 from esdedup.text.left_out import LeftOut
 from esdedup.web.bounds import MAX_SHOWN_TEXT, MAX_VALUE, bounded
-from esdedup.web.form import MAX_SIZE, Form
+from esdedup.web.form import INCLUDES, MAX_SIZE, Form, names_of
 from esdedup.web.state import CurrentSite
 
-PREFIX = "/api"
+ROOT = "/api"
+"""Errors under it are problem details."""
+PREFIX = f"{ROOT}/v1"
 MAX_TEXT = MAX_TEXT_LENGTH
 """The longest text that can be looked up, in characters: no more is fingerprinted by default."""
 DESCRIPTION = f"""Answers are of limited size. A title, source, time or address longer than {MAX_VALUE:,}
 characters, and a text longer than {MAX_SHOWN_TEXT:,}, is cut there and then ends in “…”. Elasticsearch has
 the whole article: `GET INDEX/_doc/ID`."""
-
-
-class Failure(BaseModel):
-    """An error."""
-
-    error: Annotated[str, Field(description="What went wrong.")]
 
 
 class Text(BaseModel):
@@ -43,8 +40,26 @@ class Text(BaseModel):
     ] = None
 
 
+_LEFT_OUT = {
+    "passages": 1,
+    "letters": 18,
+    "of_passages": 9,
+    "of_letters": 803,
+    "spans": [{"start": 950, "end": 971, "text": "All rights reserved."}],
+}
+
+
 class MarkedArticle(FullArticle, frozen=True):
     """An article with its text, and what is taken for boilerplate in it."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                FullArticle.model_json_schema()["examples"][0]
+                | {"left_out": _LEFT_OUT, "left_out_unknown": None}
+            ]
+        }
+    )
 
     left_out: LeftOut | None
     """What the fingerprint of this text would leave out now; of very many places the first 1,000."""
@@ -54,24 +69,23 @@ class MarkedArticle(FullArticle, frozen=True):
 
 router = APIRouter(
     prefix=PREFIX,
-    responses={
-        400: {"model": Failure, "description": "A parameter is invalid, or two contradict each other."},
-        502: {"model": Failure, "description": "Elasticsearch refused the request."},
-        503: {
-            "model": Failure,
-            "description": "Elasticsearch does not answer, or the index is missing or lacks the fields.",
-        },
-    },
+    responses=described(
+        s400="A parameter is invalid, or two contradict each other.",
+        s409="The index is missing, or lacks the fields.",
+        s502="Elasticsearch does not answer, or refused the request.",
+        s503="There are too many requests, or the forest is missing or has another profile.",
+    ),
 )
-_NOT_FOUND: dict[int | str, dict[str, object]] = {
-    404: {"model": Failure, "description": "No article has this id, or it was not indexed through esdedup."}
-}
+_NOT_FOUND = described(s404="No article has this id, or it was not indexed through esdedup.")
 
 Id = Annotated[
     str, Query(min_length=1, description="The id of the article in Elasticsearch.", examples=["en-17-3"])
 ]
+# Browsers also send the fields that are left empty.
+_OrNothing = BeforeValidator(lambda value: value or None)
 InIndex = Annotated[
     str | None,
+    _OrNothing,
     Query(
         alias="index",
         description="The index to take the article from, if several behind the served name have this id.",
@@ -80,9 +94,10 @@ InIndex = Annotated[
 PageNumber = Annotated[int, Query(ge=1, description="The number of the page, from 1.")]
 Size = Annotated[int, Query(ge=1, le=MAX_SIZE, description="Results on a page.")]
 After = Annotated[
-    str | None, Query(description="The cursor `next` of the previous page, in place of `page`.")
+    str | None, _OrNothing, Query(description="The cursor `next` of the previous page, in place of `page`.")
 ]
 OtherSources = Annotated[bool, Query(description="Leave out articles from the article's own source.")]
+Includes = Annotated[list[str], Query(description=INCLUDES, examples=[["author"]]), AfterValidator(names_of)]
 
 
 @router.get("", include_in_schema=False)
@@ -96,6 +111,7 @@ async def overview(request: Request) -> dict[str, Any]:
             for method, operation in operations.items()
         },
         "description": "/openapi.json",
+        "try_out": f"{PREFIX}/docs",
     }
 
 
@@ -106,9 +122,14 @@ async def list_rows(site: CurrentSite, form: Annotated[Form, Query()]) -> Page:
 
 
 @router.get("/article", summary="One article with its text", responses=_NOT_FOUND)
-async def article(site: CurrentSite, id: Id, index: InIndex = None) -> MarkedArticle:  # noqa: A002
+async def article(
+    site: CurrentSite,
+    id: Id,  # noqa: A002
+    index: InIndex = None,
+    source_includes: Includes = [],  # noqa: B006 - read only
+) -> MarkedArticle:
     """If several indices behind the served name have this id, the article that arrived last."""
-    found = await site.reader.article(site.index, id, in_index=index)
+    found = await site.reader.article(site.index, id, in_index=index, source_includes=source_includes)
     left_out = await site.marking.left_out(found.text, site=found.site)
     known, unknown = (left_out, None) if isinstance(left_out, LeftOut) else (None, left_out)
     return bounded(MarkedArticle(**dict(found), left_out=known, left_out_unknown=unknown))
@@ -120,6 +141,7 @@ async def similar(
     id: Id,  # noqa: A002
     index: InIndex = None,
     other_sources: OtherSources = False,
+    source_includes: Includes = [],  # noqa: B006 - read only
     page: PageNumber = 1,
     size: Size = 20,
     after: After = None,
@@ -127,7 +149,14 @@ async def similar(
     """The other articles of its cluster, newest first, each with how similar it is."""
     return bounded(
         await site.reader.similar(
-            site.index, id, in_index=index, other_sources=other_sources, page=page, size=size, after=after
+            site.index,
+            id,
+            in_index=index,
+            other_sources=other_sources,
+            source_includes=source_includes,
+            page=page,
+            size=size,
+            after=after,
         )
     )
 
@@ -152,20 +181,24 @@ async def sources(
 @router.get("/articles", summary="The articles of a cluster, or with a fingerprint")
 async def articles(
     site: CurrentSite,
-    root: Annotated[str | None, Query(min_length=1, description="The root of a cluster.")] = None,
+    root: Annotated[str | None, _OrNothing, Query(description="The root of a cluster.")] = None,
     fingerprint: Annotated[
-        str | None, Query(min_length=1, description="A fingerprint: the articles with the same text.")
+        str | None, _OrNothing, Query(description="A fingerprint: the articles with the same text.")
     ] = None,
+    source_includes: Includes = [],  # noqa: B006 - read only
     page: PageNumber = 1,
     size: Size = 20,
     after: After = None,
 ) -> SimilarPage:
     """The newest first; give either a root or a fingerprint, as an article has them."""
+    reader, name = site.reader, site.index
+    paging: dict[str, Any] = {"page": page, "size": size, "after": after}
     if root is not None and fingerprint is None:
-        return bounded(await site.reader.cluster(site.index, root, page=page, size=size, after=after))
+        return bounded(await reader.cluster(name, root, source_includes=source_includes, **paging))
     if fingerprint is not None and root is None:
-        found = await site.reader.with_fingerprint(site.index, fingerprint, page=page, size=size, after=after)
-        return bounded(found)
+        return bounded(
+            await reader.with_fingerprint(name, fingerprint, source_includes=source_includes, **paging)
+        )
     raise SettingError("give either a root or a fingerprint")
 
 
@@ -176,13 +209,14 @@ async def timeline(site: CurrentSite, id: Id, index: InIndex = None) -> Timeline
     return await site.reader.timeline(site.index, found.root or "")
 
 
-@router.post(
-    "/similar",
-    summary="Articles similar to a text",
-    responses={409: {"model": Failure, "description": "The forest is missing, or has another profile."}},
-)
+@router.post("/similar", summary="Articles similar to a text")
 async def similar_to_text(
-    site: CurrentSite, body: Text, page: PageNumber = 1, size: Size = 20, after: After = None
+    site: CurrentSite,
+    body: Text,
+    source_includes: Includes = [],  # noqa: B006 - read only
+    page: PageNumber = 1,
+    size: Size = 20,
+    after: After = None,
 ) -> SimilarPage:
     """The articles of the cluster that the text would join if it arrived now. Nothing is written.
 
@@ -190,6 +224,12 @@ async def similar_to_text(
     """
     return bounded(
         await site.reader.similar_to_text(
-            site.index, body.text, site=body.site, page=page, size=size, after=after
+            site.index,
+            body.text,
+            site=body.site,
+            source_includes=source_includes,
+            page=page,
+            size=size,
+            after=after,
         )
     )

@@ -7,6 +7,7 @@ from importlib import resources
 from elasticsearch import AsyncElasticsearch
 from fastapi import Depends, FastAPI, Request
 from fastapi.staticfiles import StaticFiles
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp
 
 from esdedup.boilerplate.pins import NO_PINS, Pins
@@ -15,14 +16,21 @@ from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile
 from esdedup.reading.reader import AsyncReader
-from esdedup.web import api, article_page, language_page, list_page
+from esdedup.web import api, article_page, description, downloads, language_page, list_page, try_out
+from esdedup.web.caching import Tagged
+from esdedup.web.cors import origin_of, with_cors
 from esdedup.web.errors import handle_errors
+from esdedup.web.form import REPEATABLE
 from esdedup.web.guards import Limits, SafeHeaders, Visitors
 from esdedup.web.marking import Marking
 from esdedup.web.state import Site
 
 # As often as Elasticsearch refreshes an index by itself: visitors who look up texts cost no more.
 _REFRESH_INTERVAL_S = 1.0
+# A smaller answer fits into one packet anyway.
+_MIN_PACKED_BYTES = 1_400
+# The most that still takes less time than it saves in a local network.
+_PACKING = 4
 
 
 def create_app(
@@ -34,6 +42,7 @@ def create_app(
     profile: Profile = DEFAULT,
     pins: Pins = NO_PINS,
     hosts: Collection[str] = (),
+    origins: Collection[str] = (),
 ) -> ASGIApp:
     """Return an application that shows one index. Its links begin with the root path of the server.
 
@@ -45,7 +54,13 @@ def create_app(
         profile: The profile that the forest was made with.
         pins: The pins that the forest is fed with.
         hosts: The names under which the application is reached, besides localhost and addresses.
+        origins: The origins of other sites whose pages may read what programs may (CORS), such as
+            ``https://desk.example``; ``*`` are all.
+
+    Raises:
+        SettingError: An origin is none.
     """
+    origins = [origin_of(each) for each in origins]
 
     @asynccontextmanager
     async def closing(_: FastAPI) -> AsyncIterator[None]:
@@ -60,9 +75,11 @@ def create_app(
         description=api.DESCRIPTION,
         version="1",
         lifespan=closing,
-        # These pages load scripts from other servers; openapi.json is served.
+        # These pages load scripts from other servers; `try_out` has one of our own.
         docs_url=None,
         redoc_url=None,
+        # Clients that are generated name their functions so.
+        generate_unique_id_function=lambda route: route.name,
     )
     reader = AsyncReader(
         client,
@@ -73,29 +90,27 @@ def create_app(
         refresh_interval_s=_REFRESH_INTERVAL_S,
     )
     app.state.site = site = Site(reader=reader, index=index, marking=Marking(reader))
-    for routes in (api, list_page, article_page, language_page):
+    for routes in (api, try_out, downloads, list_page, article_page, language_page):
         app.include_router(routes.router, dependencies=[Depends(_check_given_once)])
     static = resources.files("esdedup.web") / "static"
     app.mount("/static", StaticFiles(directory=str(static)), name="static")
     handle_errors(app)
     # The last one added comes first.
+    app.add_middleware(Tagged)
+    app.add_middleware(GZipMiddleware, minimum_size=_MIN_PACKED_BYTES, compresslevel=_PACKING)
     app.add_middleware(Limits)
-    app.add_middleware(Visitors, hosts=hosts)
-    description = app.openapi()
-    for path in description["paths"].values():
-        for operation in path.values():
-            # This application answers invalid parameters with 400.
-            operation["responses"].pop("422", None)
+    app.add_middleware(Visitors, hosts=hosts, origins=origins)
+    description.correct(app.openapi())
     # Outside the application, since not even its middleware sees the answer to an unexpected error.
-    return SafeHeaders(app)
+    return SafeHeaders(with_cors(app, origins) if origins else app)
 
 
 async def _check_given_once(request: Request) -> None:
-    """Refuse a parameter that is repeated: only one of its values would count.
+    """Refuse a parameter that is repeated, unless it may have several values: only one of them would count.
 
     Raises:
         SettingError: A parameter is given more than once.
     """
     for name in request.query_params:
-        if len(request.query_params.getlist(name)) > 1:
+        if name not in REPEATABLE and len(request.query_params.getlist(name)) > 1:
             raise SettingError(f"{name} is given more than once; give it once")

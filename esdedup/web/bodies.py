@@ -11,6 +11,7 @@ beyond the common ones take 12; they must be written as UTF-8."""
 _MAX_STRUCTURE_BYTES = 1_000
 """What a body may have outside its strings. Parsing takes up to 50 times as long for brackets and numbers as
 for the characters of a string, and nothing else runs meanwhile."""
+FORM_TYPE = "application/x-www-form-urlencoded"
 # The field's name and the text are two.
 _MAX_STRINGS = 16
 
@@ -33,7 +34,9 @@ async def read_body(request: Request) -> bytes:
     # UTF-16 and UTF-32, which JSON parsers also take, have zeros; there a quote is no single byte.
     if b"\0" in body:
         raise HTTPException(400, "the request is not UTF-8")
-    if _structure_bytes(body) > _MAX_STRUCTURE_BYTES:
+    is_form = request.headers.get("content-type", "").startswith(FORM_TYPE)
+    # Of a form nothing is parsed as JSON.
+    if not is_form and _structure_bytes(body) > _MAX_STRUCTURE_BYTES:
         raise HTTPException(400, 'the request has too many values; send {"text": "…"}')
     return bytes(body)
 

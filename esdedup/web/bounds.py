@@ -5,7 +5,7 @@ import json
 from typing import TypeVar
 
 from esdedup.fingerprint.profile import MAX_TEXT_LENGTH
-from esdedup.reading.results import FullArticle, Result
+from esdedup.reading.results import Article, FullArticle, Result
 from esdedup.text.left_out import LeftOut, Span
 
 MAX_VALUE = 1_000
@@ -28,6 +28,9 @@ def cut(text: str, length: int = MAX_VALUE) -> str:
 def bounded(result: _Result) -> _Result:
     """Return a result with every long value cut, except the text of an article, which may be longer."""
     short = result.model_copy(update={name: _bounded(value) for name, value in result})
+    if isinstance(result, Article) and result.included is not None:
+        each_short = {name: _bounded(value) for name, value in result.included.items()}
+        short = short.model_copy(update={"included": each_short})
     if isinstance(result, FullArticle):
         short = short.model_copy(update={"text": cut(result.text, MAX_SHOWN_TEXT)})
     return short

@@ -1,37 +1,27 @@
-"""What visitors are told when something fails: a status, and a message as JSON or as a page."""
+"""What visitors are told when something fails: problem details for programs, a page for people."""
 
 from collections.abc import Mapping
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from esdedup.errors import (
-    ArticleNotFound,
-    ArticleRejected,
-    EsdedupError,
-    ForestError,
-    IndexBlocked,
-    IndexNotReady,
-    ServerError,
-    ServerUnavailable,
-    SettingError,
-)
+from esdedup.errors import EsdedupError, ServerError
+from esdedup.serving.problems import Problem
 from esdedup.web import api
-from esdedup.web.bounds import cut
 from esdedup.web.languages import translatable
 from esdedup.web.rendering import render_error
 
-_STATUS: list[tuple[type[EsdedupError], int]] = [
-    (SettingError, 400),
-    (ArticleRejected, 400),
-    (ArticleNotFound, 404),
-    (ForestError, 409),
-    (IndexBlocked, 503),
-    (IndexNotReady, 503),
-    (ServerUnavailable, 503),
-]
+# What stands at the beginning of the paths that programs read; people read all others.
+_OF_PROGRAMS = (api.ROOT, "/feed.", "/export.")
+# Of those that Starlette raises, and those of `bodies`.
+_KINDS = {
+    400: "invalid_request",
+    404: "no_such_page",
+    405: "method_not_allowed",
+    413: "body_too_large",
+}
 
 
 def handle_errors(app: FastAPI) -> None:
@@ -42,39 +32,42 @@ def handle_errors(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _broken)
 
 
-def error_answer(
-    request: Request, status: int, message: str, headers: Mapping[str, str] | None = None
-) -> Response:
-    """Return the answer for an error: JSON for programs, a page for people."""
-    # It may name what the visitor has sent.
-    message = cut(message)
-    if request.scope["path"].removeprefix(request.scope.get("root_path", "")).startswith(api.PREFIX):
-        answer: Response = JSONResponse({"error": message}, status_code=status)
+def error_answer(request: Request, problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
+    """Return the answer for an error, in the form that its path has."""
+    if request.scope["path"].removeprefix(request.scope.get("root_path", "")).startswith(_OF_PROGRAMS):
+        answer = problem.response()
     else:
-        answer = render_error(request, status, message)
+        answer = render_error(request, problem.status, problem.detail)
+        answer.headers.update(problem.headers)
     answer.headers.update(headers or {})
     return answer
 
 
+def refused_answer(request: Request, error: HTTPException) -> Response:
+    """Return the answer to a request that is refused before, or by, the choice of a route."""
+    detail = translatable("there is no such page") if error.status_code == 404 else str(error.detail)
+    problem = Problem.of(error.status_code, _KINDS.get(error.status_code, "refused"), detail)
+    return error_answer(request, problem, error.headers)
+
+
 async def _failed(request: Request, error: Exception) -> Response:
-    status = next((status for kind, status in _STATUS if isinstance(error, kind)), 502)
-    if status == 502 and isinstance(error, ServerError) and error.status == 400:
+    if type(error) is ServerError and error.status == 400:
         # Elasticsearch cannot read what the parameters say, such as a year that a date_nanos field lacks.
-        status = 400
-    return error_answer(request, status, str(error))
+        return error_answer(request, Problem.of(400, "invalid_request", str(error)))
+    return error_answer(request, Problem.of_error(error))
 
 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    messages = "; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in error.errors())
-    return error_answer(request, 400, messages)
+    detail = "; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in error.errors())
+    return error_answer(request, Problem.of(400, "invalid_request", detail))
 
 
 async def _not_served(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    message = translatable("there is no such page") if error.status_code == 404 else str(error.detail)
-    return error_answer(request, error.status_code, message, error.headers)
+    return refused_answer(request, error)
 
 
 async def _broken(request: Request, _: Exception) -> Response:
-    return error_answer(request, 500, translatable("internal error; the server's log has the details"))
+    detail = translatable("internal error; the server's log has the details")
+    return error_answer(request, Problem.of(500, "internal_error", detail))

@@ -1,15 +1,26 @@
 """The query parameters of a list, for the pages and for the JSON API."""
 
-from typing import Annotated, Any
+from collections.abc import Sequence
+from typing import Annotated, Any, get_origin
 from urllib.parse import parse_qsl
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from esdedup.reading.included import MAX_INCLUDED
 from esdedup.reading.list_request import SORTS_BY_COUNT, SORTS_BY_TIME, Counting, Head, Only, Sort
 from esdedup.web.state import Site
 
 MAX_SIZE = 100
 """The most rows, articles or sources on one page."""
+INCLUDES = (
+    f"Further fields of the articles, which each then has in `included`: names separated by commas, or the "
+    f"parameter several times; at most {MAX_INCLUDED}."
+)
+
+
+def names_of(given: Sequence[str]) -> list[str]:
+    """Return the names in the values of a parameter, each of which may have several."""
+    return [name.strip() for value in given for name in value.split(",") if name.strip()]
 
 
 class Form(BaseModel):
@@ -23,9 +34,12 @@ class Form(BaseModel):
             description='Words that the title or the text must contain: all of them; `"a phrase"`, `a | b`, '
             "`-without`, `begin*`, `(group)`. Whatever is typed is a query.",
             max_length=1_000,
+            examples=["ferry"],
         ),
     ] = ""
-    since: Annotated[str, Field(description="Only articles from this day or moment on, ISO 8601.")] = ""
+    since: Annotated[
+        str, Field(description="Only articles from this day or moment on, ISO 8601.", examples=["2026-11-01"])
+    ] = ""
     until: Annotated[
         str, Field(description="Only articles up to this day or moment, inclusive, ISO 8601.")
     ] = ""
@@ -54,6 +68,9 @@ class Form(BaseModel):
             "spread over time."
         ),
     ] = False
+    source_includes: Annotated[
+        list[str], Field(description=INCLUDES, examples=[["author", "section"]]), AfterValidator(names_of)
+    ] = []
     page: Annotated[int, Field(ge=1, description="The number of the page, from 1.")] = 1
     size: Annotated[int, Field(ge=1, le=MAX_SIZE, description="Rows on a page.")] = 20
     after: Annotated[
@@ -69,7 +86,7 @@ class Form(BaseModel):
     @property
     def parameters(self) -> dict[str, Any]:
         """The parameters of this list that are not the default, as an address has them."""
-        given = self.model_dump(exclude_defaults=True, exclude={"size", "details"})
+        given = self.model_dump(exclude_defaults=True, exclude={"size", "details", "source_includes"})
         return {
             name: str(value).lower() if isinstance(value, bool) else value for name, value in given.items()
         }
@@ -98,10 +115,17 @@ class Form(BaseModel):
             "only": self.only,
             "dedup": self.dedup,
             "details": self.details,
+            "source_includes": self.source_includes,
             "page": self.page,
             "size": self.size,
             "after": self.after,
         }
+
+
+REPEATABLE = frozenset(
+    name for name, field in Form.model_fields.items() if get_origin(field.annotation) in {list, tuple}
+)
+"""The parameters that may be given several times."""
 
 
 class PageForm(Form):

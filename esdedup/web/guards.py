@@ -10,8 +10,11 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from esdedup.origins import is_foreign, is_known_host
+from esdedup.serving.problems import Problem
 from esdedup.web.bodies import read_body
-from esdedup.web.errors import error_answer
+from esdedup.web.caching import UNKEPT
+from esdedup.web.cors import is_allowed
+from esdedup.web.errors import error_answer, refused_answer
 from esdedup.web.languages import translatable
 
 HEADERS = {
@@ -38,7 +41,9 @@ class SafeHeaders:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(HEADERS)
+                headers = MutableHeaders(scope=message)
+                headers.update(HEADERS)
+                headers.setdefault("Cache-Control", UNKEPT)
             await send(message)
 
         await self._app(scope, receive, send_with_headers)
@@ -51,14 +56,16 @@ class Visitors:
     only cost time, since the browser keeps the answer from it.
     """
 
-    def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
+    def __init__(self, app: ASGIApp, hosts: Collection[str], origins: Collection[str] = ()) -> None:
         """Guard an application.
 
         Args:
             app: The application.
             hosts: The names under which it is reached, besides localhost.
+            origins: The other sites whose pages may read answers, see `cors`.
         """
         self._app = app
+        self._origins = origins
         self._hosts = frozenset(host.lower() for host in hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -66,19 +73,25 @@ class Visitors:
         if scope["type"] == "http":
             headers = Headers(scope=scope)
             host = headers.get("host", "")
-            refusal = None
+            refusal: Problem | None = None
             if not is_known_host(host, self._hosts):
-                refusal = 421, f"this server is not known as {host!r}; `serve --allow-host NAME` adds a name"
-            elif is_foreign(
+                refusal = Problem.of(
+                    421,
+                    "host",
+                    f"this server is not known as {host!r}; `serve --allow-host NAME` adds a name",
+                )
+            elif not is_allowed(headers.get("origin"), self._origins) and is_foreign(
                 scope["method"],
                 host=host,
                 origin=headers.get("origin"),
                 site=headers.get("sec-fetch-site"),
                 goal=headers.get("sec-fetch-dest"),
             ):
-                refusal = 403, translatable("pages of other sites may only link to this one")
+                refusal = Problem.of(
+                    403, "foreign_page", translatable("pages of other sites may only link to this one")
+                )
             if refusal is not None:
-                await error_answer(Request(scope), *refusal)(scope, receive, send)
+                await error_answer(Request(scope), refusal)(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
@@ -106,14 +119,11 @@ class Limits:
         except ClientDisconnect:
             return
         except HTTPException as refused:
-            refusal = error_answer(request, refused.status_code, refused.detail, refused.headers)
-            await refusal(scope, receive, send)
+            await refused_answer(request, refused)(scope, receive, send)
             return
         if self._in_progress >= MAX_REQUESTS:
-            busy = error_answer(
-                request, 503, translatable("too many requests at once; try again"), {"Retry-After": "1"}
-            )
-            await busy(scope, receive, send)
+            busy = Problem.of(503, "requests", translatable("too many requests at once; try again"))
+            await error_answer(request, busy)(scope, receive, send)
             return
         self._in_progress += 1
         try:
@@ -136,8 +146,8 @@ class Limits:
             if not clock.expired():
                 raise
             answer.clear()
-            late = error_answer(Request(scope), 503, f"no answer within {MAX_ANSWER_S:.0f} seconds")
-            await late(scope, receive, collect)
+            late = Problem.of(504, "late", f"no answer within {MAX_ANSWER_S:.0f} seconds")
+            await error_answer(Request(scope), late)(scope, receive, collect)
         return answer
 
 

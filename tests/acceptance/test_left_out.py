@@ -182,7 +182,7 @@ def test_the_page_shows_the_whole_text_and_marks_boilerplate(
     marked = re.findall(r'<(del|ins)><small class="boilerplate" title="boilerplate">(.*?)</small>', compared)
     assert ("del", "Nothing on this site may be copied without the written consent of ") in marked
     assert ("ins", "The Valley Post answers for no text that readers send to ") in marked
-    found = request(elasticsearch_url, index, "/api/article", of={"forest": forest}, id="early").json
+    found = request(elasticsearch_url, index, "/api/v1/article", of={"forest": forest}, id="early").json
     assert texts(found["left_out"]) == [f"{MENU}\n\n{MAIL}", RIGHTS]
     assert [found["text"][span["start"] : span["end"]] for span in found["left_out"]["spans"]] == texts(
         found["left_out"]
@@ -196,6 +196,6 @@ def test_a_page_without_its_forest_is_shown_unmarked(elasticsearch_url: str, fed
     shown = request(elasticsearch_url, index, "/article", of=missing, id="early")
     assert (shown.status, text_of(shown.body)) == (200, page(article(0), HARBOUR))
     assert "Boilerplate is not marked: there is no forest" in shown.body
-    found = request(elasticsearch_url, index, "/api/article", of=missing, id="early").json
+    found = request(elasticsearch_url, index, "/api/v1/article", of=missing, id="early").json
     assert found["left_out"] is None
     assert "there is no forest" in found["left_out_unknown"]

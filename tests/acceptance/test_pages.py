@@ -161,7 +161,7 @@ def test_search_sort_page_open_and_jump(site: str, page: Page) -> None:
     assert page.url.endswith(str(address))
     # It leads back: the first article is among its similar ones.
     links = get(
-        f"{site}/api/similar",
+        f"{site}/api/v1/similar",
         id=urllib.parse.parse_qs(urllib.parse.urlsplit(page.url).query)["id"][0],
         size=100,
     )
@@ -199,7 +199,7 @@ def test_filters_narrow_the_list(site: str, page: Page) -> None:
     with page.expect_navigation():
         page.get_by_role("button", name="Search").click()
     assert set(page.locator(".row .source").all_inner_texts()) == {source}
-    found = get(f"{site}/api/list", source=source)
+    found = get(f"{site}/api/v1/list", source=source)
     assert found["total_articles"] == sum(article.get("source") == source for article in [*ARTICLES, *ODD])
     unfold(page)
     page.get_by_label("From").fill("2026-11-01")
@@ -288,13 +288,13 @@ def test_odd_articles_are_shown_as_they_are(site: str, page: Page) -> None:
     ],
 )
 def test_invalid_addresses_are_refused(site: str, path: str, status: int, message: str) -> None:
-    for prefix in ("", "/api"):
+    for prefix in ("", "/api/v1"):
         with pytest.raises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(site + prefix + (path.replace("/?", "/list?") if prefix else path))
         body = refused.value.read().decode()
         assert refused.value.code == status
         assert message in body
-        assert body.startswith('{"error"' if prefix else "<!DOCTYPE html>")
+        assert body.startswith('{"type"' if prefix else "<!DOCTYPE html>")
 
 
 def test_pages_take_what_people_send(site: str) -> None:
@@ -308,16 +308,16 @@ def test_pages_take_what_people_send(site: str) -> None:
         with urllib.request.urlopen(f"{site}/?{odd}") as answer:
             assert answer.status == 200
     with pytest.raises(urllib.error.HTTPError, match="400"):
-        urllib.request.urlopen(f"{site}/api/list?fbclid=1")
+        urllib.request.urlopen(f"{site}/api/v1/list?fbclid=1")
     with pytest.raises(urllib.error.HTTPError, match="405"):
-        urllib.request.urlopen(f"{site}/api/list", data=b"{}")
+        urllib.request.urlopen(f"{site}/api/v1/list", data=b"{}")
 
 
 def test_the_pages_listen_on_the_given_host_only(site: str, elasticsearch_url: str, tmp_path: Path) -> None:
     options = ("--index", "test-pages", "--url", elasticsearch_url, "--host", "127.0.0.2")
     with _served(*options) as address:
         assert address.startswith("http://127.0.0.2:")
-        assert get(f"{address}/api/list", size=1) == get(f"{site}/api/list", size=1)
+        assert get(f"{address}/api/v1/list", size=1) == get(f"{site}/api/v1/list", size=1)
         with pytest.raises(urllib.error.URLError, match="refused"):
             urllib.request.urlopen(address.replace("127.0.0.2", "127.0.0.1"))
 
@@ -325,24 +325,24 @@ def test_the_pages_listen_on_the_given_host_only(site: str, elasticsearch_url: s
 def test_json_is_what_the_reader_answers(site: str, es: Elasticsearch) -> None:
     reader = Reader(es, forest="test-pages-forest")
     page = reader.list("test-pages", sort="similar-desc", size=3)
-    found = get(f"{site}/api/list", sort="similar-desc", size=3)
+    found = get(f"{site}/api/v1/list", sort="similar-desc", size=3)
     assert found == page.model_dump(mode="json")
-    again = get(f"{site}/api/list", sort="similar-desc", size=3, after=found["next"])
+    again = get(f"{site}/api/v1/list", sort="similar-desc", size=3, after=found["next"])
     assert again == reader.list("test-pages", sort="similar-desc", size=3, after=page.next).model_dump(
         mode="json"
     )
     largest = page.rows[0].id
     for name in ("similar", "sources"):
         expected = getattr(reader, name)("test-pages", largest).model_dump(mode="json")
-        assert get(f"{site}/api/{name}", id=largest) == expected
-    article = get(f"{site}/api/article", id=largest)
+        assert get(f"{site}/api/v1/{name}", id=largest) == expected
+    article = get(f"{site}/api/v1/article", id=largest)
     left_out = reader.left_out(article["text"], site=article["site"]).model_dump(mode="json")
     expected = reader.article("test-pages", largest).model_dump(mode="json")
     assert article == expected | {"left_out": left_out, "left_out_unknown": None}
-    timeline = get(f"{site}/api/timeline", id=largest)
+    timeline = get(f"{site}/api/v1/timeline", id=largest)
     assert sum(each["articles"] for each in timeline["steps"]) == page.rows[0].similar + 1
     request = urllib.request.Request(
-        f"{site}/api/similar",
+        f"{site}/api/v1/similar",
         data=json.dumps({"text": article["text"]}).encode(),
         headers={"Content-Type": "application/json"},
     )
@@ -354,8 +354,8 @@ def test_openapi_describes_it(site: str) -> None:
     described = get(f"{site}/openapi.json")
     paths = described["paths"]
     names = ("list", "article", "articles", "similar", "sources", "timeline")
-    assert set(paths) == {f"/api/{name}" for name in names}
-    assert all(parameter["description"] for parameter in paths["/api/list"]["get"]["parameters"])
+    assert set(paths) == {f"/api/v1/{name}" for name in names}
+    assert all(parameter["description"] for parameter in paths["/api/v1/list"]["get"]["parameters"])
     # Its examples are such answers.
     for model in (esdedup.Page, esdedup.SimilarPage, esdedup.SourcesPage):
         (example,) = described["components"]["schemas"][model.__name__]["examples"]

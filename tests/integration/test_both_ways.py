@@ -72,14 +72,16 @@ def test_the_api_goes_both_ways(
     elasticsearch_url: str, unchanged: tuple[str, str], stored: dict[str, dict[str, Any]]
 ) -> None:
     article = next(iter(stored))
-    shown = request(elasticsearch_url, unchanged[0], "/api/article", id=article).json
+    shown = request(elasticsearch_url, unchanged[0], "/api/v1/article", id=article).json
     for name in ("fingerprint", "root"):
         page = request(
-            elasticsearch_url, unchanged[0], "/api/articles", **{"size": 100, name: shown[name]}
+            elasticsearch_url, unchanged[0], "/api/v1/articles", **{"size": 100, name: shown[name]}
         ).json
         assert {each["id"] for each in page["rows"]} == with_value(stored, name, stored[article][name])
-    assert request(elasticsearch_url, unchanged[0], "/api/articles").status == 400
-    assert request(elasticsearch_url, unchanged[0], "/api/articles", root="a", fingerprint="b").status == 400
+    assert request(elasticsearch_url, unchanged[0], "/api/v1/articles").status == 400
+    assert (
+        request(elasticsearch_url, unchanged[0], "/api/v1/articles", root="a", fingerprint="b").status == 400
+    )
 
 
 def test_a_node_of_the_forest(

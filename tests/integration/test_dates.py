@@ -78,7 +78,7 @@ def test_the_pages_mark_dates_that_are_not_believed(elasticsearch_url: str, inde
     assert shown.status == 200
     # Those of 2099 and 1970.
     assert shown.body.count("not believed; arrived") == 2
-    listed = request(elasticsearch_url, index, "/api/list", dedup="false", sort="newest").json["rows"]
+    listed = request(elasticsearch_url, index, "/api/v1/list", dedup="false", sort="newest").json["rows"]
     assert [row["id"] for row in listed if row["arrived_at"]] == ["undated", "unset", "future"]
 
 

@@ -302,7 +302,7 @@ def test_the_pages_read_the_names_of_fields(
         helpers.bulk(es, dedup.enrich([article(index, "a")]), refresh=True)
     page = request(elasticsearch_url, index, "/")
     assert (page.status, "Fox" in page.body) == (200, True)
-    found = request(elasticsearch_url, index, "/api/list", q="fox", since="2025-12-31")
+    found = request(elasticsearch_url, index, "/api/v1/list", q="fox", since="2025-12-31")
     assert [row["title"] for row in found.json["rows"]] == ["Fox"]
 
 

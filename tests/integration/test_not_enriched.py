@@ -50,7 +50,7 @@ def test_an_index_without_any_enriched_article(
     shown = request(elasticsearch_url, index, "/").body
     assert "3 more articles match, but are not shown: not enriched by esdedup yet." in shown
     assert "There are no articles yet" not in shown
-    assert request(elasticsearch_url, index, "/api/list").json["not_enriched"] == 3
+    assert request(elasticsearch_url, index, "/api/v1/list").json["not_enriched"] == 3
 
 
 def test_statistics_count_what_is_not_enriched(es: Elasticsearch, some: tuple[str, str]) -> None:

@@ -17,8 +17,8 @@ from esdedup.fields import Fields
 from esdedup.web.bounds import MAX_SHOWN_TEXT
 from tests.support.asgi import Request, requests
 
-LISTS = ("/", "/api/list")
-OF_AN_ARTICLE = ("/article", "/api/article", "/api/similar", "/api/sources", "/api/timeline")
+LISTS = ("/", "/api/v1/list", "/feed.rss", "/export.csv", "/export.jsonl")
+OF_AN_ARTICLE = ("/article", "/api/v1/article", "/api/v1/similar", "/api/v1/sources", "/api/v1/timeline")
 PARAMETERS = {
     LISTS: "q since until source sort head counting only dedup page size after",
     OF_AN_ARTICLE: "id index compare compare_index after other_sources sources_page page size",
@@ -35,10 +35,15 @@ BODIES = (
 )
 
 
+def forest_of(index: str) -> str:
+    return index.replace("articles", "forest")
+
+
 @pytest.fixture(scope="module", params=["date", "date_nanos"])
 def index(es: Elasticsearch, request: pytest.FixtureRequest) -> Iterator[str]:
     """An index of articles whose times have milliseconds, or nanoseconds."""
-    index, forest = (f"test-fuzz-{what}-{secrets.token_hex(4)}" for what in ("articles", "forest"))
+    index = f"test-fuzz-articles-{secrets.token_hex(4)}"
+    forest = forest_of(index)
     mappings = article_index(Fields())["mappings"]
     mappings["properties"]["published_at"] = {"type": request.param}
     es.indices.create(index=index, mappings=mappings)
@@ -91,14 +96,15 @@ def test_odd_parameters_are_refused_and_nothing_fails(
         ]
     after_similar = reader.similar(index, head, size=1).next or ""
     given += [
-        Request(path=choose(("/article", "/api/similar")), query=f"id={quote(head)}&after={each}")
+        Request(path=choose(("/article", "/api/v1/similar")), query=f"id={quote(head)}&after={each}")
         for each in forged(after_similar)
     ]
     json_type = {"content-type": "application/json"}
-    given += [Request(path="/api/similar", method="POST", headers=json_type, body=body) for body in BODIES]
+    given += [Request(path="/api/v1/similar", method="POST", headers=json_type, body=body) for body in BODIES]
+    answers = requests(elasticsearch_url, index, given, of={"forest": forest_of(index)})
     failed = {
         (each.path, each.query[:200], each.body[:40], response.status, response.body[-200:])
-        for each, response in zip(given, requests(elasticsearch_url, index, given), strict=True)
+        for each, response in zip(given, answers, strict=True)
         if response.status >= 500 or "content-security-policy" not in response.headers
     }
     assert not failed
@@ -133,11 +139,11 @@ def test_long_values_make_no_long_pages(es: Elasticsearch, elasticsearch_url: st
             assert len(page.body) < 20_000
             assert "characters are shown" not in page.body
         for name, query in (("list", ""), *((each, "id=a0") for each in ("article", "similar", "sources"))):
-            (answer,) = requests(elasticsearch_url, index, [Request(path=f"/api/{name}", query=query)])
+            (answer,) = requests(elasticsearch_url, index, [Request(path=f"/api/v1/{name}", query=query)])
             assert answer.status == 200
             assert len(answer.body) < 20_000
         # What a quote takes on a page, and in JSON.
-        for path, of_character in (("/article", len("&#39;")), ("/api/article", len("'"))):
+        for path, of_character in (("/article", len("&#39;")), ("/api/v1/article", len("'"))):
             (answer,) = requests(elasticsearch_url, index, [Request(path=path, query="id=a2")])
             assert 0 < len(answer.body) - of_character * MAX_SHOWN_TEXT < 20_000
             assert ("Only the first 200,000 characters are shown" in answer.body) is (path == "/article")

@@ -73,7 +73,7 @@ def test_every_option_of_a_list_shows_what_the_library_returns(
         query = reader.search_query(index, asked.pop("q", None), **filters)
         expected = reader.list(index, query=query, **asked)
         assert expected.rows, options
-        assert request(elasticsearch_url, index, "/api/list", **options).json == expected.model_dump(
+        assert request(elasticsearch_url, index, "/api/v1/list", **options).json == expected.model_dump(
             mode="json"
         )
         page = request(elasticsearch_url, index, "/", **options)
@@ -107,7 +107,13 @@ def test_the_options_of_an_article(es: Elasticsearch, elasticsearch_url: str, fe
         assert shown(turned, "h4") == [each.id for each in following.rows]
         for name in ("similar", "sources"):
             got = request(
-                elasticsearch_url, index, f"/api/{name}", id=head, other_sources=other_sources, page=2, size=3
+                elasticsearch_url,
+                index,
+                f"/api/v1/{name}",
+                id=head,
+                other_sources=other_sources,
+                page=2,
+                size=3,
             )
             second = getattr(reader, name)(index, head, other_sources=other_sources, page=2, size=3)
             assert got.json == second.model_dump(mode="json")
@@ -129,7 +135,7 @@ def test_a_text_is_looked_up_page_by_page(es: Elasticsearch, elasticsearch_url: 
     pages: list[dict[str, Any]] = [{}, {"size": 1}, {"page": 2, "size": 1}]
     for options in pages:
         got = request(
-            elasticsearch_url, index, "/api/similar", post={"text": text}, of={"forest": forest}, **options
+            elasticsearch_url, index, "/api/v1/similar", post={"text": text}, of={"forest": forest}, **options
         )
         assert got.json == reader.similar_to_text(index, text, **options).model_dump(mode="json")
 
@@ -147,7 +153,7 @@ def test_texts_that_are_looked_up_at_once_refresh_the_forest_once(
     monkeypatch.setattr("esdedup.web.app._REFRESH_INTERVAL_S", 600.0)
     body = json.dumps({"text": ARTICLES[0]["text"]}).encode()
     json_type = {"content-type": "application/json"}
-    given = [Request(path="/api/similar", method="POST", headers=json_type, body=body)] * 5
+    given = [Request(path="/api/v1/similar", method="POST", headers=json_type, body=body)] * 5
     answers = requests(elasticsearch_url, index, given, of={"forest": forest})
     assert {(answer.status, answer.body) for answer in answers} == {(200, answers[0].body)}
     assert refreshed == [forest]
@@ -176,36 +182,36 @@ def test_an_articles_page_without_its_source_keeps_to_that(
 
 
 @pytest.mark.parametrize("of", [{"forest": "test-no-such-forest"}, {"profile": CLASSIC}])
-def test_a_forest_that_does_not_fit_is_a_conflict(
+def test_a_forest_that_does_not_fit_cannot_be_used(
     elasticsearch_url: str, fed: Fed, of: dict[str, Any]
 ) -> None:
     index, forest = fed
     got = request(
         elasticsearch_url,
         index,
-        "/api/similar",
+        "/api/v1/similar",
         post={"text": ARTICLES[0]["text"]},
         of={"forest": forest} | of,
     )
-    assert got.status == 409
-    assert "forest" in got.json["error"]
+    assert got.status == 503
+    assert "forest" in got.json["detail"]
 
 
-def test_an_index_that_is_not_ready_is_unavailable(
+def test_an_index_that_is_not_ready_is_a_conflict(
     es: Elasticsearch, elasticsearch_url: str, index_name: Names
 ) -> None:
     missing, foreign = index_name("missing"), index_name("foreign")
     es.indices.create(index=foreign)
     for index, message in ((missing, "there is no index"), (foreign, "lacks fields of esdedup")):
-        for path in ("/api/list", "/"):
+        for path in ("/api/v1/list", "/"):
             got = request(elasticsearch_url, index, path)
-            assert got.status == 503
+            assert got.status == 409
             assert message in got.body
 
 
 def test_a_server_that_does_not_answer_is_unavailable() -> None:
-    paths: dict[str, dict[str, Any]] = {"/api/list": {}, "/": {}, "/article": {"id": "1"}}
+    paths: dict[str, dict[str, Any]] = {"/api/v1/list": {}, "/": {}, "/article": {"id": "1"}}
     for path, query in paths.items():
         got = request("http://127.0.0.1:9", "news", path, **query)
-        assert got.status == 503
+        assert got.status == 502
         assert "cannot" in got.body

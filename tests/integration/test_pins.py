@@ -46,7 +46,7 @@ def test_pins_count_for_what_is_fed_and_for_what_is_looked_up(
         posted = {"text": THRICE} | ({} if site is None else {"site": site})
         answers = [
             *(each("similar_to_text", index, THRICE, site=site, of=of).root for each in (read, read_async)),
-            request(elasticsearch_url, index, "/api/similar", post=posted, of=of).json["root"],
+            request(elasticsearch_url, index, "/api/v1/similar", post=posted, of=of).json["root"],
         ]
         assert answers == [root] * 3
     # A page that is remembered without a fingerprint gets none here either.

@@ -137,7 +137,7 @@ def answers(es: Elasticsearch, folder: Path) -> dict[str, Any]:
         "second": [(row.id, row.root, row.similar) for row in second_page(es, folder, str(first.next))],
         "wire": [(row.id, row.root, row.similar) for row in reader.list(wire, sort="similar-desc").rows],
         "article": chosen.id,
-        "similar": [(each.id, each.resemblance) for each in similar.articles],
+        "similar": [(each.id, each.resemblance) for each in similar.rows],
         "similar_to_text": reader.similar_to_text(news, text).root,
         "left_out": [text[span.start : span.end] for span in left_out.spans],
     }

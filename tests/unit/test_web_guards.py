@@ -14,9 +14,9 @@ from esdedup.web import Visit, bodies, create_app, guards
 from esdedup.web.api import MAX_TEXT
 from tests.support.asgi import Request, Response, request, requests, send
 
-# Nobody listens there: what passes the guards gets 503 from the routes.
+# Nobody listens there: what passes the guards gets 502 from the routes.
 NOWHERE = "http://127.0.0.1:9"
-PASSED = 503
+PASSED = 502
 
 
 def status_of(path: str, *, hosts: tuple[str, ...] = (), method: str = "GET", **headers: str) -> int:
@@ -49,7 +49,7 @@ def status_of(path: str, *, hosts: tuple[str, ...] = (), method: str = "GET", **
     ],
 )
 def test_only_known_names_are_answered(host: str, status: int) -> None:
-    for path in ("/", "/api/list"):
+    for path in ("/", "/api/v1/list"):
         assert status_of(path, hosts=("News.Example",), host=host) == status
 
 
@@ -77,7 +77,7 @@ def test_only_known_names_are_answered(host: str, status: int) -> None:
     ],
 )
 def test_pages_of_other_sites_may_only_link(method: str, headers: dict[str, str], status: int) -> None:
-    path = "/api/list" if method == "GET" else "/api/similar"
+    path = "/api/v1/list" if method == "GET" else "/api/v1/similar"
     assert status_of(path, hosts=(), method=method, **headers) == status
 
 
@@ -90,7 +90,7 @@ def test_every_answer_has_the_headers(monkeypatch: pytest.MonkeyPatch) -> None:
 
     answers = headers_of(
         Request(path="/static/style.css"),
-        Request(path="/api/"),
+        Request(path="/api/v1/"),
         Request(path="/"),
         Request(path="/nowhere"),
         Request(path="/static/none"),
@@ -98,18 +98,18 @@ def test_every_answer_has_the_headers(monkeypatch: pytest.MonkeyPatch) -> None:
         Request(path="/article"),
         Request(path="/", headers={"host": "evil.example"}),
         Request(path="/", headers={"sec-fetch-site": "cross-site"}),
-        Request(path="/api/similar", method="POST", body=b" " * (bodies.MAX_BODY_BYTES + 1)),
+        Request(path="/api/v1/similar", method="POST", body=b" " * (bodies.MAX_BODY_BYTES + 1)),
     )
     monkeypatch.setattr("esdedup.reading.reader.AsyncReader.list", fail)
-    answers |= headers_of(Request(path="/api/list"))
-    assert sorted(answers) == [200, 307, 400, 403, 404, 405, 413, 421, 500, 503]
+    answers |= headers_of(Request(path="/api/v1/list"))
+    assert sorted(answers) == [200, 307, 400, 403, 404, 405, 413, 421, 500, 502]
     for status, response in answers.items():
         assert response.headers.items() >= {(k.lower(), v) for k, v in guards.HEADERS.items()}, status
     assert answers[405].headers["allow"] == "GET"
     assert answers[413].headers["connection"] == "close"
 
 
-@pytest.mark.parametrize("path", ["/", "/api/list", "/api/similar"])
+@pytest.mark.parametrize("path", ["/", "/api/v1/list", "/api/v1/similar"])
 def test_a_repeated_parameter_is_refused(path: str) -> None:
     for query in ("source=a&source=b", "id=1&id=2", "index=a&index=", "page=1&page=1"):
         (response,) = requests(NOWHERE, "news", [Request(path=path, query=query)])
@@ -118,16 +118,16 @@ def test_a_repeated_parameter_is_refused(path: str) -> None:
 
 
 def test_the_api_says_what_there_is() -> None:
-    answer = request(NOWHERE, "news", "/api").json
-    assert "GET /api/list" in answer["routes"]
-    assert "POST /api/similar" in answer["routes"]
+    answer = request(NOWHERE, "news", "/api/v1").json
+    assert "GET /api/v1/list" in answer["routes"]
+    assert "POST /api/v1/similar" in answer["routes"]
     assert request(NOWHERE, "news", answer["description"]).json["openapi"]
 
 
 def test_a_body_is_read_up_to_its_limit_only() -> None:
     """The largest text passes however it is written; of a larger body no more is read than the limit."""
     given = Request(
-        path="/api/similar",
+        path="/api/v1/similar",
         method="POST",
         headers={"content-type": "application/json"},
         body=json.dumps({"text": "\u4e2d" * MAX_TEXT}).encode(),
@@ -150,7 +150,7 @@ def test_a_body_is_read_up_to_its_limit_only() -> None:
             scope = {
                 "type": "http",
                 "method": "POST",
-                "path": "/api/similar",
+                "path": "/api/v1/similar",
                 "query_string": b"",
                 "headers": [(b"host", b"localhost"), (b"content-type", b"application/json")],
             }
@@ -174,11 +174,11 @@ def test_requests_at_once_and_their_time_are_limited(monkeypatch: pytest.MonkeyP
     async def three() -> list[Response]:
         async with AsyncElasticsearch(NOWHERE) as client:
             app = create_app(client, "news")
-            at_once = await asyncio.gather(*(send(app, Request(path="/api/list")) for _ in range(3)))
-            return [*at_once, await send(app, Request(path="/api"))]
+            at_once = await asyncio.gather(*(send(app, Request(path="/api/v1/list")) for _ in range(3)))
+            return [*at_once, await send(app, Request(path="/api/v1"))]
 
     answers = asyncio.run(three())
-    assert [response.status for response in answers] == [503, 503, 503, 200]
+    assert [response.status for response in answers] == [504, 504, 503, 200]
     assert ["no answer within" in response.body for response in answers[:3]] == [True, True, False]
     assert "too many requests" in answers[2].body
     assert answers[2].headers["retry-after"] == "1"
@@ -205,7 +205,7 @@ async def listening() -> AsyncIterator[int]:
         await serving
 
 
-HEAD = b"GET /api HTTP/1.1\r\nHost: localhost\r\n"
+HEAD = b"GET /api/v1 HTTP/1.1\r\nHost: localhost\r\n"
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ HEAD = b"GET /api HTTP/1.1\r\nHost: localhost\r\n"
     [
         b"",
         HEAD,
-        b"POST /api/similar HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{",
+        b"POST /api/v1/similar HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{",
         HEAD + b"\r\n" + HEAD,
     ],
     ids=["nothing", "half a head", "half a body", "half a second request"],

@@ -13,9 +13,9 @@ from esdedup.web.api import MAX_TEXT
 from esdedup.web.bounds import MAX_SHOWN_TEXT, MAX_VALUE, bounded
 from tests.support.asgi import Request, Response, requests, send
 
-# Nobody listens there: what passes the guards gets 503 from the routes.
+# Nobody listens there: what passes the guards gets 502 from the routes.
 NOWHERE = "http://127.0.0.1:9"
-PASSED = 503
+PASSED = 502
 LONG = 50 * MAX_VALUE
 ODD: dict[str, Any] = {
     "title": "'" * LONG,
@@ -28,7 +28,7 @@ ODD: dict[str, Any] = {
 def post(body: bytes) -> Response:
     json_type = {"content-type": "application/json"}
     (response,) = requests(
-        NOWHERE, "news", [Request(path="/api/similar", method="POST", headers=json_type, body=body)]
+        NOWHERE, "news", [Request(path="/api/v1/similar", method="POST", headers=json_type, body=body)]
     )
     return response
 
@@ -63,7 +63,7 @@ def test_a_body_is_no_more_than_a_text(monkeypatch: pytest.MonkeyPatch, body: by
     # Only what is quickly parsed is parsed.
     assert bool(parsed) is ("xxx" in message or "Extra" in message)
     assert answer.status == 400
-    assert message in answer.json["error"]
+    assert message in answer.json["detail"]
     assert len(answer.body) < 2 * MAX_VALUE
 
 
@@ -115,10 +115,11 @@ def test_half_a_request_and_an_unread_answer_take_no_place(monkeypatch: pytest.M
             sent: list[bool] = []
             reading = asyncio.Event()
             stuck = asyncio.gather(
-                app(scope("POST", "/api/similar"), half, ignored), app(scope("GET", "/api"), nothing, unread)
+                app(scope("POST", "/api/v1/similar"), half, ignored),
+                app(scope("GET", "/api/v1"), nothing, unread),
             )
             await asyncio.wait_for(reading.wait(), timeout=20)
-            found = [(await send(app, Request(path="/api"))).status for _ in range(2)]
+            found = [(await send(app, Request(path="/api/v1"))).status for _ in range(2)]
             stuck.cancel()
             return found
 

@@ -1,0 +1,142 @@
+"""What callers are told when something fails: problem details (RFC 9457), and how APIs describe them."""
+
+import dataclasses
+import json
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+from starlette.responses import Response
+
+from esdedup.errors import (
+    ArticleNotFound,
+    ArticleRejected,
+    EsdedupError,
+    ForestBusy,
+    ForestError,
+    ForestLost,
+    IndexBlocked,
+    IndexNotReady,
+    ProcessDied,
+    ServerError,
+    ServerUnavailable,
+    SettingError,
+)
+
+PROBLEM_TYPE = "application/problem+json"
+TYPE_PREFIX = "urn:esdedup:problem:"
+# Errors quote names that callers chose.
+_MAX_DETAIL = 1_000
+# In half a second the owner decides some ten thousand articles; a standby takes over within the lease.
+_RETRY_AFTER_S = 1
+_TEMPORARY = frozenset((429, 502, 503))
+
+# The first kind of error that fits counts.
+_KNOWN: list[tuple[type[EsdedupError], int, str]] = [
+    (ForestBusy, 503, "not_owner"),
+    (ForestLost, 503, "not_owner"),
+    (ProcessDied, 503, "process_died"),
+    (ArticleRejected, 400, "article_rejected"),
+    (ArticleNotFound, 404, "article_not_found"),
+    (IndexBlocked, 503, "index_blocked"),
+    (IndexNotReady, 409, "index_not_ready"),
+    (ForestError, 503, "forest_not_usable"),
+    (SettingError, 400, "invalid_request"),
+    (ServerUnavailable, 502, "elasticsearch_unavailable"),
+    (ServerError, 502, "elasticsearch_error"),
+]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Problem:
+    """What an answer says of an error."""
+
+    status: int
+    # By which programs tell errors apart: lower case with underscores, never changed.
+    kind: str
+    detail: str
+    # After how many seconds to try again; None if that is no use.
+    retry_after_s: int | None = None
+    # Further members of problem details.
+    facts: dict[str, Any] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def of(cls, status: int, kind: str, detail: str) -> "Problem":
+        """Return a problem whose detail, which may quote a caller, is bounded and can be encoded."""
+        readable = detail.encode(errors="replace").decode()
+        return cls(
+            status=status,
+            kind=kind,
+            detail=readable if len(readable) <= _MAX_DETAIL else f"{readable[:_MAX_DETAIL]}…",
+            retry_after_s=_RETRY_AFTER_S if status in _TEMPORARY else None,
+        )
+
+    @classmethod
+    def of_error(cls, error: BaseException) -> "Problem":
+        """Return what is said of an error; of one that is none of ours, only that it happened."""
+        for known, status, kind in _KNOWN:
+            if isinstance(error, known):
+                return cls.of(status, kind, str(error))
+        if isinstance(error, EsdedupError):
+            return cls.of(500, "failed", str(error))
+        return cls.of(500, "internal_error", "internal error; the server's log has the details")
+
+    @property
+    def title(self) -> str:
+        """The kind in words."""
+        return self.kind.replace("_", " ").capitalize()
+
+    def body(self) -> dict[str, Any]:
+        """Return the problem details."""
+        return {
+            "type": f"{TYPE_PREFIX}{self.kind}",
+            "title": self.title,
+            "status": self.status,
+            "detail": self.detail,
+            **self.facts,
+        }
+
+    def response(self) -> Response:
+        """Return the answer."""
+        body = json.dumps(self.body(), ensure_ascii=False)
+        return Response(body, self.status, self.headers, media_type=PROBLEM_TYPE)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers of the answer, in whatever shape its body is."""
+        return {} if self.retry_after_s is None else {"Retry-After": str(self.retry_after_s)}
+
+
+class ProblemDetails(BaseModel):
+    """An error (RFC 9457)."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [
+                {
+                    "type": f"{TYPE_PREFIX}article_not_found",
+                    "title": "Article not found",
+                    "status": 404,
+                    "detail": "there is no article 'en-17-3' in 'news'",
+                }
+            ]
+        }
+    )
+
+    type: str
+    title: str
+    status: int
+    detail: str
+
+
+def described(**statuses: str) -> dict[int | str, dict[str, Any]]:
+    """Return for the description of an API which errors there are.
+
+    Args:
+        statuses: When there is which, by statuses such as ``s400``.
+    """
+    content = {PROBLEM_TYPE: {"schema": ProblemDetails.model_json_schema()}}
+    named = {int(status[1:]): text for status, text in statuses.items()}
+    return {
+        **{status: {"description": text, "content": content} for status, text in named.items()},
+        "default": {"description": "Any other error.", "content": content},
+    }

@@ -1,0 +1,137 @@
+"""What a list shows, to take away: a feed, and files."""
+
+from collections.abc import Iterable
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
+from pydantic import Field
+
+from esdedup.elastic.limits import MAX_HITS
+from esdedup.reading.results import Page, Row
+from esdedup.serving.problems import described
+from esdedup.web import exports, feeds, formats
+from esdedup.web.bounds import bounded
+from esdedup.web.caching import UNKEPT
+from esdedup.web.form import PageForm
+from esdedup.web.state import CurrentSite, Site
+
+MAX_EXPORTED = MAX_HITS
+"""Rows of an export: as many as numbered pages reach. It is answered whole, and takes some seconds."""
+_READ_AT_ONCE = 1_000
+_FEED_PATH = "/feed.rss"
+
+
+class ExportForm(PageForm):
+    """The parameters of an export: those of the list."""
+
+    size: Annotated[int, Field(ge=1, le=MAX_EXPORTED, description="Rows at most.")] = MAX_EXPORTED
+
+
+router = APIRouter(
+    responses=described(s400="A parameter is invalid.", s409="The index is missing, or lacks the fields.")
+)
+
+
+def _file_of(media_type: str, example: str) -> dict[int | str, dict[str, Any]]:
+    schema = {"schema": {"type": "string"}, "example": example}
+    return {200: {"description": "The file.", "content": {media_type: schema}}}
+
+
+@router.get(
+    _FEED_PATH,
+    summary="The list as a feed (RSS 2.0)",
+    response_class=Response,
+    responses=_file_of(feeds.MEDIA_TYPE, '<rss version="2.0"><channel><title>news</title>…'),
+)
+async def feed(request: Request, site: CurrentSite, form: Annotated[PageForm, Query()]) -> Response:
+    """An item for each row, the newest first unless another sort is asked for.
+
+    A cluster is one item for feed readers, however it grows.
+    """
+    options = await form.options(site) | {"details": True, "sort": form.sort or "newest"}
+    page = bounded(await site.reader.list(site.index, **options))
+    base = str(request.base_url).rstrip("/")
+    listed = urlencode(form.parameters, doseq=True)
+    what = f"{site.index}: {form.q}" if form.q else site.index
+    body = feeds.rss(
+        page,
+        title=formats.shortened(what),
+        about=f"Articles of {site.index}, one item for each cluster of near-duplicates.",
+        address=str(request.url),
+        listed=f"{base}/?{listed}" if listed else f"{base}/",
+        is_by_cluster=form.dedup,
+        page_of=lambda row: base + formats.article_address(site.index, row),
+    )
+    return Response(body, media_type=f"{feeds.MEDIA_TYPE}; charset=utf-8")
+
+
+@router.get(
+    "/export.csv",
+    summary="The rows of the list as CSV",
+    response_class=Response,
+    responses=_file_of("text/csv", ",".join(exports.COLUMNS)),
+)
+async def export_csv(request: Request, site: CurrentSite, form: Annotated[ExportForm, Query()]) -> Response:
+    """The first rows of the list, with a header; times are ISO 8601.
+
+    At most 10,000 rows: the file's name says how many of how many there are, and the header `Link` has the
+    address of the rest. Texts that a spreadsheet would take for a formula begin with an apostrophe.
+    """
+    found = await _read(site, form)
+    lines = exports.csv_lines(found.rows, included=form.source_includes)
+    return _file(request, site, found, lines=lines, ending="csv", media_type="text/csv")
+
+
+@router.get(
+    "/export.jsonl",
+    summary="The rows of the list as JSON Lines",
+    response_class=Response,
+    responses=_file_of("application/jsonl", '{"id": "en-17-3", "index": "news", "root": "122c0d63…", …}'),
+)
+async def export_jsonl(request: Request, site: CurrentSite, form: Annotated[ExportForm, Query()]) -> Response:
+    """The first rows of the list, a row a line as `/api/v1/list` has them; times are ISO 8601.
+
+    At most 10,000 rows: the file's name says how many of how many there are, and the header `Link` has the
+    address of the rest.
+    """
+    found = await _read(site, form)
+    lines = exports.json_lines(found.rows)
+    return _file(request, site, found, lines=lines, ending="jsonl", media_type="application/jsonl")
+
+
+async def _read(site: Site, form: ExportForm) -> Page:
+    """Read up to so many rows, some at a time; the page that is returned has all of them."""
+    options = await form.options(site) | {"page": 1}
+    rows: list[Row] = []
+    while True:
+        size = min(form.size - len(rows), _READ_AT_ONCE)
+        found = await site.reader.list(site.index, **options | {"size": size})
+        # Bounded part by part, so that long values are not held.
+        rows += bounded(found).rows
+        if found.next is None or len(rows) >= form.size:
+            return found.model_copy(update={"rows": tuple(rows)})
+        options["after"] = found.next
+
+
+def _file(
+    request: Request,
+    site: Site,
+    found: Page,
+    *,
+    lines: Iterable[str],
+    ending: str,
+    media_type: str,
+) -> Response:
+    # A star or a comma may be in the name of what is served.
+    what = "".join(each if each.isascii() and each.isalnum() else "-" for each in site.index).strip("-")
+    about = "" if found.total_rows_exact else "about-"
+    name = f"{what or 'articles'}-{len(found.rows)}-of-{about}{found.total_rows}.{ending}"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": UNKEPT}
+    if found.next is not None:
+        following = request.url.include_query_params(after=found.next).remove_query_params("page")
+        headers["Link"] = f'<{following}>; rel="next"'
+    # An article that was not indexed through esdedup may contain a lone surrogate, which UTF-8 lacks.
+    body = "".join(lines).encode("utf-8", "replace")
+    return Response(body, media_type=media_type, headers=headers)

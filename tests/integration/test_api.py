@@ -1,0 +1,193 @@
+"""What front ends rely on in `/api/v1`: tags, packing, other sites, further fields, problems, description."""
+
+import gzip
+import json
+import secrets
+from collections.abc import Iterator
+from urllib.parse import urlencode
+
+import pytest
+from elasticsearch import Elasticsearch, helpers
+
+from esdedup import Dedup, sample
+from esdedup.errors import SettingError
+from esdedup.web.api import PREFIX
+from esdedup.web.cors import origin_of
+from tests.support.asgi import Request, Response, request, requests
+
+DESK = "https://desk.example"
+CROSS_SITE = {"sec-fetch-site": "cross-site", "sec-fetch-dest": "empty"}
+
+
+@pytest.fixture(scope="module")
+def index(es: Elasticsearch) -> Iterator[str]:
+    """An index of articles with further fields, one of them as deep and long as it may be."""
+    index = f"test-api-articles-{secrets.token_hex(4)}"
+    forest = index.replace("articles", "forest")
+    with Dedup(es, forest=forest) as dedup:
+        dedup.setup(index)
+        articles = [
+            each | {"author": {"name": f"A. Writer {at}"}, "tags": ["sea", "town"], "long": "x" * 5_000}
+            for at, each in enumerate(sample.articles(80))
+        ]
+        actions = ({"_index": index, "_id": each["id"], "_source": each} for each in articles)
+        helpers.bulk(es, dedup.enrich(actions), refresh=True)
+    yield index
+    es.indices.delete(index=[index, forest])
+
+
+def ask(url: str, index: str, path: str, query: str = "", **headers: str) -> Response:
+    given = Request(
+        path=path, query=query, headers={name.replace("_", "-"): value for name, value in headers.items()}
+    )
+    (response,) = requests(url, index, [given])
+    return response
+
+
+def test_an_answer_that_is_known_is_not_sent_again(elasticsearch_url: str, index: str) -> None:
+    path = f"{PREFIX}/list"
+    first = ask(elasticsearch_url, index, path, "size=3")
+    assert first.headers["cache-control"] == "private, no-cache"
+    tag = first.headers["etag"]
+    for sent in (tag, tag.removeprefix("W/"), f'"other", {tag}', "*"):
+        again = ask(elasticsearch_url, index, path, "size=3", if_none_match=sent)
+        assert (again.status, again.content) == (304, b"")
+        assert again.headers["etag"] == tag
+        assert again.headers["cache-control"] == "private, no-cache"
+    for unknown in ('"other"', "", tag[:-2]):
+        assert ask(elasticsearch_url, index, path, "size=3", if_none_match=unknown).json == first.json
+    assert ask(elasticsearch_url, index, path, "size=4").headers["etag"] != tag
+    # What else there is: a static file has a tag of its own, an error none.
+    style = ask(elasticsearch_url, index, "/static/style.css")
+    known = ask(elasticsearch_url, index, "/static/style.css", if_none_match=style.headers["etag"])
+    assert (known.status, known.headers["cache-control"]) == (304, "private, no-cache")
+    wrong = ask(elasticsearch_url, index, path, "size=0")
+    assert wrong.headers["cache-control"] == "no-store"
+    assert "etag" not in wrong.headers
+
+
+def test_long_answers_are_packed(elasticsearch_url: str, index: str) -> None:
+    plain, packed = (
+        ask(elasticsearch_url, index, f"{PREFIX}/list", "size=50", accept_encoding=encoding)
+        for encoding in ("identity", "gzip")
+    )
+    assert packed.headers["content-encoding"] == "gzip"
+    assert gzip.decompress(packed.content) == plain.content
+    assert len(packed.content) < len(plain.content) / 2
+    assert packed.headers["etag"] == plain.headers["etag"]
+    assert "Accept-Encoding" in plain.headers["vary"]
+    short = ask(elasticsearch_url, index, f"{PREFIX}/list", "q=nothinghasthis", accept_encoding="gzip")
+    assert "content-encoding" not in short.headers
+
+
+def test_only_the_pages_of_named_origins_may_read(elasticsearch_url: str, index: str) -> None:
+    def status_of(origins: tuple[str, ...], origin: str) -> tuple[int, str | None]:
+        given = Request(path=f"{PREFIX}/list", headers=CROSS_SITE | {"origin": origin})
+        (response,) = requests(elasticsearch_url, index, [given], of={"origins": origins})
+        return response.status, response.headers.get("access-control-allow-origin")
+
+    assert status_of((), DESK) == (403, None)
+    assert status_of((DESK,), "https://evil.example") == (403, None)
+    assert status_of((DESK,), "null") == (403, None)
+    assert status_of((DESK,), DESK) == (200, DESK)
+    assert status_of(("https://DESK.example:443/",), DESK) == (200, DESK)
+    assert status_of(("*",), "https://evil.example") == (200, "*")
+    # Errors can be read too, and a browser asks before it posts JSON.
+    wrong = Request(path=f"{PREFIX}/nothing", headers=CROSS_SITE | {"origin": DESK})
+    asked = {"access-control-request-method": "POST", "access-control-request-headers": "content-type"}
+    before = Request(
+        path=f"{PREFIX}/similar", method="OPTIONS", headers=CROSS_SITE | {"origin": DESK} | asked
+    )
+    refused, allowed = requests(elasticsearch_url, index, [wrong, before], of={"origins": [DESK]})
+    assert (refused.status, refused.headers["access-control-allow-origin"]) == (404, DESK)
+    assert (allowed.status, allowed.headers["access-control-allow-origin"]) == (200, DESK)
+    assert "content-type" in allowed.headers["access-control-allow-headers"].lower()
+    # A name that another site has given to this address.
+    rebound = Request(path=f"{PREFIX}/list", headers={"host": "evil.example", "origin": DESK})
+    assert requests(elasticsearch_url, index, [rebound], of={"origins": [DESK]})[0].status == 421
+
+
+@pytest.mark.parametrize(
+    "origin", ["desk.example", "https://desk.example/path", "", "null", "ftp://x", "a b"]
+)
+def test_what_is_no_origin_is_refused(origin: str) -> None:
+    with pytest.raises(SettingError, match="is not an origin"):
+        origin_of(origin)
+
+
+def test_further_fields_are_given_as_they_are(elasticsearch_url: str, index: str) -> None:
+    listed = request(elasticsearch_url, index, f"{PREFIX}/list", size=5, sort="similar-desc").json
+    head = listed["rows"][0]
+    assert head["included"] is None
+    paths = {
+        "list": "size=5",
+        "similar": f"id={head['id']}",
+        "articles": f"root={head['root']}",
+        "article": f"id={head['id']}",
+    }
+    for path, query in paths.items():
+        wanted = "source_includes=author.name,nothing&source_includes=tags,long"
+        answer = ask(elasticsearch_url, index, f"{PREFIX}/{path}", f"{query}&{wanted}").json
+        for row in answer.get("rows", [answer]):
+            included = row["included"]
+            assert included.keys() == {"author.name", "nothing", "tags", "long"}
+            assert included["author.name"].startswith("A. Writer")
+            assert (included["nothing"], included["tags"]) == (None, ["sea", "town"])
+            assert len(included["long"]) == 1_001
+    for wrong in ("*", "a..b", ",".join(f"f{at}" for at in range(21)), "author.*"):
+        refused = ask(elasticsearch_url, index, f"{PREFIX}/list", f"source_includes={wrong}")
+        assert refused.status == 400
+        assert "source_includes" in refused.json["detail"]
+
+
+def test_errors_are_problem_details(elasticsearch_url: str, index: str) -> None:
+    kinds = {
+        ("list", "size=0"): (400, "invalid_request"),
+        ("list", "fbclid=1"): (400, "invalid_request"),
+        ("article", "id=none"): (404, "article_not_found"),
+        ("nothing", ""): (404, "no_such_page"),
+        ("similar", "id=1&id=2"): (400, "invalid_request"),
+    }
+    for (path, query), (status, kind) in kinds.items():
+        answer = ask(elasticsearch_url, index, f"{PREFIX}/{path}", query)
+        assert answer.headers["content-type"] == "application/problem+json"
+        problem = answer.json
+        assert (problem["status"], problem["type"]) == (status, f"urn:esdedup:problem:{kind}")
+        assert problem["title"]
+        assert problem["detail"]
+    missing = ask(elasticsearch_url, "test-api-none", f"{PREFIX}/list")
+    assert (missing.status, missing.json["type"]) == (409, "urn:esdedup:problem:index_not_ready")
+
+
+def test_every_operation_has_examples_and_can_be_tried_out(elasticsearch_url: str, index: str) -> None:
+    described = request(elasticsearch_url, index, "/openapi.json").json
+    page = ask(elasticsearch_url, index, f"{PREFIX}/docs").body
+    for path, methods in described["paths"].items():
+        for operation in methods.values():
+            (answer,) = operation["responses"]["200"]["content"].values()
+            assert answer["example"], path
+            assert operation["summary"]
+            assert all(each["description"] for each in operation.get("parameters", []))
+            assert f">{path}</code>" in page
+            for each in operation.get("parameters", []):
+                assert f'id="{operation["operationId"]}-{each["name"]}"' in page
+    assert "<script" not in page
+    assert "HTTPValidationError" not in json.dumps(described)
+
+
+def test_the_form_for_a_text_is_answered(elasticsearch_url: str, index: str) -> None:
+    text = next(iter(sample.articles(80)))["text"]
+    form = {"content-type": "application/x-www-form-urlencoded"}
+
+    def post(body: bytes) -> Response:
+        given = Request(path=f"{PREFIX}/docs/similar", method="POST", headers=form, body=body)
+        return requests(
+            elasticsearch_url, index, [given], of={"forest": index.replace("articles", "forest")}
+        )[0]
+
+    answer = post(urlencode({"text": text, "site": "", "page": 1, "size": 3, "after": ""}).encode())
+    assert answer.status == 200, answer.body
+    assert answer.json["root"]
+    assert 0 < len(answer.json["rows"]) <= 3
+    for body in (b"size=x&text=a", b"\xff", b"a=1&" * 100):
+        assert post(body).status == 400

@@ -1,0 +1,145 @@
+"""What a list shows, to take away: the feed as feed readers take it, and the files as programs do."""
+
+import csv
+import io
+import json
+import secrets
+from collections.abc import Iterator
+from email.utils import parsedate_to_datetime
+from xml.etree import ElementTree as ET
+
+import pytest
+from elasticsearch import Elasticsearch, helpers
+
+from esdedup import Dedup, Reader, sample
+from esdedup.web import downloads
+from tests.support.asgi import Request, Response, requests
+
+DC = "{http://purl.org/dc/elements/1.1/}"
+ATOM = "{http://www.w3.org/2005/Atom}"
+ODD = [
+    {"id": "formula", "title": '=HYPERLINK("http://evil.example";"x")', "text": "The tide table of Monday."},
+    {
+        "id": "lines",
+        "title": 'He said "no",\nand left; 中文 & <b>',
+        "text": "Nobody knows where he has gone to.",
+    },
+    {
+        "id": "control",
+        "title": "a\u0000b\u000bc\ufffe",
+        "text": "Control characters are in this title, three.",
+    },
+    {"id": "script", "title": "A link", "text": "This link is none at all.", "url": "javascript:alert(1)"},
+    {
+        "id": "mail",
+        "title": "-1",
+        "text": "Dates as in mails.",
+        "published_at": "Sat, 21 Nov 2026 08:00:00 GMT",
+    },
+    {"id": "no-date", "title": "@x", "text": "Somebody forgot the date.", "published_at": "yesterday"},
+]
+
+
+@pytest.fixture(scope="module")
+def index(es: Elasticsearch) -> Iterator[str]:
+    index, forest = (f"test-downloads-{what}-{secrets.token_hex(4)}" for what in ("articles", "forest"))
+    with Dedup(es, forest=forest) as dedup:
+        dedup.setup(index)
+        articles = [*sample.articles(120), *ODD]
+        actions = ({"_index": index, "_id": each["id"], "_source": each} for each in articles)
+        helpers.bulk(es, dedup.enrich(actions), refresh=True)
+    yield index
+    es.indices.delete(index=[index, forest])
+
+
+def ask(url: str, index: str, path: str, query: str = "", **headers: str) -> Response:
+    (answer,) = requests(url, index, [Request(path=path, query=query, headers=headers)])
+    assert answer.status == 200, answer.body
+    return answer
+
+
+def test_the_feed_has_an_item_for_each_row(es: Elasticsearch, elasticsearch_url: str, index: str) -> None:
+    answer = ask(elasticsearch_url, index, "/feed.rss", "size=100")
+    assert answer.headers["content-type"] == "application/rss+xml; charset=utf-8"
+    channel = ET.fromstring(answer.content).find("channel")
+    assert channel is not None
+    rows = Reader(es).list(index, sort="newest", size=100).rows
+    items = channel.findall("item")
+    assert [item.findtext("guid") for item in items] == [f"urn:esdedup:cluster:{row.root}" for row in rows]
+    for item, row in zip(items, rows, strict=True):
+        found = item.findtext("pubDate")
+        assert found is None or parsedate_to_datetime(found).year >= 2026
+        assert (item.findtext("link") or "").startswith(("https://", "http://localhost:8000/article?id="))
+        assert f"{row.similar:,} similar article" in (item.findtext("description") or "")
+    by_id = dict(zip((row.id for row in rows), items, strict=True))
+    assert by_id["lines"].findtext("title") == ODD[1]["title"]
+    assert by_id["control"].findtext("title") == "a\ufffdb\ufffdc\ufffd"
+    assert (by_id["script"].findtext("link") or "").endswith("/article?id=script")
+    assert any(item.findtext(f"{DC}creator") for item in items)
+    itself = channel.find(f"{ATOM}link")
+    assert itself is not None
+    assert itself.get("href") == "http://localhost:8000/feed.rss?size=100"
+    assert channel.findtext("link") == "http://localhost:8000/"
+    # It is the same until there is something new, also when somebody asks with words.
+    assert ask(elasticsearch_url, index, "/feed.rss", "size=100").headers["etag"] == answer.headers["etag"]
+    narrowed = ET.fromstring(ask(elasticsearch_url, index, "/feed.rss", "q=harbour&dedup=false").content)
+    guids = [each.text or "" for each in narrowed.iter("guid")]
+    assert guids
+    assert all(each.startswith("urn:esdedup:article:") for each in guids)
+    assert len(guids) == len(set(guids))
+    assert narrowed.findtext("channel/link") == "http://localhost:8000/?q=harbour&dedup=false"
+
+
+def test_the_files_have_the_rows_of_the_list(es: Elasticsearch, elasticsearch_url: str, index: str) -> None:
+    rows = Reader(es).list(index, sort="similar-desc", size=1_000).rows
+    answer = ask(elasticsearch_url, index, "/export.csv", "sort=similar-desc")
+    assert answer.headers["content-type"] == "text/csv; charset=utf-8"
+    name = f"{index}-{len(rows)}-of-{len(rows)}.csv"
+    assert answer.headers["content-disposition"] == f'attachment; filename="{name}"'
+    assert answer.headers["cache-control"] == "no-store"
+    assert "link" not in answer.headers
+    table = {each["id"]: each for each in csv.DictReader(io.StringIO(answer.content.decode("utf-8-sig")))}
+    assert [*table] == [row.id for row in rows]
+    assert all(int(table[row.id]["similar"]) == row.similar for row in rows)
+    # No cell is a formula, whatever a title says; times are ISO 8601 if they are times.
+    assert table["formula"]["title"] == f"'{ODD[0]['title']}"
+    assert (table["mail"]["title"], table["no-date"]["title"]) == ("'-1", "'@x")
+    assert table["lines"]["title"] == ODD[1]["title"]
+    assert table["mail"]["published_at"] == "2026-11-21T08:00:00+00:00"
+    assert table["no-date"]["published_at"] == "yesterday"
+    lines = ask(elasticsearch_url, index, "/export.jsonl", "sort=similar-desc").content.splitlines()
+    parsed = [json.loads(line) for line in lines]
+    assert [each["id"] for each in parsed] == [row.id for row in rows]
+    assert {each["id"]: each["published_at"] for each in parsed}["mail"] == "2026-11-21T08:00:00+00:00"
+    expected = rows[0].model_dump(mode="json")
+    assert parsed[0] | {"published_at": None} == expected | {"published_at": None}
+
+
+def test_further_fields_are_columns(elasticsearch_url: str, index: str) -> None:
+    answer = ask(elasticsearch_url, index, "/export.csv", "source_includes=text,nothing&size=3")
+    for row in csv.DictReader(io.StringIO(answer.content.decode("utf-8-sig"))):
+        assert row["text"]
+        assert row["nothing"] == ""
+
+
+def test_what_is_more_than_an_export_holds_is_said_and_follows(
+    es: Elasticsearch, elasticsearch_url: str, index: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As with thousands of rows.
+    monkeypatch.setattr(downloads, "_READ_AT_ONCE", 7)
+    rows = [row.id for row in Reader(es).list(index, sort="oldest", size=1_000).rows]
+    found: list[str] = []
+    query = "sort=oldest&size=20&page=3"
+    while True:
+        answer = ask(elasticsearch_url, index, "/export.jsonl", query)
+        lines = answer.content.splitlines()
+        found += [json.loads(line)["id"] for line in lines]
+        assert f"-{len(lines)}-of-{len(rows)}.jsonl" in answer.headers["content-disposition"]
+        if "link" not in answer.headers:
+            break
+        following, relation = answer.headers["link"].split("; ")
+        assert relation == 'rel="next"'
+        query = following.strip("<>").partition("?")[2]
+    assert found == rows
+    (refused,) = requests(elasticsearch_url, index, [Request(path="/export.csv", query="size=10001")])
+    assert (refused.status, refused.headers["content-type"]) == (400, "application/problem+json")

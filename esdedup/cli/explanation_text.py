@@ -3,36 +3,12 @@
 from rich.console import Console
 
 from esdedup.cli.output import left_out_words, passage, print_stage
-from esdedup.neighbours.explanation import Explanation, Pair, Representative, Rule, Text, WholeTextComparison
+from esdedup.neighbours.explanation import Explanation, Pair, Representative, Text, WholeTextComparison
+from esdedup.reading.explanation_words import RULES
 from esdedup.text.left_out import LeftOut
 
 _MOST_PAIRS = 6
 _MOST_LINES = 20
-
-RULES = {
-    Rule.NO_FINGERPRINT: "One of them has no fingerprint, so it stands alone: two clusters.",
-    Rule.EQUAL: "They have the same fingerprint: one cluster.",
-    Rule.NOTHING_IN_COMMON: "They have no representative in common: two clusters.",
-    Rule.WITHIN_DISTANCE: (
-        "They have a representative in common, and this profile compares nothing else: one cluster."
-    ),
-    Rule.RESEMBLE: (
-        "They have a representative in common, and the whole texts resemble each other enough: one cluster."
-    ),
-    Rule.CONTAINED: (
-        "They have a representative in common, and the shorter text is contained in the other: one cluster."
-    ),
-    Rule.IN_THE_FIRST: (
-        "They have a representative in common, and B is contained in A. But A came first and would be the "
-        "root, and a text that is only contained in a root does not join it: two clusters. If B came first, "
-        "it would be one cluster."
-    ),
-    Rule.UNLIKE: (
-        "They have a representative in common, but the whole texts do not resemble each other enough: two "
-        "clusters."
-    ),
-}
-"""What each rule means for two texts without any others."""
 
 
 def print_explanation(screen: Console, found: Explanation) -> None:

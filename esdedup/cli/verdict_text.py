@@ -5,57 +5,14 @@ from rich.markup import escape
 
 from esdedup.cli.explanation_text import measured, print_explanation
 from esdedup.cli.output import print_stage, printable
-from esdedup.maintenance import ArticleState, IndexedExplanation, Outcome
-from esdedup.maintenance.verdict import NodeState, RootComparison
+from esdedup.maintenance import ArticleState, IndexedExplanation
+from esdedup.reading.explanation_words import verdict
+from esdedup.reading.verdict import NodeState, RootComparison
 
 _NODE_STATES: dict[NodeState, str] = {
     "live": "live",
     "expired": "expired",
     "gone": "not in the forest: expired and deleted, or written since the last refresh",
-}
-
-_OUTCOMES = {
-    Outcome.SAME_ARTICLE: "Both ids name the same article.",
-    Outcome.NO_ROOT: "{without} was indexed without esdedup and has no cluster. Index it again with esdedup.",
-    Outcome.NO_FINGERPRINT: "Two clusters: {lone} has no fingerprint, and so a cluster of its own.",
-    Outcome.OTHER_PROFILES: (
-        "{clusters}: they were indexed with different profiles, whose fingerprints are never compared."
-    ),
-    Outcome.ONE_NODE: "One cluster: they have the same fingerprint.",
-    Outcome.TOGETHER: "One cluster, as the comparison says.",
-    Outcome.THROUGH_OTHERS: (
-        "One cluster, although the comparison says two: other articles link them. Each of the two is the "
-        "root, or is a neighbour of an article of the cluster and agrees with the root."
-    ),
-    Outcome.APART: "Two clusters, as the comparison says.",
-    Outcome.COMPARED_OTHERWISE: (
-        "{clusters}. They were indexed with another profile than the comparison above: leave out --profile "
-        "to see why."
-    ),
-    Outcome.TEXT_CHANGED: (
-        "{clusters}, although the comparison of the present texts says otherwise: the text of {changed} has "
-        "changed since it was fingerprinted."
-    ),
-    Outcome.FAR_FROM_ROOT: (
-        "Two clusters, although they are neighbours: {later}, which came later, does not agree with the root "
-        "of {earlier}, so it could not join that cluster."
-    ),
-    Outcome.SATURATED: (
-        "Two clusters, although they are neighbours: so many articles share their common representatives "
-        "that {earlier} is no longer indexed under them, so {later} did not find it."
-    ),
-    Outcome.OTHER_ROOT: (
-        "Two clusters, although they are neighbours: when {later} came, it had neighbours in several "
-        "clusters, and joined the one whose root it resembles most, or the oldest of those."
-    ),
-    Outcome.EXPIRED: (
-        "Two clusters, although they are neighbours: the time between them is at least as long as nodes "
-        "live, so {earlier} had expired when {later} came."
-    ),
-    Outcome.UNEXPLAINED: (
-        "Two clusters, although they are neighbours, for a reason that can no longer be seen: when {later} "
-        "came, the forest did not have {earlier}. `esdedup verify` checks the forest."
-    ),
 }
 
 
@@ -76,24 +33,6 @@ def print_verdict(screen: Console, found: IndexedExplanation) -> None:
     if found.retention_days is not None:
         screen.print(f"The forest is {escape(found.forest)}; nodes live {found.retention_days:g} days.")
     screen.print(escape(verdict(found)))
-
-
-def verdict(found: IndexedExplanation) -> str:
-    """Return the outcome in a sentence or two."""
-    articles = {"A": found.one, "B": found.other}
-    earlier, later = sorted(articles, key=lambda name: articles[name].order)
-
-    def those(condition: dict[str, bool]) -> str:
-        return " and ".join(name for name, holds in condition.items() if holds)
-
-    return _OUTCOMES[found.outcome].format(
-        clusters="One cluster" if found.same_cluster else "Two clusters",
-        without=those({name: each.root is None for name, each in articles.items()}),
-        lone=those({name: each.fingerprint is None for name, each in articles.items()}),
-        changed=those({name: each.text_is_same is False for name, each in articles.items()}),
-        earlier=earlier,
-        later=later,
-    )
 
 
 def _article_lines(article: ArticleState, found: IndexedExplanation) -> list[tuple[str, str]]:

@@ -10,8 +10,8 @@ from esdedup.maintenance.node import ForestNode
 from esdedup.maintenance.shared_representatives import SharedRepresentative
 from esdedup.maintenance.site_boilerplate import BoilerplateBySite, LearnedPassage, SiteBoilerplate
 from esdedup.maintenance.stats import Cluster, Day, ImplausibleCluster, Key, Stats
-from esdedup.maintenance.verdict import ArticleState, IndexedExplanation, Neighbour, Outcome, RootComparison
 from esdedup.maintenance.violations import Violation, ViolationKind
+from esdedup.reading.verdict import ArticleState, IndexedExplanation, Neighbour, Outcome, RootComparison
 
 __all__ = [
     "ArticleState",

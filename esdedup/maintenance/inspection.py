@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from elasticsearch import Elasticsearch
 
 from esdedup.boilerplate.pins import NO_PINS, Pins, refuse_useless
+from esdedup.elastic.client import patient
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.index import ForestIndex
@@ -18,7 +19,6 @@ from esdedup.fingerprint.profile import DEFAULT, Profile, profile_labelled
 from esdedup.forest.model import Aging
 from esdedup.maintenance.article_audit import ArticleAudit
 from esdedup.maintenance.belonging import refuse_others_articles
-from esdedup.maintenance.explain import IndexExplainer, profile_of
 from esdedup.maintenance.forest_audit import ForestAudit
 from esdedup.maintenance.node import ForestNode, node_of
 from esdedup.maintenance.records import Records
@@ -26,10 +26,11 @@ from esdedup.maintenance.site_boilerplate import BoilerplateBySite, boilerplate_
 from esdedup.maintenance.stats import Stats, stats
 from esdedup.maintenance.stored_texts import LATEST_ARTICLES, StoredTexts
 from esdedup.maintenance.times_ahead import TimesAhead
-from esdedup.maintenance.verdict import IndexedExplanation
 from esdedup.maintenance.violations import Violation
 from esdedup.neighbours.explainer import Explainer
+from esdedup.reading.explanation import ForestView, IndexExplainer, profile_of
 from esdedup.reading.scope import Scope
+from esdedup.reading.verdict import IndexedExplanation
 from esdedup.sites import RawPage
 
 OnProgress = Callable[[int], None]
@@ -127,22 +128,25 @@ class Inspection:
         profile = profile or profile_of((one, other))
         refuse_useless(pins, keep_boilerplate=profile.keep_boilerplate)
         learned = LearnedCopy()
-        forest: ForestIndex | None = None
+        forest: ForestView | None = None
         forest_missing: str | None = None
         learned_missing: str | None = None
         try:
             found = ForestIndex.find(self._client, self._forest)
             self._own_records(found, [index])
-            forest = found
-            forest.run(learned.update(self._forest))
+            forest = found.run(ForestView.read(self._forest, found.meta))
+            found.run(learned.update(self._forest))
         except ForestError as error:
             learned_missing = str(error)
             forest_missing = learned_missing if forest is None else None
         omit_on = learned.omit_on(pins) if learned_missing is None else None
-        explainer = IndexExplainer(texts, forest, Explainer(profile, omit_on=omit_on))
-        return explainer.explain(
+        explainer = IndexExplainer(
+            index, fields=texts.fields, forest=forest, explainer=Explainer(profile, omit_on=omit_on)
+        )
+        explanation = explainer.explain(
             one, other, forest=self._forest, forest_missing=forest_missing, learned_missing=learned_missing
         )
+        return execute(patient(self._client), explanation)
 
     def node(self, node_id: str) -> ForestNode | None:
         """Return the node with an id, which is the fingerprint of its articles; None if there is none.

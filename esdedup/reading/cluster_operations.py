@@ -11,10 +11,12 @@ from esdedup.reading.cluster_members import (
     articles_with_fingerprint,
     similar_to_article,
 )
+from esdedup.reading.explanation import explain_articles
 from esdedup.reading.included import including
 from esdedup.reading.paging import Paging
 from esdedup.reading.results import SimilarPage, SourcesPage, Timeline, TimeOrder, VersionsPage
 from esdedup.reading.text_operations import TextOperations
+from esdedup.reading.verdict import IndexedExplanation
 
 
 class ClusterOperations(TextOperations):
@@ -52,6 +54,45 @@ class ClusterOperations(TextOperations):
         paging = Paging(page=page, size=size, after=after)
         found = articles_of_cluster(self._scope, index, root, paging=paging)
         return including(found, index, source_includes)
+
+    def explain(
+        self,
+        index: str,
+        one_id: str,
+        other_id: str,
+        *,
+        in_index: str | None = None,
+        other_in_index: str | None = None,
+    ) -> Requests[IndexedExplanation]:
+        """Explain why two articles are in one cluster or not.
+
+        Each is compared by the profile that it was indexed with, and by the signature with which it was
+        decided, while its text is the same. If the forest is missing, the explanation uses the index alone.
+        `Maintenance.explain` also makes sure that the forest is that of the index.
+
+        Args:
+            index: An index, alias or pattern; if several articles have one id, the last to arrive counts.
+            one_id: The id of the first article.
+            other_id: The id of the second article; may be the same.
+            in_index: The index to take the first from, if several have that id.
+            other_in_index: The same for the second.
+
+        Raises:
+            ArticleNotFound: No article has that id.
+            ArticleRejected: An article has no text.
+            IndexNotReady: The index is missing, or lacks the fields.
+            SettingError: The articles' profile is unknown, or the name of the index or an id is empty.
+            ServerError: Elasticsearch does not answer, or refuses the request.
+        """
+        return explain_articles(
+            self._scope,
+            index,
+            one_id,
+            other_id,
+            in_index=in_index,
+            other_in_index=other_in_index,
+            learned=self._learned,
+        )
 
     def similar(
         self,

@@ -124,6 +124,7 @@ class Reader(_Reading[Elasticsearch]):
 
     article = _blocking(Operations.article)
     cluster = _blocking(Operations.cluster)
+    explain = _blocking(Operations.explain)
     fields = _blocking(Operations.fields)
     left_out = _blocking(Operations.left_out)
     list = _blocking(Operations.list)
@@ -180,6 +181,7 @@ class AsyncReader(_Reading[AsyncElasticsearch]):
 
     article = _awaited(Operations.article)
     cluster = _awaited(Operations.cluster)
+    explain = _awaited(Operations.explain)
     fields = _awaited(Operations.fields)
     left_out = _awaited(Operations.left_out)
     list = _awaited(Operations.list)

@@ -8,9 +8,9 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from esdedup.errors import EsdedupError, ServerError
+from esdedup.messages import translatable
 from esdedup.serving.problems import Problem
 from esdedup.web import api
-from esdedup.web.languages import translatable
 from esdedup.web.rendering import render_error
 
 # What stands at the beginning of the paths that programs read; people read all others.

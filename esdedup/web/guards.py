@@ -9,13 +9,13 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from esdedup.messages import translatable
 from esdedup.origins import is_foreign, is_known_host
 from esdedup.serving.problems import Problem
 from esdedup.web.bodies import read_body
 from esdedup.web.caching import UNKEPT
 from esdedup.web.cors import is_allowed
 from esdedup.web.errors import error_answer, refused_answer
-from esdedup.web.languages import translatable
 
 HEADERS = {
     # Nothing is loaded from other servers, and no script runs.

@@ -82,11 +82,6 @@ class Language:
         return dates.format_timedelta(timedelta(milliseconds=milliseconds), threshold=1, locale=self.locale)
 
 
-def translatable(message: str) -> str:
-    """Mark a message that is translated where it is shown."""
-    return message
-
-
 @functools.cache
 def language(code: str) -> Language:
     """Return a language of `NAMES`."""

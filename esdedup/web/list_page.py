@@ -7,9 +7,9 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 
 from esdedup.elastic.limits import MAX_HITS
+from esdedup.messages import translatable
 from esdedup.web import formats
 from esdedup.web.form import PageForm
-from esdedup.web.languages import translatable
 from esdedup.web.rendering import render
 from esdedup.web.state import CurrentSite
 

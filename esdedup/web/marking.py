@@ -4,9 +4,9 @@ import asyncio
 import time
 
 from esdedup.errors import EsdedupError
+from esdedup.messages import translatable
 from esdedup.reading.reader import AsyncReader
 from esdedup.text.left_out import LeftOut
-from esdedup.web.languages import translatable
 
 # At first all that the forest has learned is read: many seconds for a large one.
 _LONGEST_WAIT_S = 1.0

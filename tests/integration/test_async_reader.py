@@ -36,6 +36,7 @@ def test_every_method_answers_alike(
     index, forest = fed
     row = read("list", index, sort="similar-desc", size=1).rows[0]
     article, root = row.id, row.root
+    other = read("similar", index, article, size=1).rows[0].id
     calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
         *(("list", (index,), {"sort": sort, "size": 7}) for sort in get_args(Sort)),
         *(("list", (index,), {"query": QUERY, "only": only}) for only in ("similar", "single")),
@@ -47,6 +48,7 @@ def test_every_method_answers_alike(
         ("with_fingerprint", (index, root), {"size": 2}),
         ("list", (index,), {"details": True, "arrived_since": "2026-01-01"}),
         ("sources", (index, article), {"size": 1}),
+        ("explain", (index, article, other), {"of": {"forest": forest}}),
         ("versions", (index, article), {"sort": "newest", "size": 2}),
         ("article", (index, article), {}),
         ("timeline", (index, article), {}),

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
-from esdedup import Dedup, Reader, SettingError, TimeOrder, sample
+from esdedup import ArticleNotFound, Dedup, Maintenance, Reader, SettingError, TimeOrder, sample
 from esdedup.times import time_ms
 
 INDEX, FOREST = "test-versions", "test-versions-forest"
@@ -84,6 +84,24 @@ def test_a_timeline_names_the_first_and_the_largest_source(
     assert sum(step.articles for step in found.steps) == len(members)
     nothing = Reader(es).timeline(INDEX, "no such root")
     assert (nothing.earliest, nothing.largest_source, nothing.largest_source_articles) == (None, None, 0)
+
+
+def test_readers_explain_as_maintenance_does(es: Elasticsearch, members: list[dict[str, Any]]) -> None:
+    reader, maintenance = Reader(es, forest=FOREST), Maintenance(es, forest=FOREST)
+    own = members[0]["_id"]
+    elsewhere = next(
+        row.id for row in reader.list(INDEX).rows if row.root != members[0]["_source"]["dedup"]["root"]
+    )
+    for other in (own, members[-1]["_id"], elsewhere):
+        found = reader.explain(INDEX, own, other, in_index=INDEX)
+        assert found == maintenance.explain(INDEX, own, other)
+        assert found.same_cluster is (other != elsewhere)
+    # Without a forest the index alone tells.
+    alone = Reader(es, forest="test-versions-none").explain(INDEX, own, members[-1]["_id"])
+    assert alone.same_cluster
+    assert alone.forest_missing is not None
+    with pytest.raises(ArticleNotFound):
+        reader.explain(INDEX, own, own, other_in_index="test-versions-none")
 
 
 def test_what_versions_refuse(es: Elasticsearch, members: list[dict[str, Any]]) -> None:

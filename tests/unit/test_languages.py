@@ -26,7 +26,7 @@ def messages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Catalog:
     """The messages that stand in templates and modules."""
     monkeypatch.chdir(PROJECT)
     found = tmp_path / "messages.pot"
-    options = ["-F", "pyproject.toml", "-k", "translatable", "-o", str(found), "esdedup/web"]
+    options = ["-F", "pyproject.toml", "-k", "translatable", "-o", str(found), "esdedup"]
     CommandLineInterface().run(["pybabel", "--quiet", "extract", *options])  # type: ignore[no-untyped-call]
     return catalogue(found)
 

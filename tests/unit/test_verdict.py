@@ -6,7 +6,7 @@ import pytest
 
 from esdedup.fingerprint.profile import VERIFIED
 from esdedup.maintenance.explain import explain
-from esdedup.maintenance.verdict import ArticleState, Outcome, RootComparison, outcome
+from esdedup.reading.verdict import ArticleState, Outcome, RootComparison, outcome
 
 NEAR = explain("the ferry line has ordered four ships", "The ferry line has ordered four ships!", VERIFIED)
 FAR = explain("the ferry line has ordered four ships", "rain is expected in the hills on monday", VERIFIED)

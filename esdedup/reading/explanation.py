@@ -1,0 +1,310 @@
+"""Why two articles are in one cluster or not, from their index and their forest."""
+
+import dataclasses
+from collections.abc import Sequence
+
+from esdedup.elastic.forest.documents import live_leaves
+from esdedup.elastic.forest.learned import LearnedCopy
+from esdedup.elastic.forest.meta import Meta, read_meta, refuse_incomplete
+from esdedup.elastic.forest.node_cache import NodeCache
+from esdedup.elastic.forest.search import NodeSearch
+from esdedup.elastic.forest.status import ForestStatus, read_status
+from esdedup.elastic.forest.stored import StoredNode, page_name, signatures_of
+from esdedup.elastic.requests import Requests
+from esdedup.errors import ArticleRejected, ForestError, ForestMissing, SettingError
+from esdedup.fields import Fields
+from esdedup.fingerprint.profile import DEFAULT, Profile, profile_labelled
+from esdedup.fingerprint.simhash import to_hex
+from esdedup.forest.model import NO_TIME
+from esdedup.neighbours.explainer import Decided, Explainer, compare_whole_texts
+from esdedup.neighbours.relation import relation_of
+from esdedup.neighbours.representatives import distances_bits
+from esdedup.reading.scope import Scope
+from esdedup.reading.stored_text import StoredText, text_by_fingerprint, text_by_id
+from esdedup.reading.verdict import (
+    ArticleState,
+    IndexedExplanation,
+    Neighbour,
+    NodeState,
+    RootComparison,
+    outcome,
+)
+from esdedup.times import DAY_MS, iso
+
+
+def profile_of(articles: Sequence[StoredText]) -> Profile:
+    """Return the profile that articles were fingerprinted with: the first article's if they differ.
+
+    Raises:
+        SettingError: It is not a standard profile.
+    """
+    labels = [(article.id, article.profile) for article in articles if article.profile is not None]
+    if not labels:
+        return DEFAULT
+    article_id, label = labels[0]
+    profile = profile_labelled(label)
+    if profile is None:
+        raise SettingError(
+            f"the article {article_id!r} was fingerprinted with {label!r}, which this version does not "
+            "know: pass the profile that it was indexed with"
+        )
+    return profile
+
+
+def explain_articles(
+    scope: Scope,
+    index: str,
+    one_id: str,
+    other_id: str,
+    *,
+    in_index: str | None,
+    other_in_index: str | None,
+    learned: LearnedCopy,
+) -> Requests[IndexedExplanation]:
+    """Explain two articles; see `Operations.explain`."""
+    fields = (yield from scope.ready(index)).fields
+    one = yield from text_by_id(index, one_id, fields=fields, in_index=in_index)
+    other = yield from text_by_id(index, other_id, fields=fields, in_index=other_in_index)
+    profile = profile_of((one, other))
+    forest: ForestView | None = None
+    missing: str | None = None
+    try:
+        meta = yield from read_meta(scope.forest)
+        if meta is None:
+            raise ForestMissing.of(scope.forest)
+        refuse_incomplete(scope.forest, meta)
+        forest = yield from ForestView.read(scope.forest, meta)
+        if not profile.keep_boilerplate:
+            yield from learned.update(scope.forest)
+    except ForestError as error:
+        missing = str(error)
+    explainer = Explainer(profile, omit_on=None if missing is not None else learned.omit_on(scope.pins))
+    return (
+        yield from IndexExplainer(index, fields=fields, forest=forest, explainer=explainer).explain(
+            one,
+            other,
+            forest=scope.forest,
+            forest_missing=missing if forest is None else None,
+            learned_missing=missing,
+        )
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ForestView:
+    """What explanations read of a forest."""
+
+    profile: str
+    nodes: NodeSearch
+    status: ForestStatus
+
+    @classmethod
+    def read(cls, name: str, meta: Meta) -> Requests["ForestView"]:
+        """Read the forest of that name and metadata."""
+        nodes = NodeSearch(forest=name, relation=meta.relation, layout=meta.layout_of_keys)
+        return cls(profile=meta.profile, nodes=nodes, status=(yield from read_status(name)))
+
+
+class IndexExplainer:
+    """Explains why two articles of an index are in one cluster or not."""
+
+    def __init__(
+        self, index: str, *, fields: Fields, forest: ForestView | None, explainer: Explainer
+    ) -> None:
+        """Read articles of an index and the nodes of one forest.
+
+        Args:
+            index: An index, alias or pattern.
+            fields: The names of the articles' fields.
+            forest: The forest; None if it is missing.
+            explainer: Compares two texts by one profile.
+        """
+        self._index = index
+        self._fields = fields
+        self._explainer = explainer
+        self._label = explainer.profile.label
+        self._relation = relation_of(explainer.profile)
+        # Nodes of another profile cannot be compared with these articles.
+        known = forest if forest is not None and forest.profile == self._label else None
+        self._nodes = None if known is None else known.nodes
+        self._retention_ms = None if forest is None else forest.status.aging.retention_ms
+        self._live_since_ms = NO_TIME if known is None else known.status.live_since_ms(known.status.aging)
+        # Texts that were asked for, by fingerprint.
+        self._texts: dict[str, StoredText | None] = {}
+
+    def explain(
+        self,
+        one: StoredText,
+        other: StoredText,
+        *,
+        forest: str,
+        forest_missing: str | None,
+        learned_missing: str | None,
+    ) -> Requests[IndexedExplanation]:
+        """Compare two articles, and explain their clusters.
+
+        Args:
+            one: The first article.
+            other: The second article; may be the same.
+            forest: The name of the forest.
+            forest_missing: Why the forest could not be read; None if it was.
+            learned_missing: Why what it has learned could not be read; None if it was.
+        """
+        comparison = self._explainer.explain(
+            one.text,
+            other.text,
+            sites=(one.site, other.site),
+            decided=(self._decided_by(one), self._decided_by(other)),
+        )
+        states = (yield from self._state(one, other)), (yield from self._state(other, one))
+        gap_ms = None if one.seen_ms is None or other.seen_ms is None else abs(one.seen_ms - other.seen_ms)
+        return IndexedExplanation(
+            comparison=comparison,
+            one=states[0],
+            other=states[1],
+            forest=forest,
+            forest_missing=forest_missing,
+            learned_missing=learned_missing,
+            retention_days=None if self._retention_ms is None else round(self._retention_ms / DAY_MS, 3),
+            same_cluster=one.root is not None and one.root == other.root,
+            outcome=outcome(
+                comparison,
+                *states,
+                gap_ms=gap_ms,
+                retention_ms=self._retention_ms,
+            ),
+        )
+
+    def _state(self, article: StoredText, other: StoredText) -> Requests[ArticleState]:
+        is_comparable = article.profile == self._label
+        has_node = is_comparable and self._nodes is not None and article.fingerprint is not None
+        ids = {each for each in (article.fingerprint, article.root) if each is not None}
+        found = [] if self._nodes is None else (yield from self._nodes.by_id(ids))
+        nodes = {node.id: node for node in found}
+        node = nodes.get(article.fingerprint or "")
+        return ArticleState(
+            id=article.id,
+            index=article.index,
+            also_in=article.also_in,
+            root=article.root,
+            profile=article.profile,
+            fingerprint=article.fingerprint,
+            seq=article.seq,
+            seen=None if article.seen_ms is None else iso(article.seen_ms),
+            text_is_same=self._text_is_same(article) if is_comparable else None,
+            stays_without=(yield from self._stays_without(article)) if is_comparable else None,
+            node=self._node_state(node) if has_node else None,
+            indexed=None if node is None else self._indexed(node),
+            node_root=node and node.root,
+            node_seq=node and node.seq,
+            root_node=self._node_state(nodes.get(article.root or "")) if has_node else None,
+            live_leaves=(yield from self._count_live_leaves(article.root)) if has_node else None,
+            to_root=(yield from self._compare_with_root(article, article.root)),
+            to_other_root=(
+                yield from self._compare_with_root(
+                    article, other.root if other.root != article.root else None
+                )
+            ),
+            neighbour=(yield from self._first_neighbour(node)),
+        )
+
+    def _text_is_same(self, article: StoredText) -> bool:
+        """Return whether an article has the text that it had when it arrived."""
+        # Its fingerprint is its node's, which the same text need not have now.
+        return page_name(self._explainer.page(article.text)) == (article.page or "")
+
+    def _stays_without(self, article: StoredText) -> Requests[bool | None]:
+        """Return whether the page of an article without a fingerprint is remembered as such a one."""
+        if self._nodes is None or article.fingerprint is not None:
+            return None
+        pages = yield from self._nodes.pages([article.page] if article.page else [])
+        return any(page.node is None and page.seen_ms >= self._live_since_ms for page in pages.values())
+
+    def _decided_by(self, article: StoredText) -> Decided | None:
+        """Return by what it was decided about the present text of an article.
+
+        None if that is not known: its text has changed, or it was indexed with another profile.
+        """
+        if article.profile != self._label or not self._text_is_same(article):
+            return None
+        if article.fingerprint is None:
+            return Decided(None)
+        is_whole = len(article.signature) == self._relation.dtype.itemsize
+        return Decided(signatures_of([article], self._relation)) if is_whole else None
+
+    def _node_state(self, node: StoredNode | None) -> NodeState:
+        if node is None:
+            return "gone"
+        return "live" if node.seen_ms >= self._live_since_ms else "expired"
+
+    def _indexed(self, node: StoredNode) -> tuple[str, ...]:
+        signature = signatures_of([node], self._relation)
+        return tuple(to_hex(self._relation.representatives(signature)[self._relation.indexed(signature)]))
+
+    def _count_live_leaves(self, root: str | None) -> Requests[int | None]:
+        if self._nodes is None or root is None:
+            return None
+        return (yield from self._nodes.count(live_leaves([root], self._live_since_ms)))
+
+    def _compare_with_root(self, article: StoredText, root: str | None) -> Requests[RootComparison | None]:
+        """Compare an article with a root, by their texts if an article still has the root's text."""
+        if root is None or article.fingerprint is None or root == article.fingerprint:
+            return None
+        if article.profile != self._label or len(article.signature) != self._relation.dtype.itemsize:
+            return None
+        holder = yield from self._with_fingerprint(root)
+        decided = None if holder is None else self._decided_by(holder), self._decided_by(article)
+        if holder is not None and decided[0] is not None and decided[1] is not None:
+            sites = holder.site, article.site
+            found = self._explainer.explain(holder.text, article.text, sites=sites, decided=decided)
+            if found.one.fingerprint == root and found.nearest is not None:
+                return RootComparison(
+                    root=root,
+                    article=holder.id,
+                    nearest_bits=found.nearest.distance_bits,
+                    whole_texts=found.whole_texts,
+                    may_join=found.may_join,
+                )
+        nodes = [] if self._nodes is None else (yield from self._nodes.by_id([root]))
+        node = next(iter(nodes), None)
+        # A recreated root has the signature of a leaf: its own text is unknown.
+        if node is None or self._relation.ids(signatures_of([node], self._relation)) != [root]:
+            return None
+        return self._by_signatures(article, node)
+
+    def _by_signatures(self, article: StoredText, root: StoredNode) -> RootComparison:
+        one, other = (signatures_of([each], self._relation) for each in (article, root))
+        mine, theirs = (self._relation.representatives(each)[0] for each in (one, other))
+        rules = self._explainer.profile.agreement
+        return RootComparison(
+            root=root.id,
+            article=None,
+            nearest_bits=int(distances_bits(mine[:, None], theirs[None, :], self._relation).min()),
+            whole_texts=None if rules is None else compare_whole_texts(other, one, rules),
+            may_join=bool(self._relation.may_join(one, other)[0]),
+        )
+
+    def _first_neighbour(self, node: StoredNode | None) -> Requests[Neighbour | None]:
+        """Find the earliest neighbour of a leaf in its tree, one that is older than the leaf if possible."""
+        if self._nodes is None or node is None or node.is_root:
+            return None
+        signature = signatures_of([node], self._relation)
+        found = yield from self._nodes.candidates(signature, live_since_ms=NO_TIME)
+        tree = NodeCache(self._relation)
+        tree.put(each for each in found if each.root == node.root and each.id != node.id)
+        neighbours = tree.find_pairs(signature)[1]
+        if not neighbours:
+            return None
+        first = min(neighbours, key=lambda each: (each.seq > node.seq, each.seq))
+        holder = yield from self._with_fingerprint(first.id)
+        return Neighbour(fingerprint=first.id, article=None if holder is None else holder.id)
+
+    def _with_fingerprint(self, fingerprint: str) -> Requests[StoredText | None]:
+        """Read the first article with a fingerprint; None if there is none, or it has no text."""
+        if fingerprint not in self._texts:
+            try:
+                found = yield from text_by_fingerprint(self._index, [fingerprint], fields=self._fields)
+            except ArticleRejected:
+                found = None
+            self._texts[fingerprint] = found
+        return self._texts[fingerprint]

@@ -8,24 +8,18 @@ from typing import Any
 
 import jpype
 
+from esdedup.node.internals import field, rest_controller
 from esdedup.origins import is_foreign, is_known_host
 
 
 def refuse_foreign_requests(node: Any) -> None:
     """Make a node that has not been started refuse unknown hosts and the requests of foreign pages."""
-    transport = node.injector().getInstance(jpype.JClass("org.elasticsearch.http.HttpServerTransport").class_)
-    transport_class = jpype.JClass("org.elasticsearch.http.AbstractHttpServerTransport")
-    controller = _field(transport_class, "dispatcher").get(transport)
-    interceptor = _field(jpype.JClass("org.elasticsearch.rest.RestController"), "interceptor")
+    interceptor = field(jpype.JClass("org.elasticsearch.rest.RestController"), "interceptor")
     # 8.19 lacks the second method, which a class written in Python could not leave out there.
     methods = {"intercept": _intercept, "allowsBrowserSafelistedContentType": lambda _: False}
-    interceptor.set(controller, jpype.JProxy("org.elasticsearch.rest.RestInterceptor", dict=methods))
-
-
-def _field(java_class: Any, name: str) -> Any:
-    field = java_class.class_.getDeclaredField(name)
-    field.setAccessible(True)
-    return field
+    interceptor.set(
+        rest_controller(node), jpype.JProxy("org.elasticsearch.rest.RestInterceptor", dict=methods)
+    )
 
 
 def _intercept(request: Any, channel: Any, _: Any, is_accepted: Any) -> None:

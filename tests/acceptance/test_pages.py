@@ -354,7 +354,8 @@ def test_openapi_describes_it(site: str) -> None:
     described = get(f"{site}/openapi.json")
     paths = described["paths"]
     names = ("list", "article", "articles", "similar", "sources", "timeline")
-    assert set(paths) == {f"/api/v1/{name}" for name in names}
+    files = {"/feed.rss", "/export.csv", "/export.jsonl"}
+    assert set(paths) == {f"/api/v1/{name}" for name in names} | files
     assert all(parameter["description"] for parameter in paths["/api/v1/list"]["get"]["parameters"])
     # Its examples are such answers.
     for model in (esdedup.Page, esdedup.SimilarPage, esdedup.SourcesPage):

@@ -14,6 +14,7 @@ import requests
 from esdedup import NodeError, SettingError, node
 from esdedup.elastic.client import connect
 from esdedup.node import Cluster
+from esdedup.node.analyzers import LANGUAGES
 from esdedup.node.distribution import full_version
 
 
@@ -46,6 +47,35 @@ def test_a_node_is_found_and_listens_on_the_loopback_interface_only(started: tup
     assert all(psutil.Process(each.pid).is_running() for each in cluster.nodes)
     listening = {each.laddr.ip for each in psutil.Process(cluster.nodes[0].pid).net_connections("tcp")}
     assert {address.removeprefix("::ffff:") for address in listening} == {"127.0.0.1"}
+
+
+def test_a_node_says_what_it_is(started: tuple[Path, Cluster]) -> None:
+    _, cluster = started
+    with connect(cluster.url) as client:
+        info = client.info()
+        assert info["version"]["number"] == cluster.version
+        assert info["version"]["build_flavor"] == "default"
+        assert info["tagline"] == "You Know, for Search"
+        assert info["cluster_uuid"] == client.cluster.state(metric="metadata")["metadata"]["cluster_uuid"]
+        assert client.ping()
+
+
+def test_a_node_has_the_analyzers_of_languages(started: tuple[Path, Cluster]) -> None:
+    _, cluster = started
+    with connect(cluster.url) as client:
+
+        def terms(analyzer: str, text: str) -> list[str]:
+            found = client.indices.analyze(analyzer=analyzer, text=text)["tokens"]
+            return [each["token"] for each in found]
+
+        assert terms("english", "The elections were voted on") == ["elect", "were", "vote"]
+        assert terms("cjk", "\u4e2d\u6587\u65b0\u95fb") == ["\u4e2d\u6587", "\u6587\u65b0", "\u65b0\u95fb"]
+        assert all(terms(name, "word") for name in LANGUAGES)
+        properties = {name: {"type": "text", "analyzer": name} for name in LANGUAGES}
+        client.indices.create(index="of-languages", mappings={"properties": properties})
+        client.index(index="of-languages", document=dict.fromkeys(LANGUAGES, "elections"), refresh=True)
+        found = client.search(index="of-languages", query={"match": {"english": "election"}})
+        assert found["hits"]["total"]["value"] == 1
 
 
 def test_a_node_is_closed_to_other_users_and_to_pages_of_other_sites(data: Path) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Annotated, Any, get_origin
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qs
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
@@ -16,6 +16,11 @@ INCLUDES = (
     f"Further fields of the articles, which each then has in `included`: names separated by commas, or the "
     f"parameter several times; at most {MAX_INCLUDED}."
 )
+MAX_VALUES = 100
+"""The most values of one parameter."""
+
+# They change what is said about the rows, not which rows there are.
+_NOT_OF_THE_LIST = {"size", "details", "arrived_since", "source_includes"}
 
 
 def names_of(given: Sequence[str]) -> list[str]:
@@ -43,7 +48,22 @@ class Form(BaseModel):
     until: Annotated[
         str, Field(description="Only articles up to this day or moment, inclusive, ISO 8601.")
     ] = ""
-    source: Annotated[str, Field(description="Only articles from this source.")] = ""
+    source: Annotated[
+        list[str],
+        Field(
+            description="Only articles from this source; repeat it for articles from one of several.",
+            max_length=MAX_VALUES,
+        ),
+    ] = []
+    where: Annotated[
+        list[Annotated[str, Field(pattern="(?s)^[^:]+:.")]],
+        Field(
+            description="Only articles with this value in a further keyword field, as `field:value`, such as "
+            "`language:en`; repeat it for one of several values, or for several fields.",
+            examples=[["language:en"]],
+            max_length=MAX_VALUES,
+        ),
+    ] = []
     sort: Annotated[
         Sort | None,
         Field(description="Default: relevance if there are words and `only` is not given, else newest."),
@@ -71,6 +91,10 @@ class Form(BaseModel):
     source_includes: Annotated[
         list[str], Field(description=INCLUDES, examples=[["author", "section"]]), AfterValidator(names_of)
     ] = []
+    arrived_since: Annotated[
+        str,
+        Field(description="Also count the articles that have arrived after this moment, ISO 8601."),
+    ] = ""
     page: Annotated[int, Field(ge=1, description="The number of the page, from 1.")] = 1
     size: Annotated[int, Field(ge=1, le=MAX_SIZE, description="Rows on a page.")] = 20
     after: Annotated[
@@ -81,20 +105,43 @@ class Form(BaseModel):
     @classmethod
     def _without_empty(cls, values: Any) -> Any:
         # Browsers also send the fields that are left empty.
-        return {name: value for name, value in values.items() if value != ""}
+        return {
+            name: [each for each in value if each != ""] if isinstance(value, list) else value
+            for name, value in values.items()
+            if value != ""
+        }
 
     @property
     def parameters(self) -> dict[str, Any]:
         """The parameters of this list that are not the default, as an address has them."""
-        given = self.model_dump(exclude_defaults=True, exclude={"size", "details", "source_includes"})
+        given = self.model_dump(exclude_defaults=True, exclude=_NOT_OF_THE_LIST)
         return {
             name: str(value).lower() if isinstance(value, bool) else value for name, value in given.items()
         }
 
     @property
+    def size_if_given(self) -> int | None:
+        """The rows on a page, if these are not as many as usual."""
+        return self.size if self.size != type(self).model_fields["size"].default else None
+
+    @property
     def is_narrowed(self) -> bool:
         """Whether anything but words is asked for."""
         return bool(self.parameters.keys() - {"q", "page", "after"})
+
+    @property
+    def search(self) -> dict[str, Any]:
+        """The arguments of `AsyncReader.search_query` and `AsyncReader.overview`."""
+        where: dict[str, list[str]] = {}
+        for name, _, value in (each.partition(":") for each in self.where):
+            where.setdefault(name, []).append(value)
+        return {
+            "words": self.q,
+            "since": self.since,
+            "until": self.until,
+            "source": self.source,
+            "where": where,
+        }
 
     async def options(self, site: Site) -> dict[str, Any]:
         """Return the arguments of `AsyncReader.list`.
@@ -103,10 +150,8 @@ class Form(BaseModel):
             SettingError: `since` or `until` is not a time.
         """
         query = None
-        if self.q or self.since or self.until or self.source:
-            query = await site.reader.search_query(
-                site.index, self.q, since=self.since, until=self.until, source=self.source
-            )
+        if self.q or self.since or self.until or self.source or self.where:
+            query = await site.reader.search_query(site.index, **self.search)
         return {
             "query": query,
             "sort": self.sort,
@@ -116,6 +161,7 @@ class Form(BaseModel):
             "dedup": self.dedup,
             "details": self.details,
             "source_includes": self.source_includes,
+            "arrived_since": self.arrived_since or None,
             "page": self.page,
             "size": self.size,
             "after": self.after,
@@ -149,6 +195,9 @@ class PageForm(Form):
     def of_address(cls, query: str) -> "PageForm":
         """Read the query of a list's address; if it is wrong, return the list of all articles."""
         try:
-            return cls.model_validate(dict(parse_qsl(query)))
+            given = parse_qs(query)
+            return cls.model_validate(
+                {name: values if name in REPEATABLE else values[-1] for name, values in given.items()}
+            )
         except ValueError:
             return cls()

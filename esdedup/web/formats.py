@@ -43,8 +43,8 @@ def link(value: str | None) -> str | None:
 
 def address(path: str, **parameters: object) -> str:
     """Return an address with the parameters that have a value."""
-    given = {name: value for name, value in parameters.items() if value not in (None, "", False)}
-    return f"{path}?{urlencode(given)}" if given else path
+    given = {name: value for name, value in parameters.items() if value not in (None, "", False, [])}
+    return f"{path}?{urlencode(given, doseq=True)}" if given else path
 
 
 def article_address(served: str, article: Article, **parameters: object) -> str:

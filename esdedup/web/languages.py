@@ -77,6 +77,14 @@ class Language:
             return self.day(value)
         return dates.format_timedelta(found - now, add_direction=True, locale=self.locale)
 
+    def name_of(self, code: str) -> str:
+        """Return the name of a language from its code, as articles have it; the code itself if it is none."""
+        try:
+            found = babel.Locale.parse(code, sep="-" if "-" in code else "_")
+        except (ValueError, babel.UnknownLocaleError):
+            return code
+        return found.get_display_name(self.locale) or code
+
     def length(self, milliseconds: int) -> str:
         """Write a length of time: 2 hours."""
         return dates.format_timedelta(timedelta(milliseconds=milliseconds), threshold=1, locale=self.locale)

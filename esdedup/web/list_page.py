@@ -1,5 +1,6 @@
 """The list page."""
 
+from datetime import UTC, datetime
 from typing import Annotated
 from urllib.parse import urlencode
 
@@ -8,9 +9,13 @@ from fastapi.responses import HTMLResponse
 
 from esdedup.elastic.limits import MAX_HITS
 from esdedup.messages import translatable
-from esdedup.web import formats
+from esdedup.reading.results import Page
+from esdedup.web import last_visit, spread_curve
+from esdedup.web.facets import changed, facets, narrowings
 from esdedup.web.form import PageForm
-from esdedup.web.rendering import render
+from esdedup.web.histogram import histogram
+from esdedup.web.last_visit import Visits
+from esdedup.web.rendering import language_of, render
 from esdedup.web.state import CurrentSite
 
 SORT_NAMES = {
@@ -20,6 +25,7 @@ SORT_NAMES = {
     "similar-desc": translatable("most similar"),
     "similar-asc": translatable("fewest similar"),
 }
+_VALUES_OF_A_FACET = 40
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
@@ -27,16 +33,40 @@ router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 @router.get("/")
 async def list_page(request: Request, site: CurrentSite, form: Annotated[PageForm, Query()]) -> HTMLResponse:
     """Show the list."""
-    names = await site.reader.source_names(site.index)
-    page = await site.reader.list(site.index, **await form.options(site) | {"details": True})
-    choices = [name for name in names if name == formats.shortened(name)]
-    return render(
+    visits = Visits.of(request.cookies.get(last_visit.COOKIE), datetime.now(UTC))
+    options = await form.options(site) | {"details": True}
+    if visits.before is not None:
+        options["arrived_since"] = visits.before.isoformat()
+    page: Page = await site.reader.list(site.index, **options)
+    overview = await site.reader.overview(site.index, **form.search, size=_VALUES_OF_A_FACET)
+    language = language_of(request)
+    answer = render(
         "list.html",
         request,
         form=form,
         page=page,
-        sources=choices,
         sorts=SORT_NAMES,
-        listed=urlencode(form.parameters),
+        listed=urlencode(form.parameters, doseq=True),
         last_page=MAX_HITS // form.size,
+        facets=facets(overview, form, language),
+        histogram=histogram(overview.timeline, form, language),
+        narrowings=narrowings(form, language),
+        changed=changed,
+        last_visit=visits.before,
+        curve=spread_curve,
+    )
+    _remember(visits, request, answer)
+    return answer
+
+
+def _remember(visits: Visits, request: Request, answer: HTMLResponse) -> None:
+    """Let the visitor's browser keep when the list was seen."""
+    answer.set_cookie(
+        last_visit.COOKIE,
+        visits.cookie,
+        max_age=int(last_visit.MAX_AGE.total_seconds()),
+        path=request.scope.get("root_path", "") or "/",
+        secure=request.url.scheme == "https",
+        httponly=True,
+        samesite="lax",
     )

@@ -1,0 +1,56 @@
+"""The pages in a real browser, served by the command as a user starts it."""
+
+import contextlib
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, Page
+
+SIZES = {"wide": (1280, 900), "narrow": (390, 844)}
+"""Windows, in pixels."""
+
+
+@contextlib.contextmanager
+def served(*options: str) -> Iterator[str]:
+    """Run the command on a free port; yield the address that it prints."""
+    command = [str(Path(sys.executable).parent / "esdedup"), "serve", *options, "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            said = process.stdout.readline()
+            found = re.search(r" at (http://\S+) ", said)
+            assert found, said
+            yield found[1]
+        finally:
+            process.terminate()
+            assert process.wait(timeout=30) in {0, -15}
+
+
+@contextlib.contextmanager
+def watched(browser: Browser, size: str, **options: Any) -> Iterator[Page]:
+    """Yield a page that fails the test on any error in it, or if it loads anything from another server.
+
+    Args:
+        browser: A browser.
+        size: Of the window, one of `SIZES`.
+        options: Of the browser's context, such as ``locale`` and ``color_scheme``.
+    """
+    width, height = SIZES[size]
+    page = browser.new_page(viewport={"width": width, "height": height}, **options)
+    wrong: list[str] = []
+    page.on("console", lambda message: wrong.append(message.text))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    # Who goes on to another page gives up what the last one still loads.
+    page.on(
+        "requestfailed",
+        lambda asked: None if asked.failure == "net::ERR_ABORTED" else wrong.append(asked.url),
+    )
+    page.on("request", lambda asked: None if "//127.0.0.1" in asked.url else wrong.append(asked.url))
+    yield page
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    page.close()
+    assert not wrong

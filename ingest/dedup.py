@@ -186,7 +186,14 @@ class Dedup(Closing):
         if not is_inherited(self._client):
             self._forest.close()
 
-    def setup(self, index: str, *, shards: int | None = None, route_by_root: bool = False) -> bool:
+    def setup(
+        self,
+        index: str,
+        *,
+        shards: int | None = None,
+        route_by_root: bool = False,
+        language: str | None = None,
+    ) -> bool:
         """Add the fields that esdedup writes to an index, which is created if it does not exist.
 
         Args:
@@ -199,20 +206,24 @@ class Dedup(Closing):
                 its root as routing; an article indexed again with another text leaves its old copy on
                 another shard; bulk actions must name their index; and very large clusters make shards
                 uneven.
+            language: The language of titles and texts, such as ``en`` or ``zh``: a search then finds words in
+                all their forms, or Chinese by pairs of characters; only a new index can be given one. None
+                finds words as they are written.
 
         Returns:
             Whether the index was created.
 
         Raises:
             IndexNotReady: Its mapping does not suit; it is a forest, or closed; or it exists with another
-                number of shards, or is not routed by root as requested.
-            SettingError: The name or the number of shards is invalid, or the name is the forest's.
+                number of shards or another language, or is not routed by root as requested.
+            SettingError: The name or the number of shards is invalid, the name is the forest's, or there is
+                no such language, or no analyzer for it in Elasticsearch.
             ServerError: Elasticsearch does not answer, or refuses the request.
         """
         self._check_process()
         if index == self._forest_name:
             raise SettingError(f"{index!r} is the name of the forest, which holds no articles: name another")
-        return self._articles.setup(index, shards=shards, route_by_root=route_by_root)
+        return self._articles.setup(index, shards=shards, route_by_root=route_by_root, language=language)
 
     def require_ready(self, index: str) -> None:
         """Raise unless articles can be written to an index. `enrich` does this by itself for each index.

@@ -38,18 +38,27 @@ def setup(
             "routing.",
         ),
     ] = False,
+    language: Annotated[
+        str | None,
+        typer.Option(
+            "--language",
+            metavar="CODE",
+            help="Language of titles and texts of a new index, such as en or zh: a search then finds "
+            "words in all their forms, and Chinese by pairs of characters.",
+        ),
+    ] = None,
     json: options.Json = False,
     field_names: options.FieldNames,
     server: options.Server,
 ) -> None:
     """Add the fields that esdedup writes to an index, before articles are indexed.
 
-    The index keeps the names of its articles' fields; other commands then need not be told. In a new index
-    only these fields are indexed, not what else the articles have.
+    The index keeps the language and the names of its articles' fields; other commands then need not be
+    told. In a new index only these fields are indexed, not what else the articles have.
     """
     with server.connect() as client:
         dedup = Dedup(client, fields=field_names.fields_of(client, index))
-        made = dedup.setup(index, shards=shards, route_by_root=route_by_root)
+        made = dedup.setup(index, shards=shards, route_by_root=route_by_root, language=language)
     if json:
         output.print_json({"index": index, "made": made})
     else:

@@ -8,6 +8,7 @@ from elasticsearch import ApiError, Elasticsearch, NotFoundError
 
 from esdedup.elastic.errors import reason, translated
 from esdedup.elastic.field_names import fields_of, kept_fields, meta_with_fields, require_kept
+from esdedup.elastic.languages import analyzer_of, kept_language
 from esdedup.elastic.limits import MAX_SHARDS
 from esdedup.elastic.mappings import (
     article_index,
@@ -49,7 +50,14 @@ class Articles:
         self._client = client
         self._fields = fields
 
-    def setup(self, index: str, *, shards: int | None = None, route_by_root: bool = False) -> bool:
+    def setup(
+        self,
+        index: str,
+        *,
+        shards: int | None = None,
+        route_by_root: bool = False,
+        language: str | None = None,
+    ) -> bool:
         """Add the fields that esdedup writes or reads to `index`; create the index if there is none.
 
         The index keeps the names of its articles' fields, for those who read it or write to it. Of these
@@ -59,17 +67,21 @@ class Articles:
             index: Its name.
             shards: Of a new index; None: the server's default.
             route_by_root: Route each article by its root; only a new index can.
+            language: Of titles and texts; only a new index can be given one.
 
         Returns:
             Whether the index was created.
 
         Raises:
             IndexNotReady: Its mapping, or that of the templates for it, does not suit; it is a forest, or
-                closed; or it exists, and its number of shards is not `shards`, or `route_by_root` is set and
-                it is not routed so.
-            SettingError: No index can have that name, or that many shards.
+                closed; or it exists, and its number of shards is not `shards`, `route_by_root` is set and
+                it is not routed so, or it was set up for another language.
+            SettingError: No index can have that name, or that many shards; there is no such language, or
+                Elasticsearch lacks its analyzer.
         """
         check_index_name(index)
+        if language is not None:
+            analyzer_of(language)
         if shards is not None and not 1 <= shards <= MAX_SHARDS:
             raise SettingError(f"{shards} shards: an index may have 1 to {MAX_SHARDS:,}")
         with translated(f"set up the index {index!r}", index=index):
@@ -80,19 +92,21 @@ class Articles:
             fields = fields_of(known, given=self._fields)
             refuse_unusable(known, fields)
             if not mappings:
-                body = article_index(fields, shards=shards, route_by_root=route_by_root)
+                body = article_index(fields, shards=shards, route_by_root=route_by_root, language=language)
                 try:
                     self._client.indices.create(index=index, **body)
                 except ApiError as error:
+                    _refuse_missing_analyzer(error, language)
                     if error.error != "resource_already_exists_exception":
                         raise
                     # Another process was faster: check what it made.
-                    return self.setup(index, shards=shards, route_by_root=route_by_root)
+                    return self.setup(index, shards=shards, route_by_root=route_by_root, language=language)
                 return True
             refuse_unusable_own(mappings, fields)
             for name, each in found.items():
                 _refuse_closed(name, each)
                 _refuse_other_shards(name, each, shards)
+                _refuse_other_language(name, each["mappings"], language)
             if route_by_root and not all(map(is_routed_by_root, mappings.values())):
                 raise IndexNotReady(
                     f"the index {index!r} exists already and is not routed by root, which is decided when "
@@ -226,3 +240,23 @@ def _refuse_other_shards(name: str, found: dict[str, Any], shards: int | None) -
             "decided when an index is made. Make a new index, and index the articles into it.",
             index=name,
         )
+
+
+def _refuse_other_language(name: str, mapping: dict[str, Any], language: str | None) -> None:
+    kept = kept_language(mapping)
+    if language is not None and language.lower() != kept:
+        known = "no language in particular" if kept is None else f"the language {kept!r}"
+        raise IndexNotReady(
+            f"the index {name!r} exists already, and was set up for {known}, which is decided when an index "
+            "is made. Make a new index, and index the articles into it.",
+            index=name,
+        )
+
+
+def _refuse_missing_analyzer(error: ApiError, language: str | None) -> None:
+    """Tell in one line that an index was not made since the server lacks an analyzer."""
+    if language is not None and f"analyzer [{analyzer_of(language)}]" in str(error.body):
+        raise SettingError(
+            f"Elasticsearch lacks the analyzer {analyzer_of(language)!r}, which the language {language!r} "
+            "needs: nothing was created; leave the language out, or use a server that has it"
+        ) from error

@@ -7,6 +7,7 @@ from importlib import resources
 from typing import Any
 
 from esdedup.elastic.field_names import meta_with_fields
+from esdedup.elastic.languages import analyzer_of, kept_language
 from esdedup.errors import IndexNotReady
 from esdedup.fields import Fields
 
@@ -44,11 +45,12 @@ def dedup_properties(object_name: str) -> dict[str, Any]:
     return {object_name: properties["dedup"]}
 
 
-def _own_properties(fields: Fields) -> dict[str, dict[str, Any]]:
+def _own_properties(fields: Fields, language: str | None = None) -> dict[str, dict[str, Any]]:
     """Return the mapping of the articles' own fields that esdedup reads."""
+    words = {"type": "text"} if language is None else {"type": "text", "analyzer": analyzer_of(language)}
     return {
-        fields.text: {"type": "text"},
-        fields.title: {"type": "text"},
+        fields.text: words,
+        fields.title: words,
         # An article with a strange date has a place in time all the same, see `ingest/dates.py`.
         fields.time: {"type": "date", "ignore_malformed": True},
         fields.source: {"type": "keyword", "ignore_above": _MAX_KEYWORD_CHARACTERS},
@@ -58,13 +60,13 @@ def _own_properties(fields: Fields) -> dict[str, dict[str, Any]]:
 
 def missing_properties(mapping: dict[str, Any], fields: Fields) -> dict[str, Any]:
     """Return what `setup` adds to a mapping: the dedup object, and the own fields that it lacks."""
-    own = _own_properties(fields)
+    own = _own_properties(fields, kept_language(mapping))
     missing = {name: wanted for name, wanted in own.items() if not is_mapped(mapping, name)}
     return missing | dedup_properties(fields.dedup)
 
 
 def article_index(
-    fields: Fields, *, shards: int | None = None, route_by_root: bool = False
+    fields: Fields, *, shards: int | None = None, route_by_root: bool = False, language: str | None = None
 ) -> dict[str, Any]:
     """Return settings and mappings of a new article index.
 
@@ -75,12 +77,16 @@ def article_index(
         fields: The articles'.
         shards: None: the server's default.
         route_by_root: Require a routing, and record in the mapping that it is the article's root.
+        language: Of titles and texts, which the mapping records; None: words are found as they are written.
     """
-    body: dict[str, Any] = {"mappings": {"dynamic": False, "properties": missing_properties({}, fields)}}
+    meta: dict[str, Any] = {} if language is None else {"esdedup": {"language": language.lower()}}
+    properties = missing_properties({"_meta": meta}, fields)
+    body: dict[str, Any] = {"mappings": {"dynamic": False, "properties": properties, "_meta": meta}}
     if shards is not None:
         body["settings"] = {"number_of_shards": shards}
     if route_by_root:
-        body["mappings"] |= {"_routing": {"required": True}, "_meta": {"esdedup": {"routed_by_root": True}}}
+        body["mappings"]["_routing"] = {"required": True}
+        meta["esdedup"] = meta.get("esdedup", {}) | {"routed_by_root": True}
     body["mappings"]["_meta"] = meta_with_fields(body["mappings"], fields)
     return body
 

@@ -14,6 +14,8 @@ _PIECES = re.compile(r'"[^"]*"?|[^\s"]+')
 # What stands before and after the letters of a word.
 _WORD = re.compile(r"(?P<before>[-+|(]*)(?P<word>.*?)(?P<after>[*)|+]*)")
 
+_IDEOGRAPH = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+
 
 def words(text: str, fields: Fields) -> Query:
     """Return the query for words in title or text.
@@ -49,6 +51,9 @@ def _phrased(piece: str) -> str:
     # A phrase has no beginning of a word in it, and operators within a word stay what they are.
     if after.startswith("*") or any(sign in word for sign in r"|+()*\""):
         return piece
+    if _IDEOGRAPH.fullmatch(word):
+        # Where Chinese is indexed by pairs, a character is the beginning of those that it is in.
+        return f"{before}{word}*{after}"
     is_cut = len(word) > 1 and not (word.isalnum() and word.isascii())
     return f'{before}"{word}"{after}' if is_cut else piece
 

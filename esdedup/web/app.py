@@ -16,7 +16,16 @@ from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile
 from esdedup.reading.reader import AsyncReader
-from esdedup.web import api, article_page, description, downloads, language_page, list_page, try_out
+from esdedup.web import (
+    api,
+    article_page,
+    comparison_page,
+    description,
+    downloads,
+    language_page,
+    list_page,
+    try_out,
+)
 from esdedup.web.caching import Tagged
 from esdedup.web.cors import origin_of, with_cors
 from esdedup.web.errors import handle_errors
@@ -90,7 +99,7 @@ def create_app(
         refresh_interval_s=_REFRESH_INTERVAL_S,
     )
     app.state.site = site = Site(reader=reader, index=index, marking=Marking(reader))
-    for routes in (api, try_out, downloads, list_page, article_page, language_page):
+    for routes in (api, try_out, downloads, list_page, article_page, comparison_page, language_page):
         app.include_router(routes.router, dependencies=[Depends(_check_given_once)])
     static = resources.files("esdedup.web") / "static"
     app.mount("/static", StaticFiles(directory=str(static)), name="static")

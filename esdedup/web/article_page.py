@@ -1,21 +1,25 @@
-"""The page of an article, with its similar articles."""
+"""The page of an article: its text, and who had its story first and who followed."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 
+from esdedup.reading.results import Article, SourcesPage, VersionsPage
 from esdedup.web.bounds import MAX_SHOWN_TEXT, MAX_SPANS
 from esdedup.web.form import PageForm
 from esdedup.web.rendering import language_of, render
 from esdedup.web.shown_text import shown_text
-from esdedup.web.state import CurrentSite
-from esdedup.web.timeline_drawing import HEIGHT, WIDTH, draw
+from esdedup.web.state import CurrentSite, Site
+from esdedup.web.timeline_drawing import draw
 
-_SIMILAR_ON_A_PAGE = 20
-_SOURCES_ON_A_PAGE = 12
-# Of the address of a list, whose words may take most of it.
-_LONGEST_LISTED = 16_000
+View = Literal["oldest", "newest", "source"]
+"""How the articles of a story are shown: in one of two orders of time, or by source."""
+
+LONGEST_LISTED = 16_000
+"""Of the address of a list, whose words may take most of it."""
+_VERSIONS_ON_A_PAGE = 20
+_SOURCES_ON_A_PAGE = 24
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
@@ -26,54 +30,60 @@ async def article_page(
     site: CurrentSite,
     id: Annotated[str, Query(min_length=1)],  # noqa: A002
     index: str | None = None,
-    compare: str = "",
-    compare_index: str | None = None,
-    after: str | None = None,
+    view: View = "oldest",
+    page: Annotated[int, Query(ge=1)] = 1,
     other_sources: bool = False,
-    sources_page: Annotated[int, Query(ge=1)] = 1,
-    listed: Annotated[str, Query(max_length=_LONGEST_LISTED)] = "",
+    listed: Annotated[str, Query(max_length=LONGEST_LISTED)] = "",
 ) -> HTMLResponse:
-    """Show an article; with `compare`, the differences between its text and that of another article.
-
-    The query of the list that led here, `listed`, leads back to it.
-    """
-    reader, name = site.reader, site.index
-    article = await reader.article(name, id, in_index=index)
-    similar = await reader.similar(
-        name, id, in_index=index, other_sources=other_sources, size=_SIMILAR_ON_A_PAGE, after=after or None
-    )
-    timeline = await reader.timeline(name, article.root or "")
-    sources = await _sources(site, id, index, other_sources=other_sources, page=sources_page)
-    other = await reader.article(name, compare, in_index=compare_index) if compare else None
+    """Show an article. The query of the list that led here, `listed`, leads back to it."""
+    article = await site.reader.article(site.index, id, in_index=index)
+    timeline = await site.reader.timeline(site.index, article.root or "")
+    has_sources = await site.reader.source_field(site.index) is not None
+    if view == "source" and has_sources:
+        versions, sources = None, await _sources(site, article, other_sources=other_sources, page=page)
+        similar = sources.total
+    else:
+        versions = await _versions(site, article, view, other_sources=other_sources, page=page)
+        sources, similar = None, versions.total - (not other_sources)
     return render(
         "article.html",
         request,
         article=article,
-        similar=similar,
-        sources=sources,
-        timeline=draw(timeline, language_of(request)),
-        width=WIDTH,
-        height=HEIGHT,
-        other=other,
-        shown=await shown_text(site, article, other),
+        shown=await shown_text(site, article),
         max_shown=MAX_SHOWN_TEXT,
         max_spans=MAX_SPANS,
-        after=after,
+        similar=similar,
+        timeline=timeline,
+        drawing=draw(timeline, language_of(request)),
+        versions=versions,
+        sources=sources,
+        has_sources=has_sources,
+        view=view,
         other_sources=other_sources,
         form=PageForm.of_address(listed),
         listed=listed,
     )
 
 
-async def _sources(
-    site: CurrentSite, article_id: str, index: str | None, *, other_sources: bool, page: int
-) -> object:
-    if await site.reader.source_field(site.index) is None:
-        return None
+async def _versions(
+    site: Site, article: Article, view: View, *, other_sources: bool, page: int
+) -> VersionsPage:
+    return await site.reader.versions(
+        site.index,
+        article.id,
+        in_index=article.index,
+        other_sources=other_sources,
+        sort="newest" if view == "newest" else "oldest",
+        page=page,
+        size=_VERSIONS_ON_A_PAGE,
+    )
+
+
+async def _sources(site: Site, article: Article, *, other_sources: bool, page: int) -> SourcesPage:
     return await site.reader.sources(
         site.index,
-        article_id,
-        in_index=index,
+        article.id,
+        in_index=article.index,
         other_sources=other_sources,
         page=page,
         size=_SOURCES_ON_A_PAGE,

@@ -1,5 +1,6 @@
 """How the pages write values and addresses. Pure."""
 
+import math
 import re
 from urllib.parse import urlencode, urlsplit
 
@@ -51,6 +52,22 @@ def article_address(served: str, article: Article, **parameters: object) -> str:
     """Return the address of an article's page; it names the index if that is not the served one."""
     index = None if article.index == served else article.index
     return address("/article", id=article.id, index=index, **parameters)
+
+
+def comparison_address(one: Article, other: Article, **parameters: object) -> str:
+    """Return the address of the page that compares two articles; the earlier one is its A."""
+    earlier, later = sorted((one, other), key=_published)
+    return address("/compare", one=place(earlier), other=place(later), **parameters)
+
+
+def place(article: Article) -> str:
+    """Return where an article is, as one value of a form."""
+    return f"{article.index}/{article.id}"
+
+
+def _published(article: Article) -> float:
+    published_ms = time_ms(article.arrived_at or article.published_at)
+    return math.inf if published_ms is None else published_ms
 
 
 def is_day(text: str) -> bool:

@@ -57,6 +57,10 @@ def _page_of(site: Site, article: Article, **parameters: object) -> str:
     return site.prefix + formats.article_address(site.index, article, **parameters)
 
 
+def _comparison_of(site: Site, one: Article, other: Article, **parameters: object) -> str:
+    return site.prefix + formats.comparison_address(one, other, **parameters)
+
+
 @functools.cache
 def _environment(code: str) -> jinja2.Environment:
     """Return the environment of the templates in a language."""
@@ -83,12 +87,14 @@ def _environment(code: str) -> jinja2.Environment:
         "number": language.number,
         "percent": language.percent,
         "shortened": formats.shortened,
+        "place": formats.place,
         "source": lambda value: formats.source_names(value) or language.gettext("no source"),
         # For messages that are marked in Python; `_` would take a percent sign in one for a place of a value.
         "translated": language.gettext,
     }
     environment.globals |= {
         "address": formats.address,
+        "comparison_of": _comparison_of,
         "language": language,
         "languages": languages.NAMES,
         "page_of": _page_of,

@@ -32,7 +32,7 @@ class ShownText:
     is_marked_in_part: bool
 
 
-async def shown_text(site: Site, article: FullArticle, other: FullArticle | None) -> ShownText:
+async def shown_text(site: Site, article: FullArticle, other: FullArticle | None = None) -> ShownText:
     """Show an article's text, compared with that of another one if that is given."""
     mine, ours = await _marked_text(site, article)
     others, theirs = (None, None) if other is None else await _marked_text(site, other)

@@ -1,33 +1,54 @@
-"""A bar chart of a timeline, and what it says in words. Pure."""
+"""A bar chart of a timeline that names the first and the largest, and what it says in words. Pure."""
 
 import dataclasses
 from datetime import datetime, timedelta
 
 from esdedup.reading.results import Timeline
+from esdedup.web.bounds import cut
+from esdedup.web.formats import source_names
 from esdedup.web.languages import Language
 
-WIDTH, HEIGHT = 640, 96
-_GAP = 1.0
 # A bar for one article among many must remain visible.
-_MIN_HEIGHT = 3.0
+_MIN_HEIGHT_PERCENT = 3.0
+# The space between two bars, as a share of the step.
+_GAP = 0.15
+# What stands beside a bar.
+_LONGEST_NAME = 40
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Bar:
-    """The bar of one interval, in the units of the drawing."""
+    """The bar of one interval, in percent of the drawing's width and height."""
 
     x: float
     y: float
     width: float
     height: float
+    # What it says on hover.
     label: str
+    is_first: bool
+    is_peak: bool
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Mark:
+    """A line of text over a bar."""
+
+    # Where the text begins or ends, in percent of the width.
+    x: float
+    # Whether it ends there, since there is no room on the right of the bar.
+    is_left: bool
+    text: str
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Drawing:
-    """The bars, and a summary in words."""
+    """The bars, what stands over two of them, and a summary in words."""
 
     bars: list[Bar]
+    # None if nobody knows who was first.
+    first: Mark | None
+    peak: Mark
     begin: str
     end: str
     summary: str
@@ -35,44 +56,56 @@ class Drawing:
 
 def draw(timeline: Timeline, language: Language) -> Drawing | None:
     """Draw a timeline; None if it has fewer than two steps, or times outside the calendar."""
-    _, moment = language.gettext, language.moment
     steps = timeline.steps
     if len(steps) < 2 or not all(map(_is_in_calendar, (steps[0].start, steps[-1].start))):
         return None
+    _, moment = language.gettext, language.moment
+    step = 100 / len(steps)
     most = max(each.articles for each in steps)
-    step = WIDTH / len(steps)
+    peak_at = next(at for at, each in enumerate(steps) if each.articles == most)
     bars = []
-    for at, each_step in enumerate(steps):
-        if not each_step.articles:
+    for at, each in enumerate(steps):
+        if not each.articles:
             continue
-        height = max(_MIN_HEIGHT, HEIGHT * each_step.articles / most)
+        height = max(_MIN_HEIGHT_PERCENT, 100 * each.articles / most)
         bars.append(
             Bar(
                 x=round(at * step, 2),
-                y=round(HEIGHT - height, 2),
-                width=round(max(step - _GAP, 1.0), 2),
+                y=round(100 - height, 2),
+                width=round(step * (1 - _GAP), 2),
                 height=round(height, 2),
                 label=_(
                     "%(articles)s from %(time)s",
-                    articles=_articles(each_step.articles, language),
-                    time=moment(each_step.start),
+                    articles=_articles(each.articles, language),
+                    time=moment(each.start),
                 ),
+                is_first=at == 0,
+                is_peak=at == peak_at,
             )
         )
     end = _after(steps[-1].start, timeline.interval_ms)
-    peak = max(steps, key=lambda each: each.articles)
+    first = timeline.earliest and cut(source_names(timeline.earliest.source), _LONGEST_NAME)
+    peak = _(
+        "most: %(articles)s within %(length)s",
+        articles=_articles(most, language),
+        length=language.length(timeline.interval_ms),
+    )
+    is_left = peak_at * step > 50
+    peak_x = (peak_at + (1 - _GAP) * is_left) * step
     return Drawing(
         bars=bars,
+        first=Mark(x=0, is_left=False, text=_("first: %(source)s", source=first)) if first else None,
+        peak=Mark(x=round(peak_x, 2), is_left=is_left, text=peak),
         begin=steps[0].start,
         end=end,
         summary=_(
-            "%(articles)s between %(first)s and %(last)s; peak: %(peak)s within %(length)s from %(time)s",
+            "%(articles)s between %(first)s and %(last)s; peak: %(peak)s within %(length)s from %(time)s.",
             articles=_articles(sum(each.articles for each in steps), language),
             first=moment(steps[0].start),
             last=moment(end),
-            peak=language.number(peak.articles),
+            peak=language.number(most),
             length=language.length(timeline.interval_ms),
-            time=moment(peak.start),
+            time=moment(steps[peak_at].start),
         ),
     )
 

@@ -177,7 +177,7 @@ def test_the_page_shows_the_whole_text_and_marks_boilerplate(
     assert text_of(shown.body) == page(article(0), HARBOUR)
     assert "is taken for boilerplate and not compared: 6 of 12 passages, " in shown.body
     compared = request(
-        elasticsearch_url, index, "/article", of={"forest": forest}, id="early", compare="late"
+        elasticsearch_url, index, "/compare", of={"forest": forest}, one="early", other="late"
     ).body
     marked = re.findall(r'<(del|ins)><small class="boilerplate" title="boilerplate">(.*?)</small>', compared)
     assert ("del", "Nothing on this site may be copied without the written consent of ") in marked

@@ -2,6 +2,7 @@
 
 import html
 import re
+from typing import Any
 
 from elasticsearch import Elasticsearch, helpers
 
@@ -23,8 +24,13 @@ def test_the_pages_hide_what_is_not_compared(
         helpers.bulk(es, dedup.enrich(actions), refresh=True)
         similar = dedup.similar(index, "1").rows
     assert [(each.id, each.resemblance) for each in similar] == [("2", 1.0)]
-    for id_, compared in (("2", ""), ("1", "2"), ("2", "1")):
-        page = request(elasticsearch_url, index, "/article", id=id_, compare=compared)
+    pages: list[tuple[str, dict[str, Any]]] = [
+        ("/article", {"id": "2"}),
+        ("/compare", {"one": "1", "other": "2"}),
+        ("/compare", {"one": "2", "other": "1"}),
+    ]
+    for path, options in pages:
+        page = request(elasticsearch_url, index, path, **options)
         assert page.status == 200
         assert TEXT in html.unescape(re.sub("<[^>]*>", "", page.body))
         assert "Buy now" not in page.body

@@ -21,8 +21,13 @@ LISTS = ("/", "/api/v1/list", "/feed.rss", "/export.csv", "/export.jsonl")
 OF_AN_ARTICLE = ("/article", "/api/v1/article", "/api/v1/similar", "/api/v1/sources", "/api/v1/timeline")
 PARAMETERS = {
     LISTS: "q since until source sort head counting only dedup page size after",
-    OF_AN_ARTICLE: "id index compare compare_index after other_sources sources_page page size",
+    OF_AN_ARTICLE: "id index view other_sources page size after",
+    ("/article",): "id index view other_sources page listed",
+    ("/compare",): "one other listed",
+    ("/language",): "to back",
 }
+# The parameters that name articles.
+PLACES = {OF_AN_ARTICLE: ("id",), ("/article",): ("id",), ("/compare",): ("one", "other")}
 # As they stand in an address, encoded.
 VALUES = (
     *("", "%00", "a" * 8_000, "9" * 30, "-1", "NaN", "1e400", "%ED%A0%80", "-", "a,b", "*", "%E2%80%AE"),
@@ -84,7 +89,9 @@ def test_odd_parameters_are_refused_and_nothing_fails(
     given = [
         Request(
             path=choose(paths),
-            query=f"{name}={value}" if name == "id" or paths is LISTS else f"id={head}&{name}={value}",
+            query="&".join(
+                [*(f"{each}={head}" for each in PLACES.get(paths, ()) if each != name), f"{name}={value}"]
+            ),
         )
         for paths, names in PARAMETERS.items()
         for name, value in itertools.product(names.split(), VALUES)
@@ -96,7 +103,7 @@ def test_odd_parameters_are_refused_and_nothing_fails(
         ]
     after_similar = reader.similar(index, head, size=1).next or ""
     given += [
-        Request(path=choose(("/article", "/api/v1/similar")), query=f"id={quote(head)}&after={each}")
+        Request(path="/api/v1/similar", query=f"id={quote(head)}&after={each}")
         for each in forged(after_similar)
     ]
     json_type = {"content-type": "application/json"}
@@ -132,7 +139,7 @@ def test_long_values_make_no_long_pages(es: Elasticsearch, elasticsearch_url: st
                 for number, each in enumerate(articles)
             )
             helpers.bulk(es, dedup.enrich(actions), refresh=True)
-        for path, query in (("/", ""), ("/article", "id=a0"), ("/article", "id=a0&compare=a1")):
+        for path, query in (("/", ""), ("/article", "id=a0"), ("/compare", "one=a0&other=a1")):
             (page,) = requests(elasticsearch_url, index, [Request(path=path, query=query)])
             assert page.status == 200
             assert "y" * 200 in page.body

@@ -1,6 +1,7 @@
 """Every option of the pages and of the JSON beside them does what it does in the library."""
 
 import html
+import itertools
 import json
 import re
 import secrets
@@ -13,8 +14,10 @@ import pytest
 from elasticsearch import Elasticsearch, helpers
 from elasticsearch._async.client.indices import IndicesClient
 
-from esdedup import Dedup, Reader, sample
+from esdedup import Dedup, Reader, TimeOrder, sample
 from esdedup.fingerprint.profile import CLASSIC
+from esdedup.reading.explanation_words import RULES, verdict
+from esdedup.reading.verdict import Outcome
 from tests.support.asgi import Request, Response, request, requests
 from tests.support.names import Names
 
@@ -98,34 +101,62 @@ def test_the_options_of_an_article(es: Elasticsearch, elasticsearch_url: str, fe
         assert got.status == 200
         return got
 
+    views: list[TimeOrder] = ["oldest", "newest"]
+    for other_sources, view, number in itertools.product((False, True), views, (1, 2)):
+        expected = reader.versions(index, head, other_sources=other_sources, sort=view, page=number)
+        got = page(other_sources=other_sources, view=view, page=number)
+        assert shown(got, "h3") == [each.article.id for each in expected.versions]
+        assert expected.versions or number == 2
+    assert shown(page(index=index), "h3") == shown(page(view="oldest", page=1), "h3")
     for other_sources in (False, True):
-        expected = reader.similar(index, head, other_sources=other_sources)
-        assert shown(page(other_sources=other_sources), "h4") == [each.id for each in expected.rows]
-        assert expected.next is not None
-        following = reader.similar(index, head, other_sources=other_sources, after=expected.next)
-        turned = page(other_sources=other_sources, after=expected.next)
-        assert shown(turned, "h4") == [each.id for each in following.rows]
+        size: dict[str, Any] = {"page": 2, "size": 3}
         for name in ("similar", "sources"):
             got = request(
-                elasticsearch_url,
-                index,
-                f"/api/v1/{name}",
-                id=head,
-                other_sources=other_sources,
-                page=2,
-                size=3,
+                elasticsearch_url, index, f"/api/v1/{name}", id=head, other_sources=other_sources, **size
             )
-            second = getattr(reader, name)(index, head, other_sources=other_sources, page=2, size=3)
+            second = getattr(reader, name)(index, head, other_sources=other_sources, **size)
             assert got.json == second.model_dump(mode="json")
-    sources = reader.sources(index, head, page=2, size=12).sources
-    assert sources
-    listed = page(sources_page=2).body.split('<ul class="sources">')[1].split("</ul>")[0]
-    assert [html.unescape(name) for name in re.findall(r'<span class="source">([^<]*)<', listed)] == [
-        each.source for each in sources
+        sources = reader.sources(index, head, other_sources=other_sources, size=24).sources
+        by_source = page(view="source", other_sources=other_sources).body
+        listed = by_source.split('<ul class="sources">')[1].split("</ul>")[0]
+        assert [html.unescape(name) for name in re.findall(r'<span class="source">([^<]*)<', listed)] == [
+            each.source for each in sources
+        ]
+
+
+def test_two_articles_are_compared_and_explained(es: Elasticsearch, elasticsearch_url: str, fed: Fed) -> None:
+    index, forest = fed
+    reader = Reader(es, forest=forest)
+    rows = reader.list(index, sort="similar-desc", size=2).rows
+    one = rows[0]
+    other = reader.similar(index, one.id).rows[0]
+
+    def compared(one: str, other: str) -> Response:
+        return request(elasticsearch_url, index, "/compare", one=one, other=other, of={"forest": forest})
+
+    got = compared(f"{index}/{one.id}", other.id)
+    assert got.status == 200
+    found = reader.explain(index, one.id, other.id)
+    assert found.outcome is Outcome.TOGETHER
+    assert verdict(found) in got.body
+    assert RULES[found.comparison.rule] in got.body
+    assert "<del>only in A</del>" in got.body
+    # Two stories, and an article with itself.
+    assert "Two clusters, as the comparison says." in compared(one.id, rows[1].id).body
+    assert "The texts are the same, word for word." in compared(one.id, one.id).body
+    assert compared("none", one.id).status == compared(one.id, f"none/{one.id}").status == 404
+    # The earlier of the two is A.
+    page = request(elasticsearch_url, index, "/article", id=one.id).body
+    links = [
+        parse_qs(urlsplit(html.unescape(each)).query) for each in re.findall('href="(/compare[^"]*)"', page)
     ]
-    other = reader.similar(index, head).rows[0]
-    assert "Compared with" in page(compare=other.id, compare_index=index).body
-    assert "Compared with" not in page(index=index).body
+    published = {each.id: str(each.published_at) for each in reader.similar(index, one.id, size=100).rows}
+    published[one.id] = str(one.published_at)
+    for link in links:
+        earlier, later = (link[name][0].removeprefix(f"{index}/") for name in ("one", "other"))
+        assert one.id in {earlier, later}
+        assert published[earlier] <= published[later]
+    assert links
 
 
 def test_a_text_is_looked_up_page_by_page(es: Elasticsearch, elasticsearch_url: str, fed: Fed) -> None:
@@ -171,14 +202,13 @@ def test_an_articles_page_without_its_source_keeps_to_that(
     own = next(each for each in of_cluster if each.source == source)
     for other_sources in (False, True):
         options: dict[str, Any] = {"other_sources": "true"} if other_sources else {}
-        page = request(elasticsearch_url, index, "/article", id=own.id, **options).body
+        page = request(elasticsearch_url, index, "/article", id=own.id, view="source", **options).body
         listed = reader.sources(index, own.id, other_sources=other_sources)
-        assert f"<h3>{listed.total_sources} sources</h3>" in page
+        assert f"<span>{listed.total_sources} sources</span>" in page
         assert listed.total_sources == reader.sources(index, own.id).total_sources - other_sources
-        addresses = re.findall(r'href="(/article[^"]*)#compare"', page)
-        assert addresses
-        for each in addresses:
-            assert ("other_sources=true" in each) is other_sources
+        # Also in another order, and on further pages.
+        views = re.findall(r'href="(/article[^"]*)#similar"', page)
+        assert sum("other_sources=true" in each for each in views) >= (3 if other_sources else 1)
 
 
 @pytest.mark.parametrize("of", [{"forest": "test-no-such-forest"}, {"profile": CLASSIC}])

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from esdedup.errors import ArticleNotFound
 from esdedup.reading.list_request import SORTS
-from esdedup.reading.results import FullArticle, Timeline, TimelineStep
+from esdedup.reading.results import Article, FullArticle, Timeline, TimelineStep
 from esdedup.web.differences import Piece, differences
 from esdedup.web.formats import address, language, link, shortened, source_names
 from esdedup.web.languages import language as interface
 from esdedup.web.list_page import SORT_NAMES
-from esdedup.web.timeline_drawing import HEIGHT, WIDTH, draw
+from esdedup.web.timeline_drawing import draw
 from tests.support.asgi import Request, requests
 
 texts = st.text(st.sampled_from("ab 你好,\n"), max_size=40)
@@ -64,9 +64,11 @@ def test_bars_stand_within_the_drawing(articles: list[int]) -> None:
     assert len(drawn.bars) == sum(map(bool, articles))
     for bar in drawn.bars:
         assert bar.x >= 0
-        assert bar.x + bar.width <= WIDTH + 0.1
-        assert bar.y + bar.height == pytest.approx(HEIGHT, abs=0.02)
+        assert bar.x + bar.width <= 100.1
+        assert bar.y + bar.height == pytest.approx(100, abs=0.02)
         assert bar.height >= 2.9
+    assert [bar.height for bar in drawn.bars if bar.is_peak] == [100] * any(articles)
+    assert 0 <= drawn.peak.x <= 100
 
 
 def test_a_story_in_words() -> None:
@@ -74,16 +76,24 @@ def test_a_story_in_words() -> None:
     assert drawn is not None
     assert drawn.summary == (
         "6 articles between Nov 21, 2026, 00:00 and Nov 21, 2026, 03:00; "
-        "peak: 5 within 1 hour from Nov 21, 2026, 02:00"
+        "peak: 5 within 1 hour from Nov 21, 2026, 02:00."
     )
+    assert drawn.first is None
+    assert drawn.peak.text == "most: 5 articles within 1 hour"
+    assert drawn.peak.is_left
+    earliest = Article(id="1", index="news", root="r", title=None, source=["A", "B" * 50])
+    known = timeline(1, 0, 5).model_copy(update={"earliest": earliest})
+    named = draw(known, interface("en"))
+    assert named is not None
+    assert named.first is not None
+    assert named.first.text == f"first: A, {'B' * 37}…"
+    assert [(bar.is_first, bar.is_peak) for bar in named.bars] == [(True, False), (False, True)]
     assert drawn.bars[0].label == "1 article from Nov 21, 2026, 00:00"
     assert draw(timeline(7), interface("en")) is None
     assert draw(timeline(), interface("en")) is None
     chinese = draw(timeline(1, 0, 5), interface("zh"))
     assert chinese is not None
-    assert chinese.summary == (
-        "2026年11月21日 00:00 至 2026年11月21日 03:00 共 6 篇报道；高峰：2026年11月21日 02:00 起1小时内 5 篇"
-    )
+    assert chinese.summary.endswith("共 6 篇报道；高峰：2026年11月21日 02:00 起1小时内 5 篇。")
 
 
 def test_what_templates_show() -> None:
@@ -123,8 +133,8 @@ def test_a_page_that_fails_leaves_no_requests_behind(monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(f"esdedup.reading.reader.AsyncReader.{name}", method)
 
     answer("article", FullArticle(id="1", index="news", root="r", title=None, text=""))
-    for name in ("similar", "timeline", "sources", "source_field"):
+    for name in ("timeline", "versions", "sources", "source_field"):
         answer(name)
     (page,) = requests("http://127.0.0.1:9", "news", [Request(path="/article", query="id=1")])
     assert page.status == 404
-    assert begun == ["article", "similar"]
+    assert begun == ["article", "timeline"]

@@ -1,0 +1,67 @@
+"""The page that compares two articles: what differs between them, and why they are one story or not."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import HTMLResponse
+
+from esdedup.errors import EsdedupError
+from esdedup.reading.results import FullArticle
+from esdedup.web.article_page import LONGEST_LISTED
+from esdedup.web.bounds import MAX_SHOWN_TEXT, MAX_SPANS
+from esdedup.web.differences import MAX_TOKENS
+from esdedup.web.explained import Explained, explained
+from esdedup.web.form import PageForm
+from esdedup.web.languages import Language
+from esdedup.web.rendering import language_of, render
+from esdedup.web.shown_text import shown_text
+from esdedup.web.state import CurrentSite, Site
+
+router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+
+Place = Annotated[
+    str, Query(min_length=1, description="Where an article is: its index, a slash, and its id; or its id.")
+]
+
+
+@router.get("/compare")
+async def comparison_page(
+    request: Request,
+    site: CurrentSite,
+    one: Place,
+    other: Place,
+    listed: Annotated[str, Query(max_length=LONGEST_LISTED)] = "",
+) -> HTMLResponse:
+    """Compare two articles, called A and B. A choice among versions is one value of a form, hence `Place`."""
+    first, second = await _article(site, one), await _article(site, other)
+    return render(
+        "comparison.html",
+        request,
+        articles={"A": first, "B": second},
+        shown=await shown_text(site, first, second),
+        max_shown=MAX_SHOWN_TEXT,
+        max_spans=MAX_SPANS,
+        max_words=MAX_TOKENS,
+        explained=await _explained(site, first, second, language_of(request)),
+        form=PageForm.of_address(listed),
+        listed=listed,
+    )
+
+
+async def _article(site: Site, place: str) -> FullArticle:
+    # No index has a slash in its name; an id may.
+    index, slash, article_id = place.partition("/")
+    if not slash:
+        return await site.reader.article(site.index, place)
+    return await site.reader.article(site.index, article_id, in_index=index)
+
+
+async def _explained(site: Site, one: FullArticle, other: FullArticle, language: Language) -> Explained | str:
+    """Explain two articles in words, or return why that is not possible, such as a text that is missing."""
+    try:
+        found = await site.reader.explain(
+            site.index, one.id, other.id, in_index=one.index, other_in_index=other.index
+        )
+    except EsdedupError as error:
+        return str(error)
+    return explained(found, language)

@@ -1,0 +1,124 @@
+"""Why two articles are in one cluster or not, in the words of a page. Pure."""
+
+import dataclasses
+
+from esdedup.neighbours.explanation import Explanation, Text
+from esdedup.reading.explanation_words import RULES, verdict
+from esdedup.reading.verdict import IndexedExplanation
+from esdedup.web.bounds import cut
+from esdedup.web.languages import Language
+
+_MOST_PASSAGES = 6
+_LONGEST_PASSAGE = 200
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Explained:
+    """An explanation in one language."""
+
+    is_one_cluster: bool
+    # What became of the two.
+    verdict: str
+    # What the comparison of the two alone says.
+    rule: str
+    # Sentences that both have, or nearly, as they are compared: without punctuation and case.
+    shared: list[str]
+    # How many further ones there are.
+    more_shared: int
+    # What was measured, each with its name.
+    facts: list[tuple[str, str]]
+
+
+def explained(found: IndexedExplanation, language: Language) -> Explained:
+    """Put an explanation into words."""
+    comparison = found.comparison
+    shared = _shared(comparison)
+    return Explained(
+        is_one_cluster=found.same_cluster,
+        verdict=verdict(found, language.gettext),
+        rule=language.gettext(RULES[comparison.rule]),
+        shared=[cut(passage, _LONGEST_PASSAGE) for passage in shared[:_MOST_PASSAGES]],
+        more_shared=max(0, len(shared) - _MOST_PASSAGES),
+        facts=[
+            *_in_common(comparison, language),
+            *_whole_texts(comparison, language),
+            *_left_out(comparison, language),
+        ],
+    )
+
+
+def _shared(comparison: Explanation) -> list[str]:
+    """Return the sentences of the first text that have a near one in the second, each once."""
+    representatives = comparison.one.representatives
+    found = (representatives[pair.one].passage for pair in comparison.pairs)
+    return list(dict.fromkeys(passage for passage in found if passage is not None))
+
+
+def _in_common(comparison: Explanation, language: Language) -> list[tuple[str, str]]:
+    """Return how many representatives are in common, or how far the nearest are apart."""
+    if comparison.nearest is None:
+        return []
+    name = language.gettext("Representatives in common")
+    if not comparison.pairs:
+        bits = comparison.nearest.distance_bits
+        nearest = language.gettext("none; the nearest differ in %(bits)s of 64 bits", bits=bits)
+        return [(name, nearest)]
+    ours, theirs = ({pair.one for pair in comparison.pairs}, {pair.other for pair in comparison.pairs})
+    words = language.gettext(
+        "%(ours)s of %(all_ours)s in A, %(theirs)s of %(all_theirs)s in B",
+        ours=len(ours),
+        all_ours=len(comparison.one.representatives),
+        theirs=len(theirs),
+        all_theirs=len(comparison.other.representatives),
+    )
+    return [(name, words)]
+
+
+def _whole_texts(comparison: Explanation, language: Language) -> list[tuple[str, str]]:
+    """Return how much the whole texts resemble each other, and what is needed for one cluster."""
+    whole = comparison.whole_texts
+    if whole is None:
+        return []
+    _, percent = language.gettext, language.percent
+    resemblance = _("%(share)s by estimate", share=percent(whole.resemblance))
+    if whole.exact_resemblance is not None:
+        resemblance = _(
+            "%(share)s by estimate, %(exact)s counted",
+            share=percent(whole.resemblance),
+            exact=percent(whole.exact_resemblance),
+        )
+    facts = [
+        (_("Wording in common"), resemblance),
+        (_("Needed at this length"), percent(whole.needed)),
+    ]
+    if whole.contained_counts:
+        contained = _(
+            "%(share)s of the smaller text is in the other; %(needed)s counts as contained",
+            share=percent(whole.contained),
+            needed=percent(whole.contained_needed),
+        )
+        facts.append((_("Contained"), contained))
+    return facts
+
+
+def _left_out(comparison: Explanation, language: Language) -> list[tuple[str, str]]:
+    """Return how much of each text is left out as boilerplate, if any is."""
+
+    def words(text: Text) -> str:
+        left_out = text.left_out
+        if left_out is None or not left_out.passages:
+            return language.gettext("nothing")
+        return language.gettext(
+            "%(passages)s of %(of_passages)s passages, %(share)s of the text",
+            passages=language.number(left_out.passages),
+            of_passages=language.number(left_out.of_passages),
+            share=language.percent(left_out.letters / left_out.of_letters),
+        )
+
+    texts = {"A": comparison.one, "B": comparison.other}
+    if not any(text.left_out is not None and text.left_out.passages for text in texts.values()):
+        return []
+    return [
+        (language.gettext("Left out of %(name)s as boilerplate", name=name), words(text))
+        for name, text in texts.items()
+    ]

@@ -1,0 +1,195 @@
+"""The page of an article and the comparison of two, in a real browser: wide and narrow, in both languages."""
+
+import dataclasses
+import re
+import urllib.parse
+from collections.abc import Iterator
+
+import pytest
+from elasticsearch import Elasticsearch, helpers
+from playwright.sync_api import Browser, Page
+
+from esdedup import Dedup, Reader
+from tests.support.browsing import SIZES, served, watched
+from tests.support.forests import ARTICLES
+
+INDEX, FOREST = "test-article-page", "test-article-page-forest"
+WORDS = {
+    "en": {
+        "identical": "identical cop",
+        "compare": "compare",
+        "choose": "Compare A with B",
+        "only in A": "only in A",
+        "one": "One cluster",
+        "two": "Two clusters",
+        "alone": "The comparison of the two alone",
+        "swap": "swap A and B",
+        "first": "first:",
+        "newest": "Last to first",
+        "source": "By source",
+        "others": "Only other sources",
+        "own": "this article",
+        "switch": "中文",
+    },
+    "zh": {
+        "identical": "篇内容相同",
+        "compare": "对比",
+        "choose": "对比 A 与 B",
+        "only in A": "仅 A 有",
+        "one": "同一组",
+        "two": "两组",
+        "alone": "两篇单独比较",
+        "swap": "互换 A 与 B",
+        "first": "首发：",
+        "newest": "从后到先",
+        "source": "按来源",
+        "others": "只看其他来源",
+        "own": "本文",
+        "switch": "English",
+    },
+}
+LOCALES = {"en": "en-GB", "zh": "zh-CN"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Site:
+    """Pages over the sample."""
+
+    address: str
+    reader: Reader
+
+    def article(self, **options: str) -> str:
+        """Return the address of the page of an article of the largest cluster, neither first nor last."""
+        largest = self.reader.list(INDEX, sort="similar-desc", size=1).rows[0]
+        third = self.reader.versions(INDEX, largest.id).versions[2].article
+        return f"{self.address}/article?{urllib.parse.urlencode({'id': third.id} | options)}"
+
+
+@pytest.fixture(scope="module")
+def site(es: Elasticsearch, elasticsearch_url: str) -> Iterator[Site]:
+    es.options(ignore_status=404).indices.delete(index=[INDEX])
+    es.options(ignore_status=404).indices.delete(index=[FOREST])
+    with Dedup(es, forest=FOREST) as dedup:
+        dedup.setup(INDEX)
+        helpers.bulk(es, dedup.enrich({"_index": INDEX, **each} for each in ARTICLES), refresh=True)
+    with served("--index", INDEX, "--forest", FOREST, "--url", elasticsearch_url) as address:
+        yield Site(address, Reader(es, forest=FOREST))
+    es.indices.delete(index=[INDEX, FOREST])
+
+
+@dataclasses.dataclass(frozen=True)
+class Visit:
+    """A page, and what its interface says."""
+
+    page: Page
+    words: dict[str, str]
+
+
+@pytest.fixture(params=[(size, language) for size in SIZES for language in WORDS], ids="-".join)
+def visit(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Visit]:
+    size, language = request.param
+    with watched(browser, size, locale=LOCALES[language]) as page:
+        yield Visit(page, WORDS[language])
+
+
+def follow(page: Page, name: str) -> None:
+    with page.expect_navigation():
+        page.get_by_role("link", name=name, exact=True).first.click()
+
+
+def moments(page: Page) -> list[str]:
+    return [str(each.get_attribute("datetime")) for each in page.locator(".version h3 + .meta time").all()]
+
+
+def test_who_was_first_and_who_followed(site: Site, visit: Visit) -> None:
+    page, words = visit.page, visit.words
+    page.goto(site.article())
+    oldest_first = moments(page)
+    assert len(oldest_first) > 3
+    assert oldest_first == sorted(oldest_first)
+    # The timeline names the first, and so does the article.
+    first = page.locator(".version .source").first.inner_text()
+    assert page.locator(".timeline text.first").text_content() == f"{words['first']} {first}".replace(
+        "： ", "："
+    )
+    assert page.locator(".full .first").inner_text().endswith(first)
+    assert page.locator(".version.own .tag").first.inner_text() == words["own"]
+    # Identical copies are one line that unfolds.
+    copies = page.locator(".copies", has_text=words["identical"])
+    assert copies.count()
+    folded = copies.first.locator("li")
+    assert not folded.first.is_visible()
+    copies.first.locator("summary").click()
+    assert folded.first.is_visible()
+    follow(page, words["newest"])
+    assert moments(page) == sorted(moments(page), reverse=True)
+    follow(page, words["source"])
+    assert page.locator(".sources li").count() > 1
+    everything = page.locator("#similar-heading").inner_text()
+    follow(page, words["others"])
+    assert page.locator("#similar-heading").inner_text() != everything
+
+
+def test_what_a_version_changed_is_a_click_away(site: Site, visit: Visit) -> None:
+    page, words = visit.page, visit.words
+    page.goto(site.article())
+    text = page.locator(".text").inner_text()
+    links = page.locator(".version", has_not_text="100%").get_by_role(
+        "link", name=words["compare"], exact=True
+    )
+    with page.expect_navigation():
+        links.last.click()
+    assert words["one"] in page.locator(".why strong").inner_text()
+    assert page.get_by_text(words["only in A"]).is_visible()
+    marks = page.locator(".text del, .text ins")
+    assert marks.count()
+    # Without what only the other has, it is the text of the article again.
+    whole = {
+        without: page.locator(".text").evaluate(
+            """(box, without) => [...box.childNodes]
+                .filter(each => each.nodeName != without).map(each => each.textContent).join('')""",
+            without,
+        )
+        for without in ("INS", "DEL")
+    }
+    assert text.split() in [each.split() for each in whole.values()]
+    # Why, in words and figures.
+    page.get_by_text(words["alone"]).click()
+    assert page.locator(".facts dd").count() >= 3
+    assert re.search(r"\d%", page.locator(".facts").inner_text())
+    sides = page.locator(".side h2 a").evaluate_all("links => links.map(each => each.href)")
+    follow(page, words["swap"])
+    assert page.locator(".side h2 a").evaluate_all("links => links.map(each => each.href)") == sides[::-1]
+
+
+def test_any_two_versions_are_compared(site: Site, visit: Visit) -> None:
+    page, words = visit.page, visit.words
+    page.goto(site.article(listed="q=the"))
+    page.locator("input[name=one]").nth(1).check()
+    page.locator("input[name=other]").nth(3).check()
+    sources = page.locator(".version h3 + .meta .source").all_inner_texts()
+    with page.expect_navigation():
+        page.get_by_role("button", name=words["choose"]).click()
+    assert page.locator(".side .source").all_inner_texts() == [sources[1], sources[3]]
+    # The search is kept.
+    assert page.get_by_role("searchbox").input_value() == "the"
+    # Of two stories it says so.
+    rows = site.reader.list(INDEX, sort="similar-desc", size=2).rows
+    page.goto(f"{site.address}/compare?one={rows[0].id}&other={rows[1].id}")
+    assert words["two"] in page.locator(".why strong").inner_text()
+
+
+def test_the_language_is_switched_and_kept(site: Site, visit: Visit) -> None:
+    page, words = visit.page, visit.words
+    page.goto(site.article(view="newest", listed="q=the"))
+    before, titles = page.url, page.locator("h3").all_inner_texts()
+    language = page.locator("html").get_attribute("lang")
+    with page.expect_navigation():
+        page.get_by_role("link", name=words["switch"], exact=True).click()
+    assert page.url == before
+    assert page.locator("h3").all_inner_texts() == titles
+    assert {language, page.locator("html").get_attribute("lang")} == {"en", "zh"}
+    # Articles keep the language they are written in, whatever that of the interface.
+    assert page.locator(".text").get_attribute("lang") == ("zh" if re.search("[一-龥]", titles[0]) else "en")
+    page.goto(site.address)
+    assert page.locator("html").get_attribute("lang") != language

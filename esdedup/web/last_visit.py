@@ -12,7 +12,7 @@ COOKIE = "esdedup_visit"
 MAX_AGE = timedelta(days=90)
 _PAUSE = timedelta(minutes=30)
 # Seconds since 1970: the end of the visit before, if there was one, and the last page of this one.
-_VALUE = re.compile(r"(\d{1,11})?-(\d{1,11})")
+_VALUE = re.compile(r"([0-9]{1,11})?-([0-9]{1,11})")
 
 
 @dataclasses.dataclass(frozen=True)

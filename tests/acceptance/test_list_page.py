@@ -1,0 +1,308 @@
+"""The list page in a real browser: wide and narrow, in both languages."""
+
+import re
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+from elasticsearch import Elasticsearch, helpers
+from playwright.sync_api import Browser, Page
+
+from esdedup import Dedup, Reader, sample
+from esdedup.times import time_ms
+from esdedup.web.last_visit import COOKIE
+from tests.support.browsing import SIZES, served, watched
+
+SHARED_WORDS = "harbour"
+ARTICLES: list[dict[str, Any]] = [
+    {
+        "_id": article["id"],
+        "_source": article
+        | {"language": "en" if article["text"].isascii() else "zh", "desk": f"desk {at % 3}"},
+    }
+    for at, article in enumerate(sample.articles(400))
+]
+
+
+class Site(NamedTuple):
+    """A served index."""
+
+    address: str
+    index_name: str
+
+
+class Visitor(NamedTuple):
+    """A browser's page, its window, and how the interface speaks to it."""
+
+    page: Page
+    size: str
+    language: str
+
+    def says(self, english: str, chinese: str) -> str:
+        return english if self.language == "en" else chinese
+
+    def unfold(self, kind: str) -> None:
+        """Show what is folded where there is little room."""
+        summary = self.page.locator(f"details.{kind} > summary")
+        assert summary.is_visible() is (self.size == "narrow")
+        if self.size == "narrow":
+            summary.click()
+
+    def follow(self, locator: str) -> None:
+        with self.page.expect_navigation():
+            self.page.locator(locator).first.click()
+
+    @property
+    def totals(self) -> list[int]:
+        """The stories and articles that the page says there are."""
+        return [int(each.replace(",", "")) for each in self.page.locator(".totals strong").all_inner_texts()]
+
+    @property
+    def parameters(self) -> dict[str, list[str]]:
+        return urllib.parse.parse_qs(urllib.parse.urlsplit(self.page.url).query)
+
+
+@pytest.fixture(scope="module")
+def site(es: Elasticsearch, elasticsearch_url: str) -> Iterator[Site]:
+    index, forest = "test-list-page", "test-list-page-forest"
+    es.options(ignore_status=404).indices.delete(index=[index])
+    es.options(ignore_status=404).indices.delete(index=[forest])
+    with Dedup(es, forest=forest) as dedup:
+        dedup.setup(index)
+        keyword = {"type": "keyword"}
+        es.indices.put_mapping(index=index, properties={"language": keyword, "desk": keyword})
+        actions = ({"_index": index, **article} for article in ARTICLES)
+        # Then they have arrived when they were published.
+        helpers.bulk(es, dedup.enrich(actions, backfill=True), refresh=True)
+    with served("--index", index, "--forest", forest, "--url", elasticsearch_url) as address:
+        yield Site(address, index)
+    es.indices.delete(index=[index, forest])
+
+
+# Each window and each language; the first test has all four of them.
+TWO = [("wide", "en"), ("narrow", "zh")]
+ALL = [*TWO, ("wide", "zh"), ("narrow", "en")]
+
+
+@pytest.fixture(params=TWO, ids="-".join)
+def visitor(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Visitor]:
+    size, language = request.param
+    with watched(browser, size, locale="zh-CN" if language == "zh" else "en-GB") as page:
+        yield Visitor(page, size, language)
+
+
+@pytest.mark.parametrize("visitor", ALL, ids="-".join, indirect=True)
+def test_the_first_page_is_light_and_its_first_row_in_sight(site: Site, visitor: Visitor) -> None:
+    page, loaded = visitor.page, []
+    page.on("response", lambda answer: loaded.append(len(answer.body())))
+    page.goto(site.address)
+    assert page.locator("html").get_attribute("lang") == visitor.language
+    assert re.search(
+        visitor.says(r"^\d+ stories, 400 articles · newest first$", r"^\d+ 组，共 400 篇报道 · 最新在前$"),
+        page.locator(".totals").inner_text(),
+    )
+    page.wait_for_load_state("networkidle")
+    assert len(loaded) >= 3
+    assert sum(loaded) < 100_000
+    box = page.locator(".row").first.bounding_box()
+    assert box is not None
+    assert box["y"] + 100 < SIZES[visitor.size][1]
+    # The filters stand in one line, or are folded.
+    lines = {
+        round(label["y"] + label["height"])
+        for each in page.locator(".filters > *:not(.hidden)").all()
+        if each.is_visible() and (label := each.bounding_box())
+    }
+    assert len(lines) == (1 if visitor.size == "wide" else 0)
+
+
+def test_a_row_says_what_it_is_and_unfolds(site: Site, visitor: Visitor, es: Elasticsearch) -> None:
+    page, reader = visitor.page, Reader(es)
+    page.goto(f"{site.address}/?q={SHARED_WORDS}&sort=similar-desc")
+    (expected,) = reader.list(
+        site.index_name,
+        query=reader.search_query(site.index_name, SHARED_WORDS),
+        sort="similar-desc",
+        size=1,
+        details=True,
+    ).rows
+    details = expected.details
+    assert details is not None
+    assert details.earliest is not None
+    assert details.most_different is not None
+    row = page.locator(".row").first
+    assert {each.lower() for each in row.locator("mark").all_inner_texts()} == {SHARED_WORDS}
+    assert row.locator(".badge").inner_text() == visitor.says(
+        f"+{expected.similar} similar", f"+{expected.similar} 篇相似"
+    )
+    assert visitor.says(f"{expected.sources} sources", f"{expected.sources} 个来源") in row.inner_text()
+    moment = row.locator("time").first
+    assert moment.get_attribute("datetime") == expected.published_at.replace("Z", "+00:00")
+    assert row.locator(".curve path").count() == 1
+    if details.earliest.id == expected.id:
+        assert row.locator(".first").inner_text() == visitor.says("published first", "首发")
+    else:
+        assert row.locator(".first a").inner_text() == details.earliest.source
+    assert not row.locator("dl").is_visible()
+    row.locator("summary").click()
+    shown = row.locator("dl").inner_text()
+    for term in visitor.says("First,Newest,Most different,By source", "首发,最新,差异最大,按来源").split(","):
+        assert term in shown
+    for source in details.largest_sources:
+        assert source.source in shown
+    visitor.follow('.row dd a[href*="compare="]')
+    assert page.locator("#compare").is_visible()
+    assert visitor.parameters["compare"] == [details.most_different.id]
+
+
+def test_several_sources_are_chosen_and_given_up(site: Site, visitor: Visitor) -> None:
+    page = visitor.page
+    page.goto(site.address)
+    for number in (1, 2):
+        visitor.unfold("facets")
+        visitor.follow(".facet .value:not(.chosen)")
+        assert len(visitor.parameters["source"]) == number
+    chosen = visitor.parameters["source"]
+    expected = sum(each["_source"].get("source") in chosen for each in ARTICLES)
+    assert visitor.totals[1] == expected
+    assert set(page.locator(".row .source").all_inner_texts()) <= set(chosen)
+    assert page.locator(".narrowings li").count() == 3
+    # Others can still be added, with their own numbers.
+    visitor.unfold("facets")
+    assert page.locator(".facet .value:not(.chosen)").first.is_visible()
+    # Words that are searched now keep what is chosen.
+    page.locator("#q").fill("the")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    assert visitor.parameters["source"] == chosen
+    visitor.follow(".narrowings a")
+    assert visitor.parameters["source"] == chosen[1:]
+    assert visitor.parameters["q"] == ["the"]
+
+
+def test_languages_and_further_fields_narrow(site: Site, visitor: Visitor) -> None:
+    page = visitor.page
+    page.goto(site.address)
+    visitor.unfold("facets")
+    headings = page.locator(".facet h2").all_inner_texts()
+    assert headings == visitor.says("Sources,Language,desk", "来源,语言,desk").split(",")
+    with page.expect_navigation():
+        page.locator(".facet .value").get_by_text(visitor.says("Chinese", "中文"), exact=True).click()
+    assert visitor.parameters["where"] == ["language:zh"]
+    assert visitor.totals[1] == sum(each["_source"]["language"] == "zh" for each in ARTICLES)
+    assert visitor.says("Language: Chinese", "语言: 中文") in page.locator(".narrowings").inner_text()
+
+
+def test_a_bar_narrows_to_its_time(site: Site, visitor: Visitor) -> None:
+    page = visitor.page
+    page.goto(site.address)
+    visitor.unfold("over-time")
+    bars = page.locator(".histogram a:visible")
+    assert bars.count() > 5
+    label = bars.nth(2).get_attribute("aria-label") or ""
+    counted = int(re.findall(r"(\d+) (?:article|篇)", label)[0])
+    # A finger or a mouse finds it: as tall as the drawing, and wide enough.
+    box = bars.nth(2).bounding_box()
+    assert box is not None
+    assert min(box["width"], box["height"]) >= 24
+    with page.expect_navigation():
+        bars.nth(2).click()
+    assert visitor.totals[1] == counted
+    assert {"since", "until"} <= visitor.parameters.keys()
+    visitor.follow(".narrowings a")
+    assert visitor.totals[1] == len(ARTICLES)
+
+
+def test_an_empty_list_leads_out(site: Site, visitor: Visitor) -> None:
+    page = visitor.page
+    source = urllib.parse.quote(str(ARTICLES[0]["_source"]["source"]))
+    page.goto(f"{site.address}/?q=the&since=2031-01-01&source={source}")
+    says = visitor.says(
+        'No articles match "the". Try fewer words or a longer period.', "没有与“the”匹配的报道。"
+    )
+    assert page.locator(".nothing p").inner_text().startswith(says)
+    ways = page.locator(".nothing a")
+    assert ways.count() == 4
+    with page.expect_navigation():
+        ways.nth(0).click()
+    assert "since" not in visitor.parameters
+    assert visitor.parameters["source"]
+    assert page.locator(".row").count()
+
+
+def test_pages_keep_what_is_chosen(site: Site, visitor: Visitor) -> None:
+    page = visitor.page
+    page.goto(f"{site.address}/?where=language:en&sort=oldest&size=5")
+    first = page.locator(".row h2").all_inner_texts()
+    visitor.follow('[rel="next"]')
+    second = page.locator(".row h2").all_inner_texts()
+    assert len(second) == 5
+    assert visitor.parameters["where"] == ["language:en"]
+    assert page.get_by_text(visitor.says("page 2", "第 2 页")).is_visible()
+    visitor.follow('[rel="prev"]')
+    assert page.locator(".row h2").all_inner_texts() == first != second
+
+
+def test_the_list_is_taken_away(site: Site, visitor: Visitor) -> None:
+    page = visitor.page
+    page.goto(f"{site.address}/?q={SHARED_WORDS}&where=language:en")
+    rows = visitor.totals[0]
+    for link in page.locator(".exports a").all():
+        with urllib.request.urlopen(f"{site.address}{link.get_attribute('href')}") as answer:
+            body = answer.read().decode()
+        counted = body.count("<item>") if link.inner_text() == "RSS" else len(body.strip().splitlines())
+        # A feed has a page of rows, and CSV a header.
+        expected = {"RSS": min(rows, 20), "CSV": rows + 1, "JSON Lines": rows}[link.inner_text()]
+        assert counted == expected, link.inner_text()
+
+
+def test_on_paper_there_are_rows_alone(site: Site, visitor: Visitor) -> None:
+    page = visitor.page
+    page.goto(site.address)
+    page.emulate_media(media="print")
+    for kind in (".top", ".bottom", ".facets", ".over-time", ".pages", ".exports"):
+        assert not page.locator(kind).is_visible()
+    assert page.locator(".row h2").first.is_visible()
+    assert page.locator(".totals").is_visible()
+
+
+@pytest.mark.parametrize("size", list(SIZES))
+def test_without_scripts_all_of_it_works(site: Site, browser: Browser, size: str) -> None:
+    with watched(browser, size, java_script_enabled=False) as page:
+        page.goto(f"{site.address}/?sort=similar-desc")
+        page.locator(".row summary").first.click()
+        assert page.locator(".row dl").first.is_visible()
+
+
+@pytest.mark.parametrize("size", list(SIZES))
+def test_what_is_new_since_the_last_visit_is_marked(
+    site: Site, browser: Browser, es: Elasticsearch, size: str
+) -> None:
+    with watched(browser, size, locale="en-GB") as page:
+        page.goto(site.address)
+        assert page.locator(".new").count() == 0
+        (cookie,) = [each for each in page.context.cookies() if each["name"] == COOKIE]
+        assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Lax")
+        # As if the browser had been here in the middle of the time of the articles.
+        times = sorted(time_ms(each["_source"]["published_at"]) or 0 for each in ARTICLES)
+        then_s = times[len(times) // 2] // 1_000
+        cookie["value"] = f"-{then_s}"
+        page.context.add_cookies([cookie])  # type: ignore[list-item]
+        page.goto(f"{site.address}/?sort=similar-desc")
+        new = sum(each > then_s * 1_000 for each in times)
+        said = page.locator(".totals .new").inner_text()
+        assert said.startswith(f"{new} new articles since your last visit")
+        rows = Reader(es).list(site.index_name, sort="similar-desc", arrived_since=str(then_s * 1_000)).rows
+        expected = [
+            ""
+            if not row.new_articles
+            else "new"
+            if row.new_articles > row.similar
+            else f"{row.new_articles} new"
+            for row in rows
+        ]
+        assert {each == "" for each in expected} == {True, False}
+        marks = [each.locator(".new").all_inner_texts() for each in page.locator(".row").all()]
+        assert ["".join(each) for each in marks] == expected

@@ -1,6 +1,6 @@
 # `make demo` and `make test` do all the set-up; see README.md.
 .DEFAULT_GOAL := help
-.PHONY: help env lock demo screenshots messages benchmarks test nightly soak soak-writers soak-sidecars check static format clean
+.PHONY: help env lock demo screenshots messages docs benchmarks test nightly soak soak-writers soak-sidecars check static format clean
 
 # The first Python that is new enough; `make PYTHON=... env` takes another.
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -29,6 +29,7 @@ help:
 	@echo "                       (both parts: soak-writers and soak-sidecars)"
 	@echo "make check             formatter, linter, types, imports, fast tests"
 	@echo "make static            the same without the tests"
+	@echo "make docs              the documents as a site, in build/site"
 	@echo "make benchmarks        measure what benchmarks/results.json lacks: some hours; it goes on where it was stopped"
 	@echo "make messages          bring the catalogue of the interface up to date with the pages"
 	@echo "make env               only .venv, with everything installed as locked"
@@ -85,6 +86,10 @@ messages: env
 	@mkdir -p build
 	$(BIN)/pybabel --quiet extract -F pyproject.toml -k translatable --no-location --sort-output --omit-header -o build/messages.pot esdedup
 	$(BIN)/pybabel --quiet update -l zh --no-fuzzy-matching --ignore-obsolete --omit-header --no-wrap -i build/messages.pot -o esdedup/web/locale/zh.po
+
+# The site, in build/site; fails if a link leads nowhere. tests/unit/test_site.py does the same.
+docs: env
+	$(BIN)/python -m docs.site
 
 # What benchmarks/results.json does not have yet for this code on this machine; see benchmarks/README.md.
 benchmarks: env

@@ -15,11 +15,15 @@ from benchmarks.results import ROOT, Cells, Result
 Results = Mapping[str, Result]
 
 DOCUMENT = ROOT / "benchmarks/results.md"
-QUOTING = (ROOT / "README.md", ROOT / "docs/capacity.md", ROOT / "docs/lookup.md")
+QUOTING = (
+    ROOT / "README.md",
+    ROOT / "README.zh.md",
+    *(ROOT / f"docs/{name}.md" for name in ("capacity", "costs", "lookup", "quality")),
+)
 """Documents with blocks that are made from the results."""
 
 _SHARES = {"precision": "precision", "recall": "recall", "of edited pairs": "edited"}
-# What README shows of quality: by the benchmark, the methods and what they are called there.
+# What documents show of quality: by the benchmark, the methods and what they are called there.
 _METHODS = {
     "quality": {
         "verified (default)": "`verified` (default)",
@@ -34,7 +38,7 @@ _METHODS = {
         "simhash Simhash(text), its own features": "simhash `Simhash(text)`",
     },
 }
-# What README shows of speed and memory: by the table, a part of the cases and of the peers' names.
+# What documents show of speed and memory: by the table, a part of the cases and of the peers' names.
 _COSTS = {
     "fingerprint": ("verified, batches of", "RMinHash(128).update"),
     "forest": ("nodes, the whole of assign", ""),
@@ -46,6 +50,17 @@ _COSTS = {
     "sidecar": ("", ""),
     "takeover": ("", ""),
     "reading-list": ("newest, everything, 1,000,000 articles, p50", ""),
+}
+# What README shows of both.
+_SHORT_METHODS = {
+    "quality": ("verified (default)", "classic"),
+    "quality-peers": tuple(_METHODS["quality-peers"]),
+}
+_SHORT_COSTS = {
+    "fingerprint": ("long Chinese news, verified, batches of", "English wire, verified, batches of"),
+    "memory": ("verified, 1,000,000 nodes, arrays",),
+    "ingest": ("12,000 articles, embedded",),
+    "sidecar": ("a lone article by _bulk, p50",),
 }
 _BLOCK = re.compile(r"(<!-- results: ([a-z-]+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
 
@@ -127,9 +142,39 @@ def _cost(kept: Results) -> Iterator[str]:
                 yield _row([row[column] for column in columns])
 
 
+def _quality_in_short(kept: Results) -> Iterator[str]:
+    """Yield precision and recall: a row a method, a column a set."""
+    shown = {name: kept[name].tables[name] for name in _SHORT_METHODS if name in kept}
+    sets = list(dict.fromkeys(row["set"] for rows in shown.values() for row in rows))
+    yield _row(["precision / recall", *(SETS[name] for name in sets)])
+    yield "|" + "---|" * (1 + len(sets))
+    for name, rows in shown.items():
+        for method in _SHORT_METHODS[name]:
+            of_set = {row["set"]: row for row in rows if row["method"] == method}
+            # Without their intervals.
+            pairs = (
+                (of_set[each]["precision"].split()[0], of_set[each]["recall"].split()[0]) for each in sets
+            )
+            yield _row([_METHODS[name][method], *(" / ".join(pair) for pair in pairs)])
+
+
+def _cost_in_short(kept: Results) -> Iterator[str]:
+    """Yield a few rows of speed and memory."""
+    yield _row(["", "esdedup", "peer", "", "the peer"])
+    yield "|" + "---|" * 5
+    tables = {name: rows for result in kept.values() for name, rows in result.tables.items()}
+    for name, cases in _SHORT_COSTS.items():
+        part_of_peer = _COSTS[name][1]
+        for row in tables.get(name, []):
+            if row["case"].startswith(cases) and row["ours"] and part_of_peer in row["against"]:
+                yield _row([row[column] for column in ("case", "ours", "theirs", "unit", "against")])
+
+
 _BLOCKS: Mapping[str, Callable[[Results], Iterator[str]]] = {
     "quality": _quality,
+    "quality-in-short": _quality_in_short,
     "cost": _cost,
+    "cost-in-short": _cost_in_short,
     "capacity": capacity.capacity,
     "lookup-memory-uniform": lambda kept: lookup.memory(kept, UNIFORM),
     "lookup-memory-real": lambda kept: lookup.memory(kept, REAL),

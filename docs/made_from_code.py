@@ -14,7 +14,7 @@ _BLOCK = re.compile(r"(<!-- made from the code: ([a-z]+) -->\n).*?(<!-- end -->)
 
 def made(text: str) -> str:
     """Return a document with its blocks made anew."""
-    return _BLOCK.sub(lambda found: found[1] + "\n".join(_BLOCKS[found[2]]()) + "\n" + found[3], text)
+    return _BLOCK.sub(lambda found: found[1] + "\n".join(BLOCKS[found[2]]()) + "\n" + found[3], text)
 
 
 def _settings() -> Iterator[str]:
@@ -43,7 +43,7 @@ def _metrics() -> Iterator[str]:
     yield ""
 
 
-_BLOCKS = {"settings": _settings, "metrics": _metrics}
+BLOCKS = {"settings": _settings, "metrics": _metrics}
 
 if __name__ == "__main__":
     DOCUMENT.write_text(made(DOCUMENT.read_text("utf-8")), "utf-8")

@@ -1,4 +1,4 @@
-"""Pins: the example of README, and what the commands do with a file that is wrong."""
+"""Pins: the example of the guide, and what the commands do with a file that is wrong."""
 
 import json
 import re
@@ -8,8 +8,8 @@ import pytest
 
 from tests.acceptance.conftest import Result, Run, lines
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
-(EXAMPLE,) = re.findall(r"<!-- pins.jsonl -->\n```\n(.*?)```", README, re.DOTALL)
+GUIDE = (Path(__file__).parents[2] / "docs/guides/sites.md").read_text()
+(EXAMPLE,) = re.findall(r'```json title="pins.jsonl"\n(.*?)```', GUIDE, re.DOTALL)
 NOTICE = "All rights reserved. No part of this article may be copied without the consent of its publisher."
 ARTICLES = [
     {"id": "notice", "url": "https://news.example/3", "text": NOTICE},
@@ -25,7 +25,7 @@ def roots(done: Result) -> dict[str, str | None]:
     return {row["id"]: row["root"] for row in map(json.loads, done.out.splitlines())}
 
 
-def test_the_example_of_the_readme(run: Run, tmp_path: Path) -> None:
+def test_the_example_of_the_guide(run: Run, tmp_path: Path) -> None:
     (tmp_path / "pins.jsonl").write_text(EXAMPLE)
     (tmp_path / "news.jsonl").write_bytes(lines(*ARTICLES))
     plain = roots(run("cluster", "news.jsonl"))

@@ -3,7 +3,6 @@
 import asyncio
 import gzip
 import json
-import re
 import urllib.request
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -154,23 +153,3 @@ def test_what_the_output_of_logstash_sends(
     es.indices.refresh(index=index)
     found = roots(es, index)
     assert (len(found), len({*found.values()})) == (6, 1)
-
-
-def test_the_example_of_the_readme_gives_both_articles_one_root(
-    es: Elasticsearch, sidecar: SidecarProcess, forest: str, index_name: Names
-) -> None:
-    index = index_name("articles")
-    with Dedup(es, forest=forest) as dedup:
-        dedup.setup(index)
-    _, _, example = (ROOT / "README.md").read_text().partition("\n## From any other program\n")
-    write, read = re.findall(
-        r"^curl '?localhost:9500(/[^ ']+)'?(.*?)\n(?=curl|```)", example, re.MULTILINE | re.DOTALL
-    )
-    (body,) = re.findall(r"--data-binary '(.*)'", write[1], re.DOTALL)
-    request = urllib.request.Request(sidecar.url + write[0], body.replace('"news"', f'"{index}"').encode())
-    request.add_header("Content-Type", "application/x-ndjson")
-    with urllib.request.urlopen(request) as answered:
-        assert json.load(answered)["errors"] is False
-    hits = sidecar.get(read[0].replace("/news/", f"/{index}/"))["hits"]["hits"]
-    assert len(hits) == 2
-    assert len({each["_source"]["dedup"]["root"] for each in hits}) == 1

@@ -17,7 +17,8 @@ DECIMAL = re.compile(r"(?<![\d.])\d\.\d{2,}(?![\d.])")
 QUOTING = {
     ROOT / "README.md": (FIGURE, DECIMAL),
     ROOT / "benchmarks/README.md": (FIGURE, DECIMAL),
-    **dict.fromkeys(sorted(ROOT.glob("docs/*.md")), (FIGURE,)),
+    **dict.fromkeys(sorted(ROOT.glob("docs/**/*.md")), (FIGURE,)),
+    **dict.fromkeys((ROOT / "docs/quality.md", ROOT / "docs/costs.md"), (FIGURE, DECIMAL)),
 }
 # Versions, the level of intervals, and values of an option and of a query.
 NOT_MEASURED = {"3.11", "8.19", "95%", "0.01", "50%"}

@@ -26,14 +26,13 @@ def test_the_tables_are_made_from_the_code() -> None:
 
 def _bulk_as_documented(url: str) -> None:
     """Run the example of a client that knows two sidecars."""
-    text = DOCUMENT.read_text()
+    text = (ROOT / "docs/guides/two-sidecars.md").read_text()
     (example,) = (
         each for each in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "retry_backoff_base" in each
     )
-    names = '"http://sidecar-1:9500", "http://sidecar-2:9500"'
+    names = '"http://sidecar-1:9500", "http://sidecar-2:9501"'
     assert names in example
-    given = {"Elasticsearch": Elasticsearch, "helpers": helpers, "actions": ACTIONS}
-    exec(example.replace(names, repr(url)), given)
+    exec(example.replace(names, repr(url)), {})
 
 
 def _bulk_as_deployed(url: str) -> None:

@@ -1,0 +1,148 @@
+"""The reference, made from the code: the interface for Python, and the commands.
+
+`docs/site.py` adds its pages to the site. The pages about HTTP are made in `docs/reference_http.py`.
+"""
+
+import inspect
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pydantic
+import typer
+from typer.core import TyperGroup, TyperOption
+
+import esdedup
+from docs.made_from_code import BLOCKS
+from docs.reference_http import http
+from esdedup.cli.app import app as commands
+
+# In this order; the names that are in no group are sorted into results, errors and the rest.
+GROUPS = {
+    "Feeding": ("Dedup", "AsyncDedup"),
+    "Reading": ("Reader", "AsyncReader"),
+    "Maintenance": ("Maintenance", "explain"),
+    "Settings": ("Fields", "Pins", "Pin", "Profile", "get_profile", "Agreement", "Layout"),
+}
+# Headings of docstrings, as pages show them.
+_SECTION = re.compile(r"^(Args|Returns|Raises|Attributes|Yields):$")
+_ADDRESS = re.compile(r"<.* at 0x\w+>")
+_ITEM = re.compile(r"^ {4}(\S[^:]*): (.*)$")
+
+
+def pages() -> dict[str, str]:
+    """Return the text of each page of the reference, by its name."""
+    return {
+        "python": _joined(_python()),
+        "commands": _joined(_commands()),
+        "http": _joined(http()),
+        "settings": _joined(["# Settings of the sidecar", *BLOCKS["settings"]()]),
+        "metrics": _joined(["# Metrics of the sidecar", *BLOCKS["metrics"]()]),
+    }
+
+
+def _joined(lines: Iterable[str]) -> str:
+    return "\n".join(lines) + "\n"
+
+
+def _python() -> Iterator[str]:
+    yield from ("# Python", "", "Everything is imported from `esdedup`; all else is internal.", "")
+    grouped = {name for names in GROUPS.values() for name in names}
+    others = [name for name in esdedup.__all__ if name not in grouped]
+    values = {name: getattr(esdedup, name) for name in others}
+    errors = [name for name, value in values.items() if _is_a(value, Exception)]
+    results = [name for name, value in values.items() if _is_a(value, pydantic.BaseModel)]
+    rest = [name for name in others if name not in {*errors, *results}]
+    for title, names in {**GROUPS, "Results": results, "Errors": errors, "Further names": rest}.items():
+        yield from (f"## {title}", "")
+        for name in names:
+            yield from _described(name, getattr(esdedup, name))
+
+
+def _is_a(value: Any, kind: type) -> bool:
+    return inspect.isclass(value) and issubclass(value, kind)
+
+
+def _described(name: str, value: Any) -> Iterator[str]:
+    yield from (f"### {name}", "")
+    if not callable(value) or not (inspect.isclass(value) or inspect.isfunction(value)):
+        yield from (f"`{value!r}`" if len(repr(value)) < 100 else f"A `{type(value).__name__}`.", "")
+        return
+    if inspect.isfunction(value):
+        yield from _function(name, value)
+        return
+    yield from _docstring(value.__doc__)
+    if _is_a(value, Exception):
+        return
+    constructor = vars(value).get("__init__")
+    if constructor is not None and constructor.__doc__ and not _is_a(value, pydantic.BaseModel):
+        yield from _function(name, constructor)
+    for field in getattr(value, "model_fields", None) or getattr(value, "__dataclass_fields__", {}):
+        yield f"- `{field}`"
+    yield ""
+    for each, member in inspect.getmembers(value):
+        is_own = (getattr(member, "__module__", None) or "").startswith("esdedup")
+        if not each.startswith("_") and is_own and inspect.isroutine(member) and member.__doc__:
+            yield from (f"#### {name}.{each}", "")
+            yield from _function(each, member)
+
+
+def _function(name: str, function: Any) -> Iterator[str]:
+    signature = inspect.signature(function)
+    kept = [each for each in signature.parameters.values() if each.name != "self"]
+    answer = "" if name[0].isupper() else f" -> {_plain(signature.return_annotation)}"
+    shown = [_ADDRESS.sub("…", str(each.replace(annotation=each.empty))) for each in kept]
+    at = next((number for number, each in enumerate(kept) if each.kind == each.KEYWORD_ONLY), None)
+    if at is not None:
+        shown.insert(at, "*")
+    call = f"{name}({', '.join(shown)}){answer}"
+    if len(call) > 90:
+        call = f"{name}(\n" + "".join(f"    {each},\n" for each in shown) + f"){answer}"
+    yield from ("```python", call, "```", "")
+    yield from _docstring(function.__doc__)
+
+
+def _plain(annotation: Any) -> str:
+    text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+    return re.sub(r"\b(?:\w+\.)+(\w+)", r"\1", text)
+
+
+def _docstring(text: str | None) -> Iterator[str]:
+    """Yield a docstring in Google's style as Markdown: sections become lists."""
+    in_section = False
+    for line in inspect.cleandoc(text or "").splitlines():
+        if section := _SECTION.match(line):
+            in_section = True
+            yield from (f"**{section[1]}**", "")
+        elif in_section and (item := _ITEM.match(line)):
+            yield f"- `{item[1]}`: {item[2]}"
+        else:
+            yield f"  {line.strip()}" if in_section and line.strip() else line
+    yield ""
+
+
+def _commands() -> Iterator[str]:
+    yield from ("# Commands", "", "`esdedup COMMAND --help` shows the same in a terminal.", "")
+    group = typer.main.get_group(commands)
+    yield from _group(group, typer.Context(group), ())
+
+
+def _group(group: TyperGroup, context: typer.Context, path: tuple[str, ...]) -> Iterator[str]:
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        if isinstance(command, TyperGroup):
+            yield from _group(command, context, (*path, name))
+            continue
+        yield from (f"## esdedup {' '.join((*path, name))}", "", inspect.cleandoc(command.help or ""), "")
+        if command.epilog:
+            example = re.sub(r"\[/?bold\]", "", command.epilog).removeprefix("Example: ")
+            yield from ("```bash", example, "```", "")
+        options = [each for each in command.params if isinstance(each, TyperOption) and each.name != "help"]
+        if options:
+            yield from ("| option | what it does |", "|---|---|")
+        for option in options:
+            flags = ", ".join(f"`{flag}`" for flag in (*option.opts, *option.secondary_opts))
+            about = " ".join((option.help or "").split()).replace("|", "\\|")
+            yield f"| {flags} | {about} |"
+        yield ""

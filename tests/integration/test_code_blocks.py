@@ -1,0 +1,142 @@
+"""Every block of code in README and the documents is run, or its place in a register says what checks it."""
+
+import itertools
+import json
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from elasticsearch import Elasticsearch
+
+from esdedup import node
+from tests.support.code_blocks import DOCUMENTS, ROOT, Given, blocks_of, following, prints
+from tests.support.requests_shown import IN_DOCS
+
+BLOCKS = {path: blocks_of(path) for path in DOCUMENTS}
+INSTALLED = "it is installed: tests/nightly/extras.py installs the wheel with each extra"
+# By document and first line: why a block is not run, and what checks it instead.
+NOT_RUN = {
+    **{
+        (name, "pip install 'esdedup[node,serve,sidecar]'"): INSTALLED
+        for name in ("README.md", "README.zh.md", "docs/tour.md", "docs/tour.zh.md")
+    },
+    ("docs/guides/kafka.md", "pip install esdedup kafka-python"): INSTALLED,
+    ("README.md", " articles ──▶ representatives ─▶ band keys, sketch ───────────┐"): "a drawing",
+    (
+        "docs/guides/backup.md",
+        "curl -X PUT 'localhost:9200/_snapshot/backup/monday?wait_for_completion=true' "
+        "-H 'Content-Type: application/json' \\",
+    ): "needs a repository for snapshots, which the embedded node has not",
+    (
+        "docs/http.md",
+        '{"type": "urn:esdedup:problem:article_not_found", "title": "Article not found", "status": 404,',
+    ): "an answer: tests/unit/test_web.py holds the shape of errors",
+    (
+        "docs/kibana.md",
+        "curl -X POST \"$KIBANA_URL/api/saved_objects/_import\" -H 'kbn-xsrf: true' "
+        "--form file=@mappings/kibana.ndjson",
+    ): "there is no Kibana here: tests/integration/test_kibana.py checks what is imported",
+    (
+        "docs/sidecar.md",
+        "esdedup sidecar --url https://elasticsearch:9200 --ca-certs ca.crt --token-file token",
+    ): "there is no Elasticsearch with TLS here: tests/unit/test_sidecar_settings.py reads these options",
+    ("docs/sidecar.md", "[sinks.news]"): "there is no Vector here: below, it is read as TOML",
+    (
+        "docs/sidecar.md",
+        "filter {",
+    ): "there is no Logstash here: test_sidecar_enrich_api.py sends what it would",
+    (
+        "docs/sidecar.md",
+        'curl -X PUT "$ELASTICSEARCH_URL/_security/role/esdedup-sidecar" '
+        "-H 'Content-Type: application/json' \\",
+    ): "the embedded node has no security: tests/integration/test_sidecar_roles.py checks the roles",
+}
+FED = """
+esdedup setup news
+esdedup sidecar
+curl -s 'localhost:9500/news/_bulk?refresh' -H 'Content-Type: application/json' --data-binary @articles.ndjson
+"""
+TEXT = "The ferry to the islands runs again from Monday, the harbour council said on Friday."
+ARTICLES = "".join(
+    f"{json.dumps(line)}\n"
+    for number in (17, 18)
+    for line in ({"index": {"_id": f"wire-{number}"}}, {"title": "Ferry", "text": f"{TEXT} {number}"})
+)
+# What a document takes as given: files, commands and names, before its first block.
+GIVEN: dict[str, Given] = {
+    "docs/sidecar.md": Given(
+        {"articles.ndjson": ARTICLES},
+        FED,
+        "from elasticsearch import Elasticsearch, helpers\nfrom esdedup import Dedup\n"
+        "es, token = Elasticsearch('http://localhost:9200'), 'a token'\n"
+        "actions = [{'_index': 'news', '_id': '1', '_source': {'text': 'The ferry to the islands'}}]",
+    ),
+    "docs/http.md": Given({"articles.ndjson": ARTICLES}, FED),
+    "docs/pages.md": Given({"articles.ndjson": ARTICLES}, FED),
+    "docs/queries.md": Given({"articles.ndjson": ARTICLES}, f"{FED}cp -r '{ROOT}/mappings' ."),
+    "docs/fingerprints.md": Given(
+        {
+            "words.txt": "cloud\n",
+            "article.txt": TEXT,
+            "news.jsonl": "".join(f"{json.dumps({'id': n, 'text': f'{TEXT} {n}'})}\n" for n in "123"),
+        },
+        "esdedup setup news",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A node for documents alone, since they name indices as readers would."""
+    data = tmp_path_factory.mktemp("guides") / "node"
+    yield node.start(data, port=0, lifetime_s=900, with_parent=True).url
+    node.stop(data)
+
+
+@pytest.fixture
+def empty(server: str) -> str:
+    """That node, without an index."""
+    with Elasticsearch(server) as es:
+        for index in es.indices.get(index="*", expand_wildcards="all"):
+            es.indices.delete(index=index)
+    return server
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in DOCUMENTS if any(block.is_run for block in BLOCKS[path])],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_a_document_is_followed_to_its_end(path: Path, empty: str, tmp_path: Path) -> None:
+    with following(tmp_path, empty) as follower:
+        if str(path.relative_to(ROOT)) in GIVEN:
+            follower.prepare(GIVEN[str(path.relative_to(ROOT))])
+        printed = ""
+        for block, after in itertools.zip_longest(BLOCKS[path], BLOCKS[path][1:]):
+            if block.is_output:
+                assert prints(block.text, printed), f"{path}, line {block.line}: {printed}"
+            elif block.is_run and block.place not in NOT_RUN:
+                printed = follower.follow(block, may_fail=after is not None and after.is_output)
+
+
+def test_every_other_block_is_in_the_register() -> None:
+    others = {
+        block.place
+        for blocks in BLOCKS.values()
+        for block in blocks
+        # Those requests are sent by `test_docs`, which wants each of them to have a name.
+        if not block.is_run and (block.document, block.language) != ("docs/queries.md", "json")
+    }
+    # And one is the recipe of `test_both_ways`.
+    assert sum(block.language == "json" for block in BLOCKS[ROOT / "docs/queries.md"]) == len(IN_DOCS) + 1
+    places = {block.place for blocks in BLOCKS.values() for block in blocks}
+    assert others - NOT_RUN.keys() == set()
+    assert NOT_RUN.keys() - places == set()
+
+
+def test_the_settings_of_vector_are_toml() -> None:
+    (block,) = (each for each in BLOCKS[ROOT / "docs/sidecar.md"] if each.language == "toml")
+    sink = tomllib.loads(block.text)["sinks"]["news"]
+    assert (sink["type"], sink["mode"], sink["bulk"]) == ("elasticsearch", "bulk", {"index": "news"})
+    assert "X-Esdedup-Token" in sink["request"]["headers"]

@@ -1,0 +1,203 @@
+"""The code of the documents: how it is found, and how a document is followed from beginning to end.
+
+A block is run in the order of its document, in one directory and against one server: shell commands by bash,
+Python in one namespace. A block with a title is a file of that name. A block behind ``<!-- prints -->`` is
+what the block before it prints, where ``…`` stands for anything. All other blocks are in a register of the
+test, with the reason.
+"""
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = sorted([*ROOT.glob("README*.md"), *ROOT.glob("docs/**/*.md")])
+_BLOCK = re.compile(
+    r"^(?P<prints><!-- prints -->\n+)?(?P<indent> *)```(?P<language>\w*)(?: title=\"(?P<title>[^\"]+)\")?\n"
+    r"(?P<text>.*?)^ *```$",
+    re.DOTALL | re.MULTILINE,
+)
+# What the documents write, and what stands there instead while they are followed.
+PORTS = ("9200", "9500", "9501", "8000")
+_HOSTS = re.compile(r"\b(?:sidecar-1|sidecar-2)(?=:\d)")
+RUN_S = 60
+# The command `esdedup`: the real one, but servers begin in the background, and the node is there already.
+_COMMAND = """#!/bin/sh
+case "$1" in
+  node) exit 0 ;;
+  sidecar|serve) exec {python} -m tests.support.started_server "$@" ;;
+esac
+exec {python} -m esdedup "$@"
+"""
+# Modules that take the place of packages and servers that are not here.
+STAND_INS = ROOT / "tests/support/stand_ins"
+
+
+class Block(NamedTuple):
+    """A block of code in a document."""
+
+    document: str
+    line: int
+    language: str
+    title: str | None
+    # Whether it is what the block before it prints.
+    is_output: bool
+    text: str
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """What names it in a register: its document, and its first line."""
+        return self.document, self.text.splitlines()[0]
+
+    @property
+    def is_run(self) -> bool:
+        """Whether following its document runs it, makes a file of it, or compares it with what is printed."""
+        return self.is_output or self.title is not None or self.language in {"bash", "python"}
+
+
+def blocks_of(path: Path) -> list[Block]:
+    """Return the blocks of a document, in their order."""
+    text = path.read_text("utf-8")
+    return [
+        Block(
+            str(path.relative_to(ROOT)),
+            text.count("\n", 0, found.start("indent")) + 1,
+            found["language"],
+            found["title"],
+            bool(found["prints"]),
+            re.sub(f"^{found['indent']}", "", found["text"], flags=re.MULTILINE),
+        )
+        for found in _BLOCK.finditer(text)
+    ]
+
+
+class Given(NamedTuple):
+    """What a document takes as given."""
+
+    # Their texts by name.
+    files: Mapping[str, str]
+    # For bash, and then for Python.
+    commands: str
+    program: str = ""
+
+
+class Follower:
+    """Somebody who does what a document says, in a directory of his own."""
+
+    def __init__(self, folder: Path, elasticsearch_url: str) -> None:
+        """Begin a document.
+
+        Args:
+            folder: Is empty.
+            elasticsearch_url: What stands for `http://localhost:9200`.
+        """
+        self.folder = folder
+        self._bin = folder / ".bin"
+        self._pids = folder / ".pids"
+        ports = {port: str(_free_port()) for port in PORTS[1:]}
+        self._ports = {PORTS[0]: elasticsearch_url.rpartition(":")[2], **ports}
+        self._names: dict[str, Any] = {"__name__": "__main__"}
+        self._bin.mkdir()
+        command = self._bin / "esdedup"
+        command.write_text(_COMMAND.format(python=shlex.quote(sys.executable)))
+        command.chmod(0o755)
+        inherited = {name: os.environ[name] for name in ("HOME", "LANG", "LC_ALL") if name in os.environ}
+        self.environment = {
+            **inherited,
+            "PATH": f"{self._bin}:{Path(sys.executable).parent}:/usr/local/bin:/usr/bin:/bin",
+            "PYTHONPATH": f"{ROOT}:{STAND_INS}",
+            "ELASTICSEARCH_URL": elasticsearch_url,
+            "ESDEDUP_FOLLOWED_PIDS": str(self._pids),
+            "ESDEDUP_FOLLOWED_PORTS": f"{ports['9500']} {ports['8000']}",
+            "TOKEN": "a-token-of-32-characters-or-more-00",
+        }
+
+    def prepare(self, given: Given) -> None:
+        """Make what a document takes as given."""
+        for name, text in given.files.items():
+            (self.folder / name).write_text(text, "utf-8")
+        for language, text in (("bash", given.commands), ("python", given.program)):
+            self.follow(Block("what is given", 0, language, None, False, text))
+
+    def follow(self, block: Block, *, may_fail: bool = False) -> str:
+        """Do what a block says; return what it prints.
+
+        Args:
+            block: Not an output.
+            may_fail: Whether answers may have errors, which curl does not mind.
+        """
+        text = _HOSTS.sub("localhost", block.text)
+        text = re.sub(r"\b(?:9200|9500|9501|8000)\b", lambda found: self._ports[found[0]], text)
+        if block.title is not None:
+            (self.folder / block.title).write_text(text, "utf-8")
+            return ""
+        return (
+            self._shell(text, block, may_fail=may_fail)
+            if block.language == "bash"
+            else self._python(text, block)
+        )
+
+    def _shell(self, text: str, block: Block, *, may_fail: bool) -> str:
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", text],
+            check=False,
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=RUN_S,
+        )
+        where = f"{block.document}, line {block.line}"
+        assert done.returncode == 0, f"{where}:\n{text}\n{done.stdout}\n{done.stderr}"
+        assert may_fail or not re.search(r'"errors? ?":(?!\s*false|\[\])', done.stdout), (
+            f"{where}:\n{done.stdout}"
+        )
+        return done.stdout
+
+    def _python(self, text: str, block: Block) -> str:
+        printed = io.StringIO()
+        # Lines of errors are those of the document.
+        code = compile("\n" * block.line + text, str(ROOT / block.document), "exec")
+        with contextlib.chdir(self.folder), contextlib.redirect_stdout(printed):
+            exec(code, self._names)
+        return printed.getvalue()
+
+    def end(self) -> None:
+        """End what was started in the background."""
+        for pid in self._pids.read_text().split() if self._pids.exists() else ():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGTERM)
+        for value in self._names.values():
+            if hasattr(value, "close") and type(value).__module__.startswith(("esdedup", "elasticsearch")):
+                value.close()
+
+
+@contextlib.contextmanager
+def following(folder: Path, elasticsearch_url: str) -> Iterator[Follower]:
+    """Yield a follower, and end what he has started."""
+    follower = Follower(folder, elasticsearch_url)
+    try:
+        yield follower
+    finally:
+        follower.end()
+
+
+def prints(expected: str, printed: str) -> bool:
+    """Return whether something was printed as a document shows it, white space aside."""
+    parts = [re.escape(part) for part in " ".join(expected.split()).split("…")]
+    return re.fullmatch(".*?".join(parts), " ".join(printed.split()), re.DOTALL) is not None
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port: int = taken.getsockname()[1]
+    return port

@@ -1,6 +1,6 @@
 # `make demo` and `make test` do all the set-up; see README.md.
 .DEFAULT_GOAL := help
-.PHONY: help env lock demo screenshots messages docs benchmarks test nightly soak soak-writers soak-sidecars check static format clean
+.PHONY: help env lock demo client screenshots messages docs benchmarks test nightly soak soak-writers soak-sidecars check static format clean
 
 # The first Python that is new enough; `make PYTHON=... env` takes another.
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -32,6 +32,7 @@ help:
 	@echo "make docs              the documents as a site, in build/site"
 	@echo "make benchmarks        measure what benchmarks/results.json lacks: some hours; it goes on where it was stopped"
 	@echo "make messages          bring the catalogue of the interface up to date with the pages"
+	@echo "make client            the client for TypeScript, made anew from the description of the API (needs npm)"
 	@echo "make env               only .venv, with everything installed as locked"
 	@echo "make lock              resolve the dependencies anew into locks/"
 	@echo "make format            apply the formatter and the linter's safe fixes"
@@ -76,6 +77,11 @@ lock:
 
 demo: $(DEMO_SET)
 	@$(BIN)/esdedup demo --data $(DEMO_DATA) --port $(DEMO_PORT) $(if $(INPUT),--input '$(INPUT)') $(if $(ONCE),--once) $(OPTIONS)
+
+# Makes the client for TypeScript anew from the description of the API, and compiles it.
+client: env
+	$(BIN)/python -m docs.openapi clients/typescript/openapi.json
+	cd clients/typescript && npm ci && npm run generate && npm run build
 
 # Photographs the pages of a running demo for the documents.
 screenshots: env

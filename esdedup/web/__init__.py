@@ -4,7 +4,7 @@ Routes only parse requests and render what a reader returns. May import everythi
 `node`, `sample`, `ingest` and `maintenance`.
 """
 
-from esdedup.web.app import create_app
+from esdedup.web.app import api_description, create_app
 from esdedup.web.visits import Visit
 
-__all__ = ["Visit", "create_app"]
+__all__ = ["Visit", "api_description", "create_app"]

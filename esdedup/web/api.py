@@ -7,7 +7,16 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from esdedup.errors import SettingError
 from esdedup.fingerprint.profile import MAX_TEXT_LENGTH
-from esdedup.reading.results import FullArticle, Page, SimilarPage, SourcesPage, Timeline
+from esdedup.reading.overview_results import Overview
+from esdedup.reading.results import (
+    FullArticle,
+    Page,
+    SimilarPage,
+    SourcesPage,
+    Timeline,
+    TimeOrder,
+    VersionsPage,
+)
 from esdedup.serving.problems import described
 from esdedup.text.left_out import LeftOut
 from esdedup.web.bounds import MAX_SHOWN_TEXT, MAX_VALUE, bounded
@@ -17,6 +26,7 @@ from esdedup.web.state import CurrentSite
 ROOT = "/api"
 """Errors under it are problem details."""
 PREFIX = f"{ROOT}/v1"
+MAX_FACET_VALUES = 40
 MAX_TEXT = MAX_TEXT_LENGTH
 """The longest text that can be looked up, in characters: no more is fingerprinted by default."""
 DESCRIPTION = f"""Answers are of limited size. A title, source, time or address longer than {MAX_VALUE:,}
@@ -101,7 +111,7 @@ Includes = Annotated[list[str], Query(description=INCLUDES, examples=[["author"]
 
 
 @router.get("", include_in_schema=False)
-async def overview(request: Request) -> dict[str, Any]:
+async def routes(request: Request) -> dict[str, Any]:
     """What there is."""
     described = request.app.openapi()["paths"]
     return {
@@ -119,6 +129,17 @@ async def overview(request: Request) -> dict[str, Any]:
 async def list_rows(site: CurrentSite, form: Annotated[Form, Query()]) -> Page:
     """Each row has the numbers of similar articles and sources, and the first and last publication time."""
     return bounded(await site.reader.list(site.index, **await form.options(site)))
+
+
+@router.get(
+    "/overview", summary="What a search finds as a whole: over time, by source, by language and the like"
+)
+async def overview(
+    site: CurrentSite,
+    form: Annotated[Form, Query()],
+) -> Overview:
+    """Takes the parameters of the list, so that both are asked alike; what chooses rows changes nothing."""
+    return bounded(await site.reader.overview(site.index, **form.search, size=MAX_FACET_VALUES))
 
 
 @router.get("/article", summary="One article with its text", responses=_NOT_FOUND)
@@ -157,6 +178,24 @@ async def similar(
             page=page,
             size=size,
             after=after,
+        )
+    )
+
+
+@router.get("/versions", summary="The distinct texts of an article's cluster", responses=_NOT_FOUND)
+async def versions(
+    site: CurrentSite,
+    id: Id,  # noqa: A002
+    index: InIndex = None,
+    other_sources: OtherSources = False,
+    sort: Annotated[TimeOrder, Query(description="Which text comes first.")] = "oldest",
+    page: PageNumber = 1,
+    size: Size = 20,
+) -> VersionsPage:
+    """Who was first with each text, and who copied it."""
+    return bounded(
+        await site.reader.versions(
+            site.index, id, in_index=index, other_sources=other_sources, sort=sort, page=page, size=size
         )
     )
 

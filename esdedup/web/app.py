@@ -1,8 +1,9 @@
 """The application: its routes, and what stands before them."""
 
-from collections.abc import AsyncIterator, Collection
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from importlib import resources
+from typing import Any
 
 from elasticsearch import AsyncElasticsearch
 from fastapi import Depends, FastAPI, Request
@@ -78,18 +79,7 @@ def create_app(
         await site.marking.end()
         await client.close()
 
-    app = FastAPI(
-        title="esdedup",
-        summary="Articles, one row for each cluster of near-duplicates, and who else published them.",
-        description=api.DESCRIPTION,
-        version="1",
-        lifespan=closing,
-        # These pages load scripts from other servers; `try_out` has one of our own.
-        docs_url=None,
-        redoc_url=None,
-        # Clients that are generated name their functions so.
-        generate_unique_id_function=lambda route: route.name,
-    )
+    app = _with_routes(closing)
     reader = AsyncReader(
         client,
         fields=fields,
@@ -99,8 +89,6 @@ def create_app(
         refresh_interval_s=_REFRESH_INTERVAL_S,
     )
     app.state.site = site = Site(reader=reader, index=index, marking=Marking(reader))
-    for routes in (api, try_out, downloads, list_page, article_page, comparison_page, language_page):
-        app.include_router(routes.router, dependencies=[Depends(_check_given_once)])
     static = resources.files("esdedup.web") / "static"
     app.mount("/static", StaticFiles(directory=str(static)), name="static")
     handle_errors(app)
@@ -109,9 +97,32 @@ def create_app(
     app.add_middleware(GZipMiddleware, minimum_size=_MIN_PACKED_BYTES, compresslevel=_PACKING)
     app.add_middleware(Limits)
     app.add_middleware(Visitors, hosts=hosts, origins=origins)
-    description.correct(app.openapi())
     # Outside the application, since not even its middleware sees the answer to an unexpected error.
     return SafeHeaders(with_cors(app, origins) if origins else app)
+
+
+def api_description() -> dict[str, Any]:
+    """Return the description of the API (OpenAPI), which is the same for every index."""
+    return _with_routes(None).openapi()
+
+
+def _with_routes(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None) -> FastAPI:
+    app = FastAPI(
+        title="esdedup",
+        summary="Articles, one row for each cluster of near-duplicates, and who else published them.",
+        description=api.DESCRIPTION,
+        version="1",
+        lifespan=lifespan,
+        # These pages load scripts from other servers; `try_out` has one of our own.
+        docs_url=None,
+        redoc_url=None,
+        # Clients that are generated name their functions so.
+        generate_unique_id_function=lambda route: route.name,
+    )
+    for routes in (api, try_out, downloads, list_page, article_page, comparison_page, language_page):
+        app.include_router(routes.router, dependencies=[Depends(_check_given_once)])
+    description.correct(app.openapi())
+    return app
 
 
 async def _check_given_once(request: Request) -> None:

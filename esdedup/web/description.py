@@ -8,6 +8,9 @@ _PROBLEM = {"$ref": f"#/components/schemas/{ProblemDetails.__name__}"}
 # FastAPI describes its own answer to invalid parameters; this application answers with 400.
 _UNUSED = ("HTTPValidationError", "ValidationError")
 
+# What begins with the first row, or with `after`, has no pages.
+_FROM_THE_FIRST = "/export."
+
 
 def correct(description: dict[str, Any]) -> None:
     """Correct a description in place: problems are named, unused answers left out, answers have examples."""
@@ -15,8 +18,10 @@ def correct(description: dict[str, Any]) -> None:
     schemas[ProblemDetails.__name__] = ProblemDetails.model_json_schema()
     for name in _UNUSED:
         schemas.pop(name, None)
-    for path in description["paths"].values():
-        for operation in path.values():
+    for path, methods in description["paths"].items():
+        for operation in methods.values():
+            if path.startswith(_FROM_THE_FIRST):
+                operation["parameters"] = [each for each in operation["parameters"] if each["name"] != "page"]
             answers: dict[str, Any] = operation["responses"]
             answers.pop("422", None)
             for answer in answers.values():

@@ -270,7 +270,9 @@ def test_json_is_what_the_reader_answers(site: str, es: Elasticsearch) -> None:
         mode="json"
     )
     largest = page.rows[0].id
-    for name in ("similar", "sources"):
+    overview = reader.overview("test-pages", "ferry", size=40).model_dump(mode="json")
+    assert get(f"{site}/api/v1/overview", q="ferry", size=3) == overview
+    for name in ("similar", "sources", "versions"):
         expected = getattr(reader, name)("test-pages", largest).model_dump(mode="json")
         assert get(f"{site}/api/v1/{name}", id=largest) == expected
     article = get(f"{site}/api/v1/article", id=largest)
@@ -291,7 +293,7 @@ def test_json_is_what_the_reader_answers(site: str, es: Elasticsearch) -> None:
 def test_openapi_describes_it(site: str) -> None:
     described = get(f"{site}/openapi.json")
     paths = described["paths"]
-    names = ("list", "article", "articles", "similar", "sources", "timeline")
+    names = ("list", "overview", "article", "articles", "similar", "versions", "sources", "timeline")
     files = {"/feed.rss", "/export.csv", "/export.jsonl"}
     assert set(paths) == {f"/api/v1/{name}" for name in names} | files
     assert all(parameter["description"] for parameter in paths["/api/v1/list"]["get"]["parameters"])

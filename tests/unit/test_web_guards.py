@@ -111,7 +111,7 @@ def test_every_answer_has_the_headers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("path", ["/", "/api/v1/list", "/api/v1/similar"])
 def test_a_repeated_parameter_is_refused(path: str) -> None:
-    for query in ("source=a&source=b", "id=1&id=2", "index=a&index=", "page=1&page=1"):
+    for query in ("after=a&after=b", "id=1&id=2", "index=a&index=", "page=1&page=1"):
         (response,) = requests(NOWHERE, "news", [Request(path=path, query=query)])
         assert response.status == 400
         assert "is given more than once" in response.body

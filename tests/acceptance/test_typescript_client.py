@@ -1,0 +1,162 @@
+"""The client for TypeScript: made from the description, compiled strictly, used by a page of another site."""
+
+import contextlib
+import functools
+import http.server
+import json
+import os
+import re
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from elasticsearch import Elasticsearch, helpers
+from playwright.sync_api import Browser, Page, expect
+
+from docs.openapi import without_examples
+from esdedup import Dedup, Reader
+from esdedup.web import api_description
+from tests.support.browsing import served, watched
+from tests.support.forests import ARTICLES
+
+ROOT = Path(__file__).parents[2]
+CLIENT, EXAMPLE = "clients/typescript", "examples/front-end"
+INSTALL_S = 420.0
+INDEX, FOREST = "test-typescript", "test-typescript-forest"
+# What it must not allow is marked; the compiler fails if it does.
+USE = """
+const first = page.rows[0];
+if (first) console.log(first.similar.toFixed(), first.details?.snippet.title.map((part) => part.is_match));
+// @ts-expect-error: there is no such sort
+await client.list({ sort: "best" });
+// @ts-expect-error: an article has an id
+await client.article({});
+// @ts-expect-error: it may be missing
+page.next.length;
+"""
+
+
+def _run(folder: Path, *command: str, seconds: float = 120.0) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, cwd=folder, check=False, capture_output=True, text=True, timeout=seconds, env=os.environ
+    )
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of client and example, with the client's packages."""
+    if shutil.which("npm") is None:
+        pytest.skip("npm is not installed, so the client for TypeScript cannot be compiled")
+    folder = tmp_path_factory.mktemp("checkout")
+    for each in (CLIENT, EXAMPLE):
+        ignored = shutil.ignore_patterns("node_modules", "dist", "openapi.json")
+        shutil.copytree(ROOT / each, folder / each, ignore=ignored)
+    done = _run(folder / CLIENT, "npm", "ci", seconds=INSTALL_S)
+    if done.returncode:
+        pytest.skip(f"the packages for the client cannot be installed: {done.stderr.strip()[-300:]}")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def built(checkout: Path) -> Path:
+    """The same, compiled."""
+    done = _run(checkout / CLIENT, "npm", "run", "build")
+    assert done.returncode == 0, done.stdout
+    return checkout
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_types_are_those_of_the_description(checkout: Path) -> None:
+    folder = checkout / CLIENT
+    kept = (folder / "src/schema.ts").read_text()
+    (folder / "openapi.json").write_text(json.dumps(without_examples(api_description())))
+    done = _run(folder, "npm", "run", "generate")
+    assert done.returncode == 0, done.stderr
+    assert (folder / "src/schema.ts").read_text() == kept, "run `make client`"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_it_compiles_as_its_readme_uses_it(built: Path) -> None:
+    folder = built / CLIENT
+    (block,) = re.findall(r"```ts\n(.*?)```", (folder / "README.md").read_text(), re.DOTALL)
+    use = folder / "src/use.ts"
+    use.write_text(block.replace('"esdedup-client"', '"./index.js"') + USE)
+    done = _run(folder, "npx", "tsc", "--noEmit")
+    use.unlink()
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.fixture(scope="module")
+def index(es: Elasticsearch) -> Iterator[str]:
+    es.options(ignore_status=404).indices.delete(index=[INDEX, FOREST])
+    with Dedup(es, forest=FOREST) as dedup:
+        dedup.setup(INDEX)
+        helpers.bulk(es, dedup.enrich({"_index": INDEX, **each} for each in ARTICLES), refresh=True)
+    yield INDEX
+    es.indices.delete(index=[INDEX, FOREST])
+
+
+@contextlib.contextmanager
+def other_site(folder: Path) -> Iterator[str]:
+    """Serve files, as any server of a front end does; yield the address."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(Quiet, directory=folder)
+    ) as site:
+        threading.Thread(target=site.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{site.server_port}"
+        site.shutdown()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_example_shows_each_story_once(
+    built: Path, browser: Browser, es: Elasticsearch, elasticsearch_url: str, index: str
+) -> None:
+    options = ("--index", index, "--forest", FOREST, "--url", elasticsearch_url)
+    with other_site(built) as front_end:
+        with served(*options, "--allow-origin", front_end) as base:
+            for size in ("wide", "narrow"):
+                with watched(browser, size) as page:
+                    _use(page, f"{front_end}/{EXAMPLE}/?base={base}", Reader(es))
+            page = browser.new_page()
+            page.goto(f"{front_end}/{EXAMPLE}/?base={base}")
+            page.get_by_role("searchbox").fill("!!!")
+            page.get_by_role("button", name="Search").click()
+            # What is wrong is said in the server's words.
+            expect(page.get_by_role("status")).to_have_text("the query has no words")
+            page.close()
+        with served(*options) as base:
+            page = browser.new_page()
+            page.goto(f"{front_end}/{EXAMPLE}/?base={base}")
+            # The browser keeps the answer from a page of another origin.
+            expect(page.get_by_role("status")).to_contain_text("Failed to fetch")
+            page.close()
+
+
+def _use(page: Page, address: str, reader: Reader) -> None:
+    expected = reader.list(INDEX, size=10)
+    page.goto(address)
+    rows = page.locator("article")
+    expect(rows).to_have_count(10)
+    status = f"{expected.total_rows} stories, {expected.total_articles} articles"
+    expect(page.get_by_role("status")).to_have_text(status)
+    page.get_by_role("button", name="More").click()
+    expect(rows).to_have_count(20)
+    page.get_by_role("searchbox").fill("harbour")
+    page.get_by_role("button", name="Search").click()
+    expect(page.locator("mark").first).to_have_text(re.compile("harbour", re.IGNORECASE))
+    found = reader.list(INDEX, query=reader.search_query(INDEX, "harbour"), size=10)
+    expect(rows).to_have_count(len(found.rows))
+    place = next(place for place, row in enumerate(found.rows) if row.similar)
+    rows.nth(place).locator("summary").click()
+    expect(rows.nth(place).locator("li")).to_have_count(min(5, found.rows[place].similar))

@@ -2,18 +2,15 @@
 
 import dataclasses
 import re
-import urllib.parse
 from collections.abc import Iterator
 
 import pytest
-from elasticsearch import Elasticsearch, helpers
+from elasticsearch import Elasticsearch
 from playwright.sync_api import Browser, Page
 
-from esdedup import Dedup, Reader
-from tests.support.browsing import SIZES, served, watched
-from tests.support.forests import ARTICLES
+from tests.support.browsing import SIZES, watched
+from tests.support.sample_site import LOCALES, SampleSite, sample_site
 
-INDEX, FOREST = "test-article-page", "test-article-page-forest"
 WORDS = {
     "en": {
         "identical": "identical cop",
@@ -29,7 +26,6 @@ WORDS = {
         "source": "By source",
         "others": "Only other sources",
         "own": "this article",
-        "switch": "中文",
     },
     "zh": {
         "identical": "篇内容相同",
@@ -45,36 +41,14 @@ WORDS = {
         "source": "按来源",
         "others": "只看其他来源",
         "own": "本文",
-        "switch": "English",
     },
 }
-LOCALES = {"en": "en-GB", "zh": "zh-CN"}
-
-
-@dataclasses.dataclass(frozen=True)
-class Site:
-    """Pages over the sample."""
-
-    address: str
-    reader: Reader
-
-    def article(self, **options: str) -> str:
-        """Return the address of the page of an article of the largest cluster, neither first nor last."""
-        largest = self.reader.list(INDEX, sort="similar-desc", size=1).rows[0]
-        third = self.reader.versions(INDEX, largest.id).versions[2].article
-        return f"{self.address}/article?{urllib.parse.urlencode({'id': third.id} | options)}"
 
 
 @pytest.fixture(scope="module")
-def site(es: Elasticsearch, elasticsearch_url: str) -> Iterator[Site]:
-    es.options(ignore_status=404).indices.delete(index=[INDEX])
-    es.options(ignore_status=404).indices.delete(index=[FOREST])
-    with Dedup(es, forest=FOREST) as dedup:
-        dedup.setup(INDEX)
-        helpers.bulk(es, dedup.enrich({"_index": INDEX, **each} for each in ARTICLES), refresh=True)
-    with served("--index", INDEX, "--forest", FOREST, "--url", elasticsearch_url) as address:
-        yield Site(address, Reader(es, forest=FOREST))
-    es.indices.delete(index=[INDEX, FOREST])
+def site(es: Elasticsearch, elasticsearch_url: str) -> Iterator[SampleSite]:
+    with sample_site(es, elasticsearch_url, "test-article-page") as site:
+        yield site
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,7 +75,7 @@ def moments(page: Page) -> list[str]:
     return [str(each.get_attribute("datetime")) for each in page.locator(".version h3 + .meta time").all()]
 
 
-def test_who_was_first_and_who_followed(site: Site, visit: Visit) -> None:
+def test_who_was_first_and_who_followed(site: SampleSite, visit: Visit) -> None:
     page, words = visit.page, visit.words
     page.goto(site.article())
     oldest_first = moments(page)
@@ -130,7 +104,7 @@ def test_who_was_first_and_who_followed(site: Site, visit: Visit) -> None:
     assert page.locator("#similar-heading").inner_text() != everything
 
 
-def test_what_a_version_changed_is_a_click_away(site: Site, visit: Visit) -> None:
+def test_what_a_version_changed_is_a_click_away(site: SampleSite, visit: Visit) -> None:
     page, words = visit.page, visit.words
     page.goto(site.article())
     text = page.locator(".text").inner_text()
@@ -162,7 +136,7 @@ def test_what_a_version_changed_is_a_click_away(site: Site, visit: Visit) -> Non
     assert page.locator(".side h2 a").evaluate_all("links => links.map(each => each.href)") == sides[::-1]
 
 
-def test_any_two_versions_are_compared(site: Site, visit: Visit) -> None:
+def test_any_two_versions_are_compared(site: SampleSite, visit: Visit) -> None:
     page, words = visit.page, visit.words
     page.goto(site.article(listed="q=the"))
     page.locator("input[name=one]").nth(1).check()
@@ -174,22 +148,6 @@ def test_any_two_versions_are_compared(site: Site, visit: Visit) -> None:
     # The search is kept.
     assert page.get_by_role("searchbox").input_value() == "the"
     # Of two stories it says so.
-    rows = site.reader.list(INDEX, sort="similar-desc", size=2).rows
-    page.goto(f"{site.address}/compare?one={rows[0].id}&other={rows[1].id}")
+    one, other = site.largest
+    page.goto(f"{site.address}/compare?one={one}&other={other}")
     assert words["two"] in page.locator(".why strong").inner_text()
-
-
-def test_the_language_is_switched_and_kept(site: Site, visit: Visit) -> None:
-    page, words = visit.page, visit.words
-    page.goto(site.article(view="newest", listed="q=the"))
-    before, titles = page.url, page.locator("h3").all_inner_texts()
-    language = page.locator("html").get_attribute("lang")
-    with page.expect_navigation():
-        page.get_by_role("link", name=words["switch"], exact=True).click()
-    assert page.url == before
-    assert page.locator("h3").all_inner_texts() == titles
-    assert {language, page.locator("html").get_attribute("lang")} == {"en", "zh"}
-    # Articles keep the language they are written in, whatever that of the interface.
-    assert page.locator(".text").get_attribute("lang") == ("zh" if re.search("[一-龥]", titles[0]) else "en")
-    page.goto(site.address)
-    assert page.locator("html").get_attribute("lang") != language

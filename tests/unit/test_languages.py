@@ -111,7 +111,7 @@ def test_a_page_is_in_the_language_that_was_chosen() -> None:
     assert "没有这个页面" in chinese.body
     english = answer("/nowhere", **{"accept-language": "zh", "cookie": f"{COOKIE}=en"})
     assert "there is no such page" in english.body
-    assert {"Accept-Language", "Cookie"} == set(english.headers["vary"].split(", "))
+    assert {"Accept-Language", "Cookie"} <= set(english.headers["vary"].split(", "))
 
 
 @pytest.mark.parametrize(

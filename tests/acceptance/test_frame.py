@@ -1,0 +1,164 @@
+"""What all pages have in common, in a real browser: language, keys, times, live news, and no barriers."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from elasticsearch import Elasticsearch, helpers
+from playwright.sync_api import Browser, Page
+
+from esdedup import Dedup
+from tests.support.browsing import SIZES, watched
+from tests.support.sample_site import LOCALES, SampleSite, sample_site
+
+SWITCH = {"en": "中文", "zh": "English"}
+# With the rules of WCAG, those that axe calls best practice.
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+
+
+@pytest.fixture(scope="module")
+def site(es: Elasticsearch, elasticsearch_url: str) -> Iterator[SampleSite]:
+    with sample_site(es, elasticsearch_url, "test-frame") as site:
+        yield site
+
+
+@pytest.fixture(params=list(SIZES))
+def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
+    with watched(browser, request.param, locale="en-GB", timezone_id="Asia/Shanghai") as page:
+        yield page
+
+
+def barriers(page: Page, rules: list[str] | dict[str, object]) -> str:
+    """Return what axe finds wrong with a page; an empty text if it finds nothing."""
+    found = Axe().run(page, options={"runOnly": rules, "resultTypes": ["violations"]})
+    return str(found.generate_report()) if found.violations_count else ""
+
+
+@pytest.mark.parametrize("language", LOCALES)
+@pytest.mark.parametrize("size", SIZES)
+def test_no_page_has_barriers(site: SampleSite, browser: Browser, size: str, language: str) -> None:
+    one, other = site.largest
+    addresses = [
+        f"{site.address}/?q=the",
+        f"{site.address}/?q=zzz&since=2026-01-01",
+        site.article(listed="q=the"),
+        site.article(view="source"),
+        f"{site.address}/compare?one={one}&other={other}",
+    ]
+    with watched(browser, size, locale=LOCALES[language]) as page:
+        for address in addresses:
+            page.goto(address)
+            assert page.locator("html").get_attribute("lang") == language
+            # What is folded is looked at, too.
+            page.evaluate("document.querySelectorAll('details').forEach(each => { each.open = true })")
+            assert not barriers(page, RULES), address
+            # Of all rules, that of contrasts alone depends on colours.
+            page.emulate_media(color_scheme="dark")
+            assert not barriers(page, {"type": "rule", "values": ["color-contrast"]}), address
+            page.emulate_media(color_scheme="light")
+        page.keyboard.press("?")
+        assert not barriers(page, RULES)
+
+
+@pytest.mark.parametrize("language", LOCALES)
+@pytest.mark.parametrize("size", SIZES)
+def test_the_language_is_switched_and_kept(
+    site: SampleSite, browser: Browser, size: str, language: str
+) -> None:
+    with watched(browser, size, locale=LOCALES[language], java_script_enabled=False) as page:
+        page.goto(site.article(view="newest", listed="q=the"))
+        before, titles = page.url, page.locator("h3").all_inner_texts()
+        with page.expect_navigation():
+            page.get_by_role("link", name=SWITCH[language], exact=True).click()
+        assert page.url == before
+        assert page.locator("h3").all_inner_texts() == titles
+        assert page.locator("html").get_attribute("lang") != language
+        # Articles keep the language they are written in, whatever that of the interface.
+        is_chinese = re.search("[一-龥]", titles[0])
+        assert page.locator(".text").get_attribute("lang") == ("zh" if is_chinese else "en")
+        page.goto(site.address)
+        assert page.locator("html").get_attribute("lang") != language
+        # Scripts only add.
+        assert not page.get_by_role("button", name=re.compile("Keys|快捷键")).is_visible()
+
+
+def focused(page: Page) -> str:
+    return str(page.evaluate("document.activeElement.href ?? document.activeElement.id"))
+
+
+def test_keys_lead_through_rows(site: SampleSite, page: Page) -> None:
+    page.goto(f"{site.address}/?sort=oldest")
+    links = page.locator(".row h2 a").evaluate_all("links => links.map(each => each.href)")
+    assert len(links) > 3
+    for key, at in (("j", 0), ("j", 1), ("j", 2), ("k", 1)):
+        page.keyboard.press(key)
+        assert focused(page) == links[at]
+    page.keyboard.press("/")
+    assert focused(page) == "q"
+    # Who types means letters.
+    page.keyboard.type("jo?/")
+    assert page.locator("#q").input_value() == "jo?/"
+    page.locator(".row h2 a").nth(2).focus()
+    page.keyboard.press("Control+k")
+    assert focused(page) == links[2]
+    with page.expect_navigation():
+        page.keyboard.press("o")
+    assert page.url == links[2]
+
+
+def test_keys_are_explained_and_can_be_switched_off(site: SampleSite, page: Page) -> None:
+    page.goto(site.address)
+    page.keyboard.press("?")
+    help_ = page.get_by_role("dialog")
+    assert help_.is_visible()
+    assert help_.locator("kbd").all_inner_texts() == ["/", "j", "k", "o", "?"]
+    help_.get_by_label("Use these keys").uncheck()
+    page.keyboard.press("Escape")
+    assert not help_.is_visible()
+    page.reload()
+    page.keyboard.press("/")
+    assert focused(page) != "q"
+    page.get_by_role("button", name="Keys").click()
+    help_.get_by_label("Use these keys").check()
+    help_.get_by_role("button", name="Close").click()
+    page.keyboard.press("/")
+    assert focused(page) == "q"
+
+
+def test_times_are_in_the_readers_zone(site: SampleSite, page: Page) -> None:
+    page.goto(site.article())
+    time = page.locator(".full time").first
+    moment = str(time.get_attribute("datetime"))
+    written = page.evaluate(
+        """moment => new Intl.DateTimeFormat('en', {
+            dateStyle: 'medium', timeStyle: 'short', timeZone: 'Asia/Shanghai'
+        }).format(new Date(moment))""",
+        moment,
+    )
+    assert time.inner_text() == written
+    assert "Asia/Shanghai" in page.locator(".utc").first.inner_text()
+    page.goto(f"{site.address}/?sort=newest")
+    assert page.locator(".row time").first.get_attribute("title") != moment
+    assert "UTC" not in str(page.locator(".row time").first.get_attribute("title"))
+
+
+def test_new_articles_are_told_of_without_reloading(site: SampleSite, page: Page, es: Elasticsearch) -> None:
+    page.clock.install()
+    page.goto(f"{site.address}/?q=lighthouse+keepers")
+    page.goto(f"{site.address}/?sort=newest")
+    note = page.locator("#live")
+    page.clock.run_for(61_000)
+    assert not note.is_visible()
+    text = "A note that nobody else has had so far, about lighthouses, their keepers and the tides there."
+    action = {"_index": site.index, "_id": f"new-{page.viewport_size}", "text": text, "title": "A new note"}
+    with Dedup(es, forest=f"{site.index}-forest") as dedup:
+        helpers.bulk(es, dedup.enrich([action]), refresh=True)
+    with page.expect_response("**/api/v1/list?*"):
+        page.clock.run_for(60_000)
+    note.wait_for()
+    assert note.inner_text() == "New articles: 1. Show them"
+    with page.expect_navigation():
+        note.get_by_role("link").click()
+    assert page.locator(".row h2", has_text="A new note").first.is_visible()
+    assert not note.is_visible()

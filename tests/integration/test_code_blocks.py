@@ -1,7 +1,9 @@
 """Every block of code in README and the documents is run, or its place in a register says what checks it."""
 
+import ast
 import itertools
 import json
+import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,8 +11,8 @@ from pathlib import Path
 import pytest
 from elasticsearch import Elasticsearch
 
-from esdedup import node
-from tests.support.code_blocks import DOCUMENTS, ROOT, Given, blocks_of, following, prints
+from esdedup import node, sample
+from tests.support.code_blocks import DOCUMENTS, ROOT, Block, Given, blocks_of, following, prints
 from tests.support.requests_shown import IN_DOCS
 
 BLOCKS = {path: blocks_of(path) for path in DOCUMENTS}
@@ -140,3 +142,42 @@ def test_the_settings_of_vector_are_toml() -> None:
     sink = tomllib.loads(block.text)["sinks"]["news"]
     assert (sink["type"], sink["mode"], sink["bulk"]) == ("elasticsearch", "bulk", {"index": "news"})
     assert "X-Esdedup-Token" in sink["request"]["headers"]
+
+
+def test_the_examples_run_one_after_the_other(empty: str, tmp_path: Path) -> None:
+    articles = list(sample.articles(60))
+    draft = next(each["text"] for each in articles if each["id"] == "sample-0014")
+    with following(tmp_path, empty) as follower:
+        given = {
+            "articles.jsonl": "".join(f"{json.dumps(each)}\n" for each in articles),
+            "draft.txt": f"{draft} And that is all.",
+        }
+        follower.prepare(Given(given, f"cp '{ROOT}'/examples/* . && export MALLOC_ARENA_MAX=2"))
+
+        def run(text: str) -> str:
+            return follower.follow(Block("examples", 0, "bash", None, False, text))
+
+        counts = ast.literal_eval(run("python feed.py < articles.jsonl"))
+        assert sum(counts.values()) == len(articles)
+        stories = counts["new_root"]
+        assert run("python front_page.py").startswith(f"{stories} stories, {len(articles)} articles\n")
+        assert " 0 stories" in f" {run('python front_page.py nothing-has-this-word')}"
+        spread = run("python newly_spread.py 4 seen.txt")
+        assert spread.count(" was first)") >= 1
+        assert run("python newly_spread.py 4 seen.txt") == ""
+        found = run("python before_publishing.py < draft.txt")
+        assert "% alike" in found
+        assert not found.startswith("0 ")
+        run("esdedup sidecar")
+        sent = run(
+            "ESDEDUP_SIDECAR_URL=http://localhost:9500 sh send.sh sent-1 'A \"quoted\" title' < draft.txt"
+        )
+        assert '"result":"created"' in sent
+
+
+def test_every_example_is_described_and_run() -> None:
+    folder = ROOT / "examples"
+    programs = {path.name for path in folder.iterdir() if path.suffix in {".py", ".sh"}}
+    assert programs == set(re.findall(r"\]\((\w+\.\w+)\)", (folder / "README.md").read_text()))
+    here = Path(__file__).read_text()
+    assert all(f" {name}" in here for name in programs)

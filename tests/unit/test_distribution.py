@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 BUILD = "from setuptools import build_meta as b; b.build_wheel('dist'); b.build_sdist('dist')"
-COPIED = ("esdedup", "ingest", "mappings", "locks", "deploy", "docs", "benchmarks", "tests")
+COPIED = ("esdedup", "ingest", "mappings", "locks", "deploy", "docs", "examples", "benchmarks", "tests")
 
 
 @pytest.fixture(scope="module")

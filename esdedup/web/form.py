@@ -28,6 +28,14 @@ def names_of(given: Sequence[str]) -> list[str]:
     return [name.strip() for value in given for name in value.split(",") if name.strip()]
 
 
+def _conditions(given: list[str]) -> list[str]:
+    for each in given:
+        field, _, value = each.partition(":")
+        if not field or not value:
+            raise ValueError(f"{each!r:.100} must be a field and a value, such as language:en")
+    return given
+
+
 class Form(BaseModel):
     """The parameters of a list; unknown ones are errors."""
 
@@ -56,7 +64,8 @@ class Form(BaseModel):
         ),
     ] = []
     where: Annotated[
-        list[Annotated[str, Field(pattern="(?s)^[^:]+:.")]],
+        list[str],
+        AfterValidator(_conditions),
         Field(
             description="Only articles with this value in a further keyword field, as `field:value`, such as "
             "`language:en`; repeat it for one of several values, or for several fields.",

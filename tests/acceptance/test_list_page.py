@@ -152,9 +152,10 @@ def test_a_row_says_what_it_is_and_unfolds(site: Site, visitor: Visitor, es: Ela
         assert term in shown
     for source in details.largest_sources:
         assert source.source in shown
-    visitor.follow('.row dd a[href*="compare="]')
-    assert page.locator("#compare").is_visible()
-    assert visitor.parameters["compare"] == [details.most_different.id]
+    visitor.follow('.row dd a[href*="/compare"]')
+    compared = {*visitor.parameters["one"], *visitor.parameters["other"]}
+    assert {each.rpartition("/")[2] for each in compared} == {expected.id, details.most_different.id}
+    assert page.locator("ins, del").count()
 
 
 def test_several_sources_are_chosen_and_given_up(site: Site, visitor: Visitor) -> None:

@@ -221,6 +221,8 @@ def test_odd_articles_are_shown_as_they_are(site: str, page: Page) -> None:
         ("/?after=nonsense", 400, "not a valid cursor"),
         ("/?page=9999", 400, "numbered pages end"),
         ("/?since=yesterday", 400, "is not a time"),
+        ("/?where=language", 400, "must be a field and a value"),
+        ("/?where=language:en", 400, "cannot be chosen by"),
         ("/?q=!!!", 400, "the query has no words"),
         ("/nowhere", 404, "no such page"),
     ],

@@ -4,11 +4,14 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
 from esdedup import Dedup, IndexNotReady, Overview, Reader, SettingError
+from esdedup.web.api import MAX_FACET_VALUES
+from tests.support.asgi import Request, requests
 from tests.support.names import Names, new_names
 
 DAY_MS = 86_400_000
@@ -122,6 +125,23 @@ def test_an_overview_against_brute_force(es: Elasticsearch, index: str, asked: d
     # Neither esdedup's own fields nor those that nothing is found by; numbers only where one is chosen.
     country = ["outlet.country"]
     assert list(facets) == ["language", *(["number"] if "number" in asked.get("where", {}) else []), *country]
+
+
+def test_the_same_over_http(es: Elasticsearch, elasticsearch_url: str, index: str) -> None:
+    asked = [("q", "ferry"), ("source", "Wire"), ("source", "Echo"), ("where", "language:en")]
+    extras: list[list[tuple[str, str]]] = [[], [("where", "language:zh"), ("where", "outlet.country:se")]]
+    for extra in extras:
+        query = urlencode([*asked, *extra])
+        (got,) = requests(elasticsearch_url, index, [Request(path="/api/v1/overview", query=query)])
+        where = {"language": ["en", "zh"], "outlet.country": ["se"]} if extra else {"language": ["en"]}
+        expected = Reader(es).overview(
+            index, "ferry", source=["Wire", "Echo"], where=where, size=MAX_FACET_VALUES
+        )
+        assert got.json == expected.model_dump(mode="json")
+        (got,) = requests(elasticsearch_url, index, [Request(path="/api/v1/list", query=query)])
+        assert got.json["total_articles"] == expected.total_articles
+        (page,) = requests(elasticsearch_url, index, [Request(path="/", query=query)])
+        assert (page.status, page.body.count("<strong>")) == (200, 2)
 
 
 def test_few_values_are_listed_and_chosen_ones_always(es: Elasticsearch, index: str) -> None:

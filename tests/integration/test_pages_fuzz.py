@@ -20,7 +20,7 @@ from tests.support.asgi import Request, requests
 LISTS = ("/", "/api/v1/list", "/feed.rss", "/export.csv", "/export.jsonl")
 OF_AN_ARTICLE = ("/article", "/api/v1/article", "/api/v1/similar", "/api/v1/sources", "/api/v1/timeline")
 PARAMETERS = {
-    LISTS: "q since until source sort head counting only dedup page size after",
+    LISTS: "q since until source where sort head counting only dedup details arrived_since page size after",
     OF_AN_ARTICLE: "id index view other_sources page size after",
     ("/article",): "id index view other_sources page listed",
     ("/compare",): "one other listed",

@@ -24,7 +24,7 @@ from tests.support.names import Names
 Fed = tuple[str, str]
 # As many as it takes for a cluster of several pages.
 ARTICLES = list(sample.articles(800))
-((SOURCE, _),) = Counter(article["source"] for article in ARTICLES).most_common(1)
+(SOURCE, _), (OTHER_SOURCE, _) = Counter(article["source"] for article in ARTICLES).most_common(2)
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +55,7 @@ LISTS: list[dict[str, Any]] = [
     {"q": "ferry", "sort": "oldest", "head": "best"},
     {"since": "2026-09-10", "until": "2026-09-20"},
     {"source": SOURCE, "sort": "similar-desc"},
+    {"source": [SOURCE, OTHER_SOURCE], "sort": "oldest"},
     {"q": "ferry", "sort": "similar-desc", "counting": "matching"},
     {"q": "ferry", "sort": "similar-asc", "counting": "similar", "head": "longest"},
     {"only": "single", "sort": "oldest"},

@@ -55,7 +55,7 @@ def request(
         of: Further arguments of `create_app`.
         query: Parameters in the address.
     """
-    given = Request(path=path, query=urlencode(query))
+    given = Request(path=path, query=urlencode(query, doseq=True))
     if post is not None:
         json_type = {"content-type": "application/json"}
         given = dataclasses.replace(given, method="POST", headers=json_type, body=json.dumps(post).encode())

@@ -2,8 +2,10 @@
 
 from esdedup.elastic.requests import Query
 from esdedup.fields import Fields
-from esdedup.reading import cluster_bodies, list_bodies
+from esdedup.reading import cluster_bodies, list_bodies, overview_bodies, row_details_bodies
+from esdedup.reading.choices import Choices
 from esdedup.reading.queries import within
+from esdedup.reading.row_details_bodies import ClusterSearch
 from esdedup.reading.tuning import Tuning
 
 FIELDS = Fields()
@@ -25,6 +27,21 @@ IN_DOCS: dict[str, Query] = {
     "about-rows": list_bodies.estimate_rows(QUERY, fields=FIELDS),
     "rows-of-partitions": list_bodies.estimate_rows(QUERY, fields=FIELDS, partitions=8),
     "relevance": list_bodies.first_of_each_root(QUERY, by="relevance", first=0, size=21, fields=FIELDS),
+    "overview": overview_bodies.overview(
+        QUERY,
+        choices=Choices({"source": ("Morning Wire", "Daily Ledger")}),
+        facets=["source", "language"],
+        size=10,
+        fields=FIELDS,
+    ),
+    "over-time": overview_bodies.articles_over_time(
+        QUERY, interval_ms=86_400_000, offset_ms=0, fields=FIELDS
+    ),
+    "row-details": row_details_bodies.clusters(
+        [ClusterSearch(root="ROOT-1", first_ms=1_789_000_000_000, interval_ms=3_600_000)],
+        source_field="source",
+        fields=FIELDS,
+    ),
     "by-count": list_bodies.roots_by_count(within(None, FIELDS), descending=True, size=21, fields=FIELDS),
     "by-count-of-matches": list_bodies.roots_by_count(
         within(QUERY, FIELDS), descending=True, size=21, fields=FIELDS

@@ -245,7 +245,7 @@ async def articles(
 async def timeline(site: CurrentSite, id: Id, index: InIndex = None) -> Timeline:  # noqa: A002
     """How many articles of the cluster were published in each interval."""
     found = await site.reader.article(site.index, id, in_index=index)
-    return await site.reader.timeline(site.index, found.root or "")
+    return bounded(await site.reader.timeline(site.index, found.root or ""))
 
 
 @router.post("/similar", summary="Articles similar to a text")

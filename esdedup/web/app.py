@@ -88,7 +88,11 @@ def create_app(
         pins=pins,
         refresh_interval_s=_REFRESH_INTERVAL_S,
     )
-    app.state.site = site = Site(reader=reader, index=index, marking=Marking(reader))
+    app.state.site = site = Site(
+        reader=reader,
+        index=index,
+        marking=Marking(reader),
+    )
     static = resources.files("esdedup.web") / "static"
     app.mount("/static", StaticFiles(directory=str(static)), name="static")
     handle_errors(app)

@@ -25,6 +25,11 @@ def cut(text: str, length: int = MAX_VALUE) -> str:
     return text if len(text) <= length else f"{text[:length]}…"
 
 
+def encodable(text: str) -> str:
+    """Return a text without lone surrogates, which UTF-8 lacks; other programs may have indexed some."""
+    return text.encode("utf-8", "replace").decode()
+
+
 def bounded(result: _Result) -> _Result:
     """Return a result with every long value cut, except the text of an article, which may be longer."""
     short = result.model_copy(update={name: _bounded(value) for name, value in result})
@@ -32,7 +37,7 @@ def bounded(result: _Result) -> _Result:
         each_short = {name: _bounded(value) for name, value in result.included.items()}
         short = short.model_copy(update={"included": each_short})
     if isinstance(result, FullArticle):
-        short = short.model_copy(update={"text": cut(result.text, MAX_SHOWN_TEXT)})
+        short = short.model_copy(update={"text": encodable(cut(result.text, MAX_SHOWN_TEXT))})
     return short
 
 
@@ -57,7 +62,7 @@ def _bounded(value: object) -> object:
         case tuple():
             return tuple(map(_bounded, value[:MAX_ENTRIES]))
         case str():
-            return cut(value)
+            return cut(encodable(value))
         # As stored in the article, of any size and depth.
         case list() | dict():
             return _bounded_json(value)
@@ -70,4 +75,7 @@ def _bounded_json(value: object) -> object:
     # No more of it is written than is needed; every piece has a character or more.
     pieces = json.JSONEncoder(ensure_ascii=False).iterencode(value)
     beginning = "".join(itertools.islice(pieces, MAX_VALUE + 1))
-    return value if len(beginning) <= MAX_VALUE else cut(beginning)
+    readable = encodable(beginning)
+    if len(beginning) > MAX_VALUE:
+        return cut(readable)
+    return value if readable == beginning else json.loads(readable)

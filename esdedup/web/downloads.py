@@ -1,15 +1,19 @@
 """What a list shows, to take away: a feed, and files."""
 
-from collections.abc import Iterable
+import functools
+import re
+from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 from pydantic import Field
+from starlette.exceptions import HTTPException
 
 from esdedup.elastic.limits import MAX_HITS
-from esdedup.reading.results import Page, Row
+from esdedup.reading.list_request import SORTS_BY_TIME
+from esdedup.reading.results import Row
 from esdedup.serving.problems import described
 from esdedup.web import exports, feeds, formats
 from esdedup.web.bounds import bounded
@@ -19,6 +23,8 @@ from esdedup.web.state import CurrentSite, Site
 
 MAX_EXPORTED = MAX_HITS
 """Rows of an export: as many as numbered pages reach. It is answered whole, and takes some seconds."""
+_MAX_EXPORTED_BYTES = 8_000_000
+"""Beyond which no more rows are read: rows are some 300 bytes, but may have many further fields."""
 _READ_AT_ONCE = 1_000
 _FEED_PATH = "/feed.rss"
 
@@ -76,12 +82,19 @@ async def feed(request: Request, site: CurrentSite, form: Annotated[PageForm, Qu
 async def export_csv(request: Request, site: CurrentSite, form: Annotated[ExportForm, Query()]) -> Response:
     """The first rows of the list, with a header; times are ISO 8601.
 
-    At most 10,000 rows: the file's name says how many of how many there are, and the header `Link` has the
-    address of the rest. Texts that a spreadsheet would take for a formula begin with an apostrophe.
+    At most 10,000 rows, and some 8 MB: the file's name says how many of how many there are, and the header
+    `Link` has the address of the rest. Texts that a spreadsheet would take for a formula begin with an
+    apostrophe.
     """
-    found = await _read(site, form)
-    lines = exports.csv_lines(found.rows, included=form.source_includes)
-    return _file(request, site, found, lines=lines, ending="csv", media_type="text/csv")
+    return await _export(
+        request,
+        site,
+        form,
+        write=functools.partial(exports.csv_lines, included=form.source_includes),
+        header=exports.csv_header(form.source_includes),
+        ending="csv",
+        media_type="text/csv",
+    )
 
 
 @router.get(
@@ -93,45 +106,47 @@ async def export_csv(request: Request, site: CurrentSite, form: Annotated[Export
 async def export_jsonl(request: Request, site: CurrentSite, form: Annotated[ExportForm, Query()]) -> Response:
     """The first rows of the list, a row a line as `/api/v1/list` has them; times are ISO 8601.
 
-    At most 10,000 rows: the file's name says how many of how many there are, and the header `Link` has the
-    address of the rest.
+    At most 10,000 rows, and some 8 MB: the file's name says how many of how many there are, and the header
+    `Link` has the address of the rest.
     """
-    found = await _read(site, form)
-    lines = exports.json_lines(found.rows)
-    return _file(request, site, found, lines=lines, ending="jsonl", media_type="application/jsonl")
+    return await _export(
+        request, site, form, write=exports.json_lines, ending="jsonl", media_type="application/jsonl"
+    )
 
 
-async def _read(site: Site, form: ExportForm) -> Page:
-    """Read up to so many rows, some at a time; the page that is returned has all of them."""
-    options = await form.options(site) | {"page": 1}
-    rows: list[Row] = []
-    while True:
-        size = min(form.size - len(rows), _READ_AT_ONCE)
-        found = await site.reader.list(site.index, **options | {"size": size})
-        # Bounded part by part, so that long values are not held.
-        rows += bounded(found).rows
-        if found.next is None or len(rows) >= form.size:
-            return found.model_copy(update={"rows": tuple(rows)})
-        options["after"] = found.next
-
-
-def _file(
+async def _export(
     request: Request,
     site: Site,
-    found: Page,
+    form: ExportForm,
     *,
-    lines: Iterable[str],
+    write: Callable[[Iterable[Row]], Iterator[str]],
+    header: str = "",
     ending: str,
     media_type: str,
 ) -> Response:
+    """Read the rows, some at a time, and answer with a file of them."""
+    if site.exports.locked():
+        raise HTTPException(503, "as many exports as may be are being made; try again", {"Retry-After": "1"})
+    async with site.exports:
+        options = await form.options(site) | {"page": 1}
+        # An article that was not indexed through esdedup may contain a lone surrogate, which UTF-8 lacks.
+        body, count = bytearray(header.encode("utf-8", "replace")), 0
+        while True:
+            size = min(form.size - count, max(1, _READ_AT_ONCE // (1 + len(form.source_includes))))
+            found = await site.reader.list(site.index, **options | {"size": size})
+            body += "".join(write(bounded(found).rows)).encode("utf-8", "replace")
+            count += len(found.rows)
+            if found.next is None or count >= form.size or len(body) >= _MAX_EXPORTED_BYTES:
+                break
+            options["after"] = found.next
     # A star or a comma may be in the name of what is served.
-    what = "".join(each if each.isascii() and each.isalnum() else "-" for each in site.index).strip("-")
+    what = re.sub("[^A-Za-z0-9]+", "-", site.index).strip("-") or "articles"
     about = "" if found.total_rows_exact else "about-"
-    name = f"{what or 'articles'}-{len(found.rows)}-of-{about}{found.total_rows}.{ending}"
+    name = f"{what}-{count}-of-{about}{found.total_rows}.{ending}"
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": UNKEPT}
-    if found.next is not None:
+    # Sorts by relevance and by count end where numbered pages do.
+    is_endless = found.sort in SORTS_BY_TIME or count < MAX_HITS
+    if found.next is not None and is_endless:
         following = request.url.include_query_params(after=found.next).remove_query_params("page")
         headers["Link"] = f'<{following}>; rel="next"'
-    # An article that was not indexed through esdedup may contain a lone surrogate, which UTF-8 lacks.
-    body = "".join(lines).encode("utf-8", "replace")
-    return Response(body, media_type=media_type, headers=headers)
+    return Response(bytes(body), media_type=media_type, headers=headers)

@@ -21,6 +21,7 @@ _KINDS = {
     404: "no_such_page",
     405: "method_not_allowed",
     413: "body_too_large",
+    503: "requests",
 }
 
 

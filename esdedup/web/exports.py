@@ -18,13 +18,17 @@ COLUMNS = (
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
+def csv_header(included: Sequence[str]) -> str:
+    """Return the first line of a CSV file: a byte order mark, without which Excel does not expect UTF-8."""
+    return "\ufeff" + _csv_line([*COLUMNS, *included])
+
+
 def csv_lines(rows: Iterable[Row], *, included: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of a CSV file (RFC 4180) with a header.
+    """Yield the lines of a CSV file (RFC 4180) after its header.
 
     A text that a spreadsheet would take for a formula gets an apostrophe before it, as spreadsheets write it
-    themselves. The file begins with a byte order mark, without which Excel takes UTF-8 for something else.
+    themselves.
     """
-    yield "\ufeff" + _csv_line([*COLUMNS, *included])
     for row in rows:
         values = row.model_dump(mode="json", include=set(COLUMNS))
         values |= {"published_at": _time(row.published_at), "source": row.source and source_names(row.source)}

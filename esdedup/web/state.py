@@ -1,5 +1,6 @@
 """What every route needs: the reader, the index that it reads, and what marks boilerplate."""
 
+import asyncio
 import dataclasses
 from typing import Annotated, cast
 
@@ -7,6 +8,9 @@ from fastapi import Depends, Request
 
 from esdedup.reading.reader import AsyncReader
 from esdedup.web.marking import Marking
+
+# Files that are made at once; more are refused.
+_MOST_EXPORTS = 2
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -16,6 +20,8 @@ class Site:
     reader: AsyncReader
     index: str
     marking: Marking
+    # Held while a file is made, which takes long: visitors of pages have their turn meanwhile.
+    exports: asyncio.Semaphore = dataclasses.field(default_factory=lambda: asyncio.Semaphore(_MOST_EXPORTS))
     # What stands before the paths of all pages, where the server has other things too.
     prefix: str = ""
 

@@ -1,19 +1,22 @@
 """What a list shows, to take away: the feed as feed readers take it, and the files as programs do."""
 
+import asyncio
 import csv
 import io
 import json
 import secrets
 from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
-from esdedup import Dedup, Reader, sample
-from esdedup.web import downloads
-from tests.support.asgi import Request, Response, requests
+from esdedup import AsyncReader, Dedup, Reader, sample
+from esdedup.elastic.client import connect_async
+from esdedup.web import create_app, downloads
+from tests.support.asgi import Request, Response, requests, send
 
 DC = "{http://purl.org/dc/elements/1.1/}"
 ATOM = "{http://www.w3.org/2005/Atom}"
@@ -141,5 +144,64 @@ def test_what_is_more_than_an_export_holds_is_said_and_follows(
         assert relation == 'rel="next"'
         query = following.strip("<>").partition("?")[2]
     assert found == rows
+    # So is what is more in bytes.
+    monkeypatch.setattr(downloads, "_MAX_EXPORTED_BYTES", 2_000)
+    short = ask(elasticsearch_url, index, "/export.jsonl", "sort=oldest")
+    assert len(short.content.splitlines()) < 20
+    assert "link" in short.headers
     (refused,) = requests(elasticsearch_url, index, [Request(path="/export.csv", query="size=10001")])
     assert (refused.status, refused.headers["content-type"]) == (400, "application/problem+json")
+
+
+def test_some_files_are_made_at_once_and_more_are_refused(
+    elasticsearch_url: str, index: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = 0
+
+    async def at_once() -> list[Response]:
+        going_on = asyncio.Event()
+        read = AsyncReader.list
+
+        async def wait(*args: Any, **options: Any) -> Any:
+            nonlocal asked
+            asked += 1
+            await going_on.wait()
+            return await read(*args, **options)
+
+        monkeypatch.setattr(AsyncReader, "list", wait)
+        async with connect_async(elasticsearch_url) as client:
+            app = create_app(client, index)
+            given = [asyncio.create_task(send(app, Request(path="/export.csv"))) for _ in range(3)]
+            while not any(each.done() for each in given) or asked < 2:
+                await asyncio.sleep(0.01)
+            going_on.set()
+            return await asyncio.gather(*given)
+
+    answers = sorted(asyncio.run(at_once()), key=lambda each: each.status)
+    assert [each.status for each in answers] == [200, 200, 503]
+    assert answers[2].headers["retry-after"] == "1"
+    assert answers[2].json["type"] == "urn:esdedup:problem:requests"
+
+
+def test_half_a_character_is_replaced(es: Elasticsearch, elasticsearch_url: str, index: str) -> None:
+    """Another program has written it into the index: no JSON in UTF-8 can have it."""
+    dedup = {"root": "half", "seq": 10**6, "published": 1_790_000_000_000, "fingerprint": "f"}
+    article = {"title": "a\ud800b", "text": "c\udfff", "source": "\ud83d", "author": {"\ud800": "\ud800"}}
+    target = f"/{index}/_doc/half?refresh=true"
+    # As escapes, which Elasticsearch takes.
+    body = json.dumps(article | {"dedup": dedup})
+    headers = {"content-type": "application/json", "accept": "application/json"}
+    es.transport.perform_request("PUT", target, headers=headers, body=body)
+    try:
+        paths = {"/export.jsonl": "", "/export.csv": "", "/feed.rss": "", "/": "", "/article": "id=half"}
+        paths |= {f"/api/v1/{name}": "id=half" for name in ("article", "similar", "versions", "timeline")}
+        paths |= {"/api/v1/articles": "root=half", "/api/v1/list": "size=1", "/api/v1/overview": ""}
+        for path, query in paths.items():
+            wanted = "" if path in {"/", "/article"} else "&source_includes=author"
+            if path in {"/api/v1/versions", "/api/v1/timeline"}:
+                wanted = ""
+            assert ask(elasticsearch_url, index, path, query + wanted).content.decode()
+        answer = ask(elasticsearch_url, index, "/api/v1/article", "id=half&source_includes=author").json
+        assert (answer["title"], answer["text"], answer["included"]["author"]) == ("a?b", "c?", {"?": "?"})
+    finally:
+        es.delete(index=index, id="half", refresh=True)

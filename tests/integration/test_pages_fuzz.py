@@ -6,17 +6,23 @@ import json
 import random
 import secrets
 from collections.abc import Iterator
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pytest
 from elasticsearch import Elasticsearch, helpers
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
 
 from esdedup import Dedup, Reader, sample
 from esdedup.elastic.mappings import article_index
 from esdedup.fields import Fields
+from esdedup.web import api_description
 from esdedup.web.bounds import MAX_SHOWN_TEXT
 from tests.support.asgi import Request, requests
+from tests.support.exploring import examples
+from tests.support.from_openapi import Description
 
+DESCRIPTION = Description(api_description())
 LISTS = ("/", "/api/v1/list", "/feed.rss", "/export.csv", "/export.jsonl")
 OF_AN_ARTICLE = ("/article", "/api/v1/article", "/api/v1/similar", "/api/v1/sources", "/api/v1/timeline")
 PARAMETERS = {
@@ -115,6 +121,40 @@ def test_odd_parameters_are_refused_and_nothing_fails(
         if response.status >= 500 or "content-security-policy" not in response.headers
     }
     assert not failed
+
+
+@examples(10, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_no_described_operation_fails(elasticsearch_url: str, index: str, data: st.DataObject) -> None:
+    """Whatever is sent, an answer is one of those that the description has, and an error is a problem."""
+    (first, *_) = sample.articles(60)
+    known = {
+        "id": [first["id"], "none"],
+        "q": ["harbour", '"a phrase" -x', "("],
+        "source": [first["source"], "none"],
+        "where": ["source:x", "nothing:y", "x"],
+        "source_includes": ["url", "dedup,text"],
+        "text": [first["text"]],
+        "sort": ["newest", "similar-desc"],
+    }
+    sent = data.draw(st.lists(DESCRIPTION.requests(known=known), min_size=10, max_size=10))
+    asked = [
+        Request(
+            path=unquote(each.target.partition("?")[0]),
+            query=each.target.partition("?")[2],
+            method=each.method,
+            headers={name.lower(): value for name, value in each.headers.items()},
+            body=each.body,
+        )
+        for each in sent
+    ]
+    answers = requests(elasticsearch_url, index, asked, of={"forest": forest_of(index)})
+    for each, answer in zip(sent, answers, strict=True):
+        assert answer.status < 500, (each, answer.body)
+        assert str(answer.status) in each.answers or answer.status == 413, (each, answer.status, answer.body)
+        if answer.status >= 400:
+            assert answer.headers["content-type"] == "application/problem+json"
+            assert answer.json["status"] == answer.status
 
 
 def test_long_values_make_no_long_pages(es: Elasticsearch, elasticsearch_url: str) -> None:

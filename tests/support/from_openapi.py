@@ -1,6 +1,7 @@
 """Requests made from the description of an API (OpenAPI 3.1): valid ones, and ones that are not quite.
 
-Only what the description of the sidecar uses is understood; anything else fails, so that it is noticed.
+Only what the descriptions of the sidecar and of the pages use is understood; anything else fails, so that it
+is noticed.
 """
 
 import dataclasses
@@ -120,6 +121,8 @@ class Description:
             return self._value(draw, self._schemas[schema["$ref"].rpartition("/")[2]], known, name)
         if "anyOf" in schema:
             return self._value(draw, draw(st.sampled_from(schema["anyOf"])), known, name)
+        if "enum" in schema:
+            return draw(st.sampled_from(schema["enum"]))
         kind = schema.get("type")
         if kind == "object" or kind is None:
             return self._object(draw, schema, known)

@@ -112,6 +112,19 @@ def test_who_may_send_requests(headers: dict[str, str], status: int) -> None:
         assert sum(refused(metrics, reason) or 0 for reason in ("host", "foreign_page", "token")) == 1
 
 
+def test_pages_of_named_origins_may_read_the_pages_and_nothing_else() -> None:
+    guarded = Callers(show, hosts=(), token=None, metrics=Metrics(["f"]), origins=("https://desk.example",))
+
+    def status(path: str, origin: str) -> int:
+        headers = {"origin": origin, "sec_fetch_site": "cross-site", "sec_fetch_dest": "empty"}
+        return asyncio.run(asked(guarded, path, headers, method="GET"))[0]
+
+    assert status("/pages/api/v1/list", "https://desk.example") == 200
+    assert status("/pages/api/v1/list", "https://evil.example") == 403
+    for path in ("/_search", "/v1/clusters/1", "/pages", "/pagesx/1"):
+        assert status(path, "https://desk.example") == 403
+
+
 def test_without_a_token_only_hosts_and_pages_are_checked() -> None:
     app = callers(Metrics(), token=None)
     assert asyncio.run(asked(app))[0] == 200

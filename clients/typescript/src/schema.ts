@@ -181,8 +181,9 @@ export interface paths {
          * The rows of the list as CSV
          * @description The first rows of the list, with a header; times are ISO 8601.
          *
-         *     At most 10,000 rows: the file's name says how many of how many there are, and the header `Link` has the
-         *     address of the rest. Texts that a spreadsheet would take for a formula begin with an apostrophe.
+         *     At most 10,000 rows, and some 8 MB: the file's name says how many of how many there are, and the header
+         *     `Link` has the address of the rest. Texts that a spreadsheet would take for a formula begin with an
+         *     apostrophe.
          */
         get: operations["export_csv"];
         put?: never;
@@ -204,8 +205,8 @@ export interface paths {
          * The rows of the list as JSON Lines
          * @description The first rows of the list, a row a line as `/api/v1/list` has them; times are ISO 8601.
          *
-         *     At most 10,000 rows: the file's name says how many of how many there are, and the header `Link` has the
-         *     address of the rest.
+         *     At most 10,000 rows, and some 8 MB: the file's name says how many of how many there are, and the header
+         *     `Link` has the address of the rest.
          */
         get: operations["export_jsonl"];
         put?: never;

@@ -87,10 +87,8 @@ if TYPE_CHECKING:
         TextPart,
         Timeline,
         TimelineStep,
-        TimeOrder,
-        Version,
-        VersionsPage,
     )
+    from esdedup.reading.version_results import TimeOrder, Version, VersionsPage
     from esdedup.sites import RawPage
     from esdedup.text.dictionary import Dictionary
     from esdedup.text.hashing import TOKEN_HASHES, TokenHash
@@ -216,6 +214,7 @@ _MODULES = (
     "esdedup.forest.model",
     "esdedup.neighbours.explanation",
     "esdedup.reading.results",
+    "esdedup.reading.version_results",
     "esdedup.reading.overview_results",
     "esdedup.reading.list_request",
     "esdedup.ingest.actions",

@@ -7,7 +7,7 @@ from esdedup.elastic.requests import UNREAD, Query
 from esdedup.fields import Fields
 from esdedup.reading.hits import fields_read
 from esdedup.reading.queries import by_id, order, with_text
-from esdedup.reading.results import TimeOrder
+from esdedup.reading.version_results import TimeOrder
 from esdedup.sites import site_fields
 
 # Sources of one cluster that are grouped, and texts that are counted.

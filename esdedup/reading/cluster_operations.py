@@ -14,9 +14,10 @@ from esdedup.reading.cluster_members import (
 from esdedup.reading.explanation import explain_articles
 from esdedup.reading.included import including
 from esdedup.reading.paging import Paging
-from esdedup.reading.results import SimilarPage, SourcesPage, Timeline, TimeOrder, VersionsPage
+from esdedup.reading.results import SimilarPage, SourcesPage, Timeline
 from esdedup.reading.text_operations import TextOperations
 from esdedup.reading.verdict import IndexedExplanation
+from esdedup.reading.version_results import TimeOrder, VersionsPage
 
 
 class ClusterOperations(TextOperations):

@@ -1,12 +1,12 @@
 """What a reader returns: frozen pydantic models, which also describe the JSON API."""
 
-from typing import Any, Literal
+from typing import Any
 
 import pydantic
 
 from esdedup.text.left_out import LeftOut
 
-_ARTICLE: dict[str, Any] = {
+EXAMPLE_ARTICLE: dict[str, Any] = {
     "id": "en-17-3",
     "index": "news",
     "root": "122c0d63bb65dc118aafa28e66b57fce",
@@ -17,7 +17,7 @@ _ARTICLE: dict[str, Any] = {
     "url": "https://morningwire.example/second-ferry",
     "included": None,
 }
-_FULL = _ARTICLE | {
+_FULL = EXAMPLE_ARTICLE | {
     "text": "The harbour council voted on Monday to …",
     "site": "morningwire.example",
     "fingerprint": "19dfa27d3dd640349bbbd212150a0ae9",
@@ -25,7 +25,7 @@ _FULL = _ARTICLE | {
     "profile": "verified-3",
     "seq": 456,
 }
-_ROW = _ARTICLE | {
+_ROW = EXAMPLE_ARTICLE | {
     "similar": 45,
     "matching": 46,
     "sources": 10,
@@ -43,10 +43,6 @@ class Result(pydantic.BaseModel, frozen=True):
     """Base of all results. The docstrings of fields appear in the description of the API."""
 
     model_config = pydantic.ConfigDict(use_attribute_docstrings=True)
-
-
-TimeOrder = Literal["oldest", "newest"]
-"""What comes first."""
 
 
 class Article(Result, frozen=True):
@@ -187,9 +183,9 @@ class SimilarPage(Result, frozen=True):
     """Articles of a cluster, or with a fingerprint, newest first."""
 
     model_config = example(
-        root=_ARTICLE["root"],
+        root=EXAMPLE_ARTICLE["root"],
         total=45,
-        rows=[_ARTICLE | {"resemblance": 0.93, "distance_bits": None}],
+        rows=[EXAMPLE_ARTICLE | {"resemblance": 0.93, "distance_bits": None}],
         page=1,
         size=1,
         next="WyI5ZTJhZDM5ZDk2YzYiLCAyLCAxLCBbMTc4ODc1MzMwMDAwMCwgOTIsICJuZXdzIl1d",
@@ -207,48 +203,6 @@ class SimilarPage(Result, frozen=True):
     """The cursor of the next page; None on the last page."""
     left_out: LeftOut | None = None
     """Of a text that was looked up: what was left out of it as boilerplate; None if nothing is to be."""
-
-
-class Version(Result, frozen=True):
-    """One text of a cluster: the first article that has it, in the order of the page, and the others."""
-
-    article: SimilarArticle
-    copies: int
-    """How many further articles have the same fingerprint: the same text, as far as it is compared."""
-    copies_shown: tuple[Article, ...]
-    """The first of these, at most 20."""
-
-
-class VersionsPage(Result, frozen=True):
-    """The distinct texts of an article's cluster, in order of time."""
-
-    model_config = example(
-        root=_ARTICLE["root"],
-        total=46,
-        total_versions=31,
-        versions=[
-            {
-                "article": _ARTICLE | {"resemblance": 0.93, "distance_bits": None},
-                "copies": 1,
-                "copies_shown": [_ARTICLE | {"id": "en-17-9", "source": "Evening Post"}],
-            }
-        ],
-        page=1,
-        size=1,
-        sort="oldest",
-    )
-
-    root: str | None
-    total: int
-    """Articles on all pages, with the article itself."""
-    total_versions: int
-    """Distinct texts on all pages, at most 10,000."""
-    versions: tuple[Version, ...]
-    page: int
-    """From 1."""
-    size: int
-    sort: TimeOrder
-    """Which article of each text counts, and which text comes first."""
 
 
 class Source(Result, frozen=True):
@@ -269,7 +223,7 @@ class SourcesPage(Result, frozen=True):
     """The sources of an article's cluster, those with the most articles first."""
 
     model_config = example(
-        root=_ARTICLE["root"],
+        root=EXAMPLE_ARTICLE["root"],
         total=45,
         total_sources=10,
         sources=[
@@ -278,7 +232,7 @@ class SourcesPage(Result, frozen=True):
                 "articles": 8,
                 "first": "2026-09-06T16:30:00+00:00",
                 "last": "2026-09-07T21:32:00+00:00",
-                "earliest": _ARTICLE | {"resemblance": 0.97, "distance_bits": None},
+                "earliest": EXAMPLE_ARTICLE | {"resemblance": 0.97, "distance_bits": None},
             }
         ],
         page=1,
@@ -334,7 +288,7 @@ class Timeline(Result, frozen=True):
             {"start": "2026-09-06T16:24:00+00:00", "articles": 10, "sources": 7},
             {"start": "2026-09-06T18:24:00+00:00", "articles": 5, "sources": 4},
         ],
-        earliest=_ARTICLE | {"published_at": "2026-09-06T16:24:00Z"},
+        earliest=EXAMPLE_ARTICLE | {"published_at": "2026-09-06T16:24:00Z"},
         largest_source="Morning Wire",
         largest_source_articles=8,
     )

@@ -9,9 +9,10 @@ from esdedup.reading.articles import find_article
 from esdedup.reading.cluster_members import require_source_field
 from esdedup.reading.hits import Hit, root_of, values_of
 from esdedup.reading.paging import Paging
-from esdedup.reading.results import Article, SimilarArticle, TimeOrder, Version, VersionsPage
+from esdedup.reading.results import Article, SimilarArticle
 from esdedup.reading.scope import ReadyIndex, Scope
 from esdedup.reading.similarity import Similarity
+from esdedup.reading.version_results import TimeOrder, Version, VersionsPage
 
 
 def versions(

@@ -14,9 +14,8 @@ from esdedup.reading.results import (
     SimilarPage,
     SourcesPage,
     Timeline,
-    TimeOrder,
-    VersionsPage,
 )
+from esdedup.reading.version_results import TimeOrder, VersionsPage
 from esdedup.serving.problems import described
 from esdedup.text.left_out import LeftOut
 from esdedup.web.bounds import MAX_SHOWN_TEXT, MAX_VALUE, bounded

@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 
-from esdedup.reading.results import Article, SourcesPage, VersionsPage
+from esdedup.reading.results import Article, SourcesPage
+from esdedup.reading.version_results import VersionsPage
 from esdedup.web.bounds import MAX_SHOWN_TEXT, MAX_SPANS
 from esdedup.web.form import PageForm
 from esdedup.web.rendering import language_of, render

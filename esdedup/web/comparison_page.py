@@ -1,6 +1,7 @@
 """The page that compares two articles: what differs between them, and why they are one story or not."""
 
 from typing import Annotated
+from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
@@ -19,9 +20,7 @@ from esdedup.web.state import CurrentSite, Site
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
 
-Place = Annotated[
-    str, Query(min_length=1, description="Where an article is: its index, a slash, and its id; or its id.")
-]
+Place = Annotated[str, Query(min_length=1)]
 
 
 @router.get("/compare")
@@ -32,7 +31,7 @@ async def comparison_page(
     other: Place,
     listed: Annotated[str, Query(max_length=LONGEST_LISTED)] = "",
 ) -> HTMLResponse:
-    """Compare two articles, called A and B. A choice among versions is one value of a form, hence `Place`."""
+    """Compare two articles, called A and B. Each is one value of a form: see `read_place`."""
     first, second = await _article(site, one), await _article(site, other)
     return render(
         "comparison.html",
@@ -49,11 +48,23 @@ async def comparison_page(
 
 
 async def _article(site: Site, place: str) -> FullArticle:
-    # No index has a slash in its name; an id may.
-    index, slash, article_id = place.partition("/")
-    if not slash:
-        return await site.reader.article(site.index, place)
+    index, article_id = read_place(place)
     return await site.reader.article(site.index, article_id, in_index=index)
+
+
+def read_place(text: str) -> tuple[str | None, str]:
+    """Read where an article is: the index, None if it is not named, and the id.
+
+    Args:
+        text: An index, a slash and an id; an id; or the address of an article's page.
+    """
+    path, _, query = text.strip().partition("?")
+    if path.endswith("/article"):
+        parameters = dict(parse_qsl(query.partition("#")[0]))
+        return parameters.get("index"), parameters.get("id", "")
+    # No index has a slash in its name; an id may.
+    index, slash, article_id = text.partition("/")
+    return (index, article_id) if slash else (None, text)
 
 
 async def _explained(site: Site, one: FullArticle, other: FullArticle, language: Language) -> Explained | str:

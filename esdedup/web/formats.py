@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Callable
 from urllib.parse import urlencode, urlsplit
 
 from esdedup.reading.results import Article
@@ -12,7 +13,13 @@ _LONGEST_LINE = 300
 # What all browsers and servers take.
 _LONGEST_LINK = 2_000
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
-_CJK = ("\u3040", "\u9fff")
+# Whether a letter belongs to the writing of a language.
+_SCRIPTS: dict[str, Callable[[str], bool]] = {
+    "en": lambda letter: letter < "\u0250",
+    "zh": lambda letter: "\u3400" <= letter <= "\u9fff",
+    "ja": lambda letter: "\u3040" <= letter <= "\u30ff",
+    "ko": lambda letter: "\uac00" <= letter <= "\ud7af",
+}
 
 
 def shortened(text: str) -> str:
@@ -76,7 +83,18 @@ def is_day(text: str) -> bool:
 
 
 def language(text: str | None) -> str:
-    """Return the language of a text, which browsers need to break lines and to read aloud."""
-    beginning = (text or "")[:200]
-    many = sum(_CJK[0] <= each <= _CJK[1] for each in beginning)
-    return "zh" if 4 * many > len(beginning) else "en"
+    """Return the language of a text, which browsers need to break lines and to read aloud.
+
+    Judged by the letters at its beginning: what is written in Latin letters is taken for English. Empty if
+    it is in others, which means that it is not known.
+    """
+    letters = [each for each in (text or "")[:200] if each.isalpha()]
+    counts = {name: sum(map(has, letters)) for name, has in _SCRIPTS.items()}
+    if counts["ja"] or counts["ko"]:
+        # Chinese characters stand among their own letters.
+        return max(("ja", "ko"), key=lambda name: counts[name])
+    name = max(counts, key=lambda name: counts[name])
+    if name == "en":
+        # A Chinese text may have many foreign names, whose letters are shorter than characters.
+        name = "zh" if 4 * counts["zh"] > len(letters) else "en"
+    return name if counts[name] or not letters else ""

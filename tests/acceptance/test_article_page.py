@@ -19,7 +19,7 @@ WORDS = {
         "only in A": "only in A",
         "one": "One cluster",
         "two": "Two clusters",
-        "alone": "The comparison of the two alone",
+        "alone": "In figures",
         "swap": "swap A and B",
         "first": "first:",
         "newest": "Last to first",
@@ -34,7 +34,7 @@ WORDS = {
         "only in A": "仅 A 有",
         "one": "同一组",
         "two": "两组",
-        "alone": "两篇单独比较",
+        "alone": "数据",
         "swap": "互换 A 与 B",
         "first": "首发：",
         "newest": "从后到先",
@@ -147,7 +147,12 @@ def test_any_two_versions_are_compared(site: SampleSite, visit: Visit) -> None:
     assert page.locator(".side .source").all_inner_texts() == [sources[1], sources[3]]
     # The search is kept.
     assert page.get_by_role("searchbox").input_value() == "the"
-    # Of two stories it says so.
+    # Any other article can be given by the address of its page; of two stories it says so.
     one, other = site.largest
-    page.goto(f"{site.address}/compare?one={one}&other={other}")
+    page.goto(f"{site.address}/article?id={other}")
+    elsewhere = page.url
+    page.goto(f"{site.address}/article?id={one}")
+    page.locator(".with-another input[name=other]").fill(elsewhere)
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
     assert words["two"] in page.locator(".why strong").inner_text()

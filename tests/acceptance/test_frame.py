@@ -132,7 +132,8 @@ def test_times_are_in_the_readers_zone(site: SampleSite, page: Page) -> None:
     moment = str(time.get_attribute("datetime"))
     written = page.evaluate(
         """moment => new Intl.DateTimeFormat('en', {
-            dateStyle: 'medium', timeStyle: 'short', timeZone: 'Asia/Shanghai'
+            year: 'numeric', month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit',
+            hourCycle: 'h23', timeZone: 'Asia/Shanghai'
         }).format(new Date(moment))""",
         moment,
     )

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from esdedup.errors import ArticleNotFound
 from esdedup.reading.list_request import SORTS
 from esdedup.reading.results import Article, FullArticle, Timeline, TimelineStep
+from esdedup.web.comparison_page import read_place
 from esdedup.web.differences import Piece, differences
 from esdedup.web.formats import address, language, link, shortened, source_names
 from esdedup.web.languages import language as interface
@@ -110,10 +111,35 @@ def test_what_templates_show() -> None:
         assert link(bad) is None
     assert address("/", q="a b&c", page=None, after="") == "/?q=a+b%26c"
     assert address("/", q="") == "/"
-    assert (language("三月五日"), language("In March"), language(None)) == ("zh", "en", "en")
+    assert {
+        text: language(text) for text in ("三月五日", "In March", "", "12!", "AC米兰 3 比 1 胜 AC 拉齐奥")
+    } == {
+        "三月五日": "zh",
+        "In March": "en",
+        "": "en",
+        "12!": "en",
+        "AC米兰 3 比 1 胜 AC 拉齐奥": "zh",
+    }
+    assert [language(text) for text in ("三月に東京で", "3월 서울에서", "в марте", None)] == [
+        "ja",
+        "ko",
+        "",
+        "en",
+    ]
     assert (source_names(["A", None, "B"]), source_names(None)) == ("A, B", "")
     assert link(f"https://a.example/{'x' * 2_000}") is None
     assert {len(shown) for shown in (shortened("x" * 10**6), source_names("x" * 10**6))} == {301}
+
+
+def test_an_article_is_named_by_its_place_its_id_or_its_address() -> None:
+    assert read_place("news/a/b") == ("news", "a/b")
+    assert read_place("sample-1") == (None, "sample-1")
+    assert read_place("http://desk.example:8000/pages/article?id=a%2Fb&index=old&listed=q%3Dx#similar") == (
+        "old",
+        "a/b",
+    )
+    assert read_place(" https://desk.example/article?id=7") == (None, "7")
+    assert read_place("/article") == (None, "")
 
 
 def test_every_sort_has_a_name_on_the_pages() -> None:

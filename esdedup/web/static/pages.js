@@ -8,7 +8,9 @@ const language = document.documentElement.lang;
 
 // Times in the reader's zone. Relative times keep their text and get an exact one on hover, others the reverse.
 function rewriteTimes() {
-  const format = new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short" });
+  // As the server writes them.
+  const [year, month, day, hour, minute] = ["numeric", "short", "numeric", "2-digit", "2-digit"];
+  const format = new Intl.DateTimeFormat(language, { year, month, day, hour, minute, hourCycle: "h23" });
   const zone = format.resolvedOptions().timeZone;
   for (const time of document.querySelectorAll("time[datetime]")) {
     const moment = new Date(time.dateTime);

@@ -44,6 +44,7 @@ def test_no_page_has_barriers(site: SampleSite, browser: Browser, size: str, lan
         f"{site.address}/?q=zzz&since=2026-01-01",
         site.article(listed="q=the"),
         site.article(view="source"),
+        f"{site.address}/api/v1/docs",
         f"{site.address}/compare?one={one}&other={other}",
     ]
     with watched(browser, size, locale=LOCALES[language]) as page:

@@ -89,7 +89,7 @@ def _period(form: PageForm, language: Language) -> str:
     _ = language.gettext
     # A day is written as one, and a moment with its time.
     since, until = (
-        (language.day if len(text) == len("2026-11-22") else language.moment)(text)
+        (language.day if len(text) == len("2026-11-22") else language.utc)(text)
         for text in (form.since, form.until)
     )
     if form.since and form.until:

@@ -1,5 +1,6 @@
 """The query parameters of a list, for the pages and for the JSON API."""
 
+import functools
 from collections.abc import Sequence
 from typing import Annotated, Any, get_origin
 from urllib.parse import parse_qs
@@ -120,7 +121,7 @@ class Form(BaseModel):
             if value != ""
         }
 
-    @property
+    @functools.cached_property
     def parameters(self) -> dict[str, Any]:
         """The parameters of this list that are not the default, as an address has them."""
         given = self.model_dump(exclude_defaults=True, exclude=_NOT_OF_THE_LIST)

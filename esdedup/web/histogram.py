@@ -96,7 +96,7 @@ def _label(articles: int, start: datetime, end: datetime, language: Language) ->
     number = language.number(articles)
     counted = language.ngettext("%(number)s article", "%(number)s articles", articles, number=number)
     is_days = _is_midnight(start) and _is_midnight(end + _MS)
-    write = language.day if is_days else language.moment
+    write = language.day if is_days else language.utc
     first, last = write(start), write(end)
     if first == last:
         return language.gettext("%(articles)s: %(time)s", articles=counted, time=first)

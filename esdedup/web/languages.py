@@ -9,7 +9,7 @@ import functools
 import gettext
 import io
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from importlib import resources
 
 import babel
@@ -49,7 +49,7 @@ class Language:
 
     def number(self, value: float) -> str:
         """Write a number: 12,345."""
-        return numbers.format_decimal(value, locale=self.locale)
+        return _number(value, self.code)
 
     def percent(self, share: float) -> str:
         """Write a share of one: 12%."""
@@ -60,15 +60,19 @@ class Language:
         found = _datetime(value)
         if found is None:
             return self.day(value)
-        minute = dates.format_time(found, "HH:mm", locale=self.locale)
-        return str(self.locale.datetime_formats["medium"].format(minute, self.day(value)))
+        day = _day(found.date(), self.code)
+        return str(self.locale.datetime_formats["medium"].format(found.strftime("%H:%M"), day))
+
+    def utc(self, value: object) -> str:
+        """Write a time that no script writes in the reader's zone: as `moment` does, and that it is UTC."""
+        return f"{self.moment(value)} UTC"
 
     def day(self, value: object) -> str:
         """Write the day of a time."""
         found = _datetime(value)
         if found is None:
             return "" if value is None else str(value)
-        return dates.format_skeleton("yMMMd", found, locale=self.locale)
+        return _day(found.date(), self.code)
 
     def ago(self, value: object, now: datetime) -> str:
         """Write how long ago a time was, or its day if that is more than a week; what is no time remains."""
@@ -88,6 +92,17 @@ class Language:
     def length(self, milliseconds: int) -> str:
         """Write a length of time: 2 hours."""
         return dates.format_timedelta(timedelta(milliseconds=milliseconds), threshold=1, locale=self.locale)
+
+
+# A page has the same days and numbers many times, and babel reads its patterns anew for each.
+@functools.lru_cache(maxsize=4_096)
+def _day(day: date, code: str) -> str:
+    return dates.format_skeleton("yMMMd", datetime.combine(day, time.min), locale=code)
+
+
+@functools.lru_cache(maxsize=4_096)
+def _number(value: float, code: str) -> str:
+    return numbers.format_decimal(value, locale=code)
 
 
 @functools.cache

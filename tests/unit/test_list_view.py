@@ -71,7 +71,7 @@ def test_many_values_unfold_and_long_ones_are_left_out() -> None:
     ("form", "label", "chinese"),
     [
         ({"since": "2026-09-01"}, "from Sep 1, 2026", "2026年9月1日 起"),
-        ({"until": "2026-09-01T10:59:59.999Z"}, "until Sep 1, 2026, 10:59", "2026年9月1日 10:59 止"),
+        ({"until": "2026-09-01T10:59:59.999Z"}, "until Sep 1, 2026, 10:59 UTC", "2026年9月1日 10:59 UTC 止"),
         ({"since": "2026-09-01", "until": "2026-09-01"}, "Sep 1, 2026", "2026年9月1日"),
         (
             {"since": "2026-09-01", "until": "2026-09-02"},
@@ -143,7 +143,7 @@ def test_a_bar_says_what_it_stands_for() -> None:
     assert (drawn.bars[0].parameters["q"], drawn.bars[0].parameters["source"]) == ("x", ["A"])
     hours = histogram(timeline([1, 1], interval_ms=60 * MINUTE_MS), PageForm(), ZH)
     assert hours is not None
-    assert hours.bars[1].label == "2024年10月4日 01:00至2024年10月4日 01:59：1 篇报道"
+    assert hours.bars[1].label == "2024年10月4日 01:00 UTC至2024年10月4日 01:59 UTC：1 篇报道"
     assert hours.bars[1].parameters["since"] == "2024-10-04T01:00Z"
 
 

@@ -1,0 +1,142 @@
+"""The list page: how long it takes beyond what Elasticsearch says that its answers took, and how large it is.
+
+The application runs in this process and is asked as a server would ask it. The sample corpus is fed with
+languages in a keyword field, so that a page has all that it can have. What remains of a page's time after
+`took` is ours and the client's, and the way to the server and back. The answers are the same each time, so
+the server's caches take part; that makes `took` small, and what is measured no smaller.
+"""
+
+import asyncio
+import time
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+import numpy as np
+from elasticsearch import AsyncElasticsearch, Elasticsearch, helpers
+from starlette.types import ASGIApp
+
+from benchmarks import server
+from benchmarks.rows import Row
+from benchmarks.run import Run
+from esdedup import Dedup, sample
+from esdedup.elastic.client import connect_async
+from esdedup.web import create_app
+
+_INDEX, _FOREST = "benchmark-list-page", "benchmark-list-page-forest"
+_ARTICLES = 12_000
+_WARM_UP, _MEASURED = 10, 100
+_PERCENTILES = (50, 95)
+_TABLE = "list-page"
+_PAGES: dict[str, dict[str, Any]] = {
+    "newest, everything": {},
+    "most similar, everything": {"sort": "similar-desc"},
+    "a word": {"q": "harbour"},
+    "a word, one language": {"q": "council", "where": "language:en"},
+    "not grouped": {"dedup": "false"},
+    "100 rows": {"size": 100},
+}
+
+
+class _Loaded(NamedTuple):
+    """A page that was asked for."""
+
+    ms: float
+    # As Elasticsearch says.
+    engine_ms: int
+    requests: int
+    size: int
+
+
+def list_page(run: Run) -> list[Row]:
+    """Measure pages of the list, in turn."""
+    with server.client(run, lifetime_s=3_600) as client:
+        try:
+            _feed(client, run.size(_ARTICLES))
+            loaded = asyncio.run(_load(server.url_of(client)))
+        finally:
+            client.indices.delete(index=[_INDEX, _FOREST], ignore_unavailable=True)
+    return [row for name, pages in loaded.items() for row in _rows(name, pages)]
+
+
+def _feed(client: Elasticsearch, count: int) -> None:
+    with Dedup(client, forest=_FOREST) as dedup:
+        dedup.setup(_INDEX)
+        client.indices.put_mapping(index=_INDEX, properties={"language": {"type": "keyword"}})
+        actions = (
+            {
+                "_index": _INDEX,
+                "_id": each["id"],
+                "_source": each | {"language": "en" if each["title"].isascii() else "zh"},
+            }
+            for each in sample.articles(count)
+        )
+        helpers.bulk(client, dedup.enrich(actions), refresh=True)
+
+
+async def _load(url: str) -> dict[str, list[_Loaded]]:
+    took_ms: list[int] = []
+    loaded: dict[str, list[_Loaded]] = {name: [] for name in _PAGES}
+    async with connect_async(url) as client:
+        _note_times(client, took_ms)
+        app = create_app(client, _INDEX, forest=_FOREST)
+        for number in range(_WARM_UP + _MEASURED):
+            for name, parameters in _PAGES.items():
+                took_ms.clear()
+                started = time.perf_counter()
+                size = await _ask(app, urlencode(parameters))
+                ms = (time.perf_counter() - started) * 1_000
+                if number >= _WARM_UP:
+                    loaded[name].append(_Loaded(ms, sum(took_ms), len(took_ms), size))
+    return loaded
+
+
+def _note_times(client: AsyncElasticsearch, took_ms: list[int]) -> None:
+    """Append to a list what each answer of the server says that it took."""
+    perform_request = client.transport.perform_request
+
+    async def noted(*arguments: Any, **options: Any) -> Any:
+        answer = await perform_request(*arguments, **options)
+        if isinstance(answer.body, dict) and "took" in answer.body:
+            took_ms.append(answer.body["took"])
+        return answer
+
+    client.transport.perform_request = noted  # type: ignore[method-assign]
+
+
+async def _ask(app: ASGIApp, query: str) -> int:
+    """Ask for a page of the list as a browser does; return its size in bytes, unpacked."""
+    sent: list[Any] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b""}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/",
+        "query_string": query.encode(),
+        "headers": [(b"host", b"localhost"), (b"accept-language", b"en")],
+    }
+    await app(scope, receive, send)
+    if sent[0]["status"] != 200:
+        raise RuntimeError(f"the page of {query!r} has the status {sent[0]['status']}")
+    return sum(len(each.get("body", b"")) for each in sent)
+
+
+def _rows(name: str, pages: list[_Loaded]) -> list[Row]:
+    beyond_ms = [each.ms - each.engine_ms for each in pages]
+    rows = [
+        Row(table=_TABLE, case=f"{name}, beyond the engine's answers, p{percentile}", ours=ms, unit="ms")
+        for percentile, ms in zip(_PERCENTILES, np.percentile(beyond_ms, _PERCENTILES).tolist(), strict=True)
+    ]
+    engine_ms = float(np.median([each.engine_ms for each in pages]))
+    last = pages[-1]
+    return [
+        *rows,
+        Row(table=_TABLE, case=f"{name}, the engine's answers, p50", ours=engine_ms, unit="ms"),
+        Row(table=_TABLE, case=f"{name}, searches", ours=last.requests, unit="requests"),
+        Row(table=_TABLE, case=f"{name}, unpacked, without style", ours=last.size / 1_000, unit="kB"),
+    ]

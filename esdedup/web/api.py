@@ -76,16 +76,15 @@ class MarkedArticle(FullArticle, frozen=True):
     """Why that is not known; null if it is."""
 
 
-router = APIRouter(
-    prefix=PREFIX,
-    responses=described(
-        s400="A parameter is invalid, or two contradict each other.",
-        s409="The index is missing, or lacks the fields.",
-        s502="Elasticsearch does not answer, or refused the request.",
-        s503="There are too many requests, or the forest is missing or has another profile.",
-    ),
+ERRORS = described(
+    s400="A parameter is invalid, or two contradict each other.",
+    s409="The index is missing, or lacks the fields.",
+    s502="Elasticsearch does not answer, or refused the request.",
+    s503="There are too many requests, or the forest is missing or has another profile.",
 )
-_NOT_FOUND = described(s404="No article has this id, or it was not indexed through esdedup.")
+"""Those that every route may answer with."""
+NOT_FOUND = described(s404="No article has this id, or it was not indexed through esdedup.")
+router = APIRouter(prefix=PREFIX, responses=ERRORS)
 
 Id = Annotated[
     str, Query(min_length=1, description="The id of the article in Elasticsearch.", examples=["en-17-3"])
@@ -113,14 +112,15 @@ Includes = Annotated[list[str], Query(description=INCLUDES, examples=[["author"]
 async def routes(request: Request) -> dict[str, Any]:
     """What there is."""
     described = request.app.openapi()["paths"]
+    prefix = request.scope.get("root_path", "")
     return {
         "routes": {
-            f"{method.upper()} {path}": operation["summary"]
+            f"{method.upper()} {prefix}{path}": operation["summary"]
             for path, operations in described.items()
             for method, operation in operations.items()
         },
-        "description": "/openapi.json",
-        "try_out": f"{PREFIX}/docs",
+        "description": f"{prefix}/openapi.json",
+        "try_out": f"{prefix}{PREFIX}/docs",
     }
 
 
@@ -141,7 +141,7 @@ async def overview(
     return bounded(await site.reader.overview(site.index, **form.search, size=MAX_FACET_VALUES))
 
 
-@router.get("/article", summary="One article with its text", responses=_NOT_FOUND)
+@router.get("/article", summary="One article with its text", responses=NOT_FOUND)
 async def article(
     site: CurrentSite,
     id: Id,  # noqa: A002
@@ -155,7 +155,7 @@ async def article(
     return bounded(MarkedArticle(**dict(found), left_out=known, left_out_unknown=unknown))
 
 
-@router.get("/similar", summary="Articles similar to an article", responses=_NOT_FOUND)
+@router.get("/similar", summary="Articles similar to an article", responses=NOT_FOUND)
 async def similar(
     site: CurrentSite,
     id: Id,  # noqa: A002
@@ -181,7 +181,7 @@ async def similar(
     )
 
 
-@router.get("/versions", summary="The distinct texts of an article's cluster", responses=_NOT_FOUND)
+@router.get("/versions", summary="The distinct texts of an article's cluster", responses=NOT_FOUND)
 async def versions(
     site: CurrentSite,
     id: Id,  # noqa: A002
@@ -199,7 +199,7 @@ async def versions(
     )
 
 
-@router.get("/sources", summary="The sources in an article's cluster", responses=_NOT_FOUND)
+@router.get("/sources", summary="The sources in an article's cluster", responses=NOT_FOUND)
 async def sources(
     site: CurrentSite,
     id: Id,  # noqa: A002
@@ -240,7 +240,7 @@ async def articles(
     raise SettingError("give either a root or a fingerprint")
 
 
-@router.get("/timeline", summary="The timeline of an article's cluster", responses=_NOT_FOUND)
+@router.get("/timeline", summary="The timeline of an article's cluster", responses=NOT_FOUND)
 async def timeline(site: CurrentSite, id: Id, index: InIndex = None) -> Timeline:  # noqa: A002
     """How many articles of the cluster were published in each interval."""
     found = await site.reader.article(site.index, id, in_index=index)

@@ -23,6 +23,7 @@ from esdedup.web import (
     comparison_page,
     description,
     downloads,
+    explanation_api,
     language_page,
     list_page,
     try_out,
@@ -123,7 +124,16 @@ def _with_routes(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]
         # Clients that are generated name their functions so.
         generate_unique_id_function=lambda route: route.name,
     )
-    for routes in (api, try_out, downloads, list_page, article_page, comparison_page, language_page):
+    for routes in (
+        api,
+        explanation_api,
+        try_out,
+        downloads,
+        list_page,
+        article_page,
+        comparison_page,
+        language_page,
+    ):
         app.include_router(routes.router, dependencies=[Depends(_check_given_once)])
     description.correct(app.openapi())
     return app

@@ -82,9 +82,9 @@ async def feed(request: Request, site: CurrentSite, form: Annotated[PageForm, Qu
 async def export_csv(request: Request, site: CurrentSite, form: Annotated[ExportForm, Query()]) -> Response:
     """The first rows of the list, with a header; times are ISO 8601.
 
-    At most 10,000 rows, and some 8 MB: the file's name says how many of how many there are, and the header
-    `Link` has the address of the rest. Texts that a spreadsheet would take for a formula begin with an
-    apostrophe.
+    At most 10,000 rows, and eight million bytes: the file's name says how many of how many there are, and
+    the header `Link` has the address of the rest. Texts that a spreadsheet would take for a formula begin
+    with an apostrophe.
     """
     return await _export(
         request,
@@ -106,8 +106,8 @@ async def export_csv(request: Request, site: CurrentSite, form: Annotated[Export
 async def export_jsonl(request: Request, site: CurrentSite, form: Annotated[ExportForm, Query()]) -> Response:
     """The first rows of the list, a row a line as `/api/v1/list` has them; times are ISO 8601.
 
-    At most 10,000 rows, and some 8 MB: the file's name says how many of how many there are, and the header
-    `Link` has the address of the rest.
+    At most 10,000 rows, and eight million bytes: the file's name says how many of how many there are, and
+    the header `Link` has the address of the rest.
     """
     return await _export(
         request, site, form, write=exports.json_lines, ending="jsonl", media_type="application/jsonl"

@@ -295,7 +295,17 @@ def test_json_is_what_the_reader_answers(site: str, es: Elasticsearch) -> None:
 def test_openapi_describes_it(site: str) -> None:
     described = get(f"{site}/openapi.json")
     paths = described["paths"]
-    names = ("list", "overview", "article", "articles", "similar", "versions", "sources", "timeline")
+    names = (
+        "list",
+        "overview",
+        "article",
+        "articles",
+        "similar",
+        "versions",
+        "sources",
+        "timeline",
+        "explanation",
+    )
     files = {"/feed.rss", "/export.csv", "/export.jsonl"}
     assert set(paths) == {f"/api/v1/{name}" for name in names} | files
     assert all(parameter["description"] for parameter in paths["/api/v1/list"]["get"]["parameters"])

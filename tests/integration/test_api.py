@@ -141,6 +141,32 @@ def test_further_fields_are_given_as_they_are(elasticsearch_url: str, index: str
         assert "source_includes" in refused.json["detail"]
 
 
+def test_two_articles_are_explained_in_the_language_that_is_wished_for(
+    elasticsearch_url: str, index: str
+) -> None:
+    head = request(elasticsearch_url, index, f"{PREFIX}/list", size=1, sort="similar-desc").json["rows"][0][
+        "id"
+    ]
+    other = request(elasticsearch_url, index, f"{PREFIX}/similar", id=head, size=1).json["rows"][0]["id"]
+    english, chinese = (
+        ask(
+            elasticsearch_url,
+            index,
+            f"{PREFIX}/explanation",
+            f"id={head}&other={other}",
+            accept_language=code,
+        )
+        for code in ("en", "zh-CN")
+    )
+    assert english.json["is_one_cluster"] is chinese.json["is_one_cluster"] is True
+    assert english.json["verdict"].isascii()
+    assert re.search("[\u4e00-\u9fff]", chinese.json["verdict"])
+    assert {english.headers["content-language"], chinese.headers["content-language"]} == {"en", "zh"}
+    assert all(fact["name"] and fact["value"] for fact in english.json["facts"])
+    missing = ask(elasticsearch_url, index, f"{PREFIX}/explanation", f"id={head}&other=none")
+    assert (missing.status, missing.json["type"]) == (404, "urn:esdedup:problem:article_not_found")
+
+
 def test_errors_are_problem_details(elasticsearch_url: str, index: str) -> None:
     kinds = {
         ("list", "size=0"): (400, "invalid_request"),

@@ -95,6 +95,11 @@ export class Client {
     return this.get("versions", query, signal);
   }
 
+  /** Why two articles are in one cluster or not, in words. */
+  explanation(query: Query<"explanation">, signal?: AbortSignal): Promise<Answer<"explanation">> {
+    return this.get("explanation", query, signal);
+  }
+
   sources(query: Query<"sources">, signal?: AbortSignal): Promise<Answer<"sources">> {
     return this.get("sources", query, signal);
   }

@@ -44,6 +44,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/explanation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Why two articles are in one cluster or not
+         * @description In the language that the header `Accept-Language` wishes for: English or Chinese.
+         */
+        get: operations["explanation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/list": {
         parameters: {
             query?: never;
@@ -181,9 +201,9 @@ export interface paths {
          * The rows of the list as CSV
          * @description The first rows of the list, with a header; times are ISO 8601.
          *
-         *     At most 10,000 rows, and some 8 MB: the file's name says how many of how many there are, and the header
-         *     `Link` has the address of the rest. Texts that a spreadsheet would take for a formula begin with an
-         *     apostrophe.
+         *     At most 10,000 rows, and eight million bytes: the file's name says how many of how many there are, and
+         *     the header `Link` has the address of the rest. Texts that a spreadsheet would take for a formula begin
+         *     with an apostrophe.
          */
         get: operations["export_csv"];
         put?: never;
@@ -205,8 +225,8 @@ export interface paths {
          * The rows of the list as JSON Lines
          * @description The first rows of the list, a row a line as `/api/v1/list` has them; times are ISO 8601.
          *
-         *     At most 10,000 rows, and some 8 MB: the file's name says how many of how many there are, and the header
-         *     `Link` has the address of the rest.
+         *     At most 10,000 rows, and eight million bytes: the file's name says how many of how many there are, and
+         *     the header `Link` has the address of the rest.
          */
         get: operations["export_jsonl"];
         put?: never;
@@ -285,6 +305,36 @@ export interface components {
             url?: string | null;
         };
         /**
+         * ExplanationInWords
+         * @description Why two articles are in one cluster or not, in words for people.
+         */
+        ExplanationInWords: {
+            /** Facts */
+            facts: components["schemas"]["Fact"][];
+            /** Is One Cluster */
+            is_one_cluster: boolean;
+            /**
+             * More Shared
+             * @description How many further ones there are.
+             */
+            more_shared: number;
+            /**
+             * Rule
+             * @description What the comparison of the two alone says.
+             */
+            rule: string;
+            /**
+             * Shared
+             * @description Sentences that both have, or nearly, as they are compared: without punctuation and case.
+             */
+            shared: string[];
+            /**
+             * Verdict
+             * @description What became of the two.
+             */
+            verdict: string;
+        };
+        /**
          * Facet
          * @description The values of a field that articles have: those with the most articles first.
          */
@@ -323,6 +373,16 @@ export interface components {
              * @description Whether the search asks for it.
              */
             is_chosen: boolean;
+            /** Value */
+            value: string;
+        };
+        /**
+         * Fact
+         * @description What was measured.
+         */
+        Fact: {
+            /** Name */
+            name: string;
             /** Value */
             value: string;
         };
@@ -1058,6 +1118,87 @@ export interface operations {
             };
             /** @description A parameter is invalid, or two contradict each other. */
             400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The index is missing, or lacks the fields. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Elasticsearch does not answer, or refused the request. */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description There are too many requests, or the forest is missing or has another profile. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Any other error. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    explanation: {
+        parameters: {
+            query: {
+                /** @description The id of the article in Elasticsearch. */
+                id: string;
+                /** @description The index to take the article from, if several behind the served name have this id. */
+                index?: string | null;
+                /** @description The id of the other article. */
+                other: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ExplanationInWords"];
+                };
+            };
+            /** @description A parameter is invalid, or two contradict each other. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description No article has this id, or it was not indexed through esdedup. */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -31,6 +31,7 @@ help:
 	@echo "make static            the same without the tests"
 	@echo "make docs              the documents as a site, in build/site"
 	@echo "make benchmarks        measure what benchmarks/results.json lacks: some hours; it goes on where it was stopped"
+	@echo "make screenshots       photograph the pages for the documents"
 	@echo "make messages          bring the catalogue of the interface up to date with the pages"
 	@echo "make client            the client for TypeScript, made anew from the description of the API (needs npm)"
 	@echo "make env               only .venv, with everything installed as locked"
@@ -83,9 +84,9 @@ client: env
 	$(BIN)/python -m docs.openapi clients/typescript/openapi.json
 	cd clients/typescript && npm ci && npm run generate && npm run build
 
-# Photographs the pages of a running demo for the documents.
+# Photographs the pages for the documents, on a node of its own.
 screenshots: env
-	$(BIN)/python docs/screenshots.py $(DEMO_DATA)/sidecar.json
+	$(BIN)/python docs/screenshots.py
 
 # Brings the Chinese catalogue up to date with the messages of the pages: those that are new in it are empty.
 messages: env

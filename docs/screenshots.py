@@ -1,37 +1,121 @@
-"""Take the screenshots of the documents: ``make demo``, then ``make screenshots``."""
+"""Takes the screenshots of the documents: ``make screenshots``.
 
+It starts an Elasticsearch of its own, feeds it the sample corpus as if its last article had just come, and
+photographs the pages, wide and narrow, in English and Chinese.
+"""
+
+import contextlib
 import json
+import re
 import shutil
+import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
-from playwright.sync_api import sync_playwright
+from elasticsearch import Elasticsearch, helpers
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from esdedup import Dedup, Reader, sample
+from esdedup.times import iso, time_ms
 
 FOLDER = Path(__file__).parent
-SIZES = {"": (1000, 760), "-narrow": (390, 844)}
-# The row whose similar articles are shown; it is in English.
-ROW = 3
+COMMAND = str(Path(sys.executable).parent / "esdedup")
+INDEX = "news"
+ARTICLES = 3_000
+WIDE, NARROW = (1280, 940), (390, 844)
+# By the interface's language: the end of the files' names, what is searched, and the words of a large story.
+LANGUAGES = {"en-GB": ("", "rain", "budget"), "zh-CN": (".zh", "法院", "学校")}
 
 
-def main(sidecar: str) -> None:
-    """Photograph the list by count, and who else published an article of it.
+@contextlib.contextmanager
+def elasticsearch() -> Iterator[str]:
+    """Run a node; yield its address."""
+    with tempfile.TemporaryDirectory() as data:
+        start = [COMMAND, "node", "start", "--data", data, "--port", "0", "--json"]
+        started = subprocess.run(start, check=True, capture_output=True, text=True)
+        try:
+            yield json.loads(started.stdout)["url"]
+        finally:
+            subprocess.run([COMMAND, "node", "stop", "--data", data], check=True, capture_output=True)
 
-    Args:
-        sidecar: Address of the sidecar that shows the pages.
-    """
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--headless", "--no-sandbox"]
+
+def feed(es: Elasticsearch) -> None:
+    """Index the sample, with all its times moved so that the last one is now."""
+    articles = list(sample.articles(ARTICLES))
+    times_ms = [time_ms(each["published_at"]) or 0 for each in articles]
+    later_ms = int(datetime.now(UTC).timestamp() * 1000) - max(times_ms)
+    with Dedup(es) as dedup:
+        dedup.setup(INDEX)
+        actions = (
+            {"_index": INDEX, "_id": each["id"], "_source": each | {"published_at": iso(at_ms + later_ms)}}
+            for each, at_ms in zip(articles, times_ms, strict=True)
         )
-        for suffix, (width, height) in SIZES.items():
-            page = browser.new_page(viewport={"width": width, "height": height})
-            page.goto(f"{sidecar}/pages/?sort=similar-desc")
-            page.screenshot(path=FOLDER / f"list{suffix}.png")
-            page.locator(".badge").nth(ROW).click()
-            page.screenshot(path=FOLDER / f"article{suffix}.png")
-        browser.close()
+        helpers.bulk(es, dedup.enrich(actions, backfill=True), refresh=True)
+
+
+@contextlib.contextmanager
+def pages(url: str) -> Iterator[str]:
+    """Serve the pages; yield their address."""
+    serve = [COMMAND, "serve", "--index", INDEX, "--url", url, "--port", "0"]
+    with subprocess.Popen(serve, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            found = re.search(r" at (http://\S+) ", process.stdout.readline())
+            assert found is not None
+            yield found[1]
+        finally:
+            process.terminate()
+
+
+def story(reader: Reader, words: str) -> tuple[str, str]:
+    """Return the ids of the first article of the largest story with some words, and of another version."""
+    query = reader.search_query(INDEX, words)
+    row = reader.list(INDEX, query=query, sort="similar-desc", size=1).rows[0]
+    versions = [each.article for each in reader.versions(INDEX, row.id).versions]
+    other = min(versions[1:], key=lambda each: abs((each.resemblance or 0) - 0.75))
+    return versions[0].id, other.id
+
+
+def photograph(browser: Browser, address: str, reader: Reader) -> None:
+    """Photograph a list, an article and a comparison in each language."""
+
+    def open_page(size: tuple[int, int], locale: str) -> Page:
+        width, height = size
+        zone = "Asia/Shanghai" if locale == "zh-CN" else "Europe/London"
+        return browser.new_page(viewport={"width": width, "height": height}, locale=locale, timezone_id=zone)
+
+    for locale, (suffix, words, story_words) in LANGUAGES.items():
+        first, other = story(reader, story_words)
+        for size, kind in ((WIDE, ""), (NARROW, "-narrow")):
+            page = open_page(size, locale)
+            page.goto(f"{address}/?q={words}&sort=newest")
+            if size is WIDE:
+                page.locator(".row summary").first.click()
+            page.screenshot(path=FOLDER / f"list{kind}{suffix}.png")
+            page.goto(f"{address}/article?id={other}")
+            page.locator("#similar").evaluate("section => section.scrollIntoView()")
+            page.screenshot(path=FOLDER / f"article{kind}{suffix}.png")
+            page.close()
+        page = open_page(WIDE, locale)
+        page.goto(f"{address}/compare?one={first}&other={other}")
+        page.screenshot(path=FOLDER / f"comparison{suffix}.png")
+        page.close()
+
+
+def main() -> None:
+    """Take all screenshots."""
+    with elasticsearch() as url, Elasticsearch(url) as es:
+        feed(es)
+        with pages(url) as address, sync_playwright() as playwright:
+            browser = playwright.chromium.launch(
+                executable_path=shutil.which("chromium"), args=["--headless", "--no-sandbox"]
+            )
+            photograph(browser, address, Reader(es))
+            browser.close()
 
 
 if __name__ == "__main__":
-    # The file in which the demo's sidecar gives its address.
-    main(json.loads(Path(sys.argv[1]).read_text())["url"])
+    main()

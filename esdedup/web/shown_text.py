@@ -22,6 +22,8 @@ class ShownText:
     text: str
     # The text, or what differs from another text.
     parts: list[Part]
+    # Whether nothing differs but white space, which is not marked.
+    is_same: bool
     # Whether there is more of the text than is shown.
     is_cut: bool
     # Whether the end of a text is too far to be compared.
@@ -43,6 +45,7 @@ async def shown_text(site: Site, article: FullArticle, other: FullArticle | None
         return ShownText(
             text=text,
             parts=parts(pieces, ours=_spans(ours), theirs=_spans(theirs)),
+            is_same=all(piece.kind == "same" or not piece.text.strip() for piece in pieces),
             is_cut=len(mine) > MAX_SHOWN_TEXT,
             is_compared_in_part=compared is not None and (is_long(text) or is_long(compared)),
             left_out=ours,

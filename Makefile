@@ -115,6 +115,7 @@ nightly: env
 	$(BIN)/python -m tests.nightly.large memory 10_000_000
 	$(BIN)/python -m tests.nightly.large elastic 1_000_000
 	$(BIN)/python -m tests.nightly.day
+	$(BIN)/python -m tests.nightly.extras
 	$(MAKE) soak MINUTES=$(or $(MINUTES),30) SEED=$(or $(SEED),$(shell date +%s))
 
 soak: soak-writers soak-sidecars

@@ -42,8 +42,9 @@ def test_it_is_read_and_a_page_goes_on_at_its_cursor(
     es: Elasticsearch, folder: Path, expected: dict[str, Any]
 ) -> None:
     found = json.loads(json.dumps(released.answers(es, folder)))
-    names = ("list", "second", "wire", "article", "similar", "similar_to_text", "left_out")
+    names = ("list", "second", "wire", "words", "article", "similar", "similar_to_text", "left_out")
     assert {name: found[name] for name in names} == {name: expected[name] for name in names}
+    assert found["words"]
     # Boilerplate that was learned, not only what is a list.
     assert any("Harbour Mail" in passage for passage in found["left_out"])
     rows = released.second_page(es, folder, expected["cursor"])

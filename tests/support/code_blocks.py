@@ -10,7 +10,6 @@ import contextlib
 import io
 import os
 import re
-import shlex
 import signal
 import socket
 import subprocess
@@ -30,14 +29,6 @@ _BLOCK = re.compile(
 PORTS = ("9200", "9500", "9501", "8000")
 _HOSTS = re.compile(r"\b(?:sidecar-1|sidecar-2)(?=:\d)")
 RUN_S = 60
-# The command `esdedup`: the real one, but servers begin in the background, and the node is there already.
-_COMMAND = """#!/bin/sh
-case "$1" in
-  node) exit 0 ;;
-  sidecar|serve) exec {python} -m tests.support.started_server "$@" ;;
-esac
-exec {python} -m esdedup "$@"
-"""
 # Modules that take the place of packages and servers that are not here.
 STAND_INS = ROOT / "tests/support/stand_ins"
 
@@ -93,12 +84,13 @@ class Given(NamedTuple):
 class Follower:
     """Somebody who does what a document says, in a directory of his own."""
 
-    def __init__(self, folder: Path, elasticsearch_url: str) -> None:
+    def __init__(self, folder: Path, elasticsearch_url: str, command: str) -> None:
         """Begin a document.
 
         Args:
             folder: Is empty.
             elasticsearch_url: What stands for `http://localhost:9200`.
+            command: A script that stands for `esdedup`.
         """
         self.folder = folder
         self._bin = folder / ".bin"
@@ -107,9 +99,8 @@ class Follower:
         self._ports = {PORTS[0]: elasticsearch_url.rpartition(":")[2], **ports}
         self._names: dict[str, Any] = {"__name__": "__main__"}
         self._bin.mkdir()
-        command = self._bin / "esdedup"
-        command.write_text(_COMMAND.format(python=shlex.quote(sys.executable)))
-        command.chmod(0o755)
+        (self._bin / "esdedup").write_text(command)
+        (self._bin / "esdedup").chmod(0o755)
         inherited = {name: os.environ[name] for name in ("HOME", "LANG", "LC_ALL") if name in os.environ}
         self.environment = {
             **inherited,
@@ -182,9 +173,9 @@ class Follower:
 
 
 @contextlib.contextmanager
-def following(folder: Path, elasticsearch_url: str) -> Iterator[Follower]:
+def following(folder: Path, elasticsearch_url: str, command: str) -> Iterator[Follower]:
     """Yield a follower, and end what he has started."""
-    follower = Follower(folder, elasticsearch_url)
+    follower = Follower(folder, elasticsearch_url, command)
     try:
         yield follower
     finally:

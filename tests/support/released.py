@@ -136,6 +136,8 @@ def answers(es: Elasticsearch, folder: Path) -> dict[str, Any]:
         "list": [(row.id, row.root, row.similar) for row in first.rows],
         "second": [(row.id, row.root, row.similar) for row in second_page(es, folder, str(first.next))],
         "wire": [(row.id, row.root, row.similar) for row in reader.list(wire, sort="similar-desc").rows],
+        # Words are found by their stems, as the index was set up.
+        "words": sorted(row.id for row in reader.list(wire, query=reader.search_query(wire, "furnace")).rows),
         "article": chosen.id,
         "similar": [(each.id, each.resemblance) for each in similar.rows],
         "similar_to_text": reader.similar_to_text(news, text).root,
@@ -188,7 +190,7 @@ def write(es: Elasticsearch, folder: Path, *, url: str) -> None:
         dedup.setup(news)
         feed(dedup, news, _articles(), es=es)
     with dedup_of(es, folder, "wire") as dedup:
-        dedup.setup(wire, shards=2, route_by_root=True)
+        dedup.setup(wire, shards=2, route_by_root=True, language="en")
         feed(dedup, wire, _wire_articles(), es=es)
     es.indices.refresh(index=name_of(folder, "*"))
     for what in _INDICES:

@@ -1,0 +1,82 @@
+"""The wheel in new environments, without and with each extra alone: it imports, and its commands run.
+
+python -m tests.nightly.extras [PYTHON…]     (each with pip; by default this one)
+
+What is installed is what pip chooses today, from wheels alone but for jieba, which is plain Python and has
+none. So this also shows that no compiler is needed, and that the versions that are allowed work together.
+"""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+BUILD = "import sys; from setuptools import build_meta as b; print(b.build_wheel(sys.argv[1]))"
+BUILT = ("esdedup", "ingest", "mappings", "pyproject.toml", "README.md", "LICENSE", "NOTICE", "MANIFEST.in")
+RUN_S = 300
+# What an extra is for, as a program or as arguments of `esdedup`.
+EVERYWHERE = (
+    "-c",
+    "import esdedup; esdedup.Dedup, esdedup.Reader, esdedup.explain('A ferry runs.', 'A ferry ran.')",
+)
+USES: dict[str, list[tuple[str, ...]]] = {
+    "": [EVERYWHERE, ("--version",), ("plan",)],
+    "node": [
+        EVERYWHERE,
+        ("node", "start", "--port", "0", "--data", "node"),
+        ("node", "stop", "--data", "node"),
+    ],
+    "serve": [EVERYWHERE, ("-c", "import uvicorn; from esdedup.web import create_app"), ("serve", "--help")],
+    "sidecar": [EVERYWHERE, ("-c", "import esdedup.sidecar.assembly"), ("sidecar", "--print-config")],
+    "node,serve,sidecar": [EVERYWHERE, ("demo", "--help")],
+}
+
+
+def wheel(folder: Path) -> Path:
+    """Build the wheel from a copy."""
+    copy = folder / "checkout"
+    copy.mkdir()
+    for name in BUILT:
+        copied = ROOT / name
+        if copied.is_dir():
+            shutil.copytree(copied, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(copied, copy)
+    command = [sys.executable, "-c", BUILD, str(folder)]
+    done = subprocess.run(command, cwd=copy, check=True, capture_output=True, text=True)
+    return folder / done.stdout.splitlines()[-1]
+
+
+def check(python: str, extra: str, built: Path, folder: Path) -> None:
+    """Install the wheel with an extra into a new environment, and use it there."""
+    environment = folder / "environment"
+    subprocess.run([python, "-m", "venv", environment], check=True)
+    binaries = environment / "bin"
+    wanted = f"{built}[{extra}]" if extra else str(built)
+    only = ["--only-binary", ":all:", "--no-binary", "jieba"]
+    _run([binaries / "python", "-m", "pip", "install", "--quiet", *only, wanted], folder)
+    for use in USES[extra]:
+        program = binaries / ("python" if use[0] == "-c" else "esdedup")
+        _run([program, *use], folder)
+
+
+def _run(command: list[str | Path], folder: Path) -> None:
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=RUN_S, check=False)
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+
+
+def main(pythons: list[str]) -> None:
+    """Check each extra with each Python."""
+    with tempfile.TemporaryDirectory() as built_in:
+        built = wheel(Path(built_in))
+        for python in pythons:
+            for extra in USES:
+                with tempfile.TemporaryDirectory() as folder:
+                    check(python, extra, built, Path(folder))
+                sys.stdout.write(f"{python}: esdedup{f'[{extra}]' if extra else ''} installs and runs\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:] or [sys.executable])

@@ -1,0 +1,160 @@
+"""The command `esdedup`, ready to run: a process that has imported everything forks for each call.
+
+Starting Python and importing take most of the time of a short command. `serve` waits for calls; the script
+of `CALL` calls it as one would the command, with its own input, output, directory and environment. Servers
+are left running in the background: a call returns when they answer.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+
+from esdedup.cli import main
+from esdedup.cli.app import app as _app
+
+ROOT = Path(__file__).parents[2]
+START_S = 60
+MOST_BYTES = 1_000_000
+MOST_DESCRIPTORS = 1_024
+# Python without its site, which starts in some hundredths of a second.
+CALL = """#!{python} -ISE
+import json, os, socket, sys
+with socket.socket(socket.AF_UNIX) as server:
+    server.connect({path!r})
+    given = json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
+    socket.send_fds(server, [len(given).to_bytes(4, "big")], [0, 1, 2])
+    server.sendall(given)
+    code = server.recv(1)
+sys.exit(code[0] if code else 70)
+"""
+# The option of each server for its port, and the path at which it answers.
+_READY = {"sidecar": "/readyz", "serve": "/"}
+
+
+def serve(path: str) -> NoReturn:
+    """Fork for each call."""
+    _import_all()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(path)
+        listening.listen()
+        while True:
+            calling, _ = listening.accept()
+            with calling:
+                if os.fork() == 0:
+                    listening.close()
+                    _answer(calling)
+
+
+def _import_all() -> None:
+    import typer
+
+    group = typer.main.get_group(_app)
+    for name in group.list_commands(typer.Context(group)):
+        group.get_command(typer.Context(group), name)
+    import esdedup.maintenance
+    import esdedup.reading.reader
+    import esdedup.sidecar.assembly
+    import esdedup.web  # noqa: F401
+
+
+def _answer(calling: socket.socket) -> NoReturn:
+    """Run the command of a call in this process, and send its exit code."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    head, descriptors, _, _ = socket.recv_fds(calling, 4, 3)
+    given = b""
+    while len(given) < int.from_bytes(head, "big"):
+        given += calling.recv(MOST_BYTES)
+    arguments, directory, environment = json.loads(given)
+    os.chdir(directory)
+    os.environ.clear()
+    os.environ.update(environment)
+    if arguments[0] == "node":
+        # It is there already.
+        code = 0
+    elif arguments[0] in _READY and "--print-config" not in arguments:
+        code = _start(arguments, Path(environment["ESDEDUP_FOLLOWED_PIDS"]), errors=descriptors[2])
+    else:
+        code = _run(arguments, descriptors)
+    calling.sendall(bytes([code]))
+    os._exit(0)
+
+
+def _run(arguments: list[str], descriptors: list[int]) -> int:
+    """Run a command; return its exit code."""
+    child = os.fork()
+    if child == 0:
+        _become(arguments, descriptors)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _become(arguments: list[str], descriptors: list[int]) -> NoReturn:
+    """Run a command in this process, with these for input, output and errors, and end with it."""
+    for number, descriptor in enumerate(descriptors):
+        os.dup2(descriptor, number)
+    # A server that kept the output of the call open would keep the caller waiting for its end.
+    os.closerange(3, MOST_DESCRIPTORS)
+    sys.argv = ["esdedup", *arguments]
+    code = 1
+    try:
+        main()
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else 1
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _start(arguments: list[str], pids: Path, *, errors: int) -> int:
+    """Start a server in the background; return when it answers, or has ended."""
+    ports = dict(zip(("sidecar", "serve"), os.environ["ESDEDUP_FOLLOWED_PORTS"].split(), strict=True))
+    if "--port" not in arguments:
+        arguments = [*arguments, "--port", ports[arguments[0]]]
+    port = arguments[arguments.index("--port") + 1]
+    log = os.open(pids.with_name(f".log-{port}"), os.O_CREAT | os.O_RDWR)
+    child = os.fork()
+    if child == 0:
+        os.setsid()
+        _become(arguments, [os.open(os.devnull, os.O_RDONLY), log, log])
+    with pids.open("a") as written:
+        written.write(f"{child}\n")
+    end_s = time.monotonic() + START_S
+    while time.monotonic() < end_s and os.waitpid(child, os.WNOHANG) == (0, 0):
+        with contextlib.suppress(urllib.error.URLError, ConnectionError):
+            urllib.request.urlopen(f"http://127.0.0.1:{port}{_READY[arguments[0]]}", timeout=5).close()
+            return 0
+        time.sleep(0.05)
+    os.write(errors, os.pread(log, MOST_BYTES, 0))
+    return 1
+
+
+@contextlib.contextmanager
+def ready(folder: Path) -> Iterator[str]:
+    """Yield the script to call, while such a process runs."""
+    path = folder / "socket"
+    command = [sys.executable, "-m", "tests.support.ready_command", str(path)]
+    # Its forks need no threads of numpy's.
+    process = subprocess.Popen(command, cwd=ROOT, env=os.environ | {"OPENBLAS_NUM_THREADS": "1"})
+    try:
+        while not path.exists():
+            assert process.poll() is None
+            time.sleep(0.02)
+        yield CALL.format(python=sys.executable, path=str(path))
+    finally:
+        process.terminate()
+        process.wait()
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])

@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 
-from esdedup.errors import EsdedupError
+from esdedup.errors import ArticleNotFound, EsdedupError, SettingError
 from esdedup.reading.results import FullArticle
 from esdedup.web.article_page import LONGEST_LISTED
 from esdedup.web.bounds import MAX_SHOWN_TEXT, MAX_SPANS
@@ -49,7 +49,13 @@ async def comparison_page(
 
 async def _article(site: Site, place: str) -> FullArticle:
     index, article_id = read_place(place)
-    return await site.reader.article(site.index, article_id, in_index=index)
+    if index is not None or article_id != place:
+        try:
+            return await site.reader.article(site.index, article_id, in_index=index)
+        except (ArticleNotFound, SettingError):
+            # An id may have slashes too, or be an address.
+            pass
+    return await site.reader.article(site.index, place)
 
 
 def read_place(text: str) -> tuple[str | None, str]:
@@ -59,7 +65,7 @@ def read_place(text: str) -> tuple[str | None, str]:
         text: An index, a slash and an id; an id; or the address of an article's page.
     """
     path, _, query = text.strip().partition("?")
-    if path.endswith("/article"):
+    if path.startswith(("http:", "https:", "/")) and path.endswith("/article"):
         parameters = dict(parse_qsl(query.partition("#")[0]))
         return parameters.get("index"), parameters.get("id", "")
     # No index has a slash in its name; an id may.

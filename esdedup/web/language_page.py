@@ -25,5 +25,8 @@ async def choose_language(
     # Two slashes at the beginning would be another host's address.
     path = back.lstrip("/\\")
     answer = RedirectResponse(f"{prefix}/{path}", status_code=303)
-    answer.set_cookie(COOKIE, to, max_age=_YEAR_S, path=prefix or "/", httponly=True, samesite="lax")
+    is_safe = request.url.scheme == "https"
+    answer.set_cookie(
+        COOKIE, to, max_age=_YEAR_S, path=prefix or "/", secure=is_safe, httponly=True, samesite="lax"
+    )
     return answer

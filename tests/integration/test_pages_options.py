@@ -146,6 +146,12 @@ def test_two_articles_are_compared_and_explained(es: Elasticsearch, elasticsearc
     assert "Two clusters, as the comparison says." in compared(one.id, rows[1].id).body
     assert "The texts are the same, word for word." in compared(one.id, one.id).body
     assert compared("none", one.id).status == compared(one.id, f"none/{one.id}").status == 404
+    assert compared(one.id, f"https://desk.example/article?id={other.id}").status == 200
+    # An id may be an address.
+    address = "https://a.example/article?id=7"
+    es.index(index=index, id=address, document=es.get(index=index, id=one.id)["_source"], refresh=True)
+    assert compared(one.id, address).status == compared(address, f"{index}/{address}").status == 200
+    es.delete(index=index, id=address, refresh=True)
     # The earlier of the two is A.
     page = request(elasticsearch_url, index, "/article", id=one.id).body
     links = [

@@ -140,6 +140,8 @@ def test_an_article_is_named_by_its_place_its_id_or_its_address() -> None:
     )
     assert read_place(" https://desk.example/article?id=7") == (None, "7")
     assert read_place("/article") == (None, "")
+    # That an id is an address is no matter where the index is named.
+    assert read_place("news/https://a.example/article?id=7") == ("news", "https://a.example/article?id=7")
 
 
 def test_every_sort_has_a_name_on_the_pages() -> None:

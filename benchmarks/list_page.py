@@ -7,6 +7,7 @@ the server's caches take part; that makes `took` small, and what is measured no 
 """
 
 import asyncio
+import math
 import time
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -37,12 +38,16 @@ _PAGES: dict[str, dict[str, Any]] = {
 }
 
 
+_Span = tuple[float, float]
+"""From when to when, in seconds."""
+
+
 class _Loaded(NamedTuple):
     """A page that was asked for."""
 
     ms: float
-    # As Elasticsearch says.
-    engine_ms: int
+    # While at least one answer was under way in Elasticsearch, by what each says that it took.
+    engine_ms: float
     requests: int
     size: int
 
@@ -74,33 +79,43 @@ def _feed(client: Elasticsearch, count: int) -> None:
 
 
 async def _load(url: str) -> dict[str, list[_Loaded]]:
-    took_ms: list[int] = []
+    spans: list[_Span] = []
     loaded: dict[str, list[_Loaded]] = {name: [] for name in _PAGES}
     async with connect_async(url) as client:
-        _note_times(client, took_ms)
+        _note_times(client, spans)
         app = create_app(client, _INDEX, forest=_FOREST)
         for number in range(_WARM_UP + _MEASURED):
             for name, parameters in _PAGES.items():
-                took_ms.clear()
+                spans.clear()
                 started = time.perf_counter()
                 size = await _ask(app, urlencode(parameters))
                 ms = (time.perf_counter() - started) * 1_000
                 if number >= _WARM_UP:
-                    loaded[name].append(_Loaded(ms, sum(took_ms), len(took_ms), size))
+                    loaded[name].append(_Loaded(ms, _covered_s(spans) * 1_000, len(spans), size))
     return loaded
 
 
-def _note_times(client: AsyncElasticsearch, took_ms: list[int]) -> None:
-    """Append to a list what each answer of the server says that it took."""
+def _note_times(client: AsyncElasticsearch, spans: list[_Span]) -> None:
+    """Append to a list when the server was at each answer: as long before it came as the answer says."""
     perform_request = client.transport.perform_request
 
     async def noted(*arguments: Any, **options: Any) -> Any:
         answer = await perform_request(*arguments, **options)
         if isinstance(answer.body, dict) and "took" in answer.body:
-            took_ms.append(answer.body["took"])
+            now = time.perf_counter()
+            spans.append((now - answer.body["took"] / 1_000, now))
         return answer
 
     client.transport.perform_request = noted  # type: ignore[method-assign]
+
+
+def _covered_s(spans: list[_Span]) -> float:
+    """Return how long at least one of some spans lasted: a page asks for several things at once."""
+    covered_s, until = 0.0, -math.inf
+    for start, end in sorted(spans):
+        covered_s += max(0.0, end - max(start, until))
+        until = max(until, end)
+    return covered_s
 
 
 async def _ask(app: ASGIApp, query: str) -> int:

@@ -52,7 +52,13 @@ def clusters(searches: Sequence[ClusterSearch], *, source_field: str | None, fie
 def _of_cluster(each: ClusterSearch, source_field: str | None, fields: Fields) -> Query:
     version = {"size": 1, "sort": order("oldest", fields), **with_record(fields)}
     # By key: of very many versions, a selection that does not depend on what they say.
-    by_fingerprint = {"field": fields.fingerprint, "size": _VERSIONS, "order": {"_key": "asc"}}
+    by_fingerprint = {
+        "field": fields.fingerprint,
+        "size": _VERSIONS,
+        "order": {"_key": "asc"},
+        # Else hits would be collected for every version of a large cluster, and most of them thrown away.
+        "collect_mode": "breadth_first",
+    }
     aggs: Query = {
         "earliest": _first("oldest", fields),
         "latest": _first("newest", fields),

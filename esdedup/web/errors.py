@@ -60,7 +60,9 @@ async def _failed(request: Request, error: Exception) -> Response:
 
 async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    detail = "; ".join(f"{each['loc'][-1]}: {each['msg']}" for each in error.errors())
+    detail = "; ".join(
+        f"{each['loc'][-1]}: {each['msg'].removeprefix('Value error, ')}" for each in error.errors()
+    )
     return error_answer(request, Problem.of(400, "invalid_request", detail))
 
 

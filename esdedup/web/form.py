@@ -29,12 +29,16 @@ def names_of(given: Sequence[str]) -> list[str]:
     return [name.strip() for value in given for name in value.split(",") if name.strip()]
 
 
+def _each_once(given: list[str]) -> list[str]:
+    return list(dict.fromkeys(given))
+
+
 def _conditions(given: list[str]) -> list[str]:
     for each in given:
         field, _, value = each.partition(":")
         if not field or not value:
             raise ValueError(f"{each!r:.100} must be a field and a value, such as language:en")
-    return given
+    return _each_once(given)
 
 
 class Form(BaseModel):
@@ -63,6 +67,7 @@ class Form(BaseModel):
             description="Only articles from this source; repeat it for articles from one of several.",
             max_length=MAX_VALUES,
         ),
+        AfterValidator(_each_once),
     ] = []
     where: Annotated[
         list[str],

@@ -1,14 +1,17 @@
 """The list page."""
 
+import asyncio
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 
 from esdedup.elastic.limits import MAX_HITS
+from esdedup.errors import EsdedupError
 from esdedup.messages import translatable
+from esdedup.reading.overview_results import Overview
 from esdedup.reading.results import Page
 from esdedup.web import last_visit, spread_curve
 from esdedup.web.facets import changed, facets, narrowings
@@ -16,7 +19,7 @@ from esdedup.web.form import PageForm
 from esdedup.web.histogram import histogram
 from esdedup.web.last_visit import Visits
 from esdedup.web.rendering import language_of, render
-from esdedup.web.state import CurrentSite
+from esdedup.web.state import CurrentSite, Site
 
 SORT_NAMES = {
     "relevance": translatable("best match"),
@@ -37,8 +40,7 @@ async def list_page(request: Request, site: CurrentSite, form: Annotated[PageFor
     options = await form.options(site) | {"details": True}
     if visits.before is not None:
         options["arrived_since"] = visits.before.isoformat()
-    page: Page = await site.reader.list(site.index, **options)
-    overview = await site.reader.overview(site.index, **form.search, size=_VALUES_OF_A_FACET)
+    page, overview = await _read(site, form, options)
     language = language_of(request)
     answer = render(
         "list.html",
@@ -57,6 +59,21 @@ async def list_page(request: Request, site: CurrentSite, form: Annotated[PageFor
     )
     _remember(visits, request, answer)
     return answer
+
+
+async def _read(site: Site, form: PageForm, options: dict[str, Any]) -> tuple[Page, Overview]:
+    """Read the rows and the overview side by side; if one fails, the other ends."""
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            page = tasks.create_task(site.reader.list(site.index, **options))
+            overview = tasks.create_task(
+                site.reader.overview(site.index, **form.search, size=_VALUES_OF_A_FACET)
+            )
+    except* EsdedupError as failed:
+        error = failed.exceptions[0]
+    else:
+        return page.result(), overview.result()
+    raise error
 
 
 def _remember(visits: Visits, request: Request, answer: HTMLResponse) -> None:

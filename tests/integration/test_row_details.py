@@ -24,7 +24,7 @@ def the_article(row: Article) -> Article:
 
 def members(read: Read, index: str, row: Row) -> list[Article]:
     """Return all articles of a row's cluster, newest first."""
-    return [the_article(each) for each in read("cluster", index, row.root, size=1_000).articles]
+    return [the_article(each) for each in read("cluster", index, row.root, size=1_000).rows]
 
 
 @pytest.mark.parametrize("options", [{"sort": "similar-desc", "size": 15}, {"dedup": False, "size": 40}])
@@ -43,7 +43,7 @@ def test_a_row_knows_its_cluster(
             largest = sorted(counts.items(), key=lambda pair: (-pair[1], str(pair[0])))[:5]
             assert [(each.source, each.articles) for each in details.largest_sources] == largest
         # The article least like the one shown, and an identical text is none.
-        similar = read("similar", index, row.id, in_index=row.index, size=1_000).articles
+        similar = read("similar", index, row.id, in_index=row.index, size=1_000).rows
         others = [each.resemblance for each in similar if fingerprints[each.id] != fingerprints[row.id]]
         found = details.most_different
         assert (None if found is None else found.resemblance) == min(others, default=None)

@@ -1,5 +1,6 @@
 """What the pages compute: differences between two texts, and the drawing of a story."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup.errors import ArticleNotFound
+from esdedup.errors import ArticleNotFound, SettingError
 from esdedup.reading.list_request import SORTS
 from esdedup.reading.results import Article, FullArticle, Timeline, TimelineStep
 from esdedup.web.comparison_page import read_place
@@ -166,3 +167,22 @@ def test_a_page_that_fails_leaves_no_requests_behind(monkeypatch: pytest.MonkeyP
     (page,) = requests("http://127.0.0.1:9", "news", [Request(path="/article", query="id=1")])
     assert page.status == 404
     assert begun == ["article", "timeline"]
+
+
+def test_a_list_that_fails_ends_what_it_had_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[str] = []
+
+    async def rows(*_: Any, **__: Any) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("list")
+
+    async def overview(*_: Any, **__: Any) -> None:
+        raise SettingError("the field is gone")
+
+    for name, method in (("list", rows), ("overview", overview)):
+        monkeypatch.setattr(f"esdedup.reading.reader.AsyncReader.{name}", method)
+    (page,) = requests("http://127.0.0.1:9", "news", [Request(path="/")])
+    assert (page.status, "the field is gone" in page.body) == (400, True)
+    assert ended == ["list"]

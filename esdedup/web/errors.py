@@ -35,7 +35,7 @@ def handle_errors(app: FastAPI) -> None:
 
 def error_answer(request: Request, problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
     """Return the answer for an error, in the form that its path has."""
-    if request.scope["path"].removeprefix(request.scope.get("root_path", "")).startswith(_OF_PROGRAMS):
+    if _path(request).startswith(_OF_PROGRAMS):
         answer = problem.response()
     else:
         answer = render_error(request, problem.status, problem.detail)
@@ -46,9 +46,16 @@ def error_answer(request: Request, problem: Problem, headers: Mapping[str, str] 
 
 def refused_answer(request: Request, error: HTTPException) -> Response:
     """Return the answer to a request that is refused before, or by, the choice of a route."""
-    detail = translatable("there is no such page") if error.status_code == 404 else str(error.detail)
-    problem = Problem.of(error.status_code, _KINDS.get(error.status_code, "refused"), detail)
-    return error_answer(request, problem, error.headers)
+    kind, detail = _KINDS.get(error.status_code, "refused"), str(error.detail)
+    if error.status_code == 404:
+        detail = translatable("there is no such page")
+        if _path(request).startswith(api.ROOT):
+            kind, detail = "no_such_endpoint", "there is no such endpoint: /openapi.json describes all"
+    return error_answer(request, Problem.of(error.status_code, kind, detail), error.headers)
+
+
+def _path(request: Request) -> str:
+    return str(request.scope["path"]).removeprefix(request.scope.get("root_path", ""))
 
 
 async def _failed(request: Request, error: Exception) -> Response:

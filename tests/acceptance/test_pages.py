@@ -224,7 +224,7 @@ def test_odd_articles_are_shown_as_they_are(site: str, page: Page) -> None:
         ("/?where=language", 400, "must be a field and a value"),
         ("/?where=language:en", 400, "cannot be chosen by"),
         ("/?q=!!!", 400, "the query has no words"),
-        ("/nowhere", 404, "no such page"),
+        ("/nowhere", 404, "there is no such "),
     ],
 )
 def test_invalid_addresses_are_refused(site: str, path: str, status: int, message: str) -> None:

@@ -172,7 +172,7 @@ def test_errors_are_problem_details(elasticsearch_url: str, index: str) -> None:
         ("list", "size=0"): (400, "invalid_request"),
         ("list", "fbclid=1"): (400, "invalid_request"),
         ("article", "id=none"): (404, "article_not_found"),
-        ("nothing", ""): (404, "no_such_page"),
+        ("nothing", ""): (404, "no_such_endpoint"),
         ("similar", "id=1&id=2"): (400, "invalid_request"),
     }
     for (path, query), (status, kind) in kinds.items():

@@ -31,6 +31,8 @@ def _sidecar(
     if print_config:
         typer.echo(as_toml(settings))
         return
+    if settings.pages:
+        require_extra("serve")
     from esdedup.sidecar.assembly import serve
 
     if with_pid is not None:

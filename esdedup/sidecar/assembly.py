@@ -40,7 +40,6 @@ from esdedup.sidecar.server import run
 from esdedup.sidecar.settings import Settings
 from esdedup.sidecar.upstream import Upstream
 from esdedup.sidecar.writing import Writing
-from esdedup.web import create_app as create_pages
 
 log = logging.getLogger("esdedup")
 
@@ -183,6 +182,9 @@ def _pages(settings: Settings, pins: Pins) -> list[PagesRoute]:
     """Return the route of the pages, which are read with the sidecar's own credentials, if they are shown."""
     if not settings.pages or settings.pages_index is None:
         return []
+    # The pages need the extra `serve`.
+    from esdedup.web import create_app as create_pages
+
     app = create_pages(
         _client(connect_async, settings),
         settings.pages_index,

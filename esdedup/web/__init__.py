@@ -2,9 +2,23 @@
 
 Routes only parse requests and render what a reader returns. May import everything except `cli`,
 `node`, `sample`, `ingest` and `maintenance`.
+
+A name is imported when it is first used: the sidecar takes limits from this room without the extra ``serve``.
 """
 
-from esdedup.web.app import api_description, create_app
-from esdedup.web.visits import Visit
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from esdedup.web.app import api_description, create_app
+    from esdedup.web.visits import Visit
 
 __all__ = ["Visit", "api_description", "create_app"]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from esdedup.web import app, visits
+
+        return getattr(visits if name == "Visit" else app, name)

@@ -106,6 +106,18 @@ def test_a_missing_extra_is_named_before_anything_is_done(
     assert not list(tmp_path.iterdir())
 
 
+def test_a_sidecar_needs_the_packages_of_the_pages_only_to_show_them() -> None:
+    of_pages = tuple(set(extras.MODULES["serve"]) - set(extras.MODULES["sidecar"]))
+    assert run_without(of_pages, "import esdedup.sidecar.assembly").returncode == 0
+    program = (
+        "sys.argv = ['esdedup', 'sidecar', '--pages', '--index', 'x']; from esdedup.cli import main; main()"
+    )
+    done = run_without(of_pages, program)
+    assert done.returncode == 2
+    assert done.stderr.endswith("pip install 'esdedup[serve]'\n")
+    assert "Traceback" not in done.stderr
+
+
 def test_help_needs_no_extra() -> None:
     program = "sys.argv = ['esdedup', '--help']; from esdedup.cli import main; main()"
     every = tuple(module for modules in extras.MODULES.values() for module in modules)

@@ -11,6 +11,8 @@ TimeOrder = Literal["oldest", "newest"]
 class Version(Result, frozen=True):
     """One text of a cluster: the first article that has it, in the order of the page, and the others."""
 
+    fingerprint: str | None
+    """What these articles have in common; None if the text has none."""
     article: SimilarArticle
     copies: int
     """How many further articles have the same fingerprint: the same text, as far as it is compared."""
@@ -27,6 +29,7 @@ class VersionsPage(Result, frozen=True):
         total_versions=31,
         versions=[
             {
+                "fingerprint": EXAMPLE_ARTICLE["root"],
                 "article": EXAMPLE_ARTICLE | {"resemblance": 0.93, "distance_bits": None},
                 "copies": 1,
                 "copies_shown": [EXAMPLE_ARTICLE | {"id": "en-17-9", "source": "Evening Post"}],

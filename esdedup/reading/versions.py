@@ -3,7 +3,7 @@
 from typing import Any
 
 from esdedup.elastic.requests import Query, Requests, search
-from esdedup.fields import Fields, value_of
+from esdedup.fields import Fields, term_of, value_of
 from esdedup.reading import cluster_bodies as bodies
 from esdedup.reading.articles import find_article
 from esdedup.reading.cluster_members import require_source_field
@@ -65,6 +65,7 @@ def _version(article: SimilarArticle, hit: dict[str, Any], fields: Fields) -> Ve
     same = hit["inner_hits"]["same"]["hits"]
     copies = (Article(**values_of(each, fields)) for each in same["hits"])
     return Version(
+        fingerprint=term_of(hit["_source"], fields.fingerprint),
         article=article,
         copies=same["total"]["value"] - 1,
         copies_shown=tuple(each for each in copies if (each.index, each.id) != (article.index, article.id)),

@@ -72,6 +72,14 @@ def place(article: Article) -> str:
     return f"{article.index}/{article.id}"
 
 
+def later_ms(article: Article, earliest: Article) -> int | None:
+    """Return how much later than another an article was published; None if it was not, or nobody knows."""
+    one_ms, earliest_ms = _published(article), _published(earliest)
+    if one_ms == math.inf or earliest_ms == math.inf or one_ms <= earliest_ms:
+        return None
+    return int(one_ms - earliest_ms)
+
+
 def _published(article: Article) -> float:
     published_ms = time_ms(article.arrived_at or article.published_at)
     return math.inf if published_ms is None else published_ms

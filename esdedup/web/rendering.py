@@ -80,7 +80,9 @@ def _environment(code: str) -> jinja2.Environment:
     )
     environment.filters |= {
         "ago": lambda value: formats.shortened(language.ago(value, datetime.now(UTC))),
+        "duration": language.length,
         "language": formats.language,
+        "later_ms": formats.later_ms,
         "link": formats.link,
         "machine_time": formats.machine_time,
         "moment": lambda value: formats.shortened(language.moment(value)),

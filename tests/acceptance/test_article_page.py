@@ -26,6 +26,7 @@ WORDS = {
         "source": "By source",
         "others": "Only other sources",
         "own": "this article",
+        "same": "the same text as this article",
     },
     "zh": {
         "identical": "篇内容相同",
@@ -41,6 +42,7 @@ WORDS = {
         "source": "按来源",
         "others": "只看其他来源",
         "own": "本文",
+        "same": "与本文相同",
     },
 }
 
@@ -86,7 +88,7 @@ def test_who_was_first_and_who_followed(site: SampleSite, visit: Visit) -> None:
     assert page.locator(".timeline text.first").text_content() == f"{words['first']} {first}".replace(
         "： ", "："
     )
-    assert page.locator(".full .first").inner_text().endswith(first)
+    assert page.locator(".full .first a").inner_text() == first
     assert page.locator(".version.own .tag").first.inner_text() == words["own"]
     # Identical copies are one line that unfolds.
     copies = page.locator(".copies", has_text=words["identical"])
@@ -102,6 +104,19 @@ def test_who_was_first_and_who_followed(site: SampleSite, visit: Visit) -> None:
     everything = page.locator("#similar-heading").inner_text()
     follow(page, words["others"])
     assert page.locator("#similar-heading").inner_text() != everything
+
+
+def test_a_copy_is_found_in_the_line_of_its_text(site: SampleSite, visit: Visit) -> None:
+    page, words = visit.page, visit.words
+    versions = site.reader.versions(site.index, site.largest[0]).versions
+    folded = next(each for each in versions if each.copies)
+    copy = folded.copies_shown[-1]
+    page.goto(f"{site.address}/article?id={copy.id}")
+    line = page.locator(".version.own")
+    assert line.count() == 1
+    assert line.locator("h3 + .meta .tag").inner_text() == words["same"]
+    line.locator("summary").click()
+    assert line.locator(".copies .tag").inner_text() == words["own"]
 
 
 def test_what_a_version_changed_is_a_click_away(site: SampleSite, visit: Visit) -> None:

@@ -64,12 +64,15 @@ def test_versions_are_the_texts_of_a_cluster_in_order(
         assert (got.total, got.total_versions) == (len(wanted), len(expected))
         assert (got.page, got.size, got.sort) == (page, size, sort)
         for version in got.versions:
+            assert version.fingerprint is not None
             assert len(version.copies_shown) == min(version.copies, 20)
             found.append([version.article.id, *(each.id for each in version.copies_shown)])
             assert version.article.resemblance is not None
         if page * size >= len(expected):
             break
     assert found == [each[:21] for each in expected]
+    same = reader.with_fingerprint(INDEX, got.versions[-1].fingerprint or "")
+    assert {each.id for each in same.rows} >= set(found[-1])
 
 
 def test_a_timeline_names_the_first_and_the_largest_source(

@@ -13,7 +13,7 @@ from esdedup.reading.list_request import SORTS
 from esdedup.reading.results import Article, FullArticle, Timeline, TimelineStep
 from esdedup.web.comparison_page import read_place
 from esdedup.web.differences import Piece, differences
-from esdedup.web.formats import address, language, link, shortened, source_names
+from esdedup.web.formats import address, language, later_ms, link, shortened, source_names
 from esdedup.web.languages import language as interface
 from esdedup.web.list_page import SORT_NAMES
 from esdedup.web.timeline_drawing import draw
@@ -143,6 +143,19 @@ def test_an_article_is_named_by_its_place_its_id_or_its_address() -> None:
     assert read_place("/article") == (None, "")
     # That an id is an address is no matter where the index is named.
     assert read_place("news/https://a.example/article?id=7") == ("news", "https://a.example/article?id=7")
+
+
+def test_how_much_later_an_article_was_published() -> None:
+    def published(at: str | None, arrived_at: str | None = None) -> Article:
+        return Article(id="1", index="news", root="r", title=None, published_at=at, arrived_at=arrived_at)
+
+    first = published("2026-11-22T08:00:00Z")
+    assert later_ms(published("2026-11-22T10:30:00+02:00"), first) == 30 * 60_000
+    # Its place in time is its arrival, if its own is not believed.
+    assert later_ms(published("1970-01-01", "2026-11-22T08:01:00Z"), first) == 60_000
+    for other in (first, published(None), published("some day"), published("2026-11-21")):
+        assert later_ms(other, first) is None
+    assert later_ms(first, published(None)) is None
 
 
 def test_every_sort_has_a_name_on_the_pages() -> None:

@@ -25,6 +25,16 @@ NOT_RUN = {
         (name, "pip install 'esdedup[node,serve,sidecar]'"): INSTALLED
         for name in ("README.md", "README.zh.md", "docs/tour.md", "docs/tour.zh.md")
     },
+    **{
+        (
+            "clients/typescript/README.md",
+            line,
+        ): "tests/acceptance/test_typescript_client.py builds and runs it"
+        for line in (
+            "npm ci && npm run build        # dist/index.js, and its types",
+            'import { Client, Problem } from "esdedup-client";',
+        )
+    },
     ("docs/guides/kafka.md", "pip install esdedup kafka-python"): INSTALLED,
     ("README.md", " articles ──▶ representatives ─▶ band keys, sketch ───────────┐"): "a drawing",
     (

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = sorted([*ROOT.glob("README*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*.md")])
+_PLACES = ("README*.md", "docs/**/*.md", "examples/*.md", "clients/*/README.md")
+DOCUMENTS = sorted(path for place in _PLACES for path in ROOT.glob(place))
 _BLOCK = re.compile(
     r"^(?P<prints><!-- prints -->\n+)?(?P<indent> *)```(?P<language>\w*)(?: title=\"(?P<title>[^\"]+)\")?\n"
     r"(?P<text>.*?)^ *```$",

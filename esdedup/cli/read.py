@@ -11,6 +11,7 @@ from esdedup.cli import options, output
 from esdedup.cli.command import command
 from esdedup.cli.texts import read_text
 from esdedup.errors import SettingError
+from esdedup.reading.choices import values_by_field
 from esdedup.reading.list_request import Counting, Head, Only, Sort
 from esdedup.reading.reader import Reader
 
@@ -43,7 +44,19 @@ def list_rows(
         str | None,
         typer.Option("--until", help="Only articles up to this day or moment, inclusive, ISO 8601."),
     ] = None,
-    source: Annotated[str | None, typer.Option("--source", help="Only articles from this source.")] = None,
+    sources: Annotated[
+        list[str] | None,
+        typer.Option("--source", help="Only articles from this source; repeat it for one of several."),
+    ] = None,
+    conditions: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--where",
+            metavar="FIELD:VALUE",
+            help="Only articles with this value in a further keyword field, such as language:en; repeat it "
+            "for one of several values, or for several fields.",
+        ),
+    ] = None,
     head: Annotated[
         Head | None,
         typer.Option(
@@ -78,7 +91,9 @@ def list_rows(
         raise SettingError("the query has no words")
     with server.connect() as client:
         reader = Reader(client, fields=field_names.fields_of(client, index))
-        matching = reader.search_query(index, query, since=since, until=until, source=source)
+        matching = reader.search_query(
+            index, query, since=since, until=until, source=sources, where=values_by_field(conditions or [])
+        )
         answer = reader.list(
             index,
             query=matching,

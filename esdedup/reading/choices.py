@@ -53,6 +53,21 @@ def distinct(name: str, values: Values | None) -> tuple[str, ...]:
     return found
 
 
+def values_by_field(conditions: Sequence[str]) -> dict[str, list[str]]:
+    """Return the values of each field from conditions that are written as ``field:value``.
+
+    Raises:
+        SettingError: One is written otherwise.
+    """
+    found: dict[str, list[str]] = {}
+    for each in conditions:
+        field, _, value = each.partition(":")
+        if not field or not value:
+            raise SettingError(f"{each!r:.100} must be a field and a value, such as language:en")
+        found.setdefault(field, []).append(value)
+    return found
+
+
 def keyword_fields(mappings: Mapping[str, Mapping[str, Any]], fields: Fields) -> list[str]:
     """Return the keyword fields that all of the indices have, beside the article's own and esdedup's.
 

@@ -7,6 +7,7 @@ from urllib.parse import parse_qs
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from esdedup.reading.choices import values_by_field
 from esdedup.reading.included import MAX_INCLUDED
 from esdedup.reading.list_request import SORTS_BY_COUNT, SORTS_BY_TIME, Counting, Head, Only, Sort
 from esdedup.web.state import Site
@@ -31,14 +32,6 @@ def names_of(given: Sequence[str]) -> list[str]:
 
 def _each_once(given: list[str]) -> list[str]:
     return list(dict.fromkeys(given))
-
-
-def _conditions(given: list[str]) -> list[str]:
-    for each in given:
-        field, _, value = each.partition(":")
-        if not field or not value:
-            raise ValueError(f"{each!r:.100} must be a field and a value, such as language:en")
-    return _each_once(given)
 
 
 class Form(BaseModel):
@@ -71,7 +64,7 @@ class Form(BaseModel):
     ] = []
     where: Annotated[
         list[str],
-        AfterValidator(_conditions),
+        AfterValidator(_each_once),
         Field(
             description="Only articles with this value in a further keyword field, as `field:value`, such as "
             "`language:en`; repeat it for one of several values, or for several fields.",
@@ -147,15 +140,12 @@ class Form(BaseModel):
     @property
     def search(self) -> dict[str, Any]:
         """The arguments of `AsyncReader.search_query` and `AsyncReader.overview`."""
-        where: dict[str, list[str]] = {}
-        for name, _, value in (each.partition(":") for each in self.where):
-            where.setdefault(name, []).append(value)
         return {
             "words": self.q,
             "since": self.since,
             "until": self.until,
             "source": self.source,
-            "where": where,
+            "where": values_by_field(self.where),
         }
 
     async def options(self, site: Site) -> dict[str, Any]:

@@ -19,15 +19,16 @@ STORY = (
 )
 # One text three times, from two sources on three days; and another text.
 ARTICLES = [
-    {"key": "a", "head": "ferry", "body": STORY, "day": "2026-01-01", "by": "North"},
+    {"key": "a", "head": "ferry", "body": STORY, "day": "2026-01-01", "by": "North", "desk": "sea"},
     {
         "key": "b",
         "head": "ferry",
         "body": STORY.replace("its noise", "all its noise"),
         "day": "2026-01-02",
         "by": "South",
+        "desk": "sea",
     },
-    {"key": "c", "head": "late ferry", "body": STORY, "day": "2026-01-03", "by": "North"},
+    {"key": "c", "head": "late ferry", "body": STORY, "day": "2026-01-03", "by": "North", "desk": "land"},
     {
         "key": "d",
         "head": "rain",
@@ -48,10 +49,11 @@ def names(index_name: Names) -> tuple[str, str]:
 
 
 @pytest.fixture
-def ask(run: Run, elasticsearch_url: str, names: tuple[str, str]) -> Ask:
+def ask(run: Run, es: Elasticsearch, elasticsearch_url: str, names: tuple[str, str]) -> Ask:
     """Feed an index that keeps other names of fields; then run a command on it, and return its JSON."""
     index, forest = names
     assert run("setup", index, *FIELDS, "--shards", 1, url=elasticsearch_url).code == 0
+    es.indices.put_mapping(index=index, properties={"desk": {"type": "keyword"}})
     fed = run(
         *("index", "-", "--index", index, "--forest", forest, "--id-field", "key"),
         stdin=lines(*ARTICLES),
@@ -81,6 +83,9 @@ def ask(run: Run, elasticsearch_url: str, names: tuple[str, str]) -> Ask:
         (["--since", "2026-01-04"], ["d"]),
         (["--until", "2026-01-01"], ["a"]),
         (["--source", "South"], ["b"]),
+        (["--source", "South", "--source", "East"], ["d", "b"]),
+        (["--where", "desk:sea"], ["b"]),
+        (["--where", "desk:sea", "--where", "desk:land", "--source", "North"], ["c"]),
         (["--only", "similar"], ["c"]),
         (["--only", "single"], ["d"]),
         (["--no-dedup"], ["d", "c", "b", "a"]),

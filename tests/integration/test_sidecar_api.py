@@ -180,6 +180,8 @@ def test_pages_lead_to_pages_under_their_prefix(elasticsearch_url: str, unchange
 
     found = asyncio.run(follow())
     assert {"/pages/", "/pages/article", "/pages/static/style.css"} <= found.keys()
+    # The switch of languages leads back to the page.
+    assert found.pop("/pages/language") == 303
     assert set(found.values()) == {200}
 
 

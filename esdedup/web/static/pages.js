@@ -12,6 +12,7 @@ function rewriteTimes() {
   const [year, month, day, hour, minute] = ["numeric", "short", "numeric", "2-digit", "2-digit"];
   const format = new Intl.DateTimeFormat(language, { year, month, day, hour, minute, hourCycle: "h23" });
   const zone = format.resolvedOptions().timeZone;
+  if (zone === "UTC") return;
   for (const time of document.querySelectorAll("time[datetime]")) {
     const moment = new Date(time.dateTime);
     if (Number.isNaN(moment.getTime())) continue;

@@ -5,6 +5,8 @@ words.
 """
 
 import collections
+import functools
+import itertools
 import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +19,7 @@ from benchmarks import articles, server
 from benchmarks.rows import Row, duration_s
 from benchmarks.run import Run
 from esdedup.elastic.mappings import article_index
+from esdedup.elastic.requests import Query
 from esdedup.fields import Fields
 from esdedup.reading.search_words import words
 
@@ -25,10 +28,13 @@ _FIELDS = Fields()
 _WITHOUT = "set up for no language"
 _ROUNDS = 5
 _MOST_FOUND = 10_000
+# Half of that, so that what is found besides has its place.
+_MOST_WANTED = 5_000
 _WORDS, _CHARACTERS = 20, 10
 # Words that some articles have, and most have not.
 _FEWEST, _MOST = 0.01, 0.5
 _CHINESE = re.compile("[\u4e00-\u9fff]+")
+_END_OF_SENTENCE = re.compile("[\u3002\uff01\uff1f\n]+")
 # Each is searched by its first form.
 _FORMS = (
     "acquire acquires acquired acquiring",
@@ -59,10 +65,17 @@ class _Query(NamedTuple):
 
     typed: str
     wanted: frozenset[str]
+    # Whether it is asked as programs do, with a query of their own, and not as the search box does.
+    is_match: bool = False
+
+    def body(self) -> Query:
+        fields = [_FIELDS.title, _FIELDS.text]
+        own: Query = {"multi_match": {"query": self.typed, "fields": fields}}
+        return own if self.is_match else words(self.typed, _FIELDS)
 
 
 class _Found(NamedTuple):
-    """What searches of one kind found, in an index; shares are means over the queries."""
+    """What searches of one kind found, in an index; means over the queries, in percent."""
 
     recall: float
     precision: float
@@ -73,23 +86,44 @@ def search_language(run: Run) -> list[Row]:
     """Compare the indices of English and of Chinese news."""
     rows: list[Row] = []
     with server.client(run, lifetime_s=3_600) as client:
-        for name, language in (("en_wire", "en"), ("zh_news", "zh")):
-            texts = _texts(name, run)
-            kinds = _english(texts) if language == "en" else _chinese(texts)
-            indices = {each: _index(client, texts, each) for each in (language, None)}
-            for kind, queries in kinds.items():
-                ours, theirs = (_search(client, index, queries) for index in indices.values())
-                rows += _compared(f"{articles.SETS[name]}, {kind}", ours, theirs)
-            ours_mb, theirs_mb = (_megabytes(client, index) for index in indices.values())
-            rows.append(_row(f"{articles.SETS[name]}, the index", ours_mb, theirs_mb, "MB"))
-            client.indices.delete(index=list(indices.values()))
+        english, chinese = _texts("en_wire", run), _texts("zh_news", run)
+        rows += _compared(client, articles.SETS["en_wire"], "en", english, _english(english))
+        rows += _compared(client, articles.SETS["zh_news"], "zh", chinese, _chinese(chinese))
+        # As many as a small index of articles has, though short.
+        sentences = _sentences(chinese)
+        case = f"the same, each of {len(sentences):,} sentences an article"
+        rows += _compared(client, case, "zh", sentences, _chinese(sentences))
     return rows
+
+
+def _compared(
+    client: Elasticsearch,
+    case: str,
+    language: str,
+    texts: Mapping[str, tuple[str, str]],
+    kinds: Mapping[str, Sequence[_Query]],
+) -> Iterator[Row]:
+    """Index texts with and without a language, and search both for queries of some kinds."""
+    indices = [_index(client, texts, each) for each in (language, None)]
+    for kind, queries in kinds.items():
+        ours, theirs = _search(client, indices, queries)
+        for name, unit in (("recall", "% found"), ("precision", "% right"), ("search_ms", "ms")):
+            what = "a search, median" if name == "search_ms" else name
+            yield _row(f"{case}, {kind}, {what}", getattr(ours, name), getattr(theirs, name), unit)
+    ours_mb, theirs_mb = (_megabytes(client, index) for index in indices)
+    yield _row(f"{case}, the index", ours_mb, theirs_mb, "MB")
+    client.indices.delete(index=indices)
 
 
 def _texts(name: str, run: Run) -> dict[str, tuple[str, str]]:
     """Return title and text of each article by its id."""
     found = list(articles.articles_of(name).items())
     return {id_: (each.get("title") or "", each["text"]) for id_, each in found[: run.size(len(found))]}
+
+
+def _sentences(texts: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
+    pieces = (piece.strip() for _, text in texts.values() for piece in _END_OF_SENTENCE.split(text))
+    return {str(place): ("", piece) for place, piece in enumerate(each for each in pieces if each)}
 
 
 def _english(texts: Mapping[str, tuple[str, str]]) -> dict[str, list[_Query]]:
@@ -100,20 +134,22 @@ def _english(texts: Mapping[str, tuple[str, str]]) -> dict[str, list[_Query]]:
 
 def _chinese(texts: Mapping[str, tuple[str, str]]) -> dict[str, list[_Query]]:
     in_article = {id_: set(rjieba.cut("\n".join(each))) for id_, each in texts.items()}
-    in_titles = collections.Counter(
-        word for title, _ in texts.values() for word in set(rjieba.cut(title)) if _CHINESE.fullmatch(word)
-    )
+    counts = collections.Counter(word for found in in_article.values() for word in found)
     usual = [
         word
-        for word, _ in in_titles.most_common()
-        if _FEWEST <= len(_having(in_article, {word})) / len(texts) <= _MOST
+        for word, count in counts.most_common()
+        if _CHINESE.fullmatch(word) and _FEWEST <= count / len(texts) <= _MOST and count <= _MOST_WANTED
     ]
     of_several = [word for word in usual if len(word) > 1][:_WORDS]
-    of_one = [word for word in usual if len(word) == 1][:_CHARACTERS]
     characters = {id_: set("".join(each)) for id_, each in texts.items()}
+    of_one = (_Query(word, _having(characters, {word})) for word in usual if len(word) == 1)
+    sought = [query for query in of_one if len(query.wanted) <= _MOST_WANTED][:_CHARACTERS]
     return {
         f"{_WORDS} words": [_Query(word, _having(in_article, {word})) for word in of_several],
-        f"{_CHARACTERS} single characters": [_Query(one, _having(characters, {one})) for one in of_one],
+        f"{_WORDS} words by a match query": [
+            _Query(word, _having(in_article, {word}), is_match=True) for word in of_several
+        ],
+        f"{_CHARACTERS} single characters": sought,
     }
 
 
@@ -136,33 +172,33 @@ def _index(client: Elasticsearch, texts: Mapping[str, tuple[str, str]], language
     return index
 
 
-def _search(client: Elasticsearch, index: str, queries: Sequence[_Query]) -> _Found:
-    recalls, precisions, times_ms = [], [], []
+def _search(client: Elasticsearch, indices: Sequence[str], queries: Sequence[_Query]) -> list[_Found]:
+    """Search each index for each query; in turn, so that a busy machine disturbs all alike."""
+    recalls, precisions, times_ms = ({index: [0.0] * 0 for index in indices} for _ in range(3))
     for query in queries:
-        body = words(query.typed, _FIELDS)
-        answer = client.search(index=index, query=body, size=_MOST_FOUND, source=False)
-        found = {hit["_id"] for hit in answer["hits"]["hits"]}
-        recalls.append(len(found & query.wanted) / len(query.wanted))
-        precisions.append(len(found & query.wanted) / len(found) if found else 1.0)
-        # As a page asks, without what caches would answer.
-        times_ms += [
-            1_000 * duration_s(lambda body=body: client.search(index=index, query=body, request_cache=False))
-            for _ in range(_ROUNDS)
-        ]
-    return _Found(statistics.mean(recalls), statistics.mean(precisions), statistics.median(times_ms))
+        body = query.body()
+        for index in indices:
+            answer = client.search(index=index, query=body, size=_MOST_FOUND, source=False)
+            found = {hit["_id"] for hit in answer["hits"]["hits"]}
+            recalls[index].append(len(found & query.wanted) / len(query.wanted))
+            precisions[index].append(len(found & query.wanted) / len(found) if found else 1.0)
+        for _, index in itertools.product(range(_ROUNDS), indices):
+            # As a page asks, without what caches would answer.
+            ask = functools.partial(client.search, index=index, query=body, request_cache=False)
+            times_ms[index].append(1_000 * duration_s(ask))
+    return [
+        _Found(
+            100 * statistics.mean(recalls[index]),
+            100 * statistics.mean(precisions[index]),
+            statistics.median(times_ms[index]),
+        )
+        for index in indices
+    ]
 
 
 def _megabytes(client: Elasticsearch, index: str) -> float:
     stats = client.indices.stats(index=index, metric="store")
     return float(stats["_all"]["primaries"]["store"]["size_in_bytes"]) / 1e6
-
-
-def _compared(case: str, ours: _Found, theirs: _Found) -> list[Row]:
-    return [
-        _row(f"{case}, recall", 100 * ours.recall, 100 * theirs.recall, "% found"),
-        _row(f"{case}, precision", 100 * ours.precision, 100 * theirs.precision, "% right"),
-        _row(f"{case}, a search, median", ours.search_ms, theirs.search_ms, "ms"),
-    ]
 
 
 def _row(case: str, ours: float, theirs: float, unit: str) -> Row:

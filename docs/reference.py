@@ -26,6 +26,8 @@ GROUPS = {
 }
 # Headings of docstrings, as pages show them.
 _SECTION = re.compile(r"^(Args|Returns|Raises|Attributes|Yields):$")
+_COMMENT = re.compile(r"^ {4}# (.*)$")
+_FIELD = re.compile(r"^ {4}(\w+): ([^=#]+?)(?: = .*)?$")
 _ADDRESS = re.compile(r"<.* at 0x\w+>")
 _ITEM = re.compile(r"^ {4}(\S[^:]*): (.*)$")
 
@@ -77,14 +79,36 @@ def _described(name: str, value: Any) -> Iterator[str]:
     constructor = vars(value).get("__init__")
     if constructor is not None and constructor.__doc__ and not _is_a(value, pydantic.BaseModel):
         yield from _function(name, constructor)
-    for field in getattr(value, "model_fields", None) or getattr(value, "__dataclass_fields__", {}):
-        yield f"- `{field}`"
-    yield ""
+    if hasattr(value, "model_fields") or hasattr(value, "__dataclass_fields__"):
+        yield from _fields(value)
     for each, member in inspect.getmembers(value):
         is_own = (getattr(member, "__module__", None) or "").startswith("esdedup")
         if not each.startswith("_") and is_own and inspect.isroutine(member) and member.__doc__:
             yield from (f"#### {name}.{each}", "")
             yield from _function(each, member)
+
+
+def _fields(kind: type) -> Iterator[str]:
+    """Yield the fields of a class, with the comments that stand above them in its source."""
+    notes: dict[str, str] = {}
+    for each in reversed(kind.__mro__):
+        if not each.__module__.startswith("esdedup"):
+            continue
+        comment: list[str] = []
+        for line in inspect.getsource(each).splitlines():
+            if found := _COMMENT.match(line):
+                comment.append(found[1])
+                continue
+            if (found := _FIELD.match(line)) and not found[1].startswith("_"):
+                notes[found[1]] = f"(`{found[2]}`)" + (f": {' '.join(comment)}" if comment else "")
+            comment = []
+    for name, field in (
+        getattr(kind, "model_fields", None) or getattr(kind, "__dataclass_fields__", {})
+    ).items():
+        if not name.startswith("_"):
+            described = " ".join((getattr(field, "description", None) or "").split())
+            yield f"- `{name}` {notes.get(name, '')}{': ' if described else ''}{described}".rstrip()
+    yield ""
 
 
 def _function(name: str, function: Any) -> Iterator[str]:

@@ -49,6 +49,11 @@ def test_the_wheel_has_every_module_and_data_file_under_one_import_name(dist: Pa
     assert names - metadata == expected
 
 
+def test_the_wheel_is_small(dist: Path) -> None:
+    (wheel,) = dist.glob("*.whl")
+    assert wheel.stat().st_size < 1_000_000
+
+
 def test_both_state_the_licence_and_carry_its_files(dist: Path) -> None:
     with zipfile.ZipFile(next(dist.glob("*.whl"))) as wheel:
         information = next(name for name in wheel.namelist() if name.endswith("/METADATA"))

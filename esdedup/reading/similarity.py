@@ -22,6 +22,8 @@ class Similarity:
             signature: May be empty, which compares nothing.
         """
         self._profile = profile
+        # Calculated from the whole profile, and compared with that of each article.
+        self._label = None if profile is None else profile.label
         self._signature = signature
 
     @classmethod
@@ -66,8 +68,7 @@ class Similarity:
         size = self._profile.signature_dtype.itemsize
         label = value_of(hit["_source"], f"{fields.dedup}.profile")
         return (
-            label == self._profile.label
-            and len(self._signature) == len(signature_of(hit["_source"], fields)) == size
+            label == self._label and len(self._signature) == len(signature_of(hit["_source"], fields)) == size
         )
 
 

@@ -13,11 +13,11 @@ from datetime import UTC, date, datetime, time, timedelta
 from importlib import resources
 
 import babel
-from babel import dates, numbers
+from babel import dates, numbers, units
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 
-from esdedup.times import iso, time_ms
+from esdedup.times import DAY_MS, iso, time_ms
 
 NAMES = {"en": "English", "zh": "中文"}
 """The languages, each called by its own name. The first one is for those who wish for none of them."""
@@ -90,7 +90,12 @@ class Language:
         return found.get_display_name(self.locale) or code
 
     def length(self, milliseconds: int) -> str:
-        """Write a length of time: 2 hours."""
+        """Write a length of time in days, hours, minutes or seconds: 2 hours."""
+        if milliseconds >= DAY_MS:
+            # Weeks and months would be too coarse. In Chinese, only the short form is known to Babel.
+            return units.format_unit(
+                milliseconds // DAY_MS, "duration-day", length="short", locale=self.locale
+            )
         return dates.format_timedelta(timedelta(milliseconds=milliseconds), threshold=1, locale=self.locale)
 
 

@@ -89,12 +89,18 @@ def test_how_times_and_numbers_are_written() -> None:
         assert tuple(each.ago((NOW - ago).isoformat(), NOW) for each in (english, chinese)) == said
     assert (english.number(12345), chinese.percent(0.934)) == ("12,345", "93%")
     minute_ms = 60_000
+    assert [english.length(milliseconds) for milliseconds in (999, 59_999, 9 * 86_400_000 + 1)] == [
+        "0 seconds",
+        "59 seconds",
+        "9 days",
+    ]
+    assert chinese.length(7_200_000) == "2小时"
     assert [english.length(minutes * minute_ms) for minutes in (1, 30, 120, 2880, 40320)] == [
         "1 minute",
         "30 minutes",
         "2 hours",
         "2 days",
-        "4 weeks",
+        "28 days",
     ]
 
 

@@ -3,6 +3,7 @@
 `docs/site.py` adds its pages to the site. The pages about HTTP are made in `docs/reference_http.py`.
 """
 
+import functools
 import inspect
 import re
 from collections.abc import Iterable, Iterator
@@ -32,6 +33,7 @@ _ADDRESS = re.compile(r"<.* at 0x\w+>")
 _ITEM = re.compile(r"^ {4}(\S[^:]*): (.*)$")
 
 
+@functools.cache
 def pages() -> dict[str, str]:
     """Return the text of each page of the reference, by its name."""
     return {

@@ -89,7 +89,8 @@ async def export_csv(request: Request, site: CurrentSite, form: Annotated[Export
     return await _export(
         request,
         site,
-        form,
+        # No column has them.
+        form.model_copy(update={"details": False}),
         write=functools.partial(exports.csv_lines, included=form.source_includes),
         header=exports.csv_header(form.source_includes),
         ending="csv",
@@ -131,8 +132,10 @@ async def _export(
         options = await form.options(site) | {"page": 1}
         # An article that was not indexed through esdedup may contain a lone surrogate, which UTF-8 lacks.
         body, count = bytearray(header.encode("utf-8", "replace")), 0
+        # What a row unfolds to is as much as ten further fields.
+        at_once = max(1, _READ_AT_ONCE // (1 + len(form.source_includes) + 10 * form.details))
         while True:
-            size = min(form.size - count, max(1, _READ_AT_ONCE // (1 + len(form.source_includes))))
+            size = min(form.size - count, at_once)
             found = await site.reader.list(site.index, **options | {"size": size})
             body += "".join(write(bounded(found).rows)).encode("utf-8", "replace")
             count += len(found.rows)

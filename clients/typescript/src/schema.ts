@@ -961,6 +961,11 @@ export interface components {
              * @description The first of these, at most 20.
              */
             copies_shown: components["schemas"]["Article"][];
+            /**
+             * Fingerprint
+             * @description What these articles have in common; None if the text has none.
+             */
+            fingerprint: string | null;
         };
         /**
          * VersionsPage

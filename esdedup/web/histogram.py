@@ -26,6 +26,8 @@ class LinkedBar:
     y: float
     width: float
     height: float
+    # How wide the place to click is: up to the next step.
+    reach: float
     label: str
     # Of the list of its articles.
     parameters: Parameters
@@ -85,6 +87,7 @@ def _bars(
                 y=round(HEIGHT - height, 1),
                 width=round(step_width - _GAP, 1),
                 height=round(height, 1),
+                reach=round(step_width, 2),
                 label=_label(each.articles, start, end, language),
                 parameters=changed(form, since=_first(start), until=_last(end)),
             )

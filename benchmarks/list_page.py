@@ -24,7 +24,7 @@ from esdedup.elastic.client import connect_async
 from esdedup.web import create_app
 
 _INDEX, _FOREST = "benchmark-list-page", "benchmark-list-page-forest"
-_ARTICLES = 12_000
+_ARTICLES = 3_000
 _WARM_UP, _MEASURED = 10, 100
 _PERCENTILES = (50, 95)
 _TABLE = "list-page"

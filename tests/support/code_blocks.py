@@ -91,7 +91,7 @@ class Follower:
         Args:
             folder: Is empty.
             elasticsearch_url: What stands for `http://localhost:9200`.
-            command: A script that stands for `esdedup`.
+            command: A script that stands for `esdedup`, and as another file for `python`.
         """
         self.folder = folder
         self._bin = folder / ".bin"
@@ -100,8 +100,9 @@ class Follower:
         self._ports = {PORTS[0]: elasticsearch_url.rpartition(":")[2], **ports}
         self._names: dict[str, Any] = {"__name__": "__main__"}
         self._bin.mkdir()
-        (self._bin / "esdedup").write_text(command)
-        (self._bin / "esdedup").chmod(0o755)
+        for name in ("esdedup", "python"):
+            (self._bin / name).write_text(command)
+            (self._bin / name).chmod(0o755)
         inherited = {name: os.environ[name] for name in ("HOME", "LANG", "LC_ALL") if name in os.environ}
         self.environment = {
             **inherited,

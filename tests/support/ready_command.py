@@ -1,4 +1,4 @@
-"""The command `esdedup`, ready to run: a process that has imported everything forks for each call.
+"""The commands `esdedup` and `python`, ready to run: a process that has imported all forks for each call.
 
 Starting Python and importing take most of the time of a short command. `serve` waits for calls; the script
 of `CALL` calls it as one would the command, with its own input, output, directory and environment. Servers
@@ -8,14 +8,16 @@ are left running in the background: a call returns when they answer.
 import contextlib
 import json
 import os
+import runpy
 import signal
 import socket
 import subprocess
 import sys
 import time
+import traceback
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -31,7 +33,7 @@ CALL = """#!{python} -ISE
 import json, os, socket, sys
 with socket.socket(socket.AF_UNIX) as server:
     server.connect({path!r})
-    given = json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
+    given = json.dumps([sys.argv, os.getcwd(), dict(os.environ)]).encode()
     socket.send_fds(server, [len(given).to_bytes(4, "big")], [0, 1, 2])
     server.sendall(given)
     code = server.recv(1)
@@ -75,41 +77,57 @@ def _answer(calling: socket.socket) -> NoReturn:
     given = b""
     while len(given) < int.from_bytes(head, "big"):
         given += calling.recv(MOST_BYTES)
-    arguments, directory, environment = json.loads(given)
+    (path, *arguments), directory, environment = json.loads(given)
     os.chdir(directory)
     os.environ.clear()
     os.environ.update(environment)
-    if arguments[0] == "node":
+    if Path(path).name == "python":
+        code = _run(lambda: _run_file(arguments), descriptors)
+    elif arguments[0] == "node":
         # It is there already.
         code = 0
     elif arguments[0] in _READY and "--print-config" not in arguments:
         code = _start(arguments, Path(environment["ESDEDUP_FOLLOWED_PIDS"]), errors=descriptors[2])
     else:
-        code = _run(arguments, descriptors)
+        code = _run(lambda: _run_command(arguments), descriptors)
     calling.sendall(bytes([code]))
     os._exit(0)
 
 
-def _run(arguments: list[str], descriptors: list[int]) -> int:
-    """Run a command; return its exit code."""
+def _run_command(arguments: list[str]) -> None:
+    sys.argv = ["esdedup", *arguments]
+    main()
+
+
+def _run_file(arguments: list[str]) -> None:
+    """Do what Python does with a file, and with its arguments."""
+    sys.argv = arguments
+    sys.path[:0] = [str(Path(arguments[0]).parent.resolve()), *os.environ["PYTHONPATH"].split(":")]
+    runpy.run_path(arguments[0], run_name="__main__")
+
+
+def _run(program: Callable[[], None], descriptors: list[int]) -> int:
+    """Run a program in a process of its own; return its exit code."""
     child = os.fork()
     if child == 0:
-        _become(arguments, descriptors)
+        _become(program, descriptors)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-def _become(arguments: list[str], descriptors: list[int]) -> NoReturn:
-    """Run a command in this process, with these for input, output and errors, and end with it."""
+def _become(program: Callable[[], None], descriptors: list[int]) -> NoReturn:
+    """Run a program in this process, with these for input, output and errors, and end with it."""
     for number, descriptor in enumerate(descriptors):
         os.dup2(descriptor, number)
     # A server that kept the output of the call open would keep the caller waiting for its end.
     os.closerange(3, MOST_DESCRIPTORS)
-    sys.argv = ["esdedup", *arguments]
     code = 1
     try:
-        main()
+        program()
+        code = 0
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else 1
+    except BaseException:
+        traceback.print_exc()
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
@@ -126,7 +144,7 @@ def _start(arguments: list[str], pids: Path, *, errors: int) -> int:
     child = os.fork()
     if child == 0:
         os.setsid()
-        _become(arguments, [os.open(os.devnull, os.O_RDONLY), log, log])
+        _become(lambda: _run_command(arguments), [os.open(os.devnull, os.O_RDONLY), log, log])
     with pids.open("a") as written:
         written.write(f"{child}\n")
     end_s = time.monotonic() + START_S

@@ -19,12 +19,14 @@ from esdedup.fingerprint.profile import CLASSIC
 from esdedup.reading.explanation_words import RULES, verdict
 from esdedup.reading.verdict import Outcome
 from tests.support.asgi import Request, Response, request, requests
+from tests.support.forests import feed
 from tests.support.names import Names
+from tests.support.site_pages import article
 
 Fed = tuple[str, str]
 # As many as it takes for a cluster of several pages.
 ARTICLES = list(sample.articles(800))
-(SOURCE, _), (OTHER_SOURCE, _) = Counter(article["source"] for article in ARTICLES).most_common(2)
+(SOURCE, _), (OTHER_SOURCE, _) = Counter(each["source"] for each in ARTICLES).most_common(2)
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +37,7 @@ def fed(es: Elasticsearch) -> Iterator[Fed]:
         dedup.setup(index)
         helpers.bulk(
             es,
-            dedup.enrich({"_index": index, "_id": article["id"], "_source": article} for article in ARTICLES),
+            dedup.enrich({"_index": index, "_id": each["id"], "_source": each} for each in ARTICLES),
             refresh=True,
         )
     yield index, forest
@@ -164,6 +166,24 @@ def test_two_articles_are_compared_and_explained(es: Elasticsearch, elasticsearc
         assert one.id in {earlier, later}
         assert published[earlier] <= published[later]
     assert links
+
+
+def test_the_same_wording_is_not_the_same_text(
+    es: Elasticsearch, elasticsearch_url: str, index_name: Names
+) -> None:
+    index, forest = index_name("wording"), index_name("forest")
+    text = " ".join(map(article, range(20)))
+    texts = {"one": text, "same": text.replace(".", "!"), "longer": f"{text} More."}
+    with Dedup(es, forest=forest) as dedup:
+        dedup.setup(index)
+        feed(es, dedup, index, [{"_id": name, "title": name, "text": each} for name, each in texts.items()])
+    page = request(elasticsearch_url, index, "/article", id="one").body
+    assert "and 1 more with the same wording" in page
+    # What is folded can be compared, too.
+    for name in ("same", "longer"):
+        assert re.search(rf'href="/compare\?[^"]*%2F{name}\b', page)
+    # Nothing with another wording is wholly alike.
+    assert re.findall(r"(\d+)% similar", page) == ["99"]
 
 
 def test_a_text_is_looked_up_page_by_page(es: Elasticsearch, elasticsearch_url: str, fed: Fed) -> None:

@@ -21,18 +21,19 @@ def fields_read(fields: Fields) -> list[str]:
 def values_of(hit: Hit, fields: Fields) -> dict[str, Any]:
     """Return the values of the fields of `results.Article`."""
     source = hit["_source"]
-    title, link = value_of(source, fields.title), value_of(source, fields.link)
+    title = term_of(source, fields.title)
     dated, published_ms = value_of(source, fields.time), time_ms(value_of(source, fields.published))
     arrived_ms = None if published_ms == time_ms(dated) else published_ms
     return {
         "id": hit["_id"],
         "index": hit["_index"],
         "root": term_of(source, fields.root),
-        "title": None if title is None else str(title),
+        # A title of nothing but white space is none.
+        "title": title and title.strip(),
         "published_at": dated,
         "arrived_at": None if arrived_ms is None else iso(arrived_ms),
         "source": value_of(source, fields.source),
-        "url": None if link is None else str(link),
+        "url": term_of(source, fields.link),
     }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from esdedup.reading.results import Row
 from esdedup.times import iso, time_ms
-from esdedup.web.formats import source_names
+from esdedup.web.formats import joined, source_names
 
 COLUMNS = (
     *("root", "similar", "matching", "sources", "first", "last"),
@@ -31,7 +31,10 @@ def csv_lines(rows: Iterable[Row], *, included: Sequence[str]) -> Iterator[str]:
     """
     for row in rows:
         values = row.model_dump(mode="json", include=set(COLUMNS))
-        values |= {"published_at": _time(row.published_at), "source": row.source and source_names(row.source)}
+        values |= {
+            "published_at": joined(row.published_at, _time),
+            "source": row.source and source_names(row.source),
+        }
         further = row.included or {}
         yield _csv_line([*(values[name] for name in COLUMNS), *(further.get(name) for name in included)])
 
@@ -51,7 +54,7 @@ def _csv_line(values: Sequence[Any]) -> str:
 def _cell(value: Any) -> Any:
     if value is None or isinstance(value, int | float):
         return value
-    text = str(value)
+    text = joined(value)
     return f"'{text}" if text.startswith(_FORMULA) else text
 
 

@@ -33,10 +33,15 @@ def machine_time(value: object) -> str:
     return "" if milliseconds is None else iso(milliseconds)
 
 
-def source_names(value: object) -> str:
-    """Write an article's sources: one, several, or nothing if there are none."""
+def joined(value: object, write: Callable[[object], object] = str) -> str:
+    """Write the value of a field: one, several, or nothing if there is none."""
     values = value if isinstance(value, list) else [value]
-    return shortened(", ".join(str(each) for each in values if each is not None))
+    return ", ".join(str(write(each)) for each in values if each is not None)
+
+
+def source_names(value: object) -> str:
+    """Write an article's sources, on a line."""
+    return shortened(joined(value))
 
 
 def link(value: str | None) -> str | None:

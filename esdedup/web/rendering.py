@@ -85,7 +85,7 @@ def _environment(code: str) -> jinja2.Environment:
         "later_ms": formats.later_ms,
         "link": formats.link,
         "machine_time": formats.machine_time,
-        "moment": lambda value: formats.shortened(language.moment(value)),
+        "moment": lambda value: formats.shortened(formats.joined(value, language.moment)),
         "number": language.number,
         "percent": language.percent,
         "shortened": formats.shortened,

@@ -4,6 +4,7 @@ import asyncio
 import csv
 import io
 import json
+import re
 import secrets
 from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
@@ -20,7 +21,7 @@ from tests.support.asgi import Request, Response, requests, send
 
 DC = "{http://purl.org/dc/elements/1.1/}"
 ATOM = "{http://www.w3.org/2005/Atom}"
-ODD = [
+ODD: list[dict[str, Any]] = [
     {"id": "formula", "title": '=HYPERLINK("http://evil.example";"x")', "text": "The tide table of Monday."},
     {
         "id": "lines",
@@ -40,6 +41,13 @@ ODD = [
         "published_at": "Sat, 21 Nov 2026 08:00:00 GMT",
     },
     {"id": "no-date", "title": "@x", "text": "Somebody forgot the date.", "published_at": "yesterday"},
+    {
+        "id": "several",
+        "title": " ",
+        "text": "Each of these fields has several values.",
+        "published_at": ["2026-11-20T10:00:00Z", "some day"],
+        "url": ["https://a.example/1", "https://a.example/2"],
+    },
 ]
 
 
@@ -110,12 +118,22 @@ def test_the_files_have_the_rows_of_the_list(es: Elasticsearch, elasticsearch_ur
     assert table["lines"]["title"] == ODD[1]["title"]
     assert table["mail"]["published_at"] == "2026-11-21T08:00:00+00:00"
     assert table["no-date"]["published_at"] == "yesterday"
+    several = table["several"]
+    assert several["published_at"] == "2026-11-20T10:00:00+00:00, some day"
+    # A link leads to one place, and a blank title is none.
+    assert (several["url"], several["title"]) == ("https://a.example/1", "")
     lines = ask(elasticsearch_url, index, "/export.jsonl", "sort=similar-desc").content.splitlines()
     parsed = [json.loads(line) for line in lines]
     assert [each["id"] for each in parsed] == [row.id for row in rows]
     assert {each["id"]: each["published_at"] for each in parsed}["mail"] == "2026-11-21T08:00:00+00:00"
     expected = rows[0].model_dump(mode="json")
     assert parsed[0] | {"published_at": None} == expected | {"published_at": None}
+
+
+def test_a_row_with_several_dates_and_a_blank_title_is_shown(elasticsearch_url: str, index: str) -> None:
+    body = ask(elasticsearch_url, index, "/", "q=%22several+values%22").body
+    assert "Nov 20, 2026, 10:00, some day" in body
+    assert re.search(r'<h2[^>]*><a href="[^"]*">several</a></h2>', body)
 
 
 def test_further_fields_are_columns(elasticsearch_url: str, index: str) -> None:

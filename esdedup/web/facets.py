@@ -51,9 +51,9 @@ class Narrowing:
 def facets(overview: Overview, form: PageForm, language: Language) -> list[ShownFacet]:
     """Return the facets of what a list shows, those for the sources first."""
     found = [_shown(each, form, language) for each in overview.facets]
-    if overview.sources is not None and overview.sources.values:
+    if overview.sources is not None:
         found.insert(0, _shown(overview.sources, form, language, is_source=True))
-    return found
+    return [each for each in found if each.links]
 
 
 def narrowings(form: PageForm, language: Language) -> list[Narrowing]:
@@ -115,8 +115,8 @@ def _label_of(field: str, value: str, language: Language) -> str:
 def _shown(facet: Facet, form: PageForm, language: Language, *, is_source: bool = False) -> ShownFacet:
     links = []
     for each in facet.values:
-        # A longer value takes too much of an address, and is cut where it is shown.
-        if len(each.value) > MAX_VALUE:
+        # A longer value takes too much of an address, and is cut where it is shown; a blank one has no name.
+        if len(each.value) > MAX_VALUE or not each.value.strip():
             continue
         if is_source:
             label, change = each.value, {"source": _toggled(form.source, each.value)}

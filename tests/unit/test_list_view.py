@@ -65,6 +65,10 @@ def test_many_values_unfold_and_long_ones_are_left_out() -> None:
     (shown,) = facets(overview(sources=facet("source", "x" * 30_000, "y")), PageForm(), EN)
     assert [each.label for each in shown.links] == ["y"]
     assert facets(overview(sources=facet("source")), PageForm(), EN) == []
+    # A blank value has no name, and the address of a list cannot have an empty one.
+    blank = facet("source", "", " ", "y")
+    assert [each.label for each in facets(overview(sources=blank), PageForm(), EN)[0].links] == ["y"]
+    assert facets(overview(facets=(facet("desk", "", " "),)), PageForm(), EN) == []
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import secrets
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 from elasticsearch import Elasticsearch, helpers
@@ -215,6 +215,19 @@ def test_texts_that_are_looked_up_at_once_refresh_the_forest_once(
     answers = requests(elasticsearch_url, index, given, of={"forest": forest})
     assert {(answer.status, answer.body) for answer in answers} == {(200, answers[0].body)}
     assert refreshed == [forest]
+
+
+def test_a_search_from_an_article_keeps_the_filters_of_the_list(elasticsearch_url: str, fed: Fed) -> None:
+    id_, listed = (
+        ARTICLES[0]["id"],
+        urlencode({"source": [SOURCE, "A & B"], "q": "ferry", "page": 2}, doseq=True),
+    )
+    for path, given in ("/article", {"id": id_}), ("/compare", {"one": id_, "other": id_}):
+        page = request(elasticsearch_url, fed[0], path, listed=listed, **given).body
+        (search,) = re.findall(r'<form class="search".*?</form>', page, re.DOTALL)
+        assert 'name="q" value="ferry"' in search
+        kept = re.findall(r'type="hidden" name="(.*?)" value="(.*?)"', search)
+        assert kept == [("source", SOURCE), ("source", "A &amp; B")]
 
 
 def test_an_articles_page_without_its_source_keeps_to_that(

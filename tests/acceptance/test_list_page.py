@@ -221,7 +221,7 @@ def test_an_empty_list_leads_out(site: Site, visitor: Visitor) -> None:
     source = urllib.parse.quote(str(ARTICLES[0]["_source"]["source"]))
     page.goto(f"{site.address}/?q=the&since=2031-01-01&source={source}")
     says = visitor.says(
-        'No articles match "the". Try fewer words or a longer period.', "没有与“the”匹配的报道。"
+        'No articles match "the". Try other words.', "没有与“the”匹配的报道。请换其他搜索词。"
     )
     assert page.locator(".nothing p").inner_text().startswith(says)
     ways = page.locator(".nothing a")

@@ -149,7 +149,7 @@ def test_filters_narrow_the_list(site: str, page: Page) -> None:
     page.get_by_label("Search words").fill("zzz")
     with page.expect_navigation():
         page.keyboard.press("Enter")
-    assert page.get_by_text('No articles match "zzz". Try fewer words').is_visible()
+    assert page.get_by_text('No articles match "zzz". Try other words').is_visible()
 
 
 def test_an_article_leads_back_to_the_results(site: str, page: Page) -> None:

@@ -77,7 +77,8 @@ class Snippet(Result, frozen=True):
 
     title: tuple[TextPart, ...]
     text: tuple[TextPart, ...]
-    """Some 180 characters around searched words, without markup; the beginning if they are not there."""
+    """Some 180 characters around searched words, without markup; the beginning if they are not there. An
+    ellipsis stands where a sentence is cut."""
 
 
 class SimilarArticle(Article, frozen=True):

@@ -21,6 +21,8 @@ _MOST_ANALYSED = 100_000
 # Around a searched word: characters for private use, which no text that is exchanged has.
 _BEGIN, _END = "\ue000", "\ue001"
 _MARKS = re.compile(f"([{_BEGIN}{_END}])")
+# A full stop, in one script or another, and what may close a sentence after it.
+_SENTENCE_END = re.compile(r"""[.!?…。！？｡؟।]["'”’»)\]」』】）]*\Z""")
 # A tag whose other part lies outside of what is shown: from its last attribute to its end, or its beginning.
 _REST_OF_TAG = re.compile(r"""\A[^<>]*["'/]\s*>|<[a-zA-Z/!][^<>]*\Z""")
 
@@ -54,7 +56,21 @@ def _snippet(row: Row, highlight: dict[str, Any], fields: Fields) -> Snippet:
     # A field may have several values.
     title, *_ = highlight.get(fields.title) or [row.title or ""]
     text, *_ = highlight.get(fields.text) or [""]
-    return Snippet(title=tuple(_parts(title)), text=tuple(_parts(_visible(text))))
+    return Snippet(title=tuple(_parts(title)), text=tuple(_parts(_with_ellipses(text))))
+
+
+def _with_ellipses(fragment: str) -> str:
+    """Return a part of a text as readers see it, with ``…`` where it begins or stops in mid-sentence.
+
+    The highlighter does not say so, but cuts a sentence only if it is longer than a snippet. Such a snippet
+    has its full length, and begins with a small letter if its script has those.
+    """
+    letters = _MARKS.sub("", fragment)
+    shown = _visible(fragment)
+    seen = _MARKS.sub("", shown)
+    begins_within = letters != fragment and seen[:1].islower()
+    stops_within = len(letters) >= _LENGTH and not _SENTENCE_END.search(seen)
+    return "…" * begins_within + shown + "…" * stops_within
 
 
 def _visible(fragment: str) -> str:

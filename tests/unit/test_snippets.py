@@ -38,12 +38,29 @@ def test_what_is_not_found_has_no_marks() -> None:
         ("a <b>bold</b>\n\n word", "a bold word"),
         ('class="x">the rest <a href="https://a.exa', "the rest"),
         ("3 > 2 and 1 < 2", "3 > 2 and 1 < 2"),
-        ('<p title="\ue000ferry\ue001">a \ue000ferry\ue001</p>', "a [ferry]"),
+        ('<p title="\ue000ferry\ue001">a \ue000ferry\ue001</p>', "…a [ferry]"),
         ("Fish &amp; chips", "Fish & chips"),
     ],
 )
 def test_markup_is_not_shown(fragment: str, visible: str) -> None:
     assert shown(text=[fragment])[1] == visible
+
+
+@pytest.mark.parametrize(
+    ("fragment", "is_cut"),
+    [
+        ("Word " * 40, (False, True)),
+        ("word " * 35 + "\ue000ferry\ue001.", (True, False)),
+        ("\ue000ferry\ue001 " * 40, (True, True)),
+        ("Word " * 40 + "“the end.”", (False, False)),
+        ("市议会" * 70, (False, True)),
+        ("市议会" * 70 + "。", (False, False)),
+        ("short, and without a full stop", (False, False)),
+    ],
+)
+def test_an_ellipsis_stands_where_a_sentence_is_cut(fragment: str, is_cut: tuple[bool, bool]) -> None:
+    text = shown(text=[fragment])[1]
+    assert (text.startswith("…"), text.endswith("…")) == is_cut
 
 
 def test_rows_of_one_id_in_two_indices_are_told_apart() -> None:

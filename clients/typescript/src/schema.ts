@@ -783,7 +783,8 @@ export interface components {
         Snippet: {
             /**
              * Text
-             * @description Some 180 characters around searched words, without markup; the beginning if they are not there.
+             * @description Some 180 characters around searched words, without markup; the beginning if they are not there. An
+             *     ellipsis stands where a sentence is cut.
              */
             text: components["schemas"]["TextPart"][];
             /** Title */

@@ -154,8 +154,8 @@ class Operations(ClusterOperations):
                 an article must have one in each of the fields. `overview` says which fields there are.
 
         Raises:
-            SettingError: There are no words in `words`; `since` or `until` is not a time; the source field
-                is text, which cannot be matched exactly; or the index has no such keyword field.
+            SettingError: `since` or `until` is not a time; the source field is text, which cannot be matched
+                exactly; or the index has no such keyword field.
             IndexNotReady: The index is missing, or lacks the fields that are searched.
             ServerError: Elasticsearch does not answer, or refuses the request.
         """

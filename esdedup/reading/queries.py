@@ -80,7 +80,7 @@ def narrowed(
         filters: What articles must match besides.
 
     Raises:
-        SettingError: `text` has no words, or `since` or `until` is not a time.
+        SettingError: `since` or `until` is not a time.
     """
     matched = list(filters)
     bounds = {"gte": moment_ms(since), "lte": moment_ms(until, is_end=True)}

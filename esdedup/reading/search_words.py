@@ -4,7 +4,6 @@ import re
 import unicodedata
 
 from esdedup.elastic.requests import Query
-from esdedup.errors import SettingError
 from esdedup.fields import Fields
 
 # Those of Elasticsearch's simple syntax that people know. It takes whatever is typed, without an error.
@@ -23,13 +22,10 @@ def words(text: str, fields: Fields) -> Query:
     All words must occur; ``"quotes"`` hold a phrase, ``a | b`` is either, ``-word`` excludes, ``wor*`` is the
     beginning of a word, and parentheses group. Chinese without spaces is one phrase, and so are words with
     signs between them, such as ``long-term``: the standard analyser would cut both into words anywhere in
-    the text.
-
-    Raises:
-        SettingError: There are no words.
+    the text. Where there are no words, such as ``!?``, nothing is found.
     """
     if not any(map(_has_words, text)):
-        raise SettingError("the query has no words")
+        return {"match_none": {}}
     return {
         "simple_query_string": {
             "query": " ".join(_phrased(piece) for piece in _PIECES.findall(text)),

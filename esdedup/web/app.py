@@ -33,6 +33,7 @@ from esdedup.web.cors import origin_of, with_cors
 from esdedup.web.errors import handle_errors
 from esdedup.web.form import REPEATABLE
 from esdedup.web.guards import Limits, SafeHeaders, Visitors
+from esdedup.web.head import Heads
 from esdedup.web.marking import Marking
 from esdedup.web.state import Site
 
@@ -101,6 +102,7 @@ def create_app(
     app.add_middleware(Tagged)
     app.add_middleware(GZipMiddleware, minimum_size=_MIN_PACKED_BYTES, compresslevel=_PACKING)
     app.add_middleware(Limits)
+    app.add_middleware(Heads)
     app.add_middleware(Visitors, hosts=hosts, origins=origins)
     # Outside the application, since not even its middleware sees the answer to an unexpected error.
     return SafeHeaders(with_cors(app, origins) if origins else app)

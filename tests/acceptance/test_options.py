@@ -159,7 +159,7 @@ def test_setup_refuses_another_number_of_shards_than_an_index_has(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["list", "--query", "!!!"], "the query has no words"),
+        (["list", "--query", " "], "the query has no words"),
         (["list", "--counting", "matching"], "counting 'matching' needs a sort by count"),
         (["list", "--no-dedup", "--head", "best"], "without dedup each article is a row of its own"),
         (["serve", "--forest", ""], "cannot name one index"),

@@ -223,7 +223,6 @@ def test_odd_articles_are_shown_as_they_are(site: str, page: Page) -> None:
         ("/?since=yesterday", 400, "is not a time"),
         ("/?where=language", 400, "must be a field and a value"),
         ("/?where=language:en", 400, "cannot be chosen by"),
-        ("/?q=!!!", 400, "the query has no words"),
         ("/nowhere", 404, "there is no such "),
     ],
 )
@@ -313,3 +312,29 @@ def test_openapi_describes_it(site: str) -> None:
     for model in (esdedup.Page, esdedup.SimilarPage, esdedup.SourcesPage):
         (example,) = described["components"]["schemas"][model.__name__]["examples"]
         model.model_validate(example)
+
+
+@pytest.mark.parametrize("words", ["!!!", "*", "((((", "%00", "-"])
+def test_whatever_is_typed_is_a_search(site: str, words: str) -> None:
+    path = f"q={urllib.parse.quote(words)}&source=Morning%20Wire"
+    found = json.load(urllib.request.urlopen(f"{site}/api/v1/list?{path}"))
+    assert (found["total_articles"], found["rows"]) == (0, [])
+    body = urllib.request.urlopen(f"{site}/?{path}").read().decode()
+    assert "No articles match" in body
+    assert "Search without the filters" in body
+
+
+@pytest.mark.parametrize("path", ["/", "/feed.rss", "/api/v1/list", "/static/pages.js"])
+def test_head_is_answered_as_get_without_the_body(site: str, path: str) -> None:
+    request = urllib.request.Request(site + path, method="HEAD")
+    with urllib.request.urlopen(request) as head, urllib.request.urlopen(site + path) as get:
+        assert (head.status, head.read()) == (200, b"")
+        assert head.headers["Content-Type"] == get.headers["Content-Type"]
+        assert int(head.headers["Content-Length"]) == len(get.read())
+
+
+def test_a_page_beyond_the_end_says_so_and_leads_back(site: str) -> None:
+    body = urllib.request.urlopen(f"{site}/?page=490").read().decode()
+    assert "The list ends before this page." in body
+    assert 'rel="first"' in body
+    assert 'rel="prev"' not in body

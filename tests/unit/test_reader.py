@@ -45,9 +45,8 @@ def test_a_forest_needs_the_name_of_one_index(forest: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "  ", "!!!", "- …"])
-def test_a_query_without_words_is_refused(text: str) -> None:
-    with pytest.raises(SettingError, match="the query has no words"):
-        words(text, Fields())
+def test_a_query_without_words_finds_nothing(text: str) -> None:
+    assert words(text, Fields()) == {"match_none": {}}
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,14 @@
 
 const POLL_MS = 60_000;
 const KEYS_OFF = "esdedup-keys-off";
+// Absent where the reader's browser keeps nothing.
+const kept = (() => {
+  try {
+    return localStorage;
+  } catch {
+    return null;
+  }
+})();
 const words = document.body.dataset;
 const language = document.documentElement.lang;
 
@@ -47,9 +55,9 @@ function useKeys() {
   const [button, choice] = [document.getElementById("show-keys"), dialog.querySelector("input")];
   button.hidden = false;
   button.addEventListener("click", actions["?"]);
-  choice.checked = localStorage.getItem(KEYS_OFF) === null;
+  choice.checked = !kept?.getItem(KEYS_OFF);
   choice.addEventListener("change", () =>
-    choice.checked ? localStorage.removeItem(KEYS_OFF) : localStorage.setItem(KEYS_OFF, "1"),
+    choice.checked ? kept?.removeItem(KEYS_OFF) : kept?.setItem(KEYS_OFF, "1"),
   );
   document.addEventListener("keydown", (event) => {
     const isTyping = event.target.closest("textarea, select, [contenteditable], input:not([type=radio], [type=checkbox])");

@@ -13,9 +13,9 @@ class Heads:
         """Answer; every method but HEAD is left alone."""
 
         async def send_head(message: Message) -> None:
-            await send(message | {"body": b""} if message["type"] == "http.response.body" else message)
+            await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
 
         if scope["type"] == "http" and scope["method"] == "HEAD":
-            await self._app(scope | {"method": "GET"}, receive, send_head)
+            await self._app({**scope, "method": "GET"}, receive, send_head)
         else:
             await self._app(scope, receive, send)

@@ -47,10 +47,10 @@ def test_the_demo_starts_loads_shows_and_stops(run_process: Run, run: Run, tmp_p
         assert f"Open it in a browser: {sidecar}/pages/" in sampled.out
         assert "Residents" in get(f"{sidecar}/pages/").decode()
         pasted = [answer(line) for line in re.findall(r"^  curl (.*)$", sampled.out, re.MULTILINE)]
-        assert [json.loads(each).keys() & {"result", "dedup", "articles"} for each in pasted] == [
+        assert [json.loads(each).keys() & {"result", "dedup", "rows"} for each in pasted] == [
             {"result"},
             {"dedup"},
-            {"articles"},
+            {"rows"},
         ]
         status = run("node", "status", "--data", data, "--json")
         assert status.json["nodes"][0]["alive"]

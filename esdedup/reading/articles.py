@@ -105,4 +105,4 @@ def timeline(scope: Scope, index: str, root: str) -> Requests[Timeline]:
         )
         for bucket in answer["aggregations"]["steps"]["buckets"]
     )
-    return known.model_copy(update={"interval_ms": length_ms, "steps": steps})
+    return known.model_copy(update={"interval_ms": length_ms, "steps": steps, "last": iso(int(last))})

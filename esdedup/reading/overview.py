@@ -103,6 +103,7 @@ def _timeline(
     (answer,) = yield from search(index, body)
     return Timeline(
         interval_ms=length_ms,
+        last=iso(int(last)),
         steps=tuple(
             TimelineStep(start=iso(int(bucket["key"])), articles=bucket["doc_count"], sources=None)
             for bucket in answer["aggregations"]["steps"]["buckets"]

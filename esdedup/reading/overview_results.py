@@ -37,6 +37,7 @@ class Overview(Result, frozen=True):
                 {"start": "2026-09-06T00:00:00+00:00", "articles": 120, "sources": None},
                 {"start": "2026-09-07T00:00:00+00:00", "articles": 211, "sources": None},
             ],
+            "last": "2026-09-07T21:32:00+00:00",
         },
         sources={
             "field": "source",

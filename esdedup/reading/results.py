@@ -289,6 +289,7 @@ class Timeline(Result, frozen=True):
             {"start": "2026-09-06T16:24:00+00:00", "articles": 10, "sources": 7},
             {"start": "2026-09-06T18:24:00+00:00", "articles": 5, "sources": 4},
         ],
+        last="2026-09-06T20:05:00+00:00",
         earliest=EXAMPLE_ARTICLE | {"published_at": "2026-09-06T16:24:00Z"},
         largest_source="Morning Wire",
         largest_source_articles=8,
@@ -298,6 +299,8 @@ class Timeline(Result, frozen=True):
     """The length of each step, milliseconds."""
     steps: tuple[TimelineStep, ...]
     """From the first article to the last, without gaps; empty if no article has a time."""
+    last: str | None = None
+    """When the last article was published, ISO 8601, UTC, which is within the last step."""
     earliest: Article | None = None
     """Who had it first; None if there is no such cluster."""
     largest_source: Any = None

@@ -48,7 +48,8 @@ class Drawing:
     bars: list[Bar]
     # None if nobody knows who was first.
     first: Mark | None
-    peak: Mark
+    # None if no interval has several articles.
+    peak: Mark | None
     begin: str
     end: str
     summary: str
@@ -80,33 +81,46 @@ def draw(timeline: Timeline, language: Language) -> Drawing | None:
                     time=moment(each.start),
                 ),
                 is_first=at == 0,
-                is_peak=at == peak_at,
+                is_peak=most > 1 and at == peak_at,
             )
         )
-    end = _after(steps[-1].start, timeline.interval_ms)
     first = timeline.earliest and cut(source_names(timeline.earliest.source), _LONGEST_NAME)
-    peak = _(
-        "most: %(articles)s within %(length)s",
-        articles=_articles(most, language),
-        length=language.length(timeline.interval_ms),
-    )
-    is_left = peak_at * step > 50
-    peak_x = (peak_at + (1 - _GAP) * is_left) * step
     return Drawing(
         bars=bars,
         first=Mark(x=0, is_left=False, text=_("first: %(source)s", source=first)) if first else None,
-        peak=Mark(x=round(peak_x, 2), is_left=is_left, text=peak),
+        peak=_peak(timeline, peak_at, language) if most > 1 else None,
         begin=steps[0].start,
-        end=end,
-        summary=_(
-            "%(articles)s between %(first)s and %(last)s; peak: %(peak)s within %(length)s from %(time)s.",
-            articles=_articles(sum(each.articles for each in steps), language),
-            first=moment(steps[0].start),
-            last=moment(end),
-            peak=language.number(most),
-            length=language.length(timeline.interval_ms),
-            time=moment(steps[peak_at].start),
-        ),
+        end=_after(steps[-1].start, timeline.interval_ms),
+        summary=_summary(timeline, peak_at, language),
+    )
+
+
+def _peak(timeline: Timeline, at: int, language: Language) -> Mark:
+    step = 100 / len(timeline.steps)
+    is_left = at * step > 50
+    text = language.gettext(
+        "most: %(articles)s within %(length)s",
+        articles=_articles(timeline.steps[at].articles, language),
+        length=language.length(timeline.interval_ms),
+    )
+    return Mark(x=round((at + (1 - _GAP) * is_left) * step, 2), is_left=is_left, text=text)
+
+
+def _summary(timeline: Timeline, peak_at: int, language: Language) -> str:
+    _, moment, peak = language.gettext, language.moment, timeline.steps[peak_at]
+    values = {
+        "articles": _articles(sum(each.articles for each in timeline.steps), language),
+        "first": moment(timeline.steps[0].start),
+        "last": moment(timeline.last),
+    }
+    if peak.articles <= 1:
+        return _("%(articles)s between %(first)s and %(last)s.", **values)
+    return _(
+        "%(articles)s between %(first)s and %(last)s; peak: %(peak)s within %(length)s from %(time)s.",
+        **values,
+        peak=language.number(peak.articles),
+        length=language.length(timeline.interval_ms),
+        time=moment(peak.start),
     )
 
 

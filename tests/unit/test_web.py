@@ -56,6 +56,7 @@ def timeline(*articles: int, interval_ms: int = 3_600_000) -> Timeline:
             )
             for at, count in enumerate(articles)
         ),
+        last=(start + (len(articles) - 1) * timedelta(milliseconds=interval_ms)).isoformat(),
     )
 
 
@@ -69,18 +70,20 @@ def test_bars_stand_within_the_drawing(articles: list[int]) -> None:
         assert bar.x + bar.width <= 100.1
         assert bar.y + bar.height == pytest.approx(100, abs=0.02)
         assert bar.height >= 2.9
-    assert [bar.height for bar in drawn.bars if bar.is_peak] == [100] * any(articles)
-    assert 0 <= drawn.peak.x <= 100
+    assert [bar.height for bar in drawn.bars if bar.is_peak] == [100] * (max(articles) > 1)
+    assert (drawn.peak is not None) is (max(articles) > 1)
+    assert drawn.peak is None or 0 <= drawn.peak.x <= 100
 
 
 def test_a_story_in_words() -> None:
     drawn = draw(timeline(1, 0, 5), interface("en"))
     assert drawn is not None
     assert drawn.summary == (
-        "6 articles between Nov 21, 2026, 00:00 and Nov 21, 2026, 03:00; "
+        "6 articles between Nov 21, 2026, 00:00 and Nov 21, 2026, 02:00; "
         "peak: 5 within 1 hour from Nov 21, 2026, 02:00."
     )
     assert drawn.first is None
+    assert drawn.peak is not None
     assert drawn.peak.text == "most: 5 articles within 1 hour"
     assert drawn.peak.is_left
     earliest = Article(id="1", index="news", root="r", title=None, source=["A", "B" * 50])
@@ -91,6 +94,10 @@ def test_a_story_in_words() -> None:
     assert named.first.text == f"first: A, {'B' * 37}…"
     assert [(bar.is_first, bar.is_peak) for bar in named.bars] == [(True, False), (False, True)]
     assert drawn.bars[0].label == "1 article from Nov 21, 2026, 00:00"
+    # One after the other: no time has most of them.
+    single = draw(timeline(1, 0, 1), interface("en"))
+    assert single is not None
+    assert single.summary == "2 articles between Nov 21, 2026, 00:00 and Nov 21, 2026, 02:00."
     assert draw(timeline(7), interface("en")) is None
     assert draw(timeline(), interface("en")) is None
     chinese = draw(timeline(1, 0, 5), interface("zh"))

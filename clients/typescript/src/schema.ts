@@ -909,6 +909,11 @@ export interface components {
              */
             interval_ms: number;
             /**
+             * Last
+             * @description When the last article was published, ISO 8601, UTC, which is within the last step.
+             */
+            last?: string | null;
+            /**
              * Largest Source
              * @description The source with the most articles; None if none has one, or the source field cannot be counted.
              */

@@ -5,6 +5,7 @@ parameters; the command line adds advice about its options.
 
 EsdedupError
 ├── SettingError             a parameter is out of range, or two contradict each other
+│   └── PageTooDeep          a page that is given by its number begins too far down
 ├── FieldsNotFound           the articles of a file have other field names      .missing .found .likely
 ├── ArticleRejected          one article is rejected; the others are processed  .article .reason
 ├── ArticleNotFound          no article has that id                             .article .index
@@ -55,6 +56,7 @@ __all__ = [
     "IndexBlocked",
     "IndexNotReady",
     "NodeError",
+    "PageTooDeep",
     "ProcessDied",
     "ServerError",
     "ServerUnavailable",
@@ -75,6 +77,10 @@ class EsdedupError(Exception):
 
 class SettingError(EsdedupError, ValueError):
     """A parameter is out of range, or two contradict each other."""
+
+
+class PageTooDeep(SettingError):
+    """Numbered pages end at row 10,000, and a page ends beyond it."""
 
 
 class FieldsNotFound(EsdedupError):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from esdedup.elastic import limits
-from esdedup.errors import SettingError
+from esdedup.errors import PageTooDeep, SettingError
 from esdedup.reading.cursor import Cursor
 
 MAX_SIZE = 1_000
@@ -45,7 +45,8 @@ class Paging:
             is_endless: Whether cursors may lead beyond row 10,000, where numbered pages end.
 
         Raises:
-            SettingError: The cursor is invalid or belongs to another list, or the page lies too deep.
+            PageTooDeep: The page ends beyond row 10,000.
+            SettingError: The cursor is invalid or belongs to another list.
         """
         if self.after is not None:
             start = Cursor.read(self.after, identity)
@@ -63,6 +64,6 @@ class Paging:
             if is_endless
             else "narrow the query, or sort by newest or oldest, whose cursors have no such limit"
         )
-        raise SettingError(
+        raise PageTooDeep(
             f"the page ends at row {last_row:,}, and numbered pages end at row {limits.MAX_HITS:,}: {instead}"
         )

@@ -1,5 +1,7 @@
 """What visitors are told when something fails: problem details for programs, a page for people."""
 
+import dataclasses
+import logging
 from collections.abc import Mapping
 
 from fastapi import FastAPI, Request
@@ -7,7 +9,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from esdedup.errors import EsdedupError, ServerError
+from esdedup.errors import EsdedupError, PageTooDeep, ServerError, ServerUnavailable
 from esdedup.messages import translatable
 from esdedup.serving.problems import Problem
 from esdedup.web import api
@@ -23,6 +25,19 @@ _KINDS = {
     413: "body_too_large",
     503: "requests",
 }
+# What people read of a problem whose detail is for programmers; they read that, too, in small letters.
+_WORDS = {
+    "article_not_found": translatable("There is no such article. It may have been deleted."),
+    "article_rejected": translatable("The text of this article cannot be read."),
+    "elasticsearch_error": translatable("Elasticsearch cannot answer this."),
+    "forest_not_usable": translatable("What is known of similar articles cannot be read at the moment."),
+    "index_not_ready": translatable("The articles cannot be read: their index is missing, or not set up."),
+    "invalid_request": translatable("A value in the address of this page is not possible."),
+    "late": translatable("This took too long. Try again, perhaps with a narrower search."),
+}
+_TOO_DEEP = translatable("Pages reach no further down. Narrow the search, or choose another order.")
+
+log = logging.getLogger("esdedup")
 
 
 def handle_errors(app: FastAPI) -> None:
@@ -33,12 +48,26 @@ def handle_errors(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _broken)
 
 
-def error_answer(request: Request, problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
-    """Return the answer for an error, in the form that its path has."""
+def error_answer(
+    request: Request,
+    problem: Problem,
+    headers: Mapping[str, str] | None = None,
+    *,
+    words: str | None = None,
+) -> Response:
+    """Return the answer for an error, in the form that its path has.
+
+    Args:
+        request: What is answered.
+        problem: What failed.
+        headers: Further ones of the answer.
+        words: What people read of it. Default: what is known of its kind, else its detail.
+    """
     if _path(request).startswith(_OF_PROGRAMS):
         answer = problem.response()
     else:
-        answer = render_error(request, problem.status, problem.detail)
+        words = words or _WORDS.get(problem.kind, problem.detail)
+        answer = render_error(request, problem.status, words, detail=problem.detail)
         answer.headers.update(problem.headers)
     answer.headers.update(headers or {})
     return answer
@@ -62,7 +91,13 @@ async def _failed(request: Request, error: Exception) -> Response:
     if type(error) is ServerError and error.status == 400:
         # Elasticsearch cannot read what the parameters say, such as a year that a date_nanos field lacks.
         return error_answer(request, Problem.of(400, "invalid_request", str(error)))
-    return error_answer(request, Problem.of_error(error))
+    problem = Problem.of_error(error)
+    if isinstance(error, ServerUnavailable):
+        # Where Elasticsearch is, is nobody's business.
+        log.warning("no answer for %s: %s", _path(request), error)
+        detail = translatable("Elasticsearch does not answer; the server's log has the details")
+        problem = dataclasses.replace(problem, detail=detail)
+    return error_answer(request, problem, words=_TOO_DEEP if isinstance(error, PageTooDeep) else None)
 
 
 async def _refused(request: Request, error: Exception) -> Response:

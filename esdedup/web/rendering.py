@@ -41,9 +41,18 @@ def render(name: str, request: Request, *, status_code: int = 200, **values: obj
     )
 
 
-def render_error(request: Request, status: int, message: str) -> HTMLResponse:
-    """Answer with a page that shows an error; its message is translated if it is a message of the pages."""
-    return render("error.html", request, status_code=status, message=language_of(request).gettext(message))
+def render_error(request: Request, status: int, message: str, *, detail: str) -> HTMLResponse:
+    """Answer with a page that shows an error.
+
+    Args:
+        request: What is answered.
+        status: Of the answer.
+        message: What is said of it; translated if it is a message of the pages.
+        detail: The same for programmers, in English; not repeated if it is the message.
+    """
+    detail = "" if detail == message else detail
+    message = language_of(request).gettext(message)
+    return render("error.html", request, status_code=status, message=message, detail=detail)
 
 
 def _own(request: Request) -> str:

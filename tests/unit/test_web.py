@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from esdedup.errors import ArticleNotFound, SettingError
 from esdedup.reading.list_request import SORTS
+from esdedup.reading.paging import Paging
 from esdedup.reading.results import Article, FullArticle, Timeline, TimelineStep
 from esdedup.web.comparison_page import read_place
 from esdedup.web.differences import Piece, differences
@@ -206,3 +207,35 @@ def test_a_list_that_fails_ends_what_it_had_begun(monkeypatch: pytest.MonkeyPatc
     (page,) = requests("http://127.0.0.1:9", "news", [Request(path="/")])
     assert (page.status, "the field is gone" in page.body) == (400, True)
     assert ended == ["list"]
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "english", "chinese", "detail"),
+    [
+        (
+            "/",
+            "page=0",
+            "address of this page is not possible",
+            "网址中有不可用的值",
+            "page: Input should be",
+        ),
+        ("/none", "", "there is no such page", "没有这个页面", ""),
+        ("/", "", "Elasticsearch does not answer", "Elasticsearch 没有响应", ""),
+        ("/article", "id=1&page=999", "Pages reach no further down", "翻页到此为止", "at row 10,000"),
+    ],
+)
+def test_errors_are_in_the_words_of_readers(
+    monkeypatch: pytest.MonkeyPatch, path: str, query: str, english: str, chinese: str, detail: str
+) -> None:
+    async def too_deep(*_: Any, **__: Any) -> None:
+        Paging(page=999, size=20).start([], is_endless=False)
+
+    monkeypatch.setattr("esdedup.reading.reader.AsyncReader.article", too_deep)
+    for code, words in (("en", english), ("zh", chinese)):
+        given = Request(path=path, query=query, headers={"accept-language": code})
+        (page,) = requests("http://127.0.0.1:9", "news", [given])
+        assert words in page.body
+        # What programmers need stands below, but never where Elasticsearch is.
+        assert ('<p class="meta" lang="en">' in page.body) is bool(detail)
+        assert detail in page.body
+        assert "127.0.0.1" not in page.body

@@ -13,9 +13,8 @@ _LONGEST_LINE = 300
 # What all browsers and servers take.
 _LONGEST_LINK = 2_000
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
-# Whether a letter belongs to the writing of a language.
+# Whether a letter belongs to the writing of a language that no other is written in.
 _SCRIPTS: dict[str, Callable[[str], bool]] = {
-    "en": lambda letter: letter < "\u0250",
     "zh": lambda letter: "\u3400" <= letter <= "\u9fff",
     "ja": lambda letter: "\u3040" <= letter <= "\u30ff",
     "ko": lambda letter: "\uac00" <= letter <= "\ud7af",
@@ -96,18 +95,14 @@ def is_day(text: str) -> bool:
 
 
 def language(text: str | None) -> str:
-    """Return the language of a text, which browsers need to break lines and to read aloud.
+    """Return the language of a text if its writing tells, which browsers need to choose glyphs and a voice.
 
-    Judged by the letters at its beginning: what is written in Latin letters is taken for English. Empty if
-    it is in others, which means that it is not known.
+    Judged by the letters at its beginning. Empty if it is not known: many languages have Latin letters.
     """
     letters = [each for each in (text or "")[:200] if each.isalpha()]
     counts = {name: sum(map(has, letters)) for name, has in _SCRIPTS.items()}
     if counts["ja"] or counts["ko"]:
         # Chinese characters stand among their own letters.
         return max(("ja", "ko"), key=lambda name: counts[name])
-    name = max(counts, key=lambda name: counts[name])
-    if name == "en":
-        # A Chinese text may have many foreign names, whose letters are shorter than characters.
-        name = "zh" if 4 * counts["zh"] > len(letters) else "en"
-    return name if counts[name] or not letters else ""
+    # A Chinese text may have many foreign names, whose letters are shorter than characters.
+    return "zh" if 4 * counts["zh"] > len(letters) else ""

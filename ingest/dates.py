@@ -29,3 +29,11 @@ def published_ms(dated_ms: int | None, *, arrived_ms: int, backfill: bool) -> in
     oldest_ms = dated_ms if backfill else arrival - _MAX_AGE_MS
     is_unset = 0 <= dated_ms < DAY_MS
     return dated_ms if oldest_ms <= dated_ms <= arrival + _MAX_AHEAD_MS and not is_unset else arrival
+
+
+def is_too_old(dated_ms: int | None, *, arrived_ms: int) -> bool:
+    """Return whether an article's own date is believed only in a backfill."""
+    live, backfilled = (
+        published_ms(dated_ms, arrived_ms=arrived_ms, backfill=backfill) for backfill in (False, True)
+    )
+    return live != dated_ms == backfilled

@@ -11,6 +11,7 @@ from elasticsearch import Elasticsearch
 from esdedup.ingest.actions import ArticleAction
 from esdedup.ingest.batches import BATCH_SIZE, batches
 from esdedup.ingest.check_again import check_again
+from esdedup.ingest.dates import is_too_old
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.files import FileArticle
 from esdedup.ingest.learn import first_look
@@ -37,6 +38,8 @@ class Summary(pydantic.BaseModel, frozen=True):
     cut: int
     # In a backfill: indexed ones without a date, or with one that cannot be read or lies in January 1970.
     undated: int
+    # Without backfill: indexed ones with a date too old to be believed, which count as published on arrival.
+    too_old: int
     seconds: float
 
 
@@ -47,6 +50,7 @@ class _Decided:
     kind: Kind
     is_cut: bool
     is_undated: bool
+    is_too_old: bool
 
 
 class Load:
@@ -69,7 +73,7 @@ class Load:
         self._on_rejected = on_rejected
         self._on_cut = on_cut
         self._undated_ones = Undated(on_undated)
-        self._read = self._failed = self._cut = self._undated = 0
+        self._read = self._failed = self._cut = self._undated = self._too_old = 0
         self._indexed: collections.Counter[Kind] = collections.Counter()
         self._seconds = 0.0
         # Articles that Elasticsearch has not acknowledged, by id, and what was decided for them.
@@ -91,6 +95,7 @@ class Load:
             without_fingerprint=self._indexed[Kind.WITHOUT_FINGERPRINT],
             cut=self._cut,
             undated=self._undated,
+            too_old=self._too_old,
             seconds=round(self._seconds, 3),
         )
 
@@ -160,7 +165,10 @@ class Load:
             field, given = self._dated_by.time, self._articles[article.name]
             is_undated = self._undated_ones.sees(given.name, value_of(given.article, field), field=field)
         self._decided[article.name] = _Decided(
-            kind=assignment.kind, is_cut=article.is_cut, is_undated=is_undated
+            kind=assignment.kind,
+            is_cut=article.is_cut,
+            is_undated=is_undated,
+            is_too_old=self._dated_by is None and is_too_old(article.dated_ms, arrived_ms=assignment.time_ms),
         )
 
     def _acknowledge(self, written: list[Written]) -> None:
@@ -172,6 +180,7 @@ class Load:
             article = self._articles.pop(each.id)
             self._indexed[decided.kind] += 1
             self._undated += decided.is_undated
+            self._too_old += decided.is_too_old
             if decided.is_cut:
                 self._cut += 1
                 self._on_cut(article.name)

@@ -148,5 +148,10 @@ def index(
                 output.print_json(summary)
             elif has_begun:
                 output.print_counts(f"into {index}", summary)
+            if too_old := load.summary.too_old:
+                say(
+                    f"articles dated more than ten years back: {too_old:,}; they count as published when "
+                    "they arrived. Index an archive with --backfill, which believes such dates"
+                )
     if load.summary.failed:
         raise typer.Exit(1)

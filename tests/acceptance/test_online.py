@@ -37,7 +37,7 @@ def test_index_list_similar(run: Run, es: Elasticsearch, elasticsearch_url: str,
     summary = first.json
     assert list(summary) == [
         *("read", "indexed", "failed", "new_roots", "joined", "known", "without_fingerprint"),
-        *("cut", "undated", "seconds"),
+        *("cut", "undated", "too_old", "seconds"),
     ]
     assert summary["read"] == summary["indexed"] == len(articles)
     assert summary["new_roots"] + summary["joined"] + summary["known"] == len(articles)

@@ -63,6 +63,7 @@ def test_bad_lines_are_reported_and_the_rest_is_indexed(
         "without_fingerprint": 3,
         "cut": 1,
         "undated": 0,
+        "too_old": 0,
     }
     for place, words in [
         (1, "is not JSON"),

@@ -77,7 +77,10 @@ def test_the_pages_mark_dates_that_are_not_believed(elasticsearch_url: str, inde
     shown = request(elasticsearch_url, index, "/", dedup="false", sort="newest")
     assert shown.status == 200
     # Those of 2099 and 1970.
-    assert shown.body.count("not believed; arrived") == 2
+    assert shown.body.count(">unlikely date</span>; arrived") == 2
+    # Where no article of a time is found, it is said why.
+    nothing = request(elasticsearch_url, index, "/", until="1990-01-01").body
+    assert "unlikely is found by the time of its arrival" in nothing
     listed = request(elasticsearch_url, index, "/api/v1/list", dedup="false", sort="newest").json["rows"]
     assert [row["id"] for row in listed if row["arrived_at"]] == ["undated", "unset", "future"]
 

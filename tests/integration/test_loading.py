@@ -156,6 +156,27 @@ def test_a_backfill_counts_dates_that_cannot_be_right(es: Elasticsearch, index: 
     assert (load.summary.indexed, load.summary.undated) == (10, 3)
 
 
+def test_a_run_counts_dates_that_only_a_backfill_believes(
+    es: Elasticsearch, index: str, dedup: Dedup
+) -> None:
+    load = Load(on_rejected=lambda rejected: pytest.fail(str(rejected)))
+    dates = ["1987-03-01", "1970-01-01", "2999-01-01", "2026-01-01", "some day", None, ["1987-03-01"]]
+    dated = [
+        FileArticle(
+            place=f"f:{n}", id=str(n), article={"text": f"text {n}", "published_at": at}, size_bytes=9
+        )
+        for n, at in enumerate(dates)
+    ]
+    load.run(es, dedup, dated, index=index)
+    assert (load.summary.indexed, load.summary.too_old) == (7, 1)
+    load.run(es, dedup, dated, index=index, backfill=True)
+    assert (load.summary.indexed, load.summary.too_old) == (14, 1)
+    es.indices.refresh(index=index)
+    old = dedup.reader.search_query(index, until="1990-01-01")
+    (row,) = dedup.list(index, query=old, dedup=False).rows
+    assert row.id == "0"
+
+
 def test_a_closed_index_ends_a_run_before_the_forest_knows_an_article(
     es: Elasticsearch,
     index: str,

@@ -10,6 +10,7 @@ import pytest
 from elasticsearch import Elasticsearch, helpers
 
 from esdedup import Dedup, IndexNotReady, Overview, Reader, SettingError
+from esdedup.times import iso
 from esdedup.web.api import MAX_FACET_VALUES
 from tests.support.asgi import Request, requests
 from tests.support.names import Names, new_names
@@ -107,6 +108,7 @@ def test_an_overview_against_brute_force(es: Elasticsearch, index: str, asked: d
     assert page.total_articles == len(expected)
     times = [each["dedup"]["published"] for each in expected if each["dedup"]["published"] is not None]
     assert sum(step.articles for step in found.timeline.steps) == len(times)
+    assert found.timeline.last == (iso(max(times)) if times else None)
     # Days that nothing was published on are steps, too.
     assert len(found.timeline.steps) <= 37
     facets = {each.field: each for each in found.facets}

@@ -27,7 +27,7 @@ INDEX = "news"
 ARTICLES = 3_000
 WIDE, NARROW = (1280, 940), (390, 844)
 # By the interface's language: the end of the files' names, what is searched, and the words of a large story.
-LANGUAGES = {"en-GB": ("", "rain", "budget"), "zh-CN": (".zh", "法院", "学校")}
+LANGUAGES = {"en-GB": ("", "rain", "budget"), "zh-CN": (".zh", "医院", "学校")}
 
 
 @contextlib.contextmanager

@@ -22,7 +22,7 @@ SOURCE, CONFIG, SITE = ROOT / "build/docs", ROOT / "build/zensical.toml", ROOT /
 COPIED = (
     *("*.md", "LICENSE", "NOTICE", "docker-compose.yml"),
     *("docs/**/*.md", "docs/**/*.svg", "docs/**/*.png", "docs/*.css"),
-    *("benchmarks/*.md", "deploy/**/*", "mappings/*", "examples/**/*", "clients/*/README.md"),
+    *("benchmarks/*.md", "deploy/**/*", "mappings/*", "examples/*", "clients/*/README.md"),
 )
 
 
@@ -52,6 +52,9 @@ def build() -> list[str]:
     )
     if done.returncode:
         return [done.stdout]
+    for page in SITE.rglob("*.zh.html"):
+        # Zensical has one language for a whole site.
+        page.write_text(page.read_text("utf-8").replace('lang="en"', 'lang="zh"', 1), "utf-8")
     return [line for page in sorted(SITE.rglob("*.html")) for line in Links.of(page).wrong()]
 
 

@@ -13,6 +13,8 @@ from esdedup import Reader
 
 INDEX = "news"
 
+if len(sys.argv) != 3:
+    sys.exit(__doc__)
 enough, seen_file = int(sys.argv[1]), Path(sys.argv[2])
 seen = set(seen_file.read_text().split()) if seen_file.exists() else set()
 

@@ -8,7 +8,7 @@ from elasticsearch import ApiError, Elasticsearch, NotFoundError
 
 from esdedup.elastic.errors import reason, translated
 from esdedup.elastic.field_names import fields_of, kept_fields, meta_with_fields, require_kept
-from esdedup.elastic.languages import analyzer_of, kept_language
+from esdedup.elastic.languages import analyzer_of, code_of, kept_language
 from esdedup.elastic.limits import MAX_SHARDS
 from esdedup.elastic.mappings import (
     article_index,
@@ -244,7 +244,7 @@ def _refuse_other_shards(name: str, found: dict[str, Any], shards: int | None) -
 
 def _refuse_other_language(name: str, mapping: dict[str, Any], language: str | None) -> None:
     kept = kept_language(mapping)
-    if language is not None and language.lower() != kept:
+    if language is not None and code_of(language) != kept:
         known = "no language in particular" if kept is None else f"the language {kept!r}"
         raise IndexNotReady(
             f"the index {name!r} exists already, and was set up for {known}, which is decided when an index "

@@ -47,18 +47,28 @@ ANALYZERS = {
 """By language (ISO 639): analyzers that every Elasticsearch has. Most find words in all their forms."""
 
 
+def code_of(language: str) -> str:
+    """Return which of `ANALYZERS` a language is; ``zh-CN`` is ``zh``, since regions seldom matter.
+
+    Raises:
+        SettingError: It is none.
+    """
+    tag = str(language).lower()
+    code = next((each for each in (tag, tag.partition("-")[0]) if each in ANALYZERS), None)
+    if code is None:
+        raise SettingError(
+            f"there is no language {language!r:.50}; choose from {', '.join(sorted(ANALYZERS))}"
+        )
+    return code
+
+
 def analyzer_of(language: str) -> str:
     """Return the name of the analyzer for a language.
 
     Raises:
         SettingError: There is none.
     """
-    analyzer = ANALYZERS.get(str(language).lower())
-    if analyzer is None:
-        raise SettingError(
-            f"there is no language {language!r:.50}; choose from {', '.join(sorted(ANALYZERS))}"
-        )
-    return analyzer
+    return ANALYZERS[code_of(language)]
 
 
 def kept_language(mapping: dict[str, Any]) -> str | None:

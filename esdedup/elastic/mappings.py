@@ -7,7 +7,7 @@ from importlib import resources
 from typing import Any
 
 from esdedup.elastic.field_names import meta_with_fields
-from esdedup.elastic.languages import analyzer_of, kept_language
+from esdedup.elastic.languages import analyzer_of, code_of, kept_language
 from esdedup.errors import IndexNotReady
 from esdedup.fields import Fields
 
@@ -79,7 +79,7 @@ def article_index(
         route_by_root: Require a routing, and record in the mapping that it is the article's root.
         language: Of titles and texts, which the mapping records; None: words are found as they are written.
     """
-    meta: dict[str, Any] = {} if language is None else {"esdedup": {"language": language.lower()}}
+    meta: dict[str, Any] = {} if language is None else {"esdedup": {"language": code_of(language)}}
     properties = missing_properties({"_meta": meta}, fields)
     body: dict[str, Any] = {"mappings": {"dynamic": False, "properties": properties, "_meta": meta}}
     if shards is not None:

@@ -208,7 +208,7 @@ def test_the_examples_run_one_after_the_other(empty: str, command: str, tmp_path
         assert not found.startswith("0 ")
         run("esdedup sidecar")
         sent = run(
-            "ESDEDUP_SIDECAR_URL=http://localhost:9500 sh send.sh sent-1 'A \"quoted\" title' < draft.txt"
+            "ESDEDUP_SIDECAR_URL=http://localhost:9500 sh send.sh 'sent/1 ü' 'A \"quoted\" title' < draft.txt"
         )
         assert '"result":"created"' in sent
 

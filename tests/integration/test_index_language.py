@@ -55,7 +55,7 @@ def test_english_words_are_found_in_all_their_forms(es: Elasticsearch, index_nam
 
 def test_chinese_is_found_by_pairs_of_characters(es: Elasticsearch, index_name: Names) -> None:
     reader = Reader(es)
-    index = fed(es, index_name, "zh", language="ZH")
+    index = fed(es, index_name, "zh", language="zh-CN")
     for words, expected in {"选举": {"one", "two"}, "港口 选举": {"one", "two"}, "新闻": {"three"}}.items():
         assert found(reader, index, words).keys() == expected
     # Pairs that stand in a text, but not as these four characters.

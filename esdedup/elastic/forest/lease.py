@@ -171,7 +171,7 @@ class Lease:
         )
 
     def _busy(self, claim: Claim) -> ForestBusy:
-        action = "Wait until it is released, or name another forest."
+        action = "Wait until it is released, feed through it if it is a sidecar, or name another forest."
         if claim.is_of_this_process:
             action = "That is this process: share its Dedup between threads, or close it first."
         return ForestBusy(

@@ -37,6 +37,23 @@ await client.article({});
 // @ts-expect-error: it may be missing
 page.next.length;
 """
+# What it sends, in the place of a server; the last page has no `next`.
+SENT = """
+import { Client } from "./dist/index.js";
+
+const stop = new AbortController();
+const sent = [];
+const answers = ["second", null].map((next) => Response.json({ rows: [], next }));
+const client = new Client("http://desk.example/news/", {
+  init: { headers: new Headers({ Authorization: "Bearer token" }), signal: stop.signal },
+  fetch: async (...request) => { sent.push(request); return answers.shift() ?? Response.json({}); },
+});
+for await (const _ of client.pages({ page: 2, q: "ferry" })) {}
+await client.similarToText({ text: "The ferry" }, {}, new AbortController().signal);
+stop.abort();
+console.log(JSON.stringify(sent.map(([address, { method, headers, signal }]) =>
+  [method, address, Object.fromEntries(headers), signal.aborted])));
+"""
 
 
 def _run(folder: Path, *command: str, seconds: float = 120.0) -> subprocess.CompletedProcess[str]:
@@ -89,6 +106,19 @@ def test_it_compiles_as_its_readme_uses_it(built: Path) -> None:
     done = _run(folder, "npx", "tsc", "--noEmit")
     use.unlink()
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_it_sends_what_it_is_given(built: Path) -> None:
+    done = _run(built / CLIENT, "node", "--input-type=module", "--eval", SENT)
+    assert done.returncode == 0, done.stderr
+    base, token = "http://desk.example/news/api/v1", {"authorization": "Bearer token"}
+    assert json.loads(done.stdout) == [
+        ["GET", f"{base}/list?page=2&q=ferry", token, True],
+        ["GET", f"{base}/list?q=ferry&after=second", token, True],
+        ["POST", f"{base}/similar", token | {"content-type": "application/json"}, True],
+    ]
 
 
 @pytest.fixture(scope="module")

@@ -34,18 +34,22 @@ export class Problem extends Error {
 }
 
 export interface Options {
-  /** Passed on with every request, such as credentials for a proxy. */
+  /** Passed on with every request, such as headers with credentials for a proxy. */
   readonly init?: RequestInit;
   /** In place of the global one, for tests and other environments. */
   readonly fetch?: typeof fetch;
 }
 
 export class Client {
+  private readonly base: string;
+
   /** @param base Where it is served, such as `http://localhost:8000`, or `http://localhost:9500/pages`. */
   constructor(
-    private readonly base: string,
+    base: string,
     private readonly options: Options = {},
-  ) {}
+  ) {
+    this.base = base.replace(/\/+$/, "");
+  }
 
   /** A page of the list: one row for each cluster with a match. */
   list(query: Query<"list_rows"> = {}, signal?: AbortSignal): Promise<Answer<"list_rows">> {
@@ -54,11 +58,13 @@ export class Client {
 
   /** The pages of a list, one after the other, from the one that `query` asks for. */
   async *pages(query: Query<"list_rows"> = {}, signal?: AbortSignal): AsyncGenerator<Answer<"list_rows">> {
-    for (let after = query.after; ; ) {
-      const page = await this.list(after == null ? query : { ...query, after }, signal);
+    // A cursor includes its page.
+    const { page: _, ...rest } = query;
+    for (let asked = query; ; ) {
+      const page = await this.list(asked, signal);
       yield page;
       if (page.next == null) return;
-      after = page.next;
+      asked = { ...rest, after: page.next };
     }
   }
 
@@ -82,12 +88,7 @@ export class Client {
     query: Query<"similar_to_text"> = {},
     signal?: AbortSignal,
   ): Promise<Answer<"similar_to_text">> {
-    return this.send("similar", query, {
-      method: "POST",
-      headers: { "Content-Type": "application/json" },
-      body: JSON.stringify(text),
-      signal: signal ?? null,
-    });
+    return this.send("similar", query, signal, JSON.stringify(text));
   }
 
   /** The distinct texts of an article's cluster. */
@@ -119,14 +120,22 @@ export class Client {
   }
 
   private get<Body>(path: string, query: object, signal?: AbortSignal): Promise<Body> {
-    return this.send(path, query, { signal: signal ?? null });
+    return this.send(path, query, signal);
   }
 
-  private async send<Body>(path: string, query: object, init: RequestInit): Promise<Body> {
-    const request = this.options.fetch ?? fetch;
-    const headers = { ...this.options.init?.headers, ...init.headers };
+  /** Send a request: POST if there is JSON to send, else GET. */
+  private async send<Body>(path: string, query: object, signal?: AbortSignal, json?: string): Promise<Body> {
+    const { fetch: request = fetch, init } = this.options;
+    const headers = new Headers(init?.headers);
+    if (json !== undefined) headers.set("Content-Type", "application/json");
     const address = `${this.base}/api/v1/${path}${written(query)}`;
-    const answer = await request(address, { ...this.options.init, ...init, headers });
+    const answer = await request(address, {
+      ...init,
+      method: json === undefined ? "GET" : "POST",
+      headers,
+      body: json ?? null,
+      signal: AbortSignal.any([init?.signal, signal].filter((each) => each != null)),
+    });
     if (answer.ok) return (await answer.json()) as Body;
     // Something before the server, such as a proxy, answers in its own words.
     const told = (await answer.json().catch(() => ({}))) as Partial<components["schemas"]["ProblemDetails"]>;

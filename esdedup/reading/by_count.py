@@ -10,6 +10,7 @@ up to a limit. If the order is not proved at the limit, the result says that it 
 import dataclasses
 from typing import Any
 
+from esdedup.elastic import limits
 from esdedup.elastic.requests import Query, Requests, search
 from esdedup.errors import SettingError
 from esdedup.reading import list_bodies as bodies
@@ -28,7 +29,7 @@ def rows_by_count(
     request: ListRequest, start: Cursor, ready: ReadyIndex, tuning: Tuning
 ) -> Requests[SortResult]:
     """Find the articles that a page shows."""
-    end = start.offset + request.size
+    end = min(start.offset + request.size, limits.MAX_HITS)
     (answer,) = yield from search(request.index, bodies.count_articles(request.query, fields=request.fields))
     total_articles = answer["hits"]["total"]["value"]
     ranking = _Ranking(
@@ -44,7 +45,7 @@ def rows_by_count(
         ranked = yield from _whole_clusters(ranking, end + 1, total_articles=total_articles)
     return SortResult(
         hits=(yield from _heads(request, ranked.roots[start.offset : end])),
-        has_more=len(ranked.roots) > end,
+        has_more=end < min(len(ranked.roots), limits.MAX_HITS),
         total_articles=total_articles,
         order_exact=ranked.is_exact,
         are_heads=True,

@@ -12,7 +12,7 @@ def rows_by_relevance(request: ListRequest, start: Cursor) -> Requests[SortResul
     """Find the articles that a page shows."""
     fields = request.fields
     body_of = bodies.first_of_each_root if request.dedup else bodies.articles
-    # One extra row shows whether there is a next page; at Elasticsearch's limit there is no room for it.
+    # One extra row shows whether there is a next page; at Elasticsearch's limit there is none.
     size = min(request.size + 1, limits.MAX_HITS - start.offset)
     answer, count = yield from search(
         request.index,
@@ -20,10 +20,8 @@ def rows_by_relevance(request: ListRequest, start: Cursor) -> Requests[SortResul
         bodies.count_articles(request.query, fields=fields),
     )
     hits = answer["hits"]["hits"]
-    # A full page at the limit offers a next page, whose error says what to do instead.
-    is_cut_at_limit = size == request.size == len(hits)
     return SortResult(
         hits=hits[: request.size],
-        has_more=len(hits) > request.size or is_cut_at_limit,
+        has_more=len(hits) > request.size,
         total_articles=count["hits"]["total"]["value"],
     )

@@ -40,6 +40,8 @@ class Paging:
     def start(self, identity: Sequence[Any], *, is_endless: bool) -> Cursor:
         """Return where the page begins.
 
+        Where cursors end at row 10,000, too, the last page is cut there.
+
         Args:
             identity: Identifies the list, as for `Cursor.write`.
             is_endless: Whether cursors may lead beyond row 10,000, where numbered pages end.
@@ -48,12 +50,13 @@ class Paging:
             PageTooDeep: The page ends beyond row 10,000.
             SettingError: The cursor is invalid or belongs to another list.
         """
-        if self.after is not None:
-            start = Cursor.read(self.after, identity)
-        else:
+        if self.after is None:
             start = Cursor(page=self.page, offset=(self.page - 1) * self.size)
-        if start.place is None or not is_endless:
             self._check_depth(start.offset + self.size, is_endless=is_endless)
+            return start
+        start = Cursor.read(self.after, identity)
+        if start.place is None or not is_endless:
+            self._check_depth(start.offset + 1, is_endless=is_endless)
         return start
 
     def _check_depth(self, last_row: int, *, is_endless: bool) -> None:

@@ -177,7 +177,8 @@ class Page(Result, frozen=True):
     sort: str
     """The sort that was used: the one requested, or the default."""
     next: str | None = None
-    """The cursor of the next page; None on the last page."""
+    """The cursor of the next page; None on the last page, and at row 10,000, where sorts by relevance and by
+    count end as numbered pages do."""
 
 
 class SimilarPage(Result, frozen=True):

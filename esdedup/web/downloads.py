@@ -12,7 +12,6 @@ from pydantic import Field
 from starlette.exceptions import HTTPException
 
 from esdedup.elastic.limits import MAX_HITS
-from esdedup.reading.list_request import SORTS_BY_TIME
 from esdedup.reading.results import Row
 from esdedup.serving.problems import described
 from esdedup.web import exports, feeds, formats
@@ -147,9 +146,7 @@ async def _export(
     about = "" if found.total_rows_exact else "about-"
     name = f"{what}-{count}-of-{about}{found.total_rows}.{ending}"
     headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": UNKEPT}
-    # Sorts by relevance and by count end where numbered pages do.
-    is_endless = found.sort in SORTS_BY_TIME or count < MAX_HITS
-    if found.next is not None and is_endless:
+    if found.next is not None:
         following = request.url.include_query_params(after=found.next).remove_query_params("page")
         headers["Link"] = f'<{following}>; rel="next"'
     return Response(bytes(body), media_type=media_type, headers=headers)

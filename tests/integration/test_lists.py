@@ -9,6 +9,7 @@ import pytest
 from elasticsearch import Elasticsearch, helpers
 
 from esdedup import ArticleNotFound, Dedup, Page, Reader, SettingError
+from esdedup.elastic import limits
 from esdedup.elastic.execute import execute
 from esdedup.elastic.requests import Requests, Search
 from esdedup.fields import Fields, partition_of
@@ -201,6 +202,25 @@ def test_relevance_follows_the_best_match_of_each_cluster(
             for row in expected_list(corpus.documents, matches, sort="newest").rows
         }
         assert {row.root: (row.similar, row.matching, row.sources) for row in rows} == numbers
+
+
+@pytest.mark.parametrize(
+    "options", [{"sort": "similar-desc"}, {"sort": "relevance", "query": {"match_all": {}}}]
+)
+@pytest.mark.parametrize("size", [10, 8])
+def test_sorts_that_end_where_numbered_pages_do_offer_no_page_beyond(
+    corpus: Corpus, read: Read, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], size: int
+) -> None:
+    whole = read("list", corpus.index, size=20, **options)
+    assert whole.next is not None
+    monkeypatch.setattr(limits, "MAX_HITS", 20)
+    # The last page is cut at the limit if it does not end there.
+    pages: list[Page] = [read("list", corpus.index, size=size, **options)]
+    while pages[-1].next is not None:
+        pages.append(read("list", corpus.index, size=size, after=pages[-1].next, **options))
+    assert [row.id for page in pages for row in page.rows] == [row.id for row in whole.rows]
+    with pytest.raises(SettingError, match="numbered pages end"):
+        read("list", corpus.index, size=20, page=2, **options)
 
 
 def test_without_a_sort_words_are_ranked_and_everything_else_is_newest_first(

@@ -532,7 +532,8 @@ export interface components {
             new_articles?: number | null;
             /**
              * Next
-             * @description The cursor of the next page; None on the last page.
+             * @description The cursor of the next page; None on the last page, and at row 10,000, where sorts by relevance and by
+             *     count end as numbered pages do.
              */
             next?: string | null;
             /**
@@ -909,11 +910,6 @@ export interface components {
              */
             interval_ms: number;
             /**
-             * Last
-             * @description When the last article was published, ISO 8601, UTC, which is within the last step.
-             */
-            last?: string | null;
-            /**
              * Largest Source
              * @description The source with the most articles; None if none has one, or the source field cannot be counted.
              */
@@ -924,6 +920,11 @@ export interface components {
              * @default 0
              */
             largest_source_articles: number;
+            /**
+             * Last
+             * @description When the last article was published, ISO 8601, UTC, which is within the last step.
+             */
+            last?: string | null;
             /**
              * Steps
              * @description From the first article to the last, without gaps; empty if no article has a time.

@@ -33,15 +33,17 @@ async def comparison_page(
 ) -> HTMLResponse:
     """Compare two articles, called A and B. Each is one value of a form: see `read_place`."""
     first, second = await _article(site, one), await _article(site, other)
+    is_one_article = (first.index, first.id) == (second.index, second.id)
     return render(
         "comparison.html",
         request,
         articles={"A": first, "B": second},
-        shown=await shown_text(site, first, second),
+        is_one_article=is_one_article,
+        shown=None if is_one_article else await shown_text(site, first, second),
         max_shown=MAX_SHOWN_TEXT,
         max_spans=MAX_SPANS,
         max_words=MAX_TOKENS,
-        explained=await _explained(site, first, second, language_of(request)),
+        explained=None if is_one_article else await _explained(site, first, second, language_of(request)),
         form=PageForm.of_address(listed),
         listed=listed,
     )

@@ -2,14 +2,28 @@
 
 import dataclasses
 
-from esdedup.neighbours.explanation import Explanation, Text
+from esdedup.messages import translatable
+from esdedup.neighbours.explanation import Explanation, Rule, Text
 from esdedup.reading.explanation_words import RULES, verdict
-from esdedup.reading.verdict import IndexedExplanation
+from esdedup.reading.verdict import IndexedExplanation, Outcome
 from esdedup.web.bounds import cut
 from esdedup.web.languages import Language
 
 _MOST_PASSAGES = 6
 _LONGEST_PASSAGE = 200
+_REASONS = {
+    Rule.NO_FINGERPRINT: translatable("One of them has too little text to be compared."),
+    Rule.EQUAL: translatable("Their wording is the same."),
+    Rule.NOTHING_IN_COMMON: translatable("They have no characteristic passage in common."),
+    Rule.WITHIN_DISTANCE: translatable("They have a characteristic passage in common."),
+    Rule.RESEMBLE: translatable("Their wording is alike enough."),
+    Rule.CONTAINED: translatable("The shorter one is contained in the longer one."),
+    Rule.IN_THE_FIRST: translatable("B is no more than a part of A, and A came first."),
+    Rule.UNLIKE: translatable(
+        "They have a characteristic passage in common, but their wording is not alike enough."
+    ),
+}
+"""What each rule means for readers, if it is what decided."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -19,7 +33,9 @@ class Explained:
     is_one_cluster: bool
     # What became of the two.
     verdict: str
-    # What the comparison of the two alone says.
+    # Why, for readers if the two alone decided it.
+    reason: str
+    # What the comparison of the two alone says, in the terms of esdedup.
     rule: str
     # Sentences that both have, or nearly, as they are compared: without punctuation and case.
     shared: list[str]
@@ -31,12 +47,13 @@ class Explained:
 
 def explained(found: IndexedExplanation, language: Language) -> Explained:
     """Put an explanation into words."""
-    comparison = found.comparison
+    _, comparison = language.gettext, found.comparison
     shared = _shared(comparison)
     return Explained(
         is_one_cluster=found.same_cluster,
-        verdict=verdict(found, language.gettext),
-        rule=language.gettext(RULES[comparison.rule]),
+        verdict=_("One story.") if found.same_cluster else _("Two stories."),
+        reason=_reason(found, language),
+        rule=_(RULES[comparison.rule]),
         shared=[cut(passage, _LONGEST_PASSAGE) for passage in shared[:_MOST_PASSAGES]],
         more_shared=max(0, len(shared) - _MOST_PASSAGES),
         facts=[
@@ -45,6 +62,18 @@ def explained(found: IndexedExplanation, language: Language) -> Explained:
             *_left_out(comparison, language),
         ],
     )
+
+
+def _reason(found: IndexedExplanation, language: Language) -> str:
+    match found.outcome:
+        case Outcome.TOGETHER | Outcome.APART:
+            return language.gettext(_REASONS[found.comparison.rule])
+        case Outcome.ONE_NODE:
+            return language.gettext(_REASONS[Rule.EQUAL])
+        case Outcome.NO_FINGERPRINT:
+            return language.gettext(_REASONS[Rule.NO_FINGERPRINT])
+        case _:
+            return verdict(found, language.gettext)
 
 
 def _shared(comparison: Explanation) -> list[str]:

@@ -1,6 +1,7 @@
 """What all pages have in common, in a real browser: language, keys, times, live news, and no barriers."""
 
 import re
+import urllib.parse
 from collections.abc import Iterator
 
 import pytest
@@ -125,6 +126,22 @@ def test_keys_are_explained_and_can_be_switched_off(site: SampleSite, page: Page
     help_.get_by_role("button", name="Close").click()
     page.keyboard.press("/")
     assert focused(page) == "q"
+
+
+def test_keys_work_where_the_browser_keeps_nothing(site: SampleSite, page: Page) -> None:
+    page.add_init_script("Object.defineProperty(window, 'localStorage', { get() { throw Error('denied') } })")
+    page.goto(site.address)
+    page.keyboard.press("/")
+    assert focused(page) == "q"
+
+
+def test_addresses_lack_the_fields_that_are_left_empty(site: SampleSite, page: Page) -> None:
+    page.goto(f"{site.address}/?sort=oldest")
+    page.get_by_role("searchbox").fill("council")
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+    query = urllib.parse.parse_qs(urllib.parse.urlsplit(page.url).query, keep_blank_values=True)
+    assert query == {"q": ["council"], "sort": ["oldest"]}
 
 
 def test_times_are_in_the_readers_zone(site: SampleSite, page: Page) -> None:

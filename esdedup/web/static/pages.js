@@ -68,6 +68,13 @@ function useKeys() {
   });
 }
 
+// Keeps fields that are left empty out of addresses.
+function omitEmpty({ formData }) {
+  const given = [...formData].filter(([, value]) => value !== "");
+  for (const name of [...formData.keys()]) formData.delete(name);
+  for (const [name, value] of given) formData.append(name, value);
+}
+
 // Says how many articles have come to the first page of a list since it was loaded, while somebody looks at it.
 function watch(list) {
   const note = document.getElementById("live");
@@ -86,5 +93,6 @@ function watch(list) {
 
 rewriteTimes();
 useKeys();
+for (const form of document.querySelectorAll("form[method=get]")) form.addEventListener("formdata", omitEmpty);
 const list = document.querySelector("[data-live]");
 if (list) watch(list);

@@ -39,8 +39,8 @@ def joined(value: object, write: Callable[[object], object] = str) -> str:
 
 
 def source_names(value: object) -> str:
-    """Write an article's sources, on a line."""
-    return shortened(joined(value))
+    """Write an article's sources, on a line; nothing if their names are blank."""
+    return shortened(joined(value).strip())
 
 
 def link(value: str | None) -> str | None:

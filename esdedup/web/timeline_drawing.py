@@ -1,7 +1,7 @@
 """A bar chart of a timeline that names the first and the largest, and what it says in words. Pure."""
 
 import dataclasses
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from esdedup.reading.results import Timeline
 from esdedup.web.bounds import cut
@@ -51,7 +51,7 @@ class Drawing:
     # None if no interval has several articles.
     peak: Mark | None
     begin: str
-    end: str
+    end: str | None
     summary: str
 
 
@@ -90,7 +90,7 @@ def draw(timeline: Timeline, language: Language) -> Drawing | None:
         first=Mark(x=0, is_left=False, text=_("first: %(source)s", source=first)) if first else None,
         peak=_peak(timeline, peak_at, language) if most > 1 else None,
         begin=steps[0].start,
-        end=_after(steps[-1].start, timeline.interval_ms),
+        end=timeline.last,
         summary=_summary(timeline, peak_at, language),
     )
 
@@ -130,14 +130,6 @@ def _is_in_calendar(moment: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _after(moment: str, interval_ms: int) -> str:
-    try:
-        return (datetime.fromisoformat(moment) + timedelta(milliseconds=interval_ms)).isoformat()
-    except OverflowError:
-        # Beyond the last year of the calendar.
-        return moment
 
 
 def _articles(count: int, language: Language) -> str:

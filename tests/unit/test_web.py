@@ -130,7 +130,7 @@ def test_what_templates_show() -> None:
     # Latin, Cyrillic and Arabic letters have many languages.
     for text in ("In March", "Im März", "в марте", "في مارس Reuters", "Report on 北京", "12!", "", None):
         assert language(text) == ""
-    assert (source_names(["A", None, "B"]), source_names(None)) == ("A, B", "")
+    assert (source_names(["A", None, "B"]), source_names(None), source_names(" ")) == ("A, B", "", "")
     assert link(f"https://a.example/{'x' * 2_000}") is None
     assert {len(shown) for shown in (shortened("x" * 10**6), source_names("x" * 10**6))} == {301}
 

@@ -37,6 +37,9 @@ await client.article({});
 // @ts-expect-error: it may be missing
 page.next.length;
 """
+# Two articles in one cluster, without title and source, and with a word that no line has room for.
+ODD_TEXT = f"The quokka keeper counted {'x' * 300} and wrote the number down. " * 3
+ODD = [{"_id": f"odd-{place}", "_source": {"text": ODD_TEXT, "published_at": 0}} for place in range(2)]
 # What it sends, in the place of a server; the last page has no `next`.
 SENT = """
 import { Client } from "./dist/index.js";
@@ -126,7 +129,8 @@ def index(es: Elasticsearch) -> Iterator[str]:
     es.options(ignore_status=404).indices.delete(index=[INDEX, FOREST])
     with Dedup(es, forest=FOREST) as dedup:
         dedup.setup(INDEX)
-        helpers.bulk(es, dedup.enrich({"_index": INDEX, **each} for each in ARTICLES), refresh=True)
+        articles = [*ARTICLES, *ODD]
+        helpers.bulk(es, dedup.enrich({"_index": INDEX, **each} for each in articles), refresh=True)
     yield INDEX
     es.indices.delete(index=[INDEX, FOREST])
 
@@ -160,10 +164,20 @@ def test_the_example_shows_each_story_once(
                     _use(page, f"{front_end}/{EXAMPLE}/?base={base}", Reader(es))
             page = browser.new_page()
             page.goto(f"{front_end}/{EXAMPLE}/?base={base}")
-            page.get_by_role("searchbox").fill("x" * 1_001)
-            page.get_by_role("button", name="Search").click()
+            expect(page.get_by_role("button", name="More")).to_be_visible()
+            _search(page, "x" * 1_001)
             # What is wrong is said in the server's words.
             expect(page.get_by_role("status")).to_contain_text("at most 1000 characters")
+            expect(page.get_by_role("button", name="More")).to_be_hidden()
+            # A search puts an end to the one before it.
+            page.route("**/list?q=harbour*", lambda _: None)
+            _search(page, "harbour")
+            with page.expect_event("requestfailed") as given_up:
+                _search(page, "quokka")
+            assert given_up.value.failure == "net::ERR_ABORTED"
+            expect(page.get_by_role("heading", level=2)).to_have_text(["Untitled"])
+            page.locator("summary").click()
+            expect(page.locator("li")).to_have_text(["Untitled"])
             page.close()
         with served(*options) as base:
             page = browser.new_page()
@@ -178,15 +192,23 @@ def _use(page: Page, address: str, reader: Reader) -> None:
     page.goto(address)
     rows = page.locator("article")
     expect(rows).to_have_count(10)
-    status = f"{expected.total_rows} stories, {expected.total_articles} articles"
+    status = f"Stories: {expected.total_rows}, articles: {expected.total_articles}"
     expect(page.get_by_role("status")).to_have_text(status)
     page.get_by_role("button", name="More").click()
     expect(rows).to_have_count(20)
-    page.get_by_role("searchbox").fill("harbour")
-    page.get_by_role("button", name="Search").click()
+    _search(page, "quokka")
+    # A word longer than a line is broken.
+    expect(page.get_by_role("heading", level=2)).to_have_text(["Untitled"])
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    _search(page, "harbour")
     expect(page.locator("mark").first).to_have_text(re.compile("harbour", re.IGNORECASE))
     found = reader.list(INDEX, query=reader.search_query(INDEX, "harbour"), size=10)
     expect(rows).to_have_count(len(found.rows))
     place = next(place for place, row in enumerate(found.rows) if row.similar)
     rows.nth(place).locator("summary").click()
     expect(rows.nth(place).locator("li")).to_have_count(min(5, found.rows[place].similar))
+
+
+def _search(page: Page, words: str) -> None:
+    page.get_by_role("searchbox").fill(words)
+    page.get_by_role("button", name="Search").click()

@@ -15,6 +15,8 @@ from esdedup.fields import Fields
 from esdedup.reading.queries import check_term
 
 _KEYWORDS = frozenset({"keyword", "constant_keyword"})
+LANGUAGE_FIELDS = ("language", "lang")
+"""What a field is called that tells the language of an article."""
 
 Values = str | Sequence[str]
 """One value of a field, or several: an article must have one of them."""
@@ -87,7 +89,7 @@ def keyword_fields(mappings: Mapping[str, Mapping[str, Any]], fields: Fields) ->
 
 def is_language(name: str) -> bool:
     """Return whether a field tells, by its name, the language of an article."""
-    return name.rpartition(".")[2].lower() in {"language", "lang"}
+    return name.rpartition(".")[2].lower() in LANGUAGE_FIELDS
 
 
 def _names(properties: Mapping[str, Any], parent: str = "") -> Iterator[str]:

@@ -37,7 +37,7 @@ async def article_page(
     listed: Annotated[str, Query(max_length=LONGEST_LISTED)] = "",
 ) -> HTMLResponse:
     """Show an article. The query of the list that led here, `listed`, leads back to it."""
-    article = await site.reader.article(site.index, id, in_index=index)
+    article = await site.article(id, in_index=index)
     timeline = await site.reader.timeline(site.index, article.root or "")
     has_sources = await site.reader.source_field(site.index) is not None
     if view == "source" and has_sources:

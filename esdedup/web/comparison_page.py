@@ -53,11 +53,11 @@ async def _article(site: Site, place: str) -> FullArticle:
     index, article_id = read_place(place)
     if index is not None or article_id != place:
         try:
-            return await site.reader.article(site.index, article_id, in_index=index)
+            return await site.article(article_id, in_index=index)
         except (ArticleNotFound, SettingError):
             # An id may have slashes too, or be an address.
             pass
-    return await site.reader.article(site.index, place)
+    return await site.article(place)
 
 
 def read_place(text: str) -> tuple[str | None, str]:

@@ -12,6 +12,8 @@ from esdedup.web.bounds import cut
 _LONGEST_LINE = 300
 # What all browsers and servers take.
 _LONGEST_LINK = 2_000
+# A language as pages and articles name it: de, zh-Hans.
+_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]{1,8})*")
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 # Whether a letter belongs to the writing of a language that no other is written in.
 _SCRIPTS: dict[str, Callable[[str], bool]] = {
@@ -92,6 +94,12 @@ def _published(article: Article) -> float:
 def is_day(text: str) -> bool:
     """Return whether a date input can show a text."""
     return not text or _DAY.fullmatch(text) is not None
+
+
+def own_language(article: Article) -> str:
+    """Return the language that an article itself names, empty if it names none that browsers know."""
+    named = (article.included or {}).values()
+    return next((each for each in named if isinstance(each, str) and _LANGUAGE.fullmatch(each)), "")
 
 
 def language(text: str | None) -> str:

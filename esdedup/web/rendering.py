@@ -98,6 +98,7 @@ def _environment(code: str) -> jinja2.Environment:
         "number": language.number,
         "percent": language.percent,
         "shortened": formats.shortened,
+        "own_language": formats.own_language,
         "place": formats.place,
         "source": lambda value: formats.source_names(value) or language.gettext("no source"),
         # For messages that are marked in Python; `_` would take a percent sign in one for a place of a value.

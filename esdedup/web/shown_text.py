@@ -10,6 +10,7 @@ from esdedup.text.left_out import LeftOut, Span
 from esdedup.text.markup import visible_beginning
 from esdedup.web.bounds import MAX_SHOWN_TEXT, MAX_SPANS, bounded_spans
 from esdedup.web.differences import Piece, differences, is_long
+from esdedup.web.formats import language, own_language
 from esdedup.web.marked_text import Part, parts
 from esdedup.web.state import Site
 
@@ -20,6 +21,8 @@ class ShownText:
 
     # Of a very long text, the beginning.
     text: str
+    # Empty if it is not known.
+    language: str
     # The text, or what differs from another text.
     parts: list[Part]
     # Whether nothing differs but white space, which is not marked.
@@ -44,6 +47,7 @@ async def shown_text(site: Site, article: FullArticle, other: FullArticle | None
         pieces = [Piece(kind="same", text=text)] if compared is None else differences(text, compared)
         return ShownText(
             text=text,
+            language=own_language(article) or language(text),
             parts=parts(pieces, ours=_spans(ours), theirs=_spans(theirs)),
             is_same=all(piece.kind == "same" or not piece.text.strip() for piece in pieces),
             is_cut=len(mine) > MAX_SHOWN_TEXT,

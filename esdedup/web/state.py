@@ -6,7 +6,9 @@ from typing import Annotated, cast
 
 from fastapi import Depends, Request
 
+from esdedup.reading.choices import LANGUAGE_FIELDS
 from esdedup.reading.reader import AsyncReader
+from esdedup.reading.results import FullArticle
 from esdedup.web.marking import Marking
 
 # Files that are made at once; more are refused.
@@ -24,6 +26,12 @@ class Site:
     exports: asyncio.Semaphore = dataclasses.field(default_factory=lambda: asyncio.Semaphore(_MOST_EXPORTS))
     # What stands before the paths of all pages, where the server has other things too.
     prefix: str = ""
+
+    async def article(self, article_id: str, *, in_index: str | None = None) -> FullArticle:
+        """Return an article as its pages show it, with the language that it names."""
+        return await self.reader.article(
+            self.index, article_id, in_index=in_index, source_includes=LANGUAGE_FIELDS
+        )
 
 
 def _site(request: Request) -> Site:

@@ -127,6 +127,18 @@ def test_the_options_of_an_article(es: Elasticsearch, elasticsearch_url: str, fe
         ]
 
 
+def test_an_article_tells_its_language(es: Elasticsearch, elasticsearch_url: str, fed: Fed) -> None:
+    index, _ = fed
+    article_id = "in-german"
+    source = es.get(index=index, id=Reader(es).list(index, size=1).rows[0].id)["_source"]
+    german = source | {"title": "Im Hafen", "text": "Die Fähre fährt wieder.", "language": "de"}
+    es.index(index=index, id=article_id, document=german, refresh=True)
+    page = request(elasticsearch_url, index, "/article", id=article_id).body
+    es.delete(index=index, id=article_id, refresh=True)
+    assert '<h1 lang="de">' in page
+    assert '<div class="text" lang="de">' in page
+
+
 def test_two_articles_are_compared_and_explained(es: Elasticsearch, elasticsearch_url: str, fed: Fed) -> None:
     index, forest = fed
     reader = Reader(es, forest=forest)

@@ -14,7 +14,7 @@ from esdedup.reading.paging import Paging
 from esdedup.reading.results import Article, FullArticle, Timeline, TimelineStep
 from esdedup.web.comparison_page import read_place
 from esdedup.web.differences import Piece, differences
-from esdedup.web.formats import address, language, later_ms, link, shortened, source_names
+from esdedup.web.formats import address, language, later_ms, link, own_language, shortened, source_names
 from esdedup.web.languages import language as interface
 from esdedup.web.list_page import SORT_NAMES
 from esdedup.web.timeline_drawing import draw
@@ -133,6 +133,16 @@ def test_what_templates_show() -> None:
     assert (source_names(["A", None, "B"]), source_names(None), source_names(" ")) == ("A, B", "", "")
     assert link(f"https://a.example/{'x' * 2_000}") is None
     assert {len(shown) for shown in (shortened("x" * 10**6), source_names("x" * 10**6))} == {301}
+
+
+def test_the_language_that_an_article_names() -> None:
+    def named(**included: Any) -> str:
+        return own_language(Article(id="1", index="news", root="r", title=None, included=included))
+
+    assert [named(language="de"), named(language=None, lang="zh-Hans")] == ["de", "zh-Hans"]
+    for unknown in ("German", '"><script>', "", None, ["de"], {"code": "de"}):
+        assert named(language=unknown) == ""
+    assert own_language(Article(id="1", index="news", root="r", title=None)) == ""
 
 
 def test_an_article_is_named_by_its_place_its_id_or_its_address() -> None:

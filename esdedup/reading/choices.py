@@ -4,7 +4,7 @@ Which fields articles can be chosen by is read from the mappings.
 """
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from esdedup.elastic.limits import MAX_TERMS
@@ -84,7 +84,17 @@ def keyword_fields(mappings: Mapping[str, Mapping[str, Any]], fields: Fields) ->
         and not name.startswith(f"{fields.dedup}.")
         and all(_can_be_chosen_by(mapping_of(dict(each), name)) for each in (first, *others))
     ]
-    return sorted(found, key=lambda name: (not is_language(name), len(name), name))
+    return _languages_first(found)
+
+
+def uneven_fields(mappings: Mapping[str, Mapping[str, Any]], fields: Fields) -> list[str]:
+    """Return the fields that are such keyword fields in some of the indices only, in the same order."""
+    of_each = (keyword_fields({index: mapping}, fields) for index, mapping in mappings.items())
+    return _languages_first(set().union(*of_each).difference(keyword_fields(mappings, fields)))
+
+
+def _languages_first(names: Iterable[str]) -> list[str]:
+    return sorted(names, key=lambda name: (not is_language(name), len(name), name))
 
 
 def is_language(name: str) -> bool:

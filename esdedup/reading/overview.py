@@ -44,6 +44,7 @@ def overview(scope: Scope, index: str, form: SearchForm, *, size: int) -> Reques
         timeline=(yield from _timeline(index, form.query(ready, choices), ready, found["matching"])),
         sources=sources,
         facets=tuple(each for each in facets if _is_worth_showing(each)),
+        uneven_fields=tuple(ready.uneven_fields[:_MAX_FIELDS]),
     )
 
 

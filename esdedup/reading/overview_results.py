@@ -70,3 +70,5 @@ class Overview(Result, frozen=True):
     facets: tuple[Facet, ...]
     """Further keyword fields of the index, at most 8, those for the language first. A field whose values are
     all different, such as an identifier, is left out unless one of them is chosen."""
+    uneven_fields: tuple[str, ...] = ()
+    """Fields that are no facets only because the indices behind the name map them differently, at most 8."""

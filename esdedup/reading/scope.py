@@ -18,7 +18,7 @@ from esdedup.elastic.requests import ReadMappings, Requests
 from esdedup.errors import IndexNotReady, SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile
-from esdedup.reading.choices import keyword_fields
+from esdedup.reading.choices import keyword_fields, uneven_fields
 from esdedup.reading.tuning import Tuning
 
 # The keyword subfield that Elasticsearch's default mapping gives a text field.
@@ -44,6 +44,13 @@ class ReadyIndex:
     def keyword_fields(self) -> list[str]:
         """The further fields that articles can be chosen by, see `choices.keyword_fields`."""
         return keyword_fields(self.mappings, self.fields)
+
+    @property
+    def uneven_fields(self) -> list[str]:
+        """The fields that articles cannot be chosen by only because the indices' mappings differ."""
+        of_each = [_source_field({index: mapping}, self.fields) for index, mapping in self.mappings.items()]
+        source = [self.fields.source] if self.source_field is None and any(of_each) else []
+        return source + uneven_fields(self.mappings, self.fields)
 
     def refuse_unsearchable(self, *names: str) -> None:
         """Make sure that articles can be found by one of some fields, of title, text and source.

@@ -51,6 +51,7 @@ async def list_page(request: Request, site: CurrentSite, form: Annotated[PageFor
         listed=urlencode(form.parameters, doseq=True),
         last_page=MAX_HITS // form.size,
         facets=facets(overview, form, language),
+        uneven_fields=overview.uneven_fields,
         histogram=histogram(overview.timeline, form, language),
         narrowings=narrowings(form, language),
         changed=changed,

@@ -15,6 +15,7 @@ from esdedup.reading.queries import narrowed
 from esdedup.reading.search_words import words
 from esdedup.reading.tuning import Tuning
 from esdedup.times import time_ms
+from tests.support.asgi import request
 from tests.support.brute_force import expected_list, random_corpus, random_query
 from tests.support.exploring import examples
 from tests.support.forests import Read
@@ -123,6 +124,22 @@ def test_sources_are_counted_by_the_keyword_beneath_a_text(
     plain = index_name("plain-text")
     fill(es, plain, {"a": {"source": "The Post"}}, source={"type": "text"})
     assert read("list", plain).rows[0].sources is None
+
+
+def test_fields_that_indices_map_differently_are_named(
+    es: Elasticsearch, read: Read, elasticsearch_url: str, index_name: Names
+) -> None:
+    one, other = index_name("mapped"), index_name("unmapped")
+    keyword = {"type": "keyword"}
+    article = {"source": "The Post", "language": "en", "desk": "Sport"}
+    fill(es, one, {"a": article}, source=keyword, language=keyword, desk=keyword)
+    fill(es, other, {"b": article}, source={"type": "text"}, desk=keyword)
+    overview = read("overview", f"{one},{other}")
+    assert (overview.sources, [each.field for each in overview.facets]) == (None, ["desk"])
+    assert overview.uneven_fields == ("source", "language")
+    for index, is_told in {f"{one},{other}": True, one: False, other: False}.items():
+        page = request(elasticsearch_url, index, "/").body
+        assert ("No filters for source, language: the indices" in page) is is_told
 
 
 def test_sources_are_counted_for_more_rows_than_one_search_holds(

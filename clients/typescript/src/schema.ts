@@ -513,6 +513,12 @@ export interface components {
              * @description All matching articles with a root.
              */
             total_articles: number;
+            /**
+             * Uneven Fields
+             * @description Fields that are no facets only because the indices behind the name map them differently, at most 8.
+             * @default []
+             */
+            uneven_fields: string[];
         };
         /**
          * Page

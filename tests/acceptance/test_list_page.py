@@ -223,7 +223,7 @@ def test_an_empty_list_leads_out(site: Site, visitor: Visitor) -> None:
     says = visitor.says(
         'No articles match "the". Try other words.', "没有与“the”匹配的报道。请换其他搜索词。"
     )
-    assert page.locator(".nothing p").inner_text().startswith(says)
+    assert page.locator(".nothing p").first.inner_text().startswith(says)
     ways = page.locator(".nothing a")
     assert ways.count() == 4
     with page.expect_navigation():

@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 
-from esdedup.errors import ArticleNotFound, EsdedupError, SettingError
+from esdedup.errors import ArticleNotFound, EsdedupError, ServerUnavailable, SettingError
 from esdedup.reading.results import FullArticle
 from esdedup.web.article_page import LONGEST_LISTED
 from esdedup.web.bounds import MAX_SHOWN_TEXT, MAX_SPANS
@@ -81,6 +81,9 @@ async def _explained(site: Site, one: FullArticle, other: FullArticle, language:
         found = await site.reader.explain(
             site.index, one.id, other.id, in_index=one.index, other_in_index=other.index
         )
+    except ServerUnavailable:
+        # It may name addresses.
+        raise
     except EsdedupError as error:
         return str(error)
     return explained(found, language)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup.errors import ArticleNotFound, SettingError
+from esdedup.errors import ArticleNotFound, ServerUnavailable, SettingError
 from esdedup.reading.list_request import SORTS
 from esdedup.reading.paging import Paging
 from esdedup.reading.results import Article, FullArticle, Timeline, TimelineStep
@@ -193,6 +193,19 @@ def test_a_page_that_fails_leaves_no_requests_behind(monkeypatch: pytest.MonkeyP
     (page,) = requests("http://127.0.0.1:9", "news", [Request(path="/article", query="id=1")])
     assert page.status == 404
     assert begun == ["article", "timeline"]
+
+
+def test_a_comparison_names_no_inner_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def article(_: Any, __: str, article_id: str, **___: Any) -> FullArticle:
+        return FullArticle(id=article_id, index="news", root="r", title=None, text="x")
+
+    async def explain(*_: Any, **__: Any) -> None:
+        raise ServerUnavailable("cannot search: no server answers there (10.1.2.3:9200)")
+
+    monkeypatch.setattr("esdedup.reading.reader.AsyncReader.article", article)
+    monkeypatch.setattr("esdedup.reading.reader.AsyncReader.explain", explain)
+    (page,) = requests("http://127.0.0.1:9", "news", [Request(path="/compare", query="one=1&other=2")])
+    assert (page.status, "10.1.2.3" in page.body) == (502, False)
 
 
 def test_a_list_that_fails_ends_what_it_had_begun(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from esdedup.errors import SettingError
@@ -247,7 +247,16 @@ async def timeline(site: CurrentSite, id: Id, index: InIndex = None) -> Timeline
     return bounded(await site.reader.timeline(site.index, found.root or ""))
 
 
-@router.post("/similar", summary="Articles similar to a text")
+def _check_is_json(request: Request) -> None:
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if not media_type.endswith(("/json", "+json")):
+        raise SettingError(
+            f"the Content-Type is {media_type or 'missing'}; send the text as JSON, with "
+            "`Content-Type: application/json`"
+        )
+
+
+@router.post("/similar", summary="Articles similar to a text", dependencies=[Depends(_check_is_json)])
 async def similar_to_text(
     site: CurrentSite,
     body: Text,

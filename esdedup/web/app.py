@@ -136,17 +136,28 @@ def _with_routes(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]
         comparison_page,
         language_page,
     ):
-        app.include_router(routes.router, dependencies=[Depends(_check_given_once)])
+        app.include_router(routes.router, dependencies=[Depends(_check_parameters)])
     description.correct(app.openapi())
     return app
 
 
-async def _check_given_once(request: Request) -> None:
-    """Refuse a parameter that is repeated, unless it may have several values: only one of them would count.
+async def _check_parameters(request: Request) -> None:
+    """Refuse what would be silently left out.
+
+    Pages, feeds and files ignore parameters that they do not have: those who share links add some.
 
     Raises:
-        SettingError: A parameter is given more than once.
+        SettingError: A parameter is repeated that has one value, or unknown to an operation of the API.
     """
-    for name in request.query_params:
-        if name not in REPEATABLE and len(request.query_params.getlist(name)) > 1:
+    given = request.query_params
+    for name in given:
+        if name not in REPEATABLE and len(given.getlist(name)) > 1:
             raise SettingError(f"{name} is given more than once; give it once")
+    path = request.scope["route"].path
+    operation = request.app.openapi()["paths"].get(path, {}).get(request.method.lower())
+    if operation is None or not path.startswith(api.PREFIX):
+        return
+    known = [each["name"] for each in operation.get("parameters", [])]
+    for name in given:
+        if name not in known:
+            raise SettingError(f"there is no parameter {name!r} here; there are {', '.join(known)}")

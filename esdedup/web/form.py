@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, get_origin
 from urllib.parse import parse_qs
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from esdedup.reading.choices import values_by_field
 from esdedup.reading.included import MAX_INCLUDED
@@ -35,9 +35,7 @@ def _each_once(given: list[str]) -> list[str]:
 
 
 class Form(BaseModel):
-    """The parameters of a list; unknown ones are errors."""
-
-    model_config = ConfigDict(extra="forbid")
+    """The parameters of a list."""
 
     q: Annotated[
         str,
@@ -180,9 +178,7 @@ REPEATABLE = frozenset(
 
 
 class PageForm(Form):
-    """The parameters of the list page: contradictions are resolved, unknown parameters ignored."""
-
-    model_config = ConfigDict(extra="ignore")
+    """The parameters of the list page: contradictions are resolved."""
 
     @model_validator(mode="after")
     def _resolve(self) -> "PageForm":

@@ -171,6 +171,8 @@ def test_errors_are_problem_details(elasticsearch_url: str, index: str) -> None:
     kinds = {
         ("list", "size=0"): (400, "invalid_request"),
         ("list", "fbclid=1"): (400, "invalid_request"),
+        ("similar", "id=1&by_source=true"): (400, "invalid_request"),
+        ("explanation", "id=1&other=2&size=3"): (400, "invalid_request"),
         ("article", "id=none"): (404, "article_not_found"),
         ("nothing", ""): (404, "no_such_endpoint"),
         ("similar", "id=1&id=2"): (400, "invalid_request"),
@@ -182,6 +184,11 @@ def test_errors_are_problem_details(elasticsearch_url: str, index: str) -> None:
         assert (problem["status"], problem["type"]) == (status, f"urn:esdedup:problem:{kind}")
         assert problem["title"]
         assert problem["detail"]
+    unknown = ask(elasticsearch_url, index, f"{PREFIX}/timeline", "id=1&fbclid=1").json
+    assert unknown["detail"] == "there is no parameter 'fbclid' here; there are id, index"
+    # Pages and feeds ignore what those who share their addresses add.
+    for path in ("/", "/feed.rss", f"{PREFIX}/docs"):
+        assert ask(elasticsearch_url, index, path, "fbclid=1").status == 200
     missing = ask(elasticsearch_url, "test-api-none", f"{PREFIX}/list")
     assert (missing.status, missing.json["type"]) == (409, "urn:esdedup:problem:index_not_ready")
 

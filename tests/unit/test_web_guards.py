@@ -117,6 +117,29 @@ def test_a_repeated_parameter_is_refused(path: str) -> None:
         assert "is given more than once" in response.body
 
 
+@pytest.mark.parametrize(
+    ("media_type", "status"),
+    [
+        ("application/json", 502),
+        ("Application/JSON; charset=utf-8", 502),
+        ("application/x-www-form-urlencoded", 400),
+        ("", 400),
+    ],
+)
+def test_a_text_is_sent_as_json(media_type: str, status: int) -> None:
+    given = Request(
+        path="/api/v1/similar",
+        method="POST",
+        headers={"content-type": media_type},
+        body=b'{"text": "The harbour council voted."}',
+    )
+    (response,) = requests(NOWHERE, "news", [given])
+    assert response.status == status
+    assert ("send the text as JSON, with `Content-Type: application/json`" in response.body) is (
+        status == 400
+    )
+
+
 def test_the_api_says_what_there_is() -> None:
     answer = request(NOWHERE, "news", "/api/v1").json
     assert "GET /api/v1/list" in answer["routes"]

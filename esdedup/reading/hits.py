@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from esdedup.fields import Fields, term_of, value_of
+from esdedup.fields import Fields, term_of, terms_of, value_of
 from esdedup.times import iso, time_ms
 
 Hit = dict[str, Any]
@@ -21,7 +21,7 @@ def fields_read(fields: Fields) -> list[str]:
 def values_of(hit: Hit, fields: Fields) -> dict[str, Any]:
     """Return the values of the fields of `results.Article`."""
     source = hit["_source"]
-    title = term_of(source, fields.title)
+    titles = (each.strip() for each in terms_of(source, fields.title))
     dated, published_ms = value_of(source, fields.time), time_ms(value_of(source, fields.published))
     arrived_ms = None if published_ms == time_ms(dated) else published_ms
     return {
@@ -29,7 +29,7 @@ def values_of(hit: Hit, fields: Fields) -> dict[str, Any]:
         "index": hit["_index"],
         "root": term_of(source, fields.root),
         # A title of nothing but white space is none.
-        "title": title and title.strip(),
+        "title": ", ".join(filter(None, titles)) or None,
         "published_at": dated,
         "arrived_at": None if arrived_ms is None else iso(arrived_ms),
         "source": value_of(source, fields.source),

@@ -53,6 +53,7 @@ class Article(Result, frozen=True):
     root: str | None
     """The cluster; None if the article was not indexed through esdedup."""
     title: str | None
+    """Several, in a list, are joined by commas; None if it is blank."""
     published_at: Any = None
     """As stored in the article, in whatever form."""
     arrived_at: str | None = None

@@ -299,7 +299,10 @@ export interface components {
              * @description As stored in the article; a list if it has several.
              */
             source?: unknown;
-            /** Title */
+            /**
+             * Title
+             * @description Several, in a list, are joined by commas; None if it is blank.
+             */
             title: string | null;
             /** Url */
             url?: string | null;
@@ -488,7 +491,10 @@ export interface components {
             source?: unknown;
             /** Text */
             text: string;
-            /** Title */
+            /**
+             * Title
+             * @description Several, in a list, are joined by commas; None if it is blank.
+             */
             title: string | null;
             /** Url */
             url?: string | null;
@@ -664,7 +670,10 @@ export interface components {
              * @description How many sources the cluster has, at most 1,000; None if the source field cannot be counted.
              */
             sources?: number | null;
-            /** Title */
+            /**
+             * Title
+             * @description Several, in a list, are joined by commas; None if it is blank.
+             */
             title: string | null;
             /** Url */
             url?: string | null;
@@ -746,7 +755,10 @@ export interface components {
              * @description As stored in the article; a list if it has several.
              */
             source?: unknown;
-            /** Title */
+            /**
+             * Title
+             * @description Several, in a list, are joined by commas; None if it is blank.
+             */
             title: string | null;
             /** Url */
             url?: string | null;

@@ -189,8 +189,8 @@ def test_pages_lead_to_pages_under_their_prefix(elasticsearch_url: str, unchange
     ("method", "path", "is_page"),
     [
         ("GET", "/pages", True),
-        ("GET", "/pages/api/list", True),
-        ("POST", "/pages/api/similar", True),
+        ("GET", "/pages/api/v1/list", True),
+        ("POST", "/pages/api/v1/similar", True),
         # An index may be called so.
         ("HEAD", "/pages", False),
         ("PUT", "/pages", False),

@@ -62,7 +62,7 @@ def test_the_roles_suffice_and_have_nothing_that_is_not_needed(
         actions.append({"_index": index, "_id": "refused", "_source": {"title": TITLE}})
         assert helpers.bulk(feeder, actions, raise_on_error=False)[0] == len(TEXTS)
         es.indices.refresh(index=index)
-        assert sidecar.get("/pages/api/list")["total_articles"] == len(TEXTS)
+        assert sidecar.get("/pages/api/v1/list")["total_articles"] == len(TEXTS)
         asked = json.dumps({"index": index, "text": next(iter(TEXTS.values()))["text"]}).encode()
         headers = {"Content-Type": "application/json", **READER}
         request = urllib.request.Request(f"{sidecar.url}/v1/similar", asked, headers)

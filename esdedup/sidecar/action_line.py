@@ -34,7 +34,11 @@ _UNREADABLE = "x_content_parse_exception"
 _CUT_OFF = "x_content_e_o_f_exception"
 
 _SPACE = " \t\r\n"
-_STRING_OR_COMMENT = re.compile(r'"(?:[^"\\]++|\\.)*+"|/\*.*?\*/|//[^\n]*', re.DOTALL)
+# A string or comment that does not end goes on to the end of the line: if it did not match, each of its
+# quotes would be tried anew, which takes a time that is quadratic in the line's length.
+_STRING_OR_COMMENT = re.compile(
+    r'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)|(?P<comment>/\*.*?\*/|//[^\n]*)|/\*.*\Z', re.DOTALL
+)
 # Of a number; Elasticsearch takes no more.
 _MOST_DIGITS = 1_000
 _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?", re.ASCII)
@@ -125,7 +129,7 @@ def _decoded(line: bytes) -> str:
         text = line.removeprefix(BYTE_ORDER_MARK).decode(errors="surrogatepass")
     except UnicodeDecodeError as error:
         raise BulkMalformed(400, _UNREADABLE, f"[1:{error.start + 1}] Invalid UTF-8") from error
-    return _STRING_OR_COMMENT.sub(lambda found: found[0] if found[0][0] == '"' else " ", text)
+    return _STRING_OR_COMMENT.sub(lambda found: " " if found["comment"] else found[0], text)
 
 
 def _parsed(text: str) -> tuple[Any, str]:

@@ -226,6 +226,16 @@ def test_updates_get_what_the_enricher_gave_them(update: dict[str, Any]) -> None
     assert sent == expected["_source"]
 
 
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("repeated", [b'"\\', b'"\\"', b"/* ", b'/*"', b'{"a":/*', b"//", b'" /', b"*/ /*"])
+@pytest.mark.parametrize("end", [b"", b'"', b"\\"])
+def test_an_action_line_is_read_in_a_time_that_is_linear(repeated: bytes, end: bytes) -> None:
+    """Where each of its quotes began the search anew, 100 kB took 87 s."""
+    body = repeated * (1_000_000 // len(repeated)) + end + b'\n{"text":"x"}\n'
+    with pytest.raises(BulkMalformed):
+        read_bulk(body, index="news")
+
+
 def test_only_another_routing_changes_the_action_line() -> None:
     header = b' {"index" : {"_id":"1", "pipeline":"p"} }'
     body = header + b'\n{"text":"x"}\n'

@@ -57,6 +57,10 @@ class Fields:
                 "its name may not contain a dot"
             )
 
+    def is_in_dedup(self, key: str) -> bool:
+        """Return whether a key of an article names the dedup object, or by a dotted name what is in it."""
+        return key == self.dedup or key.startswith(f"{self.dedup}.")
+
     @property
     def root(self) -> str:
         """The full name of the field with the root's id."""

@@ -84,8 +84,9 @@ def read_action(
         routed_index: The name of its index, if that is routed by root.
 
     Returns:
-        The action with its article; or the action unchanged if there is nothing to assign: a deletion,
-        or an update without the text.
+        The action with its article; or the action if there is nothing to assign: a deletion, or an update
+        without the text. What an update would change in the dedup object is left out; an action without
+        such is returned as it was given.
 
     Raises:
         ArticleRejected: It is not a bulk action; its text is missing; it cannot be stored; an update has
@@ -115,6 +116,9 @@ def read_action(
     refuse_unstorable(body, name=name)
     articles: list[Any] = [body]
     if operation == "update":
+        own = _without_dedup(body, fields)
+        if own is not body:
+            action, body = {**meta, "_source": own}, own
         articles = [part for part in map(body.get, ("doc", "upsert")) if _has_text(part, fields)]
         if not articles:
             return action
@@ -190,7 +194,7 @@ def enriched(
             _dated_ms(document, fields), arrived_ms=assignment.time_ms, backfill=backfill
         )
         dated = {} if published is None else {"published": published}
-        return _with_object(document, fields.dedup, dedup | values | dated)
+        return _with_dedup(document, fields, dedup | values | dated)
 
     if not article.is_update:
         action["_source"] = with_dedup(source)
@@ -227,7 +231,7 @@ def redated(action: dict[str, Any], *, fields: Fields, now_ms: int, backfill: bo
     dated_ms = _dated_ms(doc, fields)
     if dated_ms is None or published_ms(dated_ms, arrived_ms=now_ms, backfill=backfill) != dated_ms:
         return action
-    part = {"doc": _with_object(doc, fields.dedup, {"published": dated_ms})}
+    part = {"doc": _with_dedup(doc, fields, {"published": dated_ms})}
     return action | ({"_source": body | part} if "_source" in action else part)
 
 
@@ -271,7 +275,20 @@ def _has_text(part: object, fields: Fields) -> bool:
     return isinstance(part, Mapping) and value_of(part, fields.text, _MISSING) is not _MISSING
 
 
-def _with_object(document: Mapping[str, Any], name: str, values: dict[str, Any]) -> dict[str, Any]:
-    """Return the document with the object, but without dotted keys for its fields such as `dedup.root`."""
-    dotted = f"{name}."
-    return {key: value for key, value in document.items() if not key.startswith(dotted)} | {name: values}
+def _without_dedup(update: Mapping[str, Any], fields: Fields) -> Mapping[str, Any]:
+    """Return the body of an update whose parts say nothing of the dedup object: only the forest does.
+
+    Elasticsearch merges an update into the article, so a caller's root would replace the forest's.
+    """
+    forged = {
+        part: {key: value for key, value in update[part].items() if not fields.is_in_dedup(key)}
+        for part in ("doc", "upsert")
+        if isinstance(update.get(part), Mapping) and any(map(fields.is_in_dedup, update[part]))
+    }
+    return {**update, **forged} if forged else update
+
+
+def _with_dedup(document: Mapping[str, Any], fields: Fields, values: dict[str, Any]) -> dict[str, Any]:
+    """Return the document with the dedup object in place of whatever it has under that name."""
+    own = {key: value for key, value in document.items() if not fields.is_in_dedup(key)}
+    return own | {fields.dedup: values}

@@ -192,11 +192,11 @@ def _too_large(what: str) -> BulkMalformed:
 
 
 def _with_object(source: bytes, old: Mapping[str, Any], new: Mapping[str, Any], name: str) -> bytes:
-    """Return a document with the object `name` of `new`, instead of what `old` has under that name."""
+    """Return a document with the object `name` of `new`, if any, instead of what `old` has by that name."""
     dotted = f"{name}."
     if any(key == name or key.startswith(dotted) for key in old):
         source = without_object(source, name)
-    return with_member(source, name, orjson.dumps(new[name]))
+    return with_member(source, name, orjson.dumps(new[name])) if name in new else source
 
 
 def _with_parts(source: bytes, old: Mapping[str, Any], new: Mapping[str, Any], name: str) -> bytes:

@@ -169,7 +169,7 @@ class Enrichment:
             return _Read(action, index, document)
         now_ms = int(time.time() * 1000)
         changed = redated(action, fields=index.fields, now_ms=now_ms, backfill=False)
-        return Untouched() if changed is action else Changed(changed, document, index.fields.dedup, None)
+        return Untouched() if changed is given else Changed(changed, document, index.fields.dedup, None)
 
 
 def count_articles(outcomes: Sequence[Outcome], metrics: Metrics) -> None:

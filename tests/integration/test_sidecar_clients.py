@@ -62,6 +62,18 @@ def test_async_helpers_feed(es: Elasticsearch, feeding: Feeding) -> None:
     feeding.check_articles(es)
 
 
+def test_an_update_does_not_change_a_root(client: Elasticsearch, es: Elasticsearch, feeding: Feeding) -> None:
+    _bulk(client, [{"_index": feeding.index, **article} for article in feeding.articles[:2]])
+    to = {"index": feeding.index, "id": feeding.articles[0]["_id"]}
+    as_assigned = es.get(**to)["_source"]
+    forged = {"dedup": {"root": "forged"}, "dedup.seq": 1, "clicks": 1}
+    client.update(**to, doc=forged)
+    client.bulk(operations=[{"update": {"_index": to["index"], "_id": to["id"]}}, {"doc": forged | {"n": 2}}])
+    client.update(index=feeding.index, id="new", doc={"n": 1}, upsert=forged)
+    assert es.get(**to)["_source"] == as_assigned | {"clicks": 1, "n": 2}
+    assert es.get(index=feeding.index, id="new")["_source"] == {"clicks": 1}
+
+
 def test_what_a_client_asks(
     client: Elasticsearch, es: Elasticsearch, unchanged: tuple[str, str], index_name: Names
 ) -> None:

@@ -125,6 +125,33 @@ def test_what_passes_through(action: dict[str, Any]) -> None:
     assert read_action(action, FIELDS, position=1) is action
 
 
+FORGED = [{"dedup": {"root": "x"}}, {"dedup.root": "x"}, {"dedup": None}, {"dedup": 1, "dedup.seen": 2}]
+
+
+@pytest.mark.parametrize("forged", FORGED)
+@pytest.mark.parametrize(
+    "update",
+    [
+        {"doc": {"clicks": 3}},
+        {"doc": {}, "doc_as_upsert": True},
+        {"upsert": {"clicks": 0}, "script": {"source": "x"}},
+        {"doc": {"clicks": 3}, "upsert": {"clicks": 0}},
+        {"doc": {"clicks": 3}, "upsert": {"text": "hello"}},
+        {"doc": {"text": "hello"}, "upsert": {"clicks": 0}},
+    ],
+)
+def test_no_update_says_anything_of_the_dedup_object(update: Any, forged: dict[str, Any]) -> None:
+    """A caller's root would replace the forest's, since Elasticsearch merges an update into the article."""
+
+    def of_forest(source: Any) -> Any:
+        sent = {"_op_type": "update", "_id": "1", "_source": source}
+        read = read_action(sent, FIELDS, position=1)
+        return read if isinstance(read, dict) else enrich(sent)
+
+    parts = {part: {**values, **forged} for part, values in update.items() if part in ("doc", "upsert")}
+    assert of_forest(update | parts) == of_forest(update)
+
+
 def nested(brackets: str, levels: int) -> str:
     """JSON in JSON."""
     opening, closing = brackets[0], brackets[1]

@@ -198,6 +198,8 @@ def test_what_was_in_the_place_of_the_object_goes() -> None:
         {"script": {"source": "ctx.op = 'none'"}, "upsert": {"text": "x"}},
         {"doc": {"published_at": "2026-01-01T00:00:00Z"}},
         {"doc": {"text": "x"}, "_source": ["a", {"b": "}"}]},
+        {"doc": {"dedup": {"root": "x"}, "a": 1}, "upsert": {"dedup.root": "x"}, "script": "x"},
+        {"doc": {"dedup": {"root": "x"}}, "upsert": {"text": "x"}},
     ],
 )
 def test_updates_get_what_the_enricher_gave_them(update: dict[str, Any]) -> None:

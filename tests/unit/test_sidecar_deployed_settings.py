@@ -78,6 +78,14 @@ def test_others_reach_each_sidecar_by_its_name_and_address(
     assert settings.insecure == (settings.read_token() is None)
 
 
+def test_compose_shows_the_pages_of_what_its_feeder_writes(
+    loaded: Callable[[dict[str, str]], Settings],
+) -> None:
+    settings = loaded(of_compose("sidecar-1"))
+    (written,) = re.findall(r'^INDEX = "(\w+)"$', (DEPLOY / "feeder.py").read_text(), re.MULTILINE)
+    assert (settings.pages, settings.pages_index) == (True, written)
+
+
 def test_the_unit_has_its_secrets(loaded: Callable[[dict[str, str]], Settings]) -> None:
     settings = loaded(of_unit())
     assert settings.read_token()

@@ -85,6 +85,14 @@ def test_everything_that_is_mounted_exists() -> None:
     assert all((ROOT / path).is_file() for path in mounted)
 
 
+def test_one_service_builds_the_image_for_all() -> None:
+    """Compose refuses two builds of one name, and asks registries for an image unless it is told not to."""
+    compose = (ROOT / "docker-compose.yml").read_text()
+    assert len(re.findall(r"^ +build:", compose, re.MULTILINE)) == 1
+    ours = re.findall(r"^ +image: esdedup\n(?: +#.*\n)*(.*)$", compose, re.MULTILINE)
+    assert [each.strip() for each in ours] == ["pull_policy: never"] * 2
+
+
 def test_the_unit_is_one_for_systemd(tmp_path: Path) -> None:
     text = (DEPLOY / "esdedup-sidecar.service").read_text()
     assert "ExecStart=/opt/esdedup/bin/esdedup sidecar --config " in text

@@ -1,0 +1,244 @@
+"""Thirty small faults in the product, to see which of them tests notice: see `tests/nightly/mutants.py`."""
+
+import dataclasses
+from collections.abc import Sequence
+
+
+@dataclasses.dataclass(frozen=True)
+class Mutant:
+    """A small change to one file that makes a fault."""
+
+    # What goes wrong, in a few words.
+    fault: str
+    # The file, from the root of the checkout.
+    path: str
+    # The code that is replaced, which stands there once; and by what.
+    old: str
+    new: str
+    # The files of tests (below tests/) that are likely to notice, run first.
+    likely: Sequence[str]
+
+
+MUTANTS = [
+    # text/ and fingerprint/
+    Mutant(
+        "the id of a page depends on its batch if it has characters of the first supplementary plane",
+        "esdedup/text/page_ids.py",
+        "_FIRST_PAIR = 0x10000",
+        "_FIRST_PAIR = 0x20000",
+        ("unit/test_page_ids.py",),
+    ),
+    Mutant(
+        "a short text agrees with a long article that contains it",
+        "esdedup/fingerprint/agreement.py",
+        "(longer <= rules.contained_letters)",
+        "(shorter <= rules.contained_letters)",
+        ("unit/test_agreement.py",),
+    ),
+    Mutant(
+        "of keywords that weigh the same, those are kept that the process has met first",
+        "esdedup/fingerprint/by_words.py",
+        "np.lexsort((hashes, -weights, texts))",
+        "np.lexsort((rows, -weights, texts))",
+        ("unit/test_word_profiles.py", "unit/test_fingerprinter.py"),
+    ),
+    # boilerplate/
+    Mutant(
+        "a page that is forgotten within a batch still counts as seen in the rest of it",
+        "esdedup/boilerplate/lesson.py",
+        "if boilerplate.window.present_from != period:",
+        "if boilerplate.window.present_from < period:",
+        ("unit/test_boilerplate.py",),
+    ),
+    Mutant(
+        "a pin for all sites beats the one for a page's own site",
+        "esdedup/boilerplate/pins.py",
+        "np.where(own == 0, general, own)",
+        "np.where(general == 0, own, general)",
+        ("unit/test_pins.py", "unit/test_boilerplate.py"),
+    ),
+    # neighbours/
+    Mutant(
+        "a representative that arrivals of one batch share is saturated too early",
+        "esdedup/neighbours/sketched_index.py",
+        "once = np.isin(queries, queries[first])",
+        "once = np.ones(len(queries), bool)",
+        ("unit/test_sketched_index.py", "contract/test_verified.py"),
+    ),
+    # forest/
+    Mutant(
+        "of two roots that an arrival resembles equally, the one found first wins, not the earliest",
+        "esdedup/forest/batch_nodes.py",
+        "sorted(rows, key=self.before.seqs.item)",
+        "sorted(rows)",
+        ("contract/test_store.py",),
+    ),
+    Mutant(
+        "a representative stays saturated by nodes that were made before the retention",
+        "esdedup/forest/saturated_keys.py",
+        "count = sum(seen_ms >= since_ms for seen_ms in postings.made_seen_ms)",
+        "count = len(postings.made_seen_ms)",
+        ("contract/test_verified.py",),
+    ),
+    Mutant(
+        "an article's date that is less than a day ahead does not move the forest's time",
+        "esdedup/forest/laws.py",
+        "arrivals.times_ms <= now_ms + DAY_MS",
+        "arrivals.times_ms <= now_ms",
+        ("integration/test_clocks.py",),
+    ),
+    # elastic/
+    Mutant(
+        "a silent owner is waited for as long as the next one's own lease lasts, not as long as his",
+        "esdedup/elastic/forest/lease.py",
+        "silent_s(before.token, version) > before.ttl_s",
+        "silent_s(before.token, version) > self._ttl_s",
+        ("integration/test_lease.py",),
+    ),
+    Mutant(
+        "candidates beyond the first page of hits are missed",
+        "esdedup/elastic/forest/candidates.py",
+        "len(hits) >= size",
+        "len(hits) > size",
+        ("integration/test_hot_keys.py", "contract/test_store.py"),
+    ),
+    Mutant(
+        "what is written while nodes are loaded into memory is missing there",
+        "esdedup/elastic/forest/background.py",
+        "        loading.update(self._written)\n",
+        "",
+        ("integration/test_memory_nodes.py",),
+    ),
+    Mutant(
+        "a bulk request that is refused as a whole is not divided, so all of its articles are refused",
+        "esdedup/elastic/article_bulk.py",
+        "is_crowded = answer.is_about_request or status == _TOO_MANY_STATUS",
+        "is_crowded = status == _TOO_MANY_STATUS",
+        ("unit/test_article_bulk.py",),
+    ),
+    # reading/
+    Mutant(
+        "a cursor of a list of articles is taken for one of a list of clusters",
+        "esdedup/reading/list_request.py",
+        "self.only, self.dedup]",
+        "self.only]",
+        ("unit/test_list_request.py",),
+    ),
+    Mutant(
+        "articles without a source are one source too many on a page that the others fill",
+        "esdedup/reading/sources.py",
+        "len(names) == with_name < size",
+        "len(names) == with_name <= size",
+        ("integration/test_lists.py",),
+    ),
+    Mutant(
+        "an order by the smallest counts is called exact though no shard proves it",
+        "esdedup/reading/by_count.py",
+        "if not is_exact and self._is_descending and buckets:",
+        "if not is_exact and buckets:",
+        ("integration/test_odd_indices.py", "integration/test_lists.py"),
+    ),
+    Mutant(
+        "an article that arrived at the very moment of the last visit counts as new",
+        "esdedup/reading/queries.py",
+        '{"gt": moment_ms, "format": "epoch_millis"}',
+        '{"gte": moment_ms, "format": "epoch_millis"}',
+        ("integration/test_row_details.py",),
+    ),
+    # web/
+    Mutant(
+        "an article's address is a link unless it is a script or data: relative, or of any other scheme",
+        "esdedup/web/formats.py",
+        'scheme.lower() in {"http", "https"}',
+        'scheme.lower() not in {"javascript", "data"}',
+        ("unit/test_web.py",),
+    ),
+    Mutant(
+        "the API counts an article's own source among the sources though it is to be left out",
+        "esdedup/web/api.py",
+        "site.index, id, in_index=index, other_sources=other_sources, page=page, size=size",
+        "site.index, id, in_index=index, other_sources=False, page=page, size=size",
+        ("integration/test_pages_options.py",),
+    ),
+    Mutant(
+        "a title that begins with an at sign is a formula in a spreadsheet",
+        "esdedup/web/exports.py",
+        '_FORMULA = ("=", "+", "-", "@", "\\t", "\\r", "\\n")',
+        '_FORMULA = ("=", "+", "-", "\\t", "\\r", "\\n")',
+        ("integration/test_downloads.py",),
+    ),
+    # ingest/
+    Mutant(
+        "in a backfill, a date of 0 is believed",
+        "ingest/dates.py",
+        "is_unset = 0 <= dated_ms < DAY_MS",
+        "is_unset = 0 < dated_ms < DAY_MS",
+        ("unit/test_dates.py",),
+    ),
+    Mutant(
+        "an upsert without a text may bring a root of its own",
+        "ingest/actions.py",
+        'for part in ("doc", "upsert")\n        if isinstance(',
+        'for part in ("doc",)\n        if isinstance(',
+        ("unit/test_actions.py",),
+    ),
+    Mutant(
+        "if a stream that is flushed by time fails, it seems to have ended",
+        "ingest/batches.py",
+        "            raise self._error\n",
+        "            return\n",
+        ("unit/test_batches.py",),
+    ),
+    # sidecar/
+    Mutant(
+        "a body that comes in parts counts several times among all bodies, and is refused too early",
+        "esdedup/sidecar/bounds.py",
+        "self._admit_more(size - of.held_bytes)",
+        "self._admit_more(size)",
+        ("unit/test_sidecar_guards.py",),
+    ),
+    Mutant(
+        "a document that looks like items of a bulk answer moves the other items to wrong places",
+        "esdedup/sidecar/bulk_answer.py",
+        ' and tail.strip() == b"}" and len(items) == count:',
+        ' and tail.strip() == b"}":',
+        ("unit/test_sidecar_answers.py",),
+    ),
+    Mutant(
+        "a bulk request whose answer was lost is sent to the next node, and articles are written twice",
+        "esdedup/sidecar/upstream.py",
+        "if method not in _IDEMPOTENT or begun:",
+        "if begun:",
+        ("unit/test_sidecar_passing.py",),
+    ),
+    Mutant(
+        "who was refused once may write when he asks again within a minute",
+        "esdedup/sidecar/rights.py",
+        "for each in unknown if granted[each]}",
+        "for each in unknown}",
+        ("unit/test_sidecar_rights.py",),
+    ),
+    # maintenance/
+    Mutant(
+        "bands that two articles have exchanged pass the verification",
+        "esdedup/maintenance/article_audit.py",
+        "for group in interleaved(findable, _BANDS_CHECKED_AT_ONCE):",
+        "for group in filter(None, [findable]):",
+        ("integration/test_maintenance.py",),
+    ),
+    Mutant(
+        "a rebuild replaces a forest by one of another forest's articles, and adopts their roots",
+        "esdedup/maintenance/belonging.py",
+        "if known <= most_known * len(sample):",
+        "if known < most_known * len(sample):",
+        ("integration/test_maintenance.py",),
+    ),
+    # cli/
+    Mutant(
+        "a verification that was to repair ends with 0 though violations are left",
+        "esdedup/cli/maintenance.py",
+        "    if found:\n",
+        "    if found and not repair:\n",
+        ("acceptance/test_maintenance.py",),
+    ),
+]

@@ -1,6 +1,6 @@
 # `make demo` and `make test` do all the set-up; see README.md.
 .DEFAULT_GOAL := help
-.PHONY: help env lock demo client screenshots messages docs benchmarks test nightly soak soak-writers soak-sidecars check static format clean
+.PHONY: help env lock demo client screenshots messages docs benchmarks test test-foreign nightly soak soak-writers soak-sidecars check static format clean
 
 # The first Python that is new enough; `make PYTHON=... env` takes another.
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -22,8 +22,9 @@ help:
 	@echo "make demo ONCE=1       the same, then stop both"
 	@echo "make demo INPUT=FILE   the same with your own articles (JSON Lines, a JSON array, or CSV);"
 	@echo "                       OPTIONS='--text-field body' names their fields"
-	@echo "make test              the whole test suite, on a real node"
-	@echo "make nightly           the same with 20 times as many random examples and every moment of a crash,"
+	@echo "make test              the test suite, on a real node"
+	@echo "make test-foreign      clients in other languages, the documents, and nodes that start and die"
+	@echo "make nightly           all of both with 80 times as many random examples and every moment of a crash,"
 	@echo "                       then the large comparisons and the soak"
 	@echo "make soak MINUTES=3    articles stream in while processes and servers are killed; every root is checked"
 	@echo "                       (both parts: soak-writers and soak-sidecars)"
@@ -94,7 +95,7 @@ messages: env
 	$(BIN)/pybabel --quiet extract -F pyproject.toml -k translatable --no-location --sort-output --omit-header -o build/messages.pot esdedup
 	$(BIN)/pybabel --quiet update -l zh --no-fuzzy-matching --ignore-obsolete --omit-header --no-wrap -i build/messages.pot -o esdedup/web/locale/zh.po
 
-# The site, in build/site; fails if a link leads nowhere. tests/unit/test_site.py does the same.
+# The site, in build/site; fails if a link leads nowhere. tests/foreign/test_site.py does the same.
 docs: env
 	$(BIN)/python -m docs.site
 
@@ -107,11 +108,19 @@ benchmarks: env
 JOBS ?= 3
 TEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist loadfile --no-loadscope-reorder --durations 20
 
+# What is about other programs than the package: clients in other languages, the site and the code of the documents,
+# and embedded nodes of its own. It waits much, so that .ci/run runs it beside the other tests.
+FOREIGN := tests/foreign
+TEST_FOREIGN := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --durations 10 $(FOREIGN)
+
 test: env
-	$(TEST) $(PYTEST_ARGS)
+	$(TEST) --ignore $(FOREIGN) $(PYTEST_ARGS)
+
+test-foreign: env
+	$(TEST_FOREIGN) $(PYTEST_ARGS)
 
 nightly: env
-	ESDEDUP_TEST_EFFORT=20 $(TEST) --timeout 3600 $(PYTEST_ARGS)
+	ESDEDUP_TEST_EFFORT=80 $(TEST) --timeout 3600 $(PYTEST_ARGS)
 	$(BIN)/python -m tests.nightly.large memory 10_000_000
 	$(BIN)/python -m tests.nightly.large elastic 1_000_000
 	$(BIN)/python -m tests.nightly.day
@@ -127,7 +136,7 @@ soak-sidecars: env
 	$(BIN)/python -m tests.soak $(if $(MINUTES),--minutes '$(MINUTES)') $(if $(SEED),--seed '$(SEED)') $(if $(ARTICLES),--articles '$(ARTICLES)')
 
 check: static
-	ESDEDUP_TEST_EFFORT=0.1 $(BIN)/python -m pytest -q --numprocesses $(JOBS) tests/unit tests/contract -m "not node" $(PYTEST_ARGS)
+	ESDEDUP_TEST_EFFORT=0.4 $(BIN)/python -m pytest -q --numprocesses $(JOBS) tests/unit tests/contract -m "not node and not slow" $(PYTEST_ARGS)
 
 static: env $(TREE)
 	$(BIN)/ruff format --check

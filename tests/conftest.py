@@ -22,7 +22,10 @@ exploring.load_profile()
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")
 
 # Where several processes share the work, files that take long come first, so that none is left over alone.
-LONG_FILES = ("test_failover", "test_crashes", "test_node", "test_embedded", "test_lists", "test_store")
+LONG_FILES = (
+    *("test_code_blocks", "test_embedded", "test_failover", "test_node"),
+    *("test_crashes", "test_store", "test_damage", "test_lists", "test_sidecar_pair"),
+)
 
 # What the process that others are started from holds until all of them have ended.
 _held = pytest.StashKey[contextlib.ExitStack]()
@@ -97,3 +100,15 @@ def es(elasticsearch_url: str) -> Iterator[Elasticsearch]:
 def index_name(es: Elasticsearch) -> Iterator[Names]:
     with new_names(es) as name:
         yield name
+
+
+@pytest.fixture(scope="session")
+def unchanged(es: Elasticsearch) -> Iterator[tuple[str, str]]:
+    """An index of the sample's articles, and its forest, for all tests that only read: writes are refused."""
+    from esdedup.fingerprint.profile import DEFAULT
+    from tests.support.forests import feed_sample
+
+    with new_names(es) as name:
+        index, forest = feed_sample(es, name, DEFAULT)
+        es.indices.add_block(index=f"{index},{forest}", block="write")
+        yield index, forest

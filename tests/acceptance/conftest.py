@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from elasticsearch import Elasticsearch
 from playwright.sync_api import Browser, sync_playwright
 
 from esdedup.cli import main
+from tests.support.sample_site import SampleSite, sample_site
 
 LONG = "and a text that is long enough to be told from others"
 
@@ -41,15 +43,14 @@ def environment_of(url: str | None, changes: dict[str, str]) -> dict[str, str]:
     return inherited | changes | ({} if url is None else {"ELASTICSEARCH_URL": url})
 
 
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run the command in this process, in a directory of the test's own: starting Python takes longer."""
+def run_in(directory: Path) -> Run:
+    """Return what runs the command in this process, in a directory: starting Python takes longer."""
 
     def run(
         *arguments: object, stdin: bytes | None = None, url: str | None = None, **environment: str
     ) -> Result:
-        with monkeypatch.context() as patch:
-            patch.chdir(tmp_path)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(directory)
             patch.setattr(os, "environ", environment_of(url, environment))
             patch.setattr(sys, "argv", ["esdedup", *map(str, arguments)])
             out, err = io.BytesIO(), io.BytesIO()
@@ -61,6 +62,12 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
             return Result(int(ended.value.code or 0), out.getvalue(), err.getvalue())
 
     return run
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """Run the command in this process, in a directory of the test's own."""
+    return run_in(tmp_path)
 
 
 @pytest.fixture
@@ -101,3 +108,10 @@ def browser() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=path, args=_ARGUMENTS_OF_CHROMIUM)
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="session")
+def site(es: Elasticsearch, elasticsearch_url: str, unchanged: tuple[str, str]) -> Iterator[SampleSite]:
+    """Pages of the sample's articles, for all tests that only read."""
+    with sample_site(es, elasticsearch_url, *unchanged) as site:
+        yield site

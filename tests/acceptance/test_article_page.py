@@ -5,11 +5,10 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from elasticsearch import Elasticsearch
 from playwright.sync_api import Browser, Page
 
-from tests.support.browsing import SIZES, watched
-from tests.support.sample_site import LOCALES, SampleSite, sample_site
+from tests.support.browsing import watched
+from tests.support.sample_site import LOCALES, SampleSite
 
 WORDS = {
     "en": {
@@ -47,12 +46,6 @@ WORDS = {
 }
 
 
-@pytest.fixture(scope="module")
-def site(es: Elasticsearch, elasticsearch_url: str) -> Iterator[SampleSite]:
-    with sample_site(es, elasticsearch_url, "test-article-page") as site:
-        yield site
-
-
 @dataclasses.dataclass(frozen=True)
 class Visit:
     """A page, and what its interface says."""
@@ -61,7 +54,7 @@ class Visit:
     words: dict[str, str]
 
 
-@pytest.fixture(params=[(size, language) for size in SIZES for language in WORDS], ids="-".join)
+@pytest.fixture(params=[("wide", "en"), ("narrow", "zh")], ids="-".join)
 def visit(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Visit]:
     size, language = request.param
     with watched(browser, size, locale=LOCALES[language]) as page:

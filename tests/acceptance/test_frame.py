@@ -6,28 +6,31 @@ from collections.abc import Iterator
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from elasticsearch import Elasticsearch, helpers
+from elasticsearch import Elasticsearch
 from playwright.sync_api import Browser, Page
 
 from esdedup import Dedup
-from tests.support.browsing import SIZES, watched
-from tests.support.sample_site import LOCALES, SampleSite, sample_site
+from tests.support.browsing import served, watched
+from tests.support.forests import ARTICLES, feed
+from tests.support.names import Names
+from tests.support.sample_site import LOCALES, SampleSite
 
 SWITCH = {"en": "中文", "zh": "English"}
 # With the rules of WCAG, those that axe calls best practice.
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 
 
-@pytest.fixture(scope="module")
-def site(es: Elasticsearch, elasticsearch_url: str) -> Iterator[SampleSite]:
-    with sample_site(es, elasticsearch_url, "test-frame") as site:
-        yield site
-
-
-@pytest.fixture(params=list(SIZES))
+@pytest.fixture
 def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
-    with watched(browser, request.param, locale="en-GB", timezone_id="Asia/Shanghai") as page:
+    size = getattr(request, "param", "wide")
+    with watched(browser, size, locale="en-GB", timezone_id="Asia/Shanghai") as page:
         yield page
+
+
+in_each_size_and_language = pytest.mark.parametrize(
+    ("size", "language"), [("wide", "en"), ("narrow", "zh")], ids=["wide-en", "narrow-zh"]
+)
+narrow = pytest.mark.parametrize("page", ["narrow"], indirect=True)
 
 
 def barriers(page: Page, rules: list[str] | dict[str, object]) -> str:
@@ -36,8 +39,7 @@ def barriers(page: Page, rules: list[str] | dict[str, object]) -> str:
     return str(found.generate_report()) if found.violations_count else ""
 
 
-@pytest.mark.parametrize("language", LOCALES)
-@pytest.mark.parametrize("size", SIZES)
+@in_each_size_and_language
 def test_no_page_has_barriers(site: SampleSite, browser: Browser, size: str, language: str) -> None:
     one, other = site.largest
     addresses = [
@@ -63,8 +65,7 @@ def test_no_page_has_barriers(site: SampleSite, browser: Browser, size: str, lan
         assert not barriers(page, RULES)
 
 
-@pytest.mark.parametrize("language", LOCALES)
-@pytest.mark.parametrize("size", SIZES)
+@in_each_size_and_language
 def test_the_language_is_switched_and_kept(
     site: SampleSite, browser: Browser, size: str, language: str
 ) -> None:
@@ -109,6 +110,7 @@ def test_keys_lead_through_rows(site: SampleSite, page: Page) -> None:
     assert page.url == links[2]
 
 
+@narrow
 def test_keys_are_explained_and_can_be_switched_off(site: SampleSite, page: Page) -> None:
     page.goto(site.address)
     page.keyboard.press("?")
@@ -162,22 +164,29 @@ def test_times_are_in_the_readers_zone(site: SampleSite, page: Page) -> None:
     assert "UTC" not in str(page.locator(".row time").first.get_attribute("title"))
 
 
-def test_new_articles_are_told_of_without_reloading(site: SampleSite, page: Page, es: Elasticsearch) -> None:
-    page.clock.install()
-    page.goto(f"{site.address}/?q=lighthouse+keepers")
-    page.goto(f"{site.address}/?sort=newest")
-    note = page.locator("#live")
-    page.clock.run_for(61_000)
-    assert not note.is_visible()
-    text = "A note that nobody else has had so far, about lighthouses, their keepers and the tides there."
-    action = {"_index": site.index, "_id": f"new-{page.viewport_size}", "text": text, "title": "A new note"}
-    with Dedup(es, forest=f"{site.index}-forest") as dedup:
-        helpers.bulk(es, dedup.enrich([action]), refresh=True)
-    with page.expect_response("**/api/v1/list?*"):
-        page.clock.run_for(60_000)
-    note.wait_for()
-    assert note.inner_text() == "New articles: 1. Show them"
-    with page.expect_navigation():
-        note.get_by_role("link").click()
-    assert page.locator(".row h2", has_text="A new note").first.is_visible()
-    assert not note.is_visible()
+@narrow
+def test_new_articles_are_told_of_without_reloading(
+    page: Page, es: Elasticsearch, elasticsearch_url: str, index_name: Names
+) -> None:
+    index, forest = index_name("live"), index_name("forest")
+    with Dedup(es, forest=forest) as dedup:
+        dedup.setup(index)
+        feed(es, dedup, index, ARTICLES[:3])
+    with served("--index", index, "--forest", forest, "--url", elasticsearch_url) as address:
+        page.clock.install()
+        page.goto(f"{address}/?q=lighthouse+keepers")
+        page.goto(f"{address}/?sort=newest")
+        note = page.locator("#live")
+        page.clock.run_for(61_000)
+        assert not note.is_visible()
+        text = "A note that nobody else has had, about lighthouses, their keepers and the tides there."
+        with Dedup(es, forest=forest) as dedup:
+            feed(es, dedup, index, [{"_id": "new", "text": text, "title": "A new note"}])
+        with page.expect_response("**/api/v1/list?*"):
+            page.clock.run_for(60_000)
+        note.wait_for()
+        assert note.inner_text() == "New articles: 1. Show them"
+        with page.expect_navigation():
+            note.get_by_role("link").click()
+        assert page.locator(".row h2", has_text="A new note").first.is_visible()
+        assert not note.is_visible()

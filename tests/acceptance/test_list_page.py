@@ -84,6 +84,8 @@ def site(es: Elasticsearch, elasticsearch_url: str) -> Iterator[Site]:
 # Each window and each language; the first test has all four of them.
 TWO = [("wide", "en"), ("narrow", "zh")]
 ALL = [*TWO, ("wide", "zh"), ("narrow", "en")]
+wide = pytest.mark.parametrize("visitor", TWO[:1], ids="-".join, indirect=True)
+narrow = pytest.mark.parametrize("visitor", TWO[1:], ids="-".join, indirect=True)
 
 
 @pytest.fixture(params=TWO, ids="-".join)
@@ -158,6 +160,7 @@ def test_a_row_says_what_it_is_and_unfolds(site: Site, visitor: Visitor, es: Ela
     assert page.locator("ins, del").count()
 
 
+@narrow
 def test_several_sources_are_chosen_and_given_up(site: Site, visitor: Visitor) -> None:
     page = visitor.page
     page.goto(site.address)
@@ -216,6 +219,7 @@ def test_a_bar_narrows_to_its_time(site: Site, visitor: Visitor) -> None:
     assert visitor.totals[1] == len(ARTICLES)
 
 
+@narrow
 def test_an_empty_list_leads_out(site: Site, visitor: Visitor) -> None:
     page = visitor.page
     source = urllib.parse.quote(str(ARTICLES[0]["_source"]["source"]))
@@ -231,6 +235,7 @@ def test_an_empty_list_leads_out(site: Site, visitor: Visitor) -> None:
     assert page.locator(".row").count()
 
 
+@wide
 def test_pages_keep_what_is_chosen(site: Site, visitor: Visitor) -> None:
     page = visitor.page
     page.goto(f"{site.address}/?where=language:en&sort=oldest&size=5")
@@ -244,6 +249,7 @@ def test_pages_keep_what_is_chosen(site: Site, visitor: Visitor) -> None:
     assert page.locator(".row h2").all_inner_texts() == first != second
 
 
+@wide
 def test_the_list_is_taken_away(site: Site, visitor: Visitor) -> None:
     page = visitor.page
     page.goto(f"{site.address}/?q={SHARED_WORDS}&where=language:en")
@@ -257,6 +263,7 @@ def test_the_list_is_taken_away(site: Site, visitor: Visitor) -> None:
         assert counted == expected, link.inner_text()
 
 
+@wide
 def test_on_paper_there_are_rows_alone(site: Site, visitor: Visitor) -> None:
     page = visitor.page
     page.goto(site.address)
@@ -267,19 +274,15 @@ def test_on_paper_there_are_rows_alone(site: Site, visitor: Visitor) -> None:
     assert page.locator(".totals").is_visible()
 
 
-@pytest.mark.parametrize("size", list(SIZES))
-def test_without_scripts_all_of_it_works(site: Site, browser: Browser, size: str) -> None:
-    with watched(browser, size, java_script_enabled=False) as page:
+def test_without_scripts_all_of_it_works(site: Site, browser: Browser) -> None:
+    with watched(browser, "narrow", java_script_enabled=False) as page:
         page.goto(f"{site.address}/?sort=similar-desc")
         page.locator(".row summary").first.click()
         assert page.locator(".row dl").first.is_visible()
 
 
-@pytest.mark.parametrize("size", list(SIZES))
-def test_what_is_new_since_the_last_visit_is_marked(
-    site: Site, browser: Browser, es: Elasticsearch, size: str
-) -> None:
-    with watched(browser, size, locale="en-GB") as page:
+def test_what_is_new_since_the_last_visit_is_marked(site: Site, browser: Browser, es: Elasticsearch) -> None:
+    with watched(browser, "narrow", locale="en-GB") as page:
         page.goto(site.address)
         assert page.locator(".new").count() == 0
         (cookie,) = [each for each in page.context.cookies() if each["name"] == COOKIE]

@@ -1,15 +1,15 @@
 """Every option of the commands that prepare and read an index has its effect."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from elasticsearch import Elasticsearch
 
-from esdedup import LAYOUTS, Dedup
-from tests.acceptance.conftest import LONG, Run, lines
-from tests.support.names import Names
+from esdedup import LAYOUTS
+from tests.acceptance.conftest import LONG, Run, lines, run_in
+from tests.support.names import Names, new_names
 
 Ask = Callable[..., Any]
 
@@ -43,26 +43,28 @@ FIELDS = [
 ]
 
 
-@pytest.fixture
-def names(index_name: Names) -> tuple[str, str]:
-    return index_name("news"), index_name("forest")
+@pytest.fixture(scope="module")
+def names(
+    es: Elasticsearch, elasticsearch_url: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[str, str]]:
+    """An index that keeps other names of fields, and its forest, for all tests that only read."""
+    run = run_in(tmp_path_factory.mktemp("fed"))
+    with new_names(es) as name:
+        index, forest = name("news"), name("forest")
+        assert run("setup", index, *FIELDS, "--shards", 1, url=elasticsearch_url).code == 0
+        es.indices.put_mapping(index=index, properties={"desk": {"type": "keyword"}})
+        how = ("--index", index, "--forest", forest, "--id-field", "key")
+        fed = run("index", "-", *how, stdin=lines(*ARTICLES), url=elasticsearch_url)
+        assert fed.code == 0, fed.err
+        yield index, forest
 
 
 @pytest.fixture
-def ask(run: Run, es: Elasticsearch, elasticsearch_url: str, names: tuple[str, str]) -> Ask:
-    """Feed an index that keeps other names of fields; then run a command on it, and return its JSON."""
-    index, forest = names
-    assert run("setup", index, *FIELDS, "--shards", 1, url=elasticsearch_url).code == 0
-    es.indices.put_mapping(index=index, properties={"desk": {"type": "keyword"}})
-    fed = run(
-        *("index", "-", "--index", index, "--forest", forest, "--id-field", "key"),
-        stdin=lines(*ARTICLES),
-        url=elasticsearch_url,
-    )
-    assert fed.code == 0, fed.err
+def ask(run: Run, elasticsearch_url: str, names: tuple[str, str]) -> Ask:
+    """Run a command on the index, and return its JSON."""
 
     def ask(command: str, *options: object, stdin: bytes | None = None) -> Any:
-        done = run(command, "--index", index, *options, "--json", stdin=stdin, url=elasticsearch_url)
+        done = run(command, "--index", names[0], *options, "--json", stdin=stdin, url=elasticsearch_url)
         assert (done.code, done.err) == (0, "")
         return done.json
 
@@ -167,11 +169,9 @@ def test_setup_refuses_another_number_of_shards_than_an_index_has(
     ids=lambda each: " ".join(each) if isinstance(each, list) else "",
 )
 def test_refusals_name_the_option_that_is_wrong(
-    run: Run, elasticsearch_url: str, es: Elasticsearch, index_name: Names, arguments: list[str], message: str
+    run: Run, elasticsearch_url: str, names: tuple[str, str], arguments: list[str], message: str
 ) -> None:
-    index = index_name("news")
-    Dedup(es).setup(index)
-    refused = run(*arguments, "--index", index, url=elasticsearch_url)
+    refused = run(*arguments, "--index", names[0], url=elasticsearch_url)
     assert refused.code == 2
     assert message in refused.err
 
@@ -204,9 +204,9 @@ def test_maintenance_and_explanations_read_fields_of_other_names(ask: Ask, names
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_forest_has_the_layout_that_it_was_made_with(
-    run: Run, elasticsearch_url: str, names: tuple[str, str], layout: str
+    run: Run, elasticsearch_url: str, index_name: Names, layout: str
 ) -> None:
-    index, forest = names
+    index, forest = index_name("news"), index_name("forest")
     run("setup", index, *FIELDS, "--shards", 1, url=elasticsearch_url)
     of = ("--index", index, "--forest", forest)
     feed = ("index", "-", *of, "--id-field", "key")

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page
 
 import esdedup
 from esdedup import Dedup, Reader
-from tests.support.browsing import SIZES, served, watched
+from tests.support.browsing import served, watched
 from tests.support.forests import ARTICLES
 
 SCRIPT = "<script>document.title='caught'</script>"
@@ -60,10 +60,13 @@ def site(es: Elasticsearch, elasticsearch_url: str) -> Iterator[str]:
     es.indices.delete(index=[index, forest])
 
 
-@pytest.fixture(params=list(SIZES))
+@pytest.fixture
 def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
-    with watched(browser, request.param) as page:
+    with watched(browser, getattr(request, "param", "wide")) as page:
         yield page
+
+
+narrow = pytest.mark.parametrize("page", ["narrow"], indirect=True)
 
 
 def unfold(page: Page) -> None:
@@ -137,6 +140,7 @@ def test_search_sort_page_open_and_jump(site: str, page: Page) -> None:
     }
 
 
+@narrow
 def test_filters_narrow_the_list(site: str, page: Page) -> None:
     page.goto(site)
     unfold(page)
@@ -171,6 +175,7 @@ def test_an_article_leads_back_to_the_results(site: str, page: Page) -> None:
         assert page.get_by_text("Back to the results").get_attribute("href") == "/"
 
 
+@narrow
 def test_searched_words_are_marked_in_rows(site: str, page: Page) -> None:
     page.goto(f"{site}/?q=harbour")
     marked = page.locator(".row mark").all_inner_texts()
@@ -194,6 +199,7 @@ def test_the_keyboard_suffices(site: str, page: Page) -> None:
     page.wait_for_url("**/article?*")
 
 
+@narrow
 def test_odd_articles_are_shown_as_they_are(site: str, page: Page) -> None:
     page.goto(f"{site}/?q=ferry+outer+islands")
     with page.expect_navigation():

@@ -1,4 +1,4 @@
-"""What the default profile finds in real, labelled articles, by the scorer that comes with them."""
+"""What profiles find in real, labelled articles, by the scorer that comes with them."""
 
 import json
 import subprocess
@@ -11,14 +11,30 @@ from tests.acceptance.conftest import Run
 
 
 @pytest.mark.parametrize(
-    ("name", "precision", "recall"),
-    [("zh_news", 0.99, 0.98), ("zh_short", 0.93, 0.87), ("en_wire", 0.95, 0.97)],
+    ("name", "profile", "precision", "recall", "f1"),
+    [
+        ("zh_news", "verified", 0.99, 0.98, 0.9),
+        ("zh_short", "verified", 0.93, 0.87, 0.9),
+        ("en_wire", "verified", 0.95, 0.97, 0.9),
+        # Others change only with their fingerprints, which golden vectors hold.
+        ("zh_news", "classic", 0.82, 0.83, 0.82),
+        ("en_wire", "keywords", 0.81, 0.85, 0.81),
+    ],
 )
 def test_duplicates_are_found_and_look_alikes_kept_apart(
-    run: Run, shared: Path, tmp_path: Path, name: str, precision: float, recall: float
+    run: Run,
+    shared: Path,
+    tmp_path: Path,
+    name: str,
+    profile: str,
+    precision: float,
+    recall: float,
+    f1: float,
 ) -> None:
+    """Floors a little under what was measured: a loss of quality that nobody meant shows here."""
     data = shared / "data"
-    assert run("cluster", str(data / f"{name}.jsonl"), "--output", "roots.jsonl").code == 0
+    given = () if profile == "verified" else ("--profile", profile)
+    assert run("cluster", str(data / f"{name}.jsonl"), *given, "--output", "roots.jsonl").code == 0
     command: list[str | Path] = [
         sys.executable,
         shared / "eval" / "score.py",
@@ -28,4 +44,4 @@ def test_duplicates_are_found_and_look_alikes_kept_apart(
     scores = json.loads(subprocess.run(command, cwd=tmp_path, check=True, capture_output=True).stdout)
     assert scores["precision"] >= precision
     assert scores["recall"] >= recall
-    assert scores["f1"] >= 0.9
+    assert scores["f1"] >= f1

@@ -96,7 +96,6 @@ max_postings_drawn = st.sampled_from([1, 2, 3, 64])
 
 
 @pytest.mark.parametrize("kind", [MemoryStore, Forgetting])
-@examples(200)
 @given(verified_arrivals, batch_sizes, max_postings_drawn)
 def test_memory_follows_the_laws_of_verified(
     kind: type[MemoryStore], drawn: list[Drawn], sizes: list[int], max_postings: int
@@ -107,7 +106,7 @@ def test_memory_follows_the_laws_of_verified(
 
 
 @pytest.mark.parametrize("memory_bytes", [None, 2**30])
-@examples(12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(4, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(verified_arrivals, batch_sizes, max_postings_drawn)
 def test_elasticsearch_follows_the_laws_of_verified(
     es: Elasticsearch,
@@ -124,7 +123,7 @@ def test_elasticsearch_follows_the_laws_of_verified(
     [each for name, each in LAYOUTS.items() if name != VERIFIED.layout.name],
     ids=lambda each: each.name,
 )
-@examples(3, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(1, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(verified_arrivals, batch_sizes, max_postings_drawn)
 def test_elasticsearch_follows_the_laws_of_verified_in_every_layout(
     es: Elasticsearch, layout: Layout, drawn: list[Drawn], sizes: list[int], max_postings: int

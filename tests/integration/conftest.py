@@ -24,13 +24,6 @@ def fed(es: Elasticsearch, index_name: Names, profile: Profile) -> tuple[str, st
     return feed_sample(es, index_name, profile)
 
 
-@pytest.fixture(scope="module")
-def unchanged(es: Elasticsearch) -> Iterator[tuple[str, str]]:
-    """The same for all tests of a file that only read."""
-    with new_names(es) as name:
-        yield feed_sample(es, name, DEFAULT)
-
-
 @pytest.fixture
 def read(es: Elasticsearch) -> Read:
     """Calls a method of a `Reader`, made with `of`."""
@@ -57,7 +50,7 @@ def read_async(elasticsearch_url: str) -> Iterator[Read]:
         runner.run(client.close())
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def sidecar(es: Elasticsearch, elasticsearch_url: str) -> Iterator[str]:
     """The address of a sidecar, which has a forest of its own."""
     with new_names(es) as name, sidecars.running(elasticsearch_url, name("forest")) as url:

@@ -1,20 +1,25 @@
 """What front ends rely on in `/api/v1`: tags, packing, other sites, further fields, problems, description."""
 
+import asyncio
 import gzip
 import json
 import re
 import secrets
 from collections.abc import Iterator
+from typing import Protocol
 from urllib.parse import urlencode
 
 import pytest
-from elasticsearch import Elasticsearch, helpers
+from elasticsearch import AsyncElasticsearch, Elasticsearch, helpers
+from starlette.types import ASGIApp
 
 from esdedup import Dedup, sample
+from esdedup.elastic.client import connect_async
 from esdedup.errors import SettingError
+from esdedup.web import create_app
 from esdedup.web.api import PREFIX
 from esdedup.web.cors import origin_of
-from tests.support.asgi import Request, Response, request, requests
+from tests.support.asgi import Request, Response, request, requests, send
 
 DESK = "https://desk.example"
 CROSS_SITE = {"sec-fetch-site": "cross-site", "sec-fetch-dest": "empty"}
@@ -37,47 +42,63 @@ def index(es: Elasticsearch) -> Iterator[str]:
     es.indices.delete(index=[index, forest])
 
 
-def ask(url: str, index: str, path: str, query: str = "", **headers: str) -> Response:
-    given = Request(
-        path=path, query=query, headers={name.replace("_", "-"): value for name, value in headers.items()}
-    )
-    (response,) = requests(url, index, [given])
-    return response
+class Ask(Protocol):
+    """Asks the application, as a browser or program would."""
+
+    def __call__(self, path: str, query: str = "", **headers: str) -> Response: ...
 
 
-def test_an_answer_that_is_known_is_not_sent_again(elasticsearch_url: str, index: str) -> None:
+@pytest.fixture(scope="module")
+def ask(elasticsearch_url: str, index: str) -> Iterator[Ask]:
+    """One application for all tests: making it takes longer than to answer."""
+    with asyncio.Runner() as runner:
+
+        async def start() -> tuple[AsyncElasticsearch, ASGIApp]:
+            client = connect_async(elasticsearch_url)
+            return client, create_app(client, index)
+
+        client, app = runner.run(start())
+
+        def ask(path: str, query: str = "", **headers: str) -> Response:
+            named = {name.replace("_", "-"): value for name, value in headers.items()}
+            return runner.run(send(app, Request(path=path, query=query, headers=named)))
+
+        yield ask
+        runner.run(client.close())
+
+
+def test_an_answer_that_is_known_is_not_sent_again(ask: Ask) -> None:
     path = f"{PREFIX}/list"
-    first = ask(elasticsearch_url, index, path, "size=3")
+    first = ask(path, "size=3")
     assert first.headers["cache-control"] == "private, no-cache"
     tag = first.headers["etag"]
     for sent in (tag, tag.removeprefix("W/"), f'"other", {tag}', "*"):
-        again = ask(elasticsearch_url, index, path, "size=3", if_none_match=sent)
+        again = ask(path, "size=3", if_none_match=sent)
         assert (again.status, again.content) == (304, b"")
         assert again.headers["etag"] == tag
         assert again.headers["cache-control"] == "private, no-cache"
     for unknown in ('"other"', "", tag[:-2]):
-        assert ask(elasticsearch_url, index, path, "size=3", if_none_match=unknown).json == first.json
-    assert ask(elasticsearch_url, index, path, "size=4").headers["etag"] != tag
+        assert ask(path, "size=3", if_none_match=unknown).json == first.json
+    assert ask(path, "size=4").headers["etag"] != tag
     # What else there is: a static file has a tag of its own, an error none.
-    style = ask(elasticsearch_url, index, "/static/style.css")
-    known = ask(elasticsearch_url, index, "/static/style.css", if_none_match=style.headers["etag"])
+    style = ask("/static/style.css")
+    known = ask("/static/style.css", if_none_match=style.headers["etag"])
     assert (known.status, known.headers["cache-control"]) == (304, "private, no-cache")
-    wrong = ask(elasticsearch_url, index, path, "size=0")
+    wrong = ask(path, "size=0")
     assert wrong.headers["cache-control"] == "no-store"
     assert "etag" not in wrong.headers
 
 
-def test_long_answers_are_packed(elasticsearch_url: str, index: str) -> None:
+def test_long_answers_are_packed(ask: Ask) -> None:
     plain, packed = (
-        ask(elasticsearch_url, index, f"{PREFIX}/list", "size=50", accept_encoding=encoding)
-        for encoding in ("identity", "gzip")
+        ask(f"{PREFIX}/list", "size=50", accept_encoding=encoding) for encoding in ("identity", "gzip")
     )
     assert packed.headers["content-encoding"] == "gzip"
     assert gzip.decompress(packed.content) == plain.content
     assert len(packed.content) < len(plain.content) / 2
     assert packed.headers["etag"] == plain.headers["etag"]
     assert "Accept-Encoding" in plain.headers["vary"]
-    short = ask(elasticsearch_url, index, f"{PREFIX}/list", "q=nothinghasthis", accept_encoding="gzip")
+    short = ask(f"{PREFIX}/list", "q=nothinghasthis", accept_encoding="gzip")
     assert "content-encoding" not in short.headers
 
 
@@ -116,8 +137,8 @@ def test_what_is_no_origin_is_refused(origin: str) -> None:
         origin_of(origin)
 
 
-def test_further_fields_are_given_as_they_are(elasticsearch_url: str, index: str) -> None:
-    listed = request(elasticsearch_url, index, f"{PREFIX}/list", size=5, sort="similar-desc").json
+def test_further_fields_are_given_as_they_are(ask: Ask) -> None:
+    listed = ask(f"{PREFIX}/list", "size=5&sort=similar-desc").json
     head = listed["rows"][0]
     assert head["included"] is None
     paths = {
@@ -128,7 +149,7 @@ def test_further_fields_are_given_as_they_are(elasticsearch_url: str, index: str
     }
     for path, query in paths.items():
         wanted = "source_includes=author.name,nothing&source_includes=tags,long"
-        answer = ask(elasticsearch_url, index, f"{PREFIX}/{path}", f"{query}&{wanted}").json
+        answer = ask(f"{PREFIX}/{path}", f"{query}&{wanted}").json
         for row in answer.get("rows", [answer]):
             included = row["included"]
             assert included.keys() == {"author.name", "nothing", "tags", "long"}
@@ -136,22 +157,16 @@ def test_further_fields_are_given_as_they_are(elasticsearch_url: str, index: str
             assert (included["nothing"], included["tags"]) == (None, ["sea", "town"])
             assert len(included["long"]) == 1_001
     for wrong in ("*", "a..b", ",".join(f"f{at}" for at in range(21)), "author.*"):
-        refused = ask(elasticsearch_url, index, f"{PREFIX}/list", f"source_includes={wrong}")
+        refused = ask(f"{PREFIX}/list", f"source_includes={wrong}")
         assert refused.status == 400
         assert "source_includes" in refused.json["detail"]
 
 
-def test_two_articles_are_explained_in_the_language_that_is_wished_for(
-    elasticsearch_url: str, index: str
-) -> None:
-    head = request(elasticsearch_url, index, f"{PREFIX}/list", size=1, sort="similar-desc").json["rows"][0][
-        "id"
-    ]
-    other = request(elasticsearch_url, index, f"{PREFIX}/similar", id=head, size=1).json["rows"][0]["id"]
+def test_two_articles_are_explained_in_the_language_that_is_wished_for(ask: Ask) -> None:
+    head = ask(f"{PREFIX}/list", "size=1&sort=similar-desc").json["rows"][0]["id"]
+    other = ask(f"{PREFIX}/similar", f"id={head}&size=1").json["rows"][0]["id"]
     english, chinese = (
         ask(
-            elasticsearch_url,
-            index,
             f"{PREFIX}/explanation",
             f"id={head}&other={other}",
             accept_language=code,
@@ -163,11 +178,11 @@ def test_two_articles_are_explained_in_the_language_that_is_wished_for(
     assert re.search("[\u4e00-\u9fff]", chinese.json["verdict"])
     assert {english.headers["content-language"], chinese.headers["content-language"]} == {"en", "zh"}
     assert all(fact["name"] and fact["value"] for fact in english.json["facts"])
-    missing = ask(elasticsearch_url, index, f"{PREFIX}/explanation", f"id={head}&other=none")
+    missing = ask(f"{PREFIX}/explanation", f"id={head}&other=none")
     assert (missing.status, missing.json["type"]) == (404, "urn:esdedup:problem:article_not_found")
 
 
-def test_errors_are_problem_details(elasticsearch_url: str, index: str) -> None:
+def test_errors_are_problem_details(elasticsearch_url: str, ask: Ask) -> None:
     kinds = {
         ("list", "size=0"): (400, "invalid_request"),
         ("list", "fbclid=1"): (400, "invalid_request"),
@@ -178,24 +193,24 @@ def test_errors_are_problem_details(elasticsearch_url: str, index: str) -> None:
         ("similar", "id=1&id=2"): (400, "invalid_request"),
     }
     for (path, query), (status, kind) in kinds.items():
-        answer = ask(elasticsearch_url, index, f"{PREFIX}/{path}", query)
+        answer = ask(f"{PREFIX}/{path}", query)
         assert answer.headers["content-type"] == "application/problem+json"
         problem = answer.json
         assert (problem["status"], problem["type"]) == (status, f"urn:esdedup:problem:{kind}")
         assert problem["title"]
         assert problem["detail"]
-    unknown = ask(elasticsearch_url, index, f"{PREFIX}/timeline", "id=1&fbclid=1").json
+    unknown = ask(f"{PREFIX}/timeline", "id=1&fbclid=1").json
     assert unknown["detail"] == "there is no parameter 'fbclid' here; there are id, index"
     # Pages and feeds ignore what those who share their addresses add.
     for path in ("/", "/feed.rss", f"{PREFIX}/docs"):
-        assert ask(elasticsearch_url, index, path, "fbclid=1").status == 200
-    missing = ask(elasticsearch_url, "test-api-none", f"{PREFIX}/list")
+        assert ask(path, "fbclid=1").status == 200
+    missing = request(elasticsearch_url, "test-api-none", f"{PREFIX}/list")
     assert (missing.status, missing.json["type"]) == (409, "urn:esdedup:problem:index_not_ready")
 
 
-def test_every_operation_has_examples_and_can_be_tried_out(elasticsearch_url: str, index: str) -> None:
-    described = request(elasticsearch_url, index, "/openapi.json").json
-    page = ask(elasticsearch_url, index, f"{PREFIX}/docs").body
+def test_every_operation_has_examples_and_can_be_tried_out(ask: Ask) -> None:
+    described = ask("/openapi.json").json
+    page = ask(f"{PREFIX}/docs").body
     for path, methods in described["paths"].items():
         for operation in methods.values():
             (answer,) = operation["responses"]["200"]["content"].values()

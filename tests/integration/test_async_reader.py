@@ -31,9 +31,9 @@ def answer(read: Read, name: str, *arguments: Any, **options: Any) -> Any:
 
 
 def test_every_method_answers_alike(
-    es: Elasticsearch, fed: tuple[str, str], read: Read, read_async: Read
+    es: Elasticsearch, unchanged: tuple[str, str], read: Read, read_async: Read
 ) -> None:
-    index, forest = fed
+    index, forest = unchanged
     row = read("list", index, sort="similar-desc", size=1).rows[0]
     article, root = row.id, row.root
     other = read("similar", index, article, size=1).rows[0].id
@@ -72,8 +72,8 @@ def test_every_method_answers_alike(
             assert answer(read_async, name, *arguments, **after) == read(name, *arguments, **after)
 
 
-def test_errors_are_alike(fed: tuple[str, str], read: Read, read_async: Read) -> None:
-    index, _ = fed
+def test_errors_are_alike(unchanged: tuple[str, str], read: Read, read_async: Read) -> None:
+    index, _ = unchanged
     calls: list[tuple[str, tuple[Any, ...], dict[str, Any], type[EsdedupError]]] = [
         ("list", (index,), {"page": 0}, SettingError),
         ("list", (index,), {"after": "nonsense"}, SettingError),

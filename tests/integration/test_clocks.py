@@ -2,7 +2,7 @@
 
 import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +16,7 @@ from esdedup.elastic.forest.index import ForestIndex
 from esdedup.forest.model import State
 from esdedup.times import DAY_MS, iso
 from tests.support.forests import ARTICLES, feed, nodes, roots
-from tests.support.names import Names
+from tests.support.names import Names, new_names
 
 YEARS_MS = 3 * 365 * DAY_MS
 FIRST, SECOND, LAST = ARTICLES[:120], ARTICLES[120:125], ARTICLES[125:240]
@@ -51,27 +51,30 @@ def state(es: Elasticsearch, forest: str) -> State:
     return ForestIndex.find(es, forest).status().state
 
 
-@pytest.mark.parametrize("backfill", [False, True])
 @pytest.mark.parametrize("wrong_ms", [YEARS_MS, -YEARS_MS])
 def test_a_clock_that_the_servers_contradicts_is_refused_whenever_it_became_wrong(
-    es: Elasticsearch, index_name: Names, set_clock: SetClock, wrong_ms: int, backfill: bool
+    es: Elasticsearch, index_name: Names, set_clock: SetClock, wrong_ms: int
 ) -> None:
     index, forest = index_name("articles"), index_name("forest")
     with Dedup(es, forest=forest) as dedup:
         dedup.setup(index)
-        set_clock(wrong_ms)
-        with pytest.raises(ClockMismatch, match="Set the clock that is wrong") as refused:
-            feed(es, dedup, index, FIRST, backfill=backfill)
-        assert abs(refused.value.here_ms - refused.value.server_ms - wrong_ms) < DAY_MS / 24
-        set_clock(0)
-        feed(es, dedup, index, FIRST[:10], backfill=backfill)
+
+        def assert_refused(articles: list[dict[str, Any]]) -> None:
+            set_clock(wrong_ms)
+            for backfill in (False, True):
+                with pytest.raises(ClockMismatch, match="Set the clock that is wrong") as refused:
+                    feed(es, dedup, index, articles, backfill=backfill)
+                assert abs(refused.value.here_ms - refused.value.server_ms - wrong_ms) < DAY_MS / 24
+            set_clock(0)
+
+        assert_refused(FIRST)
+        for backfill in (False, True):
+            feed(es, dedup, index, FIRST[:10], backfill=backfill)
         before = state(es, forest)
-        set_clock(wrong_ms)
-        with pytest.raises(ClockMismatch):
-            feed(es, dedup, index, FIRST[10:], backfill=backfill)
+        assert_refused(FIRST[10:])
         assert state(es, forest) == before
-        set_clock(0)
-        feed(es, dedup, index, FIRST[10:], backfill=backfill)
+        for backfill in (False, True):
+            feed(es, dedup, index, FIRST[10:], backfill=backfill)
 
 
 def test_a_clock_is_compared_with_the_servers_only_when_it_jumps(
@@ -157,39 +160,53 @@ def test_a_forest_in_the_future_is_neither_fed_nor_expired(
     assert nodes(es, forest).keys() == kept
 
 
+# Reprints of earlier articles.
+AGAIN = [{**each, "_id": f"again-{each['_id']}"} for each in FIRST[:20]]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(es: Elasticsearch) -> Iterator[dict[str, str]]:
+    """The roots of articles that no wrong clock has disturbed."""
+    with new_names(es) as name:
+        index = name("articles")
+        with Dedup(es, forest=name("forest")) as dedup:
+            dedup.setup(index)
+            for articles in (FIRST, AGAIN, SECOND, LAST):
+                feed(es, dedup, index, articles)
+        yield roots(es, index)
+
+
 @pytest.mark.parametrize("is_expired", [False, True])
 def test_a_repair_sets_time_back_by_the_laws(
-    es: Elasticsearch, index_name: Names, trusting: Callable[[bool], None], is_expired: bool
+    es: Elasticsearch,
+    index_name: Names,
+    trusting: Callable[[bool], None],
+    undisturbed: dict[str, str],
+    is_expired: bool,
 ) -> None:
     """Articles came under a clock three years ahead; reprints of earlier ones among them."""
     index, forest = index_name("articles"), index_name("forest")
-    undisturbed, other_forest = index_name("articles"), index_name("forest")
-    again = [{**each, "_id": f"again-{each['_id']}"} for each in FIRST[:20]]
-    with Dedup(es, forest=other_forest) as dedup:
-        dedup.setup(undisturbed)
-        for articles in (FIRST, again, SECOND, LAST):
-            feed(es, dedup, undisturbed, articles)
     with Dedup(es, forest=forest) as dedup:
         dedup.setup(index)
         feed(es, dedup, index, FIRST)
     before = state(es, forest)
     trusting(True)
     with Dedup(es, forest=forest) as dedup:
-        feed(es, dedup, index, [*again, *SECOND])
+        feed(es, dedup, index, [*AGAIN, *SECOND])
     if is_expired:
         with Dedup(es, forest=forest) as dedup:
             assert dedup.expire().roots
     trusting(False)
     maintenance = Maintenance(es, forest=forest)
     ahead = [each for each in maintenance.verify([index]) if each.kind is ViolationKind.TIME_AHEAD]
-    assert {each.subject for each in ahead} >= {forest, *(each["_id"] for each in [*again, *SECOND])}
+    assert {each.subject for each in ahead} >= {forest, *(each["_id"] for each in [*AGAIN, *SECOND])}
     assert maintenance.repair([index])[ViolationKind.TIME_AHEAD] == len(ahead)
     assert list(maintenance.verify([index])) == []
     # As if those articles had brought no time.
-    assert state(es, forest) == dataclasses.replace(before, seq=before.seq + len(again) + len(SECOND))
+    assert state(es, forest) == dataclasses.replace(before, seq=before.seq + len(AGAIN) + len(SECOND))
     with Dedup(es, forest=forest) as dedup:
         feed(es, dedup, index, LAST)
-    assert roots(es, index) == roots(es, undisturbed)
+    assert roots(es, index) == undisturbed
 
 
 def test_a_rebuild_does_not_keep_the_wrong_year(

@@ -45,24 +45,27 @@ class State:
         return cls(roots, nodes, contents(store.boilerplate))
 
 
-def kill_points(requests: list[str], chance: random.Random) -> list[Point]:
+def kill_points(requests: list[str], chance: random.Random, *, both_at: str = "") -> list[Point]:
     """Before requests of a run, and when writes have been sent but not answered.
 
-    With much effort that is each of them. Otherwise it is the first and the last request, and a write of each
-    kind: at a request that reads, the server holds what it holds at the next write.
+    With much effort that is each of them. Otherwise it is a write of each kind: both before and unanswered
+    where its address contains `both_at`, else one of the two. At a request that reads, the server holds what
+    it holds at the next write.
     """
     before = [Point(signal=signal.SIGKILL, number=number) for number in range(1, len(requests) + 1)]
     kinds: dict[str, list[Point]] = {}
     for point, request in zip(before, requests, strict=True):
         method, target, _ = request.split(" ", 2)
-        if method not in ("GET", "HEAD") and "_search" not in target:
+        if method not in ("GET", "HEAD") and "_search" not in target and "_pit" not in target:
             kinds.setdefault(f"{method} {target.partition('?')[0]}", []).append(point)
     if exploring.EFFORT > 1:
         writes = [point for each in kinds.values() for point in each]
         return before + [unanswered(point) for point in writes]
-    drawn = [chance.choice(each) for each in kinds.values()]
-    drawn_unanswered = [unanswered(chance.choice(each)) for each in kinds.values()]
-    return list(dict.fromkeys([before[0], *drawn, *drawn_unanswered, before[-1], unanswered(before[-1])]))
+    points: list[Point] = []
+    for kind, each in kinds.items():
+        drawn = [chance.choice(each), unanswered(chance.choice(each))]
+        points += drawn if both_at in kind else [chance.choice(drawn)]
+    return points
 
 
 def unanswered(point: Point) -> Point:
@@ -134,7 +137,9 @@ def test_killed_while_it_learns_a_feeder_learns_everything_once(
     with pace.kept():
         job = new_job()
         Dedup(es).setup(job.index)
-        points = kill_points(feed(job).requests, exploring.new_random(f"learns first: {learns_first}"))
+        chance = exploring.new_random(f"learns first: {learns_first}")
+        # Other writes are made before something is learned, or after it.
+        points = kill_points(feed(job).requests, chance, both_at="_bulk")
         expected = State.of(es, job)
         assert expected == State.undisturbed(job)
         assert any(value >= LEARNED for (value,) in expected.learned["passages"].values())

@@ -1,7 +1,8 @@
 """Damage to a forest and its articles: it is found, and repaired where that can be done."""
 
-from collections.abc import Callable
-from typing import Any
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import pytest
 from elasticsearch import Elasticsearch
@@ -12,8 +13,6 @@ from esdedup.elastic.forest.stored import StoredNode, StoredPage
 from esdedup.times import DAY_MS
 from tests.support.forests import (
     ARTICLES,
-    TEXT,
-    a_leaf,
     assert_rearrivals_are_known,
     classic_node,
     document,
@@ -26,149 +25,181 @@ from tests.support.forests import (
 )
 from tests.support.names import Names
 
-
-def root_gone(es: Elasticsearch, index: str, forest: str, found: dict[str, StoredNode]) -> None:
-    es.delete(index=forest, id=a_leaf(found).root, refresh=True)
-
-
-def leaf_gone(es: Elasticsearch, index: str, forest: str, found: dict[str, StoredNode]) -> None:
-    es.delete(index=forest, id=a_leaf(found).id, refresh=True)
+Damage = Callable[[Elasticsearch, str, str, "Tree"], None]
+Damages = dict[Damage, set[ViolationKind]]
 
 
-def root_seen_too_low(es: Elasticsearch, index: str, forest: str, found: dict[str, StoredNode]) -> None:
-    root = found[a_leaf(found).root]
-    write(es, forest, root._replace(seen_ms=root.seen_ms - DAY_MS))
+class Tree(NamedTuple):
+    """A tree that is damaged, and a root far from it that may be used for it."""
+
+    root: StoredNode
+    leaf: StoredNode
+    # Older than the root.
+    other: StoredNode
 
 
-def leaf_before_root(es: Elasticsearch, index: str, forest: str, found: dict[str, StoredNode]) -> None:
-    root = found[a_leaf(found).root]
-    write(es, forest, root._replace(seq=10_000))
+def trees(found: dict[str, StoredNode]) -> Iterator[Tree]:
+    """Return trees that have nothing in common."""
+    leaves: dict[str, StoredNode] = {}
+    for node in found.values():
+        if not node.is_root:
+            leaves.setdefault(node.root, node)
+    alone = sorted((node for node in found.values() if node.is_root and node.id not in leaves), key=by_seq)
+    latest_first = sorted((found[root] for root in leaves), key=by_seq, reverse=True)
+    for root, other in zip(latest_first, alone, strict=False):
+        assert other.seq < root.seq
+        yield Tree(root, leaves[root.id], other)
 
 
-def wrong_keys(es: Elasticsearch, index: str, forest: str, found: dict[str, StoredNode]) -> None:
-    one, other = list(found.values())[:2]
+def by_seq(node: StoredNode) -> int:
+    return node.seq
+
+
+def root_gone(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
+    es.delete(index=forest, id=tree.root.id, refresh=True)
+
+
+def leaf_gone(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
+    es.delete(index=forest, id=tree.leaf.id, refresh=True)
+
+
+def root_seen_too_low(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
+    write(es, forest, tree.root._replace(seen_ms=tree.root.seen_ms - DAY_MS))
+
+
+def leaf_before_root(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
+    write(es, forest, tree.root._replace(seq=10_000))
+
+
+def wrong_keys(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
     # The keys of two nodes exchanged, as a slip by one would.
-    for node, wrong in ((one, other), (other, one)):
+    for node, wrong in ((tree.leaf, tree.other), (tree.other, tree.leaf)):
         keys = document(es, forest, wrong)["keys"]
         es.index(index=forest, id=node.id, document=document(es, forest, node) | {"keys": keys}, refresh=True)
 
 
-def wrong_mark(es: Elasticsearch, index: str, forest: str, found: dict[str, StoredNode]) -> None:
-    leaf = a_leaf(found)
-    body = document(es, forest, leaf) | {"leaf": False}
-    es.index(index=forest, id=leaf.id, document=body, refresh=True)
+def wrong_mark(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
+    body = document(es, forest, tree.leaf) | {"leaf": False}
+    es.index(index=forest, id=tree.leaf.id, document=body, refresh=True)
 
 
-def without(name: str) -> Callable[..., None]:
-    def damage(es: Elasticsearch, index: str, forest: str, found: dict[str, StoredNode]) -> None:
-        leaf = a_leaf(found)
-        body = document(es, forest, leaf)
+def without(name: str) -> Damage:
+    def damage(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
+        body = document(es, forest, tree.leaf)
         del body[name]
-        es.index(index=forest, id=leaf.id, document=body, refresh=True)
+        es.index(index=forest, id=tree.leaf.id, document=body, refresh=True)
 
-    damage.__name__ = f"no_{name}"
     return damage
 
 
 no_number, no_root, no_content = without("seq"), without("root"), without("packed")
 
 
-def no_hex(es: Elasticsearch, index: str, forest: str, found: dict[str, StoredNode]) -> None:
-    body = document(es, forest, a_leaf(found))
-    es.index(index=forest, id="what is this", document=body, refresh=True)
+def no_hex(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
+    es.index(index=forest, id="what is this", document=document(es, forest, tree.leaf), refresh=True)
 
 
-def root_hung_under_another(es: Elasticsearch, index: str, forest: str, found: dict[str, StoredNode]) -> None:
-    root = found[a_leaf(found).root]
-    other = next(node for node in found.values() if node.is_root and node.seq < root.seq)
-    write(es, forest, root._replace(root=other.id))
+def root_hung_under_another(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
+    write(es, forest, tree.root._replace(root=tree.other.id))
 
 
-def two_things_at_once(es: Elasticsearch, index: str, forest: str, found: dict[str, StoredNode]) -> None:
-    root = found[a_leaf(found).root]
-    write(es, forest, root._replace(seen_ms=root.seen_ms - DAY_MS, seq=10_000))
+def two_things_at_once(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
+    write(es, forest, tree.root._replace(seen_ms=tree.root.seen_ms - DAY_MS, seq=10_000))
 
 
-def tree_torn_apart(es: Elasticsearch, index: str, forest: str, found: dict[str, StoredNode]) -> None:
-    leaf = a_leaf(found)
-    write(es, forest, leaf._replace(root=leaf.id))
+def tree_torn_apart(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
+    write(es, forest, tree.leaf._replace(root=tree.leaf.id))
 
 
-def article_misplaced(es: Elasticsearch, index: str, forest: str, found: dict[str, StoredNode]) -> None:
-    one, other = (node for node in list(found.values())[:2])
-    article = es.search(index=index, query={"term": {"dedup.fingerprint": one.id}})["hits"]["hits"][0]
-    assert article["_source"]["dedup"]["root"] == one.root != other.root
-    es.update(index=index, id=article["_id"], doc={"dedup": {"root": other.root}}, refresh=True)
+def article_misplaced(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
+    query = {"term": {"dedup.fingerprint": tree.leaf.id}}
+    article = es.search(index=index, query=query)["hits"]["hits"][0]
+    es.update(index=index, id=article["_id"], doc={"dedup": {"root": tree.other.root}}, refresh=True)
 
 
-def page_forgotten(es: Elasticsearch, index: str, forest: str, found: dict[str, StoredNode]) -> None:
-    write(es, forest, a_leaf(found)._replace(page=""))
+def page_forgotten(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
+    write(es, forest, tree.leaf._replace(page=""))
 
 
-def page_without_node(es: Elasticsearch, index: str, forest: str, found: dict[str, StoredNode]) -> None:
-    leaf = a_leaf(found)
-    page = StoredPage(leaf.page, "0" * len(leaf.id), leaf.page_seen_ms)
-    write(es, forest, leaf._replace(page=""), page)
+def page_without_node(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
+    page = StoredPage(tree.leaf.page, "0" * len(tree.leaf.id), tree.leaf.page_seen_ms)
+    write(es, forest, tree.leaf._replace(page=""), page)
 
 
-def page_under_another_root(es: Elasticsearch, index: str, forest: str, found: dict[str, StoredNode]) -> None:
-    leaf = a_leaf(found)
-    other = next(node for node in found.values() if node.root != leaf.root)
-    write(es, forest, leaf._replace(page=""), StoredPage(leaf.page, other.id, leaf.page_seen_ms))
+def page_under_another_root(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
+    page = StoredPage(tree.leaf.page, tree.other.id, tree.leaf.page_seen_ms)
+    write(es, forest, tree.leaf._replace(page=""), page)
 
 
-def page_of_another_node(es: Elasticsearch, index: str, forest: str, found: dict[str, StoredNode]) -> None:
-    leaf = a_leaf(found)
-    other = next(node for node in found.values() if node.root != leaf.root)
-    write(es, forest, leaf._replace(page=""), other._replace(page=leaf.page))
+def page_of_another_node(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
+    write(es, forest, tree.leaf._replace(page=""), tree.other._replace(page=tree.leaf.page))
 
 
-DAMAGES = {
+# With the kinds of violations that each may show as.
+NODES_GONE: Damages = {
     root_gone: {
         *(ViolationKind.ROOT_GONE, ViolationKind.ARTICLE_ROOT_GONE, ViolationKind.NODE_GONE),
         # If the root had several.
         ViolationKind.STRAY_PAGE,
     },
-    page_forgotten: {ViolationKind.PAGE_BEHIND},
-    page_without_node: {ViolationKind.PAGE_BEHIND, ViolationKind.STRAY_PAGE},
-    page_under_another_root: {ViolationKind.PAGE_BEHIND},
-    page_of_another_node: {ViolationKind.PAGE_BEHIND},
     leaf_gone: {ViolationKind.NODE_GONE},
+    no_content: {ViolationKind.DAMAGED_NODE, ViolationKind.NODE_GONE},
+    no_hex: {ViolationKind.DAMAGED_NODE},
+}
+NODES_CHANGED: Damages = {
     root_seen_too_low: {ViolationKind.ROOT_SEEN_TOO_LOW, ViolationKind.NODE_BEHIND},
     leaf_before_root: {ViolationKind.LEAF_BEFORE_ROOT, ViolationKind.NODE_BEHIND},
+    two_things_at_once: {
+        *(ViolationKind.ROOT_SEEN_TOO_LOW, ViolationKind.LEAF_BEFORE_ROOT, ViolationKind.NODE_BEHIND)
+    },
     wrong_keys: {ViolationKind.UNFINDABLE},
     wrong_mark: {ViolationKind.UNFINDABLE},
     no_number: {ViolationKind.UNFINDABLE},
     no_root: {ViolationKind.UNFINDABLE},
-    no_content: {ViolationKind.DAMAGED_NODE, ViolationKind.NODE_GONE},
-    no_hex: {ViolationKind.DAMAGED_NODE},
+}
+TREES_AND_PAGES: Damages = {
     root_hung_under_another: {ViolationKind.ROOT_IS_LEAF, ViolationKind.TWO_ROOTS},
-    two_things_at_once: {
-        *(ViolationKind.ROOT_SEEN_TOO_LOW, ViolationKind.LEAF_BEFORE_ROOT, ViolationKind.NODE_BEHIND)
-    },
     tree_torn_apart: {ViolationKind.NEAR_ROOTS, ViolationKind.TWO_ROOTS},
     article_misplaced: {ViolationKind.TWO_ROOTS},
+    page_forgotten: {ViolationKind.PAGE_BEHIND},
+    page_without_node: {ViolationKind.PAGE_BEHIND, ViolationKind.STRAY_PAGE},
+    page_under_another_root: {ViolationKind.PAGE_BEHIND},
+    page_of_another_node: {ViolationKind.PAGE_BEHIND},
+}
+OF_EACH: Damages = {
+    root_gone: NODES_GONE[root_gone],
+    wrong_keys: NODES_CHANGED[wrong_keys],
+    tree_torn_apart: TREES_AND_PAGES[tree_torn_apart],
 }
 
 
 @pytest.mark.parametrize(
-    ("damage", "profile"),
-    [
-        *((damage, CLASSIC) for damage in DAMAGES),
-        *((damage, VERIFIED) for damage in (root_gone, wrong_keys, tree_torn_apart)),
-    ],
-    ids=lambda each: each.name if isinstance(each, Profile) else each.__name__,
+    ("damages", "profile"),
+    [(NODES_GONE, CLASSIC), (NODES_CHANGED, CLASSIC), (TREES_AND_PAGES, CLASSIC), (OF_EACH, VERIFIED)],
+    ids=["nodes gone", "nodes changed", "trees and pages", "verified"],
 )
 def test_damage_is_found_and_repaired(
-    es: Elasticsearch, fed: tuple[str, str], profile: Profile, damage: Callable[..., None]
+    es: Elasticsearch, fed: tuple[str, str], profile: Profile, damages: Damages
 ) -> None:
+    """Each damage has a tree of its own."""
     index, forest = fed
-    before, pages_before = roots(es, index), pages(es, forest)
-    damage(es, index, forest, nodes(es, forest))
+    before, pages_before, found = roots(es, index), pages(es, forest), nodes(es, forest)
+    # By the ids of nodes and articles, and of their roots.
+    damage_of: dict[str, Damage] = {"what is this": no_hex}
+    for damage, tree in zip(damages, trees(found), strict=False):
+        damage(es, index, forest, tree)
+        damage_of |= dict.fromkeys([tree.root.id, tree.other.id], damage)
+    assert len(set(damage_of.values()) | {no_hex}) == len({*damages, no_hex})
+    damage_of |= {node.id: damage_of[node.root] for node in found.values() if node.root in damage_of}
+    damage_of |= {f"page-{page:016x}": damage_of[node] for page, node, _ in pages_before if node in damage_of}
+    damage_of |= {article: damage_of[root] for article, root in before.items() if root in damage_of}
     maintenance = Maintenance(es, forest=forest)
-    found = list(maintenance.verify([index]))
-    assert {violation.kind for violation in found} & DAMAGES[damage]
-    assert {violation.kind for violation in found} <= DAMAGES[damage] | {ViolationKind.NOTHING_NEAR}
+    shown: dict[Damage, set[ViolationKind]] = {damage: set() for damage in damages}
+    for violation in maintenance.verify([index]):
+        shown[damage_of[violation.subject]].add(violation.kind)
+    for damage, kinds_shown in shown.items():
+        assert kinds_shown & damages[damage], damage
+        assert kinds_shown <= damages[damage] | {ViolationKind.NOTHING_NEAR}, damage
     # Feeding goes on meanwhile.
     with Dedup(es, forest=forest, profile=profile) as dedup:
         list(dedup.enrich({"_index": index, **article} for article in ARTICLES[:5]))
@@ -183,35 +214,11 @@ def test_what_was_repaired_once_is_looked_at_again(es: Elasticsearch, fed: tuple
     index, forest = fed
     before = roots(es, index)
     maintenance = Maintenance(es, forest=forest)
-    for damage in (leaf_gone, tree_torn_apart, leaf_gone, root_gone, tree_torn_apart):
-        damage(es, index, forest, nodes(es, forest))
+    for damage in (root_gone, tree_torn_apart, leaf_gone):
+        damage(es, index, forest, next(trees(nodes(es, forest))))
         assert maintenance.repair([index]).total()
         assert list(maintenance.verify([index])) == []
         assert roots(es, index) == before
-
-
-def test_a_fingerprint_that_an_earlier_text_left_is_removed(es: Elasticsearch, fed: tuple[str, str]) -> None:
-    """An update merges objects: without nulls, the fields of the earlier text stay."""
-    index, forest = fed
-    (hit,) = es.search(index=index, size=1, query={"exists": {"field": "dedup.signature"}})["hits"]["hits"]
-    lone = "~" + hit["_source"]["dedup"]["root"]
-    es.update(index=index, id=hit["_id"], doc={"dedup": {"root": lone}}, refresh=True)
-    maintenance = Maintenance(es, forest=forest)
-    (found,) = maintenance.verify([index])
-    assert (found.kind, found.subject) == (ViolationKind.INVALID_RECORD, hit["_id"])
-    assert maintenance.repair([index]) == {ViolationKind.INVALID_RECORD: 1}
-    assert list(maintenance.verify([index])) == []
-    stored = es.get(index=index, id=hit["_id"])["_source"]["dedup"]
-    assert [stored[name] for name in ("root", "fingerprint", "signature", "bands")] == [
-        lone,
-        None,
-        None,
-        None,
-    ]
-
-
-# A page of which nothing but a short text is left, so it has no fingerprint.
-BARE, FED = {"_id": "bare", "text": "Ok"}, {"_id": "fed", "text": TEXT}
 
 
 def bare_page_forgotten(es: Elasticsearch, forest: str, bare: StoredPage, other: StoredNode) -> None:
@@ -240,98 +247,140 @@ def page_without_its_node(es: Elasticsearch, forest: str, bare: StoredPage, othe
     write(es, forest, other._replace(page=""), StoredPage(other.page, None, other.seen_ms))
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        *(bare_page_forgotten, bare_page_damaged, bare_page_seen_too_low),
-        *(bare_page_with_a_node, bare_page_of_a_node, page_without_its_node),
-    ],
-)
 def test_damage_to_pages_without_a_fingerprint_is_found_and_repaired(
-    es: Elasticsearch, index_name: Names, damage: Callable[..., None]
+    es: Elasticsearch, index_name: Names
 ) -> None:
+    """Each damage has two pages of its own, of which one has nothing but a short text."""
+    damages = {
+        "Ok": bare_page_forgotten,
+        "No": bare_page_damaged,
+        "Ah": bare_page_seen_too_low,
+        "Oh": bare_page_with_a_node,
+        "So": bare_page_of_a_node,
+        "Hm": page_without_its_node,
+    }
     index, forest = index_name("articles"), index_name("forest")
     with Dedup(es, forest=forest) as dedup:
         dedup.setup(index)
-        feed(es, dedup, index, [BARE, FED])
+        feed(es, dedup, index, [{"_id": text, "text": text} for text in damages])
+        feed(es, dedup, index, ARTICLES[: len(damages)])
     maintenance = Maintenance(es, forest=forest)
     assert list(maintenance.verify([index])) == []
-    remembered = pages(es, forest)
-    ((page, seen_ms),) = ((page, seen_ms) for page, node, seen_ms in remembered if node is None)
-    (other,) = nodes(es, forest).values()
-    damage(es, forest, StoredPage(f"{page:016x}", None, seen_ms), other)
-    (found,) = maintenance.verify([index])
-    assert found.kind is ViolationKind.PAGE_BEHIND
-    assert maintenance.repair([index]) == {ViolationKind.PAGE_BEHIND: 1}
+    remembered, found = pages(es, forest), nodes(es, forest)
+    seen_ms = {page: seen_ms for page, node, seen_ms in remembered if node is None}
+    expected = set()
+    for (text, damage), article in zip(damages.items(), ARTICLES, strict=False):
+        bare, other = (es.get(index=index, id=each)["_source"]["dedup"] for each in (text, article["_id"]))
+        page = StoredPage(bare["page"], None, seen_ms[int(bare["page"], 16)])
+        damage(es, forest, page, found[other["fingerprint"]])
+        expected.add(article["_id"] if damage is page_without_its_node else text)
+    violations = list(maintenance.verify([index]))
+    assert {violation.subject for violation in violations} == expected
+    assert [violation.kind for violation in violations] == [ViolationKind.PAGE_BEHIND] * len(damages)
+    assert maintenance.repair([index]) == {ViolationKind.PAGE_BEHIND: len(damages)}
     assert list(maintenance.verify([index])) == []
     assert pages(es, forest) == remembered
 
 
 def test_invalid_records_stop_no_repair(es: Elasticsearch, fed: tuple[str, str]) -> None:
+    """What cannot be repaired is reported, before and after."""
     index, forest = fed
-    for article, change in (
-        (ARTICLES[-1], {"fingerprint": "no hex"}),
-        (ARTICLES[-2], {"root": "what is this"}),
-    ):
-        es.update(index=index, id=article["_id"], doc={"dedup": change}, refresh=True)
-    leaf_gone(es, index, forest, nodes(es, forest))
+    tree = next(trees(nodes(es, forest)))
+    leaf_gone(es, index, forest, tree)
+    others = (name for name, root in roots(es, index).items() if root not in (tree.root.id, tree.other.id))
+    no_hex, bad_root, other_profile, wrong_bands, outdated = itertools.islice(others, 5)
+    # An update merges objects: without nulls, the fields of an earlier text stay.
+    lone = "~" + es.get(index=index, id=outdated)["_source"]["dedup"]["root"]
+    for article, change in {
+        no_hex: {"fingerprint": "no hex"},
+        bad_root: {"root": "what is this"},
+        other_profile: {"profile": "keywords-2"},
+        wrong_bands: {"bands": ["000000000"]},
+        outdated: {"root": lone},
+    }.items():
+        es.update(index=index, id=article, doc={"dedup": change}, refresh=True)
+    es.index(index=index, id="plain", document={"text": "没有经过任何处理的文章"}, refresh=True)
+    beyond_repair = {
+        (ViolationKind.INVALID_RECORD, no_hex),
+        (ViolationKind.INVALID_RECORD, bad_root),
+        (ViolationKind.OTHER_PROFILE, other_profile),
+        (ViolationKind.WRONG_BANDS, wrong_bands),
+        (ViolationKind.NO_ROOT, "1 articles"),
+    }
     maintenance = Maintenance(es, forest=forest)
-    assert maintenance.repair([index])[ViolationKind.NODE_GONE]
-    assert [violation.kind for violation in maintenance.verify([index])] == [ViolationKind.INVALID_RECORD] * 2
+    found = [(each.kind, each.subject) for each in maintenance.verify([index])]
+    gone = [(kind, article) for kind, article in found if kind is ViolationKind.NODE_GONE]
+    assert gone
+    assert len(found) == len(gone) + 1 + len(beyond_repair)
+    assert {*found} == {*gone, (ViolationKind.INVALID_RECORD, outdated), *beyond_repair}
+    repaired = maintenance.repair([index])
+    assert repaired == {ViolationKind.NODE_GONE: len(gone), ViolationKind.INVALID_RECORD: 1}
+    assert {(each.kind, each.subject) for each in maintenance.verify([index])} == beyond_repair
+    stored = es.get(index=index, id=outdated)["_source"]["dedup"]
+    names = ("root", "fingerprint", "signature", "bands")
+    assert [stored[name] for name in names] == [lone, None, None, None]
 
 
 @pytest.mark.parametrize("profile", [VERIFIED])
-def test_one_article_with_values_of_other_types_ends_nothing(
+def test_articles_with_values_of_other_types_end_nothing(
     es: Elasticsearch, fed: tuple[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     index, forest = fed
-    damaged, other = (article["_id"] for article in ARTICLES[:2])
-    source = es.get(index=index, id=damaged)["_source"]
     maintenance, reader = Maintenance(es, forest=forest), Reader(es)
+    other = ARTICLES[-1]["_id"]
+    sources: dict[str, Any] = {}
+
+    def damage(number: int, name: str, value: Any) -> str:
+        article = str(ARTICLES[number]["_id"])
+        source = sources.setdefault(article, es.get(index=index, id=article)["_source"])
+        changed = source | {"dedup": source["dedup"] | {name: value}}
+        es.index(index=index, id=article, document=changed, refresh=True)
+        return article
+
+    def assert_listed() -> None:
+        for sort in ("oldest", "similar-asc"):
+            assert len(reader.list(index, sort=sort, size=50).rows) == 50
+
+    def assert_shown(article: str) -> None:
+        assert maintenance.explain(index, article, other).one.id == article
+        if article in without_root:
+            with pytest.raises(ArticleNotFound, match="has no root"):
+                reader.article(index, article)
+        else:
+            assert reader.timeline(index, reader.article(index, article).root or "").steps
+
+    without_root: list[str] = []
+    # In the index, these are the whole numbers 1 and 1,000.
+    for value in (1.5, "1e3"):
+        article = damage(0, "seq", value)
+        assert_listed()
+        assert_shown(article)
+    es.index(index=index, id=article, document=sources[article], refresh=True)
+
+    without_root = [damage(0, "root", ""), damage(1, "root", [])]
     odd: dict[str, list[Any]] = {
-        "root": ["", 5, ["a", "b"], []],
-        "seq": [1.5, [1, 2], "1e3"],
+        "root": [5],
+        "seq": [[1, 2]],
         "fingerprint": ["", ["a", "b"]],
         "page": ["", "no hex", ["a", "b"]],
     }
-    for name, value in ((name, value) for name, values in odd.items() for value in values):
-        changed = source | {"dedup": source["dedup"] | {name: value}}
-        es.index(index=index, id=damaged, document=changed, refresh=True)
-        # Elasticsearch cannot collapse articles with two roots.
-        for sort in ("oldest", "similar-asc") if (name, value) != ("root", ["a", "b"]) else ():
-            assert len(reader.list(index, sort=sort, size=50).rows) == 50, (name, value, sort)
-        assert maintenance.explain(index, damaged, other).one.id == damaged
-        if value not in (1.5, "1e3"):
-            # These are the whole numbers 1 and 1,000 in the index.
-            found = [(each.kind, each.subject) for each in maintenance.verify([index])]
-            expected = (ViolationKind.INVALID_RECORD, damaged)
-            if (name, value) == ("root", []):
-                expected = (ViolationKind.NO_ROOT, "1 articles")
-            assert found == [expected], (name, value, found)
-        if name == "root" and not value:
-            with pytest.raises(ArticleNotFound, match="has no root"):
-                reader.article(index, damaged)
-        else:
-            assert reader.timeline(index, reader.article(index, damaged).root or "").steps
-    changed = source | {"dedup": source["dedup"] | {"root": ""}}
-    es.index(index=index, id=damaged, document=changed, refresh=True)
+    values = [(name, value) for name, values in odd.items() for value in values]
+    damaged = [damage(number, name, value) for number, (name, value) in enumerate(values, 2)]
+    assert_listed()
+    # Elasticsearch cannot collapse articles with two roots.
+    damaged.append(damage(len(values) + 2, "root", ["a", "b"]))
+    for article in (*without_root, *damaged):
+        assert_shown(article)
+    invalid = {without_root[0], *damaged}
+    found = [(each.kind, each.subject) for each in maintenance.verify([index])]
+    assert len(found) == len(invalid) + 1
+    assert {*found} == {
+        *((ViolationKind.INVALID_RECORD, article) for article in invalid),
+        (ViolationKind.NO_ROOT, "1 articles"),
+    }
     assert not maintenance.repair([index])
     maintenance.rebuild([index], replace=True)
-    assert f"without 1 articles with invalid records, such as '{damaged}'" in caplog.text
-
-
-def test_what_cannot_be_repaired_is_reported(es: Elasticsearch, fed: tuple[str, str]) -> None:
-    index, forest = fed
-    es.index(index=index, id="plain", document={"text": "没有经过任何处理的文章"}, refresh=True)
-    article = next(iter(roots(es, index)))
-    es.update(index=index, id=article, doc={"dedup": {"profile": "keywords-2"}}, refresh=True)
-    other = ARTICLES[5]["_id"]
-    es.update(index=index, id=other, doc={"dedup": {"bands": ["000000000"]}}, refresh=True)
-    maintenance = Maintenance(es, forest=forest)
-    expected = {ViolationKind.NO_ROOT, ViolationKind.OTHER_PROFILE, ViolationKind.WRONG_BANDS}
-    assert kinds(maintenance, index) == expected
-    assert maintenance.repair([index]).total() == 0
-    assert kinds(maintenance, index) == expected
+    assert f"without {len(invalid)} articles with invalid records, such as " in caplog.text
 
 
 @pytest.mark.parametrize("profile", [CLASSIC])

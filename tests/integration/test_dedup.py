@@ -55,7 +55,7 @@ def test_the_lines_of_the_readme(es: Elasticsearch, index_name: Names) -> None:
 def test_indexed_again_nothing_changes(es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("news"), index_name("forest")
     found = []
-    for batch_size in (1_000, 7, 100):
+    for batch_size in (1_000, 60):
         kinds: Counter[str] = Counter()
 
         def count(_: object, said: Assignment, kinds: Counter[str] = kinds) -> None:
@@ -65,9 +65,9 @@ def test_indexed_again_nothing_changes(es: Elasticsearch, index_name: Names) -> 
             dedup.setup(index)
             helpers.bulk(es, dedup.enrich(actions(index), on_assigned=count))
         found.append((roots(es, index), kinds))
-    assert found[0][0] == found[1][0] == found[2][0]
+    assert found[0][0] == found[1][0]
     assert found[0][1]["new_root"] > 0
-    assert set(found[1][1]) == set(found[2][1]) == {"known"}
+    assert set(found[1][1]) == {"known"}
 
 
 def test_batches_do_not_matter(es: Elasticsearch, index_name: Names) -> None:
@@ -76,9 +76,10 @@ def test_batches_do_not_matter(es: Elasticsearch, index_name: Names) -> None:
         index, forest = index_name("news"), index_name("forest")
         with Dedup(es, forest=forest, batch_size=batch_size) as dedup:
             dedup.setup(index)
-            helpers.bulk(es, dedup.enrich(itertools.islice(actions(index), 120)))
+            helpers.bulk(es, dedup.enrich(itertools.islice(actions(index), 40)))
         found.append(roots(es, index))
     assert found[0] == found[1] == found[2]
+    assert len(set(found[0].values())) < 40
 
 
 def test_every_kind_of_action(es: Elasticsearch, index_name: Names) -> None:
@@ -206,17 +207,17 @@ def test_values_out_of_range_are_refused(parameters: dict[str, Any]) -> None:
         Dedup(Elasticsearch("http://127.0.0.1:9"), **parameters)
 
 
-@pytest.mark.parametrize("bad", ["x" * 513, ["a"], "", True, 1.5])
 def test_an_id_that_elasticsearch_refuses_costs_its_article_only(
-    es: Elasticsearch, index_name: Names, bad: Any
+    es: Elasticsearch, index_name: Names
 ) -> None:
     index = index_name("news")
     seen: list[ArticleRejected] = []
     with Dedup(es, forest=index_name("forest")) as dedup:
         dedup.setup(index)
-        run = [{"_index": index, "_id": each, "text": TEXT} for each in ("good", bad, 7)]
+        bad: list[Any] = ["x" * 513, ["a"], "", True, 1.5]
+        run = [{"_index": index, "_id": each, "text": TEXT} for each in ("good", *bad, 7)]
         assert helpers.bulk(es, dedup.enrich(run, on_rejected=seen.append)) == (2, [])
-    assert len(seen) == 1
+    assert len(seen) == len(bad)
     assert set(roots(es, index)) == {"good", "7"}
 
 

@@ -214,12 +214,15 @@ def test_half_a_character_is_replaced(es: Elasticsearch, elasticsearch_url: str,
         paths = {"/export.jsonl": "", "/export.csv": "", "/feed.rss": "", "/": "", "/article": "id=half"}
         paths |= {f"/api/v1/{name}": "id=half" for name in ("article", "similar", "versions", "timeline")}
         paths |= {"/api/v1/articles": "root=half", "/api/v1/list": "size=1", "/api/v1/overview": ""}
-        for path, query in paths.items():
-            wanted = "" if path in {"/", "/article"} else "&source_includes=author"
-            if path in {"/api/v1/versions", "/api/v1/timeline"}:
-                wanted = ""
-            assert ask(elasticsearch_url, index, path, query + wanted).content.decode()
-        answer = ask(elasticsearch_url, index, "/api/v1/article", "id=half&source_includes=author").json
+        without = {"/", "/article", "/api/v1/versions", "/api/v1/timeline"}
+        given = [
+            Request(path=path, query=query + ("" if path in without else "&source_includes=author"))
+            for path, query in paths.items()
+        ]
+        answers = dict(zip(paths, requests(elasticsearch_url, index, given), strict=True))
+        for path, got in answers.items():
+            assert (got.status, bool(got.content.decode())) == (200, True), path
+        answer = answers["/api/v1/article"].json
         assert (answer["title"], answer["text"], answer["included"]["author"]) == ("a?b", "c?", {"?": "?"})
     finally:
         es.delete(index=index, id="half", refresh=True)

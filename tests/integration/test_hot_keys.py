@@ -44,7 +44,7 @@ class HotForest:
     signatures: np.ndarray
 
 
-@pytest.fixture(params=[(CLASSIC, 30_000), (VERIFIED, 12_000)], ids=lambda param: param[0].name)
+@pytest.fixture(params=[(CLASSIC, 12_000), (VERIFIED, 12_000)], ids=lambda param: param[0].name)
 def hot_forest(
     request: pytest.FixtureRequest, es: Elasticsearch, index_name: Callable[[str], str]
 ) -> HotForest:

@@ -6,9 +6,10 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from esdedup.elastic.client import connect
-from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
+from esdedup.fingerprint.profile import Profile
 from esdedup.plan.measure import Sizes, measure
 from esdedup.plan.measure_server import measure_server, version_of
+from tests.support import exploring
 
 pytestmark = pytest.mark.node
 
@@ -27,7 +28,7 @@ FEW = Sizes(
 )
 
 
-@pytest.mark.parametrize("profile", [VERIFIED, CLASSIC], ids=lambda profile: profile.name)
+@pytest.mark.parametrize("profile", exploring.PROFILES, ids=lambda profile: profile.name)
 def test_costs_are_measured_and_nothing_is_left_behind(
     es: Elasticsearch, elasticsearch_url: str, profile: Profile
 ) -> None:

@@ -55,16 +55,16 @@ def test_the_forest_is_the_same_whether_nodes_are_in_memory_or_searched(
 ) -> None:
     """Fed in two parts, so that the second one finds what was loaded."""
     found = []
-    for memory_bytes in (MUCH, LITTLE, None):
+    for memory_bytes in (MUCH, LITTLE):
         index, forest = index_name("articles"), index_name("forest")
         for part in (ARTICLES[:150], ARTICLES[150:], ARTICLES[100:200]):
             with Dedup(es, forest=forest, profile=profile, batch_size=70, memory_bytes=memory_bytes) as dedup:
                 dedup.setup(index)
                 feed(es, dedup, index, [article | {"date": 1_788_849_041_000} for article in part])
-        assert list(Maintenance(es, forest=forest).verify([index])) == []
         each = without_pages(nodes(es, forest)), {(page, node) for page, node, _ in pages(es, forest)}
         found.append((roots(es, index), [node._replace(made_ms=0, seen_ms=0) for node in each[0]], each[1]))
-    assert found[0] == found[1] == found[2]
+    assert found[0] == found[1]
+    assert list(Maintenance(es, forest=forest).verify([index])) == []
 
 
 def test_beyond_the_memory_nodes_are_searched(
@@ -159,8 +159,7 @@ class Held:
         patch.setattr(store_module, "_SHORT_LOADING_S", 0.0)
 
 
-@pytest.mark.parametrize("profile", [CLASSIC, VERIFIED], ids=lambda profile: profile.name)
-@pytest.mark.parametrize("left", [0, 500])
+@pytest.mark.parametrize(("profile", "left"), [(CLASSIC, 500), (VERIFIED, 0)], ids=["classic", "verified"])
 def test_batches_go_on_while_nodes_are_loaded(
     es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch, profile: Any, left: int
 ) -> None:

@@ -44,7 +44,7 @@ def fill(es: Elasticsearch, index: str, articles: dict[str, dict[str, Any]], **m
         }
         for seq, (each, article) in numbered
     )
-    helpers.bulk(es, actions, refresh=True)
+    helpers.bulk(es, actions, refresh=True, chunk_size=5_000)
 
 
 def ids(read: Read, index: str, **options: Any) -> list[str]:
@@ -189,7 +189,7 @@ def test_the_syntax_of_a_search_box(es: Elasticsearch, read: Read, index_name: N
         assert set(ids(read, index, query=query)) == found, text
 
 
-@examples(60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text('"|-+*()~\\ a北:/[]{}^!&<>=', min_size=1, max_size=12))
 def test_whatever_is_typed_is_a_query(read: Read, unchanged: tuple[str, str], text: str) -> None:
     if any(map(str.isalnum, text)):

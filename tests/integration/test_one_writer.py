@@ -1,22 +1,23 @@
 """One process at a time writes to a forest, whatever happens to it and whenever."""
 
 import dataclasses
+import io
 import os
 import signal
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 from elasticsearch import Elasticsearch
 
 from esdedup import Dedup, ForestBusy, ForestLost
+from esdedup.cli import main
 from esdedup.elastic.forest.lease import Lease
-from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
-from tests.support import stream
+from esdedup.fingerprint.profile import VERIFIED, Profile
+from tests.support import exploring, stream
 from tests.support.feeder import Feeder, Job, Point
-from tests.support.forests import expire_lease
+from tests.support.forests import expire_lease, renewing_threads
 from tests.support.names import Names
 
 TTL_S = 1.5
@@ -52,7 +53,7 @@ def job(es: Elasticsearch, elasticsearch_url: str, index_name: Names, profile: P
     )
 
 
-@pytest.mark.parametrize("profile", [VERIFIED, CLASSIC], ids=lambda profile: profile.name)
+@pytest.mark.parametrize("profile", exploring.PROFILES, ids=lambda profile: profile.name)
 @pytest.mark.parametrize("stop", STOPS)
 def test_a_process_that_stops_too_long_writes_nothing_any_more(
     es: Elasticsearch, job: Job, stop: str
@@ -86,19 +87,22 @@ def test_a_process_that_stops_too_long_writes_nothing_any_more(
 
 
 def test_a_second_process_is_refused_with_the_owner_and_can_wait_for_it(
-    job: Job, tmp_path: Path, es: Elasticsearch
+    job: Job, es: Elasticsearch, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command: list[str | Path] = [Path(sys.executable).parent / "esdedup", "index", "-", "--index", job.index]
+    command = [str(Path(sys.executable).parent / "esdedup"), "index", "-", "--index", job.index]
     command += ["--forest", job.forest, "--profile", job.profile.name, "--url", job.url]
     line = '{"id": "waited", "text": "Somebody else\'s article about a ferry that left the harbour"}\n'
     job = dataclasses.replace(job, lease_ttl_s=60, point=STOPS["between batches"])
     with Feeder(job) as owner:
         owner.wait_for_stop()
-        refused = subprocess.run(command, check=False, input=line, capture_output=True, text=True, timeout=60)
-        assert refused.returncode == 3
-        assert f"process {owner.pid} on" in refused.stderr
-        assert "has owned it since" in refused.stderr
-        assert "--wait" in refused.stderr
+        monkeypatch.setattr(sys, "argv", command)
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(line.encode())))
+        with pytest.raises(SystemExit, match="3"):
+            main()
+        told = capsys.readouterr().err
+        assert f"process {owner.pid} on" in told
+        assert "has owned it since" in told
+        assert "--wait" in told
         waiting = subprocess.Popen(
             [*command, "--wait", "60"], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
@@ -107,7 +111,7 @@ def test_a_second_process_is_refused_with_the_owner_and_can_wait_for_it(
             waiting.stdin.write(line)
             waiting.stdin.close()
             with pytest.raises(subprocess.TimeoutExpired):
-                waiting.wait(3)
+                waiting.wait(2)
             owner.go_on()
             owner.wait()
             assert owner.error is None
@@ -151,7 +155,3 @@ def test_a_process_of_this_machine_that_was_killed_gives_way_at_once(es: Elastic
         lease = Lease(es, forest=job.forest)
         lease.acquire()
         lease.release()
-
-
-def renewing_threads() -> set[threading.Thread]:
-    return {thread for thread in threading.enumerate() if thread.name == "esdedup-lease"}

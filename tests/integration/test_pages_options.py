@@ -4,23 +4,22 @@ import html
 import itertools
 import json
 import re
-import secrets
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
-from elasticsearch import Elasticsearch, helpers
+from elasticsearch import Elasticsearch
 from elasticsearch._async.client.indices import IndicesClient
 
-from esdedup import Dedup, Reader, TimeOrder, sample
+from esdedup import Dedup, Page, Reader, TimeOrder, sample
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.reading.explanation_words import RULES
 from esdedup.reading.verdict import Outcome
 from tests.support.asgi import Request, Response, request, requests
 from tests.support.forests import feed
-from tests.support.names import Names
+from tests.support.names import Names, new_names
 from tests.support.site_pages import article
 
 Fed = tuple[str, str]
@@ -32,16 +31,17 @@ ARTICLES = list(sample.articles(800))
 @pytest.fixture(scope="module")
 def fed(es: Elasticsearch) -> Iterator[Fed]:
     """An index of the sample's articles, and its forest."""
-    index, forest = (f"test-options-{what}-{secrets.token_hex(4)}" for what in ("articles", "forest"))
-    with Dedup(es, forest=forest) as dedup:
-        dedup.setup(index)
-        helpers.bulk(
-            es,
-            dedup.enrich({"_index": index, "_id": each["id"], "_source": each} for each in ARTICLES),
-            refresh=True,
-        )
-    yield index, forest
-    es.indices.delete(index=[index, forest])
+    with new_names(es) as name:
+        index, forest = name("options"), name("forest")
+        with Dedup(es, forest=forest) as dedup:
+            dedup.setup(index)
+            feed(es, dedup, index, [{"_id": each["id"], **each} for each in ARTICLES])
+        yield index, forest
+
+
+def all_of(url: str, index: str, path: str, given: list[dict[str, Any]]) -> list[Response]:
+    """Get a path with each of these parameters from one application: making one takes time."""
+    return requests(url, index, [Request(path=path, query=urlencode(each, doseq=True)) for each in given])
 
 
 def shown(page: Response, heading: str) -> list[str]:
@@ -73,25 +73,27 @@ def test_every_option_of_a_list_shows_what_the_library_returns(
 ) -> None:
     index, _ = fed
     reader = Reader(es)
+    pages: list[tuple[dict[str, Any], Page]] = []
+    following: list[tuple[dict[str, Any], Page]] = []
     for options in LISTS:
         asked = dict(options)
         filters = {name: asked.pop(name) for name in ("since", "until", "source", "where") if name in asked}
         query = reader.search_query(index, asked.pop("q", None), **filters)
         expected = reader.list(index, query=query, **asked)
         assert expected.rows, options
-        assert request(elasticsearch_url, index, "/api/v1/list", **options).json == expected.model_dump(
-            mode="json"
-        )
-        page = request(elasticsearch_url, index, "/", **options)
+        pages.append((options, expected))
+        if expected.next is not None:
+            after = {"page": 1, "after": expected.next}
+            following.append((options | after, reader.list(index, query=query, **asked | after)))
+    assert following
+    answers = all_of(elasticsearch_url, index, "/api/v1/list", [options for options, _ in pages])
+    assert [answer.json for answer in answers] == [expected.model_dump(mode="json") for _, expected in pages]
+    both = pages + following
+    answers = all_of(elasticsearch_url, index, "/", [options for options, _ in both])
+    for (options, expected), page in zip(both, answers, strict=True):
         assert (page.status, shown(page, "h2")) == (200, [row.id for row in expected.rows]), options
         # Without numbers: a page that was cut short before it has fewer rows than its size.
-        assert '<ol class="rows">' in page.body
-        if expected.next is not None:
-            following = reader.list(index, query=query, **{**asked, "page": 1, "after": expected.next})
-            turned = {**options, "page": 1, "after": expected.next}
-            assert shown(request(elasticsearch_url, index, "/", **turned), "h2") == [
-                row.id for row in following.rows
-            ]
+        assert ('<ol class="rows">' in page.body) is bool(expected.rows)
 
 
 def test_the_options_of_an_article(es: Elasticsearch, elasticsearch_url: str, fed: Fed) -> None:
@@ -99,29 +101,36 @@ def test_the_options_of_an_article(es: Elasticsearch, elasticsearch_url: str, fe
     reader = Reader(es)
     head = reader.list(index, sort="similar-desc", size=1).rows[0].id
 
-    def page(**options: Any) -> Response:
-        got = request(elasticsearch_url, index, "/article", id=head, **options)
-        assert got.status == 200
-        return got
+    def asked(path: str, given: list[dict[str, Any]]) -> list[Response]:
+        answers = all_of(elasticsearch_url, index, path, [{"id": head, **each} for each in given])
+        assert {each.status for each in answers} == {200}
+        return answers
 
     views: list[TimeOrder] = ["oldest", "newest"]
-    for other_sources, view, number in itertools.product((False, True), views, (1, 2)):
-        expected = reader.versions(index, head, other_sources=other_sources, sort=view, page=number)
-        got = page(other_sources=other_sources, view=view, page=number)
+    given: list[dict[str, Any]] = [
+        {"other_sources": other_sources, "view": view, "page": number}
+        for other_sources, view, number in itertools.product((False, True), views, (1, 2))
+    ]
+    for options, got in zip(given, asked("/article", given), strict=True):
+        sort = options["view"]
+        expected = reader.versions(
+            index, head, other_sources=options["other_sources"], sort=sort, page=options["page"]
+        )
         assert shown(got, "h3") == [each.article.id for each in expected.versions]
-        assert expected.versions or number == 2
-    assert shown(page(index=index), "h3") == shown(page(view="oldest", page=1), "h3")
-    for other_sources in (False, True):
-        size: dict[str, Any] = {"page": 2, "size": 3}
-        for name in ("similar", "sources"):
-            got = request(
-                elasticsearch_url, index, f"/api/v1/{name}", id=head, other_sources=other_sources, **size
-            )
-            second = getattr(reader, name)(index, head, other_sources=other_sources, **size)
-            assert got.json == second.model_dump(mode="json")
-        sources = reader.sources(index, head, other_sources=other_sources, size=24).sources
-        by_source = page(view="source", other_sources=other_sources).body
-        listed = by_source.split('<ul class="sources">')[1].split("</ul>")[0]
+        assert expected.versions or options["page"] == 2
+    by_itself, oldest = asked("/article", [{"index": index}, {"view": "oldest", "page": 1}])
+    assert shown(by_itself, "h3") == shown(oldest, "h3")
+    both: list[dict[str, Any]] = [{"other_sources": False}, {"other_sources": True}]
+    for name in ("similar", "sources"):
+        second: list[dict[str, Any]] = [{**each, "page": 2, "size": 3} for each in both]
+        assert [got.json for got in asked(f"/api/v1/{name}", second)] == [
+            getattr(reader, name)(index, head, **each).model_dump(mode="json") for each in second
+        ]
+    for each, by_source in zip(
+        both, asked("/article", [{"view": "source", **each} for each in both]), strict=True
+    ):
+        sources = reader.sources(index, head, size=24, **each).sources
+        listed = by_source.body.split('<ul class="sources">')[1].split("</ul>")[0]
         assert [html.unescape(name) for name in re.findall(r'<span class="source">([^<]*)<', listed)] == [
             each.source for each in sources
         ]

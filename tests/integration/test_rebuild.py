@@ -37,18 +37,23 @@ def test_rebuilding_keeps_every_root(es: Elasticsearch, fed: tuple[str, str], pr
     assert_rearrivals_are_known(es, index, forest, profile)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+@pytest.mark.parametrize(
+    "layout",
+    [each for each in LAYOUTS.values() if each != VERIFIED.layout],
+    ids=lambda layout: layout.name,
+)
 def test_a_rebuilt_forest_has_the_layout_that_it_had(
     es: Elasticsearch, index_name: Names, layout: Layout
 ) -> None:
     index, forest = index_name("articles"), index_name("forest")
     profile = VERIFIED.with_changes(layout=layout, keep_boilerplate=True)
-    for part in (ARTICLES[:40], ARTICLES[40:60]):
-        with Dedup(es, forest=forest, profile=profile) as dedup:
-            dedup.setup(index)
-            feed(es, dedup, index, part)
-        es.indices.delete(index=forest)
-        Maintenance(es, forest=forest).rebuild([index])
+    with Dedup(es, forest=forest, profile=profile) as dedup:
+        dedup.setup(index)
+        feed(es, dedup, index, ARTICLES[:40])
+    es.indices.delete(index=forest)
+    Maintenance(es, forest=forest).rebuild([index])
+    with Dedup(es, forest=forest, profile=profile) as dedup:
+        feed(es, dedup, index, ARTICLES[40:60])
     assert list(Maintenance(es, forest=forest).verify([index])) == []
 
 
@@ -69,7 +74,6 @@ def test_rebuilt_in_the_middle_of_a_stream_it_goes_on_as_if_nothing_had_been(
     assert list(Maintenance(es, forest=forest).verify([index])) == []
 
 
-@pytest.mark.parametrize("profile", [CLASSIC, VERIFIED], ids=lambda profile: profile.name)
 def test_a_root_whose_article_was_deleted_is_made_again(es: Elasticsearch, fed: tuple[str, str]) -> None:
     index, forest = fed
     leaf = a_leaf(nodes(es, forest))

@@ -50,24 +50,25 @@ def dedup_objects(es: Elasticsearch, index: str) -> dict[str, dict[str, Any]]:
     return {hit["_id"]: {name: hit["_source"]["dedup"].get(name) for name in names} for hit in found}
 
 
-@pytest.mark.parametrize("is_rebuilt", [False, True])
 def test_articles_fed_again_change_nothing_whatever_their_fingerprints_are_now(
-    es: Elasticsearch, fed: tuple[str, str], learn: Callable[[Change], None], *, is_rebuilt: bool
+    es: Elasticsearch, fed: tuple[str, str], learn: Callable[[Change], None]
 ) -> None:
+    """Nor when the forest was rebuilt."""
     index, forest = fed
     before, remembered = dedup_objects(es, index), pages(es, forest)
     maintenance = Maintenance(es, forest=forest)
     count = maintenance.count()
-    if is_rebuilt:
-        es.indices.delete(index=forest)
-        maintenance.rebuild([index])
     learn(others_or_none)
-    with Dedup(es, forest=forest, batch_size=70) as dedup:
-        feed(es, dedup, index, ARTICLES)
-    assert dedup_objects(es, index) == before
-    assert maintenance.count() == count
-    assert {page[:2] for page in pages(es, forest)} == {page[:2] for page in remembered}
-    assert list(maintenance.verify([index])) == []
+    for is_rebuilt in (False, True):
+        if is_rebuilt:
+            es.indices.delete(index=forest)
+            maintenance.rebuild([index])
+        with Dedup(es, forest=forest, batch_size=70) as dedup:
+            feed(es, dedup, index, ARTICLES)
+        assert dedup_objects(es, index) == before, is_rebuilt
+        assert maintenance.count() == count, is_rebuilt
+        assert {page[:2] for page in pages(es, forest)} == {page[:2] for page in remembered}, is_rebuilt
+        assert list(maintenance.verify([index])) == [], is_rebuilt
 
 
 def test_each_page_of_a_node_is_remembered_before_a_refresh_and_after_a_restart(
@@ -96,9 +97,8 @@ NOTES = [{"_id": f"notes-{at}", "text": text} for at, text in enumerate((MAIL, R
 SHORT = [{"_id": "empty", "text": "…"}, {"_id": "short", "text": "Ok"}]
 
 
-@pytest.mark.parametrize("accident", ["none", "learned_lost", "forest_lost"])
 def test_pages_that_had_no_fingerprint_get_none_when_they_come_again(
-    es: Elasticsearch, index_name: Names, accident: str
+    es: Elasticsearch, index_name: Names
 ) -> None:
     """Fed again, first to last, when all is learned, or when all that was learned is lost."""
     index, forest = index_name("articles"), index_name("forest")
@@ -111,20 +111,21 @@ def test_pages_that_had_no_fingerprint_get_none_when_they_come_again(
     before, remembered = dedup_objects(es, index), pages(es, forest)
     bare = {name for name, each in before.items() if each["fingerprint"] is None}
     assert bare == {"empty", "short", "notes-1", "notes-2"}
-    count = maintenance.count()
-    if accident == "learned_lost":
-        es.delete(index=forest, id="learned-1", refresh=True)
-        assert maintenance.repair([index])[ViolationKind.LEARNED_DAMAGED]
-    elif accident == "forest_lost":
-        es.indices.delete(index=forest)
-        maintenance.rebuild([index])
-    with Dedup(es, forest=forest, batch_size=50) as dedup:
-        # What is learned anew is less than it was when the notes came.
-        feed(es, dedup, index, [*NOTES, *articles])
-    assert dedup_objects(es, index) == before
-    assert maintenance.count() == count
-    assert {page[:2] for page in pages(es, forest)} == {page[:2] for page in remembered}
     assert {page for page, node, _ in remembered if node is None} == {
         int(before[name]["page"], 16) for name in bare - {"empty"}
     }
+    count = maintenance.count()
+    for accident in ("none", "learned_lost", "forest_lost"):
+        if accident == "learned_lost":
+            es.delete(index=forest, id="learned-1", refresh=True)
+            assert maintenance.repair([index])[ViolationKind.LEARNED_DAMAGED]
+        elif accident == "forest_lost":
+            es.indices.delete(index=forest)
+            maintenance.rebuild([index])
+        with Dedup(es, forest=forest, batch_size=50) as dedup:
+            # What is learned anew is less than it was when the notes came.
+            feed(es, dedup, index, [*NOTES, *articles])
+        assert dedup_objects(es, index) == before, accident
+        assert maintenance.count() == count, accident
+        assert {page[:2] for page in pages(es, forest)} == {page[:2] for page in remembered}, accident
     assert list(maintenance.verify([index])) == []

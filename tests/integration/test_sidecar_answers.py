@@ -83,7 +83,7 @@ _GLOBS = ["*", "**", "e*", "*s", "*e*", "up*te", "***", "_*", "**a", "a**", ""]
 _PATTERNS = st.lists(st.sampled_from(_KEYS) | st.sampled_from(_GLOBS), min_size=1, max_size=6).map(".".join)
 
 
-@examples(300)
+@examples(25)
 @given(st.lists(st.tuples(st.sampled_from(["", "", "-", " ", "--"]), _PATTERNS), max_size=4))
 @example([("", "errors"), ("", "items.*.error")])
 @example([("-", "took"), ("-", "items.*._shards")])
@@ -161,7 +161,7 @@ def test_a_request_without_a_document_is_refused_alike(server: Server, operation
 _PARTS = ["", "I", "I", "_doc", "_create", "_update", "%5Fdoc", "a%2Fb", "a+b", "%C3%A9", "%ff", "%zz", "1;b"]
 
 
-@examples(200)
+@examples(25)
 @given(
     st.sampled_from(["POST", "PUT"]),
     st.lists(st.sampled_from(_PARTS), min_size=1, max_size=4),

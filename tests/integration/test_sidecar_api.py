@@ -4,8 +4,9 @@ import asyncio
 import html
 import json
 import re
+import urllib.request
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote
 
 import pytest
 from elasticsearch import Elasticsearch
@@ -21,7 +22,7 @@ from esdedup.sidecar.own_endpoints import handle_errors
 from esdedup.sidecar.pages_route import PagesRoute
 from esdedup.sidecar.upstream import Upstream
 from esdedup.web import create_app as create_pages
-from tests.support import asgi, sidecar_process
+from tests.support import asgi
 from tests.support.forests import ARTICLES, roots
 from tests.support.names import Names
 from tests.support.wire import Connection, ScriptedServer
@@ -206,30 +207,38 @@ def test_an_index_called_pages_is_no_page(method: str, path: str, is_page: bool)
 
 
 def _links(page: str, beginning: str) -> list[asgi.Request]:
-    """Return the requests for what a page leads to on this server."""
+    """Return the requests for what a page leads to on this server, one of each form: paths and parameters."""
     found = sorted(set(re.findall(rf'(?:href|action)="({beginning}[^"#]*)', page)))
     parts = [html.unescape(each).partition("?") for each in found]
-    return [asgi.Request(path=path, query=query) for path, _, query in parts]
+    by_form = {(path, *parse_qs(query)): asgi.Request(path=path, query=query) for path, _, query in parts}
+    return [*by_form.values()]
 
 
 def test_enriched_articles_have_the_roots_of_written_ones(
-    es: Elasticsearch, elasticsearch_url: str, index_name: Names, unchanged: tuple[str, str]
+    es: Elasticsearch, sidecar: str, index_name: Names, unchanged: tuple[str, str]
 ) -> None:
     """They are enriched by two requests, and one of them again; then all are written."""
-    index, forest = index_name("enriched"), index_name("forest")
-    with Dedup(es, forest=forest) as dedup:
+    index = index_name("enriched")
+    with Dedup(es, forest=index_name("unused")) as dedup:
         dedup.setup(index)
-    with sidecar_process.running(elasticsearch_url, forest=forest) as process:
-        half = len(ARTICLES) // 2
-        enriched = [
-            article
-            for part in (ARTICLES[:half], ARTICLES[half:])
-            for article in process.post("/v1/enrich", {"index": index, "articles": part})["articles"]
-        ]
-        assert {each["_id"]: each["dedup"]["root"] for each in enriched} == roots(es, unchanged[0])
-        one = process.post(f"/v1/enrich/one?index={index}", ARTICLES[7])
-        assert one["dedup"]["root"] == enriched[7]["dedup"]["root"]
-        lines = [line for each in enriched for line in ({"index": {"_id": each.pop("_id")}}, each)]
-        assert not es.bulk(index=index, operations=lines, refresh=True)["errors"]
-        cluster = process.get(f"/v1/clusters/{one['dedup']['root']}?index={index}")
-        assert ARTICLES[7]["_id"] in {each["id"] for each in cluster["rows"]}
+
+    def ask(path: str, body: Any = None) -> Any:
+        request = urllib.request.Request(
+            f"{sidecar}{path}", None if body is None else json.dumps(body).encode(), JSON
+        )
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.load(answer)
+
+    half = len(ARTICLES) // 2
+    enriched = [
+        article
+        for part in (ARTICLES[:half], ARTICLES[half:])
+        for article in ask("/v1/enrich", {"index": index, "articles": part})["articles"]
+    ]
+    assert {each["_id"]: each["dedup"]["root"] for each in enriched} == roots(es, unchanged[0])
+    one = ask(f"/v1/enrich/one?index={index}", ARTICLES[7])
+    assert one["dedup"]["root"] == enriched[7]["dedup"]["root"]
+    lines = [line for each in enriched for line in ({"index": {"_id": each.pop("_id")}}, each)]
+    assert not es.bulk(index=index, operations=lines, refresh=True)["errors"]
+    cluster = ask(f"/v1/clusters/{one['dedup']['root']}?index={index}")
+    assert ARTICLES[7]["_id"] in {each["id"] for each in cluster["rows"]}

@@ -85,7 +85,7 @@ def test_the_same_bodies_are_refused_for_the_same_reasons(server: Server, body: 
 _LINES = sorted({line for body in BODIES for line in body.split(b"\n") if b"_index" not in line})
 
 
-@examples(200)
+@examples(25)
 @given(
     st.lists(st.sampled_from(_LINES) | st.just(b'{"index":{"_id":"1"}}') | st.just(b"{}"), max_size=6),
     st.integers(0, 60),

@@ -22,7 +22,7 @@ NDJSON = {"Content-Type": "application/x-ndjson"}
 VARYING = re.compile(
     rb'"(took|ingest_took)":\d+|"_scroll_id":"[^"]+"'
     # The ids of indices, and when they were made.
-    rb"|\b[\w-]{22}\b|\b\d{13}\b|\b\d{4}-\d\d-\d\dT[\d:.]+Z"
+    rb"|(?<![\w-])[\w-]{22}(?![\w-])|\b\d{13}\b|\b\d{4}-\d\d-\d\dT[\d:.]+Z"
 )
 
 

@@ -14,7 +14,7 @@ from elasticsearch import AsyncElasticsearch, Elasticsearch, helpers
 
 from esdedup import VERIFIED, AsyncDedup, Dedup, Fields, Maintenance, SidecarError
 from tests.support.forests import feed, roots
-from tests.support.names import Names
+from tests.support.names import Names, new_names
 from tests.support.pages import pages
 from tests.support.sidecar_process import SidecarProcess, running
 
@@ -27,12 +27,13 @@ ROOT = Path(__file__).parents[2]
 LOGSTASH_FILTER = "filter_path=errors,items.*.error,items.*.status"
 
 
-@pytest.fixture
-def forest(index_name: Names) -> str:
-    return index_name("forest")
+@pytest.fixture(scope="module")
+def forest(es: Elasticsearch) -> Iterator[str]:
+    with new_names(es) as name:
+        yield name("forest")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def sidecar(elasticsearch_url: str, forest: str) -> Iterator[SidecarProcess]:
     with running(elasticsearch_url, forest=forest) as process:
         yield process
@@ -41,6 +42,7 @@ def sidecar(elasticsearch_url: str, forest: str) -> Iterator[SidecarProcess]:
 def test_articles_get_the_roots_that_they_get_without_a_sidecar(
     es: Elasticsearch, sidecar: SidecarProcess, forest: str, index_name: Names
 ) -> None:
+    """The first ones that this forest gets."""
     alone, index = index_name("alone"), index_name("articles")
     with Dedup(es, forest=index_name("other"), batch_size=70) as dedup:
         dedup.setup(alone)
@@ -65,10 +67,13 @@ def test_articles_get_the_roots_that_they_get_without_a_sidecar(
 
 
 def test_threads_learn_together_while_others_send_texts(
-    es: Elasticsearch, sidecar: SidecarProcess, forest: str, index_name: Names
+    es: Elasticsearch, elasticsearch_url: str, index_name: Names
 ) -> None:
-    index = index_name("articles")
-    with Dedup(es, forest=forest, sidecar=sidecar.url, batch_size=25) as dedup:
+    index, forest = index_name("articles"), index_name("forest")
+    with (
+        running(elasticsearch_url, forest=forest) as sidecar,
+        Dedup(es, forest=forest, sidecar=sidecar.url, batch_size=25) as dedup,
+    ):
         dedup.setup(index)
 
         def work(number: int) -> None:

@@ -16,8 +16,8 @@ from tests.support.forests import feed, roots
 from tests.support.names import Names
 from tests.support.sidecar_process import START_S, SidecarProcess, until
 
-TTL_S = 3
-PATIENCE_S = 20 * TTL_S
+TTL_S = 2
+PATIENCE_S = 60
 # What is learned would make two forests differ from each other; that is tested elsewhere.
 PROFILE = DEFAULT.with_changes(keep_boilerplate=True)
 OPTIONS = ("--forest-by", "lang", "--forest-value", "zh", "--lease-ttl-s", str(TTL_S), "--keep-boilerplate")

@@ -18,7 +18,7 @@ from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import DEFAULT
 from esdedup.sidecar.own_paths import DECIDE, RELAYED, RELEASE
 from esdedup.text.passages import Passages
-from tests.support.exploring import EFFORT, examples, new_random
+from tests.support.exploring import examples, new_random, times_effort
 from tests.support.forests import ARTICLES
 from tests.support.from_openapi import Description
 from tests.support.fuzzed import JSON_TYPE, MOST_BYTES, ONE, Answer, Fuzzed, Pair, fuzzed
@@ -43,7 +43,7 @@ def description(stage: Fuzzed) -> Description:
     return Description(stage.process.get("/v1/openapi.json"))
 
 
-@examples(80, suppress_health_check=_ALL_CHECKS)
+@examples(25, suppress_health_check=_ALL_CHECKS)
 @given(data=st.data())
 def test_no_described_endpoint_fails(stage: Fuzzed, description: Description, data: st.DataObject) -> None:
     known = {
@@ -108,7 +108,7 @@ def _decided(forest: str) -> list[bytes]:
     ]
 
 
-@examples(50, suppress_health_check=_ALL_CHECKS)
+@examples(17, suppress_health_check=_ALL_CHECKS)
 @given(data=st.data())
 def test_nothing_that_sidecars_and_feeders_send_each_other_fails(stage: Fuzzed, data: st.DataObject) -> None:
     asked, decided = st.sampled_from(_asked(stage.forest)), st.sampled_from(_decided(stage.forest))
@@ -162,7 +162,7 @@ def _both(
     return ours, stage.elasticsearch.send("POST", path.format(index=pair.theirs), body, headers)
 
 
-@examples(60, suppress_health_check=_ALL_CHECKS)
+@examples(20, suppress_health_check=_ALL_CHECKS)
 @given(body=mutated(st.sampled_from(_BULKS)), is_packed=st.booleans())
 def test_bulk_requests_get_the_servers_status(stage: Fuzzed, body: bytes, is_packed: bool) -> None:
     # Of gzip, Elasticsearch leaves out a last line without an end, which the sidecar refuses.
@@ -193,7 +193,7 @@ def _operations(answer: Answer) -> list[str]:
     return [name for item in items for name in item]
 
 
-@examples(40, suppress_health_check=_ALL_CHECKS)
+@examples(14, suppress_health_check=_ALL_CHECKS)
 @given(data=st.data())
 def test_documents_get_the_servers_status(stage: Fuzzed, data: st.DataObject) -> None:
     operation = data.draw(st.sampled_from(["_doc", "_create", "_update"]))
@@ -209,7 +209,7 @@ def test_documents_get_the_servers_status(stage: Fuzzed, data: st.DataObject) ->
     stage.check_lives()
 
 
-@examples(15, suppress_health_check=_ALL_CHECKS)
+@examples(5, suppress_health_check=_ALL_CHECKS)
 @given(data=st.data())
 def test_bodies_that_break_off_are_never_taken(stage: Fuzzed, data: st.DataObject) -> None:
     """Whatever the caller does then, and wherever they break off; nobody waits for the rest for ever."""
@@ -267,7 +267,7 @@ def test_all_that_was_acknowledged_is_there(stage: Fuzzed, es: Elasticsearch) ->
     chance = new_random("acknowledged")
     index = stage.set_up.ours
     there = set(_ids(es, index))
-    for _ in range(int(60 * EFFORT)):
+    for _ in range(times_effort(20)):
         body = b"".join(chance.choices(_BULKS, k=3))
         for _ in range(chance.randrange(4)):
             at = chance.randrange(len(body))

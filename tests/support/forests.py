@@ -1,5 +1,6 @@
 """An index of articles and its forest: fed, read, and changed behind the back of every law."""
 
+import threading
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -97,6 +98,11 @@ def write(es: Elasticsearch, forest: str, *changed: Stored) -> None:
     """Behind the back of every law."""
     for each in changed:
         es.index(index=forest, id=each.document_id, document=document(es, forest, each), refresh=True)
+
+
+def renewing_threads() -> set[threading.Thread]:
+    """Return the threads of this process that renew leases."""
+    return {thread for thread in threading.enumerate() if thread.name == "esdedup-lease"}
 
 
 def expire_lease(es: Elasticsearch, forest: str) -> None:

@@ -8,7 +8,6 @@ released is never written again.
 import contextlib
 import gzip
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import timedelta
@@ -18,8 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from elasticsearch import Elasticsearch, helpers
+from typer.testing import CliRunner
 
 from esdedup import Dedup, Fields, Reader, sample
+from esdedup.cli.app import app
 from esdedup.elastic.forest.documents import documents, stored_of
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.search import EVERY_NODE, EVERY_PAGE
@@ -153,10 +154,7 @@ def second_page(es: Elasticsearch, folder: Path, cursor: str) -> tuple[Any, ...]
 
 def command(*arguments: str | Path, text: str = "") -> str:
     """Return what `esdedup` prints."""
-    done = subprocess.run(
-        [sys.executable, "-m", "esdedup", *arguments], check=True, capture_output=True, text=True, input=text
-    )
-    return done.stdout
+    return CliRunner().invoke(app, list(map(str, arguments)), input=text, catch_exceptions=False).stdout
 
 
 def write_files(folder: Path, url: str) -> None:

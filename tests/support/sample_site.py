@@ -1,15 +1,14 @@
-"""The pages over some of the sample, for tests in a browser."""
+"""Served pages of the sample's articles, for tests in a browser."""
 
 import contextlib
 import dataclasses
 import urllib.parse
 from collections.abc import Iterator
 
-from elasticsearch import Elasticsearch, helpers
+from elasticsearch import Elasticsearch
 
-from esdedup import Dedup, Reader
+from esdedup import Reader
 from tests.support.browsing import served
-from tests.support.forests import ARTICLES
 
 LOCALES = {"en": "en-GB", "zh": "zh-CN"}
 """What a browser wishes for, by the language that it gets."""
@@ -35,14 +34,7 @@ class SampleSite:
 
 
 @contextlib.contextmanager
-def sample_site(es: Elasticsearch, url: str, index: str) -> Iterator[SampleSite]:
-    """Serve an index of that name, made for the test."""
-    forest = f"{index}-forest"
-    for each in (index, forest):
-        es.options(ignore_status=404).indices.delete(index=[each])
-    with Dedup(es, forest=forest) as dedup:
-        dedup.setup(index)
-        helpers.bulk(es, dedup.enrich({"_index": index, **each} for each in ARTICLES), refresh=True)
+def sample_site(es: Elasticsearch, url: str, index: str, forest: str) -> Iterator[SampleSite]:
+    """Serve an index of the sample's articles."""
     with served("--index", index, "--forest", forest, "--url", url) as address:
         yield SampleSite(address, index, Reader(es, forest=forest))
-    es.indices.delete(index=[index, forest])

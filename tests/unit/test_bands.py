@@ -16,7 +16,6 @@ from esdedup.fingerprint.bands import (
     get_layout,
     two_level,
 )
-from tests.support.exploring import examples
 
 LAYOUTS = list(bands.LAYOUTS.values())
 fingerprints = st.integers(0, 2**64 - 1)
@@ -40,7 +39,6 @@ def test_a_layout_has_keys_of_these_bits(layout: Layout, count: int, asked: int,
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)
-@examples(300)
 @given(value=fingerprints, flips=st.sets(st.integers(0, 63), max_size=3))
 def test_within_three_bits_a_key_that_is_asked_for_is_stored(
     layout: Layout, value: int, flips: set[int]

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 from benchmarks.hash_seed import hashed_by
 from benchmarks.steps import STEPS
 from esdedup import PROFILES, Profile, sample
@@ -49,6 +51,7 @@ for name in PEERS:
 """
 
 
+@pytest.mark.slow
 def test_both_settings_of_the_peer_find_all_pairs() -> None:
     """In a process of its own, as below."""
     command = [sys.executable, "-c", _SAME_PAIRS]
@@ -56,6 +59,7 @@ def test_both_settings_of_the_peer_find_all_pairs() -> None:
     assert shown.stdout.split() == ["True", "True"]
 
 
+@pytest.mark.slow
 def test_every_benchmark_can_be_imported() -> None:
     """In a process of its own, since the packages to compare with are large and print what they like."""
     command = [sys.executable, "-m", "benchmarks", "--help"]

@@ -403,6 +403,7 @@ def test_a_site_that_shows_a_notice_instead_of_its_articles_is_learned() -> None
     assert first_learned(stream, notice) == 21
 
 
+@pytest.mark.slow
 def test_a_page_teaches_its_first_and_last_passages_however_many_it_has() -> None:
     """What stands between them is judged as on any other page."""
     chance = np.random.default_rng(5)
@@ -419,6 +420,7 @@ def test_a_page_teaches_its_first_and_last_passages_however_many_it_has() -> Non
     assert np.flatnonzero(omit(lesson, [(9, moved, None, None)])).tolist() == [39_999, 65_999]
 
 
+@pytest.mark.slow
 def test_pages_that_bring_nothing_new_are_forgotten_as_well() -> None:
     """Such as those of a counter in a short line: they have ids of their own."""
     boilerplate = Boilerplate(period_records=10_000)
@@ -452,6 +454,7 @@ def test_what_is_no_change_is_refused(content: bytes) -> None:
         Changes.of_bytes(content)
 
 
+@pytest.mark.slow
 def test_memory_stays_as_it_is_from_the_second_period_on() -> None:
     chance, of_site = np.random.default_rng(14), np.arange(1, 21, dtype=np.uint64) << np.uint64(33)
     batch_pages, own = 100, 80

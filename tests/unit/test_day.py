@@ -19,6 +19,8 @@ from esdedup.forest import Aging, Forest
 from esdedup.forest.memory import MemoryStore
 from esdedup.neighbours.relation import relation_of
 
+pytestmark = pytest.mark.slow
+
 COUNT, SITES, BATCH = 2_000, 40, 500
 
 

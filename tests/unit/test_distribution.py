@@ -32,6 +32,7 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy / "dist"
 
 
+@pytest.mark.slow
 def test_the_wheel_has_every_module_and_data_file_under_one_import_name(dist: Path) -> None:
     with zipfile.ZipFile(next(dist.glob("*.whl"))) as wheel:
         names = set(wheel.namelist())
@@ -49,11 +50,13 @@ def test_the_wheel_has_every_module_and_data_file_under_one_import_name(dist: Pa
     assert names - metadata == expected
 
 
+@pytest.mark.slow
 def test_the_wheel_is_small(dist: Path) -> None:
     (wheel,) = dist.glob("*.whl")
     assert wheel.stat().st_size < 1_000_000
 
 
+@pytest.mark.slow
 def test_both_state_the_licence_and_carry_its_files(dist: Path) -> None:
     with zipfile.ZipFile(next(dist.glob("*.whl"))) as wheel:
         information = next(name for name in wheel.namelist() if name.endswith("/METADATA"))

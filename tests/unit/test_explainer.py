@@ -15,7 +15,6 @@ from esdedup.neighbours.explainer import Explainer
 from esdedup.neighbours.explanation import Rule
 from esdedup.neighbours.relation import relation_of
 from esdedup.sample import articles
-from tests.support.exploring import examples
 
 SAMPLE = [article["text"] for article in articles(300)]
 EXPLAINERS = {profile: Explainer(profile) for profile in PROFILES.values()}
@@ -50,7 +49,6 @@ def alone(one: str, other: str, profile: Profile) -> tuple[Kind, bool]:
     return second.kind, first.root is not None and first.root == second.root
 
 
-@examples(60)
 @given(st.sampled_from(list(PROFILES.values())), TEXTS, TEXTS, st.booleans())
 @example(VERIFIED, SAMPLE[0], SAMPLE[0] + " And one sentence more.", False)
 @example(VERIFIED, LINES[0], " ".join(LINES), False)
@@ -64,7 +62,6 @@ def test_it_says_what_the_forest_does(profile: Profile, one: str, other: str, is
     assert found.may_join >= found.near
 
 
-@examples(60)
 @given(st.sampled_from(list(PROFILES.values())), TEXTS, TEXTS)
 def test_an_explanation_is_symmetric_but_for_joining(profile: Profile, one: str, other: str) -> None:
     there, back = (EXPLAINERS[profile].explain(*texts) for texts in ((one, other), (other, one)))
@@ -96,7 +93,7 @@ def test_a_text_resembles_itself_entirely(text: str) -> None:
 
 def test_the_estimate_is_of_what_is_counted() -> None:
     errors = []
-    for one, other in itertools.pairwise(SAMPLE):
+    for one, other in itertools.pairwise(SAMPLE[:150]):
         whole_texts = EXPLAINERS[VERIFIED].explain(one, other).whole_texts
         assert whole_texts is not None
         assert whole_texts.exact_resemblance is not None

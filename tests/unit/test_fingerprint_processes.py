@@ -17,6 +17,8 @@ from esdedup.errors import ProcessDied
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.signature import Fingerprints
 
+pytestmark = pytest.mark.slow
+
 TEXTS = [article["text"] for article in sample.articles(500)] + ["", "kurz", "x" * 300_000]
 
 

@@ -131,6 +131,7 @@ def test_only_the_beginning_of_a_long_text_is_fingerprinted(profile: Profile) ->
     assert fingerprinter.passages(texts[1]) == fingerprinter.passages(EN)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unit", ["\ufdfa", "x", "好。", "a1 "], ids=["unfolds", "letter", "sentence", "numbers"]
 )
@@ -244,6 +245,7 @@ def test_compounds_are_cut_like_jieba(jieba_cut: Callable[[str], list[str]], tex
     assert JIEBA.cut(text) == jieba_cut(text)
 
 
+@pytest.mark.slow
 def test_real_text_is_cut_like_jieba(jieba_cut: Callable[[str], list[str]], shared: Path) -> None:
     for name, every in (("zh_news", 12), ("zh_short", 5), ("en_wire", 40)):
         with (shared / "data" / f"{name}.jsonl").open(encoding="utf-8") as lines:

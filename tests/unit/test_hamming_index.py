@@ -54,7 +54,7 @@ PATTERNS = {
 def test_full_buckets_lose_nothing(fixed: int, varying: int, batch_size: int) -> None:
     random = np.random.default_rng(batch_size)
     index, everything = HammingIndex(), np.zeros(0, np.uint64)
-    for _ in range(min(4_000 // batch_size, 400)):
+    for _ in range(max(4, min(2_000 // batch_size, 200))):
         batch = random.integers(0, 2**64, batch_size, np.uint64) & np.uint64(varying) | np.uint64(fixed)
         near: Iterable[int] = np.flatnonzero(random.random(batch_size) < 0.3) if len(everything) else ()
         for position in near:
@@ -195,15 +195,15 @@ def test_many_halves_that_some_share_cost_no_step_each() -> None:
 
 def test_equal_fingerprints_are_all_found() -> None:
     index = HammingIndex()
-    for size in (*[1] * 1_011, 30_000):
+    for size in (*[1] * 600, 30_000):
         index.add(np.full(size, 5, np.uint64))
     index.add(np.array([4, 2**64 - 1, 5], np.uint64))
     queries, rows = index.find_pairs(np.array([7, 2**63, 2**64 - 1], np.uint64))
-    alike = 31_011
+    alike = 30_600
     near = [*range(alike), alike, alike + 2]
     assert rows.tolist() == [*near, *near, alike + 1]
     assert queries.tolist() == [0] * len(near) + [1] * len(near) + [2]
-    assert steps(index, np.full(1_000, 5, np.uint64)) < 100
+    assert steps(index, np.full(200, 5, np.uint64)) < 100
 
 
 def test_a_large_answer_takes_little_more_than_itself() -> None:

@@ -14,7 +14,6 @@ from esdedup.boilerplate.lesson import Lesson
 from esdedup.text.left_out import LocatedPassages, left_out
 from esdedup.text.normalise import NormalTexts
 from esdedup.text.places import places_of_points
-from tests.support.exploring import examples
 from tests.support.site_pages import HARBOUR, MENU, article, page
 
 NOTHING_LEARNED = Lesson(Boilerplate()).omit
@@ -25,7 +24,6 @@ CHARACTERS = st.sampled_from(
 TEXTS = st.text(CHARACTERS | st.characters())
 
 
-@examples(300)
 @given(TEXTS)
 @example("")
 @example("\u0301a\u0301")
@@ -42,7 +40,6 @@ def test_each_point_comes_from_a_place_in_the_text(text: str) -> None:
     assert (places[:-1] < len(visible)).all()
 
 
-@examples(200)
 @given(
     st.lists(
         st.sampled_from(

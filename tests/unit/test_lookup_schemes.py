@@ -132,6 +132,7 @@ def test_longer_keys_read_less_of_2_34_fingerprints() -> None:
     assert [scheme.stored_keys for scheme in TABLES] == [4, 10, 16, 2]
 
 
+@pytest.mark.slow
 def test_the_figures_of_the_page_are_drawn_from_the_file_of_results(tmp_path: Path) -> None:
     draw(tmp_path)
     page = (ROOT / "docs/lookup.md").read_text(encoding="utf-8")

@@ -14,6 +14,8 @@ from benchmarks.month.plot import draw
 from benchmarks.month.table import TABLE, Day, flatness
 from esdedup.elastic.forest.store import Contents
 
+pytestmark = pytest.mark.slow
+
 A_DAY, DAYS = 300, HOT_DAY + 2
 
 

@@ -50,6 +50,7 @@ def test_the_versions_are_those_of_all_that_decides_fingerprints() -> None:
     assert platform.python_version() in python
 
 
+@pytest.mark.slow
 def test_the_versions_are_told_without_the_extras() -> None:
     every = tuple(module for modules in extras.MODULES.values() for module in modules)
     done = run_without(every, "sys.argv = ['esdedup', '--version']; from esdedup.cli import main; main()")
@@ -106,6 +107,7 @@ def test_a_missing_extra_is_named_before_anything_is_done(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_sidecar_needs_the_packages_of_the_pages_only_to_show_them() -> None:
     of_pages = tuple(set(extras.MODULES["serve"]) - set(extras.MODULES["sidecar"]))
     assert run_without(of_pages, "import esdedup.sidecar.assembly").returncode == 0
@@ -118,6 +120,7 @@ def test_a_sidecar_needs_the_packages_of_the_pages_only_to_show_them() -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_help_needs_no_extra() -> None:
     program = "sys.argv = ['esdedup', '--help']; from esdedup.cli import main; main()"
     every = tuple(module for modules in extras.MODULES.values() for module in modules)
@@ -135,6 +138,7 @@ def test_every_package_of_an_extra_is_asked_for() -> None:
         assert packages - {"aiohttp"} == expected - {"aiohttp"}
 
 
+@pytest.mark.slow
 def test_the_demo_needs_neither_peers_nor_tools_for_development() -> None:
     others = (
         "datasketch",

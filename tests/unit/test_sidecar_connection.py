@@ -23,6 +23,11 @@ DECIDED = response(200, b"decided")
 NOT_OWNER = response(503, b'{"type":"urn:esdedup:problem:not_owner","detail":"another process owns it"}')
 
 
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("esdedup.ingest.sidecar_connection._FIRST_PAUSE_S", 0.01)
+
+
 @pytest.fixture
 def servers() -> Iterator[list[ScriptedServer]]:
     with ExitStack() as running:

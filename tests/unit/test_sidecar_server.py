@@ -76,10 +76,10 @@ def test_a_body_may_take_longer_than_a_head_and_a_connection_be_idle() -> None:
             for _ in range(2):
                 writer.write(HEAD + BODY + b"ab")
                 # Longer than a head may take.
-                await asyncio.sleep(0.6)
+                await asyncio.sleep(0.4)
                 writer.write(b"cd")
                 answers.append((await asyncio.wait_for(reader.readuntil(b"abcd"), timeout=30))[:12])
-                await asyncio.sleep(0.6)
+                await asyncio.sleep(0.4)
             writer.close()
             return answers
 

@@ -1,6 +1,7 @@
 """The index of signatures of `verified`, against exhaustive search."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -95,6 +96,7 @@ def random_ones(count: int, random: np.random.Generator) -> Signatures:
     return relation_of(VERIFIED).mark_indexed(made, are_distinct(made["representatives"]))
 
 
+@pytest.mark.slow
 def test_many_rows_come_and_go_in_the_same_memory() -> None:
     random, index = np.random.default_rng(1), new_index()
     made = random_ones(100_000, random)

@@ -62,6 +62,7 @@ def test_words_with_different_hashes_keep_different_ones(values: set[int]) -> No
     assert len(set(ours.of([str(value) for value in values]).tolist())) == len(values)
 
 
+@pytest.mark.slow
 def test_every_bit_of_a_longer_hash_is_one_as_often_as_not() -> None:
     """Within 5 standard errors; the upper half too, which a hash of 32 bits does not have."""
     words = [f"word {number}" for number in range(4_000)]

@@ -25,12 +25,11 @@ ODD: dict[str, Any] = {
 }
 
 
-def post(body: bytes) -> Response:
+def post(*bodies: bytes) -> list[Response]:
     json_type = {"content-type": "application/json"}
-    (response,) = requests(
-        NOWHERE, "news", [Request(path="/api/v1/similar", method="POST", headers=json_type, body=body)]
-    )
-    return response
+    path = "/api/v1/similar"
+    given = [Request(path=path, method="POST", headers=json_type, body=body) for body in bodies]
+    return requests(NOWHERE, "news", given)
 
 
 LISTS = b"[]," * 300_000
@@ -59,7 +58,7 @@ def test_a_body_is_no_more_than_a_text(monkeypatch: pytest.MonkeyPatch, body: by
 
     with monkeypatch.context() as patched:
         patched.setattr(json, "loads", loads)
-        answer = post(body)
+        (answer,) = post(body)
     # Only what is quickly parsed is parsed.
     assert bool(parsed) is ("xxx" in message or "Extra" in message)
     assert answer.status == 400
@@ -70,11 +69,11 @@ def test_a_body_is_no_more_than_a_text(monkeypatch: pytest.MonkeyPatch, body: by
 @pytest.mark.parametrize("character", ["a", '"', "\\", "[", "\n", "\u4e2d", "\U0001f600"])
 def test_the_longest_text_passes(character: str) -> None:
     text = {"text": character * MAX_TEXT}
-    for is_ascii in (False, True):
-        body = json.dumps(text, ensure_ascii=is_ascii, indent=1).encode()
-        assert post(body).status == (413 if len(body) > bodies.MAX_BODY_BYTES else PASSED)
-    assert post(json.dumps(text, ensure_ascii=False).encode()).status == PASSED
-    assert post(json.dumps({"text": character * (MAX_TEXT + 1)}, ensure_ascii=False).encode()).status == 400
+    whole = [json.dumps(text, ensure_ascii=is_ascii, indent=1).encode() for is_ascii in (False, True)]
+    short = json.dumps(text, ensure_ascii=False).encode()
+    longer = json.dumps({"text": character * (MAX_TEXT + 1)}, ensure_ascii=False).encode()
+    expected = [413 if len(body) > bodies.MAX_BODY_BYTES else PASSED for body in whole]
+    assert [answer.status for answer in post(*whole, short, longer)] == [*expected, PASSED, 400]
 
 
 def test_half_a_request_and_an_unread_answer_take_no_place(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -206,6 +206,7 @@ def test_the_format_of_a_dictionary_is_that_of_jieba(write: Write) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_dictionary_cuts_real_words_like_that_of_jieba(tmp_path: Path) -> None:
     entries = ["云陵市 50 ns", "地铁七号线", "试运行 3", "首班列车 20 n", "北郊车辆段", "扫码", "台中 0"]
     path = tmp_path / "words.txt"

@@ -111,10 +111,15 @@ def test_no_name_has_two_meanings() -> None:
         CLASSIC.with_changes(token_hash=TokenHash("crc32", zlib.adler32, bits=32))
 
 
-@pytest.mark.parametrize("name", ["classic split", "classic adler32", "keywords 2-grams"])
-def test_other_processes_give_the_same(name: str) -> None:
+@pytest.mark.parametrize("name", CHANGED)
+def test_a_profile_survives_pickling(name: str) -> None:
     profile = CHANGED[name][0]
     assert pickle.loads(pickle.dumps(profile)).label == profile.label
+
+
+@pytest.mark.slow
+def test_other_processes_give_the_same() -> None:
+    profile = CLASSIC.with_changes(segmenter=SPLIT, token_hash=ADLER)
     texts = [article["text"] for article in sample.articles(40)]
     processes = FingerprintProcesses(profile, 2)
     try:

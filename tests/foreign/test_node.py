@@ -1,10 +1,11 @@
 """The embedded Elasticsearch: start, find, stop."""
 
+import functools
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -37,6 +38,13 @@ def running(data: Path) -> Cluster:
     assert found is not None
     assert found.is_running
     return found
+
+
+def await_end(is_running: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while is_running() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not is_running()
 
 
 def test_a_node_is_found_and_listens_on_the_loopback_interface_only(started: tuple[Path, Cluster]) -> None:
@@ -98,26 +106,19 @@ def test_a_node_is_closed_to_other_users_and_to_pages_of_other_sites(data: Path)
             assert path.stat().st_mode & 0o077 == 0, path
 
 
-def test_data_outlive_a_node(data: Path) -> None:
+def test_data_outlive_a_node_and_a_node_ends_with_its_time(data: Path) -> None:
     cluster = running(data)
     with connect(cluster.url) as client:
         client.index(index="kept", id="1", document={"a": 1})
     assert node.stop(data)
     assert not cluster.is_running
     assert not node.stop(data)
-    again = node.start(data, port=0, lifetime_s=600, with_parent=True)
+    again = node.start(data, port=0, lifetime_s=8, with_parent=True)
     with connect(again.url) as client:
         assert client.get(index="kept", id="1")["_source"] == {"a": 1}
-
-
-def test_a_node_ends_with_its_time(tmp_path: Path) -> None:
-    cluster = node.start(tmp_path, port=0, lifetime_s=3, with_parent=True)
-    deadline = time.monotonic() + 30
-    while cluster.is_running and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert not cluster.is_running
+    await_end(lambda: again.is_running)
     # It has ended by itself.
-    assert not node.stop(tmp_path)
+    assert not node.stop(data)
 
 
 def test_a_node_ends_with_its_parent(tmp_path: Path) -> None:
@@ -134,11 +135,7 @@ def test_a_node_ends_with_its_parent(tmp_path: Path) -> None:
         text=True,
         timeout=120,
     )
-    pid = int(ended.stdout)
-    deadline = time.monotonic() + 30
-    while psutil.pid_exists(pid) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert not psutil.pid_exists(pid)
+    await_end(functools.partial(psutil.pid_exists, int(ended.stdout)))
 
 
 def test_a_port_in_use(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from tests.support.requests_shown import IN_DOCS
 
 BLOCKS = {path: blocks_of(path) for path in DOCUMENTS}
 INSTALLED = "it is installed: .ci/run begins with `make env`, and tests/nightly/extras.py installs the wheel"
-RUN = "tests/acceptance/test_embedded.py runs what `make demo` does, and .ci/run `make test`"
+RUN = "tests/foreign/test_embedded.py runs what `make demo` does, and .ci/run `make test`"
 # By document and first line: why a block is not run, and what checks it instead.
 NOT_RUN = {
     (
@@ -35,7 +35,7 @@ NOT_RUN = {
         (
             "clients/typescript/README.md",
             line,
-        ): "tests/acceptance/test_typescript_client.py builds and runs it"
+        ): "tests/foreign/test_typescript_client.py builds and runs it"
         for line in (
             "npm ci && npm run build        # dist/index.js, and its types",
             'import { Client, Problem } from "esdedup-client";',
@@ -124,7 +124,7 @@ GIVEN: dict[str, Given] = {
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A node for documents alone, since they name indices as readers would."""
+    """A node for documents alone: they name indices as readers would, and these are deleted."""
     data = tmp_path_factory.mktemp("guides") / "node"
     yield node.start(data, port=0, lifetime_s=900, with_parent=True).url
     node.stop(data)

@@ -6,10 +6,11 @@ import shlex
 import shutil
 import urllib.request
 from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 
-from esdedup import sample
+from esdedup import NodeError, node, sample
 from esdedup.cli.background_sidecar import get
 from tests.acceptance.conftest import LONG, Run, lines
 
@@ -72,12 +73,12 @@ def test_the_demo_starts_loads_shows_and_stops(run_process: Run, run: Run, tmp_p
 
 def test_a_node_of_elasticsearch_8_serves_the_command_line(run: Run, tmp_path: Path) -> None:
     data = tmp_path / "node"
-    options = ["--port", 0, "--version", "8.19", "--nodes", 2, "--heap", "256m", "--hours", 0.2]
+    options = ["--port", 0, "--version", "8.19", "--heap", "256m", "--hours", 0.2]
     started = run("node", "start", "--data", data, *options, "--json")
     try:
         url = started.json["url"]
         assert started.json["version"].startswith("8.19.")
-        assert [each["alive"] for each in started.json["nodes"]] == [True, True]
+        assert [each["alive"] for each in started.json["nodes"]] == [True]
         articles = list(sample.articles(300))
         assert run("setup", "news", url=url).code == 0
         summary = run("index", "-", "--index", "news", "--json", stdin=lines(*articles), url=url).json
@@ -89,3 +90,19 @@ def test_a_node_of_elasticsearch_8_serves_the_command_line(run: Run, tmp_path: P
         assert similar["total"] == head["similar"]
     finally:
         run("node", "stop", "--data", data)
+
+
+def test_the_options_of_a_node_are_passed_on(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: dict[str, Any] = {}
+
+    def start(data: Path, *, progress: object, **options: Any) -> NoReturn:
+        given.update(options, data=data)
+        raise NodeError("it is not started here")
+
+    monkeypatch.setattr(node, "start", start)
+    options = ["--port", 0, "--version", "8.19", "--nodes", 2, "--heap", "256m", "--hours", 0.5]
+    assert run("node", "start", "--data", tmp_path, *options).code == 3
+    wished = {"port": 0, "version": "8.19", "node_count": 2, "heap": "256m", "lifetime_s": 1800.0}
+    assert given == {"data": tmp_path, **wished}

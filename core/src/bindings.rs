@@ -3,6 +3,8 @@
 //! Columns are bytes in the order of this machine, which Python reads with `numpy.frombuffer`. `esdedup/_core.pyi` says
 //! what each function takes and returns.
 
+mod learner;
+
 use std::borrow::Cow;
 
 use pyo3::exceptions::PyValueError;
@@ -332,6 +334,8 @@ fn weighted_simhashes<'py>(
 #[pyo3(name = "_core")]
 mod module {
     #[pymodule_export]
+    use super::learner::{Changes, Learner, Overrides};
+    #[pymodule_export]
     use super::{
         Parsed, letters, locate, normal_form, normal_texts, parse, visible_text, weighted_simhashes, words,
     };
@@ -351,7 +355,11 @@ fn longest_of_halves(text: &ParsedText, omitted: &[bool], max_length: usize) -> 
     chosen.collect()
 }
 
-fn one<T: Send>(py: Python<'_>, text: &Bound<'_, PyString>, work: impl Fn(&str) -> T + Send + Sync) -> PyResult<T> {
+fn one<T: Send>(
+    py: Python<'_>,
+    text: &Bound<'_, PyString>,
+    work: impl Fn(&str) -> T + Send + Sync,
+) -> PyResult<T> {
     let texts = utf8(std::slice::from_ref(text))?;
     let mut found = py.detach(|| each(&texts, |text| work(text))).map_err(|failure| failed(py, failure))?;
     Ok(found.remove(0))

@@ -5,6 +5,7 @@
 //! comes out is decided here, by the tables in `data/` and the crate for normal forms, so it is the same on every machine.
 
 pub mod batch;
+pub mod boilerplate;
 pub mod characters;
 pub mod content_hash;
 pub mod endings;

@@ -1,9 +1,12 @@
 """Writes `data/characters.txt` and `data/references.txt`, the tables that the crate is built with.
 
-They decide the bits of fingerprints, so they are made once and checked in, and no other Python or Unicode changes
-them: run this with Python 3.11 (Unicode 14.0) and the locked OpenCC, `.venv/bin/python core/make_tables.py`.
+They decide the bits of fingerprints, so they are made once and checked in, and no other Python or Unicode
+changes them: run this with Python 3.11 (Unicode 14.0) and the locked OpenCC.
+
+.venv/bin/python core/make_tables.py
 """
 
+import functools
 import html
 import html.entities
 import itertools
@@ -15,7 +18,8 @@ from pathlib import Path
 FOLDER = Path(__file__).parent / "data"
 UNICODE = "14.0.0"
 
-# All letters, digits and white space are below this code point: planes 4 to 13 are unassigned, 15 and 16 private.
+# All letters, digits and white space are below this code point: planes 4 to 13 are unassigned, 15 and 16
+# private.
 ASSIGNED = 0x40000
 CHARACTERS = [chr(code_point) for code_point in range(ASSIGNED)]
 SEPARATOR = "\x1e"
@@ -34,20 +38,20 @@ UNSPACED = (range(0x0E00, 0x0F00), range(0x1000, 0x10A0), range(0x1780, 0x1800))
 
 # Ends a sentence in prose: full stops and the like of many scripts, and the colon before a quotation.
 FINALS = ".:;!?。\u0589\u061f\u06d4\u0964\u0965\u0f0d\u104b\u1362\u17d4"
-# May stand after it: quotation marks and brackets of all scripts (`“` ends a quotation in German, `«` in Danish),
-# symbols such as emoji, and signs of markup.
+# May stand after it: quotation marks and brackets of all scripts (`“` ends a quotation in German, `«` in
+# Danish), symbols such as emoji, and signs of markup.
 TRAILING_CATEGORIES = frozenset({"Pi", "Pf", "Pe", "So", "Sk"})
 TRAILING_SIGNS = "\"'`*_"
 
 # Shown as nothing, but no format characters (category Cf): those that Unicode calls ignorable by default
-# (Default_Ignorable_Code_Point in DerivedCoreProperties.txt, which covers code points that are not assigned yet),
-# and the placeholder for an object.
+# (Default_Ignorable_Code_Point in DerivedCoreProperties.txt, which covers code points that are not assigned
+# yet), and the placeholder for an object.
 IGNORABLE = (
     *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x2065),
     *(*range(0xFE00, 0xFE10), *range(0xFFF0, 0xFFF9), *range(0xE0000, 0xE1000), 0xFFFC),
 )
-# They look like spaces without being any: the Braille pattern without dots, and the Hangul fillers that stand for
-# no part of a syllable (ignorable by default, but fonts and browsers leave room for them).
+# They look like spaces without being any: the Braille pattern without dots, and the Hangul fillers that stand
+# for no part of a syllable (ignorable by default, but fonts and browsers leave room for them).
 BLANKS = (0x2800, 0x3164, 0xFFA0)
 
 
@@ -56,9 +60,7 @@ def characters() -> str:
     lines = ["# Written by make_tables.py; Unicode 14.0, OpenCC 1.4.2. See src/characters.rs."]
     lines += _runs("class", _class)
     lines += _runs("trait", _traits)
-    invisible = dict.fromkeys(_invisible(), "") | dict.fromkeys(BLANKS, " ")
-    replacements = _replacements()
-    forms = {each: _form(each, invisible, replacements) for each in CHARACTERS}
+    forms = {each: normal_form(each) for each in CHARACTERS}
     composing = _composing()
     contextual = {
         each
@@ -71,17 +73,13 @@ def characters() -> str:
     # Which characters a form may combine with depends on the form, and on nothing that is left out.
     lines += _runs("contextual", lambda each: max(1, len(forms[each])) if each in contextual else 0)
     lines += _runs("dropped", lambda each: int(forms[each] == "" and each not in contextual))
-    simple = {
-        each: form
-        for each, form in forms.items()
-        if each not in contextual and form not in {"", each}
-    }
+    simple = {each: form for each, form in forms.items() if each not in contextual and form not in {"", each}}
     # Most of them are Chinese characters, each with a form of its own: these are written as pairs.
     pairs = {each: form for each, form in simple.items() if _is_chinese(each) and _is_chinese(form)}
     lines += [f"pairs {''.join(row)}" for row in _rows([each + form for each, form in pairs.items()], 25)]
     lines += _shifts("form", {each: form for each, form in simple.items() if each not in pairs})
     for each in CHARACTERS:
-        folded = each.casefold().translate(replacements)
+        folded = each.casefold().translate(_replacements())
         expected = simple.get(each, each)
         if unicodedata.is_normalized("NFKC", each) and folded != expected:
             lines.append(" ".join(["folded", _hex(each), *map(_hex, folded)]))
@@ -96,6 +94,12 @@ def references() -> str:
     """Return the lines of `references.txt`: HTML's names of characters, sorted, and what they stand for."""
     names = sorted(html.entities.html5.items())
     return "".join(" ".join([name, *map(_hex, value)]) + "\n" for name, value in names)
+
+
+def normal_form(text: str) -> str:
+    """Return the normal form of a text in which at most 30 marks follow each other."""
+    visible = text.translate(_invisible())
+    return unicodedata.normalize("NFKC", visible).casefold().translate(_replacements())
 
 
 def _class(character: str) -> int:
@@ -124,25 +128,20 @@ def _traits(character: str) -> int:
     is_trailing = character.isspace() or character in TRAILING_SIGNS
     is_trailing |= category in TRAILING_CATEGORIES and not character.isalnum()
     traits = FINAL if character in FINALS else is_trailing * TRAILING
-    first = (
-        unicodedata.normalize("NFKD", character)[0] if unicodedata.decomposition(character) else character
-    )
+    first = unicodedata.normalize("NFKD", character)[0] if unicodedata.decomposition(character) else character
     traits |= (unicodedata.combining(first) > 0) * MARK
     traits |= (category == "Cn") * UNASSIGNED
     is_invisible = category == "Cf" or ord(character) in IGNORABLE
     return traits | is_invisible * INVISIBLE | (ord(character) in BLANKS) * BLANK
 
 
-def _invisible() -> Iterator[int]:
-    yield from (ord(each) for each in CHARACTERS if unicodedata.category(each) == "Cf")
-    yield from IGNORABLE
+@functools.cache
+def _invisible() -> dict[int, str]:
+    formats = (ord(each) for each in CHARACTERS if unicodedata.category(each) == "Cf")
+    return dict.fromkeys(itertools.chain(formats, IGNORABLE), "") | dict.fromkeys(BLANKS, " ")
 
 
-def _form(character: str, invisible: Mapping[int, str], replacements: Mapping[int, str]) -> str:
-    visible = character.translate(invisible)
-    return unicodedata.normalize("NFKC", visible).casefold().translate(replacements)
-
-
+@functools.cache
 def _replacements() -> dict[int, str]:
     """Return what case folding leaves to do: simplified characters, and no control characters but two."""
     table = _simplified()
@@ -155,8 +154,8 @@ def _replacements() -> dict[int, str]:
 def _simplified() -> dict[int, str]:
     """Map each traditional character to a simplified one, regardless of context.
 
-    In some phrases another character would be right. That does no harm here: both spellings of a text still get the
-    same form.
+    In some phrases another character would be right. That does no harm here: both spellings of a text still
+    get the same form.
     """
     import opencc
 
@@ -210,7 +209,9 @@ def _rows(items: Sequence[str], length: int) -> Iterator[Sequence[str]]:
 
 def _is_chinese(character: str) -> bool:
     """Return whether it is a Chinese character that no editor replaces by an equal one."""
-    return unicodedata.name(character, "").startswith("CJK UNIFIED") and unicodedata.is_normalized("NFC", character)
+    return unicodedata.name(character, "").startswith("CJK UNIFIED") and unicodedata.is_normalized(
+        "NFC", character
+    )
 
 
 def _hex(character: str) -> str:

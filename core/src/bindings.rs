@@ -15,10 +15,10 @@ use crate::batch::{Failure, each};
 use crate::characters::Point;
 use crate::markup::visible_beginning;
 use crate::normal_form::{normalise, normalise_line, to_string};
-use crate::parsed::{ParseRules, ParsedText, Parser, longest_sentence};
+use crate::parsed::{ParseRules, ParsedText, Parser};
 use crate::passages::Passage;
 use crate::places::passage_places;
-use crate::sentences::{Sentence, with_rows_joined};
+use crate::sentences::{Sentence, longest, with_rows_joined};
 use crate::signature::{SIZE, SignatureRules, hashed_tokens, signature};
 use crate::tokens::CharacterHash;
 
@@ -56,7 +56,7 @@ impl Parsed {
 
     #[getter]
     fn letters<'py>(&self, py: Python<'py>) -> Column<'py> {
-        column(py, self.0.iter().map(|text| text.letters().to_ne_bytes()))
+        column(py, self.0.iter().map(|text| int64(text.letters())))
     }
 
     #[getter]
@@ -71,10 +71,10 @@ impl Parsed {
             self.0.iter().enumerate().flat_map(|(at, text)| std::iter::repeat_n(at, text.passages.len()));
         (
             column(py, all().map(|each| each.hash.to_ne_bytes())),
-            column(py, all().map(|each| each.letters.to_ne_bytes())),
+            column(py, all().map(|each| int64(each.letters))),
             flag(|each| each.is_prose),
             flag(|each| each.has_figures),
-            column(py, positions.map(usize::to_ne_bytes)),
+            column(py, positions.map(int64)),
         )
     }
 
@@ -93,7 +93,7 @@ impl Parsed {
         Ok((
             column(py, found.iter().map(|(signature, _)| signature.unwrap_or([0; SIZE]))),
             column(py, found.iter().map(|(signature, _)| [signature.is_some().into()])),
-            column(py, found.iter().map(|(_, letters)| letters.to_ne_bytes())),
+            column(py, found.iter().map(|(_, letters)| int64(*letters))),
         ))
     }
 
@@ -104,8 +104,8 @@ impl Parsed {
         max_length: usize,
     ) -> PyResult<(Vec<String>, Column<'py>)> {
         self.represented(py, omitted, |points, sentences| {
-            let longest = longest_sentence(&with_rows_joined(points, sentences));
-            longest.map_or(String::new(), |each| {
+            let joined = with_rows_joined(points, sentences);
+            longest(&joined).map_or(String::new(), |each| {
                 to_string(&points[each.start..each.end.min(each.start.saturating_add(max_length))])
             })
         })
@@ -176,7 +176,7 @@ impl Parsed {
         });
         let (strings, letters): (Vec<_>, Vec<_>) =
             found.map_err(|failure| failed(py, failure))?.into_iter().unzip();
-        Ok((strings, column(py, letters.into_iter().map(usize::to_ne_bytes))))
+        Ok((strings, column(py, letters.into_iter().map(int64))))
     }
 }
 
@@ -224,8 +224,8 @@ fn locate<'py>(
     Ok((
         visible.clone(),
         Parsed(parsed),
-        column(py, places().map(|(start, _)| start.to_ne_bytes())),
-        column(py, places().map(|(_, end)| end.to_ne_bytes())),
+        column(py, places().map(|(start, _)| int64(*start))),
+        column(py, places().map(|(_, end)| int64(*end))),
     ))
 }
 
@@ -311,7 +311,7 @@ fn weighted_simhashes<'py>(
 ) -> PyResult<Column<'py>> {
     let hashes: Vec<u64> = numbers(hashes).map(u64::from_ne_bytes).collect();
     let weights: Vec<i64> = numbers(weights).map(i64::from_ne_bytes).collect();
-    let starts: Vec<usize> = numbers(starts).map(usize::from_ne_bytes).collect();
+    let starts: Vec<usize> = numbers(starts).map(|each| i64::from_ne_bytes(each) as usize).collect();
     let ends = starts.iter().copied().skip(1).chain([hashes.len()]);
     let groups: Vec<_> = starts.iter().copied().zip(ends).map(|(start, end)| start..end).collect();
     if weights.len() != hashes.len()
@@ -343,8 +343,7 @@ mod module {
 
 fn longest_of_halves(text: &ParsedText, omitted: &[bool], max_length: usize) -> Vec<String> {
     let sentences = text.remaining_sentences(omitted);
-    let chosen = crate::parsed::ParsedSentence::longest_of_halves(&sentences).map(|at| {
-        let each = &sentences[at];
+    let chosen = crate::sentences::longest_of_halves(&sentences).map(|each| {
         let hashed = hashed_tokens(text, each, max_length);
         // Up to the first token that is not hashed.
         let is_cut = hashed.len() < each.tokens().len();
@@ -388,8 +387,14 @@ fn numbers(bytes: &[u8]) -> impl Iterator<Item = [u8; 8]> {
     bytes.chunks_exact(8).map(|each| [each[0], each[1], each[2], each[3], each[4], each[5], each[6], each[7]])
 }
 
+fn int64(number: usize) -> [u8; 8] {
+    (number as i64).to_ne_bytes()
+}
+
 fn column<const N: usize>(py: Python<'_>, values: impl Iterator<Item = [u8; N]>) -> Column<'_> {
-    PyBytes::new(py, &values.flatten().collect::<Vec<u8>>())
+    let mut bytes = Vec::with_capacity(values.size_hint().0 * N);
+    values.for_each(|value| bytes.extend_from_slice(&value));
+    PyBytes::new(py, &bytes)
 }
 
 /// Returns a failure as `esdedup.errors.TextFailed`.

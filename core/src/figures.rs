@@ -17,7 +17,7 @@ const MOST_TIME_PARTS: usize = 2;
 const LAST_HOUR_TENS: u32 = 2;
 const LAST_MINUTE_TENS: u32 = 5;
 // Year, month, day, hour, minute and second: in Chinese and Japanese, and in Korean.
-const UNITS_OF_TIME: &str = "年月日时分秒년월일시분초";
+const UNITS_OF_TIME: [char; 12] = ['年', '月', '日', '时', '分', '秒', '년', '월', '일', '시', '분', '초'];
 // A day or month has few digits; parts of a date are so many tokens apart at most, with a name or a unit between them,
 // and so many stand beside the year or the time: `22 November 2026`, `11-22 07:30`.
 const MOST_DAY_DIGITS: usize = 2;
@@ -76,7 +76,7 @@ fn number(points: &[Point], start: usize, place: usize) -> Number {
         || (is_plain && is_year(own))
         || is_time(own)
         || own.iter().filter(|each| each.is('.')).count() == DATE_POINTS
-        || UNITS_OF_TIME.contains(after.character());
+        || UNITS_OF_TIME.contains(&after.character());
     Number { place, is_date, is_short: is_plain && length <= MOST_DAY_DIGITS }
 }
 

@@ -17,53 +17,56 @@ const ELLIPSIS_LENGTH: usize = 3;
 /// rest is never unfolded. Returns whether that was not all.
 pub fn normalise(visible: &str, max_length: usize, points: &mut Vec<Point>) -> bool {
     let tables = tables();
+    let dot = tables.point('.'.into());
     let mut room = max_length;
     // What a normal form depends on is in its line: where that begins, in the text and in `points`.
     let (mut start, mut first) = (0, points.len());
     let mut is_contextual = false;
-    let mut cut = None;
+    let mut end = visible.len();
+    let mut dots_left = 0;
+    points.reserve(visible.len() + 1);
     for (at, character) in visible.char_indices() {
-        let needed = match tables.form(character.into()) {
-            Form::Single(_) | Form::Dropped => 1,
+        let form = tables.form(character.into());
+        if let Form::Single(point) = form
+            && room > 0
+        {
+            room -= 1;
+            if point.is('\n') {
+                if is_contextual {
+                    points.truncate(first);
+                    normalise_line(&visible[start..at], points);
+                }
+                (start, first, is_contextual) = (at + character.len_utf8(), points.len() + 1, false);
+            }
+            points.push(point);
+            continue;
+        }
+        let needed = match form {
+            Form::Single(_) => 1,
+            Form::Dropped if is_override(character) => 0,
+            Form::Dropped => 1,
             // A common character; it needs no line of its own.
             Form::Contextual if character == ELLIPSIS => ELLIPSIS_LENGTH,
             Form::Contextual => tables.length(character.into()),
         };
-        if is_override(character) {
-            continue;
-        }
         if needed > room {
-            cut = Some((at, if character == ELLIPSIS { room } else { 0 }));
+            (end, dots_left) = (at, if character == ELLIPSIS { room } else { 0 });
             break;
         }
         room -= needed;
-        match tables.form(character.into()) {
-            Form::Single(point) => {
-                let ends_line = point.is('\n');
-                if ends_line && is_contextual {
-                    points.truncate(first);
-                    normalise_line(&visible[start..at], points);
-                }
-                points.push(point);
-                if ends_line {
-                    (start, first, is_contextual) = (at + character.len_utf8(), points.len(), false);
-                }
-            }
-            Form::Dropped => {}
-            Form::Contextual if character == ELLIPSIS => {
-                points.extend([tables.point('.'.into()); ELLIPSIS_LENGTH]);
-            }
-            Form::Contextual => is_contextual = true,
+        if character == ELLIPSIS {
+            points.extend([dot; ELLIPSIS_LENGTH]);
+        } else {
+            is_contextual |= matches!(form, Form::Contextual);
         }
     }
-    let (end, dots) = cut.unwrap_or((visible.len(), 0));
     if is_contextual {
         points.truncate(first);
         normalise_line(&visible[start..end], points);
     }
-    points.extend(std::iter::repeat_n(tables.point('.'.into()), dots));
+    points.extend(std::iter::repeat_n(dot, dots_left));
     points.push(Point::END);
-    cut.is_some()
+    end < visible.len()
 }
 
 /// Appends the normal form of a line, or of another part whose neighbours have no influence on it.

@@ -8,7 +8,7 @@ use crate::content_hash::content_hash;
 use crate::markup::{may_have_markup, visible_beginning};
 use crate::normal_form::normalise;
 use crate::passages::Passage;
-use crate::sentences::{Sentence, longest, sentences};
+use crate::sentences::{Sentence, sentences};
 use crate::tokens::{CharacterHash, Token, tokenise};
 
 /// How texts are parsed.
@@ -38,11 +38,11 @@ impl ParsedSentence {
     pub fn tokens(&self) -> Range<usize> {
         self.first as usize..self.stop as usize
     }
+}
 
-    /// Returns the longest of each half, as `sentences::longest_of_halves`.
-    pub fn longest_of_halves(sentences: &[ParsedSentence]) -> impl Iterator<Item = usize> + use<> {
-        let plain: Vec<Sentence> = sentences.iter().map(|each| each.sentence).collect();
-        crate::sentences::longest_of_halves(&plain).collect::<Vec<_>>().into_iter()
+impl AsRef<Sentence> for ParsedSentence {
+    fn as_ref(&self) -> &Sentence {
+        &self.sentence
     }
 }
 
@@ -148,11 +148,6 @@ impl ParsedText {
     pub fn letters(&self) -> usize {
         self.sentences.iter().map(|each| each.sentence.letters).sum()
     }
-}
-
-/// Returns the longest of some sentences, the first of equals.
-pub fn longest_sentence(sentences: &[Sentence]) -> Option<Sentence> {
-    longest(sentences).map(|at| sentences[at])
 }
 
 fn parsed_sentences(points: &[Point], tokens: &[Token]) -> (Vec<ParsedSentence>, Vec<Passage>) {

@@ -8,6 +8,12 @@ pub const TEXT_UNITS: u8 = 4;
 /// The units of runs in a sentence: short ones survive small edits best.
 pub const SENTENCE_UNITS: u8 = 2;
 
+// A run has four tokens at most, one for each unit. Fixed factors are multiplied at once, not one after the other.
+const POWERS: [u64; TEXT_UNITS as usize] = {
+    let square = BASE.wrapping_mul(BASE);
+    [1, BASE, square, square.wrapping_mul(BASE)]
+};
+
 /// Some consecutive tokens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Run {
@@ -20,15 +26,14 @@ pub struct Run {
 /// Yields the runs of some tokens.
 ///
 /// A run starts at each token. Those that would go on beyond the last are left out; too few tokens for any run are a run
-/// as a whole.
+/// as a whole. `units` is `TEXT_UNITS` at most.
 #[inline]
 pub fn runs(tokens: &[Token], units: u8) -> impl Iterator<Item = Run> {
     (0..tokens.len()).map_while(move |start| {
-        let (mut sum, mut power, mut filled, mut has_number) = (0u64, 1u64, 0, false);
-        for token in &tokens[start..] {
+        let (mut sum, mut filled, mut has_number) = (0u64, 0, false);
+        for (token, power) in tokens[start..].iter().zip(POWERS) {
             // Until here a hash is a sum over characters: words with equal low bits are found by adding up.
             sum = sum.wrapping_add(token.hash.wrapping_mul(power));
-            power = power.wrapping_mul(BASE);
             has_number |= token.is_number;
             filled += token.units;
             if filled >= units {

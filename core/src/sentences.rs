@@ -3,6 +3,9 @@
 use crate::characters::{ALNUM, FIRST_WIDE, FULL_STOP, HARD_END, LATIN, Point, SPACE};
 use crate::wrapping::are_wrapped;
 
+// So many characters are looked at together: most have no end of a sentence.
+const BLOCK: usize = 16;
+
 /// A sentence, a headline, a menu item or a row of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sentence {
@@ -12,6 +15,12 @@ pub struct Sentence {
     pub end: usize,
     /// The number of letters and digits, which is the length of a sentence.
     pub letters: usize,
+}
+
+impl AsRef<Sentence> for Sentence {
+    fn as_ref(&self) -> &Sentence {
+        self
+    }
 }
 
 /// Returns the sentences of a normal text that ends with `Point::END`.
@@ -51,27 +60,31 @@ pub fn with_rows_joined(points: &[Point], sentences: &[Sentence]) -> Vec<Sentenc
 }
 
 /// Returns the longest of some sentences, the first of equals.
-pub fn longest(sentences: &[Sentence]) -> Option<usize> {
-    (0..sentences.len()).max_by_key(|&at| (sentences[at].letters, std::cmp::Reverse(at)))
+pub fn longest<T: AsRef<Sentence>>(sentences: &[T]) -> Option<&T> {
+    // Of equals, this takes the last.
+    sentences.iter().rev().max_by_key(|each| each.as_ref().letters)
 }
 
 /// Returns the longest sentence of each half: a new lead, a cut tail or a long footer replaces only one of the two.
-pub fn longest_of_halves(sentences: &[Sentence]) -> impl Iterator<Item = usize> {
+pub fn longest_of_halves<T: AsRef<Sentence>>(sentences: &[T]) -> impl Iterator<Item = &T> {
     // The first half of n sentences are those before n / 2.
-    let middle = sentences.len() / 2;
-    let first = longest(&sentences[..middle]);
-    let second = longest(&sentences[middle..]).map(|at| middle + at);
-    first.into_iter().chain(second)
+    let (first, second) = sentences.split_at(sentences.len() / 2);
+    longest(first).into_iter().chain(longest(second))
 }
 
 /// Returns the places of the characters that end sentences.
 fn ends(points: &[Point]) -> Vec<usize> {
     let mut ends = Vec::new();
     let mut has_line_breaks = false;
-    for (at, point) in points.iter().enumerate() {
-        if point.has(HARD_END | FULL_STOP) && (point.has(HARD_END) || stop_ends_sentence(points, at)) {
-            has_line_breaks |= point.is('\n');
-            ends.push(at);
+    for (block, start) in points.chunks(BLOCK).zip((0..).step_by(BLOCK)) {
+        if !block.iter().fold(false, |found, point| found | point.has(HARD_END | FULL_STOP)) {
+            continue;
+        }
+        for (point, at) in block.iter().zip(start..) {
+            if point.has(HARD_END) || (point.has(FULL_STOP) && stop_ends_sentence(points, at)) {
+                has_line_breaks |= point.is('\n');
+                ends.push(at);
+            }
         }
     }
     // A line break ends a sentence, unless the line was only full.
@@ -116,10 +129,25 @@ mod tests {
 
     #[test]
     fn the_longest_of_each_half_is_the_first_of_equals() {
-        let sentence = |letters| Sentence { start: 0, end: 0, letters };
-        let five = [2, 3, 4, 4, 1].map(sentence);
-        assert_eq!(longest_of_halves(&five).collect::<Vec<_>>(), [1, 2]);
-        assert_eq!(longest_of_halves(&five[..1]).collect::<Vec<_>>(), [0]);
-        assert_eq!(longest_of_halves(&[]).count(), 0);
+        let sentence = |(start, letters)| Sentence { start, end: 0, letters };
+        let five = [(0, 2), (1, 3), (2, 4), (3, 4), (4, 1)].map(sentence);
+        let starts = |some: &[Sentence]| longest_of_halves(some).map(|each| each.start).collect::<Vec<_>>();
+        assert_eq!(starts(&five), [1, 2]);
+        assert_eq!(starts(&five[..1]), [0]);
+        assert_eq!(starts(&[]), []);
+    }
+
+    #[test]
+    fn rows_are_joined_but_not_over_a_blank_line_nor_after_a_stop_or_an_east_asian_character() {
+        let text = "net 26 mln\nrevs 110 mln\n\npay april 15\nit rose. so did costs\n净利润\n营收";
+        let mut points = Vec::new();
+        normalise(text, usize::MAX, &mut points);
+        let joined = with_rows_joined(&points, &sentences(&points));
+        let strings = joined.iter().map(|each| to_string(&points[each.start..each.end]).trim().to_owned());
+        assert_eq!(
+            strings.collect::<Vec<_>>(),
+            ["net 26 mln\nrevs 110 mln", "pay april 15\nit rose", "so did costs\n净利润", "营收"]
+        );
+        assert_eq!(joined[0].letters, "net26mlnrevs110mln".len());
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::parsed::{ParsedSentence, ParsedText};
 use crate::runs::{SENTENCE_UNITS, TEXT_UNITS, runs};
+use crate::sentences::longest_of_halves;
 use crate::simhash::majority;
 use crate::sketch::{Sketch, WORDS};
 use crate::tokens::Token;
@@ -34,13 +35,13 @@ pub fn signature(text: &ParsedText, omitted: &[bool], rules: SignatureRules) -> 
     }
     let tokens = text.remaining_tokens(omitted);
     let sketch = Sketch::of(runs(&tokens, TEXT_UNITS), rules.number_weight);
-    let mut signature = [0; SIZE];
     let representatives = representatives(text, &sentences, &sketch, rules);
-    let words =
-        representatives.iter().chain(&sketch.words()).flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>();
     let weight = sketch.weight.min(u16::MAX.into()) as u16;
-    let (fixed, rest) = signature.split_at_mut(words.len());
-    fixed.copy_from_slice(&words);
+    let mut signature = [0; SIZE];
+    let (words, rest) = signature.split_at_mut((REPRESENTATIVES + WORDS) * 8);
+    for (place, word) in words.chunks_exact_mut(8).zip(representatives.iter().chain(&sketch.words())) {
+        place.copy_from_slice(&word.to_le_bytes());
+    }
     rest[..4].copy_from_slice(&(letters as u32).to_le_bytes());
     rest[4..6].copy_from_slice(&weight.to_le_bytes());
     (Some(signature), letters)
@@ -60,8 +61,8 @@ fn representatives(
 ) -> [u64; REPRESENTATIVES] {
     let mut found = [0; REPRESENTATIVES];
     let mut count = 0;
-    for at in ParsedSentence::longest_of_halves(sentences) {
-        let tokens = hashed_tokens(text, &sentences[at], rules.max_sentence_length);
+    for sentence in longest_of_halves(sentences) {
+        let tokens = hashed_tokens(text, sentence, rules.max_sentence_length);
         found[count] = majority(runs(tokens, SENTENCE_UNITS).map(|run| run.hash)) & !MINHASH;
         count += 1;
     }

@@ -36,25 +36,25 @@ impl Sketch {
     /// numbers, and the larger the share of numbers in a text, the more they should weigh.
     #[inline]
     pub fn of(runs: impl Iterator<Item = Run>, number_weight: u32) -> Sketch {
-        let mut sketch = Sketch { least: [NONE; BINS], weight: 0 };
+        let mut least = [NONE; BINS];
+        let mut add = |hash: u64| {
+            let bin = &mut least[(hash >> (64 - BIN_BITS)) as usize];
+            *bin = hash.min(*bin);
+        };
+        let mut weight = 0;
         for run in runs {
-            sketch.add(run.hash);
+            add(run.hash);
+            weight += 1;
             if run.has_number {
                 let mut hash = run.hash;
                 for _ in 1..number_weight {
                     hash = hash.wrapping_mul(REPEAT);
-                    sketch.add(hash);
+                    add(hash);
+                    weight += 1;
                 }
             }
         }
-        sketch
-    }
-
-    #[inline]
-    fn add(&mut self, hash: u64) {
-        let least = &mut self.least[(hash >> (64 - BIN_BITS)) as usize];
-        *least = hash.min(*least);
-        self.weight += 1;
+        Sketch { least, weight }
     }
 
     /// Returns 4 bits of each bin's least hash, 0 for an empty bin, the first bin highest.

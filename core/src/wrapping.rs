@@ -176,14 +176,11 @@ fn line(points: &[Point], start: usize, end: usize, stops: usize) -> Line {
 }
 
 fn extra_columns(characters: &[Point]) -> usize {
-    let mut after_wide = false;
-    let mut count = 0;
-    for point in characters {
-        let is_wide = point.code() >= FIRST_WIDE;
-        // Normalising makes these narrow; beside East Asian text they were wide.
-        let was_wide = after_wide && matches!(point.character(), ',' | ':' | ';' | '!' | '?' | '(' | ')');
-        count += usize::from(is_wide || was_wide);
-        after_wide = is_wide;
+    let is_wide = |point: &Point| point.code() >= FIRST_WIDE;
+    // Normalising makes these narrow; beside East Asian text they were wide.
+    let was_wide = |point: Point| [',', ':', ';', '!', '?', '(', ')'].iter().any(|&each| point.is(each));
+    match characters.iter().filter(|each| is_wide(each)).count() {
+        0 => 0,
+        wide => wide + characters.windows(2).filter(|pair| is_wide(&pair[0]) && was_wide(pair[1])).count(),
     }
-    count
 }

@@ -1,11 +1,18 @@
+import re
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup.text.parsed import ParsedTexts
-from tests.unit.test_tokens import words
 
+# A token.
+WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_\u2e80-\U0010ffff]+|[\u2e80-\u9fff]")
 # Signs, letters and digits of one, two and four bytes, and a digit beyond 16 bits.
 texts = st.text(st.sampled_from("ab1 2.,:中文。\n\u0301\U00020000\U00011066"), max_size=12)
+
+
+def words(text: str) -> list[str]:
+    return [word for word in WORD.findall(text) if word[0].isalnum()]
 
 
 def page_ids(*batch: str) -> list[int]:

@@ -96,7 +96,6 @@ impl Learner {
         assumed: Option<&[bool]>,
         omitted: &mut [bool],
     ) {
-        self.memory.passages.fetch(page.passages.iter().map(|passage| passage.hash));
         let known: Vec<u32> = page.passages.iter().map(|passage| self.memory.known(passage.hash)).collect();
         let marks = self.judge(page, &known, overrides, omitted);
         let is_right = assumed.is_none_or(|assumed| assumed == omitted);

@@ -61,14 +61,6 @@ impl<const C: usize> Periods<C> {
         self.present.get(key).or_else(|| self.former.get(key))
     }
 
-    /// Fetches what is known of some keys into the processor's cache.
-    ///
-    /// A look-up waits for memory, and the next one waits for what it decides. These reads wait for nothing, so many
-    /// are under way at once: with full tables, that takes a third off the time of a page.
-    pub fn fetch(&self, keys: impl Iterator<Item = u64>) {
-        std::hint::black_box(keys.fold(0, |sum, key| sum ^ self.present.touch(key) ^ self.former.touch(key)));
-    }
-
     /// Sets the numbers of a key in the present period.
     pub fn put(&mut self, key: u64, numbers: [u32; C], is_recorded: bool) {
         let before = self.present.put(key, numbers);

@@ -63,14 +63,6 @@ impl<const C: usize> Table<C> {
         (numbers[0] > 0).then_some(*numbers)
     }
 
-    /// Reads where a key would be, and nothing follows from it: see `Periods::fetch`.
-    #[inline]
-    pub fn touch(&self, key: u64) -> u32 {
-        let hash = self.hash(key);
-        let shard = &self.shards[self.shard(hash)];
-        shard.rows.get(shard.home(hash)).map_or(0, |(_, numbers)| numbers[0])
-    }
-
     /// Sets the numbers of a key, or removes it if the first is 0; returns those before, zeros if there were none.
     pub fn put(&mut self, key: u64, numbers: [u32; C]) -> [u32; C] {
         let hash = self.hash(key);

@@ -1,6 +1,6 @@
 # `make demo` and `make test` do all the set-up; see README.md.
 .DEFAULT_GOAL := help
-.PHONY: help env lock demo client screenshots messages docs benchmarks test test-foreign nightly soak soak-writers soak-sidecars check static format clean
+.PHONY: help env wheels lock demo client screenshots messages docs benchmarks test test-foreign nightly soak soak-writers soak-sidecars check static format clean
 
 # The first Python that is new enough; `make PYTHON=... env` takes another.
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
@@ -9,6 +9,10 @@ BIN := .venv/bin
 # A stamp for each set of packages in .venv: what `make demo` runs with, and what all other targets need.
 DEMO_SET := .venv/.installed-demo
 DEV_SET := .venv/.installed
+# A stamp for the package itself, with the crate that is compiled into it.
+PACKAGE := .venv/.installed-package
+CRATE := core/Cargo.toml core/Cargo.lock $(wildcard core/src/*.rs core/src/*/*.rs core/data/*)
+CARGO_TEST := cargo test --quiet --locked --manifest-path core/Cargo.toml
 # LOCKED=no installs from the ranges in pyproject.toml instead of the lock files.
 LOCKED ?= yes
 # The package as it installs: ingest/ and mappings/ inside esdedup/, for tools that read files.
@@ -36,10 +40,11 @@ help:
 	@echo "make messages          bring the catalogue of the interface up to date with the pages"
 	@echo "make client            the client for TypeScript, made anew from the description of the API (needs npm)"
 	@echo "make env               only .venv, with everything installed as locked"
+	@echo "make wheels            the wheel for this platform and every Python from 3.11 on, in dist"
 	@echo "make lock              resolve the dependencies anew into locks/"
 	@echo "make format            apply the formatter and the linter's safe fixes"
 
-env: $(DEV_SET)
+env: $(DEV_SET) $(PACKAGE)
 
 $(DEMO_SET): NAME := demo
 $(DEMO_SET): EXTRAS := node,serve,sidecar
@@ -53,17 +58,29 @@ $(DEMO_SET) $(DEV_SET): pyproject.toml locks/build.txt locks/demo.txt locks/dev.
 		echo "$(PYTHON) cannot make virtual environments (on Debian: apt install python3-venv)."; exit 1; }
 	@test -d .venv || { echo "Making .venv with $$($(PYTHON) --version)"; $(PYTHON) -m venv .venv; }
 ifeq ($(LOCKED),no)
+	@core/toolchain
 	@echo "Installing esdedup into .venv with the versions that pyproject.toml allows, not the locked ones"
-	@$(PIP) --editable '.[$(EXTRAS)]'
+	@$(PIP) 'setuptools>=77' 'setuptools-rust>=1.12'
+	@$(PIP) --no-build-isolation --editable '.[$(EXTRAS)]'
 else
-	@echo "Installing esdedup into .venv as locks/$(NAME).txt has it; the first time takes a minute or two"
+	@echo "Installing what esdedup needs into .venv as locks/$(NAME).txt has it; the first time takes a minute or two"
 	@{ $(PIP) --require-hashes -r locks/build.txt && \
-		$(PIP) --require-hashes --no-build-isolation -r locks/$(NAME).txt && \
-		$(PIP) --no-deps --no-build-isolation --editable . ; } || { \
+		$(PIP) --require-hashes --no-build-isolation -r locks/$(NAME).txt ; } || { \
 		echo "Could not install the locked versions on $$($(BIN)/python --version). If this platform has no files for"; \
 		echo "them, add LOCKED=no to take the versions that pyproject.toml allows."; exit 1; }
 endif
 	@touch $@
+
+# Again after each change of the crate: it takes some 20 s, and a minute the first time.
+$(PACKAGE): pyproject.toml $(CRATE) | $(if $(filter demo,$(MAKECMDGOALS)),$(DEMO_SET),$(DEV_SET))
+	@core/toolchain
+	@echo "Compiling esdedup with $$(cargo --version)"
+	@$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# CONTRIBUTING.md says how those for other platforms are made.
+wheels: env
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist .
 
 # The locks hold for all platforms and for Python 3.11 and later, and name no package index.
 UV := .venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
@@ -75,9 +92,9 @@ lock:
 	$(UV) --all-extras pyproject.toml -o locks/dev.txt
 	$(UV) --extra node --extra serve --extra sidecar --constraints locks/dev.txt pyproject.toml -o locks/demo.txt
 	$(UV) --extra serve --extra sidecar --constraints locks/dev.txt pyproject.toml -o locks/sidecar.txt
-	echo 'setuptools>=77' | $(UV) --constraints locks/dev.txt - -o locks/build.txt
+	printf 'setuptools>=77\nsetuptools-rust>=1.12\n' | $(UV) --constraints locks/dev.txt - -o locks/build.txt
 
-demo: $(DEMO_SET)
+demo: $(DEMO_SET) $(PACKAGE)
 	@$(BIN)/esdedup demo --data $(DEMO_DATA) --port $(DEMO_PORT) $(if $(INPUT),--input '$(INPUT)') $(if $(ONCE),--once) $(OPTIONS)
 
 # Makes the client for TypeScript anew from the description of the API, and compiles it.
@@ -114,6 +131,7 @@ FOREIGN := tests/foreign
 TEST_FOREIGN := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --durations 10 $(FOREIGN)
 
 test: env
+	$(CARGO_TEST)
 	$(TEST) --ignore $(FOREIGN) $(PYTEST_ARGS)
 
 test-foreign: env
@@ -139,6 +157,8 @@ check: static
 	ESDEDUP_TEST_EFFORT=0.4 $(BIN)/python -m pytest -q --numprocesses $(JOBS) tests/unit tests/contract -m "not node and not slow" $(PYTEST_ARGS)
 
 static: env $(TREE)
+	cargo fmt --check --manifest-path core/Cargo.toml
+	cargo clippy --quiet --locked --manifest-path core/Cargo.toml --all-targets --features python -- -D warnings
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	MYPYPATH=$(TREE) $(BIN)/mypy
@@ -147,6 +167,7 @@ static: env $(TREE)
 format: env
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+	cargo fmt --manifest-path core/Cargo.toml
 
 $(TREE): $(wildcard esdedup/*) ingest mappings
 	@rm -rf $@ && mkdir -p $@/esdedup
@@ -154,4 +175,4 @@ $(TREE): $(wildcard esdedup/*) ingest mappings
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-lock build .esdedup .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-lock build dist core/target esdedup/_core.*.so .esdedup .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -18,7 +18,7 @@ from benchmarks.run import Run
 from esdedup import sample
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import KEYWORDS
-from esdedup.fingerprint.simhash import components, distance_bits, hash_bits, pack64
+from esdedup.fingerprint.simhash import distance_bits, weighted_simhashes
 from esdedup.text.hashing import MURMUR3
 from esdedup.text.weights import WEIGHT_SCALE
 
@@ -87,10 +87,10 @@ def share_of_random_pairs(radians: float, *, words: int, pairs: int, random: np.
     """
     differing = 0
     for pair in range(pairs):
-        bits = hash_bits(MURMUR3.of([f"{pair} {word}" for word in range(words)]).tolist(), width=WIDTH)
+        hashes = MURMUR3.of([f"{pair} {word}" for word in range(words)])
         one, other = vectors_at(radians, words, random)
         simhashes = [
-            pack64(components(bits, np.rint(each * WEIGHT_SCALE).astype(np.int64), np.zeros(1, np.int64)) > 0)
+            weighted_simhashes(hashes, np.rint(each * WEIGHT_SCALE).astype(np.int64), np.zeros(1, np.int64))
             for each in (one, other)
         ]
         differing += int(distance_bits(*simhashes)[0])

@@ -8,9 +8,8 @@ import mmh3
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.text import tokens
-from esdedup.text.characters import ASSIGNED
-from esdedup.text.hashing import TokenHash, mixed
+from esdedup.text import parsed
+from esdedup.text.hashing import TokenHash
 
 # Odd, and not the base that the tokens' own hashes start from.
 _STEP = 0xD1342543DE82EF95
@@ -22,13 +21,12 @@ def hashed_by(seed: int) -> Iterator[None]:
     if not seed:
         yield
         return
-    characters = mixed(np.arange(ASSIGNED, dtype=np.uint64) + np.uint64(seed * _STEP % 2**64))
 
     def words_hashed(_: TokenHash, words: Sequence[str]) -> npt.NDArray[np.uint64]:
         return np.array([_word_hash(word.encode(), seed=seed) for word in words], np.uint64)
 
     with (
-        mock.patch.object(tokens, "_character_hashes", return_value=characters),
+        mock.patch.object(parsed, "_CHARACTER_HASH", (1, seed * _STEP % 2**64)),
         mock.patch.object(TokenHash, "of", words_hashed),
     ):
         yield

@@ -9,26 +9,17 @@ from unittest import mock
 
 from benchmarks.rows import processor_s
 from esdedup.boilerplate.lesson import Lesson
-from esdedup.fingerprint import by_halves
 from esdedup.fingerprint.bands import Layout
+from esdedup.fingerprint.by_halves import ByHalves
 from esdedup.neighbours.relation import ByAgreement
-from esdedup.text import parsed
-from esdedup.text.normalise import NormalTexts
-from esdedup.text.passages import Passages
-from esdedup.text.sentences import Sentences
-from esdedup.text.tokens import Tokens
+from esdedup.text.parsed import ParsedTexts
 
 # None of these functions calls another one.
 STEPS: dict[str, list[tuple[Any, str]]] = {
-    "normalise": [(NormalTexts, "of")],
-    "sentences": [(Sentences, "of"), (Sentences, "longest_of_halves")],
-    "tokens": [(Tokens, "of")],
-    "passages": [(Passages, "of")],
+    "parse": [(ParsedTexts, "of")],
     "boilerplate": [(Lesson, "omit")],
-    "runs": [(Tokens, "runs"), (Tokens, "runs_of_texts")],
-    "sketch": [(by_halves, "sketch")],
-    "simhash": [(by_halves, "majority")],
-    "ids": [(ByAgreement, "ids"), (parsed, "page_ids")],
+    "signatures": [(ByHalves, "fingerprints")],
+    "ids": [(ByAgreement, "ids")],
     "keys": [(Layout, "terms")],
 }
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from esdedup import VERIFIED, explain, sample
 from esdedup.fingerprint.fingerprinter import Fingerprinter
-from esdedup.fingerprint.simhash import hash_bits, simhash
+from esdedup.fingerprint.simhash import signed_sums, simhash
 from esdedup.forest import Aging, Arrivals, Forest
 from esdedup.forest.memory import MemoryStore
 from esdedup.neighbours.relation import relation_of
@@ -105,14 +105,14 @@ def svg(title: str, width: int, height: int, parts: Iterator[str]) -> str:
 def draw_simhash() -> Iterator[str]:
     """Draw how the bits of four words are added up."""
     words, width, left, step = ["ferry", "runs", "again", "monday"], 16, 120, 34
-    bits = hash_bits((murmur64(word.encode()) for word in words), width=width)
-    sums = (2 * bits.astype(int) - 1).sum(axis=0)
+    sums = signed_sums([(word, 1) for word in words], width=width)
     whole = simhash([(word, 1) for word in words], width=width)
     yield text(16, 30, "Each word has a hash. A 1 counts +1, a 0 counts −1, in its column.")
     for row, word in enumerate(words):
         y = 62 + 28 * row
         yield text(16, y, word)
-        for at, bit in enumerate(bits[row]):
+        for at in range(width):
+            bit = murmur64(word.encode()) >> (width - 1 - at) & 1
             yield text(left + step * at, y, str(bit), fill=BLUE if bit else GREY, anchor="middle")
     y = 62 + 28 * len(words)
     yield line(16, y - 18, left + step * (width - 1) + 20, y - 18)

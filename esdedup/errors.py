@@ -11,6 +11,7 @@ EsdedupError
 ├── ArticleNotFound          no article has that id                             .article .index
 ├── ClientForked             a forked process uses its parent's client          .process
 ├── ClockMismatch            this machine and Elasticsearch disagree on the time  .here_ms .server_ms
+├── TextFailed               a text met a fault in the core                     .position .fault
 ├── ProcessDied              a process that fingerprints or measures has died; the same may be repeated
 ├── ServerError              Elasticsearch answered with an error               .status .index
 │   ├── ServerUnavailable    no server answers, or it is not Elasticsearch, or it is busy
@@ -63,6 +64,7 @@ __all__ = [
     "SettingError",
     "SidecarError",
     "SidecarUnavailable",
+    "TextFailed",
 ]
 
 
@@ -171,6 +173,20 @@ class ClockMismatch(EsdedupError):
         super().__init__(message)
         self.here_ms = here_ms
         self.server_ms = server_ms
+
+
+class TextFailed(EsdedupError):
+    """A text of a batch could not be read, because of a fault in the core; without it, the others can.
+
+    Attributes:
+        position: The place of the text in the batch that was given to the core, from 0.
+        fault: What went wrong; may quote the text.
+    """
+
+    def __init__(self, *, position: int, fault: str) -> None:
+        super().__init__(f"the text at position {position} met a fault in esdedup, please report it: {fault}")
+        self.position = position
+        self.fault = fault
 
 
 class ProcessDied(EsdedupError):

@@ -13,20 +13,12 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
+from esdedup._core import Overrides
 from esdedup.errors import SettingError
-from esdedup.neighbours.key_table import Keys
 from esdedup.sites import site_name
 from esdedup.text.parsed import ParsedTexts
 from esdedup.text.passages import Passages
 
-Bools = npt.NDArray[np.bool_]
-Ints = npt.NDArray[np.int64]
-
-# What a passage is pinned as; 0 for nothing.
-_BOILERPLATE, _TEXT = 1, -1
 # A text without these has no markup.
 _MARKUP = frozenset("<&")
 
@@ -66,17 +58,10 @@ class Pins:
         Args:
             pinned: Whether each is boilerplate; if not, it is text.
         """
-        sites = dict.fromkeys((None, *(site for _, site in pinned)))
-        self._scopes = {site: scope for scope, site in enumerate(sites)}
-        self._hashes: Keys = np.array(sorted({passage for passage, _ in pinned}), np.uint64)
-        places = {passage: place for place, passage in enumerate(self._hashes.tolist())}
-        # A passage and a scope as one number.
-        kinds = {
-            places[passage] * len(sites) + self._scopes[site]: _BOILERPLATE if is_boilerplate else _TEXT
-            for (passage, site), is_boilerplate in pinned.items()
-        }
-        self._keys: Ints = np.array(sorted(kinds), np.int64)
-        self._kinds: Ints = np.array([kinds[key] for key in sorted(kinds)], np.int64)
+        self._count = len(pinned)
+        self.overrides = Overrides(
+            [(passage, site, is_boilerplate) for (passage, site), is_boilerplate in pinned.items()]
+        )
 
     @classmethod
     def of(cls, pins: Iterable[Pin] | Mapping[str, Pin]) -> "Pins":
@@ -139,49 +124,10 @@ class Pins:
 
     def __len__(self) -> int:
         """The number of pinned passages, for each site where they are."""
-        return len(self._keys)
-
-    def _kinds_of(self, places: Ints, scopes: Ints | int) -> Ints:
-        """Return what passages are pinned as in some scopes: int64 ``(n,)``, 0 for nothing."""
-        keys = places * len(self._scopes) + scopes
-        at = self._keys.searchsorted(keys).clip(max=len(self._keys) - 1)
-        return np.where(self._keys[at] == keys, self._kinds[at], 0)
+        return self._count
 
 
 NO_PINS = Pins({})
-
-
-def apply_pins(
-    pins: Pins, passages: Passages, are_learned: Bools, *, sites: Iterable[str | None]
-) -> tuple[Passages, Bools]:
-    """Return the passages of pages, and which of them are boilerplate, as pins declare.
-
-    What is pinned as text counts as prose, wherever it stands, and what is pinned as boilerplate says nothing
-    by its figures. What is not pinned stays as it is.
-
-    Args:
-        pins: The pins.
-        passages: Of the pages.
-        are_learned: Which are boilerplate without the pins, ``(n,)``.
-        sites: Of the pages.
-    """
-    if not len(pins):
-        return passages, are_learned
-    places = pins._hashes.searchsorted(passages.hashes).clip(max=len(pins._hashes) - 1)
-    pinned = np.flatnonzero(pins._hashes[places] == passages.hashes)
-    if not len(pinned):
-        return passages, are_learned
-    everywhere = pins._scopes[None]
-    scopes = np.fromiter((pins._scopes.get(site, everywhere) for site in sites), np.int64)
-    general = pins._kinds_of(places[pinned], everywhere)
-    own = pins._kinds_of(places[pinned], scopes[passages.texts[pinned]])
-    kinds = np.where(own == 0, general, own)
-    are_boilerplate, are_prose = are_learned.copy(), passages.are_prose.copy()
-    are_boilerplate[pinned] = np.where(kinds == 0, are_learned[pinned], kinds == _BOILERPLATE)
-    are_prose[pinned] |= kinds == _TEXT
-    have_figures = passages.have_figures.copy()
-    have_figures[pinned] &= kinds != _BOILERPLATE
-    return dataclasses.replace(passages, are_prose=are_prose, have_figures=have_figures), are_boilerplate
 
 
 def refuse_useless(pins: Pins, *, keep_boilerplate: bool) -> None:

@@ -6,8 +6,8 @@ from importlib import metadata
 
 from esdedup.cli.extras import is_installed
 
-# They decide the bits of fingerprints; the first three are pinned.
-DECIDE_FINGERPRINTS = ("jieba", "opencc", "rjieba", "mmh3", "numpy")
+# They decide the bits of fingerprints; the first two are pinned.
+DECIDE_FINGERPRINTS = ("jieba", "rjieba", "mmh3", "numpy")
 
 
 def versions() -> Iterator[str]:

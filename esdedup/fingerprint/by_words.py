@@ -7,13 +7,10 @@ import numpy.typing as npt
 
 from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.signature import Fingerprints
-from esdedup.fingerprint.simhash import components, pack64
+from esdedup.fingerprint.simhash import weighted_simhashes
 from esdedup.fingerprint.vocabulary import Vocabulary
-from esdedup.text.characters import classes
 from esdedup.text.groups import are_first
-from esdedup.text.normalise import strings
 from esdedup.text.parsed import ParsedTexts
-from esdedup.text.sentences import Sentences
 from esdedup.text.weights import WEIGHT_SCALE
 
 Bools = npt.NDArray[np.bool_]
@@ -47,6 +44,8 @@ class _Words:
 class ByWords:
     """Computes the signatures of profiles that weigh words: one simhash per text."""
 
+    needs_text = True
+
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
         self._is_whole_text = profile.representation == "keywords"
@@ -54,16 +53,15 @@ class ByWords:
 
     def fingerprints(self, parsed: ParsedTexts, omitted: Bools) -> Fingerprints:
         """Return the fingerprints of texts without some of their passages, bool ``(passages,)``."""
-        sentences = _sentences(parsed, omitted)
-        letters = sentences.letters_of_texts
-        words = self._features(sentences)
-        signatures = np.zeros(len(parsed.pages), np.uint64)
-        exists = np.zeros(len(parsed.pages), bool)
+        passages, letters = self._represented(parsed, omitted)
+        words = self._features(passages, letters)
+        signatures = np.zeros(len(parsed), np.uint64)
+        exists = np.zeros(len(parsed), bool)
         if len(words.rows):
-            starts = np.flatnonzero(are_first(words.texts))
-            sums = components(self._vocabulary.bits[words.rows], words.weights, starts)
+            starts = are_first(words.texts).nonzero()[0]
             present = words.texts[starts]
-            signatures[present] = pack64(sums > 0)
+            hashes = self._vocabulary.hashes[words.rows]
+            signatures[present] = weighted_simhashes(hashes, words.weights, starts)
             exists[present] = True
         return Fingerprints(
             signatures=signatures,
@@ -75,7 +73,7 @@ class ByWords:
 
     def features(self, parsed: ParsedTexts, omitted: Bools) -> list[Feature]:
         """Return the words that decide the simhash of one text, the heaviest first."""
-        words = self._features(_sentences(parsed, omitted))
+        words = self._features(*self._represented(parsed, omitted))
         rows, entries = np.unique(words.rows, return_inverse=True)
         # Sums below 2^53 are exact.
         counts = np.bincount(entries, words.counts)
@@ -87,23 +85,36 @@ class ByWords:
         return sorted(features, key=lambda feature: (-feature.weight, feature.word))
 
     def passages(self, parsed: ParsedTexts, omitted: Bools) -> list[str]:
-        """Return the normalised passage that is hashed: the whole text, or the longest sentence if any."""
-        sentences = _sentences(parsed, omitted)
+        """Return the normalised passage of one text that is hashed: all, or the longest sentence if any."""
+        (passage,), (letters,) = self._represented(parsed, omitted)
         if self._is_whole_text:
-            return strings(sentences.points)
-        return [self._sentence(sentences, each).strip() for each in sentences.longest().tolist()]
+            return [passage]
+        return [passage.strip()] if letters else []
 
-    def _features(self, sentences: Sentences) -> _Words:
+    def _represented(self, parsed: ParsedTexts, omitted: Bools) -> tuple[list[str], Ints]:
+        """Return the passage that represents what is left of each text, and how many letters that has.
+
+        The passage is empty for a text without sentences. Rows of tables are joined, since one alone is too
+        short to represent a text.
+        """
+        if self._is_whole_text:
+            passages, letters = parsed.core.whole_texts(omitted.tobytes())
+        else:
+            passages, letters = parsed.core.longest_sentences(
+                omitted.tobytes(), self._profile.max_sentence_length
+            )
+        return passages, np.frombuffer(letters, np.int64)
+
+    def _features(self, passages: list[str], letters: Ints) -> _Words:
         """Return the words that decide the simhashes of texts."""
-        words = self._weighed_words(sentences)
+        words = self._weighed_words(passages, letters)
         return self._heaviest(words) if self._is_whole_text else words
 
-    def _weighed_words(self, sentences: Sentences) -> _Words:
+    def _weighed_words(self, passages: list[str], letters: Ints) -> _Words:
         """Return the words that have a weight in each text's passage, one entry per occurrence."""
-        is_long = sentences.letters_of_texts >= self._profile.min_letters
         cuts = [
             self._profile.segmenter.cut(passage) if enough else []
-            for passage, enough in zip(self._passages(sentences), is_long.tolist(), strict=True)
+            for passage, enough in zip(passages, (letters >= self._profile.min_letters).tolist(), strict=True)
         ]
         rows = self._vocabulary.rows(word for words in cuts for word in words)
         weights = self._vocabulary.weights[rows]
@@ -117,42 +128,13 @@ class ByWords:
             texts=owners[is_weighed],
         )
 
-    def _passages(self, sentences: Sentences) -> list[str]:
-        """Return the passage that represents each text, empty for a text without sentences."""
-        if self._is_whole_text:
-            return strings(sentences.points)
-        passages = [""] * sentences.text_count
-        for each in sentences.longest().tolist():
-            passages[sentences.texts[each]] = self._sentence(sentences, each)
-        return passages
-
-    def _sentence(self, sentences: Sentences, sentence: int) -> str:
-        return sentences.string(sentence, max_length=self._profile.max_sentence_length)
-
     def _heaviest(self, words: _Words) -> _Words:
         """Keep each text's heaviest words, one entry per word; ties go to the lower hash."""
         vocabulary = self._vocabulary
         (texts, rows), counts = np.unique(np.stack((words.texts, words.rows)), axis=1, return_counts=True)
         weights = vocabulary.weights[rows] * counts
-        hashes = pack64(vocabulary.bits[rows] != 0)
-        order = np.lexsort((hashes, -weights, texts))
+        order = np.lexsort((vocabulary.hashes[rows], -weights, texts))
         sorted_texts = texts[order]
         rank = np.arange(len(order)) - np.searchsorted(sorted_texts, sorted_texts)
         kept = order[rank < self._profile.keyword_count]
         return _Words(rows=rows[kept], counts=counts[kept], weights=weights[kept], texts=texts[kept])
-
-
-def _sentences(texts: ParsedTexts, omitted: Bools) -> Sentences:
-    """Return the sentences of texts without some of them, nor the characters of these.
-
-    Rows of tables are joined, since one alone is too short to represent a text.
-    """
-    sentences = texts.sentences
-    if not omitted.any():
-        return sentences.with_rows_joined()
-    in_omitted = np.zeros(len(sentences.points), np.int8)
-    in_omitted[sentences.starts[omitted]] = 1
-    in_omitted[sentences.ends[omitted]] -= 1
-    # The character that ends a sentence, and may end its text, stays.
-    points = sentences.points[in_omitted.cumsum() == 0]
-    return Sentences.of(points, classes().take(points)).with_rows_joined()

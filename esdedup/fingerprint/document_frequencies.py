@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from esdedup.errors import SettingError
 from esdedup.fingerprint.fingerprinter import slices
-from esdedup.text.normalise import NormalTexts, strings
+from esdedup.text.normalise import normal_beginnings
 from esdedup.text.segmenters import Segmenter
 from esdedup.text.weights import WordTable
 
@@ -37,10 +37,10 @@ class DocumentFrequencies:
         """Count the words of raw texts; return which texts were longer than counts, bool ``(n,)``."""
         are_cut = []
         for some in slices(texts):
-            normal = NormalTexts.of(some, max_length=self._max_text_length)
-            for text in strings(normal.points):
+            normal, cut = normal_beginnings(some, max_length=self._max_text_length)
+            for text in normal:
                 self._texts_with.update(set(self._segmenter.cut(text)))
-            are_cut.append(normal.are_cut)
+            are_cut.append(cut)
         self.text_count += len(texts)
         return np.concatenate((np.zeros(0, bool), *are_cut))
 

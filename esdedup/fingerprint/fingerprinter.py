@@ -10,11 +10,10 @@ from esdedup.fingerprint.by_halves import ByHalves
 from esdedup.fingerprint.by_words import ByWords, Feature
 from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.signature import Fingerprints
-from esdedup.text.characters import normal_length
 from esdedup.text.parsed import ParsedTexts
 from esdedup.text.passages import Omit, Passages
 
-# More would not fit the processor's cache; the number of characters also bounds the memory for long texts.
+# So much is held at once, of which each character takes up to some 30 bytes; larger batches are no faster.
 _TEXTS_AT_ONCE = 512
 _CHARACTERS_AT_ONCE = 100_000
 
@@ -24,6 +23,10 @@ Bools = npt.NDArray[np.bool_]
 
 class _Method(Protocol):
     """Computes signatures for one representation of texts."""
+
+    @property
+    def needs_text(self) -> bool:
+        """Whether it needs the normal text of what it is given."""
 
     def fingerprints(self, parsed: ParsedTexts, omitted: Bools) -> Fingerprints:
         """Return the fingerprints of texts without some of their passages, bool ``(passages,)``."""
@@ -67,7 +70,7 @@ class Fingerprinter:
         Some 10 to 30 bytes for each of their characters.
         """
         for some in slices(texts):
-            yield ParsedTexts.of(some, max_length=self.profile.max_text_length)
+            yield self._parsed(some, keep_text=self._method.needs_text)
 
     def fingerprints_of(self, parsed: Sequence[ParsedTexts], omitted: Bools) -> Fingerprints:
         """Return the fingerprints of parsed texts, for whom it takes long to find out what is left out.
@@ -76,9 +79,9 @@ class Fingerprinter:
             parsed: As `parsed` yields them.
             omitted: Which of all their passages to leave out, bool ``(passages,)``.
         """
-        ends = np.cumsum([len(each.sentences.starts) for each in parsed])
+        ends = np.cumsum([each.passage_count for each in parsed])
         return self._joined(
-            self._method.fingerprints(each, omitted[end - len(each.sentences.starts) : end])
+            self._method.fingerprints(each, omitted[end - each.passage_count : end])
             for each, end in zip(parsed, ends.tolist(), strict=True)
         )
 
@@ -104,8 +107,11 @@ class Fingerprinter:
 
     def _one(self, text: str, omit: Omit | None) -> tuple[ParsedTexts, Bools]:
         """Return a text, and which of its passages to leave out."""
-        (parsed,) = self.parsed([text])
+        parsed = self._parsed([text], keep_text=True)
         return parsed, parsed.omitted(self._allowed(omit))
+
+    def _parsed(self, texts: Sequence[str], *, keep_text: bool) -> ParsedTexts:
+        return ParsedTexts.of(texts, max_length=self.profile.max_text_length, keep_text=keep_text)
 
     def _joined(self, parts: Iterable[Fingerprints]) -> Fingerprints:
         return Fingerprints.joined(list(parts), self.profile.signature_dtype)
@@ -116,21 +122,11 @@ class Fingerprinter:
 
 def slices(texts: Sequence[str]) -> Iterator[Sequence[str]]:
     """Cut a batch into slices of a limited number of texts and characters; each has at least one text."""
-    for some in _cut(texts, [len(text) for text in texts]):
-        # The normal form may have 18 times as many characters.
-        if normal_length("".join(some)) <= _CHARACTERS_AT_ONCE:
-            yield some
-        else:
-            # A text that is longer is a slice of its own anyway.
-            yield from _cut(some, [normal_length(text[:_CHARACTERS_AT_ONCE]) for text in some])
-
-
-def _cut(texts: Sequence[str], lengths: Sequence[int]) -> Iterator[Sequence[str]]:
     start = characters = 0
-    for at, length in enumerate(lengths):
-        characters += length
+    for at, text in enumerate(texts):
+        characters += len(text)
         if at > start and (at - start >= _TEXTS_AT_ONCE or characters > _CHARACTERS_AT_ONCE):
             yield texts[start:at]
-            start, characters = at, length
+            start, characters = at, len(text)
     if len(texts) > start:
         yield texts[start:]

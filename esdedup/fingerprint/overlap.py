@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.text.tokens import LONGEST_RUN_UNITS, Tokens
+from esdedup.text.parsed import ParsedTexts
 
-_Runs = tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]
+Bools = npt.NDArray[np.bool_]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -28,16 +28,21 @@ class Overlap:
     number_shares: tuple[float, float]
 
     @classmethod
-    def of(cls, one_text: Tokens, other_text: Tokens, *, number_weight: int) -> "Overlap":
+    def of(
+        cls, one: tuple[ParsedTexts, Bools], other: tuple[ParsedTexts, Bools], *, number_weight: int
+    ) -> "Overlap":
         """Compare two texts; each must have a letter or digit.
 
         Args:
-            one_text: The tokens of the one text.
-            other_text: The tokens of the other text.
+            one: The one text alone, and which of its passages are left out, bool ``(passages,)``.
+            other: The same for the other text.
             number_weight: How many times a run with a number counts.
         """
-        one, other = map(_distinct_runs, (one_text, other_text))
-        words, numbers = (_count(one, other, with_number=kind) for kind in (False, True))
+        (parsed, omitted), (parsed_other, omitted_of_other) = one, other
+        ((of_words, of_numbers),) = parsed.core.overlap(
+            omitted.tobytes(), parsed_other.core, omitted_of_other.tobytes()
+        )
+        words, numbers = _Counts(*of_words), _Counts(*of_numbers)
         runs = _Counts(*(each + number_weight * number for each, number in zip(words, numbers, strict=True)))
         return cls(
             resemblance=runs.shared / runs.of_either,
@@ -61,17 +66,3 @@ class _Counts(NamedTuple):
     def of_either(self) -> int:
         """How many distinct runs the two texts have together."""
         return self.of_one + self.of_other - self.shared
-
-
-def _distinct_runs(tokens: Tokens) -> _Runs:
-    """Return the distinct runs of a text, and whether each run contains a number."""
-    runs = tokens.runs_of_texts(units=LONGEST_RUN_UNITS)
-    hashes, first = np.unique(runs.hashes, return_index=True)
-    return hashes, runs.have_number[first]
-
-
-def _count(one: _Runs, other: _Runs, *, with_number: bool) -> _Counts:
-    """Count the runs with a number, or those without."""
-    ours, theirs = (hashes[have_number == with_number] for hashes, have_number in (one, other))
-    shared = np.intersect1d(ours, theirs, assume_unique=True)
-    return _Counts(len(shared), len(ours), len(theirs))

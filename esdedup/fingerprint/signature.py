@@ -53,6 +53,8 @@ class Fingerprints:
     @classmethod
     def joined(cls, parts: Sequence["Fingerprints"], dtype: np.dtype[Any]) -> "Fingerprints":
         """Return the fingerprints of several batches as those of one; `dtype` is the profile's."""
+        if len(parts) == 1:
+            return parts[0]
         return cls(
             signatures=np.concatenate((np.zeros(0, dtype), *(part.signatures for part in parts))),
             exists=np.concatenate((np.zeros(0, bool), *(part.exists for part in parts))),

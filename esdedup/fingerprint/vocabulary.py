@@ -1,11 +1,10 @@
-"""Hash bits and weights of words as rows of arrays, so that each distinct word is hashed once."""
+"""Hashes and weights of words as rows of arrays, so that each distinct word is hashed once."""
 
 from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.fingerprint.simhash import hash_bits
 from esdedup.text.hashing import TokenHash
 from esdedup.text.weights import WEIGHT_SCALE, Weighting
 
@@ -13,7 +12,7 @@ _VOCABULARY_LIMIT = 500_000
 
 
 class Vocabulary:
-    """The hash bits and weights of all words seen so far.
+    """The hashes and weights of all words seen so far.
 
     Starts over when it gets very large; that changes only the rows of words.
     """
@@ -26,9 +25,9 @@ class Vocabulary:
     def _clear(self) -> None:
         self._rows: dict[str, int] = {}
         self._words: list[str] = []
-        # By row, with room for more: the bits of the hash, highest first, as 0 and 1; and the weight of
-        # one occurrence in units of 1 / `WEIGHT_SCALE`, 0 for a word without letters or digits.
-        self.bits = np.zeros((1024, 64), np.uint8)
+        # By row, with room for more: the hash, and the weight of one occurrence in units of
+        # 1 / `WEIGHT_SCALE`, 0 for a word without letters or digits.
+        self.hashes = np.zeros(1024, np.uint64)
         self.weights = np.zeros(1024, np.int64)
 
     def rows(self, words: Iterable[str]) -> npt.NDArray[np.int64]:
@@ -58,7 +57,7 @@ class Vocabulary:
         self._words += words
         if len(self._words) > len(self.weights):
             size = 2 * len(self._words)
-            self.bits = np.concatenate((self.bits[:first], np.zeros((size - first, 64), np.uint8)))
+            self.hashes = np.concatenate((self.hashes[:first], np.zeros(size - first, np.uint64)))
             self.weights = np.concatenate((self.weights[:first], np.zeros(size - first, np.int64)))
-        self.bits[first : len(self._words)] = hash_bits(hashes.tolist(), width=64)
+        self.hashes[first : len(self._words)] = hashes
         self.weights[first : len(self._words)] = weights

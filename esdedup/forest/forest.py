@@ -86,7 +86,7 @@ class Forest:
             articles: The ids of their articles.
         """
         boilerplate = self._abandoned()
-        boilerplate.begin_trial()
+        boilerplate.begin()
         try:
             return Lesson(boilerplate, pins=pins, sites=sites, articles=articles).omit(passages, pages)
         finally:

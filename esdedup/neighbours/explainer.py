@@ -26,7 +26,6 @@ from esdedup.neighbours.representatives import distances_bits
 from esdedup.text.left_out import LeftOut, left_out
 from esdedup.text.parsed import ParsedTexts
 from esdedup.text.passages import Omit, OmitOn
-from esdedup.text.tokens import Tokens
 
 Signatures = npt.NDArray[Any]
 
@@ -165,19 +164,19 @@ class Explainer:
         # Counted only in what was compared.
         overlap = None
         if all(each.is_todays or self._is_whole(each) for each in (one, other)):
-            overlap = Overlap.of(*map(self._tokens, (one, other)), number_weight=rules.number_weight)
+            overlap = Overlap.of(*map(self._remaining, (one, other)), number_weight=rules.number_weight)
         return overlap, compare_whole_texts(one.signature, other.signature, rules, overlap=overlap)
 
     def _parsed(self, text: str) -> ParsedTexts:
         return ParsedTexts.of([text], max_length=self.profile.max_text_length)
 
-    def _tokens(self, text: _Compared) -> Tokens:
-        """Return the tokens of a text that are compared: today's, or all."""
+    def _remaining(self, text: _Compared) -> tuple[ParsedTexts, npt.NDArray[np.bool_]]:
+        """Return a text and which of its passages are not compared: those left out today, or none."""
         parsed = self._parsed(text.text)
-        return parsed.without(parsed.omitted(text.omit if text.is_todays else None)).tokens
+        return parsed, parsed.omitted(text.omit if text.is_todays else None)
 
     def _describe(self, text: _Compared, number_share: float | None) -> Text:
-        letters, signature = self._parsed(text.text).sentences.letters_of_texts, text.signature
+        letters, signature = self._parsed(text.text).letters, text.signature
         return Text(
             letters=int(letters[0]),
             left_out=self._left_out(text.text, text.omit),

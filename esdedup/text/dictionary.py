@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterable
 
 from esdedup.errors import SettingError
-from esdedup.text.characters import normal_form
 from esdedup.text.hashing import murmur64
+from esdedup.text.normalise import normal_form
 
 # As jieba reads them: a word, perhaps its frequency, perhaps its part of speech.
 _LINE = re.compile(r"(.+?)(?:\s+([0-9]+))?(?:\s+([a-z]+))?")

@@ -6,12 +6,12 @@ import numpy as np
 import numpy.typing as npt
 import pydantic
 
-from esdedup.text.markup import visible_beginning
+from esdedup import _core
 from esdedup.text.parsed import ParsedTexts
 from esdedup.text.passages import Omit, Passages
-from esdedup.text.places import Places, places_of_points
 
 Bools = npt.NDArray[np.bool_]
+Places = npt.NDArray[np.int64]
 
 
 class _Described(pydantic.BaseModel, frozen=True):
@@ -64,19 +64,14 @@ class LocatedPassages:
             text: With or without markup.
             max_length: How many characters are fingerprinted.
         """
-        visible = visible_beginning(text, max_length=max_length)
-        parsed = ParsedTexts.of_visible([visible], max_length=max_length)
-        sentences = parsed.sentences
-        # Each character has one point or more, or shares one.
-        places = places_of_points(visible[:max_length])
-        starts, last = (places.take(each, mode="clip") for each in (sentences.starts, sentences.ends))
-        ends = places.take(places.searchsorted(last, side="right"), mode="clip")
+        visible, core, starts, ends = _core.locate(text, max_length=max_length)
+        parsed = ParsedTexts(core)
         return cls(
             visible=visible,
             passages=parsed.passages,
             page=parsed.pages,
-            starts=starts,
-            ends=ends,
+            starts=np.frombuffer(starts, np.int64),
+            ends=np.frombuffer(ends, np.int64),
         )
 
     def text(self, passage: int) -> str:

@@ -1,4 +1,4 @@
-"""A batch of raw texts, cut into sentences and tokens: all that fingerprints are made from."""
+"""A batch of raw texts, cut into passages and tokens: all that fingerprints are made from."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -6,70 +6,75 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.text.characters import classes
-from esdedup.text.normalise import NormalTexts
-from esdedup.text.page_ids import page_ids
+from esdedup import _core
 from esdedup.text.passages import Omit, Passages
-from esdedup.text.sentences import Sentences
-from esdedup.text.tokens import Tokens, roles_in_tokens
+
+# How characters are hashed, see `_core.parse`: benchmarks try other hashes.
+_CHARACTER_HASH: tuple[int, int] | None = None
+
+Bools = npt.NDArray[np.bool_]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class ParsedTexts:
-    """The sentences and tokens of a batch."""
+    """The passages and tokens of a batch; the texts themselves stay in the core."""
 
-    sentences: Sentences
-    tokens: Tokens
-    # uint64 (n,): the ids of the whole texts as pages.
-    pages: npt.NDArray[np.uint64]
-    # bool (n,): which texts were longer than the limit, so that the rest is missing.
-    are_cut: npt.NDArray[np.bool_]
+    core: _core.Parsed
 
     @classmethod
-    def of(cls, texts: Sequence[str], *, max_length: int) -> "ParsedTexts":
+    def of(cls, texts: Sequence[str], *, max_length: int, keep_text: bool = False) -> "ParsedTexts":
         """Parse raw texts.
 
         Args:
             texts: With or without markup.
             max_length: How many characters to keep of each visible text.
+            keep_text: Whether to keep the normal texts, to cut them into words or to show passages.
         """
-        return cls._of_normal(NormalTexts.of(texts, max_length=max_length))
-
-    @classmethod
-    def of_visible(cls, texts: Sequence[str], *, max_length: int) -> "ParsedTexts":
-        """Parse texts without markup, or the beginnings of them that are longer than `max_length`."""
-        return cls._of_normal(NormalTexts.of_visible(texts, max_length=max_length))
-
-    @classmethod
-    def _of_normal(cls, normal: NormalTexts) -> "ParsedTexts":
-        kinds = classes().take(normal.points)
-        roles = roles_in_tokens(kinds)
-        tokens = Tokens.of(normal.points, roles)
         return cls(
-            sentences=Sentences.of(normal.points, kinds),
-            tokens=tokens,
-            pages=page_ids(normal.points, roles, tokens),
-            are_cut=normal.are_cut,
+            _core.parse(texts, max_length=max_length, keep_points=keep_text, character_hash=_CHARACTER_HASH)
         )
+
+    def __len__(self) -> int:
+        return len(self.core)
+
+    @property
+    def passage_count(self) -> int:
+        """The number of passages of all texts."""
+        return self.core.passage_count
 
     @property
     def passages(self) -> Passages:
-        """A passage for each sentence."""
-        return Passages.of(self.sentences, self.tokens)
+        """The passages of all texts."""
+        hashes, letters, are_prose, have_figures, texts = self.core.passages
+        return Passages(
+            hashes=np.frombuffer(hashes, np.uint64),
+            letters=np.frombuffer(letters, np.int64),
+            are_prose=np.frombuffer(are_prose, bool),
+            have_figures=np.frombuffer(have_figures, bool),
+            texts=np.frombuffer(texts, np.int64),
+            text_count=len(self),
+        )
 
-    def omitted(self, omit: Omit | None) -> npt.NDArray[np.bool_]:
+    @property
+    def pages(self) -> npt.NDArray[np.uint64]:
+        """The ids of the whole texts as pages: uint64 ``(n,)``, 0 for a text without letters and digits.
+
+        Texts with the same tokens in the same order have the same id.
+        """
+        return np.frombuffer(self.core.content_hashes, np.uint64)
+
+    @property
+    def are_cut(self) -> Bools:
+        """Which texts were longer than the limit, so that the rest is missing: bool ``(n,)``."""
+        return np.frombuffer(self.core.are_cut, bool)
+
+    @property
+    def letters(self) -> npt.NDArray[np.int64]:
+        """The number of letters and digits of each text: int64 ``(n,)``."""
+        return np.frombuffer(self.core.letters, np.int64)
+
+    def omitted(self, omit: Omit | None) -> Bools:
         """Return which passages `omit` leaves out; none if it is None: bool ``(passages,)``."""
         if omit is None:
-            return np.zeros(len(self.sentences.starts), bool)
+            return np.zeros(self.passage_count, bool)
         return omit(self.passages, self.pages)
-
-    def without(self, omitted: npt.NDArray[np.bool_]) -> "ParsedTexts":
-        """Return the texts without some of their sentences."""
-        if not omitted.any():
-            return self
-        sentences, tokens = self.sentences, self.tokens
-        return dataclasses.replace(
-            self,
-            sentences=sentences.where(~omitted),
-            tokens=tokens.without(*tokens.of_spans(sentences.starts[omitted], sentences.ends[omitted])),
-        )

@@ -1,7 +1,8 @@
 """The passages of a batch of texts: sentences, as they are compared with those of other texts.
 
 Sites put the same passages around every article. To be found again, a passage is compared by its words
-alone. Dates and times count as equal, since they change from page to page, except in long sentences.
+alone. Dates and times count as equal, since they change from page to page, except in long sentences:
+`core/src/passages.rs`.
 """
 
 import dataclasses
@@ -9,18 +10,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
-
-from esdedup.text.endings import Endings
-from esdedup.text.figures import have_figures
-from esdedup.text.sentences import Sentences
-from esdedup.text.tokens import Tokens
-
-# Thai and Lao have no full stop: a line of theirs is prose from so many letters on.
-_UNSTOPPED = range(0x0E00, 0x0F00)
-_LONG_LINE_LETTERS = 40
-
-# "Posted 2026-11-22 07:30." has fewer.
-_LONG_SENTENCE_LETTERS = 30
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -40,28 +29,6 @@ class Passages:
     texts: npt.NDArray[np.int64]
     # The number of texts, including those without a passage.
     text_count: int
-
-    @classmethod
-    def of(cls, sentences: Sentences, tokens: Tokens) -> "Passages":
-        """Make a passage of each sentence of a batch.
-
-        Args:
-            sentences: Of the batch.
-            tokens: Of the same batch.
-        """
-        spans, are_prose = _spans(sentences, tokens), _are_prose(sentences)
-        # What a long sentence says may be its date.
-        are_long = are_prose & (sentences.letters >= _LONG_SENTENCE_LETTERS)
-        with_figures = _have_figures(sentences, tokens, first_tokens=spans[0], are_rows=~are_long)
-        are_told_apart = with_figures | are_long
-        return cls(
-            hashes=np.where(are_told_apart, tokens.hashes(*spans), tokens.hashes(*spans, numbers_alike=True)),
-            letters=sentences.letters,
-            are_prose=are_prose,
-            have_figures=with_figures,
-            texts=sentences.texts,
-            text_count=sentences.text_count,
-        )
 
     @classmethod
     def joined(cls, parts: Sequence["Passages"]) -> "Passages":
@@ -107,38 +74,3 @@ Omit = Callable[[Passages, npt.NDArray[np.uint64]], npt.NDArray[np.bool_]]
 
 OmitOn = Callable[[str | None], Omit]
 """Returns what leaves out passages of pages of a site; None if the site is not known."""
-
-
-def _spans(sentences: Sentences, tokens: Tokens) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the first token of each sentence, and the one after its last: int64 ``(n,)`` each."""
-    starts = tokens.starts.searchsorted(sentences.starts)
-    # Between two sentences there are no tokens but the ends of texts.
-    following = np.append(starts[1:], len(tokens.starts))
-    return starts, following - np.diff(sentences.texts, append=sentences.text_count)
-
-
-def _have_figures(
-    sentences: Sentences,
-    tokens: Tokens,
-    *,
-    first_tokens: npt.NDArray[np.int64],
-    are_rows: npt.NDArray[np.bool_],
-) -> npt.NDArray[np.bool_]:
-    # The tokens between sentences are no numbers.
-    numbers = tokens.are_numbers.nonzero()[0]
-    passages = first_tokens.searchsorted(numbers, side="right") - 1
-    kept = are_rows.take(passages)
-    numbers, passages = numbers.compress(kept), passages.compress(kept)
-    return have_figures(
-        sentences.points,
-        tokens.starts.take(numbers),
-        tokens=numbers,
-        passages=passages,
-        passage_count=len(first_tokens),
-    )
-
-
-def _are_prose(sentences: Sentences) -> npt.NDArray[np.bool_]:
-    endings = Endings.of(sentences.points, sentences.starts, sentences.ends)
-    are_unstopped = (endings.signs >= _UNSTOPPED.start) & (endings.signs < _UNSTOPPED.stop)
-    return endings.are_prose | (are_unstopped & (sentences.letters >= _LONG_LINE_LETTERS))

@@ -2,18 +2,13 @@
 
 import dataclasses
 import functools
-import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
-
+from esdedup import _core
 from esdedup.errors import SettingError
-from esdedup.text.characters import NUMBER, SEPARATOR, TOKEN_SHIFT, WIDE, WORD, classes, code_points
 from esdedup.text.dictionary import Dictionary
-from esdedup.text.tokens import roles_in_tokens
 
 MAX_GRAM_LENGTH = 64
 """The most letters of an n-gram."""
@@ -117,11 +112,7 @@ class UnicodeWords:
 
     def cut(self, text: str) -> Sequence[str]:
         """Cut normalised text into words."""
-        # In no word, and so ends the last one.
-        text += SEPARATOR
-        in_words = _are_letters(roles_in_tokens(classes().take(code_points(text))))
-        edges = np.flatnonzero(np.diff(in_words, prepend=False)).tolist()
-        return [text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)]
+        return _core.words(text)
 
     def can_yield(self, word: str) -> bool:
         """Return whether a word is cut as such from some text."""
@@ -153,8 +144,7 @@ class NGrams:
 
     def cut(self, text: str) -> Sequence[str]:
         """Cut normalised text into words."""
-        roles = classes().take(code_points(text)) >> TOKEN_SHIFT
-        letters = "".join(itertools.compress(text, _are_letters(roles)))
+        letters = _core.letters(text)
         if len(letters) <= self.size:
             return [letters] if letters else []
         return [letters[at : at + self.size] for at in range(len(letters) - self.size + 1)]
@@ -233,9 +223,3 @@ def segmenter_named(name: str) -> Segmenter | None:
             return segmenter
     grams = _GRAMS.fullmatch(name)
     return NGrams(int(grams[1])) if grams and int(grams[1]) <= MAX_GRAM_LENGTH else None
-
-
-def _are_letters(roles: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
-    """Return which characters are letters, digits or marks of letters, by their roles: bool ``(n,)``."""
-    are_letters: npt.NDArray[np.bool_] = (roles == WORD) | (roles == NUMBER) | (roles == WIDE)
-    return are_letters

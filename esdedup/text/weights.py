@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Protocol
 
 from esdedup.errors import SettingError
-from esdedup.text.characters import normal_form
 from esdedup.text.hashing import murmur64
+from esdedup.text.normalise import normal_form
 
 # Weights are kept as whole millionths, so that sums of them are exact.
 WEIGHT_SCALE = 1_000_000

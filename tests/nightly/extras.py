@@ -3,7 +3,7 @@
 python -m tests.nightly.extras [PYTHON…]     (each with pip; by default this one)
 
 What is installed is what pip chooses today, from wheels alone but for jieba, which is plain Python and has
-none. So this also shows that no compiler is needed, and that the versions that are allowed work together.
+none. So this also shows that users need no compiler, and that the versions that are allowed work together.
 """
 
 import shutil
@@ -14,7 +14,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 BUILD = "import sys; from setuptools import build_meta as b; print(b.build_wheel(sys.argv[1]))"
-BUILT = ("esdedup", "ingest", "mappings", "pyproject.toml", "README.md", "LICENSE", "NOTICE", "MANIFEST.in")
+BUILT = (
+    "core",
+    "esdedup",
+    "ingest",
+    "mappings",
+    "pyproject.toml",
+    "README.md",
+    "LICENSE",
+    "NOTICE",
+    "MANIFEST.in",
+)
 RUN_S = 300
 # What an extra is for, as a program or as arguments of `esdedup`.
 EVERYWHERE = (
@@ -41,7 +51,9 @@ def wheel(folder: Path) -> Path:
     for name in BUILT:
         copied = ROOT / name
         if copied.is_dir():
-            shutil.copytree(copied, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(
+                copied, copy / name, ignore=shutil.ignore_patterns("__pycache__", "target", "*.so")
+            )
         else:
             shutil.copy(copied, copy)
     command = [sys.executable, "-c", BUILD, str(folder)]

@@ -52,11 +52,19 @@ def _noticed_by(mutant: Mutant, *, by_all: bool) -> str | None:
         raise SystemExit(f"{mutant.path} does not have this once: {mutant.old}")
     path.write_text(original.replace(mutant.old, mutant.new), "utf-8")
     try:
+        _compile(path)
         likely = [f"tests/{each}" for each in mutant.likely if (ROOT / "tests" / each).exists()]
         noticed = _first_failure(*likely)
         return _first_failure(*_EVERYTHING) if noticed is None and by_all else noticed
     finally:
         path.write_text(original, "utf-8")
+        _compile(path)
+
+
+def _compile(changed: Path) -> None:
+    """Install the package anew if the crate was changed."""
+    if changed.suffix == ".rs":
+        subprocess.run(["make", "env"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
 
 
 def main() -> None:

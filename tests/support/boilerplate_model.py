@@ -2,9 +2,7 @@
 
 import dataclasses
 
-import numpy as np
-
-from esdedup.boilerplate.marks import origins_of
+from esdedup.text.hashing import murmur64
 
 ENOUGH_LETTERS = 100
 AMPLE_LETTERS = 200
@@ -150,7 +148,6 @@ class BoilerplateModel:
         if passages and not self.lasts(self.pages.get(page_id, 0)):
             self.last_number += 1
             self.pages[page_id] = self.last_number
-            origin = origins_of([site], [article], np.array([page_id], np.uint64))[0]
             left_out = [a or b for a, b in zip(learned, omitted, strict=True)]
             taught = [
                 (each.hash, 0 if is_omitted else each.letters, self.is_seen(each.hash))
@@ -161,7 +158,8 @@ class BoilerplateModel:
             hashes = [each.hash for each in passages]
             if len(hashes) > 2 * self.end_passages:
                 hashes = hashes[: self.end_passages] + hashes[-self.end_passages :]
-            self.block.append(ModelPage(self.last_number, marks, hashes, site, int(origin[1]), taught))
+            own_article = article_of(article, page_id)
+            self.block.append(ModelPage(self.last_number, marks, hashes, site, own_article, taught))
             if len(self.block) == self.block_pages:
                 self.learn()
         return [a or b for a, b in zip(learned, omitted, strict=True)]
@@ -261,6 +259,11 @@ class BoilerplateModel:
 
     def lasts(self, page: int) -> bool:
         return page >= self.former_from
+
+
+def article_of(name: str | None, page_id: int) -> int:
+    """Return the number of an article; one without a name is the page alone."""
+    return max(1, page_id % 2**32 if name is None else murmur64(name.encode()) >> 32)
 
 
 def count_pages(counted: SitePages | None, seen_on: list[ModelPage]) -> SitePages:

@@ -10,13 +10,16 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from esdedup.boilerplate.boilerplate import Boilerplate
-from esdedup.boilerplate.changes import TABLES
-from esdedup.boilerplate.site_pages import COLUMNS as SITE_COLUMNS
+from esdedup.boilerplate.changes import LEARNED, Changes
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest import learned as documents_of_learned
 from esdedup.elastic.forest import learned_log, writer
 from esdedup.elastic.forest.learned import read_learned
 from esdedup.elastic.forest.learned_log import LearnedLog
+
+TABLES = ("pages", "sites", "passages", "contexts")
+# Of a row of "contexts": those of the pages of a site.
+SITE_COLUMNS = 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,21 +47,16 @@ class Pace:
 
 def contents(boilerplate: Boilerplate) -> dict[str, Any]:
     """Return all that decides how pages are judged from now on."""
-    state = boilerplate._state
-    numbers = np.arange(state.window.former_from, state.last_learned_page + 1)
+    everything = Changes(boilerplate.learner.everything())
+    arrays, window = everything.arrays(), boilerplate.window
     found: dict[str, Any] = {
-        "last page": state.last_learned_page,
-        "window": state.window,
-        "marks": boilerplate._of_pages("marks", numbers).tolist(),
-        "origins": boilerplate._of_pages("origins", numbers).tolist(),
-        "block": {name: each.tolist() for name, each in vars(state.block).items()},
+        "last page": boilerplate.last_learned_page,
+        "window": window,
+        **{name: arrays[name].tolist() for name in ("marks", "origins", "hashes", "letters", "counts")},
     }
     for name in TABLES:
-        keys = boilerplate._tables.keys(name)
-        values = boilerplate._tables.get(name, keys)
-        if name == "passages":
-            values = boilerplate.known(keys).values[:, None]
-        is_valid = boilerplate._is_valid(values & ~np.uint32(1 << 31))
+        keys, values = arrays[f"{name}_keys"], arrays[f"{name}_values"]
+        is_valid = values & ~np.uint32(LEARNED) >= window.former_from
         # The first value of a row is a page; of contexts each of the last ones as well.
         counts = {"sites": 2, "contexts": SITE_COLUMNS}.get(name, 1)
         is_valid[:, :counts] = is_valid[:, :1]

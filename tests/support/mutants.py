@@ -22,11 +22,11 @@ class Mutant:
 MUTANTS = [
     # text/ and fingerprint/
     Mutant(
-        "the id of a page depends on its batch if it has characters of the first supplementary plane",
-        "esdedup/text/page_ids.py",
-        "_FIRST_PAIR = 0x10000",
-        "_FIRST_PAIR = 0x20000",
-        ("unit/test_page_ids.py",),
+        "characters of the first supplementary plane lose their upper half in the id of a page",
+        "core/src/tokens.rs",
+        "if code < 0x10000 {",
+        "if code < 0x20000 {",
+        ("unit/test_page_ids.py", "unit/test_core.py"),
     ),
     Mutant(
         "a short text agrees with a long article that contains it",
@@ -38,23 +38,23 @@ MUTANTS = [
     Mutant(
         "of keywords that weigh the same, those are kept that the process has met first",
         "esdedup/fingerprint/by_words.py",
-        "np.lexsort((hashes, -weights, texts))",
+        "np.lexsort((vocabulary.hashes[rows], -weights, texts))",
         "np.lexsort((rows, -weights, texts))",
         ("unit/test_word_profiles.py", "unit/test_fingerprinter.py"),
     ),
     # boilerplate/
     Mutant(
-        "a page that is forgotten within a batch still counts as seen in the rest of it",
-        "esdedup/boilerplate/lesson.py",
-        "if boilerplate.window.present_from != period:",
-        "if boilerplate.window.present_from < period:",
-        ("unit/test_boilerplate.py",),
+        "the first page of the former period is forgotten a period too early",
+        "core/src/boilerplate/window.rs",
+        "page >= self.former_from",
+        "page > self.former_from",
+        ("unit/test_boilerplate.py", "unit/test_learning.py"),
     ),
     Mutant(
         "a pin for all sites beats the one for a page's own site",
-        "esdedup/boilerplate/pins.py",
-        "np.where(own == 0, general, own)",
-        "np.where(general == 0, own, general)",
+        "core/src/boilerplate/overrides.rs",
+        "of_scope(scope).or_else(|| of_scope(EVERYWHERE))",
+        "of_scope(EVERYWHERE).or_else(|| of_scope(scope))",
         ("unit/test_pins.py", "unit/test_boilerplate.py"),
     ),
     # neighbours/

@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.changes import Changes
 from esdedup.boilerplate.lesson import Lesson
-from esdedup.boilerplate.marks import origins_of
 from esdedup.boilerplate.pins import Pins
-from esdedup.boilerplate.site_pages import articles_in_bits
 from esdedup.text.passages import Passages
-from tests.support.boilerplate_model import BoilerplateModel, ModelPassage, ModelPins
+from tests.support.boilerplate_model import BoilerplateModel, ModelPassage, ModelPins, article_of
 from tests.support.learned import contents
 
 Page = tuple[int, list[ModelPassage], str | None, str | None]
@@ -28,7 +26,6 @@ POOL = [
         itertools.islice(itertools.cycle(itertools.product((10, 60, 150), (True, False), (False, True))), 24)
     )
 ]
-NO_ID = np.zeros(1, np.uint64)
 SITES = [None, "a.example", "b.example"]
 pages = st.lists(
     st.tuples(
@@ -92,8 +89,8 @@ FORGOTTEN: list[Page] = [
 def few_foreign_pages() -> Iterator[None]:
     """Observe another site after two pages, which short streams reach."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in ("esdedup.boilerplate.site_pages._", "tests.support.boilerplate_model."):
-            patch.setattr(f"{module}MOST_FOREIGN", 2)
+        patch.setattr("tests.support.boilerplate_model.MOST_FOREIGN", 2)
+        patch.setitem(Boilerplate.__init__.__kwdefaults__ or {}, "most_foreign_pages", 2)
         yield
 
 
@@ -205,16 +202,14 @@ def test_a_forecast_is_what_comes_and_leaves_nothing_behind(
 ) -> None:
     boilerplate = Boilerplate(block_pages=block_pages, period_records=period_records)
     for batch in cut(given_pages, batch_sizes):
-        before, keys = contents(boilerplate), len(boilerplate._tables.keys("pages"))
+        before = contents(boilerplate)
         forecasted = forecast(boilerplate, batch)
         assert contents(boilerplate) == before
-        # Not even a row that has no value any more.
-        assert len(boilerplate._tables.keys("pages")) == keys
         assert forecasted == omit(lesson_of(boilerplate, batch, {}), batch)
 
 
 def forecast(boilerplate: Boilerplate, batch: list[Page]) -> list[bool]:
-    boilerplate.begin_trial()
+    boilerplate.begin()
     omitted = omit(lesson_of(boilerplate, batch, {}), batch)
     boilerplate.undo()
     return omitted
@@ -303,10 +298,7 @@ def test_a_reprint_teaches_nothing_however_often_it_comes() -> None:
 def names(count: int) -> list[str]:
     """Return articles that are counted without an error."""
     ids = map(str, itertools.count())
-    by_bit = {
-        int(articles_in_bits(origins_of([None], [each], NO_ID))[0]): each
-        for each in itertools.islice(ids, 999)
-    }
+    by_bit = {article_of(each, 0) % 32: each for each in itertools.islice(ids, 999)}
     return list(by_bit.values())[:count]
 
 
@@ -433,19 +425,6 @@ def test_pages_that_bring_nothing_new_are_forgotten_as_well() -> None:
         most_bytes[half] = max(most_bytes[half], boilerplate.size_bytes)
     assert boilerplate.last_page - boilerplate.window.former_from < 10_100
     assert most_bytes[1] < 1.1 * most_bytes[0]
-
-
-def test_a_block_that_is_learned_from_copies_nothing_of_earlier_pages() -> None:
-    """Or each page would cost more than the one before, until the period ends."""
-    boilerplate = Boilerplate()
-    before = boilerplate._state.present
-    marks = before._columns["marks"]
-    for start in range(0, 1_280, 64):
-        batch: list[Page] = [(start + page + 1, [POOL[page % 24]], None, None) for page in range(64)]
-        omit(Lesson(boilerplate), batch)
-        assert boilerplate._state.present is before
-        assert before._columns["marks"] is marks
-    assert 1_280 <= len(marks) < 1.1 * 1_280
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense", b"PK\x03\x04"])

@@ -1,5 +1,6 @@
 """The wheel and the source distribution: what they contain, and under which licence."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -15,20 +16,34 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 BUILD = "from setuptools import build_meta as b; b.build_wheel('dist'); b.build_sdist('dist')"
-COPIED = ("esdedup", "ingest", "mappings", "locks", "deploy", "docs", "examples", "benchmarks", "tests")
+COPIED = (
+    "core",
+    "esdedup",
+    "ingest",
+    "mappings",
+    "locks",
+    "deploy",
+    "docs",
+    "examples",
+    "benchmarks",
+    "tests",
+)
 
 
 @pytest.fixture(scope="module")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with both files, built from a copy, so that the checkout stays as it is."""
     copy = tmp_path_factory.mktemp("checkout")
-    ignored = shutil.ignore_patterns("__pycache__")
+    ignored = shutil.ignore_patterns("__pycache__", "target", "*.so")
     for name in COPIED:
         shutil.copytree(ROOT / name, copy / name, ignore=ignored)
     for path in ROOT.iterdir():
         if path.is_file() and not path.name.startswith("."):
             shutil.copy(path, copy)
-    subprocess.run([sys.executable, "-c", BUILD], cwd=copy, check=True, capture_output=True, timeout=120)
+    # What the crate depends on has been compiled in the checkout.
+    environment = {**os.environ, "CARGO_TARGET_DIR": str(ROOT / "core" / "target")}
+    command = [sys.executable, "-c", BUILD]
+    subprocess.run(command, cwd=copy, env=environment, check=True, capture_output=True, timeout=280)
     return copy / "dist"
 
 
@@ -45,9 +60,14 @@ def test_the_wheel_has_every_module_and_data_file_under_one_import_name(dist: Pa
             ("esdedup/mappings", "mappings"),
         )
         for path in (ROOT / base).rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
+        if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".so"
     }
-    assert names - metadata == expected
+    assert names - metadata == expected | {"esdedup/_core.abi3.so"}
+
+
+def test_one_wheel_is_for_every_python(dist: Path) -> None:
+    (wheel,) = dist.glob("*.whl")
+    assert "-cp311-abi3-" in wheel.name
 
 
 @pytest.mark.slow
@@ -69,6 +89,8 @@ def test_both_state_the_licence_and_carry_its_files(dist: Path) -> None:
     with tarfile.open(next(dist.glob("*.tar.gz"))) as source:
         names = {name.partition("/")[2] for name in source.getnames()}
     assert names >= {"LICENSE", "NOTICE", "CHANGELOG.md", "Makefile", "locks/dev.txt", "docs/queries.md"}
+    assert names >= {"core/Cargo.toml", "core/Cargo.lock", "core/src/lib.rs", "core/data/characters.txt"}
+    assert not any(name.startswith("core/target") for name in names)
 
 
 def test_the_notice_names_the_pinned_versions_of_what_decides_fingerprints() -> None:

@@ -34,7 +34,7 @@ def _words(document: str) -> str:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_every_file_and_benchmark_that_a_document_names_exists(document: Path) -> None:
     text = document.read_text()
-    for path in re.findall(r"`(\w[\w./-]*(?:\.py|\.md|\.txt|/))`", text):
+    for path in re.findall(r"`(\w[\w./-]*(?:\.py|\.rs|\.md|\.txt|/))`", text):
         places = [ROOT / path, ROOT / "esdedup" / path, document.parent / path]
         assert path in SOURCES or any(place.exists() for place in places), path
     for target in re.findall(r"\]\((?!http)([^)#]+)", text):

@@ -1,6 +1,5 @@
 """What is left out of a text, as places in the text that readers see."""
 
-import sys
 import unicodedata
 from typing import Literal
 
@@ -12,8 +11,7 @@ from hypothesis import strategies as st
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.lesson import Lesson
 from esdedup.text.left_out import LocatedPassages, left_out
-from esdedup.text.normalise import NormalTexts
-from esdedup.text.places import places_of_points
+from esdedup.text.normalise import normal_form
 from tests.support.site_pages import HARBOUR, MENU, article, page
 
 NOTHING_LEARNED = Lesson(Boilerplate()).omit
@@ -28,16 +26,16 @@ TEXTS = st.text(CHARACTERS | st.characters())
 @example("")
 @example("\u0301a\u0301")
 @example("a\u2026\u2026b\u3099")
-def test_each_point_comes_from_a_place_in_the_text(text: str) -> None:
-    visible = (
-        text.replace("<", "").replace("&", "").replace("\r", "").replace("\u202d", "").replace("\u202e", "")
-    )
-    points = NormalTexts.of([visible], max_length=sys.maxsize).points
-    places = places_of_points(visible)
-    assert len(places) == len(points)
-    assert (np.diff(places) >= 0).all()
-    assert places[-1] == len(visible)
-    assert (places[:-1] < len(visible)).all()
+def test_each_passage_has_its_letters_in_the_text(text: str) -> None:
+    """One character may be the end of a passage and the beginning of the next: `\u2488` is `1.`."""
+    found = LocatedPassages.of(text, max_length=10_000)
+    assert (np.diff(found.starts) >= 0).all()
+    assert (np.diff(found.ends) >= 0).all()
+    for start, end, letters in zip(
+        found.starts.tolist(), found.ends.tolist(), found.passages.letters.tolist(), strict=True
+    ):
+        assert 0 <= start < end <= len(found.visible)
+        assert sum(map(str.isalnum, normal_form(found.visible[start:end]))) >= letters
 
 
 @given(

@@ -1,20 +1,19 @@
-import itertools
-import types
 import unicodedata
-from typing import Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup.text import characters
-from esdedup.text.characters import normal_form
-from esdedup.text.normalise import normalise
+from core import make_tables
+from esdedup.text.normalise import normal_form, normalise
 
 # Characters whose normal form depends on neighbours, or is no single character, beside plain ones.
 TRICKY = (
     "e\u0301ﬁ㎏…각ᄀ\u1161\u11a8ｶﾞ가\u200b\ud800\x00\x1e\r\n臺后乾ß İ\u0130\u00adＡ，。!\u2028\u0323"
     "\u034f\ufe0f\u3164\U000e0100"
+)
+of_the_tables = pytest.mark.skipif(
+    unicodedata.unidata_version != make_tables.UNICODE, reason="this Python has other tables of Unicode"
 )
 texts = st.lists(
     st.one_of(st.text(max_size=30), st.text(st.sampled_from(TRICKY), max_size=20)).filter(
@@ -24,12 +23,25 @@ texts = st.lists(
 )
 
 
+@of_the_tables
+def test_the_tables_are_those_of_the_crate() -> None:
+    assert make_tables.FOLDER.joinpath("characters.txt").read_text("utf-8") == make_tables.characters()
+    assert make_tables.FOLDER.joinpath("references.txt").read_text("utf-8") == make_tables.references()
+
+
+@of_the_tables
+@given(st.text())
+def test_a_normal_form_is_that_of_python(text: str) -> None:
+    assert normal_form(text) == make_tables.normal_form(text)
+
+
 @given(texts)
 def test_a_batch_is_normalised_like_each_text_alone(batch: list[str]) -> None:
     line_breaks = [text.replace("\r\n", "\n").replace("\r", "\n") for text in batch]
     assert normalise(batch) == [normal_form(text) for text in line_breaks]
 
 
+@of_the_tables
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc", "Cf", "Zl", "Zp"]), max_size=40))
 def test_normal_form_is_nfkc_and_case_folded(text: str) -> None:
     if all(ord(character) < 0x2E80 for character in text):
@@ -41,21 +53,17 @@ MARKS = "\u0301\u0316\u0344\u0f73\u3099"
 
 
 @pytest.mark.parametrize("unit", [*MARKS, MARKS, "e" + MARKS * 7], ids=ascii)
-def test_no_long_run_of_marks_is_sorted(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sorting a run takes quadratic time: 100,000 marks took eleven seconds."""
-    runs: list[int] = []
-
-    def normalize(form: Literal["NFKC"], text: str) -> str:
-        are_marks = [unicodedata.combining(each) > 0 for each in unicodedata.normalize("NFKD", text)]
-        runs.extend(len(list(run)) for is_mark, run in itertools.groupby(are_marks) if is_mark)
-        return unicodedata.normalize(form, text)
-
-    # Builds the tables, for which the next line is too early.
-    normal_form("\u0301" * 30)
-    monkeypatch.setattr(characters, "unicodedata", types.SimpleNamespace(normalize=normalize))
-    normal_form(unit * 100)
-    # A mark stands for two at most.
-    assert max(runs) <= 2 * 30
+def test_no_long_run_of_marks_is_sorted(unit: str) -> None:
+    """Sorting a run takes quadratic time: 100,000 marks took eleven seconds. So it is cut after every 30."""
+    parts, count = [""], 0
+    for character in unit * 100:
+        count = count + 1 if character in MARKS else 0
+        parts[-1] += character
+        if count == 30:
+            parts.append("")
+            count = 0
+    assert normal_form(unit * 100) == "".join(map(normal_form, parts))
+    assert len(normalise([unit * 100_000])) == 1
 
 
 @given(st.text(st.sampled_from(MARKS + "e각\u1161 "), max_size=30))

@@ -1,11 +1,18 @@
+import re
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup.text.parsed import ParsedTexts
-from tests.unit.test_tokens import words
 
+# A token.
+WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_\u2e80-\U0010ffff]+|[\u2e80-\u9fff]")
 # Signs, letters and digits of one, two and four bytes, and a digit beyond 16 bits.
 texts = st.text(st.sampled_from("ab1 2.,:中文。\n\u0301\U00020000\U00011066"), max_size=12)
+
+
+def words(text: str) -> list[str]:
+    return [word for word in WORD.findall(text) if word[0].isalnum()]
 
 
 def page_ids(*batch: str) -> list[int]:
@@ -19,6 +26,11 @@ def test_no_text_can_be_calculated_that_has_the_id_of_another() -> None:
     forged = "Buy your new car today 暪懆湬煤戻吹惋咷夷煃楾楮变嗁婱囸"
     one, other = page_ids(story, forged)
     assert one != other
+
+
+def test_characters_beyond_the_first_plane_are_told_from_those_in_it() -> None:
+    deseret, cyrillic = page_ids("\U00010448" * 3, "\u0448" * 3)
+    assert deseret != cyrillic
 
 
 @given(batch=st.lists(texts, max_size=5))

@@ -4,13 +4,12 @@ import io
 import json
 from typing import Any
 
-import numpy as np
 import pytest
 
 from esdedup import VERIFIED, Pin, Pins, SettingError
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.lesson import Lesson
-from esdedup.boilerplate.pins import NO_PINS, apply_pins
+from esdedup.boilerplate.pins import NO_PINS
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.text.left_out import LocatedPassages
 from esdedup.text.passages import Passages
@@ -131,21 +130,6 @@ def test_a_pin_for_a_site_beats_one_for_all() -> None:
         [False, False, True],
         [False, False, True],
     ]
-
-
-def test_pages_without_a_pinned_passage_are_judged_as_without_pins() -> None:
-    """Nothing is copied for them, and nothing is looked up without pins."""
-    boilerplate, sites = np.array([True, False]), iter(())
-    passages = Passages(
-        hashes=np.array([5, 6], np.uint64),
-        letters=np.array([9, 9]),
-        are_prose=np.array([True, False]),
-        have_figures=np.array([False, False]),
-        texts=np.array([0, 0]),
-        text_count=1,
-    )
-    for pins in (NO_PINS, Pins({(7, None): True})):
-        assert apply_pins(pins, passages, boilerplate, sites=sites) == (passages, boilerplate)
 
 
 def file_of(*lines: Any) -> io.BytesIO:

@@ -2,15 +2,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup.text.characters import SEPARATOR, classes, code_points
-from esdedup.text.sentences import Sentences
+from esdedup import CLASSIC, VERIFIED
+from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.text.left_out import LocatedPassages
+from esdedup.text.parsed import ParsedTexts
 
 texts = st.lists(st.text(st.sampled_from("ab1。. \n中!"), max_size=30), max_size=6)
 
 
-def sentences_of(batch: list[str]) -> Sentences:
-    points = code_points("".join(text + SEPARATOR for text in batch))
-    return Sentences.of(points, classes()[points])
+def sentences_of(text: str) -> list[str]:
+    """Return the sentences of a text, each on one line."""
+    found = LocatedPassages.of(text, max_length=10_000)
+    return [found.text(number).rstrip(" 。.!") for number in range(len(found.starts))]
 
 
 def letters(text: str) -> int:
@@ -37,45 +40,43 @@ def letters(text: str) -> int:
     ],
 )
 def test_the_longest_sentence_is_found(text: str, sentence: str) -> None:
-    found = sentences_of(["before. it", text, "after"])
-    assert found.string(int(found.longest()[1])).strip() == sentence
+    assert max(sentences_of(text), key=letters) == " ".join(sentence.split())
 
 
 @pytest.mark.parametrize("text", ["!!! ??? ...", "", "\n\n"])
 def test_a_text_without_letters_has_no_sentence(text: str) -> None:
-    found = sentences_of([text, "one. two", text])
-    assert found.texts.tolist() == [1, 1]
-    assert found.letters_of_texts.tolist() == [0, 6, 0]
+    found = ParsedTexts.of([text, "one. two", text], max_length=100)
+    assert found.passages.texts.tolist() == [1, 1]
+    assert found.letters.tolist() == [0, 6, 0]
 
 
 @given(texts)
 def test_sentences_do_not_depend_on_the_batch(batch: list[str]) -> None:
-    together = sentences_of(batch)
-    alone = [sentences_of([text]) for text in batch]
-    assert [together.string(each, max_length=5) for each in range(len(together.starts))] == [
-        one.string(each, max_length=5) for one in alone for each in range(len(one.starts))
-    ]
-    assert together.letters_of_texts.tolist() == [letters(text) for text in batch]
+    together = ParsedTexts.of(batch, max_length=100)
+    alone = [ParsedTexts.of([text], max_length=100).passages.letters.tolist() for text in batch]
+    assert together.passages.letters.tolist() == [each for one in alone for each in one]
+    assert together.letters.tolist() == [letters(text) for text in batch]
 
 
 @given(texts)
 def test_the_longest_sentence_of_each_half(batch: list[str]) -> None:
-    found = sentences_of(batch)
-    expected = []
-    for text in range(len(batch)):
-        own = [at for at, of in enumerate(found.texts.tolist()) if of == text]
-        for half in range(2):
-            part = own[len(own) * half // 2 : len(own) * (half + 1) // 2]
-            if part:
-                expected.append(max(part, key=lambda at: (letters(found.string(at)), -at)))
-    assert found.longest_of_halves().tolist() == expected
+    fingerprinter = Fingerprinter(VERIFIED)
+    for text in batch:
+        own = sentences_of(text)
+        halves = (own[: len(own) // 2], own[len(own) // 2 :])
+        expected = [max(half, key=letters) for half in halves if half]
+        found = fingerprinter.passages(text)
+        assert [" ".join(each.split()).rstrip(" 。.!") for each in found] == expected
 
 
 def test_rows_are_joined_where_one_alone_is_too_short() -> None:
     """Not over a blank line, nor after a full stop or an East Asian character."""
-    text = "Net 26 mln\nRevs 110 mln\n\nPay April 15\nIt rose. So did costs\n净利润\n营收"
-    found = sentences_of([text]).with_rows_joined()
-    strings = [found.string(each).strip() for each in range(len(found.texts))]
-    assert strings == ["Net 26 mln\nRevs 110 mln", "Pay April 15\nIt rose", "So did costs\n净利润", "营收"]
-    assert found.letters.tolist() == [len("Net26mlnRevs110mln"), len("PayApril15Itrose"), 13, 2]
-    assert len(sentences_of(["", "..."]).with_rows_joined().texts) == 0
+    fingerprinter = Fingerprinter(CLASSIC)
+    for text, longest in (
+        ("Net 26 mln\nRevs 110 mln\n\nPay April 15", "net 26 mln\nrevs 110 mln"),
+        ("Pay April 15\nIt rose. So did", "pay april 15\nit rose"),
+        ("So did costs\n净利润\n营收", "so did costs\n净利润"),
+        ("净利润增长\n营收", "净利润增长"),
+    ):
+        assert fingerprinter.passages(text) == [longest]
+    assert fingerprinter.passages("...") == []

@@ -1,5 +1,4 @@
 import itertools
-import re
 
 import numpy as np
 import numpy.typing as npt
@@ -7,20 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup.text.characters import SEPARATOR, classes, code_points
-from esdedup.text.tokens import LONGEST_RUN_UNITS, Tokens, roles_in_tokens
+from esdedup.text.parsed import ParsedTexts
+from tests.unit.test_page_ids import page_ids, words
 
-TOKEN = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_\u2e80-\U0010ffff]+|[\u2e80-\u9fff]")
 texts = st.lists(st.text(st.sampled_from("ab1 2.,:中文。\n"), max_size=25), min_size=1, max_size=5)
 
 
-def tokens_of(batch: list[str]) -> Tokens:
-    points = code_points("".join(text + SEPARATOR for text in batch))
-    return Tokens.of(points, roles_in_tokens(classes()[points]))
+RUN_UNITS = 4
 
 
-def words(text: str) -> list[str]:
-    return [word for word in TOKEN.findall(text) if word[0].isalnum()]
+def parsed(*batch: str) -> ParsedTexts:
+    return ParsedTexts.of(batch, max_length=1_000)
 
 
 def runs(tokens: list[str], units: int) -> list[tuple[str, ...]]:
@@ -45,53 +41,44 @@ def runs(tokens: list[str], units: int) -> list[tuple[str, ...]]:
     ],
 )
 def test_a_text_is_cut_into_characters_words_and_numbers(text: str, expected: list[str]) -> None:
-    starts = tokens_of([text]).starts.tolist()[:-1]
     assert words(text) == expected
-    assert [text[start:].startswith(word) for start, word in zip(starts, expected, strict=True)]
+    assert len(set(page_ids(text, " ".join(expected), "-".join(expected)))) == 1
 
 
 @pytest.mark.parametrize(
-    ("text", "starts"),
+    ("text", "tokens"),
     [
         # Vowel signs and accents belong to their words.
-        ("यह हिन्दी है", [0, 3, 10]),
-        ("e\u0323\u0301x y", [0, 5]),
+        ("यह हिन्दी है", ["यह", "हिन्दी", "है"]),
+        ("e\u0323\u0301x y", ["e\u0323\u0301x", "y"]),
         # Without spaces between words, each letter is a token.
-        ("ตลาด ข่าว", [0, 1, 2, 3, 5, 6, 7, 8]),
+        ("ตลาด ข่าว", list("ตลาดข่าว")),
     ],
 )
-def test_tokens_of_scripts_with_marks_or_without_spaces(text: str, starts: list[int]) -> None:
-    assert tokens_of([text]).starts.tolist()[:-1] == starts
+def test_tokens_of_scripts_with_marks_or_without_spaces(text: str, tokens: list[str]) -> None:
+    """Between East Asian characters and the like, spaces do not count; between words they do."""
+    first, spaced, cut = page_ids(text, " ".join(tokens), " ".join("".join(tokens)))
+    assert first == spaced
+    assert (spaced == cut) == (max(map(len, tokens)) == 1)
 
 
-@given(texts, st.integers(1, LONGEST_RUN_UNITS))
-def test_runs_are_equal_where_their_tokens_are(batch: list[str], units: int) -> None:
-    tokens = tokens_of(batch)
-    expected = [runs(words(text), units) for text in batch]
-    found = tokens.runs_of_texts(units=units)
-    assert found.counts.tolist() == [len(each) for each in expected]
-    flat = [run for each in expected for run in each]
-    by_hash = dict(zip(found.hashes.tolist(), flat, strict=True))
-    assert [by_hash[each] for each in found.hashes.tolist()] == flat
-    assert len(set(flat)) == len(by_hash)
-    assert found.have_number.tolist() == [any(word[0].isdigit() for word in run) for run in flat]
-
-
-@given(texts, st.integers(1, LONGEST_RUN_UNITS))
-def test_the_runs_of_a_group_are_those_of_a_text(batch: list[str], units: int) -> None:
-    tokens = tokens_of(batch)
-    present = np.flatnonzero(tokens.ends > tokens.starts_of_texts)
-    found = tokens.runs(units=units, starts=tokens.starts_of_texts[present], stops=tokens.ends[present])
-    of_texts = tokens.runs_of_texts(units=units)
-    assert found.hashes.tolist() == of_texts.hashes.tolist()
-    assert found.have_number.tolist() == of_texts.have_number.tolist()
-    assert found.counts.tolist() == of_texts.counts[present].tolist()
+@given(texts, texts)
+def test_runs_are_equal_where_their_tokens_are(ones: list[str], others: list[str]) -> None:
+    """Counted as for an explanation: runs without a number, and runs with one."""
+    for one, other in zip(ones, others, strict=False):
+        ours, theirs = (set(runs(words(text), RUN_UNITS)) for text in (one, other))
+        ((of_words, of_numbers),) = parsed(one).core.overlap(b"", parsed(other).core, b"")
+        for has_number, found in ((False, of_words), (True, of_numbers)):
+            mine, yours = (
+                {run for run in each if any(word[0].isdigit() for word in run) == has_number}
+                for each in (ours, theirs)
+            )
+            assert found == (len(mine & yours), len(mine), len(yours))
 
 
 def hashes_of_words(chosen: list[str]) -> npt.NDArray[np.uint64]:
     """Return the hash of each word alone, which is its simhash where it is a whole sentence."""
-    tokens = tokens_of([" ".join(chosen)])
-    return tokens.runs_of_texts(units=2).hashes
+    return ParsedTexts.of(chosen, max_length=1_000).passages.hashes
 
 
 def test_words_with_one_key_are_not_found_by_adding_up() -> None:
@@ -116,9 +103,7 @@ def test_words_with_one_key_are_not_found_by_adding_up() -> None:
 
 @given(texts)
 def test_a_hash_does_not_depend_on_the_place(batch: list[str]) -> None:
-    def hashes(each: list[str]) -> list[list[int]]:
-        tokens = tokens_of(each)
-        found = tokens.runs_of_texts(units=2)
-        return [part.tolist() for part in np.split(found.hashes, found.counts.cumsum()[:-1])]
-
-    assert hashes(batch) == [hashes([text])[0] for text in batch]
+    together = parsed(*batch).passages
+    alone = [parsed(text).passages for text in batch]
+    assert together.hashes.tolist() == [each for one in alone for each in one.hashes.tolist()]
+    assert together.have_figures.tolist() == [each for one in alone for each in one.have_figures.tolist()]

@@ -22,7 +22,7 @@ from esdedup import (
     WordTable,
 )
 from esdedup.fingerprint.fingerprinter import Fingerprinter
-from esdedup.fingerprint.simhash import components, distance_bits, hash_bits, simhash
+from esdedup.fingerprint.simhash import distance_bits, signed_sums, simhash
 from esdedup.text.hashing import crc32
 from esdedup.text.normalise import normalise
 
@@ -72,11 +72,13 @@ def test_the_token_example_differs_in_two_bits() -> None:
 def test_the_six_bit_example() -> None:
     """Two words of the weighted sentence, 美国 (4) and 51区 (5), with hashes made up for them."""
     hashes = {"美国".encode(): 0b100101, "51区".encode(): 0b101011}
-    bits = hash_bits(hashes.values(), width=6)
+    words = [("美国", 4), ("51区", 5)]
     # Each word alone, then both together.
-    each = components(bits, np.array([4, 5]), np.array([0, 1]))
-    assert each.tolist() == [[4, -4, -4, 4, -4, 4], [5, -5, 5, -5, 5, 5]]
-    assert components(bits, np.array([4, 5]), np.array([0])).tolist() == [[9, -9, 1, -1, 1, 9]]
+    one, other, both = (
+        signed_sums(each, width=6, token_hash=hashes.__getitem__) for each in (words[:1], words[1:], words)
+    )
+    assert (one, other) == ([4, -4, -4, 4, -4, 4], [5, -5, 5, -5, 5, 5])
+    assert both == [9, -9, 1, -1, 1, 9]
     assert simhash([("美国", 4), ("51区", 5)], width=6, token_hash=hashes.__getitem__) == 0b101011
 
 

@@ -133,7 +133,7 @@ class LearnedCopy:
     def are_learned(self, hashes: Keys) -> npt.NDArray[np.bool_]:
         """Return which passages are boilerplate by what has been learned, by their hashes: bool ``(n,)``."""
         with self._lock:
-            return self._boilerplate.known(hashes).are_learned
+            return self._boilerplate.are_learned(hashes)
 
     def omit_on(self, pins: Pins = NO_PINS) -> OmitOn:
         """Return what leaves out of pages what has been learned by then, or is pinned."""

@@ -44,7 +44,7 @@ class LearnedLog:
 
         None are needed if the batch had no new page, and ended no block.
         """
-        if not changes.page_count and not len(changes.site_numbers):
+        if changes.are_empty:
             return []
         documents: list[Document] = []
         if self._tail is not None:

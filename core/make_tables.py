@@ -1,0 +1,225 @@
+"""Writes `data/characters.txt` and `data/references.txt`, the tables that the crate is built with.
+
+They decide the bits of fingerprints, so they are made once and checked in, and no other Python or Unicode
+changes them: run this with Python 3.11 (Unicode 14.0) and the locked OpenCC.
+
+.venv/bin/python core/make_tables.py
+"""
+
+import functools
+import html
+import html.entities
+import itertools
+import sys
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "data"
+UNICODE = "14.0.0"
+
+# All letters, digits and white space are below this code point: planes 4 to 13 are unassigned, 15 and 16
+# private.
+ASSIGNED = 0x40000
+CHARACTERS = [chr(code_point) for code_point in range(ASSIGNED)]
+SEPARATOR = "\x1e"
+
+# The bits and roles of `characters.rs`.
+ALNUM, HARD_END, FULL_STOP, SPACE, LATIN = (1 << bit for bit in range(5))
+TOKEN_SHIFT = 5
+JOINER, NUMBER, WORD, WIDE, TOKEN_END = range(1, 6)
+TRAILING, FINAL, MARK, UNASSIGNED, INVISIBLE, BLANK = (1 << bit for bit in range(6))
+
+HARD_ENDS = "。!?;\n\u061f\u06d4\u0964\u0965\u1362" + SEPARATOR
+# East Asian scripts start at this code point.
+FIRST_WIDE = 0x2E80
+# Thai and Lao, Burmese, Khmer: without spaces between words, so a word cannot be told from a sentence.
+UNSPACED = (range(0x0E00, 0x0F00), range(0x1000, 0x10A0), range(0x1780, 0x1800))
+
+# Ends a sentence in prose: full stops and the like of many scripts, and the colon before a quotation.
+FINALS = ".:;!?。\u0589\u061f\u06d4\u0964\u0965\u0f0d\u104b\u1362\u17d4"
+# May stand after it: quotation marks and brackets of all scripts (`“` ends a quotation in German, `«` in
+# Danish), symbols such as emoji, and signs of markup.
+TRAILING_CATEGORIES = frozenset({"Pi", "Pf", "Pe", "So", "Sk"})
+TRAILING_SIGNS = "\"'`*_"
+
+# Shown as nothing, but no format characters (category Cf): those that Unicode calls ignorable by default
+# (Default_Ignorable_Code_Point in DerivedCoreProperties.txt, which covers code points that are not assigned
+# yet), and the placeholder for an object.
+IGNORABLE = (
+    *(0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x2065),
+    *(*range(0xFE00, 0xFE10), *range(0xFFF0, 0xFFF9), *range(0xE0000, 0xE1000), 0xFFFC),
+)
+# They look like spaces without being any: the Braille pattern without dots, and the Hangul fillers that stand
+# for no part of a syllable (ignorable by default, but fonts and browsers leave room for them).
+BLANKS = (0x2800, 0x3164, 0xFFA0)
+
+
+def characters() -> str:
+    """Return the lines of `characters.txt`; `characters.rs` says what they mean."""
+    lines = ["# Written by make_tables.py; Unicode 14.0, OpenCC 1.4.2. See src/characters.rs."]
+    lines += _runs("class", _class)
+    lines += _runs("trait", _traits)
+    forms = {each: normal_form(each) for each in CHARACTERS}
+    composing = _composing()
+    contextual = {
+        each
+        for each, form in forms.items()
+        if len(form) > 1
+        or unicodedata.combining(each)
+        or (form and (form in composing or unicodedata.combining(form) > 0))
+        or (each in composing and form != "")
+    }
+    # Which characters a form may combine with depends on the form, and on nothing that is left out.
+    lines += _runs("contextual", lambda each: max(1, len(forms[each])) if each in contextual else 0)
+    lines += _runs("dropped", lambda each: int(forms[each] == "" and each not in contextual))
+    simple = {each: form for each, form in forms.items() if each not in contextual and form not in {"", each}}
+    # Most of them are Chinese characters, each with a form of its own: these are written as pairs.
+    pairs = {each: form for each, form in simple.items() if _is_chinese(each) and _is_chinese(form)}
+    lines += [f"pairs {''.join(row)}" for row in _rows([each + form for each, form in pairs.items()], 25)]
+    lines += _shifts("form", {each: form for each, form in simple.items() if each not in pairs})
+    for each in CHARACTERS:
+        folded = each.casefold().translate(_replacements())
+        expected = simple.get(each, each)
+        if unicodedata.is_normalized("NFKC", each) and folded != expected:
+            lines.append(" ".join(["folded", _hex(each), *map(_hex, folded)]))
+    zeros = [each for each in CHARACTERS if each.isdecimal() and int(each) == 0]
+    digits = {chr(ord(zero) + value): value for zero in zeros for value in range(10)}
+    assert digits == {each: int(each) for each in CHARACTERS if each.isdecimal()}
+    lines += [f"zero {_hex(each)}" for each in zeros]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def references() -> str:
+    """Return the lines of `references.txt`: HTML's names of characters, sorted, and what they stand for."""
+    names = sorted(html.entities.html5.items())
+    return "".join(" ".join([name, *map(_hex, value)]) + "\n" for name, value in names)
+
+
+def normal_form(text: str) -> str:
+    """Return the normal form of a text in which at most 30 marks follow each other."""
+    visible = text.translate(_invisible())
+    return unicodedata.normalize("NFKC", visible).casefold().translate(_replacements())
+
+
+def _class(character: str) -> int:
+    flags = character.isalnum() * ALNUM | character.isspace() * SPACE
+    flags |= (character in HARD_ENDS) * HARD_END | (character == ".") * FULL_STOP
+    flags |= (character < "\u0250" and character.isalnum()) * LATIN
+    return flags | _role(character) << TOKEN_SHIFT
+
+
+def _role(character: str) -> int:
+    if character == SEPARATOR:
+        return TOKEN_END
+    if character in ".,:":
+        return JOINER
+    if character.isdecimal():
+        return NUMBER
+    # Vowel signs and accents that no letter takes in are part of its word.
+    if not character.isalnum() and unicodedata.category(character) not in {"Mn", "Mc"}:
+        return 0
+    code_point = ord(character)
+    return WIDE if code_point >= FIRST_WIDE or any(code_point in each for each in UNSPACED) else WORD
+
+
+def _traits(character: str) -> int:
+    category = unicodedata.category(character)
+    is_trailing = character.isspace() or character in TRAILING_SIGNS
+    is_trailing |= category in TRAILING_CATEGORIES and not character.isalnum()
+    traits = FINAL if character in FINALS else is_trailing * TRAILING
+    first = unicodedata.normalize("NFKD", character)[0] if unicodedata.decomposition(character) else character
+    traits |= (unicodedata.combining(first) > 0) * MARK
+    traits |= (category == "Cn") * UNASSIGNED
+    is_invisible = category == "Cf" or ord(character) in IGNORABLE
+    return traits | is_invisible * INVISIBLE | (ord(character) in BLANKS) * BLANK
+
+
+@functools.cache
+def _invisible() -> dict[int, str]:
+    formats = (ord(each) for each in CHARACTERS if unicodedata.category(each) == "Cf")
+    return dict.fromkeys(itertools.chain(formats, IGNORABLE), "") | dict.fromkeys(BLANKS, " ")
+
+
+@functools.cache
+def _replacements() -> dict[int, str]:
+    """Return what case folding leaves to do: simplified characters, and no control characters but two."""
+    table = _simplified()
+    for each in CHARACTERS:
+        if unicodedata.category(each) in {"Cc", "Cs", "Zl", "Zp"} and each not in "\n\t":
+            table[ord(each)] = "\n" if each in "\v\f\x85\u2028\u2029" else " "
+    return table
+
+
+def _simplified() -> dict[int, str]:
+    """Map each traditional character to a simplified one, regardless of context.
+
+    In some phrases another character would be right. That does no harm here: both spellings of a text still
+    get the same form.
+    """
+    import opencc
+
+    ranges = (range(0x2E80, 0xA000), range(0xF900, 0xFB00), range(0x20000, 0x32000))
+    each_alone = [chr(code_point) for code_point in itertools.chain(*ranges)]
+    convert = opencc.OpenCC("t2s").convert
+    forms = convert(convert("\n".join(each_alone))).split("\n")
+    pairs = zip(each_alone, forms, strict=True)
+    return {ord(each): form for each, form in pairs if form != each and len(form) == 1}
+
+
+def _composing() -> set[str]:
+    """Return the characters that may combine with the one before them, or be reordered with it."""
+    second = {chr(each) for each in (*range(0x1161, 0x1176), *range(0x11A8, 0x11C3))}
+    for character in CHARACTERS:
+        if unicodedata.combining(character):
+            second.add(character)
+        decomposed = unicodedata.decomposition(character)
+        if decomposed and not decomposed.startswith("<"):
+            second.update(chr(int(part, 16)) for part in decomposed.split()[1:])
+    return second
+
+
+def _runs(name: str, value_of: Callable[[str], int]) -> Iterator[str]:
+    """Yield `name first count value` for each run of characters with one value that is not 0."""
+    for value, group in itertools.groupby(CHARACTERS, value_of):
+        run = list(group)
+        if value:
+            yield f"{name} {_hex(run[0])} {len(run)} {value:x}"
+
+
+def _shifts(name: str, forms: Mapping[str, str]) -> Iterator[str]:
+    """Yield `name first count step shift` for rows of characters that are so far from their forms."""
+    runs: list[list[int]] = []
+    for character, form in forms.items():
+        at, shift = ord(character), ord(form) - ord(character)
+        if runs and runs[-1][3] == shift:
+            first, count, step, _ = runs[-1]
+            gap = at - first - (count - 1) * step if count > 1 else at - first
+            if (count == 1 and gap <= 2) or (count > 1 and gap == step):
+                runs[-1] = [first, count + 1, gap, shift]
+                continue
+        runs.append([at, 1, 1, shift])
+    for first, count, step, shift in runs:
+        yield f"{name} {first:x} {count} {step} {shift}"
+
+
+def _rows(items: Sequence[str], length: int) -> Iterator[Sequence[str]]:
+    return (items[at : at + length] for at in range(0, len(items), length))
+
+
+def _is_chinese(character: str) -> bool:
+    """Return whether it is a Chinese character that no editor replaces by an equal one."""
+    return unicodedata.name(character, "").startswith("CJK UNIFIED") and unicodedata.is_normalized(
+        "NFC", character
+    )
+
+
+def _hex(character: str) -> str:
+    return f"{ord(character):x}"
+
+
+if __name__ == "__main__":
+    if unicodedata.unidata_version != UNICODE:
+        sys.exit(f"this Python has Unicode {unicodedata.unidata_version}, not {UNICODE}: take Python 3.11")
+    FOLDER.joinpath("characters.txt").write_text(characters(), "utf-8")
+    FOLDER.joinpath("references.txt").write_text(references(), "utf-8")

@@ -1,0 +1,410 @@
+//! The extension module `esdedup._core`: strings and bytes in and out, without the interpreter's lock in between.
+//!
+//! Columns are bytes in the order of this machine, which Python reads with `numpy.frombuffer`. `esdedup/_core.pyi` says
+//! what each function takes and returns.
+
+mod learner;
+
+use std::borrow::Cow;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyString};
+
+use crate::batch::{Failure, each};
+use crate::characters::Point;
+use crate::markup::visible_beginning;
+use crate::normal_form::{normalise, normalise_line, to_string};
+use crate::parsed::{ParseRules, ParsedText, Parser};
+use crate::passages::Passage;
+use crate::places::passage_places;
+use crate::sentences::{Sentence, longest, with_rows_joined};
+use crate::signature::{SIZE, SignatureRules, hashed_tokens, signature};
+use crate::tokens::CharacterHash;
+
+// Stands for a lone surrogate, which UTF-8 does not have: nothing that reads texts tells the two apart.
+const LIKE_A_SURROGATE: char = '\u{1}';
+const SURROGATES: std::ops::Range<u32> = 0xd800..0xe000;
+
+type Strings<'py> = Vec<Bound<'py, PyString>>;
+type Column<'py> = Bound<'py, PyBytes>;
+
+/// Texts that have been parsed, and stay here while Python decides which of their passages are left out.
+#[pyclass(frozen, module = "esdedup._core")]
+struct Parsed(Vec<ParsedText>);
+
+#[pymethods]
+impl Parsed {
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    #[getter]
+    fn passage_count(&self) -> usize {
+        self.0.iter().map(|text| text.passages.len()).sum()
+    }
+
+    #[getter]
+    fn content_hashes<'py>(&self, py: Python<'py>) -> Column<'py> {
+        column(py, self.0.iter().map(|text| text.content_hash.to_ne_bytes()))
+    }
+
+    #[getter]
+    fn are_cut<'py>(&self, py: Python<'py>) -> Column<'py> {
+        column(py, self.0.iter().map(|text| [text.is_cut.into()]))
+    }
+
+    #[getter]
+    fn letters<'py>(&self, py: Python<'py>) -> Column<'py> {
+        column(py, self.0.iter().map(|text| int64(text.letters())))
+    }
+
+    #[getter]
+    #[allow(clippy::type_complexity)] // one column for each field of a passage
+    fn passages<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> (Column<'py>, Column<'py>, Column<'py>, Column<'py>, Column<'py>) {
+        let all = || self.0.iter().flat_map(|text| &text.passages);
+        let flag = |of: fn(&Passage) -> bool| column(py, all().map(|each| [of(each).into()]));
+        let positions =
+            self.0.iter().enumerate().flat_map(|(at, text)| std::iter::repeat_n(at, text.passages.len()));
+        (
+            column(py, all().map(|each| each.hash.to_ne_bytes())),
+            column(py, all().map(|each| int64(each.letters))),
+            flag(|each| each.is_prose),
+            flag(|each| each.has_figures),
+            column(py, positions.map(int64)),
+        )
+    }
+
+    fn signatures<'py>(
+        &self,
+        py: Python<'py>,
+        omitted: &[u8],
+        min_letters: usize,
+        max_sentence_length: usize,
+        number_weight: u32,
+    ) -> PyResult<(Column<'py>, Column<'py>, Column<'py>)> {
+        let rules = SignatureRules { min_letters, max_sentence_length, number_weight };
+        let texts = self.with_omitted(omitted)?;
+        let found = py.detach(|| each(texts, |(text, omitted)| signature(text, &omitted, rules)));
+        let found = found.map_err(|failure| failed(py, failure))?;
+        Ok((
+            column(py, found.iter().map(|(signature, _)| signature.unwrap_or([0; SIZE]))),
+            column(py, found.iter().map(|(signature, _)| [signature.is_some().into()])),
+            column(py, found.iter().map(|(_, letters)| int64(*letters))),
+        ))
+    }
+
+    fn longest_sentences<'py>(
+        &self,
+        py: Python<'py>,
+        omitted: &[u8],
+        max_length: usize,
+    ) -> PyResult<(Vec<String>, Column<'py>)> {
+        self.represented(py, omitted, |points, sentences| {
+            let joined = with_rows_joined(points, sentences);
+            longest(&joined).map_or(String::new(), |each| {
+                to_string(&points[each.start..each.end.min(each.start.saturating_add(max_length))])
+            })
+        })
+    }
+
+    fn whole_texts<'py>(&self, py: Python<'py>, omitted: &[u8]) -> PyResult<(Vec<String>, Column<'py>)> {
+        self.represented(py, omitted, |points, _| to_string(&points[..points.len() - 1]))
+    }
+
+    fn longest_of_halves(
+        &self,
+        py: Python<'_>,
+        omitted: &[u8],
+        max_sentence_length: usize,
+    ) -> PyResult<Vec<Vec<String>>> {
+        let texts = self.with_omitted(omitted)?;
+        let found = py
+            .detach(|| each(texts, |(text, omitted)| longest_of_halves(text, &omitted, max_sentence_length)));
+        found.map_err(|failure| failed(py, failure))
+    }
+
+    fn overlap(
+        &self,
+        py: Python<'_>,
+        omitted: &[u8],
+        other: &Parsed,
+        omitted_of_other: &[u8],
+    ) -> PyResult<Vec<[(usize, usize, usize); 2]>> {
+        let pairs: Vec<_> =
+            self.with_omitted(omitted)?.into_iter().zip(other.with_omitted(omitted_of_other)?).collect();
+        let found = py.detach(|| {
+            each(pairs, |((one, omitted), (other, omitted_of_other))| {
+                let (one, other) =
+                    (one.remaining_tokens(&omitted), other.remaining_tokens(&omitted_of_other));
+                crate::overlap::overlap(&one, &other).map(|each| (each.shared, each.of_one, each.of_other))
+            })
+        });
+        found.map_err(|failure| failed(py, failure))
+    }
+}
+
+impl Parsed {
+    /// Returns each text with what is left out of it: `omitted` has a byte for each passage, or none at all.
+    fn with_omitted(&self, omitted: &[u8]) -> PyResult<Vec<(&ParsedText, Vec<bool>)>> {
+        if !omitted.is_empty() && omitted.len() != self.passage_count() {
+            let (given, count) = (omitted.len(), self.passage_count());
+            return Err(PyValueError::new_err(format!("{given} flags for {count} passages")));
+        }
+        let mut flags = omitted.iter().map(|&each| each != 0);
+        let texts = self.0.iter().map(|text| (text, flags.by_ref().take(text.passages.len()).collect()));
+        Ok(texts.collect())
+    }
+
+    /// Returns a string for each text, of what is left of it, and its letters.
+    fn represented<'py>(
+        &self,
+        py: Python<'py>,
+        omitted: &[u8],
+        string: impl Fn(&[Point], &[Sentence]) -> String + Send + Sync,
+    ) -> PyResult<(Vec<String>, Column<'py>)> {
+        let texts = self.with_omitted(omitted)?;
+        let found = py.detach(|| {
+            each(texts, |(text, omitted)| {
+                let (points, sentences) = text.remaining_points(&omitted);
+                let letters: usize = sentences.iter().map(|each| each.letters).sum();
+                (string(&points, &sentences), letters)
+            })
+        });
+        let (strings, letters): (Vec<_>, Vec<_>) =
+            found.map_err(|failure| failed(py, failure))?.into_iter().unzip();
+        Ok((strings, column(py, letters.into_iter().map(int64))))
+    }
+}
+
+#[pyfunction]
+#[pyo3(signature = (texts, *, max_length, keep_points = false, character_hash = None))]
+fn parse(
+    py: Python<'_>,
+    texts: Strings<'_>,
+    max_length: usize,
+    keep_points: bool,
+    character_hash: Option<(u64, u64)>,
+) -> PyResult<Parsed> {
+    let hash = character_hash
+        .map_or_else(CharacterHash::default, |(factor, offset)| CharacterHash { factor, offset });
+    let mut parser = Parser::new(ParseRules { max_length, are_visible: false, keep_points, hash });
+    let texts = utf8(&texts)?;
+    let parsed = py.detach(|| each(&texts, |text| parser.parse(text)));
+    Ok(Parsed(parsed.map_err(|failure| failed(py, failure))?))
+}
+
+/// Parses one text, and says where its passages are in what readers see of it.
+#[pyfunction]
+#[pyo3(signature = (text, *, max_length))]
+fn locate<'py>(
+    py: Python<'py>,
+    text: Bound<'py, PyString>,
+    max_length: usize,
+) -> PyResult<(Bound<'py, PyString>, Parsed, Column<'py>, Column<'py>)> {
+    let visible = visible_text(py, text, max_length)?;
+    let hash = CharacterHash::default();
+    let mut parser = Parser::new(ParseRules { max_length, are_visible: true, keep_points: false, hash });
+    let texts = utf8(std::slice::from_ref(&visible))?;
+    let found = py.detach(|| {
+        each(&texts, |text| {
+            let parsed = parser.parse(text);
+            // Each character has one point or more, or shares one.
+            let end = text.char_indices().nth(max_length).map_or(text.len(), |(end, _)| end);
+            let places = passage_places(&text[..end], &parsed);
+            (parsed, places)
+        })
+    });
+    let (parsed, places): (Vec<_>, Vec<_>) =
+        found.map_err(|failure| failed(py, failure))?.into_iter().unzip();
+    let places = || places.iter().flatten();
+    Ok((
+        visible.clone(),
+        Parsed(parsed),
+        column(py, places().map(|(start, _)| int64(*start))),
+        column(py, places().map(|(_, end)| int64(*end))),
+    ))
+}
+
+#[pyfunction]
+#[pyo3(signature = (text, *, max_length))]
+fn visible_text<'py>(
+    py: Python<'py>,
+    text: Bound<'py, PyString>,
+    max_length: usize,
+) -> PyResult<Bound<'py, PyString>> {
+    if let Ok(plain) = text.to_str() {
+        let visible = py.detach(|| each([plain], |text| visible_beginning(text, max_length).into_owned()));
+        let visible = visible.map_err(|failure| failed(py, failure))?;
+        return Ok(PyString::new(py, &visible.concat()));
+    }
+    // Readers get lone surrogates back as they came: meanwhile, unassigned characters stand for them.
+    let codes = code_points(&text)?;
+    let is_used =
+        |first: u32| codes.iter().any(|code| (first..first + SURROGATES.len() as u32).contains(code));
+    let first =
+        (0x40000..0xe0000).step_by(SURROGATES.len()).find(|&first| !is_used(first)).unwrap_or(0x40000);
+    let stand_in =
+        |code: u32| if SURROGATES.contains(&code) { code - SURROGATES.start + first } else { code };
+    let text: String = codes.into_iter().filter_map(|code| char::from_u32(stand_in(code))).collect();
+    let visible = py.detach(|| each([text], |text| visible_beginning(&text, max_length).into_owned()));
+    let visible = visible.map_err(|failure| failed(py, failure))?.concat();
+    let back = |code: u32| {
+        let is_stand_in = (first..first + SURROGATES.len() as u32).contains(&code);
+        if is_stand_in { code - first + SURROGATES.start } else { code }
+    };
+    let bytes: Vec<u8> = visible.chars().flat_map(|each| back(each.into()).to_le_bytes()).collect();
+    let text = PyBytes::new(py, &bytes).call_method1("decode", ("utf-32-le", "surrogatepass"))?;
+    Ok(text.cast_into()?)
+}
+
+/// Returns raw texts without markup and in their normal form, and which of them are only beginnings.
+#[pyfunction(name = "normalise")]
+#[pyo3(signature = (texts, *, max_length))]
+fn normal_texts<'py>(
+    py: Python<'py>,
+    texts: Strings<'py>,
+    max_length: usize,
+) -> PyResult<(Vec<String>, Column<'py>)> {
+    let texts = utf8(&texts)?;
+    let found = py.detach(|| {
+        each(&texts, |text| {
+            let mut points = Vec::new();
+            let is_cut = normalise(&visible_beginning(text, max_length), max_length, &mut points);
+            (to_string(&points[..points.len() - 1]), is_cut)
+        })
+    });
+    let (strings, are_cut): (Vec<_>, Vec<_>) =
+        found.map_err(|failure| failed(py, failure))?.into_iter().unzip();
+    Ok((strings, column(py, are_cut.into_iter().map(|each: bool| [each.into()]))))
+}
+
+#[pyfunction]
+fn normal_form(py: Python<'_>, text: Bound<'_, PyString>) -> PyResult<String> {
+    one(py, &text, |text| {
+        let mut points = Vec::new();
+        normalise_line(text, &mut points);
+        to_string(&points)
+    })
+}
+
+#[pyfunction]
+fn words(py: Python<'_>, text: Bound<'_, PyString>) -> PyResult<Vec<String>> {
+    one(py, &text, |text| crate::words::words(text).into_iter().map(str::to_owned).collect())
+}
+
+#[pyfunction]
+fn letters(py: Python<'_>, text: Bound<'_, PyString>) -> PyResult<String> {
+    one(py, &text, crate::words::letters)
+}
+
+/// Returns the simhash of each group of weighted hashes, given where groups begin: ascending from 0.
+#[pyfunction]
+fn weighted_simhashes<'py>(
+    py: Python<'py>,
+    hashes: &[u8],
+    weights: &[u8],
+    starts: &[u8],
+) -> PyResult<Column<'py>> {
+    let hashes: Vec<u64> = numbers(hashes).map(u64::from_ne_bytes).collect();
+    let weights: Vec<i64> = numbers(weights).map(i64::from_ne_bytes).collect();
+    let starts: Vec<usize> = numbers(starts).map(|each| i64::from_ne_bytes(each) as usize).collect();
+    let ends = starts.iter().copied().skip(1).chain([hashes.len()]);
+    let groups: Vec<_> = starts.iter().copied().zip(ends).map(|(start, end)| start..end).collect();
+    if weights.len() != hashes.len()
+        || groups.iter().any(|group| group.start > group.end || group.end > hashes.len())
+    {
+        return Err(PyValueError::new_err("weights and groups do not fit the hashes"));
+    }
+    let found = py.detach(|| {
+        each(groups, |group| {
+            let weights = &weights[group.clone()];
+            crate::simhash::weighted(hashes[group].iter().copied().zip(weights.iter().copied()))
+        })
+    });
+    let found = found.map_err(|failure| failed(py, failure))?;
+    Ok(column(py, found.into_iter().map(u64::to_ne_bytes)))
+}
+
+/// What `esdedup` imports as `_core`.
+#[pymodule]
+#[pyo3(name = "_core")]
+mod module {
+    #[pymodule_export]
+    use super::learner::{Changes, Learner, Overrides};
+    #[pymodule_export]
+    use super::{
+        Parsed, letters, locate, normal_form, normal_texts, parse, visible_text, weighted_simhashes, words,
+    };
+}
+
+fn longest_of_halves(text: &ParsedText, omitted: &[bool], max_length: usize) -> Vec<String> {
+    let sentences = text.remaining_sentences(omitted);
+    let chosen = crate::sentences::longest_of_halves(&sentences).map(|each| {
+        let hashed = hashed_tokens(text, each, max_length);
+        // Up to the first token that is not hashed.
+        let is_cut = hashed.len() < each.tokens().len();
+        let next = each.tokens().start + hashed.len();
+        let end = if is_cut { text.tokens[next].start as usize } else { each.sentence.end };
+        to_string(&text.points[each.sentence.start..end])
+    });
+    chosen.collect()
+}
+
+fn one<T: Send>(
+    py: Python<'_>,
+    text: &Bound<'_, PyString>,
+    work: impl Fn(&str) -> T + Send + Sync,
+) -> PyResult<T> {
+    let texts = utf8(std::slice::from_ref(text))?;
+    let mut found = py.detach(|| each(&texts, |text| work(text))).map_err(|failure| failed(py, failure))?;
+    Ok(found.remove(0))
+}
+
+/// Borrows strings in UTF-8. Those with lone surrogates take a slow copy.
+fn utf8<'a>(texts: &'a [Bound<'_, PyString>]) -> PyResult<Vec<Cow<'a, str>>> {
+    let borrowed = texts.iter().map(|text| match text.to_str() {
+        Ok(plain) => Ok(Cow::Borrowed(plain)),
+        Err(_) => {
+            let codes = code_points(text)?;
+            let characters = codes.into_iter().map(|code| char::from_u32(code).unwrap_or(LIKE_A_SURROGATE));
+            Ok(Cow::Owned(characters.collect()))
+        }
+    });
+    borrowed.collect()
+}
+
+fn code_points(text: &Bound<'_, PyString>) -> PyResult<Vec<u32>> {
+    let encoded = text.call_method1("encode", ("utf-32-le", "surrogatepass"))?;
+    let bytes: &[u8] = encoded.extract()?;
+    Ok(bytes.chunks_exact(4).map(|each| u32::from_le_bytes([each[0], each[1], each[2], each[3]])).collect())
+}
+
+fn numbers(bytes: &[u8]) -> impl Iterator<Item = [u8; 8]> {
+    bytes.chunks_exact(8).map(|each| [each[0], each[1], each[2], each[3], each[4], each[5], each[6], each[7]])
+}
+
+fn int64(number: usize) -> [u8; 8] {
+    (number as i64).to_ne_bytes()
+}
+
+fn column<const N: usize>(py: Python<'_>, values: impl Iterator<Item = [u8; N]>) -> Column<'_> {
+    let mut bytes = Vec::with_capacity(values.size_hint().0 * N);
+    values.for_each(|value| bytes.extend_from_slice(&value));
+    PyBytes::new(py, &bytes)
+}
+
+/// Returns a failure as `esdedup.errors.TextFailed`.
+fn failed(py: Python<'_>, failure: Failure) -> PyErr {
+    let raised = || -> PyResult<PyErr> {
+        let class = py.import("esdedup.errors")?.getattr("TextFailed")?;
+        let facts = PyDict::new(py);
+        facts.set_item("position", failure.position)?;
+        facts.set_item("fault", &failure.message)?;
+        Ok(PyErr::from_value(class.call((), Some(&facts))?))
+    };
+    raised().unwrap_or_else(|error| error)
+}

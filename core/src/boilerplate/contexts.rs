@@ -1,0 +1,175 @@
+//! The pages on which a passage was seen, as far as those differ in the rest.
+
+use super::marks::{Beside, Marks, Origin, Page, beside, share};
+use super::memory::{LEARNED, Memory};
+use super::site_pages::{COLUMNS as SITE_COLUMNS, SitePages};
+
+/// A passage that was seen in one more context is boilerplate, unless sites are known and most of the five are of
+/// different ones: then it may be a statement that many papers quote. The oldest makes room.
+pub const MOST_CONTEXTS: usize = 4;
+/// What is kept of a passage that was seen again: of `SitePages`, then the pages of its contexts, 0 for none.
+pub const COLUMNS: usize = SITE_COLUMNS + MOST_CONTEXTS;
+
+/// A page on which the passage was seen.
+#[derive(Clone, Copy, Default, Debug)]
+struct Context {
+    // 0 for none.
+    page: u32,
+    marks: Beside,
+    origin: Origin,
+}
+
+/// The contexts of a passage, to which others are added.
+#[derive(Clone, Debug)]
+pub struct Contexts {
+    hash: u64,
+    contexts: [Context; MOST_CONTEXTS],
+    // Those that have made room for others.
+    replaced: Vec<Context>,
+    /// The last page that was added; 0 for none.
+    pub last_added: u32,
+    /// Whether the passage is boilerplate.
+    pub is_learned: bool,
+    /// The pages of its site.
+    pub site_pages: SitePages,
+}
+
+impl Contexts {
+    /// Returns those of a passage, given what is known of it as in the table of passages.
+    pub fn of(hash: u64, value: u32, memory: &Memory) -> Contexts {
+        let mut found = Contexts {
+            hash,
+            contexts: [Context::default(); MOST_CONTEXTS],
+            replaced: Vec::new(),
+            last_added: 0,
+            is_learned: value >= LEARNED,
+            site_pages: SitePages::default(),
+        };
+        if value == 0 || found.is_learned {
+            return found;
+        }
+        let row = memory.contexts.get(hash).unwrap_or_default();
+        let (of_site, pages) = row.split_at(SITE_COLUMNS);
+        for (context, page) in found.contexts.iter_mut().zip(pages) {
+            context.page = if memory.window.has(*page) { *page } else { 0 };
+        }
+        // Of most passages only one page is known.
+        if found.contexts.iter().all(|context| context.page == 0) {
+            found.contexts[0].page = value;
+        }
+        for context in found.contexts.iter_mut().filter(|context| context.page > 0) {
+            let Page { marks, origin } = memory.pages.get(context.page);
+            *context = Context { page: context.page, marks: beside(&marks, hash), origin };
+            // A page of one passage is no context for it.
+            if context.marks[0] == 0 {
+                *context = Context::default();
+            }
+        }
+        found.site_pages = match of_site {
+            &[first, amid_own, articles, pages, foreign] if memory.window.has(first) => {
+                let row = [first, amid_own, articles, pages, foreign];
+                SitePages::of_row(row, memory.pages.get(first).origin)
+            }
+            _ => SitePages::begun(value, memory.pages.get(value).origin),
+        };
+        found
+    }
+
+    /// Returns whether the passage has a context other than a page with these marks.
+    pub fn has_other(&self, marks: &Marks) -> bool {
+        let own = beside(marks, self.hash);
+        own[0] > 0 && self.contexts.iter().any(|context| context.page > 0 && !share(&own, &context.marks))
+    }
+
+    /// Adds a page if it is a new context, in which case the passage may become boilerplate.
+    ///
+    /// A new version of an article is no other context than the ones before it.
+    pub fn add(&mut self, number: u32, page: &Page) {
+        let own = Context { page: number, marks: beside(&page.marks, self.hash), origin: page.origin };
+        let is_same = |context: &Context| {
+            context.page > 0
+                && (share(&own.marks, &context.marks) || context.origin.is_same_article(&own.origin))
+        };
+        // Of a block, what would be the same as a context before it stays the same, though that one has made room.
+        if own.marks[0] == 0
+            || self.is_learned
+            || self.contexts.iter().any(is_same)
+            || self.replaced.iter().any(is_same)
+        {
+            return;
+        }
+        self.last_added = number;
+        let is_full = self.contexts.iter().all(|context| context.page > 0);
+        if is_full && self.are_mostly_of_one_site(own.origin.site) {
+            self.is_learned = true;
+            return;
+        }
+        // A free one, or the oldest.
+        if let Some(slot) = self.contexts.iter_mut().min_by_key(|context| context.page) {
+            let replaced = std::mem::replace(slot, own);
+            if is_full {
+                self.replaced.push(replaced);
+            }
+        }
+    }
+
+    /// Returns the row that is kept, if that of the passage has changed.
+    pub fn row(&self, has_grown: bool) -> Option<[u32; COLUMNS]> {
+        let count = self.contexts.iter().filter(|context| context.page > 0).count();
+        let has_several = self.last_added > 0 && count > 1;
+        if self.is_learned || !(has_several || has_grown) {
+            return None;
+        }
+        let mut row = [0; COLUMNS];
+        row[..SITE_COLUMNS].copy_from_slice(&self.site_pages.row());
+        for (column, context) in row[SITE_COLUMNS..].iter_mut().zip(&self.contexts) {
+            *column = context.page;
+        }
+        Some(row)
+    }
+
+    /// Returns whether most of the contexts, and one more, are of one site; those of no known site count as of any.
+    fn are_mostly_of_one_site(&self, site: u32) -> bool {
+        let sites = || self.contexts.iter().map(|context| context.origin.site).chain([site]);
+        let alike = |one: u32| sites().filter(|other| one == 0 || *other == 0 || *other == one).count();
+        sites().any(|one| 2 * alike(one) > MOST_CONTEXTS + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::boilerplate::window::Window;
+
+    fn page(mark: u32, site: u32) -> Page {
+        Page { marks: [mark, mark + 1, 0], origin: Origin { site, article: mark, number: 1 } }
+    }
+
+    fn unseen() -> Contexts {
+        Contexts::of(1 << 32, 0, &Memory::new(Window::new(9)))
+    }
+
+    #[test]
+    fn the_fifth_context_of_a_site_makes_boilerplate() {
+        let mut contexts = unseen();
+        for number in 1..=5 {
+            assert!(!contexts.is_learned);
+            contexts.add(number, &page(10 * number, 7));
+            // The same rest again, or a version of the article, is no other context.
+            contexts.add(number + 50, &page(10 * number, 8));
+        }
+        assert!(contexts.is_learned);
+        assert_eq!(contexts.last_added, 5);
+    }
+
+    #[test]
+    fn the_oldest_context_makes_room_but_counts_until_the_block_ends() {
+        let mut contexts = unseen();
+        (1..=5).for_each(|number| contexts.add(number, &page(10 * number, number)));
+        assert!(!contexts.is_learned);
+        let row = contexts.row(false).map(|row| row[SITE_COLUMNS..].to_vec());
+        assert_eq!(row, Some(vec![5, 2, 3, 4]));
+        contexts.add(6, &page(10, 6));
+        assert_eq!(contexts.last_added, 5);
+    }
+}

@@ -1,0 +1,140 @@
+//! What follows from knowing which passages of a page are boilerplate.
+//!
+//! A list is a row of passages that do not end as sentences do: menus, headlines, teasers that break off. It is left out
+//! even before it is known, if enough text remains; if not, what was seen in another context. A page that is mostly rows
+//! of figures keeps these.
+
+use super::marks::{MARKS, Marks, mark_of};
+
+// Lists are left out if so many letters of other text remain, and single passages that are not prose if so many letters
+// of prose remain. Chosen on the labelled articles: benchmarks/tried.md.
+const ENOUGH_LETTERS: u64 = 100;
+const AMPLE_LETTERS: u64 = 200;
+// They must be so large a part of what is not boilerplate: a list is not published for its introduction.
+const LEAST_SHARE: f64 = 0.4;
+// A table has so many rows with figures at least, which are so large a part of the page.
+const LEAST_ROWS: usize = 2;
+const TABLE_SHARE: f64 = 0.5;
+
+/// A passage of a page that is judged.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Passage {
+    /// Equal for passages with the same words and figures.
+    pub hash: u64,
+    /// The number of letters and digits.
+    pub letters: u32,
+    /// Whether it ends as sentences of running text do.
+    pub is_prose: bool,
+    /// Whether it has a number that is not of a date or time.
+    pub has_figures: bool,
+    /// Whether it is boilerplate by what is known.
+    pub is_learned: bool,
+}
+
+/// A page, as far as it can be judged without what else is known of its passages.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Judged {
+    /// What becomes of each passage.
+    pub fates: Vec<Fate>,
+    /// Its longest passages that are not boilerplate, those outside lists first.
+    pub marks: Marks,
+}
+
+/// What becomes of a passage.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// It stays.
+    Kept,
+    /// It is left out.
+    LeftOut,
+    /// It is in a list of a page with little other text: it is left out if it was seen in another context.
+    Doubtful,
+}
+
+/// Judges a page.
+pub fn judge(passages: &[Passage]) -> Judged {
+    let in_list = are_in_lists(passages);
+    let letters_of = |is_chosen: &dyn Fn(usize, &Passage) -> bool| -> u64 {
+        let chosen = passages.iter().enumerate().filter(|(at, passage)| is_chosen(*at, passage));
+        chosen.map(|(_, passage)| u64::from(passage.letters)).sum()
+    };
+    let rest = letters_of(&|_, passage| !passage.is_learned);
+    let prose = letters_of(&|_, passage| !passage.is_learned && passage.is_prose);
+    let others = letters_of(&|at, passage| !passage.is_learned && !in_list[at]);
+    let is_fair = |letters: u64| letters as f64 >= LEAST_SHARE * rest as f64;
+    let has_ample = prose >= AMPLE_LETTERS && is_fair(prose);
+    let has_enough = others >= ENOUGH_LETTERS && is_fair(others);
+    // What a table says is in its figures, however many others have the same ones.
+    let is_table = !has_ample && !has_enough && is_mostly_figures(passages);
+    let is_boilerplate = |passage: &Passage| passage.is_learned && !(is_table && passage.has_figures);
+    let fate = |(passage, in_list): (&Passage, &bool)| {
+        let is_unwanted = if has_ample { !passage.is_prose } else { *in_list && has_enough };
+        if is_boilerplate(passage) || is_unwanted {
+            Fate::LeftOut
+        } else if *in_list && !(has_ample || has_enough || is_table && passage.has_figures) {
+            Fate::Doubtful
+        } else {
+            Fate::Kept
+        }
+    };
+    Judged {
+        fates: passages.iter().zip(&in_list).map(fate).collect(),
+        marks: marks(passages, &in_list, is_boilerplate),
+    }
+}
+
+/// Returns which passages are no prose, next to another that is none.
+fn are_in_lists(passages: &[Passage]) -> Vec<bool> {
+    let is_other = |at: usize| passages.get(at).is_some_and(|passage| !passage.is_prose);
+    (0..passages.len()).map(|at| is_other(at) && (is_other(at + 1) || at > 0 && is_other(at - 1))).collect()
+}
+
+fn is_mostly_figures(passages: &[Passage]) -> bool {
+    let letters = |some: &mut dyn Iterator<Item = &Passage>| -> f64 {
+        some.map(|passage| u64::from(passage.letters)).sum::<u64>() as f64
+    };
+    let rows = || passages.iter().filter(|passage| passage.has_figures);
+    rows().count() >= LEAST_ROWS && letters(&mut rows()) >= TABLE_SHARE * letters(&mut passages.iter())
+}
+
+/// Returns the marks of a page: outside lists before others, then the longest, then the first.
+fn marks(passages: &[Passage], in_list: &[bool], is_boilerplate: impl Fn(&Passage) -> bool) -> Marks {
+    let mut marks = [0; MARKS];
+    for place in 0..MARKS {
+        let mut best = None;
+        for (passage, in_list) in passages.iter().zip(in_list) {
+            let (rank, mark) = ((!in_list, passage.letters), mark_of(passage.hash));
+            // The same passage again is no other mark.
+            let is_better = best.is_none_or(|(highest, _)| rank > highest);
+            if is_better && !is_boilerplate(passage) && !marks[..place].contains(&mark) {
+                best = Some((rank, mark));
+            }
+        }
+        marks[place] = best.map_or(0, |(_, mark)| mark);
+    }
+    marks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn passage(number: u64, letters: u32, is_prose: bool) -> Passage {
+        Passage { hash: number << 32, letters, is_prose, has_figures: false, is_learned: false }
+    }
+
+    #[test]
+    fn lists_are_left_out_if_enough_remains() {
+        let page = [passage(1, 150, true), passage(2, 9, false), passage(3, 9, false)];
+        assert_eq!(judge(&page).fates, [Fate::Kept, Fate::LeftOut, Fate::LeftOut]);
+        let page = [passage(1, 15, true), passage(2, 9, false), passage(3, 9, false)];
+        assert_eq!(judge(&page).fates, [Fate::Kept, Fate::Doubtful, Fate::Doubtful]);
+    }
+
+    #[test]
+    fn marks_are_the_longest_passages_outside_of_lists() {
+        let page = [passage(1, 50, true), passage(2, 90, false), passage(3, 99, false), passage(1, 50, true)];
+        assert_eq!(judge(&page).marks, [1, 3, 2]);
+        assert_eq!(judge(&[]).marks, [0, 0, 0]);
+    }
+}

@@ -1,0 +1,33 @@
+//! The part of esdedup that reads every character: from raw text to signatures.
+//!
+//! Plain loops over one text at a time; nothing here knows Python but `bindings`. In the order of use: `markup` →
+//! `normal_form` → `sentences` and `tokens` → `passages`, all of which `parsed` does, and then `signature`. Every bit that
+//! comes out is decided here, by the tables in `data/` and the crate for normal forms, so it is the same on every machine.
+
+pub mod batch;
+pub mod boilerplate;
+pub mod characters;
+pub mod content_hash;
+pub mod endings;
+pub mod figures;
+pub mod hashing;
+pub mod markup;
+pub mod normal_form;
+pub mod overlap;
+pub mod parsed;
+pub mod passages;
+pub mod places;
+pub mod references;
+pub mod runs;
+pub mod sentences;
+pub mod signature;
+pub mod simhash;
+pub mod sketch;
+pub mod tag_patterns;
+pub mod tags;
+pub mod tokens;
+pub mod words;
+pub mod wrapping;
+
+#[cfg(feature = "python")]
+mod bindings;

@@ -1,0 +1,161 @@
+//! From visible text to normal text: Unicode NFKC (which also unifies full and half width), case folded, with
+//! traditional Chinese characters simplified.
+
+use unicode_normalization::UnicodeNormalization;
+
+use crate::characters::{Folded, Form, Point, tables};
+
+// No script needs more marks in a row. Sorting them takes quadratic time, so longer runs are cut, as in the
+// Stream-Safe Text Format (Unicode Standard Annex #15).
+const MOST_MARKS: usize = 30;
+const ELLIPSIS: char = '\u{2026}';
+const ELLIPSIS_LENGTH: usize = 3;
+
+/// Appends the normal form of a visible text, and `Point::END`.
+///
+/// Reads as much of the text as fits into `max_length` characters, each counted with its normal form, so that the
+/// rest is never unfolded. Returns whether that was not all.
+pub fn normalise(visible: &str, max_length: usize, points: &mut Vec<Point>) -> bool {
+    let tables = tables();
+    let dot = tables.point('.'.into());
+    let mut room = max_length;
+    // What a normal form depends on is in its line: where that begins, in the text and in `points`.
+    let (mut start, mut first) = (0, points.len());
+    let mut is_contextual = false;
+    let mut end = visible.len();
+    let mut dots_left = 0;
+    points.reserve(visible.len() + 1);
+    for (at, character) in visible.char_indices() {
+        let form = tables.form(character.into());
+        if let Form::Single(point) = form
+            && room > 0
+        {
+            room -= 1;
+            if point.is('\n') {
+                if is_contextual {
+                    points.truncate(first);
+                    normalise_line(&visible[start..at], points);
+                }
+                (start, first, is_contextual) = (at + character.len_utf8(), points.len() + 1, false);
+            }
+            points.push(point);
+            continue;
+        }
+        let needed = match form {
+            Form::Single(_) => 1,
+            Form::Dropped if is_override(character) => 0,
+            Form::Dropped => 1,
+            // A common character; it needs no line of its own.
+            Form::Contextual if character == ELLIPSIS => ELLIPSIS_LENGTH,
+            Form::Contextual => tables.length(character.into()),
+        };
+        if needed > room {
+            (end, dots_left) = (at, if character == ELLIPSIS { room } else { 0 });
+            break;
+        }
+        room -= needed;
+        if character == ELLIPSIS {
+            points.extend([dot; ELLIPSIS_LENGTH]);
+        } else {
+            is_contextual |= matches!(form, Form::Contextual);
+        }
+    }
+    if is_contextual {
+        points.truncate(first);
+        normalise_line(&visible[start..end], points);
+    }
+    points.extend(std::iter::repeat_n(dot, dots_left));
+    points.push(Point::END);
+    end < visible.len()
+}
+
+/// Appends the normal form of a line, or of another part whose neighbours have no influence on it.
+pub fn normalise_line(line: &str, points: &mut Vec<Point>) {
+    let tables = tables();
+    let mut part = String::with_capacity(line.len());
+    let mut marks = 0;
+    for character in line.chars() {
+        let code = character.into();
+        // They go first, since one between a letter and its accent would keep them apart.
+        if tables.is_invisible(code) && !tables.is_blank(code) {
+            continue;
+        }
+        if tables.is_unassigned(code) {
+            // The crate may know it by now, and what it combines with.
+            append(&mut part, points);
+            points.push(tables.point(code));
+            marks = 0;
+            continue;
+        }
+        part.push(if tables.is_blank(code) { ' ' } else { character });
+        marks = if tables.is_mark(code) { marks + 1 } else { 0 };
+        if marks == MOST_MARKS {
+            append(&mut part, points);
+            marks = 0;
+        }
+    }
+    append(&mut part, points);
+}
+
+/// Whether it reverses the order in which characters are shown, but not the order in which they are compared.
+pub const fn is_override(character: char) -> bool {
+    matches!(character, '\u{202d}' | '\u{202e}')
+}
+
+fn append(part: &mut String, points: &mut Vec<Point>) {
+    let tables = tables();
+    for character in part.nfkc() {
+        match tables.folded(character.into()) {
+            Folded::Single(point) => points.push(point),
+            Folded::Several(codes) => points.extend(codes.iter().map(|&code| tables.point(code))),
+        }
+    }
+    part.clear();
+}
+
+/// Returns normal points as text.
+pub fn to_string(points: &[Point]) -> String {
+    points.iter().map(|each| each.character()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn normal(text: &str, max_length: usize) -> (String, bool) {
+        let mut points = Vec::new();
+        let is_cut = normalise(text, max_length, &mut points);
+        assert_eq!(points.pop(), Some(Point::END));
+        (to_string(&points), is_cut)
+    }
+
+    #[test]
+    fn width_case_script_and_accents_are_unified() {
+        for (text, expected) in [
+            ("ＡＢＣ１２３，！", "abc123,!"),
+            ("臺灣開放、乾杯", "台湾开放、干杯"),
+            ("STRASSE Straße", "strasse strasse"),
+            ("co\u{ad}op\u{200b}erate a\u{0}b", "cooperate a b"),
+            ("one\u{2028}cafe\u{200b}\u{301}\nx…\u{fdfa}", "one\ncafé\nx...صلى الله عليه وسلم"),
+            ("\u{2800}e\u{301}\u{3164}", " é "),
+        ] {
+            assert_eq!(normal(text, usize::MAX), (expected.to_owned(), false));
+        }
+    }
+
+    #[test]
+    fn a_text_is_cut_where_its_normal_form_is_too_long() {
+        assert_eq!(normal("abc", 3), ("abc".to_owned(), false));
+        assert_eq!(normal("abcd", 3), ("abc".to_owned(), true));
+        assert_eq!(normal("ab…", 4), ("ab..".to_owned(), true));
+        assert_eq!(normal("e\u{301}…", 4), ("é..".to_owned(), true));
+        assert_eq!(normal("a\u{fdfa}", 18), ("a".to_owned(), true));
+        assert_eq!(normal("a\u{202e}b", 2), ("ab".to_owned(), false));
+    }
+
+    #[test]
+    fn what_unicode_14_does_not_have_stays_as_it_is() {
+        // New in Unicode 16, with a canonical decomposition.
+        assert_eq!(normal("\u{105d2}\u{307}\u{105c9}", usize::MAX).0, "\u{105d2}\u{307}\u{105c9}");
+    }
+}

@@ -1,0 +1,171 @@
+//! A text cut into sentences, tokens and passages: all that fingerprints are made from.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use crate::characters::Point;
+use crate::content_hash::content_hash;
+use crate::markup::{may_have_markup, visible_beginning};
+use crate::normal_form::normalise;
+use crate::passages::Passage;
+use crate::sentences::{Sentence, sentences};
+use crate::tokens::{CharacterHash, Token, tokenise};
+
+/// How texts are parsed.
+#[derive(Clone, Copy, Debug)]
+pub struct ParseRules {
+    /// How many characters to keep of each visible text.
+    pub max_length: usize,
+    /// Whether the texts have no markup any more.
+    pub are_visible: bool,
+    /// Whether the normal text is kept: for words, and to show passages.
+    pub keep_points: bool,
+    /// How characters are hashed.
+    pub hash: CharacterHash,
+}
+
+/// A sentence and its tokens.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ParsedSentence {
+    /// Where it is.
+    pub sentence: Sentence,
+    first: u32,
+    stop: u32,
+}
+
+impl ParsedSentence {
+    /// The places of its tokens.
+    pub fn tokens(&self) -> Range<usize> {
+        self.first as usize..self.stop as usize
+    }
+}
+
+impl AsRef<Sentence> for ParsedSentence {
+    fn as_ref(&self) -> &Sentence {
+        &self.sentence
+    }
+}
+
+/// One text.
+pub struct ParsedText {
+    /// The normal text with `Point::END`; empty if it was not to be kept.
+    pub points: Vec<Point>,
+    /// All tokens, in their order.
+    pub tokens: Vec<Token>,
+    /// All sentences, in their order.
+    pub sentences: Vec<ParsedSentence>,
+    /// A passage for each sentence.
+    pub passages: Vec<Passage>,
+    /// The id of the whole text as a page.
+    pub content_hash: u64,
+    /// Whether it was longer than the limit, so that the rest is missing.
+    pub is_cut: bool,
+}
+
+/// Parses texts one after the other, and keeps the memory for it.
+pub struct Parser {
+    rules: ParseRules,
+    points: Vec<Point>,
+    tokens: Vec<Token>,
+    letters: Vec<u8>,
+}
+
+impl Parser {
+    /// Makes a parser for texts of one kind.
+    pub fn new(rules: ParseRules) -> Parser {
+        Parser { rules, points: Vec::new(), tokens: Vec::new(), letters: Vec::new() }
+    }
+
+    /// Parses a text, with or without markup.
+    pub fn parse(&mut self, text: &str) -> ParsedText {
+        let visible = if self.rules.are_visible || !may_have_markup(text) {
+            Cow::Borrowed(text)
+        } else {
+            visible_beginning(text, self.rules.max_length)
+        };
+        self.points.clear();
+        self.tokens.clear();
+        self.letters.clear();
+        let is_cut = normalise(&visible, self.rules.max_length, &mut self.points);
+        tokenise(&self.points, self.rules.hash, &mut self.tokens, &mut self.letters);
+        let (sentences, passages) = parsed_sentences(&self.points, &self.tokens);
+        ParsedText {
+            points: if self.rules.keep_points { self.points.clone() } else { Vec::new() },
+            tokens: self.tokens.clone(),
+            sentences,
+            passages,
+            content_hash: content_hash(&self.letters),
+            is_cut,
+        }
+    }
+}
+
+impl ParsedText {
+    /// Returns the sentences without some of them; none are left out if `omitted` is empty.
+    pub fn remaining_sentences(&self, omitted: &[bool]) -> Cow<'_, [ParsedSentence]> {
+        if !omitted.contains(&true) {
+            return Cow::Borrowed(&self.sentences);
+        }
+        let kept = self.sentences.iter().zip(omitted).filter(|(_, is_omitted)| !**is_omitted);
+        Cow::Owned(kept.map(|(sentence, _)| *sentence).collect())
+    }
+
+    /// Returns the tokens without those of some sentences, as if these were not in the text.
+    pub fn remaining_tokens(&self, omitted: &[bool]) -> Cow<'_, [Token]> {
+        if !omitted.contains(&true) {
+            return Cow::Borrowed(&self.tokens);
+        }
+        let mut kept = Vec::with_capacity(self.tokens.len());
+        let mut done = 0;
+        for (sentence, _) in self.sentences.iter().zip(omitted).filter(|(_, is_omitted)| **is_omitted) {
+            kept.extend_from_slice(&self.tokens[done..sentence.first as usize]);
+            done = sentence.stop as usize;
+        }
+        kept.extend_from_slice(&self.tokens[done..]);
+        Cow::Owned(kept)
+    }
+
+    /// Returns the normal text without some passages, and its sentences then.
+    ///
+    /// The character that ends a sentence, and may end its text, stays.
+    pub fn remaining_points(&self, omitted: &[bool]) -> (Cow<'_, [Point]>, Vec<Sentence>) {
+        if !omitted.contains(&true) {
+            let plain = self.sentences.iter().map(|each| each.sentence).collect();
+            return (Cow::Borrowed(&self.points), plain);
+        }
+        let mut kept = Vec::with_capacity(self.points.len());
+        let mut done = 0;
+        for (each, _) in self.sentences.iter().zip(omitted).filter(|(_, is_omitted)| **is_omitted) {
+            kept.extend_from_slice(&self.points[done..each.sentence.start]);
+            done = each.sentence.end;
+        }
+        kept.extend_from_slice(&self.points[done..]);
+        let found = sentences(&kept);
+        (Cow::Owned(kept), found)
+    }
+
+    /// Returns the number of letters and digits.
+    pub fn letters(&self) -> usize {
+        self.sentences.iter().map(|each| each.sentence.letters).sum()
+    }
+}
+
+fn parsed_sentences(points: &[Point], tokens: &[Token]) -> (Vec<ParsedSentence>, Vec<Passage>) {
+    let found = sentences(points);
+    // One search after the other begins where the last one ended.
+    let mut at = 0;
+    let mut place = |position: usize| {
+        at += tokens[at..].iter().take_while(|token| (token.start as usize) < position).count();
+        at as u32
+    };
+    let sentences: Vec<ParsedSentence> = found
+        .into_iter()
+        .map(|sentence| ParsedSentence { sentence, first: place(sentence.start), stop: place(sentence.end) })
+        .collect();
+    let next_firsts = sentences.iter().skip(1).map(|next| next.first as usize).chain([tokens.len()]);
+    let passages = sentences.iter().zip(next_firsts);
+    let passages =
+        passages.map(|(each, next)| Passage::of(points, &each.sentence, &tokens[each.first as usize..next]));
+    let passages = passages.collect();
+    (sentences, passages)
+}

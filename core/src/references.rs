@@ -1,0 +1,148 @@
+//! Character references of HTML, such as `&amp;` and `&#20013;`, as Python's `html.unescape` reads them.
+
+use std::sync::LazyLock;
+
+use crate::characters::{NUMBER, SPACE, tables};
+
+const DATA: &str = include_str!("../data/references.txt");
+// Numbers with so many digits are no code points, and stand for a space.
+const LONG_NUMBER: usize = 9;
+const LONGEST_NAME: usize = 32;
+// Of those that need no semicolon, and so may have text after them without a space.
+const LONGEST_OPEN_NAME: usize = 6;
+const REPLACEMENT: char = '\u{fffd}';
+// What browsers show for numbers that are no characters in Unicode, but were in Windows: from 0x80 on.
+const WINDOWS: [char; 32] = [
+    '\u{20ac}', '\u{81}', '\u{201a}', '\u{192}', '\u{201e}', '\u{2026}', '\u{2020}', '\u{2021}', '\u{2c6}',
+    '\u{2030}', '\u{160}', '\u{2039}', '\u{152}', '\u{8d}', '\u{17d}', '\u{8f}', '\u{90}', '\u{2018}',
+    '\u{2019}', '\u{201c}', '\u{201d}', '\u{2022}', '\u{2013}', '\u{2014}', '\u{2dc}', '\u{2122}', '\u{161}',
+    '\u{203a}', '\u{153}', '\u{9d}', '\u{17e}', '\u{178}',
+];
+
+/// Appends what the reference stands for that begins with the `&` at the beginning of `text`.
+///
+/// Returns the number of bytes read; what is no reference stays as it is.
+pub fn unescape(text: &str, shown: &mut String) -> usize {
+    let rest = &text[1..];
+    if let Some(number) = rest.strip_prefix('#') {
+        if let Some(read) = unescape_number(number, shown) {
+            return 2 + read;
+        }
+    } else if let Some(read) = unescape_name(rest, shown) {
+        return 1 + read;
+    }
+    shown.push('&');
+    1
+}
+
+/// Returns a text without a reference that has no end yet: what follows may decide what it stands for.
+pub fn without_unfinished(text: &str) -> &str {
+    if let Some(before) = text.strip_suffix('\r') {
+        return before;
+    }
+    let ends = |each: char| matches!(each, ';' | '<') || tables().point(each.into()).has(SPACE);
+    match text.rfind('&') {
+        Some(at) if !text[at..].contains(ends) => &text[..at],
+        _ => text,
+    }
+}
+
+fn unescape_number(text: &str, shown: &mut String) -> Option<usize> {
+    let all_digits = text.chars().take_while(|&each| tables().point(each.into()).role() == NUMBER);
+    let (count, length) =
+        all_digits.fold((0, 0), |(count, length), each| (count + 1, length + each.len_utf8()));
+    if count >= LONG_NUMBER {
+        shown.push(' ');
+        return Some(length + usize::from(text[length..].starts_with(';')));
+    }
+    let (prefix, radix) = if text.starts_with(['x', 'X']) { (1, 16) } else { (0, 10) };
+    let digits = text[prefix..].bytes().take_while(|each| (*each as char).is_digit(radix)).count();
+    if digits == 0 {
+        return None;
+    }
+    let end = prefix + digits;
+    // Too many digits are too large a number.
+    shown.extend(numbered(u32::from_str_radix(&text[prefix..end], radix).unwrap_or(u32::MAX)));
+    Some(end + usize::from(text[end..].starts_with(';')))
+}
+
+fn numbered(number: u32) -> Option<char> {
+    match number {
+        0 => Some(REPLACEMENT),
+        0x0d => Some('\r'),
+        0x80..=0x9f => Some(WINDOWS[number as usize - 0x80]),
+        0x01..=0x08 | 0x0b | 0x0e..=0x1f | 0x7f | 0xfdd0..=0xfdef => None,
+        _ if number <= 0x10_ffff && number & 0xfffe == 0xfffe => None,
+        _ => Some(char::from_u32(number).unwrap_or(REPLACEMENT)),
+    }
+}
+
+fn unescape_name(text: &str, shown: &mut String) -> Option<usize> {
+    let is_part =
+        |each: &(usize, char)| !matches!(each.1, '\t' | '\n' | '\x0c' | ' ' | '<' | '&' | '#' | ';');
+    let (at, last) = text.char_indices().take(LONGEST_NAME).take_while(is_part).last()?;
+    let length = at + last.len_utf8();
+    let end = length + usize::from(text[length..].starts_with(';'));
+    if let Some(value) = named(&text[..end]) {
+        shown.push_str(value);
+        return Some(end);
+    }
+    // `&ampx` begins with a name that needs no semicolon; such names are ASCII.
+    let most = LONGEST_OPEN_NAME.min(end - 1);
+    for read in (2..=most).rev().filter(|&read| text.is_char_boundary(read)) {
+        if let Some(value) = named(&text[..read]) {
+            shown.push_str(value);
+            return Some(read);
+        }
+    }
+    None
+}
+
+fn named(name: &str) -> Option<&'static str> {
+    static NAMES: LazyLock<Vec<(&str, String)>> = LazyLock::new(|| DATA.lines().map(entry).collect());
+    let at = NAMES.binary_search_by_key(&name, |each| each.0).ok()?;
+    Some(&NAMES[at].1)
+}
+
+fn entry(line: &'static str) -> (&'static str, String) {
+    let (name, codes) = line.split_once(' ').unwrap_or((line, ""));
+    let characters = codes.split(' ').filter_map(|each| char::from_u32(u32::from_str_radix(each, 16).ok()?));
+    (name, characters.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn references_are_read_as_browsers_do() {
+        for (text, expected) in [
+            ("&amp;x", "&"),
+            ("&ampx", "&"),
+            ("&notin;", "∉"),
+            ("&notit;", "¬"),
+            ("&#20013;", "中"),
+            ("&#x4E2d x", "中"),
+            ("&#150;", "–"),
+            ("&#xd800;", "\u{fffd}"),
+            ("&#xfffffffffffffffff;", "\u{fffd}"),
+            ("&#123456789;", " "),
+            ("&#1;", ""),
+            ("&x", "&"),
+            ("&#;", "&"),
+            ("&", "&"),
+            ("&NotEqualTilde;", "≂\u{338}"),
+        ] {
+            let mut shown = String::new();
+            unescape(text, &mut shown);
+            assert_eq!(shown, expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn names_are_sorted_and_those_without_a_semicolon_are_short() {
+        let names: Vec<&str> = DATA.lines().map(|line| entry(line).0).collect();
+        assert!(names.is_sorted());
+        assert!(names.iter().all(|each| each.ends_with(';') || each.len() <= LONGEST_OPEN_NAME));
+    }
+}

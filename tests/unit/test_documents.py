@@ -23,7 +23,11 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "benc
 BENCHMARKS = re.findall(
     r'^    "([a-z-]+)": \w+\.\w+,$', (ROOT / "benchmarks/__main__.py").read_text(), re.MULTILINE
 )
-SOURCES = {path.name for folder in ("esdedup", "ingest", "tests") for path in (ROOT / folder).rglob("*.py")}
+SOURCES = {
+    path.name
+    for folder, files in (("esdedup", "*.py"), ("ingest", "*.py"), ("tests", "*.py"), ("core/src", "*.rs"))
+    for path in (ROOT / folder).rglob(files)
+}
 
 
 def _words(document: str) -> str:

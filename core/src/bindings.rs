@@ -20,11 +20,8 @@ use crate::passages::Passage;
 use crate::places::passage_places;
 use crate::sentences::{Sentence, longest, with_rows_joined};
 use crate::signature::{SIZE, SignatureRules, hashed_tokens, signature};
+use crate::surrogates::{StandIns, comparable};
 use crate::tokens::CharacterHash;
-
-// Stands for a lone surrogate, which UTF-8 does not have: nothing that reads texts tells the two apart.
-const LIKE_A_SURROGATE: char = '\u{1}';
-const SURROGATES: std::ops::Range<u32> = 0xd800..0xe000;
 
 type Strings<'py> = Vec<Bound<'py, PyString>>;
 type Column<'py> = Bound<'py, PyBytes>;
@@ -241,22 +238,12 @@ fn visible_text<'py>(
         let visible = visible.map_err(|failure| failed(py, failure))?;
         return Ok(PyString::new(py, &visible.concat()));
     }
-    // Readers get lone surrogates back as they came: meanwhile, unassigned characters stand for them.
     let codes = code_points(&text)?;
-    let is_used =
-        |first: u32| codes.iter().any(|code| (first..first + SURROGATES.len() as u32).contains(code));
-    let first =
-        (0x40000..0xe0000).step_by(SURROGATES.len()).find(|&first| !is_used(first)).unwrap_or(0x40000);
-    let stand_in =
-        |code: u32| if SURROGATES.contains(&code) { code - SURROGATES.start + first } else { code };
-    let text: String = codes.into_iter().filter_map(|code| char::from_u32(stand_in(code))).collect();
+    let stand_ins = StandIns::of(&codes);
+    let text = stand_ins.put_into(&codes);
     let visible = py.detach(|| each([text], |text| visible_beginning(&text, max_length).into_owned()));
     let visible = visible.map_err(|failure| failed(py, failure))?.concat();
-    let back = |code: u32| {
-        let is_stand_in = (first..first + SURROGATES.len() as u32).contains(&code);
-        if is_stand_in { code - first + SURROGATES.start } else { code }
-    };
-    let bytes: Vec<u8> = visible.chars().flat_map(|each| back(each.into()).to_le_bytes()).collect();
+    let bytes: Vec<u8> = stand_ins.taken_out(&visible).into_iter().flat_map(u32::to_le_bytes).collect();
     let text = PyBytes::new(py, &bytes).call_method1("decode", ("utf-32-le", "surrogatepass"))?;
     Ok(text.cast_into()?)
 }
@@ -368,11 +355,7 @@ fn one<T: Send>(
 fn utf8<'a>(texts: &'a [Bound<'_, PyString>]) -> PyResult<Vec<Cow<'a, str>>> {
     let borrowed = texts.iter().map(|text| match text.to_str() {
         Ok(plain) => Ok(Cow::Borrowed(plain)),
-        Err(_) => {
-            let codes = code_points(text)?;
-            let characters = codes.into_iter().map(|code| char::from_u32(code).unwrap_or(LIKE_A_SURROGATE));
-            Ok(Cow::Owned(characters.collect()))
-        }
+        Err(_) => Ok(Cow::Owned(comparable(&code_points(text)?))),
     });
     borrowed.collect()
 }

@@ -23,6 +23,7 @@ pub mod sentences;
 pub mod signature;
 pub mod simhash;
 pub mod sketch;
+pub mod surrogates;
 pub mod tag_patterns;
 pub mod tags;
 pub mod tokens;

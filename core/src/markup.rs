@@ -70,9 +70,8 @@ fn without_markup(text: &str, most: usize) -> (String, bool) {
     let mut doubtful: Vec<&'static str> = Vec::new();
     // Where the last <noscript> ends for browsers with scripts; for others, its content is markup.
     let mut noscript_end = 0;
-    while length < most
-        && let Some(token) = Token::find(text, at)
-    {
+    while length < most {
+        let Some(token) = Token::find(text, at) else { break };
         let Some((shown, end)) = read(text, &token, &doubtful) else { break };
         if token.start < noscript_end && noscript_end < end {
             break;

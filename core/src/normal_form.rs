@@ -27,19 +27,20 @@ pub fn normalise(visible: &str, max_length: usize, points: &mut Vec<Point>) -> b
     points.reserve(visible.len() + 1);
     for (at, character) in visible.char_indices() {
         let form = tables.form(character.into());
-        if let Form::Single(point) = form
-            && room > 0
-        {
-            room -= 1;
-            if point.is('\n') {
-                if is_contextual {
-                    points.truncate(first);
-                    normalise_line(&visible[start..at], points);
+        match form {
+            Form::Single(point) if room > 0 => {
+                room -= 1;
+                if point.is('\n') {
+                    if is_contextual {
+                        points.truncate(first);
+                        normalise_line(&visible[start..at], points);
+                    }
+                    (start, first, is_contextual) = (at + character.len_utf8(), points.len() + 1, false);
                 }
-                (start, first, is_contextual) = (at + character.len_utf8(), points.len() + 1, false);
+                points.push(point);
+                continue;
             }
-            points.push(point);
-            continue;
+            _ => {}
         }
         let needed = match form {
             Form::Single(_) => 1,

@@ -1,0 +1,63 @@
+//! Lone surrogates: half a character each, which strings of Python may have, and those of Rust may not.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use crate::characters::ASSIGNED;
+
+const SURROGATES: Range<u32> = 0xd800..0xe000;
+const COUNT: u32 = SURROGATES.end - SURROGATES.start;
+// A control character. Nothing that reads texts to compare them tells the two apart.
+const ALIKE: char = '\u{1}';
+
+/// Returns a text, given by its code points, to be compared.
+pub fn comparable(codes: &[u32]) -> String {
+    codes.iter().map(|&code| char::from_u32(code).unwrap_or(ALIKE)).collect()
+}
+
+/// Characters that stand for surrogates while a text is made visible, so that readers get these back as they came.
+pub struct StandIns {
+    first: u32,
+}
+
+impl StandIns {
+    /// Chooses unassigned characters that are not in the text. One of a third of a million could use them all.
+    pub fn of(codes: &[u32]) -> StandIns {
+        let used: HashSet<u32> = codes.iter().map(|code| code / COUNT).collect();
+        let mut rows = (ASSIGNED / COUNT..).take_while(|row| *row < 0xe0000 / COUNT);
+        StandIns { first: rows.find(|row| !used.contains(row)).map_or(ASSIGNED, |row| row * COUNT) }
+    }
+
+    /// Returns the text with them in the place of surrogates.
+    pub fn put_into(&self, codes: &[u32]) -> String {
+        let replaced = codes.iter().map(|&code| {
+            if SURROGATES.contains(&code) { code - SURROGATES.start + self.first } else { code }
+        });
+        replaced.filter_map(char::from_u32).collect()
+    }
+
+    /// Returns the code points of what has become of that text, with the surrogates again.
+    pub fn taken_out(&self, text: &str) -> Vec<u32> {
+        let own = self.first..self.first + COUNT;
+        let codes = text.chars().map(u32::from);
+        codes
+            .map(|code| if own.contains(&code) { code - self.first + SURROGATES.start } else { code })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn surrogates_come_back_whatever_else_is_in_the_text() {
+        for other in ['a', '\u{40000}', '\u{dffff}'] {
+            let codes = [0xd800, other.into(), 0xdfff, 0xdc00];
+            let stand_ins = StandIns::of(&codes);
+            let text = stand_ins.put_into(&codes);
+            assert_eq!(stand_ins.taken_out(&text), codes);
+            assert_eq!(comparable(&codes), format!("\u{1}{other}\u{1}\u{1}"));
+        }
+    }
+}

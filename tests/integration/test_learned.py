@@ -196,7 +196,7 @@ def test_pages_taught_from_an_index_or_first_teach_once(
         assert dedup.learn(maintenance.texts([index])) == 0
         # Only the end of the look taught something.
         before = learned(es, forest)
-        assert (before["last page"], before["block"]["marks"]) == (30, [])
+        assert (before["last page"], before["counts"]) == (30, [])
         rejected: list[str] = []
         # Some of them again, in another order, and what is no text.
         texts: list[Any] = [each["text"] for each in PAGES[20:40]] + [7, "\ud800"]

@@ -13,7 +13,7 @@ from tests.support import released
 from tests.support.forests import roots
 from tests.support.released import name_of
 
-VERSIONS = sorted(path for path in released.FIXTURES.iterdir() if path.is_dir())
+VERSIONS = sorted(path for path in released.FIXTURES.iterdir() if path.name[0].isdigit())
 
 
 @pytest.fixture(scope="module", params=VERSIONS, ids=lambda folder: folder.name)

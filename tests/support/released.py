@@ -154,7 +154,9 @@ def second_page(es: Elasticsearch, folder: Path, cursor: str) -> tuple[Any, ...]
 
 def command(*arguments: str | Path, text: str = "") -> str:
     """Return what `esdedup` prints."""
-    return CliRunner().invoke(app, list(map(str, arguments)), input=text, catch_exceptions=False).stdout
+    done = CliRunner().invoke(app, list(map(str, arguments)), input=text, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout
 
 
 def write_files(folder: Path, url: str) -> None:

@@ -6,6 +6,8 @@
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$python && break; done)
 BIN := .venv/bin
+# Where core/toolchain puts Rust if there is none, or an old one.
+export PATH := $(CURDIR)/.venv/rust/bin:$(PATH)
 # A stamp for each set of packages in .venv: what `make demo` runs with, and what all other targets need.
 DEMO_SET := .venv/.installed-demo
 DEV_SET := .venv/.installed
@@ -162,7 +164,7 @@ static: env $(TREE)
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	MYPYPATH=$(TREE) $(BIN)/mypy
-	cd $(TREE) && $(CURDIR)/$(BIN)/lint-imports --no-logo --config $(CURDIR)/pyproject.toml
+	cd $(TREE) && "$(CURDIR)/$(BIN)/lint-imports" --no-logo --config "$(CURDIR)/pyproject.toml"
 
 format: env
 	$(BIN)/ruff check --fix
@@ -171,7 +173,8 @@ format: env
 
 $(TREE): $(wildcard esdedup/*) ingest mappings
 	@rm -rf $@ && mkdir -p $@/esdedup
-	@ln -s $(addprefix $(CURDIR)/,$(filter-out esdedup/__pycache__,$(wildcard esdedup/*))) $(CURDIR)/ingest $(CURDIR)/mappings $@/esdedup/
+	@for each in $(filter-out esdedup/__pycache__,$(wildcard esdedup/*)) ingest mappings; do \
+		ln -s "$(CURDIR)/$$each" $@/esdedup/; done
 	@touch $@
 
 clean:

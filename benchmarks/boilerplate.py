@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from benchmarks import server
 from benchmarks.processes import give_back_memory, resident_bytes
@@ -17,7 +18,6 @@ from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.learned import LearnedCopy, read_learned
 from esdedup.elastic.forest.learned_log import LearnedLog
 from esdedup.elastic.mappings import forest_index
-from esdedup.neighbours.key_table import Keys
 from esdedup.plan.measure import in_new_process
 from esdedup.text.passages import Passages
 
@@ -90,7 +90,7 @@ def _records(boilerplate: Boilerplate) -> int:
     return window.count + (window.capacity if window.present_from > 1 else 0)
 
 
-def _passages(of_sites: Keys, random: np.random.Generator) -> Passages:
+def _passages(of_sites: npt.NDArray[np.uint64], random: np.random.Generator) -> Passages:
     """Return the passages of a batch of pages, given those of their sites."""
     own = random.integers(1, 2**64, (_BATCH, _OWN), np.uint64)
     hashes = np.concatenate((of_sites[:, : _OF_SITE // 2], own, of_sites[:, _OF_SITE // 2 :]), axis=1)

@@ -1,4 +1,4 @@
-"""What decisions are worth: the number of keywords, saturated keys, hot halves."""
+"""What decisions are worth: the number of keywords, saturated keys, shared blocks."""
 
 import dataclasses
 from datetime import timedelta
@@ -12,6 +12,7 @@ from benchmarks.score import Score
 from esdedup.fingerprint.profile import CLASSIC, KEYWORDS, VERIFIED, Profile
 from esdedup.forest import Aging, Forest
 from esdedup.forest.memory import MemoryStore
+from esdedup.neighbours.index import NeighbourIndex
 from esdedup.neighbours.relation import relation_of
 from esdedup.plan.signatures import Signatures, arrivals_of, random_ones
 
@@ -61,14 +62,14 @@ def saturated(_: Run) -> list[Row]:
 
 
 def hot(run: Run) -> list[Row]:
-    """Measure the processor time of a search among a million simhashes that share one 32-bit half."""
+    """Measure the processor time of a search among a million simhashes that share 32 bits."""
     count, random = run.size(_MILLION), np.random.default_rng(1)
-    index = relation_of(CLASSIC).new_index()
+    index = NeighbourIndex(relation_of(CLASSIC))
     for _ in range(0, count, _FILLED_AT_ONCE):
         index.add(random.integers(0, 2**32, min(_FILLED_AT_ONCE, count), np.uint64))
     batches = [random.integers(0, 2**32, _BATCH, np.uint64) for _ in range(5)]
-    spent_s = [processor_s(lambda batch=batch: index.search(batch)) for batch in batches]
-    case = f"search of {_BATCH:,} among {count:,} simhashes that share one half"
+    spent_s = [processor_s(lambda batch=batch: index.find_pairs(batch)) for batch in batches]
+    case = f"search of {_BATCH:,} among {count:,} simhashes that share 32 bits"
     return [Row(table="hot", case=case, ours=1_000 * float(np.median(spent_s)), unit="ms")]
 
 
@@ -84,6 +85,6 @@ def _last_batch_s(profile: Profile) -> float:
         return relation.mark_indexed(signatures, relation.are_distinct(signatures))
 
     for _ in range(0, _WITH_FOOTER, _BATCH):
-        forest.assign(arrivals_of(profile, batch()), now_ms=0)
-    last = arrivals_of(profile, batch())
+        forest.assign(arrivals_of(batch()), now_ms=0)
+    last = arrivals_of(batch())
     return processor_s(lambda: forest.assign(last, now_ms=0))

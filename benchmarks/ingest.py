@@ -25,7 +25,7 @@ _KEPT_WHOLE = VERIFIED.with_changes(keep_boilerplate=True)
 def ingest(run: Run) -> list[Row]:
     """Feed the sample corpus into empty indices, by each way in turn."""
     actions = actions_of(run.size(COUNT))
-    ways = {"embedded": (VERIFIED, 0), "one worker": (VERIFIED, 1), "pages kept whole": (_KEPT_WHOLE, 0)}
+    ways = {"embedded": (VERIFIED, 1), "two threads": (VERIFIED, 2), "pages kept whole": (_KEPT_WHOLE, 1)}
     spent_s: dict[str, list[float]] = {name: [] for name in (PLAIN, *ways)}
     with server.client(run, lifetime_s=3_600) as client:
         for _ in range(run.size(ROUNDS)):

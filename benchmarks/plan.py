@@ -82,7 +82,7 @@ def _rows(table: str, run: Run, count: int) -> list[Row]:
         finally:
             client.options(ignore_status=404).indices.delete(index=_FOREST)
     deciding_us = in_new_process(_deciding_us, count)
-    kept, us = kept_bytes(costs, nodes=count, pages=count), costs.deciding.us(count)
+    kept, us = kept_bytes(costs, nodes=count, lone_pages=0), costs.deciding.us(count)
     opening = kept + costs.opening_bytes + count * costs.opening_bytes_a_node
     found = [
         ("memory of nodes and pages", kept / _MEGABYTE, opened.kept_bytes / _MEGABYTE, "MB"),

@@ -42,7 +42,7 @@ _METHODS = {
 _COSTS = {
     "fingerprint": ("verified, batches of", "RMinHash(128).update"),
     "forest": ("nodes, the whole of assign", ""),
-    "forest-classic-large": ("nodes, the whole of assign", ""),
+    "forest-large": ("nodes, the whole of assign", ""),
     "memory": ("arrays", ""),
     "memory-classic": ("arrays", ""),
     "elastic": ("", ""),

@@ -18,11 +18,19 @@ from esdedup.plan.machine import machine
 ROOT = Path(__file__).parents[1]
 PATH = ROOT / "benchmarks/results.json"
 # What decides a measurement.
-_CODE = ("esdedup/**/*.py", "ingest/**/*.py", "benchmarks/**/*.py", "pyproject.toml")
+_CODE = (
+    "core/src/**/*.rs",
+    "core/Cargo.toml",
+    "esdedup/**/*.py",
+    "ingest/**/*.py",
+    "benchmarks/**/*.py",
+    "pyproject.toml",
+)
 _PACKAGES = (
     "datasketch",
     "elasticsearch",
     "faiss-cpu",
+    "gaoya",
     "jieba",
     "mmh3",
     "numpy",

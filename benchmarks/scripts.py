@@ -12,6 +12,7 @@ from benchmarks.rows import Row
 from benchmarks.run import Run
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import DEFAULT
+from esdedup.neighbours.index import NeighbourIndex
 from esdedup.neighbours.relation import relation_of
 
 _BATCH = 1_000
@@ -125,10 +126,10 @@ def _near_each_other(texts: list[str], others: list[str]) -> float:
     for at in range(0, len(texts), _BATCH):
         one = fingerprinter.fingerprint(texts[at : at + _BATCH])
         other = fingerprinter.fingerprint(others[at : at + _BATCH])
-        index = relation.new_index()
+        index = NeighbourIndex(relation)
         index.add(relation.mark_indexed(one.signatures, relation.are_distinct(one.signatures)))
-        matches = index.search(other.signatures)
-        own = np.unique(matches.rows[matches.rows == matches.positions])
+        positions, rows = index.find_pairs(other.signatures)
+        own = rows[rows == positions]
         near += int(one.exists[own].sum())
         total += int(one.exists.sum())
     return near / total

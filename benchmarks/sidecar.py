@@ -47,7 +47,7 @@ def _feeding(client: Elasticsearch, actions: list[Action], *, rounds: int) -> It
                 with _emptied(client, "--workers", str(workers)) as through:
                     spent_s.append(_fed_s(through, parts))
         for workers, spent_s in ours_s.items():
-            case = f"{len(actions):,} articles, {feeders} at once, {workers} workers"
+            case = f"{len(actions):,} articles, {feeders} at once, {workers} threads"
             yield less_is_better("sidecar", case, median(spent_s), PLAIN, median(plain_s), "s")
 
 

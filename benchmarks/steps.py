@@ -11,7 +11,7 @@ from benchmarks.rows import processor_s
 from esdedup.boilerplate.lesson import Lesson
 from esdedup.fingerprint.bands import Layout
 from esdedup.fingerprint.by_halves import ByHalves
-from esdedup.neighbours.relation import ByAgreement
+from esdedup.neighbours.relation import Relation
 from esdedup.text.parsed import ParsedTexts
 
 # None of these functions calls another one.
@@ -19,7 +19,7 @@ STEPS: dict[str, list[tuple[Any, str]]] = {
     "parse": [(ParsedTexts, "of")],
     "boilerplate": [(Lesson, "omit")],
     "signatures": [(ByHalves, "fingerprints")],
-    "ids": [(ByAgreement, "ids")],
+    "ids": [(Relation, "ids")],
     "keys": [(Layout, "terms")],
 }
 

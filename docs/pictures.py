@@ -198,9 +198,7 @@ def versions() -> list[str]:
 def roots(texts: list[str]) -> list[int]:
     """Return for each text which one is its root, if they come in this order."""
     relation = relation_of(VERIFIED)
-    arrivals = Arrivals.of(
-        Fingerprinter(VERIFIED).fingerprint(texts), times_ms=[None] * len(texts), relation=relation
-    )
+    arrivals = Arrivals.of(Fingerprinter(VERIFIED).fingerprint(texts), times_ms=[None] * len(texts))
     store = MemoryStore(aging=Aging.of(retention=timedelta(days=30)), relation=relation)
     found = [each.root for each in Forest(store).assign(arrivals, now_ms=0)]
     return [found.index(root) for root in found]

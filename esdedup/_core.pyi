@@ -1,6 +1,7 @@
-"""The crate in `core/`: all that reads every character of a text. Columns are bytes, to be read with numpy.
+"""The crate in `core/`: texts, what was learned, nodes in memory. Columns are bytes, to be read with numpy.
 
-A text that a function cannot read, which is a mistake in the crate, raises `esdedup.errors.TextFailed`.
+A fault is a mistake in the crate at a text: ``FILE:LINE``, empty if there was none. Functions that return no
+faults raise `esdedup.errors.TextFailed`.
 """
 
 from collections.abc import Sequence
@@ -33,19 +34,26 @@ class Parsed:
         """The letters and digits of each text: int64."""
 
     @property
+    def faults(self) -> list[str]:
+        """The fault at which each text became an empty one, if any."""
+
+    @property
     def passages(self) -> tuple[bytes, bytes, bytes, bytes, bytes]:
         """Hashes, uint64; letters, int64; which are prose, bool; which have figures, bool; texts, int64."""
 
     def signatures(
         self, omitted: bytes, min_letters: int, max_sentence_length: int, number_weight: int
-    ) -> tuple[bytes, bytes, bytes]:
-        """Return signatures of `verified`, `SIGNATURE`, zeros for none; which exist, bool; letters, int64."""
+    ) -> tuple[bytes, bytes, bytes, list[str]]:
+        """Return signatures of `verified`, `SIGNATURE`, zeros for none; which exist, bool; letters, int64.
 
-    def longest_sentences(self, omitted: bytes, max_length: int) -> tuple[list[str], bytes]:
-        """Return the longest sentence of each text, with rows of tables joined, and the letters: int64."""
+        Last come faults, here and below: those of now, and `faults`.
+        """
 
-    def whole_texts(self, omitted: bytes) -> tuple[list[str], bytes]:
-        """Return the normal form of each text, and the letters: int64."""
+    def longest_sentences(self, omitted: bytes, max_length: int) -> tuple[list[str], bytes, list[str]]:
+        """Return the longest sentence of each text, with rows of tables joined; letters, int64; faults."""
+
+    def whole_texts(self, omitted: bytes) -> tuple[list[str], bytes, list[str]]:
+        """Return the normal form of each text; letters, int64; faults."""
 
     def longest_of_halves(self, omitted: bytes, max_sentence_length: int) -> list[list[str]]:
         """Return the longest sentence of each half of each text, up to where hashing stops."""
@@ -64,6 +72,7 @@ def parse(
     max_length: int,
     keep_points: bool = False,
     character_hash: tuple[int, int] | None = None,
+    threads: int = 1,
 ) -> Parsed:
     """Parse raw texts.
 
@@ -72,6 +81,7 @@ def parse(
         max_length: How many characters to keep of each visible text.
         keep_points: Whether the normal texts are kept, which all methods need that return strings.
         character_hash: A factor, which is odd, and an offset, for hashes that no profile has.
+        threads: How many share the work on the texts, now and when fingerprints are made of them.
     """
 
 def locate(text: str, *, max_length: int) -> tuple[str, Parsed, bytes, bytes]:
@@ -224,3 +234,97 @@ class Changes:
     @property
     def has_learned(self) -> bool:
         """Whether a block has ended."""
+
+@final
+class Relation:
+    """Which signatures are near each other; see `neighbours.relation.Relation`."""
+
+    def __new__(cls, max_distance_bits: int, agreement: tuple[tuple[float, ...], int] | None) -> Relation:
+        """Take `Agreement.core`."""
+
+    def ids(self, signatures: bytes) -> bytes:
+        """Return the node id of each signature."""
+
+    def compare(self, one: bytes, other: bytes) -> tuple[bytes, bytes, bytes, bytes, bytes, bytes]:
+        """Compare signatures of `verified`, row by row: the fields of `Comparison`, float64 and bool."""
+
+@final
+class NeighbourIndex:
+    """Signatures by row; see `neighbours.index.NeighbourIndex`."""
+
+    def __new__(cls, relation: Relation) -> NeighbourIndex: ...
+    def __len__(self) -> int: ...
+    def add(self, signatures: bytes) -> None:
+        """Add signatures."""
+
+    def find_pairs(self, signatures: bytes) -> tuple[bytes, bytes]:
+        """Return pairs of a position and a row near it: int64 each."""
+
+    @property
+    def size_bytes(self) -> int:
+        """The memory that it takes."""
+
+@final
+class Nodes:
+    """The nodes and pages of a forest in memory; see `forest.nodes.Nodes`.
+
+    A panic is raised as an `EsdedupError`, and so is every call after it.
+    """
+
+    def __new__(cls, relation: Relation, *, retention_ms: int, granularity_ms: int) -> Nodes: ...
+    def __len__(self) -> int: ...
+    def assign(
+        self,
+        signatures: bytes,
+        exist: bytes,
+        pages: bytes,
+        times_ms: bytes,
+        *,
+        state: tuple[int, int, int],
+        now_ms: int,
+    ) -> tuple[bytes, bytes, bytes, bytes, bytes, list[bytes], tuple[int, int, int]]:
+        """Begin a step, and assign arrivals.
+
+        Args:
+            signatures: In the relation's dtype.
+            exist: bool.
+            pages: uint64.
+            times_ms: int64.
+            state: The fields of `State`, and so are those returned.
+            now_ms: The clock.
+
+        Returns:
+            Kinds by their number, uint8; ids of nodes and of roots, and times, int64; signatures; what is to
+            be written; the state.
+        """
+
+    def keep(self) -> None:
+        """Keep the first step."""
+
+    def undo(self) -> None:
+        """Undo the last step."""
+
+    def load(self, packed: Sequence[bytes], *, live_since_ms: int) -> int:
+        """Add nodes and pages; return how many of them can be read."""
+
+    def missing(self) -> tuple[list[bytes], list[bytes]]:
+        """Return the ids of roots and of nodes of pages that were not loaded."""
+
+    def settle(self) -> None:
+        """Give each node that was loaded its root."""
+
+    @property
+    def lone_page_count(self) -> int:
+        """How many pages are remembered besides those that made a node."""
+
+    @property
+    def size_bytes(self) -> int:
+        """The memory that all take."""
+
+    @property
+    def depth(self) -> int:
+        """How many steps have begun that were neither kept nor undone."""
+
+    @property
+    def is_torn(self) -> bool:
+        """Whether a panic has stopped a change halfway."""

@@ -8,11 +8,11 @@ EsdedupError
 │   └── PageTooDeep          a page that is given by its number begins too far down
 ├── FieldsNotFound           the articles of a file have other field names      .missing .found .likely
 ├── ArticleRejected          one article is rejected; the others are processed  .article .reason
+│   └── TextFailed           its text met a fault in the core                   .place
 ├── ArticleNotFound          no article has that id                             .article .index
 ├── ClientForked             a forked process uses its parent's client          .process
 ├── ClockMismatch            this machine and Elasticsearch disagree on the time  .here_ms .server_ms
-├── TextFailed               a text met a fault in the core                     .position .fault
-├── ProcessDied              a process that fingerprints or measures has died; the same may be repeated
+├── ProcessDied              a process that measures has died; the same may be repeated
 ├── ServerError              Elasticsearch answered with an error               .status .index
 │   ├── ServerUnavailable    no server answers, or it is not Elasticsearch, or it is busy
 │   ├── IndexBlocked         the disk is full, or somebody has blocked the index
@@ -31,6 +31,7 @@ EsdedupError
 └── NodeError                the embedded Elasticsearch did not start or stop
 """
 
+import copy
 import copyreg
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -132,7 +133,19 @@ class ArticleRejected(EsdedupError):
 
     def bare(self) -> "ArticleRejected":
         """Return it without its cause and traceback, which keep the whole article in memory."""
-        return ArticleRejected(self.article, self.reason)
+        return copy.copy(self)
+
+
+class TextFailed(ArticleRejected):
+    """One article is rejected, because of a fault in the core: please report it.
+
+    Attributes:
+        place: Where in the core's source, ``FILE:LINE``.
+    """
+
+    def __init__(self, article: str, place: str) -> None:
+        super().__init__(article, f"its text met a fault in esdedup; please report it: {place}")
+        self.place = place
 
 
 class ArticleNotFound(EsdedupError, LookupError):
@@ -175,22 +188,8 @@ class ClockMismatch(EsdedupError):
         self.server_ms = server_ms
 
 
-class TextFailed(EsdedupError):
-    """A text of a batch could not be read, because of a fault in the core; without it, the others can.
-
-    Attributes:
-        position: The place of the text in the batch that was given to the core, from 0.
-        fault: What went wrong; may quote the text.
-    """
-
-    def __init__(self, *, position: int, fault: str) -> None:
-        super().__init__(f"the text at position {position} met a fault in esdedup, please report it: {fault}")
-        self.position = position
-        self.fault = fault
-
-
 class ProcessDied(EsdedupError):
-    """A process that fingerprints texts, or measures, has died; nothing was assigned. Do it again."""
+    """A process that measures has died. Do it again."""
 
 
 class ServerError(EsdedupError):

@@ -2,28 +2,15 @@
 
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from esdedup.ingest.fingerprinted_pages import Bools, FingerprintedPages
 
 from esdedup.boilerplate.pins import NO_PINS, Pins
-from esdedup.fingerprint.profile import Profile
+from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.signature import Fingerprints
 from esdedup.forest import Arrivals, Assignment, Decided, Forest
-from esdedup.neighbours.relation import relation_of
-from esdedup.text.passages import Omit
-
-
-class ComputesFingerprints(Protocol):
-    """As `Fingerprinter`, in one process or in several."""
-
-    @property
-    def profile(self) -> Profile:
-        """Decides the fingerprints."""
-
-    def fingerprint(self, texts: Sequence[str], *, omit: Omit | None = None) -> Fingerprints:
-        """Return the fingerprints of raw texts."""
 
 
 class Arrived(NamedTuple):
@@ -42,7 +29,7 @@ def arrive(
     texts: Sequence[str],
     *,
     times_ms: Sequence[int | None],
-    fingerprinter: ComputesFingerprints,
+    fingerprinter: Fingerprinter,
     forest: Forest,
     now_ms: int,
     pins: Pins = NO_PINS,
@@ -64,9 +51,12 @@ def arrive(
         others: Pages that come before the texts, and arrive now. One of which something wrong was left out
             is passed over: it teaches nothing, and is not assigned.
     """
-    profile = fingerprinter.profile
     if others is None:
-        others = FingerprintedPages.none(profile)
+        lesson = forest.begin(pins=pins, sites=sites, articles=articles)
+        fingerprints = fingerprinter.fingerprint(texts, omit=lesson.omit)
+        arrivals = Arrivals.of(fingerprints, times_ms=times_ms)
+        return Arrived(fingerprints, forest.decide(arrivals, now_ms=now_ms, lesson=lesson), [])
+    profile = fingerprinter.profile
     of, omitted = others.of, others.omitted
     lesson = forest.begin(
         pins=pins,
@@ -80,7 +70,6 @@ def arrive(
     arrivals = Arrivals.of(
         Fingerprints.joined((others.fingerprints(are_right), fingerprints), profile.signature_dtype),
         times_ms=[now_ms] * int(np.count_nonzero(are_right)) + list(times_ms),
-        relation=relation_of(profile),
     )
     assignments, written = forest.decide(arrivals, now_ms=now_ms, lesson=lesson)
     following = iter(assignments)

@@ -11,6 +11,7 @@ from esdedup.ingest.actions import ArticleAction, enriched
 
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.elastic.forest.stored import page_name
+from esdedup.errors import TextFailed
 from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.signature import Fingerprints
 from esdedup.forest.model import NO_PAGE, Assignment
@@ -32,13 +33,20 @@ class Assigned:
     profile: str
     # Whether old articles are expected.
     is_backfill: bool
+    # Where the core failed at its text, which counted as empty; "" if it did not.
+    fault: str = ""
 
     def enriched(self, index: WritableIndex) -> dict[str, Any]:
         """Return the action with the dedup object in its document.
 
         Args:
             index: Where it is written to.
+
+        Raises:
+            TextFailed: The core failed at its text.
         """
+        if self.fault:
+            raise TextFailed(self.article.name, self.fault)
         return enriched(
             self.article,
             self.assignment,
@@ -72,13 +80,16 @@ def assigned_articles(
     """
     label = profile.label
     return [
-        Assigned(dataclasses.replace(article, is_cut=is_cut), assignment, own, letters, label, backfill)
-        for article, assignment, own, letters, is_cut in zip(
+        Assigned(
+            dataclasses.replace(article, is_cut=is_cut), assignment, own, letters, label, backfill, fault
+        )
+        for article, assignment, own, letters, is_cut, fault in zip(
             articles,
             assignments,
             _fingerprint_fields(fingerprints.pages.tolist(), assignments, profile),
             fingerprints.letters.tolist(),
             fingerprints.are_cut.tolist(),
+            fingerprints.faults.tolist(),
             strict=True,
         )
     ]

@@ -9,11 +9,11 @@ import numpy as np
 from esdedup.ingest.actions import ArticleAction
 from esdedup.ingest.arrive import arrive
 from esdedup.ingest.assigned import Assigned, assigned_articles
-from esdedup.ingest.fingerprint_processes import FingerprintProcesses, fingerprinter_of
 from esdedup.ingest.fingerprinted_pages import Bools, FingerprintedArticle, PassagesOfPages, gathered
 from esdedup.ingest.leaps import warn_of_leaps
 
 from esdedup.boilerplate.pins import Pins
+from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Assignment, Forest
 from esdedup.forest.growth import Growth
@@ -38,18 +38,16 @@ class AssignedBatch(NamedTuple):
 class Assigner:
     """Assigns the articles of batches. Not thread-safe."""
 
-    def __init__(
-        self, profile: Profile, *, pins: Pins, most_plausible_leaves: int, processes: int = 0
-    ) -> None:
+    def __init__(self, profile: Profile, *, pins: Pins, most_plausible_leaves: int, threads: int = 1) -> None:
         """Assign with a profile.
 
         Args:
             profile: How texts are fingerprinted.
             pins: Which passages are boilerplate or text, whatever was learned.
             most_plausible_leaves: A warning is logged when a cluster grows beyond this.
-            processes: How many others fingerprint texts; 0: this one does.
+            threads: How many fingerprint texts.
         """
-        self._fingerprinter = fingerprinter_of(profile, workers=processes)
+        self._fingerprinter = Fingerprinter(profile, threads=threads)
         self._profile = profile
         self._pins = pins
         # Counts only what this process adds, so it needs no request.
@@ -86,11 +84,6 @@ class Assigner:
             )
             batch = AssignedBatch(batch.articles + part.articles, batch.others + part.others, part.written)
         return batch
-
-    def close(self) -> None:
-        """End the processes that fingerprint, whatever they do; the next article starts others."""
-        if isinstance(self._fingerprinter, FingerprintProcesses):
-            self._fingerprinter.close()
 
     def forecast(self, pages: PassagesOfPages, *, forest: Forest) -> Bools:
         """Return which passages of pages would be left out of them if they came now, bool ``(passages,)``."""

@@ -9,12 +9,11 @@ import pydantic
 from esdedup.ingest.arrive import arrive
 from esdedup.ingest.batches import BATCH_SIZE, batches
 from esdedup.ingest.files import FileArticle, with_texts
-from esdedup.ingest.fingerprint_processes import fingerprinter_of
 from esdedup.ingest.learn import OnLearned, learn
 from esdedup.ingest.undated import Undated
 
 from esdedup.boilerplate.pins import NO_PINS, Pins, refuse_useless
-from esdedup.errors import ArticleRejected
+from esdedup.errors import ArticleRejected, TextFailed
 from esdedup.fields import Fields, value_of
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
@@ -51,7 +50,7 @@ class Clustering:
         on_rejected: Callable[[ArticleRejected], None],
         on_cut: Callable[[str], None] = lambda _: None,
         on_undated: Callable[[str], None] = lambda _: None,
-        workers: int = 0,
+        workers: int = 1,
     ) -> None:
         """Begin with an empty forest.
 
@@ -65,7 +64,7 @@ class Clustering:
             on_cut: Called with the name of each article that has a longer text than is fingerprinted.
             on_undated: With `use_time`: called once, with a message about the first date that cannot be
                 right.
-            workers: How many other processes fingerprint texts; 0: this one does.
+            workers: How many threads fingerprint texts; from 1.
         """
         refuse_useless(pins, keep_boilerplate=profile.keep_boilerplate)
         self._fields = fields
@@ -74,8 +73,7 @@ class Clustering:
         self._on_rejected = on_rejected
         self._on_cut = on_cut
         self._undated = Undated(on_undated)
-        self._profile = profile
-        self._fingerprinter = fingerprinter_of(profile, workers=workers)
+        self._fingerprinter = Fingerprinter(profile, threads=workers)
         relation = relation_of(profile)
         self._forest = Forest(MemoryStore(aging=Aging.of(retention=retention), relation=relation))
 
@@ -83,7 +81,7 @@ class Clustering:
         """Learn from texts what is boilerplate, and assign none; return how many were not seen before."""
         return learn(
             texts,
-            fingerprinter=Fingerprinter(self._profile),
+            fingerprinter=self._fingerprinter,
             open_forest=lambda: contextlib.nullcontext(self._forest),
             pins=self._pins,
             on_learned=on_learned,
@@ -115,7 +113,13 @@ class Clustering:
         for (article, _), is_cut in zip(batch, fingerprints.are_cut.tolist(), strict=True):
             if is_cut:
                 self._on_cut(article.name)
-        for (article, _), given, assigned in zip(batch, times, decided.assignments, strict=True):
+        faults = fingerprints.faults.tolist()
+        for (article, _), given, assigned, fault in zip(
+            batch, times, decided.assignments, faults, strict=True
+        ):
+            if fault:
+                self._on_rejected(TextFailed(article.name, fault))
+                continue
             yield ClusteredArticle(
                 id=article.id,
                 root=assigned.root,

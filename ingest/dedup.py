@@ -85,7 +85,7 @@ class Dedup(Closing):
         memory_bytes: int | None = MEMORY_BYTES,
         most_plausible_leaves: int = MOST_PLAUSIBLE_LEAVES,
         pins: Pins = NO_PINS,
-        workers: int = 0,
+        workers: int = 1,
         expire_every_s: float | None = EXPIRE_EVERY_S,
         sidecar: str | Sequence[str] | None = None,
         sidecar_token: str | None = None,
@@ -113,9 +113,8 @@ class Dedup(Closing):
                 a power of two.
             pins: Which passages of articles are boilerplate or text, whatever was learned. They count for
                 articles that come from now on.
-            workers: How many other processes fingerprint texts, with the same results; 0: this one does. They
-                begin with the first article, and import the main module as `multiprocessing` does: a script
-                needs ``if __name__ == "__main__":``. They end with this object.
+            workers: How many threads fingerprint texts, with the same results; 1 to 256. They cut no words,
+                which is most of what `classic` and `keywords` do.
             expire_every_s: How often expired nodes are deleted, some after each batch, the first time so long
                 after now; None: only by `expire`.
             sidecar: Addresses of sidecars, such as ``http://localhost:9500``, of which one owns the forest:

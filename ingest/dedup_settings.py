@@ -35,7 +35,7 @@ class ForestSettings:
     memory_bytes: int | None = MEMORY_BYTES
     most_plausible_leaves: int = MOST_PLAUSIBLE_LEAVES
     pins: Pins = NO_PINS
-    workers: int = 0
+    workers: int = 1
     expire_every_s: float | None = EXPIRE_EVERY_S
 
     def __post_init__(self) -> None:
@@ -46,8 +46,8 @@ class ForestSettings:
             raise SettingError(f"wait_s is {self.wait_s}; it must be at least 0")
         if leaves < 1 or leaves.bit_count() != 1:
             raise SettingError(f"most_plausible_leaves is {leaves}; it must be a power of two")
-        if not 0 <= self.workers <= _MOST_WORKERS:
-            raise SettingError(f"workers is {self.workers}; it must be from 0 to {_MOST_WORKERS}")
+        if not 1 <= self.workers <= _MOST_WORKERS:
+            raise SettingError(f"workers is {self.workers}; it must be from 1 to {_MOST_WORKERS}")
         if every_s is not None and not 0 < every_s < threading.TIMEOUT_MAX:
             raise SettingError(f"expire_every_s is {every_s}; it must be greater than 0")
 

@@ -74,8 +74,12 @@ class EnrichRun:
         for action, index in actions:
             if isinstance(action, ArticleAction):
                 each = next(assigned)
+                try:
+                    changed = each.enriched(index)
+                except ArticleRejected as rejected:
+                    on_rejected(rejected.bare())
+                    continue
                 on_assigned(each.article, each.assignment)
-                changed = each.enriched(index)
             else:
                 now_ms = int(time.time() * 1000)
                 changed = redated(action, fields=index.fields, now_ms=now_ms, backfill=self._backfill)

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup.fingerprint.profile import Profile
-from esdedup.fingerprint.signature import Fingerprints
+from esdedup.fingerprint.signature import Fingerprints, no_faults
 from esdedup.text.passages import Passages
 
 # In characters, of which each takes a byte or more.
@@ -136,6 +136,7 @@ class FingerprintedPages:
             letters=np.zeros(count, np.int64),
             are_cut=np.zeros(count, bool),
             pages=self.of.pages[are_chosen],
+            faults=no_faults(count),
         )
 
 

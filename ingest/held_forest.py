@@ -89,7 +89,6 @@ class HeldForest(Closing):
             with store.writer.noticing_deletion():
                 expired = next(steps, None)
             if expired is None:
-                store.forget_expired()
                 return
             yield expired
 

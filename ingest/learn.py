@@ -1,6 +1,7 @@
 """Pages that teach what is boilerplate before others are assigned: a warm start."""
 
 import itertools
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -13,12 +14,14 @@ from esdedup.ingest.files import FileArticle
 from esdedup.ingest.opening import name_of
 
 from esdedup.boilerplate.pins import NO_PINS, Pins
-from esdedup.errors import ArticleRejected, SettingError
+from esdedup.errors import ArticleRejected, SettingError, TextFailed
 from esdedup.fields import Fields, refuse_surrogates
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Forest
 from esdedup.sites import RawPage
+
+log = logging.getLogger("esdedup")
 
 LOOK_AHEAD_PAGES = 40_000
 """How many pages of a file are learned from before they are assigned. Half of what is remembered for certain,
@@ -68,8 +71,13 @@ def _learn_batch(
     lesson = forest.begin(
         pins=pins, sites=(each.site for each in batch), articles=(each.article for each in batch)
     )
-    for passages, pages in fingerprinter.passages_and_pages([each.text for each in batch]):
-        lesson.omit(passages, pages)
+    faults: list[str] = []
+    for parsed in fingerprinter.parsed([each.text for each in batch]):
+        lesson.omit(parsed.passages, parsed.pages)
+        faults += parsed.core.faults
+    for page, fault in zip(batch, faults, strict=True):
+        if fault:
+            log.warning("page left out: %s", TextFailed(page.article or "a page", fault))
     return forest.learn(lesson)
 
 

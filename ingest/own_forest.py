@@ -49,6 +49,7 @@ class OwnForest:
         """
         self._held = held
         self._profile = profile
+        self._threads = settings.workers
         self._pins = settings.pins
         self._batch_size = batch_size
         self._check_process = check_process
@@ -56,7 +57,7 @@ class OwnForest:
             profile,
             pins=settings.pins,
             most_plausible_leaves=settings.most_plausible_leaves,
-            processes=settings.workers,
+            threads=settings.workers,
         )
         every_s = settings.expire_every_s
         # A process that ends before that has a schedule of its own, or none.
@@ -111,7 +112,7 @@ class OwnForest:
 
         return learn(
             texts,
-            fingerprinter=Fingerprinter(self._profile),
+            fingerprinter=Fingerprinter(self._profile, threads=self._threads),
             open_forest=open_forest,
             pins=self._pins,
             batch_size=self._batch_size,

@@ -16,7 +16,8 @@ from esdedup.errors import SettingError, SidecarError, SidecarUnavailable
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.signature import Fingerprints
-from esdedup.forest import Assignment
+from esdedup.forest import Assignment, Kind
+from esdedup.forest.model import NO_TIME
 from esdedup.sites import RawPage
 from esdedup.text.passages import Passages
 
@@ -57,28 +58,37 @@ class SidecarForest:
         if backfill:
             raise SettingError("backfill: a sidecar takes the time from the clock; backfill without one")
         fingerprints, pages, omitted = self._fingerprinted(articles)
-        decided, right = self._ask(pages, _with(pages, fingerprints, omitted))
+        # What the articles at which the core fails keep.
+        nothing = bytes(self._profile.signature_dtype.itemsize)
+        none = Assignment(Kind.WITHOUT_FINGERPRINT, None, None, 0, NO_TIME, nothing)
+        decided = [none] * len(articles)
+        are_left = fingerprints.faults == ""
         for _ in range(_MOST_ROUNDS):
-            are_left = np.array([each is None for each in decided])
             if not are_left.any():
-                break
-            # Others have taught meanwhile what is boilerplate in these.
-            left = np.flatnonzero(are_left).tolist()
-            rest, own = pages.where(are_left), right[are_left[pages.passages.texts]]
-            anew = self._fingerprints([articles[at] for at in left], own)
-            fingerprints = fingerprints.with_replaced(are_left, anew)
-            answers, right_of_rest = self._ask(rest, _with(rest, anew, own))
-            for at, each in zip(left, answers, strict=True):
-                decided[at] = each
-            right[are_left[pages.passages.texts]] = right_of_rest
-        assignments = [each for each in decided if each is not None]
-        if len(assignments) < len(articles):
-            raise SidecarUnavailable(
-                f"what is left out of articles has changed {_MOST_ROUNDS} times while they were "
-                "fingerprinted: send them again",
-                address=self._connection.address,
+                return assigned_articles(
+                    articles, fingerprints, decided, profile=self._profile, backfill=False
+                )
+            rest, own = pages.where(are_left), are_left[pages.passages.texts]
+            sent = FingerprintedPages(
+                of=rest,
+                omitted=omitted[own],
+                signatures=fingerprints.signatures[are_left],
+                exists=fingerprints.exists[are_left],
             )
-        return assigned_articles(articles, fingerprints, assignments, profile=self._profile, backfill=False)
+            answers, omitted[own] = self._ask(rest, sent)
+            for at, each in zip(np.flatnonzero(are_left).tolist(), answers, strict=True):
+                decided[at] = each or none
+            are_left[are_left] = [each is None for each in answers]
+            # Others have taught meanwhile what is boilerplate in these.
+            left = [articles[at] for at in np.flatnonzero(are_left).tolist()]
+            anew = self._fingerprints(left, omitted[are_left[pages.passages.texts]])
+            fingerprints = fingerprints.with_replaced(are_left, anew)
+            are_left &= fingerprints.faults == ""
+        raise SidecarUnavailable(
+            f"what is left out of articles has changed {_MOST_ROUNDS} times while they were fingerprinted: "
+            "send them again",
+            address=self._connection.address,
+        )
 
     def learn(self, texts: Iterable[RawPage], *, on_learned: OnLearned) -> int:  # noqa: ARG002
         """Refuse to: only the forest's owner learns without assigning.
@@ -138,9 +148,3 @@ class SidecarForest:
         if len(decided) != len(pages) or len(omitted) != len(pages.passages.hashes):
             raise SidecarError("the answer is for other pages", address=self._connection.address)
         return decided, omitted
-
-
-def _with(pages: PassagesOfPages, fingerprints: Fingerprints, omitted: Bools) -> FingerprintedPages:
-    return FingerprintedPages(
-        of=pages, omitted=omitted, signatures=fingerprints.signatures, exists=fingerprints.exists
-    )

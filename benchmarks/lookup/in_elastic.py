@@ -200,10 +200,7 @@ def _of_forest(client: Elasticsearch, layout: Layout, count: int) -> list[Row]:
         with mock.patch.object(
             Elasticsearch, "search", autospec=True, side_effect=Elasticsearch.search
         ) as search:
-            spent_s = [
-                duration_s(lambda batch=batch: store.find_neighbours(batch, store.state()))
-                for batch in batches
-            ]
+            spent_s = [duration_s(lambda batch=batch: store.nodes(batch, store.state())) for batch in batches]
         requests = search.call_count / len(batches)
     client.options(request_timeout=3_600).indices.forcemerge(index=_FOREST, max_num_segments=1)
     client.indices.flush(index=_FOREST)

@@ -3,15 +3,17 @@
 //! Columns are bytes in the order of this machine, which Python reads with `numpy.frombuffer`. `esdedup/_core.pyi` says
 //! what each function takes and returns.
 
+mod forest;
 mod learner;
 
 use std::borrow::Cow;
+use std::sync::Mutex;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString};
+use pyo3::types::{PyBytes, PyString};
 
-use crate::batch::{Failure, each};
+use crate::batch::{Fault, each, guarded};
 use crate::characters::Point;
 use crate::markup::visible_beginning;
 use crate::normal_form::{normalise, normalise_line, to_string};
@@ -28,32 +30,43 @@ type Column<'py> = Bound<'py, PyBytes>;
 
 /// Texts that have been parsed, and stay here while Python decides which of their passages are left out.
 #[pyclass(frozen, module = "esdedup._core")]
-struct Parsed(Vec<ParsedText>);
+struct Parsed {
+    texts: Vec<ParsedText>,
+    /// Where parsing failed, empty for a text at which it did not; those at which it did are empty.
+    faults: Vec<String>,
+    /// How many share the work on them.
+    threads: usize,
+}
 
 #[pymethods]
 impl Parsed {
     fn __len__(&self) -> usize {
-        self.0.len()
+        self.texts.len()
+    }
+
+    #[getter]
+    fn faults(&self) -> Vec<String> {
+        self.faults.clone()
     }
 
     #[getter]
     fn passage_count(&self) -> usize {
-        self.0.iter().map(|text| text.passages.len()).sum()
+        self.texts.iter().map(|text| text.passages.len()).sum()
     }
 
     #[getter]
     fn content_hashes<'py>(&self, py: Python<'py>) -> Column<'py> {
-        column(py, self.0.iter().map(|text| text.content_hash.to_ne_bytes()))
+        column(py, self.texts.iter().map(|text| text.content_hash.to_ne_bytes()))
     }
 
     #[getter]
     fn are_cut<'py>(&self, py: Python<'py>) -> Column<'py> {
-        column(py, self.0.iter().map(|text| [text.is_cut.into()]))
+        column(py, self.texts.iter().map(|text| [text.is_cut.into()]))
     }
 
     #[getter]
     fn letters<'py>(&self, py: Python<'py>) -> Column<'py> {
-        column(py, self.0.iter().map(|text| int64(text.letters())))
+        column(py, self.texts.iter().map(|text| int64(text.letters())))
     }
 
     #[getter]
@@ -62,10 +75,10 @@ impl Parsed {
         &self,
         py: Python<'py>,
     ) -> (Column<'py>, Column<'py>, Column<'py>, Column<'py>, Column<'py>) {
-        let all = || self.0.iter().flat_map(|text| &text.passages);
+        let all = || self.texts.iter().flat_map(|text| &text.passages);
         let flag = |of: fn(&Passage) -> bool| column(py, all().map(|each| [of(each).into()]));
         let positions =
-            self.0.iter().enumerate().flat_map(|(at, text)| std::iter::repeat_n(at, text.passages.len()));
+            self.texts.iter().enumerate().flat_map(|(at, text)| std::iter::repeat_n(at, text.passages.len()));
         (
             column(py, all().map(|each| each.hash.to_ne_bytes())),
             column(py, all().map(|each| int64(each.letters))),
@@ -82,15 +95,19 @@ impl Parsed {
         min_letters: usize,
         max_sentence_length: usize,
         number_weight: u32,
-    ) -> PyResult<(Column<'py>, Column<'py>, Column<'py>)> {
+    ) -> PyResult<(Column<'py>, Column<'py>, Column<'py>, Vec<String>)> {
         let rules = SignatureRules { min_letters, max_sentence_length, number_weight };
         let texts = self.with_omitted(omitted)?;
-        let found = py.detach(|| each(texts, |(text, omitted)| signature(text, &omitted, rules)));
-        let found = found.map_err(|failure| failed(py, failure))?;
+        let (found, faults) = py.detach(|| {
+            let found =
+                each(&texts, self.threads, || (), |(), (text, omitted)| signature(text, omitted, rules));
+            self.without_faults(found)
+        });
         Ok((
             column(py, found.iter().map(|(signature, _)| signature.unwrap_or([0; SIZE]))),
             column(py, found.iter().map(|(signature, _)| [signature.is_some().into()])),
             column(py, found.iter().map(|(_, letters)| int64(*letters))),
+            faults,
         ))
     }
 
@@ -99,7 +116,7 @@ impl Parsed {
         py: Python<'py>,
         omitted: &[u8],
         max_length: usize,
-    ) -> PyResult<(Vec<String>, Column<'py>)> {
+    ) -> PyResult<(Vec<String>, Column<'py>, Vec<String>)> {
         self.represented(py, omitted, |points, sentences| {
             let joined = with_rows_joined(points, sentences);
             longest(&joined).map_or(String::new(), |each| {
@@ -108,7 +125,11 @@ impl Parsed {
         })
     }
 
-    fn whole_texts<'py>(&self, py: Python<'py>, omitted: &[u8]) -> PyResult<(Vec<String>, Column<'py>)> {
+    fn whole_texts<'py>(
+        &self,
+        py: Python<'py>,
+        omitted: &[u8],
+    ) -> PyResult<(Vec<String>, Column<'py>, Vec<String>)> {
         self.represented(py, omitted, |points, _| to_string(&points[..points.len() - 1]))
     }
 
@@ -119,9 +140,7 @@ impl Parsed {
         max_sentence_length: usize,
     ) -> PyResult<Vec<Vec<String>>> {
         let texts = self.with_omitted(omitted)?;
-        let found = py
-            .detach(|| each(texts, |(text, omitted)| longest_of_halves(text, &omitted, max_sentence_length)));
-        found.map_err(|failure| failed(py, failure))
+        in_each(py, &texts, |(text, omitted)| longest_of_halves(text, omitted, max_sentence_length))
     }
 
     fn overlap(
@@ -133,14 +152,10 @@ impl Parsed {
     ) -> PyResult<Vec<[(usize, usize, usize); 2]>> {
         let pairs: Vec<_> =
             self.with_omitted(omitted)?.into_iter().zip(other.with_omitted(omitted_of_other)?).collect();
-        let found = py.detach(|| {
-            each(pairs, |((one, omitted), (other, omitted_of_other))| {
-                let (one, other) =
-                    (one.remaining_tokens(&omitted), other.remaining_tokens(&omitted_of_other));
-                crate::overlap::overlap(&one, &other).map(|each| (each.shared, each.of_one, each.of_other))
-            })
-        });
-        found.map_err(|failure| failed(py, failure))
+        in_each(py, &pairs, |((one, omitted), (other, omitted_of_other))| {
+            let (one, other) = (one.remaining_tokens(omitted), other.remaining_tokens(omitted_of_other));
+            crate::overlap::overlap(&one, &other).map(|each| (each.shared, each.of_one, each.of_other))
+        })
     }
 }
 
@@ -152,46 +167,69 @@ impl Parsed {
             return Err(PyValueError::new_err(format!("{given} flags for {count} passages")));
         }
         let mut flags = omitted.iter().map(|&each| each != 0);
-        let texts = self.0.iter().map(|text| (text, flags.by_ref().take(text.passages.len()).collect()));
+        let texts = self.texts.iter().map(|text| (text, flags.by_ref().take(text.passages.len()).collect()));
         Ok(texts.collect())
     }
 
-    /// Returns a string for each text, of what is left of it, and its letters.
+    /// Returns the results with nothing in place of what failed, and where each text failed, now or before.
+    fn without_faults<T: Default>(&self, results: Vec<Result<T, Fault>>) -> (Vec<T>, Vec<String>) {
+        let all = results.into_iter().zip(&self.faults);
+        all.map(|(result, before)| match result {
+            Ok(found) => (found, before.clone()),
+            Err(Fault(place)) => (T::default(), place),
+        })
+        .unzip()
+    }
+
+    /// Returns a string for each text, of what is left of it, its letters, and where it failed.
     fn represented<'py>(
         &self,
         py: Python<'py>,
         omitted: &[u8],
         string: impl Fn(&[Point], &[Sentence]) -> String + Send + Sync,
-    ) -> PyResult<(Vec<String>, Column<'py>)> {
+    ) -> PyResult<(Vec<String>, Column<'py>, Vec<String>)> {
         let texts = self.with_omitted(omitted)?;
-        let found = py.detach(|| {
-            each(texts, |(text, omitted)| {
-                let (points, sentences) = text.remaining_points(&omitted);
-                let letters: usize = sentences.iter().map(|each| each.letters).sum();
-                (string(&points, &sentences), letters)
-            })
+        let (found, faults) = py.detach(|| {
+            let found = each(
+                &texts,
+                self.threads,
+                || (),
+                |(), (text, omitted)| {
+                    let (points, sentences) = text.remaining_points(omitted);
+                    let letters: usize = sentences.iter().map(|each| each.letters).sum();
+                    (string(&points, &sentences), letters)
+                },
+            );
+            self.without_faults(found)
         });
-        let (strings, letters): (Vec<_>, Vec<_>) =
-            found.map_err(|failure| failed(py, failure))?.into_iter().unzip();
-        Ok((strings, column(py, letters.into_iter().map(int64))))
+        let (strings, letters): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+        Ok((strings, column(py, letters.into_iter().map(int64)), faults))
     }
 }
 
 #[pyfunction]
-#[pyo3(signature = (texts, *, max_length, keep_points = false, character_hash = None))]
+#[pyo3(signature = (texts, *, max_length, keep_points = false, character_hash = None, threads = 1))]
 fn parse(
     py: Python<'_>,
     texts: Strings<'_>,
     max_length: usize,
     keep_points: bool,
     character_hash: Option<(u64, u64)>,
+    threads: usize,
 ) -> PyResult<Parsed> {
     let hash = character_hash
         .map_or_else(CharacterHash::default, |(factor, offset)| CharacterHash { factor, offset });
-    let mut parser = Parser::new(ParseRules { max_length, are_visible: false, keep_points, hash });
+    let parser = || Parser::new(ParseRules { max_length, are_visible: false, keep_points, hash });
     let texts = utf8(&texts)?;
-    let parsed = py.detach(|| each(&texts, |text| parser.parse(text)));
-    Ok(Parsed(parsed.map_err(|failure| failed(py, failure))?))
+    let (texts, faults) = py.detach(|| {
+        let parsed = each(&texts, threads, parser, |parser, text| parser.parse(text));
+        let whole = parsed.into_iter().map(|result| match result {
+            Ok(text) => (text, String::new()),
+            Err(Fault(place)) => (parser().parse(""), place),
+        });
+        whole.unzip()
+    });
+    Ok(Parsed { texts, faults, threads })
 }
 
 /// Parses one text, and says where its passages are in what readers see of it.
@@ -203,26 +241,20 @@ fn locate<'py>(
     max_length: usize,
 ) -> PyResult<(Bound<'py, PyString>, Parsed, Column<'py>, Column<'py>)> {
     let visible = visible_text(py, text, max_length)?;
-    let hash = CharacterHash::default();
-    let mut parser = Parser::new(ParseRules { max_length, are_visible: true, keep_points: false, hash });
-    let texts = utf8(std::slice::from_ref(&visible))?;
-    let found = py.detach(|| {
-        each(&texts, |text| {
-            let parsed = parser.parse(text);
-            // Each character has one point or more, or shares one.
-            let end = text.char_indices().nth(max_length).map_or(text.len(), |(end, _)| end);
-            let places = passage_places(&text[..end], &parsed);
-            (parsed, places)
-        })
-    });
-    let (parsed, places): (Vec<_>, Vec<_>) =
-        found.map_err(|failure| failed(py, failure))?.into_iter().unzip();
-    let places = || places.iter().flatten();
+    let rules =
+        ParseRules { max_length, are_visible: true, keep_points: false, hash: CharacterHash::default() };
+    let (parsed, places) = one(py, &visible, |text| {
+        let parsed = Parser::new(rules).parse(text);
+        // Each character has one point or more, or shares one.
+        let end = text.char_indices().nth(max_length).map_or(text.len(), |(end, _)| end);
+        let places = passage_places(&text[..end], &parsed);
+        (parsed, places)
+    })?;
     Ok((
-        visible.clone(),
-        Parsed(parsed),
-        column(py, places().map(|(start, _)| int64(*start))),
-        column(py, places().map(|(_, end)| int64(*end))),
+        visible,
+        Parsed { texts: vec![parsed], faults: vec![String::new()], threads: 1 },
+        column(py, places.iter().map(|(start, _)| int64(*start))),
+        column(py, places.iter().map(|(_, end)| int64(*end))),
     ))
 }
 
@@ -233,16 +265,15 @@ fn visible_text<'py>(
     text: Bound<'py, PyString>,
     max_length: usize,
 ) -> PyResult<Bound<'py, PyString>> {
-    if let Ok(plain) = text.to_str() {
-        let visible = py.detach(|| each([plain], |text| visible_beginning(text, max_length).into_owned()));
-        let visible = visible.map_err(|failure| failed(py, failure))?;
-        return Ok(PyString::new(py, &visible.concat()));
+    if text.to_str().is_ok() {
+        let visible = one(py, &text, |text| visible_beginning(text, max_length).into_owned())?;
+        return Ok(PyString::new(py, &visible));
     }
     let codes = code_points(&text)?;
     let stand_ins = StandIns::of(&codes);
     let text = stand_ins.put_into(&codes);
-    let visible = py.detach(|| each([text], |text| visible_beginning(&text, max_length).into_owned()));
-    let visible = visible.map_err(|failure| failed(py, failure))?.concat();
+    let visible = py.detach(|| guarded(|| visible_beginning(&text, max_length).into_owned()));
+    let visible = visible.map_err(|fault| failed(py, 0, fault))?;
     let bytes: Vec<u8> = stand_ins.taken_out(&visible).into_iter().flat_map(u32::to_le_bytes).collect();
     let text = PyBytes::new(py, &bytes).call_method1("decode", ("utf-32-le", "surrogatepass"))?;
     Ok(text.cast_into()?)
@@ -257,15 +288,13 @@ fn normal_texts<'py>(
     max_length: usize,
 ) -> PyResult<(Vec<String>, Column<'py>)> {
     let texts = utf8(&texts)?;
-    let found = py.detach(|| {
-        each(&texts, |text| {
-            let mut points = Vec::new();
-            let is_cut = normalise(&visible_beginning(text, max_length), max_length, &mut points);
-            (to_string(&points[..points.len() - 1]), is_cut)
-        })
-    });
-    let (strings, are_cut): (Vec<_>, Vec<_>) =
-        found.map_err(|failure| failed(py, failure))?.into_iter().unzip();
+    let (strings, are_cut): (Vec<_>, Vec<_>) = in_each(py, &texts, |text| {
+        let mut points = Vec::new();
+        let is_cut = normalise(&visible_beginning(text, max_length), max_length, &mut points);
+        (to_string(&points[..points.len() - 1]), is_cut)
+    })?
+    .into_iter()
+    .unzip();
     Ok((strings, column(py, are_cut.into_iter().map(|each: bool| [each.into()]))))
 }
 
@@ -306,13 +335,10 @@ fn weighted_simhashes<'py>(
     {
         return Err(PyValueError::new_err("weights and groups do not fit the hashes"));
     }
-    let found = py.detach(|| {
-        each(groups, |group| {
-            let weights = &weights[group.clone()];
-            crate::simhash::weighted(hashes[group].iter().copied().zip(weights.iter().copied()))
-        })
-    });
-    let found = found.map_err(|failure| failed(py, failure))?;
+    let found = in_each(py, &groups, |group| {
+        let weights = &weights[group.clone()];
+        crate::simhash::weighted(hashes[group.clone()].iter().copied().zip(weights.iter().copied()))
+    })?;
     Ok(column(py, found.into_iter().map(u64::to_ne_bytes)))
 }
 
@@ -320,6 +346,8 @@ fn weighted_simhashes<'py>(
 #[pymodule]
 #[pyo3(name = "_core")]
 mod module {
+    #[pymodule_export]
+    use super::forest::{NeighbourIndex, Nodes, Relation};
     #[pymodule_export]
     use super::learner::{Changes, Learner, Overrides};
     #[pymodule_export]
@@ -347,8 +375,18 @@ fn one<T: Send>(
     work: impl Fn(&str) -> T + Send + Sync,
 ) -> PyResult<T> {
     let texts = utf8(std::slice::from_ref(text))?;
-    let mut found = py.detach(|| each(&texts, |text| work(text))).map_err(|failure| failed(py, failure))?;
-    Ok(found.remove(0))
+    Ok(in_each(py, &texts, |text| work(text))?.remove(0))
+}
+
+/// Returns what `work` makes of each item, or raises the first fault.
+fn in_each<I: Sync, T: Send>(
+    py: Python<'_>,
+    items: &[I],
+    work: impl Fn(&I) -> T + Send + Sync,
+) -> PyResult<Vec<T>> {
+    let found = py.detach(|| each(items, 1, || (), |(), item| work(item)));
+    let found = found.into_iter().enumerate();
+    found.map(|(position, result)| result.map_err(|fault| failed(py, position, fault))).collect()
 }
 
 /// Borrows strings in UTF-8. Those with lone surrogates take a slow copy.
@@ -380,14 +418,29 @@ fn column<const N: usize>(py: Python<'_>, values: impl Iterator<Item = [u8; N]>)
     PyBytes::new(py, &bytes)
 }
 
-/// Returns a failure as `esdedup.errors.TextFailed`.
-fn failed(py: Python<'_>, failure: Failure) -> PyErr {
+/// Works on what a lock holds. A panic tears it, which fails this call and all after it.
+fn held<H: Send, T: Send>(
+    py: Python<'_>,
+    lock: &Mutex<H>,
+    name: &str,
+    work: impl FnOnce(&mut H) -> T + Send,
+) -> PyResult<T> {
+    // After a panic, the lock is poisoned.
+    let done = py.detach(|| guarded(|| lock.lock().ok().map(|mut held| work(&mut held))));
+    let fault = match done {
+        Ok(Some(found)) => return Ok(found),
+        Ok(None) => "it was stopped in the middle of a change before".to_owned(),
+        Err(Fault(place)) => place,
+    };
+    let class = py.import("esdedup.errors")?.getattr("EsdedupError")?;
+    Err(PyErr::from_value(class.call1((format!("{name} has failed: {fault}"),))?))
+}
+
+/// Returns a fault as `esdedup.errors.TextFailed`.
+fn failed(py: Python<'_>, position: usize, Fault(place): Fault) -> PyErr {
     let raised = || -> PyResult<PyErr> {
         let class = py.import("esdedup.errors")?.getattr("TextFailed")?;
-        let facts = PyDict::new(py);
-        facts.set_item("position", failure.position)?;
-        facts.set_item("fault", &failure.message)?;
-        Ok(PyErr::from_value(class.call((), Some(&facts))?))
+        Ok(PyErr::from_value(class.call1((format!("text {}", position + 1), place))?))
     };
     raised().unwrap_or_else(|error| error)
 }

@@ -12,3 +12,29 @@ pub const fn mixed(mut value: u64) -> u64 {
     value = value.wrapping_mul(0xc4ce_b9fe_1a85_ec53);
     value ^ value >> 33
 }
+
+/// Returns the MurmurHash3 of numbers as their bytes on a little-endian machine: its variant of 128 bits for 64-bit
+/// processors, with the seed 0 (Appleby, public domain).
+pub fn murmur128<const N: usize>(words: &[u64; N]) -> [u8; 16] {
+    const { assert!(N % 2 == 0, "it takes two numbers at a time") };
+    const FIRST: u64 = 0x87c3_7b91_1142_53d5;
+    const SECOND: u64 = 0x4cf5_ad43_2745_937f;
+    let (mut low, mut high) = (0_u64, 0_u64);
+    for pair in words.chunks_exact(2) {
+        low ^= pair[0].wrapping_mul(FIRST).rotate_left(31).wrapping_mul(SECOND);
+        low = low.rotate_left(27).wrapping_add(high).wrapping_mul(5).wrapping_add(0x52dc_e729);
+        high ^= pair[1].wrapping_mul(SECOND).rotate_left(33).wrapping_mul(FIRST);
+        high = high.rotate_left(31).wrapping_add(low).wrapping_mul(5).wrapping_add(0x3849_5ab5);
+    }
+    low ^= 8 * N as u64;
+    high ^= 8 * N as u64;
+    low = low.wrapping_add(high);
+    high = high.wrapping_add(low);
+    (low, high) = (mixed(low), mixed(high));
+    low = low.wrapping_add(high);
+    high = high.wrapping_add(low);
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&low.to_le_bytes());
+    bytes[8..].copy_from_slice(&high.to_le_bytes());
+    bytes
+}

@@ -1,8 +1,9 @@
-//! The part of esdedup that reads every character: from raw text to signatures.
+//! The part of esdedup that reads every character, from raw text to signatures, and holds forests in memory (`forest`).
 //!
-//! Plain loops over one text at a time; nothing here knows Python but `bindings`. In the order of use: `markup` →
-//! `normal_form` → `sentences` and `tokens` → `passages`, all of which `parsed` does, and then `signature`. Every bit that
-//! comes out is decided here, by the tables in `data/` and the crate for normal forms, so it is the same on every machine.
+//! Plain loops over one text at a time; nothing here knows Python but `bindings`. From text to signature, in the order of
+//! use: `markup` → `normal_form` → `sentences` and `tokens` → `passages`, all of which `parsed` does, and then
+//! `signature`. Every bit that comes out is decided here, by the tables in `data/` and the crate for normal forms, so it
+//! is the same on every machine.
 
 pub mod batch;
 pub mod boilerplate;
@@ -10,6 +11,7 @@ pub mod characters;
 pub mod content_hash;
 pub mod endings;
 pub mod figures;
+pub mod forest;
 pub mod hashing;
 pub mod markup;
 pub mod normal_form;

@@ -55,7 +55,7 @@ def cluster(
         ),
     ] = None,
     learn_first: options.LearnFirst = False,
-    workers: options.Workers = 0,
+    workers: options.Workers = 1,
     fingerprinting: options.Fingerprinting,
     id_field: options.IdField = "id",
     text_field: options.TextField = "text",

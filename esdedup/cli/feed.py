@@ -78,7 +78,7 @@ def index(
         ),
     ] = False,
     learn_first: options.LearnFirst = False,
-    workers: options.Workers = 0,
+    workers: options.Workers = 1,
     flush_interval_s: Annotated[
         float,
         typer.Option(

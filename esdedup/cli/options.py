@@ -60,9 +60,10 @@ Workers = Annotated[
     int,
     typer.Option(
         "--workers",
-        min=0,
+        min=1,
         max=256,
-        help="How many other processes fingerprint texts, with the same results; 0: this one does.",
+        help="How many threads fingerprint texts, with the same results. They cut no words, as classic and "
+        "keywords do.",
     ),
 ]
 RetentionDays = Annotated[

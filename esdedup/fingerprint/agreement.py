@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 import numpy.typing as npt
 
+from esdedup import _core
 from esdedup.errors import SettingError
 from esdedup.fingerprint.signature import Signatures
-from esdedup.fingerprint.sketch import resemblance
 
 # Pairs of thresholds of which the first must not exceed the second.
 _ASCENDING = (
@@ -16,6 +16,20 @@ _ASCENDING = (
     ("least_resemblance", "tiny_resemblance"),
     # Otherwise containment would never decide.
     ("contained_resemblance", "most_resemblance"),
+)
+
+# In the order in which the crate takes them.
+_COMPARED = (
+    "least_resemblance",
+    "most_resemblance",
+    "short_letters",
+    "tiny_resemblance",
+    "tiny_runs",
+    "root_slack",
+    "least_contained",
+    "contained_letters",
+    "contained_runs",
+    "contained_resemblance",
 )
 
 
@@ -72,21 +86,13 @@ class Agreement:
                     f"{lower} is {getattr(self, lower)}; it must be at most {higher}, {getattr(self, higher)}"
                 )
 
-    def agree(self, one: Signatures, other: Signatures) -> npt.NDArray[np.bool_]:
-        """Return which pairs of texts agree, row by row: bool ``(n,)``. Symmetric."""
-        return Comparison.of(one, other, self).agree
-
-    def may_join(self, texts: Signatures, roots: Signatures) -> npt.NDArray[np.bool_]:
-        """Return which texts may join the cluster of a root, row by row: bool ``(n,)``.
-
-        This needs less resemblance than agreeing does, since the text also agrees with a member of the
-        cluster. A text that contains the root may join it; one that the root contains may not, since two
-        texts that a root contains may have nothing in common.
-        """
-        return Comparison.of(texts, roots, self).may_join
+    @property
+    def core(self) -> tuple[tuple[float, ...], int]:
+        """The rules as the crate takes them: what compares two texts, in its order, and `max_postings`."""
+        return tuple(getattr(self, name) for name in _COMPARED), self.max_postings
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True)
 class Comparison:
     """The comparison of pairs of texts, row by row: ``(n,)`` each."""
 
@@ -103,31 +109,15 @@ class Comparison:
 
     @classmethod
     def of(cls, one: Signatures, other: Signatures, rules: Agreement) -> "Comparison":
-        """Compare signatures, ``(n,)`` each, row by row."""
-        similarity = resemblance(one["sketch"], other["sketch"])
-        shorter = np.maximum(np.minimum(one["letters"], other["letters"]), 1)
-        longer = np.maximum(one["letters"], other["letters"])
-        excess = (rules.most_resemblance - rules.least_resemblance) * rules.short_letters / shorter
-        needed = np.minimum(rules.most_resemblance, rules.least_resemblance + excess)
-        runs = one["runs"].astype(np.float64) + other["runs"]
-        fewer_runs = np.maximum(np.minimum(one["runs"], other["runs"]), 1)
-        # Squared twice: unlike a power, the same bits on every machine.
-        tininess = np.square(np.square(np.minimum(rules.tiny_runs / fewer_runs, 1.0)))
-        excess_of_tiny = (rules.tiny_resemblance - rules.least_resemblance) * tininess
-        needed = np.maximum(needed, rules.least_resemblance + excess_of_tiny)
-        # With J = shared / (runs - shared), shared is J * runs / (1 + J).
-        contained = np.minimum(similarity * runs / (1 + similarity) / fewer_runs, 1.0)
-        may_contain = (longer <= rules.contained_letters) & (fewer_runs >= rules.contained_runs)
-        is_contained = (
-            may_contain & (contained >= rules.least_contained) & (similarity >= rules.contained_resemblance)
-        )
+        """Compare signatures, ``(n,)`` each, row by row; `may_join` tells whether `one` may join `other`.
+
+        Joining needs less resemblance than agreeing does, since a text also agrees with a member of the
+        cluster. A text that contains the root may join it; one that the root contains may not, since two
+        texts that a root contains may have nothing in common.
+        """
+        # The distance is no part of this.
+        columns = _core.Relation(0, rules.core).compare(one.tobytes(), other.tobytes())
+        dtypes = (float, float, float, bool, bool, bool)
         return cls(
-            resemblance=similarity,
-            needed=needed,
-            contained=contained,
-            may_contain=may_contain,
-            agree=(similarity >= needed) | is_contained,
-            # Texts that contain the root have the root in common; texts that it contains may share nothing.
-            may_join=(similarity >= needed - rules.root_slack)
-            | (is_contained & (other["runs"] <= one["runs"])),
+            *(np.frombuffer(column, dtype) for column, dtype in zip(columns, dtypes, strict=True)),
         )

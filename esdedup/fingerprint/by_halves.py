@@ -28,15 +28,15 @@ class ByHalves:
 
     def fingerprints(self, parsed: ParsedTexts, omitted: Bools) -> Fingerprints:
         """Return the fingerprints of texts without some of their passages, bool ``(passages,)``."""
-        signatures, exists, letters = parsed.core.signatures(
+        signatures, exists, letters, faults = parsed.core.signatures(
             omitted.tobytes(), self._min_letters, self._max_sentence_length, self._number_weight
         )
-        return Fingerprints(
+        return Fingerprints.of(
+            parsed,
             signatures=np.frombuffer(signatures, SIGNATURE),
             exists=np.frombuffer(exists, bool),
             letters=np.frombuffer(letters, np.int64),
-            are_cut=parsed.are_cut,
-            pages=parsed.pages,
+            faults=faults,
         )
 
     def features(self, parsed: ParsedTexts, omitted: Bools) -> list[Feature]:  # noqa: ARG002

@@ -53,7 +53,7 @@ class ByWords:
 
     def fingerprints(self, parsed: ParsedTexts, omitted: Bools) -> Fingerprints:
         """Return the fingerprints of texts without some of their passages, bool ``(passages,)``."""
-        passages, letters = self._represented(parsed, omitted)
+        passages, letters, faults = self._represented(parsed, omitted)
         words = self._features(passages, letters)
         signatures = np.zeros(len(parsed), np.uint64)
         exists = np.zeros(len(parsed), bool)
@@ -63,17 +63,12 @@ class ByWords:
             hashes = self._vocabulary.hashes[words.rows]
             signatures[present] = weighted_simhashes(hashes, words.weights, starts)
             exists[present] = True
-        return Fingerprints(
-            signatures=signatures,
-            exists=exists,
-            letters=letters,
-            are_cut=parsed.are_cut,
-            pages=parsed.pages,
-        )
+        return Fingerprints.of(parsed, signatures=signatures, exists=exists, letters=letters, faults=faults)
 
     def features(self, parsed: ParsedTexts, omitted: Bools) -> list[Feature]:
         """Return the words that decide the simhash of one text, the heaviest first."""
-        words = self._features(*self._represented(parsed, omitted))
+        passages, letters, _ = self._represented(parsed, omitted)
+        words = self._features(passages, letters)
         rows, entries = np.unique(words.rows, return_inverse=True)
         # Sums below 2^53 are exact.
         counts = np.bincount(entries, words.counts)
@@ -86,24 +81,24 @@ class ByWords:
 
     def passages(self, parsed: ParsedTexts, omitted: Bools) -> list[str]:
         """Return the normalised passage of one text that is hashed: all, or the longest sentence if any."""
-        (passage,), (letters,) = self._represented(parsed, omitted)
+        (passage,), (letters,), _ = self._represented(parsed, omitted)
         if self._is_whole_text:
             return [passage]
         return [passage.strip()] if letters else []
 
-    def _represented(self, parsed: ParsedTexts, omitted: Bools) -> tuple[list[str], Ints]:
-        """Return the passage that represents what is left of each text, and how many letters that has.
+    def _represented(self, parsed: ParsedTexts, omitted: Bools) -> tuple[list[str], Ints, list[str]]:
+        """Return the passage that represents what is left of each text, how many letters it has, and faults.
 
         The passage is empty for a text without sentences. Rows of tables are joined, since one alone is too
         short to represent a text.
         """
         if self._is_whole_text:
-            passages, letters = parsed.core.whole_texts(omitted.tobytes())
+            passages, letters, faults = parsed.core.whole_texts(omitted.tobytes())
         else:
-            passages, letters = parsed.core.longest_sentences(
+            passages, letters, faults = parsed.core.longest_sentences(
                 omitted.tobytes(), self._profile.max_sentence_length
             )
-        return passages, np.frombuffer(letters, np.int64)
+        return passages, np.frombuffer(letters, np.int64), faults
 
     def _features(self, passages: list[str], letters: Ints) -> _Words:
         """Return the words that decide the simhashes of texts."""

@@ -13,7 +13,7 @@ from esdedup.fingerprint.signature import Fingerprints
 from esdedup.text.parsed import ParsedTexts
 from esdedup.text.passages import Omit, Passages
 
-# So much is held at once, of which each character takes up to some 30 bytes; larger batches are no faster.
+# So much is held at once for each thread; a character takes up to some 30 bytes. More is no faster.
 _TEXTS_AT_ONCE = 512
 _CHARACTERS_AT_ONCE = 100_000
 
@@ -41,8 +41,16 @@ class _Method(Protocol):
 class Fingerprinter:
     """Computes fingerprints of one profile. Not thread-safe."""
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: Profile, *, threads: int = 1) -> None:
+        """Compute with a profile.
+
+        Args:
+            profile: How texts are fingerprinted.
+            threads: How many share the texts of a batch; from 1. The results are the same. Words of `classic`
+                and `keywords` are cut in one of them.
+        """
         self.profile = profile
+        self._threads = threads
         self._method: _Method = (
             ByWords(profile) if profile.agreement is None else ByHalves(profile, profile.agreement)
         )
@@ -52,7 +60,7 @@ class Fingerprinter:
 
         Batching only saves time: each fingerprint depends on its own text alone, and on what `omit` leaves
         out of it. The time and the memory that a text takes are proportional to its length, whatever is in
-        it.
+        it. One at which the core fails counts as empty; `Fingerprints.faults` says so.
 
         Args:
             texts: With or without markup.
@@ -69,7 +77,7 @@ class Fingerprinter:
 
         Some 10 to 30 bytes for each of their characters.
         """
-        for some in slices(texts):
+        for some in slices(texts, threads=self._threads):
             yield self._parsed(some, keep_text=self._method.needs_text)
 
     def fingerprints_of(self, parsed: Sequence[ParsedTexts], omitted: Bools) -> Fingerprints:
@@ -111,7 +119,9 @@ class Fingerprinter:
         return parsed, parsed.omitted(self._allowed(omit))
 
     def _parsed(self, texts: Sequence[str], *, keep_text: bool) -> ParsedTexts:
-        return ParsedTexts.of(texts, max_length=self.profile.max_text_length, keep_text=keep_text)
+        return ParsedTexts.of(
+            texts, max_length=self.profile.max_text_length, keep_text=keep_text, threads=self._threads
+        )
 
     def _joined(self, parts: Iterable[Fingerprints]) -> Fingerprints:
         return Fingerprints.joined(list(parts), self.profile.signature_dtype)
@@ -120,12 +130,14 @@ class Fingerprinter:
         return None if self.profile.keep_boilerplate else omit
 
 
-def slices(texts: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Cut a batch into slices of a limited number of texts and characters; each has at least one text."""
+def slices(texts: Sequence[str], *, threads: int = 1) -> Iterator[Sequence[str]]:
+    """Cut a batch into slices with some texts and characters for each thread; each has at least one text."""
     start = characters = 0
     for at, text in enumerate(texts):
         characters += len(text)
-        if at > start and (at - start >= _TEXTS_AT_ONCE or characters > _CHARACTERS_AT_ONCE):
+        if at > start and (
+            at - start >= _TEXTS_AT_ONCE * threads or characters > _CHARACTERS_AT_ONCE * threads
+        ):
             yield texts[start:at]
             start, characters = at, len(text)
     if len(texts) > start:

@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from esdedup.errors import TextFailed
 from esdedup.fingerprint.sketch import WORDS
+from esdedup.text.parsed import ParsedTexts
 
 REPRESENTATIVES = 9
 SIGNATURE = np.dtype(
@@ -47,8 +49,34 @@ class Fingerprints:
     # bool (n,): True for a text that is longer than the profile's `max_text_length`, so that only its
     # beginning is fingerprinted.
     are_cut: npt.NDArray[np.bool_]
-    # uint64 (n,): the id of each text's page, `page_ids`.
+    # uint64 (n,): the id of each text's page, 0 if it has no letter or digit, or a fault.
     pages: npt.NDArray[np.uint64]
+    # str (n,): where the core failed at each text, which counts as empty then; "" if it did not.
+    faults: npt.NDArray[np.object_]
+
+    @classmethod
+    def of(
+        cls,
+        parsed: ParsedTexts,
+        *,
+        signatures: npt.NDArray[Any],
+        exists: npt.NDArray[np.bool_],
+        letters: npt.NDArray[np.int64],
+        faults: Sequence[str],
+    ) -> "Fingerprints":
+        """Return the fingerprints of parsed texts; fields as above, but for `faults`, which are a list."""
+        column, pages = np.array(faults, object), parsed.pages
+        if any(faults):
+            # A forest would remember that the page has no fingerprint.
+            pages = np.where(column == "", pages, np.uint64(0))
+        return cls(
+            signatures=signatures,
+            exists=exists,
+            letters=letters,
+            are_cut=parsed.are_cut,
+            pages=pages,
+            faults=column,
+        )
 
     @classmethod
     def joined(cls, parts: Sequence["Fingerprints"], dtype: np.dtype[Any]) -> "Fingerprints":
@@ -61,7 +89,18 @@ class Fingerprints:
             letters=np.concatenate((np.zeros(0, np.int64), *(part.letters for part in parts))),
             are_cut=np.concatenate((np.zeros(0, bool), *(part.are_cut for part in parts))),
             pages=np.concatenate((np.zeros(0, np.uint64), *(part.pages for part in parts))),
+            faults=np.concatenate((no_faults(0), *(part.faults for part in parts))),
         )
+
+    def checked(self) -> "Fingerprints":
+        """Return these, for a caller who has no other texts to go on with.
+
+        Raises:
+            TextFailed: The core failed at a text.
+        """
+        for position in np.flatnonzero(self.faults != "").tolist():
+            raise TextFailed(f"text {position + 1}", self.faults[position])
+        return self
 
     def with_replaced(self, are_replaced: npt.NDArray[np.bool_], others: "Fingerprints") -> "Fingerprints":
         """Return the fingerprints with others in the place of some, bool ``(n,)``."""
@@ -69,6 +108,11 @@ class Fingerprints:
         for name, column in merged.items():
             column[are_replaced] = getattr(others, name)
         return Fingerprints(**merged)
+
+
+def no_faults(count: int) -> npt.NDArray[np.object_]:
+    """Return the faults of so many texts without any."""
+    return np.full(count, "", object)
 
 
 def are_indexed(signatures: Signatures) -> npt.NDArray[np.bool_]:

@@ -1,7 +1,7 @@
 """The forest of clusters: arrivals in, roots out that never change. Pure.
 
-`laws` decides, over a `Store` whose contract is `store`; `memory` is a store without a server. May import
-`neighbours` and the rooms below it.
+The laws are in the crate, in `core/src/forest/laws.rs`, over `Nodes` in memory; `store` is the contract of
+what keeps them, `memory` a store without a server. May import `neighbours` and the rooms below it.
 """
 
 from esdedup.forest.forest import Decided, Forest
@@ -11,12 +11,10 @@ from esdedup.forest.model import (
     Arrivals,
     Assignment,
     Kind,
-    Neighbours,
-    Nodes,
-    Pages,
     Plan,
     State,
 )
+from esdedup.forest.nodes import Nodes
 from esdedup.forest.store import Store
 
 __all__ = [
@@ -27,9 +25,7 @@ __all__ = [
     "Decided",
     "Forest",
     "Kind",
-    "Neighbours",
     "Nodes",
-    "Pages",
     "Plan",
     "State",
     "Store",

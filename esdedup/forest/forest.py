@@ -12,12 +12,8 @@ import numpy.typing as npt
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.lesson import Lesson
 from esdedup.boilerplate.pins import NO_PINS, Pins
-from esdedup.forest.laws import Batch, Decision, advance_time
-from esdedup.forest.model import Ages, Aging, Arrivals, Assignment, pairs_of
-from esdedup.forest.saturated_keys import SaturatedKeys
+from esdedup.forest.model import Aging, Arrivals, Assignment
 from esdedup.forest.store import Store, at_once
-from esdedup.neighbours.key_table import Keys
-from esdedup.neighbours.relation import Relation
 from esdedup.text.passages import Passages
 
 
@@ -68,7 +64,7 @@ class Forest:
     def forecast(
         self,
         passages: Passages,
-        pages: Keys,
+        pages: npt.NDArray[np.uint64],
         *,
         pins: Pins = NO_PINS,
         sites: Iterable[str | None] = itertools.repeat(None),
@@ -131,25 +127,11 @@ class Forest:
         """
         if not len(arrivals):
             return Decided([], at_once())
-        store, relation = self._store, self._store.relation
-        before = store.state()
-        times_ms, origin_ms = advance_time(arrivals, before, now_ms=now_ms)
-        state = dataclasses.replace(before, origin_ms=origin_ms)
-        neighbours = store.find_neighbours(arrivals, state)
-        ages = Ages.of(times_ms, aging=store.aging, origin_ms=origin_ms)
-        saturated_keys = SaturatedKeys(arrivals, neighbours=neighbours, relation=relation, ages=ages)
-        batch = Batch(
-            arrivals=arrivals,
-            ages=ages,
-            state=state,
-            relation=relation,
-            neighbours=neighbours,
-            earlier_neighbours=_earlier_neighbours(arrivals, saturated_keys, relation),
-        )
-        plan = Decision(batch, saturated_keys).decide()
+        state = self._store.state()
+        plan = self._store.nodes(arrivals, state).assign(arrivals, state, now_ms=now_ms)
         if lesson is not None:
             plan = dataclasses.replace(plan, learned=lesson.changes())
-        return Decided(list(plan.assignments), store.commit(plan))
+        return Decided(list(plan.assignments), self._store.commit(plan))
 
     def _abandoned(self) -> Boilerplate:
         """Return what committed batches have taught."""
@@ -158,16 +140,3 @@ class Forest:
         while boilerplate.has_begun:
             boilerplate.undo()
         return boilerplate
-
-
-def _earlier_neighbours(
-    arrivals: Arrivals, saturated_keys: SaturatedKeys, relation: Relation
-) -> dict[int, list[int]]:
-    """Return, for positions in the batch, the earlier positions near them, except through saturated keys."""
-    positions = arrivals.with_node
-    signatures = arrivals.signatures[positions]
-    index = relation.new_index()
-    index.add(relation.mark_indexed(signatures, saturated_keys.indexed[positions]))
-    matches = index.search(signatures)
-    is_earlier = matches.rows < matches.positions
-    return pairs_of(positions[matches.positions[is_earlier]], positions[matches.rows[is_earlier]])

@@ -4,14 +4,14 @@ from concurrent.futures import Future
 
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.changes import Changes
-from esdedup.forest.memory_nodes import MemoryNodes
-from esdedup.forest.model import Aging, Arrivals, Neighbours, Plan, State
+from esdedup.forest.model import Aging, Arrivals, Plan, State
+from esdedup.forest.nodes import Nodes
 from esdedup.forest.store import at_once
 from esdedup.neighbours.relation import Relation
 
 
 class MemoryStore:
-    """Keeps a forest for as long as the process runs. Expired nodes stay."""
+    """Keeps a forest for as long as the process runs."""
 
     def __init__(self, *, aging: Aging, relation: Relation) -> None:
         """Make an empty forest.
@@ -23,7 +23,7 @@ class MemoryStore:
         self.aging = aging
         self.relation = relation
         self.boilerplate = Boilerplate()
-        self._nodes = MemoryNodes(aging=aging, relation=relation)
+        self._nodes = Nodes(relation, aging)
         self._state = State()
 
     def __len__(self) -> int:
@@ -36,19 +36,20 @@ class MemoryStore:
 
     def state(self) -> State:
         """Return the state of the last plan that was committed."""
+        while self._nodes.depth:
+            self._nodes.undo()
         return self._state
 
-    def find_neighbours(self, arrivals: Arrivals, state: State) -> Neighbours:
-        """Find the nodes near the arrivals, with their roots."""
-        return self._nodes.find_neighbours(arrivals, live_since_ms=state.live_since_ms(self.aging))
+    def nodes(self, arrivals: Arrivals, state: State) -> Nodes:  # noqa: ARG002 - it has all of them
+        """Return all nodes."""
+        return self._nodes
 
     def commit(self, plan: Plan) -> Future[None]:
-        """Apply the plan; repeating the last commit changes nothing."""
-        if plan.state != self._state:
-            self._nodes.put(plan)
-            self._state = plan.state
-            if plan.learned is not None:
-                self.boilerplate.keep()
+        """Keep what was decided; repeating the last commit changes nothing."""
+        self._state = plan.state
+        self._nodes.keep()
+        if plan.learned is not None and self.boilerplate.has_begun:
+            self.boilerplate.keep()
         return at_once()
 
     def learn(self, changes: Changes) -> None:  # noqa: ARG002 - the boilerplate has them

@@ -4,12 +4,11 @@ A store can be written from this file and the values of `model.py` alone. Each b
 
     state = store.state()
     store.boilerplate.begin()
-    neighbours = store.find_neighbours(arrivals, state)
+    plan = store.nodes(arrivals, state).assign(arrivals, state, now_ms=now_ms)
     written = store.commit(plan)
 
-A call depends only on its arguments and on committed plans, not on what an earlier call left in memory. A
-batch may be abandoned after any call; the next one then begins with `state`. It may begin before the plan of
-the one before is durable.
+A batch may be abandoned after any call; the next one then begins with `state`, which undoes what was decided
+and not committed. It may begin before the plan of the one before is durable.
 """
 
 from concurrent.futures import Future
@@ -17,7 +16,8 @@ from typing import Protocol
 
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.changes import Changes
-from esdedup.forest.model import Aging, Arrivals, Neighbours, Plan, State
+from esdedup.forest.model import Aging, Arrivals, Plan, State
+from esdedup.forest.nodes import Nodes
 from esdedup.neighbours.relation import Relation
 
 
@@ -53,21 +53,16 @@ class Store(Protocol):
         whichever agrees with what was written. Changes nothing; may be repeated.
         """
 
-    def find_neighbours(self, arrivals: Arrivals, state: State) -> Neighbours:
-        """Find every node near an arrival that lives at ``state.time_ms``, and the remembered pages.
+    def nodes(self, arrivals: Arrivals, state: State) -> Nodes:
+        """Return nodes in memory: those that the arrivals may meet, or all, and the remembered pages.
 
-        With each node comes its root, and with each page of an arrival that is remembered at that time its
-        node, near or not, with its root, if it has one. A page may have been given another node, or none,
-        after it had expired: then the last time counts.
-
-        Nodes are near an arrival if ``relation.new_index().search`` finds them, or if they have its id, even
-        if they are indexed under nothing. Every node of a committed plan is found, at once and after a
-        restart, however many there are. Expired nodes may be included, since the forest checks `seen`.
-        Changes nothing; may be repeated.
+        That is every node of a committed plan that lives at ``state.time_ms`` and is near an arrival or has
+        its id, at once and after a restart, however many there are; each page of an arrival that is
+        remembered then, with its node, near or not; and all their roots. There may be others.
 
         Args:
             arrivals: A batch; the same text may occur more than once in it.
-            state: As `state` returned it, with the origin of the forest's time if the batch brings it.
+            state: As `state` returned it.
         """
 
     def commit(self, plan: Plan) -> Future[None]:
@@ -83,10 +78,7 @@ class Store(Protocol):
         same roots. Committing the plan that was committed last changes nothing.
 
         Args:
-            plan: Rows of ``plan.nodes`` begin with those of the batch's ``Neighbours.nodes``, in their
-                order, so a store finds its own numbers in ``plan.nodes.places``.
-                To be written: ``plan.state``, ``plan.refreshed``, ``plan.made_rows``, ``plan.pages`` and
-                ``plan.learned``.
+            plan: From `assign` of what `nodes` returned last. To be written: `state`, `written`, `learned`.
         """
 
     def learn(self, changes: Changes) -> None:

@@ -277,7 +277,7 @@ class ArticleAudit:
     def _seen_until_ms(self, record: Record) -> int:
         if record.seen_ms == NO_TIME:
             return NO_TIME
-        return int(self._aging.round_up(np.array(record.seen_ms)))
+        return self._aging.round_up(record.seen_ms)
 
 
 def _repairable(violations: Iterable[Violation]) -> list[RepairableViolation]:

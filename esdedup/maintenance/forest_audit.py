@@ -182,14 +182,10 @@ class ForestAudit:
                     subject=leaf.id,
                     detail=f"its text does not resemble that of its root {tree.root} enough",
                 )
-        cache = self._cache(tree.nodes)
+        cache = NodeCache(tree.nodes, self._index.relation)
         for chunk in chunks(leaves, _LEAVES_AT_ONCE):
-            positions, neighbours = cache.find_pairs(signatures_of(chunk, self._index.relation))
-            with_neighbour = {
-                at
-                for at, node in zip(positions.tolist(), neighbours, strict=True)
-                if _is_earlier(node, chunk[at])
-            }
+            pairs = cache.find_pairs(signatures_of(chunk, self._index.relation))
+            with_neighbour = {at for at, node in pairs if _is_earlier(node, chunk[at])}
             for at in sorted(set(range(len(chunk))) - with_neighbour):
                 yield Violation(
                     kind=ViolationKind.NOTHING_NEAR,
@@ -205,10 +201,10 @@ class ForestAudit:
         candidates = self._index.run(
             self._index.search.candidates(signatures, live_since_ms=self._live_since_ms)
         )
-        cache = self._cache(self._genuine(candidates))
-        positions, neighbours = cache.find_pairs(signatures)
+        cache = NodeCache(self._genuine(candidates), self._index.relation)
+        near = [(roots[at], node) for at, node in cache.find_pairs(signatures)]
         earlier: dict[str, StoredNode] = {}
-        for root, node in self._that_may_join([roots[at] for at in positions.tolist()], neighbours):
+        for root, node in self._that_may_join(near):
             # Two roots must not be neighbours, whichever came first. A later leaf may be a neighbour of a
             # root that it did not join, and the order of rebuilt nodes is unknown.
             is_ordered = root.seq > self._ordered_since or node.is_root
@@ -225,15 +221,15 @@ class ForestAudit:
             )
 
     def _that_may_join(
-        self, texts: list[StoredNode], neighbours: list[StoredNode]
+        self, near: list[tuple[StoredNode, StoredNode]]
     ) -> Iterator[tuple[StoredNode, StoredNode]]:
         """Yield the pairs of a text and a neighbour in which the text may join the neighbour's tree."""
-        roots = {node.id: node for node in neighbours if node.is_root}
-        missing = {node.root for node in neighbours} - roots.keys()
+        roots = {node.id: node for _, node in near if node.is_root}
+        missing = {node.root for _, node in near} - roots.keys()
         roots |= {
             node.id: node for node in self._genuine(list(self._index.run(self._index.search.by_id(missing))))
         }
-        pairs = [(text, node) for text, node in zip(texts, neighbours, strict=True) if node.root in roots]
+        pairs = [(text, node) for text, node in near if node.root in roots]
         relation = self._index.relation
         may_join = relation.may_join(
             signatures_of((text for text, _ in pairs), relation),
@@ -246,11 +242,6 @@ class ForestAudit:
         relation = self._index.relation
         names = relation.ids(signatures_of(nodes, relation))
         return [node for node, name in zip(nodes, names, strict=True) if name == node.id]
-
-    def _cache(self, nodes: Iterable[StoredNode]) -> NodeCache:
-        cache = NodeCache(self._index.relation)
-        cache.put(nodes)
-        return cache
 
 
 def _unfindable(node: StoredNode) -> Violation:

@@ -6,8 +6,6 @@ The forest then is as if the arrivals that brought those times had brought none:
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-
 from esdedup.elastic.forest.documents import stored_of
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.stored import Stored, StoredPage
@@ -104,10 +102,10 @@ class TimesAhead:
 
     @property
     def _latest_seen_ms(self) -> int:
-        return int(self._aging.round_up(np.array(self._latest_ms)))
+        return self._aging.round_up(self._latest_ms)
 
     def _set_stored_back(self, stored: Stored, state: State) -> Stored:
-        seen_ms = int(self._aging.round_up(np.array(state.time_ms)))
+        seen_ms = self._aging.round_up(state.time_ms)
 
         def back(time_ms: int) -> int:
             return seen_ms if time_ms > self._latest_seen_ms else time_ms

@@ -141,7 +141,7 @@ class Explainer:
 
     def _signature(self, text: str, omit: Omit | None) -> Signatures | None:
         """Return the signature of a raw text, ``(1,)``, None if it has no fingerprint."""
-        found = self._fingerprinter.fingerprint([text], omit=omit)
+        found = self._fingerprinter.fingerprint([text], omit=omit).checked()
         return found.signatures if found.exists[0] else None
 
     def _is_whole(self, text: _Compared) -> bool:

@@ -20,17 +20,14 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup import sample
-from esdedup.elastic.forest.loading import Loading
 from esdedup.elastic.forest.packing import Packing
 from esdedup.elastic.forest.stored import StoredNode
 from esdedup.elastic.limits import MAX_HITS
 from esdedup.errors import ProcessDied
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
-from esdedup.forest import Aging, Forest
+from esdedup.forest import NO_TIME, Aging, Forest, Nodes
 from esdedup.forest.memory import MemoryStore
-from esdedup.forest.memory_nodes import MemoryNodes
-from esdedup.forest.model import NO_PAGE, Nodes
 from esdedup.ingest.arrive import arrive
 from esdedup.neighbours.relation import relation_of
 from esdedup.plan.costs import Deciding, Measured, PerText, UnitCosts, costs_key
@@ -215,25 +212,10 @@ def us_of_batches(
 
 
 def _node_bytes(profile: Profile, count: int) -> float:
-    signatures = Held.random(profile, count, np.random.default_rng(2)).signatures
-    relation, every = relation_of(profile), np.arange(count)
-    nodes = MemoryNodes(aging=AGING, relation=relation, for_documents=True)
-    table_bytes = nodes.size_bytes
-    unknown = np.zeros(count, np.int64)
-    columns = Nodes(
-        ids=relation.ids(signatures),
-        signatures=signatures,
-        roots=every,
-        seqs=every,
-        made_ms=unknown,
-        seen_ms=unknown,
-        pages=np.full(count, NO_PAGE, np.uint64),
-        pages_seen_ms=unknown,
-        places=every,
-    )
+    held, store = Held.random(profile, count, np.random.default_rng(2)), _store(profile)
     for start in range(0, count, BATCH):
-        nodes.add(columns, every[start : start + BATCH])
-    return (nodes.size_bytes - table_bytes) / count
+        Forest(store).assign(held.arrivals(start, start + BATCH), now_ms=NOW_MS)
+    return store.size_bytes / len(store)
 
 
 def _opening(profile: Profile, sizes: tuple[int, int]) -> dict[str, float]:
@@ -246,30 +228,18 @@ def _opening(profile: Profile, sizes: tuple[int, int]) -> dict[str, float]:
 def _opening_bytes(profile: Profile, count: int) -> float:
     """Load nodes as from Elasticsearch; return the memory that takes beyond what they take in the end."""
     relation, random = relation_of(profile), np.random.default_rng(6)
-    packing = Packing(relation)
-    nodes = MemoryNodes(aging=AGING, relation=relation, for_documents=True)
+    packing, nodes = Packing(relation), Nodes(relation, AGING)
     before = peak_bytes()
-    loading = Loading(nodes, relation)
     for start in range(0, count, MAX_HITS):
         signatures = random_ones(profile, min(MAX_HITS, count - start), random)
         ids, pages = relation.ids(signatures), random.integers(1, 2**64, len(signatures), np.uint64)
-        loading.add(
-            [
-                {
-                    "fields": {
-                        "packed": [
-                            packing.pack(
-                                StoredNode(each, each, signature.tobytes(), at, 0, 0, f"{page:016x}", 0)
-                            )
-                        ]
-                    }
-                }
-                for at, (each, signature, page) in enumerate(
-                    zip(ids, signatures, pages.tolist(), strict=True), start
-                )
-            ]
-        )
-    loading.end()
+        each = zip(ids, signatures, pages.tolist(), strict=True)
+        loaded = [
+            packing.pack(StoredNode(node_id, node_id, signature.tobytes(), at, 0, 0, f"{page:016x}", 0))
+            for at, (node_id, signature, page) in enumerate(each, start)
+        ]
+        nodes.load(loaded, live_since_ms=NO_TIME)
+    nodes.settle()
     return float(peak_bytes() - before - nodes.size_bytes)
 
 

@@ -9,7 +9,6 @@ from typing import Literal
 from esdedup.errors import SettingError
 from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.signature import REPRESENTATIVES
-from esdedup.neighbours.key_table import KeyTable
 from esdedup.plan.costs import LearnedCosts, ServerCosts, UnitCosts
 
 MOST_BUSY = 0.7
@@ -27,12 +26,10 @@ BATCH = 1_000
 _DAY_S = 86_400
 # `seen` is rounded up to the hour, and what has expired is deleted once an hour.
 _LATE_DAYS = 2 / 24
-# Pages that have expired are removed from memory once they are the larger half.
-_PAGES_HELD = 2
-_PAGE_COLUMNS = 2
-# Of a page: while expired ones are removed, all of them and those that live are copied.
-_SLOT_BYTES = 16
-_MOST_ROWS = 2**32 - 2
+# In memory, of a page that is remembered besides those that made a node: 20 bytes, and its part of a table.
+_LONE_PAGE_BYTES = 29
+# Of representatives in memory.
+_MOST_ROWS = 2**31 - 1
 # Lucene merges a segment once this share of it is deleted, by default.
 _MOST_DELETED = 0.2
 # The owner looks through a page when a feeder asks what to leave out, and once more when it comes.
@@ -124,9 +121,9 @@ class OwnerMemory:
     process: float
     learned: float
     nodes: float
-    # The table of pages, which grows by doubling.
+    # Those that are remembered besides the ones that made a node.
     pages: float
-    # While it opens the forest, or the table of pages is made anew, whichever takes more.
+    # While it opens the forest.
     passing: float
 
     @property
@@ -305,22 +302,18 @@ def _owner_us(
     return looking_us + costs.deciding.us(nodes) + server.us_a_commit
 
 
-def kept_bytes(costs: UnitCosts, *, nodes: int, pages: int) -> float:
-    """Return the memory of an owner's nodes, and of its table of pages once it has held so many."""
-    return nodes * costs.node_bytes + KeyTable.bytes_for(pages, columns=_PAGE_COLUMNS)
+def kept_bytes(costs: UnitCosts, *, nodes: int, lone_pages: int) -> float:
+    """Return the memory of an owner's nodes, and of the pages that are remembered besides theirs."""
+    return nodes * costs.node_bytes + lone_pages * _LONE_PAGE_BYTES
 
 
 def _memory(load: Load, profile: Profile, costs: UnitCosts, learned: LearnedCosts) -> OwnerMemory:
-    pages = load.documents
-    table = KeyTable.bytes_for(_PAGES_HELD * pages, columns=_PAGE_COLUMNS)
-    remade = table + (_PAGES_HELD + 1) * pages * _SLOT_BYTES
-    opened = costs.opening_bytes + load.nodes * costs.opening_bytes_a_node
     return OwnerMemory(
         process=costs.process_bytes,
         learned=0.0 if profile.keep_boilerplate else learned.memory_bytes,
         nodes=load.nodes * costs.node_bytes,
-        pages=table,
-        passing=max(opened, remade),
+        pages=load.pages * _LONE_PAGE_BYTES,
+        passing=costs.opening_bytes + load.nodes * costs.opening_bytes_a_node,
     )
 
 

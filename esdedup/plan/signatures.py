@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup.fingerprint.profile import Profile
-from esdedup.fingerprint.signature import MINHASH, REPRESENTATIVES, Fingerprints
+from esdedup.fingerprint.signature import MINHASH, REPRESENTATIVES, Fingerprints, no_faults
 from esdedup.fingerprint.simhash import pack64
 from esdedup.fingerprint.sketch import BINS, WORDS
 from esdedup.forest import Arrivals
@@ -73,7 +73,7 @@ class Held:
     def arrivals(self, start: int, stop: int) -> Arrivals:
         """Return some of them as they came."""
         times_ms = np.arange(start, stop) * _HELD_MS // len(self)
-        return _arrivals(self.profile, self.signatures[start:stop], times_ms)
+        return _arrivals(self.signatures[start:stop], times_ms)
 
     def batch(self, count: int, random: np.random.Generator) -> Signatures:
         """Make signatures of arrivals after these: copies, near copies, some between two roots; most new."""
@@ -89,7 +89,7 @@ class Held:
     def arrivals_after(self, batch: Signatures, number: int) -> Arrivals:
         """Return a batch as it arrives: the `number`-th of this size, from 0."""
         first = number * len(batch)
-        return _arrivals(self.profile, batch, _HELD_MS + np.arange(first, first + len(batch)) * _ARRIVAL_MS)
+        return _arrivals(batch, _HELD_MS + np.arange(first, first + len(batch)) * _ARRIVAL_MS)
 
     def _make_near(self, batch: Signatures, random: np.random.Generator) -> None:
         """Move each to one to three bits from something held, which it resembles."""
@@ -134,12 +134,12 @@ def random_ones(profile: Profile, count: int, random: np.random.Generator) -> Si
     return relation.mark_indexed(signatures, relation.are_distinct(signatures))
 
 
-def arrivals_of(profile: Profile, signatures: Signatures) -> Arrivals:
+def arrivals_of(signatures: Signatures) -> Arrivals:
     """Let signatures arrive, all at the time 0."""
-    return _arrivals(profile, signatures, np.zeros(len(signatures), np.int64))
+    return _arrivals(signatures, np.zeros(len(signatures), np.int64))
 
 
-def _arrivals(profile: Profile, signatures: Signatures, times_ms: npt.NDArray[np.int64]) -> Arrivals:
+def _arrivals(signatures: Signatures, times_ms: npt.NDArray[np.int64]) -> Arrivals:
     count = len(signatures)
     fingerprints = Fingerprints(
         signatures=signatures,
@@ -147,8 +147,9 @@ def _arrivals(profile: Profile, signatures: Signatures, times_ms: npt.NDArray[np
         letters=np.zeros(count, np.int64),
         are_cut=np.zeros(count, bool),
         pages=_pages(signatures),
+        faults=no_faults(count),
     )
-    return Arrivals.of(fingerprints, times_ms=times_ms.tolist(), relation=relation_of(profile))
+    return Arrivals.of(fingerprints, times_ms=times_ms.tolist())
 
 
 def _pages(signatures: Signatures) -> npt.NDArray[np.uint64]:

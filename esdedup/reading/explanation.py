@@ -290,12 +290,11 @@ class IndexExplainer:
             return None
         signature = signatures_of([node], self._relation)
         found = yield from self._nodes.candidates(signature, live_since_ms=NO_TIME)
-        tree = NodeCache(self._relation)
-        tree.put(each for each in found if each.root == node.root and each.id != node.id)
-        neighbours = tree.find_pairs(signature)[1]
+        others = (each for each in found if each.root == node.root and each.id != node.id)
+        neighbours = NodeCache(others, self._relation).find_pairs(signature)
         if not neighbours:
             return None
-        first = min(neighbours, key=lambda each: (each.seq > node.seq, each.seq))
+        first = min((each for _, each in neighbours), key=lambda each: (each.seq > node.seq, each.seq))
         holder = yield from self._with_fingerprint(first.id)
         return Neighbour(fingerprint=first.id, article=None if holder is None else holder.id)
 

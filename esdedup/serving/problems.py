@@ -16,10 +16,10 @@ from esdedup.errors import (
     ForestLost,
     IndexBlocked,
     IndexNotReady,
-    ProcessDied,
     ServerError,
     ServerUnavailable,
     SettingError,
+    TextFailed,
 )
 
 PROBLEM_TYPE = "application/problem+json"
@@ -34,7 +34,7 @@ _TEMPORARY = frozenset((429, 502, 503))
 _KNOWN: list[tuple[type[EsdedupError], int, str]] = [
     (ForestBusy, 503, "not_owner"),
     (ForestLost, 503, "not_owner"),
-    (ProcessDied, 503, "process_died"),
+    (TextFailed, 500, "text_failed"),
     (ArticleRejected, 400, "article_rejected"),
     (ArticleNotFound, 404, "article_not_found"),
     (IndexBlocked, 503, "index_blocked"),

@@ -228,7 +228,7 @@ def _feeding(
         profile,
         pins=pins,
         most_plausible_leaves=settings.most_plausible_leaves,
-        processes=settings.workers,
+        threads=settings.workers,
     )
     bounds = BatchBounds(
         batch_articles=settings.batch_size,

@@ -115,6 +115,7 @@ def _written(decided: Assigned) -> dict[str, Any]:
         "letters": decided.letters,
         "is_cut": decided.article.is_cut,
         "profile": decided.profile,
+        "fault": decided.fault,
     }
 
 
@@ -133,4 +134,5 @@ def _read(given: Mapping[str, Any], article: ArticleAction) -> Assigned:
         letters=given["letters"],
         profile=given["profile"],
         is_backfill=False,
+        fault=given["fault"],
     )

@@ -153,7 +153,10 @@ class Enrichment:
                 outcomes[at] = outcome
         assigned = await self._assign([each.article for _, each in read])
         for (at, own), each in zip(read, assigned, strict=True):
-            outcomes[at] = Changed(each.enriched(own.index), own.document, own.index.fields.dedup, each)
+            try:
+                outcomes[at] = Changed(each.enriched(own.index), own.document, own.index.fields.dedup, each)
+            except ArticleRejected as rejected:
+                outcomes[at] = Rejected(str(rejected))
         return outcomes
 
     def _read(self, item: BulkItem, index: WritableIndex) -> "Outcome | _Read":

@@ -122,8 +122,6 @@ class Feeding:
         with contextlib.suppress(asyncio.CancelledError):
             await looking
         await self._owner.close(timeout_s=_RELEASE_S)
-        # The process would wait for those that hang.
-        await asyncio.to_thread(self._assigner.close)
 
     def _assign(self, articles: list[_Article]) -> tuple[list[_Decided], Future[None]]:
         began_s = time.perf_counter()

@@ -233,7 +233,10 @@ class SettingFields(BaseSettings):
         default=None, description="Passages that are boilerplate or text, whatever was learned (JSON Lines)."
     )
     workers: Annotated[int, Named(group="Fingerprint")] = Field(
-        default=1, ge=1, le=256, description="Processes that fingerprint texts."
+        default=1,
+        ge=1,
+        le=256,
+        description="Threads that fingerprint texts; they cut no words, as `classic` and `keywords` do.",
     )
 
     text_field: Annotated[str | None, Named(group="Field names")] = Field(

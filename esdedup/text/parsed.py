@@ -22,16 +22,25 @@ class ParsedTexts:
     core: _core.Parsed
 
     @classmethod
-    def of(cls, texts: Sequence[str], *, max_length: int, keep_text: bool = False) -> "ParsedTexts":
+    def of(
+        cls, texts: Sequence[str], *, max_length: int, keep_text: bool = False, threads: int = 1
+    ) -> "ParsedTexts":
         """Parse raw texts.
 
         Args:
             texts: With or without markup.
             max_length: How many characters to keep of each visible text.
             keep_text: Whether to keep the normal texts, to cut them into words or to show passages.
+            threads: How many share the work on the texts.
         """
         return cls(
-            _core.parse(texts, max_length=max_length, keep_points=keep_text, character_hash=_CHARACTER_HASH)
+            _core.parse(
+                texts,
+                max_length=max_length,
+                keep_points=keep_text,
+                character_hash=_CHARACTER_HASH,
+                threads=threads,
+            )
         )
 
     def __len__(self) -> int:
@@ -74,7 +83,7 @@ class ParsedTexts:
         return np.frombuffer(self.core.letters, np.int64)
 
     def omitted(self, omit: Omit | None) -> Bools:
-        """Return which passages `omit` leaves out; none if it is None: bool ``(passages,)``."""
+        """Return which passages `omit` leaves out: bool ``(passages,)``, or ``(0,)`` if it is None: none."""
         if omit is None:
-            return np.zeros(self.passage_count, bool)
+            return np.zeros(0, bool)
         return omit(self.passages, self.pages)

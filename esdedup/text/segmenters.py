@@ -158,7 +158,7 @@ class NGrams:
 class CustomSegmenter:
     """A function of the user's, under a name that belongs to the profile's label.
 
-    Another function needs another name. For fingerprints in several processes, it must be importable.
+    Another function needs another name.
 
     Raises:
         SettingError: The name is empty, or that of another segmenter.

@@ -5,25 +5,23 @@ import secrets
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 
-import numpy as np
 import pytest
 from elasticsearch import Elasticsearch
 from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
 from esdedup.boilerplate.changes import Changes
-from esdedup.elastic.forest import meta
 from esdedup.elastic.forest.expiry import expire
 from esdedup.elastic.forest.search import EVERY_NODE
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.fingerprint.bands import LAYOUTS, Layout
 from esdedup.fingerprint.profile import CLASSIC, Profile
-from esdedup.forest import NO_TIME, Arrivals, Forest, Neighbours, Pages, Plan, State, Store
+from esdedup.forest import NO_TIME, Arrivals, Forest, Nodes, Plan, State, Store
 from esdedup.forest.memory import MemoryStore
+from esdedup.forest.store import at_once
 from esdedup.maintenance import Maintenance
-from esdedup.neighbours.hamming_index import HammingIndex
-from esdedup.neighbours.relation import ByDistance, relation_of
+from esdedup.neighbours.relation import relation_of
 from tests.support.arrivals import (
     AGING,
     NOW_MS,
@@ -39,8 +37,7 @@ from tests.support.arrivals import (
 )
 from tests.support.exploring import examples
 from tests.support.forests import pages
-from tests.support.forgetting import Forgetting
-from tests.support.model import Model, distance
+from tests.support.model import Model
 
 MakeStores = Callable[..., tuple[str, Callable[[], ElasticStore]]]
 
@@ -115,17 +112,14 @@ def _assert_kinds(store: Store, model: Model, batch: list[tuple[Arrival, str]]) 
     assert answers == [assigned_by(model, arrival) for arrival in each]
 
 
-@pytest.mark.parametrize("kind", [MemoryStore, Forgetting])
 @given(any_arrivals, batch_sizes)
 @example(TIE, [2, 3])
 @example(CLOSER, [9])
 @example(REFRESHED_THEN_REBORN, [1, 3, 1])
 @example(LEAF_THEN_ROOT, [2, 2, 1])
 @example(ROOT_THEN_LEAF, [2, 1, 1, 1])
-def test_memory_follows_the_laws(
-    kind: type[MemoryStore], all_arrivals: list[Arrival], sizes: list[int]
-) -> None:
-    store, model = kind(aging=AGING, relation=relation_of(CLASSIC)), Model(AGING)
+def test_memory_follows_the_laws(all_arrivals: list[Arrival], sizes: list[int]) -> None:
+    store, model = MemoryStore(aging=AGING, relation=relation_of(CLASSIC)), Model(AGING)
     for batch in batches(all_arrivals, sizes):
         assert_follows_model(store, model, batch)
 
@@ -189,7 +183,6 @@ def _assert_elasticsearch_follows(
             es.indices.refresh(index=name)
         if number in expiries:
             expire(store.writer, AGING)
-            store.forget_expired()
         if number in restarts:
             store.close()
             store = open_store()
@@ -280,71 +273,28 @@ def _assert_limits_cut_nothing_off(
     store.close()
 
 
-class Bounded(ByDistance):
-    """As a profile may have it: near is one thing, agreeing with the root another, and wider."""
-
-    def __init__(self, max_distance_bits: int = 3) -> None:
-        super().__init__(max_distance_bits=max_distance_bits)
-
-    def new_index(self) -> "WithinWeight":
-        return WithinWeight(max_distance_bits=3)
-
-    def may_join(self, signatures: np.ndarray, roots: np.ndarray) -> np.ndarray:
-        may: np.ndarray = np.bitwise_count(signatures ^ roots) <= 4
-        return may
-
-    @staticmethod
-    def model() -> Model:
-        return Model(
-            AGING,
-            lambda one, other: distance(one, other) <= 3 and _weight_class(one) == _weight_class(other),
-            lambda text, root: distance(text, root) <= 4,
-        )
-
-
-class WithinWeight(HammingIndex):
-    """Within 3 bits, and alike in something that no band key shows."""
-
-    def find_pairs(self, fingerprints: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        positions, rows = super().find_pairs(fingerprints)
-        held = self.signatures(rows)
-        alike = np.bitwise_count(fingerprints[positions]) // 3 == np.bitwise_count(held) // 3
-        return positions[alike], rows[alike]
-
-
-def _weight_class(node_id: str) -> int:
-    return int(node_id, 16).bit_count() // 3
-
-
 class Interrupted(MemoryStore):
-    """Commits the nodes and pages of a plan's first arrivals, as a crash in the middle of a batch does."""
+    """Keeps some of what a plan writes, from the first on, as a crash in the middle of a batch does."""
 
     survivors = 2**31
 
     def commit(self, plan: Plan) -> Future[None]:
-        kept = plan.paged < self.survivors
-        pages = Pages(ids=plan.pages.ids[kept], rows=plan.pages.rows[kept], seen_ms=plan.pages.seen_ms[kept])
-        made = plan.made[plan.made < self.survivors]
-        return super().commit(dataclasses.replace(plan, made=made, pages=pages, paged=plan.paged[kept]))
+        if self.survivors >= len(plan.written):
+            return super().commit(plan)
+        self._nodes.undo()
+        self._nodes.load(plan.written[: self.survivors], live_since_ms=NO_TIME)
+        self._nodes.settle()
+        self._state = plan.state
+        return at_once()
 
 
-@pytest.mark.parametrize(
-    ("relation", "make_model"), [(relation_of(CLASSIC), lambda: Model(AGING)), (Bounded(), Bounded.model)]
-)
 @given(arrivals, st.integers(0, 40), st.integers(1, 50), st.integers(0, 60), st.integers(-50, 450))
-# The last one is a root under `Bounded`; if it were written before the second one, that would join it.
 @example(_bits({0, 1, 17}, {0, 1, 17, 18, 33}, {0, 17, 18, 33}, {17, 18, 33, 34}), 1, 3, 2, 0)
 def test_a_batch_that_a_crash_cut_short_gets_the_same_roots_when_it_comes_again(
-    relation: ByDistance,
-    make_model: Callable[[], Model],
-    drawn: list[Arrival],
-    before: int,
-    size: int,
-    survivors: int,
-    time: int,
+    drawn: list[Arrival], before: int, size: int, survivors: int, time: int
 ) -> None:
     """The batch is fed by the clock: all of it has one time."""
-    store, model = Interrupted(aging=AGING, relation=relation), make_model()
+    store, model = Interrupted(aging=AGING, relation=relation_of(CLASSIC)), Model(AGING)
     earlier = drawn[:before]
     batch = [dataclasses.replace(each, time=time) for each in drawn[before : before + size]]
     for each in earlier:
@@ -352,32 +302,9 @@ def test_a_batch_that_a_crash_cut_short_gets_the_same_roots_when_it_comes_again(
     expected = [assigned_by(model, each)[1:3] for each in batch]
     store.survivors = survivors
     Forest(store).assign(as_batch(batch), now_ms=NOW_MS)
-    store.survivors = len(batch)
+    store.survivors = 2**31
     again = Forest(store).assign(as_batch(batch), now_ms=NOW_MS)
     assert [(each.node, each.root) for each in again] == expected
-
-
-@given(any_arrivals, batch_sizes)
-def test_the_forest_works_with_any_relation(all_arrivals: list[Arrival], sizes: list[int]) -> None:
-    store, model = MemoryStore(aging=AGING, relation=Bounded()), Bounded.model()
-    for batch in batches(all_arrivals, sizes):
-        assert_follows_model(store, model, batch)
-
-
-@examples(4, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(any_arrivals, batch_sizes)
-def test_elasticsearch_works_with_any_relation(
-    elastic_stores: MakeStores,
-    all_arrivals: list[Arrival],
-    sizes: list[int],
-) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(meta, "relation_of", lambda _: Bounded())
-        _, open_store = elastic_stores()
-        store, model = open_store(), Bounded.model()
-        for batch in batches(all_arrivals, sizes):
-            assert_follows_model(store, model, batch)
-        store.close()
 
 
 @given(st.permutations(range(4)))
@@ -396,51 +323,50 @@ def test_a_plan_committed_twice_is_the_same_as_once(order: list[int]) -> None:
 
 
 class Distracted:
-    """A store that searches for something else before each call that follows a search."""
+    """A store in which a batch is decided and abandoned before each that counts."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, others: list[Arrival]) -> None:
         self._store = store
+        self._others = as_batch(others)
         self.aging, self.relation, self.boilerplate = store.aging, store.relation, store.boilerplate
 
     def state(self) -> State:
+        state = self._store.state()
+        self._store.nodes(self._others, state).assign(self._others, state, now_ms=NOW_MS)
         return self._store.state()
 
-    def find_neighbours(self, arrivals: Arrivals, state: State) -> Neighbours:
-        return self._store.find_neighbours(arrivals, state)
+    def nodes(self, arrivals: Arrivals, state: State) -> Nodes:
+        return self._store.nodes(arrivals, state)
 
     def commit(self, plan: Plan) -> Future[None]:
-        self._search()
         return self._store.commit(plan)
 
     def learn(self, changes: Changes) -> None:
-        self._search()
         self._store.learn(changes)
 
-    def _search(self) -> None:
-        self._store.find_neighbours(as_batch([Arrival("5" * 16, NO_TIME)]), self._store.state())
 
-
-@given(any_arrivals, batch_sizes)
-def test_memory_needs_no_hidden_state_between_calls(all_arrivals: list[Arrival], sizes: list[int]) -> None:
+@given(any_arrivals, batch_sizes, any_arrivals)
+def test_memory_forgets_a_batch_that_was_abandoned(
+    all_arrivals: list[Arrival], sizes: list[int], others: list[Arrival]
+) -> None:
     store, model = MemoryStore(aging=AGING, relation=relation_of(CLASSIC)), Model(AGING)
     for batch in batches(all_arrivals, sizes):
-        assert_follows_model(Distracted(store), model, batch)
+        assert_follows_model(Distracted(store, others), model, batch)
 
 
 @pytest.mark.parametrize("drawn", [TIE, CLOSER, REFRESHED_THEN_REBORN, LEAF_THEN_ROOT, ROOT_THEN_LEAF])
-def test_elasticsearch_needs_no_hidden_state_between_calls(
+def test_elasticsearch_forgets_a_batch_that_was_abandoned(
     elastic_stores: MakeStores, drawn: list[Arrival]
 ) -> None:
     _, open_store = elastic_stores()
     store, model = open_store(), Model(AGING)
     for batch in batches(drawn, [2]):
-        assert_follows_model(Distracted(store), model, batch)
+        assert_follows_model(Distracted(store, _run((A | 1 << 30, 0), (A, 300))), model, batch)
     live = {(node.id, node.root, node.made) for node in model.nodes.values() if model.lives(node)}
     store.writer.index.refresh()
     expire(store.writer, AGING)
     found = {
-        (node.id, node.root, int(AGING.round_up(np.array(node.made_ms))))
-        for node in store.writer.index.scan(EVERY_NODE)
+        (node.id, node.root, AGING.round_up(node.made_ms)) for node in store.writer.index.scan(EVERY_NODE)
     }
     assert found == live
     store.close()

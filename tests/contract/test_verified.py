@@ -15,7 +15,6 @@ from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.bands import LAYOUTS, Layout
 from esdedup.fingerprint.profile import VERIFIED, Profile
 from esdedup.fingerprint.signature import REPRESENTATIVES, SIGNATURE
-from esdedup.fingerprint.sketch import resemblance
 from esdedup.forest import NO_TIME, Forest, Store
 from esdedup.forest.memory import MemoryStore
 from esdedup.maintenance import Maintenance
@@ -31,8 +30,8 @@ from tests.support.arrivals import (
     some_page,
     values_of,
 )
+from tests.support.comparison import compare, resemblance
 from tests.support.exploring import examples
-from tests.support.forgetting import Forgetting
 from tests.support.model import Model
 
 # Few representatives of both kinds, a few bits apart; sketches that resemble each other more or less; both
@@ -76,8 +75,8 @@ def _assert_verified_follows(
     by_id = dict(zip(ids, signatures[:, None], strict=True))
     model = Model(
         AGING,
-        lambda one, other: bool(rules.agree(by_id[one], by_id[other])[0]),
-        lambda text, root: bool(rules.may_join(by_id[text], by_id[root])[0]),
+        lambda one, other: bool(compare(by_id[one], by_id[other], rules).agree[0]),
+        lambda text, root: bool(compare(by_id[text], by_id[root], rules).may_join[0]),
         lambda text, root: float(resemblance(by_id[text]["sketch"], by_id[root]["sketch"])[0]),
         lambda text: by_id[text]["representatives"][0].tolist(),
         lambda one, other: one == other or (not (one | other) & 1 and (one ^ other).bit_count() <= 3),
@@ -95,13 +94,10 @@ def _assert_verified_follows(
 max_postings_drawn = st.sampled_from([1, 2, 3, 64])
 
 
-@pytest.mark.parametrize("kind", [MemoryStore, Forgetting])
 @given(verified_arrivals, batch_sizes, max_postings_drawn)
-def test_memory_follows_the_laws_of_verified(
-    kind: type[MemoryStore], drawn: list[Drawn], sizes: list[int], max_postings: int
-) -> None:
+def test_memory_follows_the_laws_of_verified(drawn: list[Drawn], sizes: list[int], max_postings: int) -> None:
     _assert_verified_follows(
-        lambda profile: kind(aging=AGING, relation=relation_of(profile)), drawn, sizes, max_postings
+        lambda profile: MemoryStore(aging=AGING, relation=relation_of(profile)), drawn, sizes, max_postings
     )
 
 

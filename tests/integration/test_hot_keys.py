@@ -120,7 +120,8 @@ def test_nothing_is_missed_and_little_is_read(
         times_ms = np.full(len(signatures), NO_TIME)
         ids = relation.ids(signatures)
         pages = np.array([int(name[:16], 16) for name in ids], np.uint64)
-        batch = Arrivals(ids=ids, signatures=signatures, pages=pages, times_ms=times_ms)
+        exist = np.ones(len(signatures), bool)
+        batch = Arrivals(signatures=signatures, exist=exist, pages=pages, times_ms=times_ms)
         return Forest(store).assign(batch, now_ms=NOW_MS)
 
     arriving = edited(hot_forest.signatures[chosen], random)
@@ -173,8 +174,10 @@ def test_a_text_whose_keys_are_flooded_costs_a_small_page(
     store = ElasticStore(es, forest=forest, profile=profile, aging=AGING)
     for most in (1_500, 500):
         read.clear()
-        arrivals = Arrivals.of(fingerprints, times_ms=[NO_TIME], relation=relation)
-        assert store.find_neighbours(arrivals, store.state()).nodes.ids == [node_of_near]
+        arrivals = Arrivals.of(fingerprints, times_ms=[NO_TIME])
+        state = store.state()
+        (found,) = store.nodes(arrivals, state).assign(arrivals, state, now_ms=0).assignments
+        assert found.root == node_of_near
         assert sum(read) < most
     store.close()
 
@@ -198,6 +201,5 @@ def test_real_neighbours_are_read_however_many(
     forest.assign(as_batch(ring[:300]), now_ms=NOW_MS)
     es.indices.refresh(index=store._index.name)
     batch = as_batch([Arrival(f"{centre:016x}", NO_TIME)])
-    near = store.find_neighbours(batch, store.state())
-    assert len(near.rows) == 300
+    assert len(store.nodes(batch, store.state())) == 300
     store.close()

@@ -12,24 +12,17 @@ from elasticsearch import Elasticsearch
 
 from esdedup import Dedup
 from esdedup.elastic.forest.lease import Lease
-from esdedup.elastic.forest.node_cache import NodeCache
 from esdedup.elastic.forest.store import ElasticStore
-from esdedup.forest.memory_nodes import MemoryNodes
-from esdedup.neighbours.half_key_tables import HalfKeyTables
-from esdedup.neighbours.hamming_tables import HammingTables
-from esdedup.neighbours.key_table import KeyTable
-from esdedup.neighbours.sketched_index import SketchedIndex
+from esdedup.forest import Forest, Nodes
 from tests.support.forests import ARTICLES, own_forest
 from tests.support.interrupts import Interrupted, Interrupts
 from tests.support.names import Names
 
 TIMEOUT_S = 30
 # What later batches find in memory is changed in these ...
-KEEPING: list[Any] = [ElasticStore.commit, ElasticStore.state, ElasticStore._refresh]
-# ... and, when they call them, in these: of the index, and of what is kept beside it.
-CALLED: list[Any] = [SketchedIndex.add, HammingTables.add, HammingTables._add, HalfKeyTables.add]
-SEARCHED: list[Any] = [NodeCache.put]
-IN_MEMORY: list[Any] = [MemoryNodes.put, MemoryNodes.add, MemoryNodes.put_pages, KeyTable.put, KeyTable._add]
+KEEPING: list[Any] = [Forest.decide, ElasticStore.commit, ElasticStore.state, ElasticStore._refresh]
+# ... and, when they call them, in these.
+IN_MEMORY: list[Any] = [Nodes.assign, Nodes.keep, Nodes.undo, ElasticStore._recover, Nodes.load, Nodes.settle]
 
 
 def keeping(functions: list[Any]) -> Callable[[FrameType], bool]:
@@ -60,13 +53,13 @@ def roots_of(dedup: Dedup, number: int) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("memory_bytes", "called"), [(None, SEARCHED), (2**30, IN_MEMORY)], ids=["searched", "in memory"]
+    ("memory_bytes", "called"), [(None, [Nodes.assign]), (2**30, IN_MEMORY)], ids=["searched", "in memory"]
 )
 def test_a_batch_may_be_interrupted_at_any_line_and_repeated(
     elasticsearch_url: str, index_name: Names, memory_bytes: int | None, called: list[Any]
 ) -> None:
     """The roots are those of a forest that nobody disturbed."""
-    functions = [*KEEPING, *CALLED, *called]
+    functions = [*KEEPING, *called]
     interrupts = Interrupts(keeping(functions))
     client = Elasticsearch(elasticsearch_url)
     undisturbed, disturbed = (

@@ -1,15 +1,16 @@
 """Nodes that a forest's owner keeps in memory, as long as they fit."""
 
+import contextlib
 import dataclasses
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 from elasticsearch import Elasticsearch
 
-from esdedup import CLASSIC, VERIFIED, Dedup, Maintenance
+from esdedup import CLASSIC, VERIFIED, Dedup, IndexBlocked, Maintenance
 from esdedup.elastic.forest import background
 from esdedup.elastic.forest import store as store_module
 from esdedup.elastic.forest.index import ForestIndex
@@ -17,7 +18,7 @@ from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.forest.stored import StoredPage
 from esdedup.elastic.pages import Hits
 from esdedup.elastic.requests import Query
-from esdedup.forest import Forest, Neighbours
+from esdedup.forest import NO_TIME, Assignment, Forest, Kind, Nodes, State
 from tests.support.arrivals import AGING, NOW_MS, Arrival, as_batch
 from tests.support.forests import ARTICLES, feed, nodes, own_forest, pages, roots, without_pages, write
 from tests.support.names import Names
@@ -83,7 +84,7 @@ def test_beyond_the_memory_nodes_are_searched(
 
     with opened(MUCH) as store:
         empty_bytes = store.contents().memory_bytes
-    with opened(empty_bytes + 10_000) as store:
+    with opened(empty_bytes + 20_000) as store:
         assert kinds(store, range(100)) == {"new_root"}
         assert caplog.messages == []
         assert kinds(store, range(100, 2_000)) == {"new_root"}
@@ -96,6 +97,62 @@ def test_beyond_the_memory_nodes_are_searched(
     with opened(LITTLE) as store:
         assert len(caplog.messages) == 2
         assert kinds(store, range(2_000)) == {"known"}
+
+
+@contextlib.contextmanager
+def read_only(es: Elasticsearch, forest: str) -> Iterator[None]:
+    es.indices.put_settings(index=forest, settings={"index.blocks.write": True})
+    yield
+    es.indices.put_settings(index=forest, settings={"index.blocks.write": None})
+
+
+@pytest.mark.parametrize("memory_bytes", [None, MUCH], ids=["searched", "in memory"])
+def test_after_a_refused_write_a_leaf_that_has_expired_does_not_move_a_root(
+    es: Elasticsearch, index_name: Names, memory_bytes: int | None
+) -> None:
+    """The root of the leaf expired with it, and has come again as a leaf of another tree."""
+    forest, first, between, last = index_name("forest"), "00" * 8, "00" * 7 + "07", "00" * 7 + "3f"
+    with ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, memory_bytes=memory_bytes) as store:
+
+        def roots_of(*arrivals: Arrival) -> list[str | None]:
+            return [each.root for each in Forest(store).assign(as_batch(list(arrivals)), now_ms=NOW_MS)]
+
+        later = AGING.retention_ms * 10
+        assert roots_of(Arrival(between, 0, page=1), Arrival(last, 0, page=2)) == [between] * 2
+        assert roots_of(Arrival(first, later, page=3), Arrival(between, later, page=4)) == [first] * 2
+        with read_only(es, forest), pytest.raises(IndexBlocked):
+            roots_of(Arrival(last, later, page=5))
+        assert roots_of(Arrival(between, later, page=4)) == [first]
+    assert nodes(es, forest)[between].root == first
+
+
+@pytest.mark.parametrize("memory_bytes", [None, MUCH], ids=["searched", "in memory"])
+def test_after_a_failed_write_pages_keep_the_nodes_that_they_got(
+    es: Elasticsearch, index_name: Names, memory_bytes: int | None
+) -> None:
+    forest, one, other = index_name("forest"), "00" * 8, "ff" * 8
+    with ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, memory_bytes=memory_bytes) as store:
+
+        def roots_of(*arrivals: Arrival) -> list[str | None]:
+            return [each.root for each in Forest(store).assign(as_batch(list(arrivals)), now_ms=NOW_MS)]
+
+        assert [roots_of(Arrival(one, 0, page=page)) for page in (1, 2)] == [[one]] * 2
+        store._commit_failed = True
+        # A page keeps its node, whatever its text is by now.
+        assert roots_of(Arrival(other, 0, page=2)) == [one]
+
+
+def test_nodes_in_which_the_core_has_failed_are_loaded_anew(
+    es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forest = index_name("forest")
+    with ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, memory_bytes=MUCH) as store:
+        first = Forest(store).assign(as_batch([Arrival(ROOT, 0)]), now_ms=NOW_MS)
+        torn = store._nodes
+        monkeypatch.setattr(Nodes, "is_torn", property(lambda nodes: nodes is torn))
+        second = Forest(store).assign(as_batch([Arrival(LEAF, 0)]), now_ms=NOW_MS)
+        assert [each.root for each in (*first, *second)] == [ROOT, ROOT]
+        assert store._nodes is not torn
 
 
 ROOT, LEAF = "00" * 8, "00" * 7 + "07"
@@ -137,9 +194,8 @@ def test_what_has_expired_leaves_memory(es: Elasticsearch, index_name: Names) ->
             numbers = range(2_000 * day, 2_000 * (day + 1))
             batch = [Arrival(f"{n * 0x9E3779B97F4A7C15 % 2**64:016x}", 1_000 * day) for n in numbers]
             Forest(store).assign(as_batch(batch), now_ms=NOW_MS)
-            store.forget_expired()
             sizes.append(store.contents().memory_bytes)
-        assert sizes[-1] < 1.5 * sizes[1]
+        assert sizes[-1] < 2 * sizes[1]
 
 
 class Held:
@@ -217,28 +273,23 @@ def test_what_was_loaded_while_batches_went_on_is_what_is_loaded_at_once(
         assert loading.is_done(timeout_s=30)
         one = loading.nodes()
         assert one is not None
-        live_since_ms = store.state().live_since_ms(AGING)
-        everything = as_batch([dataclasses.replace(each, time=2 * day + 1) for each in texts])
-        first = one.find_neighbours(everything, live_since_ms=live_since_ms)
+        state = store.state()
+        first = _assigned(one, texts, state)
     monkeypatch.undo()
     with opened() as store:
         other = store._nodes
         assert other is not None
-        second = other.find_neighbours(everything, live_since_ms=live_since_ms)
-    assert _live(first, live_since_ms) == _live(second, live_since_ms)
-    assert len(_live(first, live_since_ms)[0]) == 15
+        second = _assigned(other, texts, state)
+    assert first == second
+    assert sum(each.kind is Kind.KNOWN for each in first) == 15
 
 
-def _live(found: Neighbours, live_since_ms: int) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
-    """Return the live nodes and pages that were found."""
-    nodes = found.nodes
-    columns = nodes.seqs, nodes.made_ms, nodes.seen_ms, nodes.pages, nodes.pages_seen_ms
-    roots = [nodes.ids[root] for root in nodes.roots.tolist()]
-    live = nodes.seen_ms >= live_since_ms
-    rows = zip(nodes.ids, roots, *(column.tolist() for column in columns), strict=True)
-    ids = [None if row < 0 else nodes.ids[row] for row in found.pages.rows.tolist()]
-    pages = zip(found.pages.ids.tolist(), ids, found.pages.seen_ms.tolist(), strict=True)
-    return [row for row, lives in zip(rows, live.tolist(), strict=True) if lives], list(pages)
+def _assigned(nodes: Nodes, texts: list[Arrival], state: State) -> Sequence[Assignment]:
+    """Return what texts would get."""
+    batch = as_batch([dataclasses.replace(each, time=NO_TIME) for each in texts])
+    plan = nodes.assign(batch, state, now_ms=0)
+    nodes.undo()
+    return plan.assignments
 
 
 def _dated(articles: list[dict[str, Any]], day: int) -> list[dict[str, Any]]:

@@ -92,7 +92,8 @@ def run(store: Store, total: int, *, samples_a_batch: float, seed: int = 11) -> 
         times = (first + np.arange(len(batch))) * step_ms
         ids = to_hex(batch)
         before = time.monotonic()
-        arriving = Arrivals(ids=ids, signatures=batch, pages=batch, times_ms=times)
+        exist = np.ones(len(batch), bool)
+        arriving = Arrivals(signatures=batch, exist=exist, pages=batch, times_ms=times)
         answers = forest.assign(arriving, now_ms=int(times[-1]))
         assign_s += time.monotonic() - before
         chosen = set(random.integers(0, len(batch), random.poisson(samples_a_batch)).tolist())

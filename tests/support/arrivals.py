@@ -73,7 +73,7 @@ def batches(all_arrivals: list[Any], sizes: list[int]) -> list[list[Any]]:
 def as_batch(batch: list[Arrival], signatures: np.ndarray | None = None) -> Arrivals:
     """Return arrivals as the forest takes them; without signatures, ids are simhashes."""
     return Arrivals(
-        ids=[each.id for each in batch],
+        exist=np.array([each.id is not None for each in batch], bool),
         signatures=from_hex(each.id or "0" * 16 for each in batch) if signatures is None else signatures,
         pages=np.array([each.page_id for each in batch], np.uint64),
         times_ms=np.array([each.time for each in batch], np.int64),

@@ -30,9 +30,9 @@ MUTANTS = [
     ),
     Mutant(
         "a short text agrees with a long article that contains it",
-        "esdedup/fingerprint/agreement.py",
-        "(longer <= rules.contained_letters)",
-        "(shorter <= rules.contained_letters)",
+        "core/src/forest/agreement.rs",
+        "longer <= self.contained_letters",
+        "one.letters.min(other.letters) <= self.contained_letters",
         ("unit/test_agreement.py",),
     ),
     Mutant(
@@ -59,32 +59,32 @@ MUTANTS = [
     ),
     # neighbours/
     Mutant(
-        "a representative that arrivals of one batch share is saturated too early",
-        "esdedup/neighbours/sketched_index.py",
-        "once = np.isin(queries, queries[first])",
-        "once = np.ones(len(queries), bool)",
-        ("unit/test_sketched_index.py", "contract/test_verified.py"),
+        "a simhash that is found by both of its halves counts twice, so its key is saturated too early",
+        "core/src/forest/index.rs",
+        "                numbers.dedup();\n",
+        "",
+        ("contract/test_verified.py",),
     ),
     # forest/
     Mutant(
         "of two roots that an arrival resembles equally, the one found first wins, not the earliest",
-        "esdedup/forest/batch_nodes.py",
-        "sorted(rows, key=self.before.seqs.item)",
-        "sorted(rows)",
+        "core/src/forest/laws.rs",
+        "-self.node(*root).seq);",
+        "-i64::from(*root));",
         ("contract/test_store.py",),
     ),
     Mutant(
         "a representative stays saturated by nodes that were made before the retention",
-        "esdedup/forest/saturated_keys.py",
-        "count = sum(seen_ms >= since_ms for seen_ms in postings.made_seen_ms)",
-        "count = len(postings.made_seen_ms)",
+        "core/src/forest/laws.rs",
+        "own.filter(counts).count() >= most",
+        "own.count() >= most",
         ("contract/test_verified.py",),
     ),
     Mutant(
         "an article's date that is less than a day ahead does not move the forest's time",
-        "esdedup/forest/laws.py",
-        "arrivals.times_ms <= now_ms + DAY_MS",
-        "arrivals.times_ms <= now_ms",
+        "core/src/forest/aging.rs",
+        "time_ms <= now_ms.saturating_add(DAY_MS)",
+        "time_ms <= now_ms",
         ("integration/test_clocks.py",),
     ),
     # elastic/
@@ -105,8 +105,8 @@ MUTANTS = [
     Mutant(
         "what is written while nodes are loaded into memory is missing there",
         "esdedup/elastic/forest/background.py",
-        "        loading.update(self._written)\n",
-        "",
+        "            _load_also(nodes, self._written, self._live_since_ms[0])\n",
+        "            pass\n",
         ("integration/test_memory_nodes.py",),
     ),
     Mutant(

@@ -9,6 +9,7 @@ from esdedup import SettingError
 from esdedup.fingerprint.agreement import Agreement, Comparison
 from esdedup.fingerprint.signature import SIGNATURE
 from esdedup.fingerprint.sketch import BINS
+from tests.support import comparison
 
 RULES = Agreement()
 
@@ -80,6 +81,9 @@ def test_comparison_is_symmetric_but_for_joining(data: st.DataObject) -> None:
 
     one, other = draw(), draw()
     there, back = compare(one, other), compare(other, one)
+    plain = comparison.compare(one, other, RULES)
+    for field in dataclasses.fields(Comparison):
+        assert getattr(there, field.name).tobytes() == getattr(plain, field.name).tobytes()
     for field in dataclasses.fields(Comparison):
         if field.name != "may_join":
             assert getattr(there, field.name) == getattr(back, field.name)

@@ -14,8 +14,8 @@ from benchmarks.hash_seed import hashed_by
 from esdedup import CLASSIC, VERIFIED, Profile, sample
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.forest import Aging, Forest, Kind
-from esdedup.forest.joinable import JoinableRoots
 from esdedup.forest.memory import MemoryStore
+from esdedup.neighbours.index import NeighbourIndex
 from esdedup.neighbours.relation import relation_of
 from esdedup.plan.signatures import NOW_MS, Held
 
@@ -37,19 +37,19 @@ def test_arrivals_are_copies_near_copies_and_between_two_roots(profile: Profile)
     forest = Forest(store)
     first = forest.assign(held.arrivals(0, HELD), now_ms=NOW_MS)
     assert {each.kind for each in first} == {Kind.NEW_ROOT}
-    with (
-        mock.patch.object(store, "commit", wraps=store.commit) as commit,
-        mock.patch.object(
-            JoinableRoots, "most_alike", autospec=True, side_effect=lambda _, at, roots: roots[0]
-        ) as tied,
-    ):
-        assigned = forest.assign(held.arrivals_after(held.batch(BATCH, random), 0), now_ms=NOW_MS)
+    batch = held.batch(BATCH, random)
+    index = NeighbourIndex(store.relation)
+    index.add(held.signatures)
+    with mock.patch.object(store, "commit", wraps=store.commit) as commit:
+        assigned = forest.assign(held.arrivals_after(batch, 0), now_ms=NOW_MS)
     kinds = collections.Counter(each.kind for each in assigned)
     assert 50 <= kinds[Kind.KNOWN] <= 60
     assert 190 <= kinds[Kind.JOINED] <= 210
-    assert tied.call_count >= 2
+    # All that is held is a root.
+    near_counts = collections.Counter(index.find_pairs(batch)[0].tolist())
+    assert sum(count > 1 for count in near_counts.values()) >= 2
     # Nearly everything that is seen again was last seen more than an hour before.
-    assert len(commit.call_args.args[0].refreshed) > 200
+    assert len(commit.call_args.args[0].written) > 1_150
 
 
 def test_another_hash_function_gives_other_bits_and_the_same_clusters(articles: Articles) -> None:

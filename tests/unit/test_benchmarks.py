@@ -59,6 +59,32 @@ def test_both_settings_of_the_peer_find_all_pairs() -> None:
     assert shown.stdout.split() == ["True", "True"]
 
 
+_ONLINE = """
+from benchmarks.online import STEPS, Ours
+from benchmarks.online_peers import PEERS
+from esdedup import sample
+
+print(all(callable(getattr(owner, name)) for places in STEPS.values() for owner, name in places))
+held = {str(at): {"text": each["text"]} for at, each in enumerate(sample.articles(40))}
+held |= {f"{name} again": each for name, each in held.items()}
+for ours in (Ours(held).in_batches(), Ours(held).singly()):
+    print(all(ours[name] == ours[f"{name} again"] for name in map(str, range(40))))
+texts = [each["text"] for each in held.values()]
+for peer in PEERS:
+    for is_chinese in (False, True):
+        roots = peer.cluster(texts, is_chinese, 0.7)
+        print(roots[:40] == roots[40:] and 1 < len(set(roots)) < 40)
+"""
+
+
+@pytest.mark.slow
+def test_ours_and_every_peer_find_copies_online() -> None:
+    """In a process of its own, as below."""
+    command = [sys.executable, "-c", _ONLINE]
+    shown = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
+    assert shown.stdout.split() == 11 * ["True"]
+
+
 @pytest.mark.slow
 def test_every_benchmark_can_be_imported() -> None:
     """In a process of its own, since the packages to compare with are large and print what they like."""

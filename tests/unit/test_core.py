@@ -11,13 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup import VERIFIED, _core, sample
-from esdedup.errors import TextFailed
+from esdedup import CLASSIC, KEYWORDS, VERIFIED, Profile, _core, sample
+from esdedup.boilerplate.boilerplate import Boilerplate
+from esdedup.boilerplate.lesson import Lesson
 from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.fingerprint.signature import Fingerprints
 from esdedup.text.left_out import LocatedPassages
 from esdedup.text.markup import visible_text
 from esdedup.text.normalise import normal_beginnings
 from esdedup.text.parsed import ParsedTexts
+from tests.support.pages import pages
 
 # Invented texts, and what the last version in numpy made of each alone.
 VECTORS = Path(__file__).parents[1] / "fixtures" / "core" / "texts.jsonl"
@@ -87,11 +90,18 @@ def test_flags_that_do_not_fit_are_refused() -> None:
         _core.weighted_simhashes(bytes(16), bytes(8), bytes(8))
 
 
-def test_a_fault_names_the_text() -> None:
-    """Faults that are known are mended, so this is what the core raises, and not a fault."""
-    error = TextFailed(position=3, fault="index out of bounds")
-    assert "position 3" in str(error)
-    assert (error.position, error.fault) == (3, "index out of bounds")
+@pytest.mark.parametrize("profile", [VERIFIED, CLASSIC, KEYWORDS], ids=lambda profile: profile.name)
+def test_the_results_are_the_same_however_many_threads_there_are(profile: Profile) -> None:
+    texts = [page["text"] for page in pages(300)] + ["", "short", "x " * 150_000]
+
+    def found(threads: int) -> list[Fingerprints]:
+        fingerprinter, lesson = Fingerprinter(profile, threads=threads), Lesson(Boilerplate(block_pages=8))
+        # What was learned decides about later pages, so the order counts.
+        return [fingerprinter.fingerprint(some, omit=lesson.omit) for some in (texts, texts[:40], [])]
+
+    for one, four in zip(found(1), found(4), strict=True):
+        for column in dataclasses.fields(Fingerprints):
+            np.testing.assert_array_equal(getattr(one, column.name), getattr(four, column.name))
 
 
 def test_several_threads_fingerprint_at_once() -> None:

@@ -82,7 +82,6 @@ def test_the_example_of_a_page_is_what_clustering_the_sample_gives(articles: lis
     arrivals = Arrivals.of(
         Fingerprinter(VERIFIED).fingerprint([article["text"] for article in articles]),
         times_ms=[None] * len(articles),
-        relation=relation_of(VERIFIED),
     )
     store = MemoryStore(aging=Aging.of(retention=timedelta(days=30)), relation=relation_of(VERIFIED))
     assignments = Forest(store).assign(arrivals, now_ms=0)

@@ -7,6 +7,7 @@ import pytest
 
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
+from esdedup.neighbours.index import NeighbourIndex
 from esdedup.neighbours.relation import relation_of
 from esdedup.sample import articles
 
@@ -45,8 +46,8 @@ def test_edited_texts_are_near(texts: list[str], share: float, least: float) -> 
     random, fingerprinter = Random(1), Fingerprinter(VERIFIED)
     signatures = fingerprinter.fingerprint(texts).signatures
     edited = fingerprinter.fingerprint([_exchanged(text, share, random) for text in texts]).signatures
-    index = _RELATION.new_index()
+    index = NeighbourIndex(_RELATION)
     index.add(_RELATION.mark_indexed(signatures, _RELATION.are_distinct(signatures)))
-    matches = index.search(edited)
-    near = np.unique(matches.rows[matches.rows == matches.positions])
+    positions, rows = index.find_pairs(edited)
+    near = np.unique(rows[rows == positions])
     assert len(near) / len(texts) >= least

@@ -41,9 +41,7 @@ LINES = [
 def alone(one: str, other: str, profile: Profile) -> tuple[Kind, bool]:
     """Return what becomes of the second of two texts in an empty forest, and whether they share a root."""
     relation = relation_of(profile)
-    arrivals = Arrivals.of(
-        Fingerprinter(profile).fingerprint([one, other]), times_ms=[None, None], relation=relation
-    )
+    arrivals = Arrivals.of(Fingerprinter(profile).fingerprint([one, other]), times_ms=[None, None])
     store = MemoryStore(aging=Aging(retention_ms=1, granularity_ms=1), relation=relation)
     first, second = Forest(store).assign(arrivals, now_ms=0)
     return second.kind, first.root is not None and first.root == second.root

@@ -3,6 +3,8 @@
 import contextlib
 from types import FrameType
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
 from esdedup.boilerplate.boilerplate import Boilerplate
@@ -10,7 +12,6 @@ from esdedup.boilerplate.lesson import Lesson
 from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
-from esdedup.neighbours.key_table import Keys
 from esdedup.text.passages import Passages
 from tests.support.interrupts import Interrupted, Interrupts
 from tests.support.learned import contents
@@ -28,7 +29,7 @@ def is_learning(frame: FrameType) -> bool:
     return module.startswith("esdedup.boilerplate")
 
 
-def learn(boilerplate: Boilerplate, batch: tuple[Passages, Keys]) -> None:
+def learn(boilerplate: Boilerplate, batch: tuple[Passages, npt.NDArray[np.uint64]]) -> None:
     """Abandon a batch, and learn from it when it comes again."""
     for end in (boilerplate.undo, boilerplate.keep):
         boilerplate.begin()
@@ -36,7 +37,7 @@ def learn(boilerplate: Boilerplate, batch: tuple[Passages, Keys]) -> None:
         end()
 
 
-def taught(batches: list[tuple[Passages, Keys]]) -> Boilerplate:
+def taught(batches: list[tuple[Passages, npt.NDArray[np.uint64]]]) -> Boilerplate:
     boilerplate = Boilerplate(block_pages=5, period_records=40)
     for batch in batches:
         learn(boilerplate, batch)

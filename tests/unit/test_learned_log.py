@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from esdedup.boilerplate.lesson import Lesson
@@ -11,7 +12,6 @@ from esdedup.elastic.forest.learned import LearnedRecord
 from esdedup.elastic.forest.learned_log import LearnedLog
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
-from esdedup.neighbours.key_table import Keys
 from esdedup.text.passages import Passages
 from tests.support.learned import contents
 from tests.support.pages import pages
@@ -41,7 +41,7 @@ class Documents:
         return LearnedLog("forest", [LearnedRecord.of_hits([hit], forest="forest") for hit in hits])
 
 
-def teach(log: LearnedLog, passages: Passages, ids: Keys) -> list[Document]:
+def teach(log: LearnedLog, passages: Passages, ids: npt.NDArray[np.uint64]) -> list[Document]:
     log.boilerplate.begin()
     lesson = Lesson(log.boilerplate)
     lesson.omit(passages, ids)

@@ -171,6 +171,7 @@ OWNER = errors.ForestOwner(host="a", pid=7, since=datetime(2026, 1, 2, tzinfo=UT
     [
         errors.SettingError("no"),
         errors.ArticleRejected("id", "is bad"),
+        errors.TextFailed("id", "src/tokens.rs:7"),
         errors.ArticleNotFound("no", article="id", index="news"),
         errors.ServerUnavailable("no", status=503, index="news"),
         errors.ClientForked("no", process=7),

@@ -3,10 +3,11 @@
 import dataclasses
 from concurrent.futures import Future
 
+from esdedup.elastic.forest.packing import Packing
+from esdedup.elastic.forest.stored import StoredPage
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.forest import Arrivals, Forest, Kind, Plan
 from esdedup.forest.memory import MemoryStore
-from esdedup.forest.model import NO_NODE
 from esdedup.neighbours.relation import relation_of
 from tests.support.arrivals import AGING, NOW_MS, Arrival, as_batch
 
@@ -28,19 +29,24 @@ def store() -> Watched:
     return Watched(aging=AGING, relation=relation_of(CLASSIC))
 
 
-def written(watched: Watched, arrivals: Arrivals) -> list[tuple[int, int]]:
-    """Return the pages that a batch writes, and the rows of their nodes."""
+def written(watched: Watched, arrivals: Arrivals) -> list[StoredPage]:
+    """Return the pages that a batch writes, and nothing else."""
     Forest(watched).assign(arrivals, now_ms=NOW_MS)
-    assert not len(watched.plan.made)
-    return list(zip(watched.plan.pages.ids.tolist(), watched.plan.pages.rows.tolist(), strict=True))
+    stored = [Packing(watched.relation).unpack(packed) for packed in watched.plan.written]
+    assert all(isinstance(each, StoredPage) for each in stored)
+    return [each for each in stored if isinstance(each, StoredPage)]
+
+
+def bare(seen_ms: int) -> StoredPage:
+    return StoredPage(f"{1:016x}", None, seen_ms)
 
 
 def test_a_flood_of_one_page_is_written_once_a_granularity() -> None:
     watched = store()
-    assert written(watched, as_batch([BARE] * 50)) == [(1, NO_NODE)]
+    assert written(watched, as_batch([BARE] * 50)) == [bare(0)]
     assert written(watched, as_batch([BARE] * 50)) == []
     later = dataclasses.replace(BARE, time=1)
-    assert written(watched, as_batch([later] * 50)) == [(1, NO_NODE)]
+    assert written(watched, as_batch([later] * 50)) == [bare(AGING.granularity_ms)]
     assert written(watched, as_batch([dataclasses.replace(later, time=AGING.granularity_ms)])) == []
 
 
@@ -52,12 +58,12 @@ def test_texts_without_letters_and_digits_are_not_remembered() -> None:
 def test_a_page_that_stays_without_a_node_is_counted_as_without_a_fingerprint() -> None:
     """Its signature of today makes nothing: the same text on another page becomes a root."""
     forest = Forest(store())
-    (bare,) = forest.assign(as_batch([BARE]), now_ms=NOW_MS)
+    (first,) = forest.assign(as_batch([BARE]), now_ms=NOW_MS)
     again, other = forest.assign(
         as_batch([Arrival(NODE_ID, 0, page=1), Arrival(NODE_ID, 0, page=2)]), now_ms=NOW_MS
     )
-    assert [each.kind for each in (bare, again, other)] == [
+    assert [each.kind for each in (first, again, other)] == [
         *[Kind.WITHOUT_FINGERPRINT] * 2,
         Kind.NEW_ROOT,
     ]
-    assert [(each.node, each.root) for each in (bare, again, other)] == [*[(None, None)] * 2, (NODE_ID,) * 2]
+    assert [(each.node, each.root) for each in (first, again, other)] == [*[(None, None)] * 2, (NODE_ID,) * 2]

@@ -5,7 +5,6 @@ import math
 import os
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +12,9 @@ from hypothesis import strategies as st
 from esdedup.errors import ProcessDied, SettingError
 from esdedup.fingerprint.bands import LAYOUTS
 from esdedup.fingerprint.profile import CLASSIC, KEYWORDS, PROFILES, VERIFIED, Profile
-from esdedup.neighbours.key_table import KeyTable
+from esdedup.forest import Forest
+from esdedup.forest.memory import MemoryStore
+from esdedup.neighbours.relation import relation_of
 from esdedup.plan.costs import (
     CostsFile,
     Deciding,
@@ -30,6 +31,7 @@ from esdedup.plan.model import MAX_DOCUMENTS, MOST_BUSY, Plan, Workload, plan
 from esdedup.plan.shipped import shipped
 from esdedup.text.segmenters import get_segmenter
 from esdedup.text.weights import Tf
+from tests.support.arrivals import AGING, NOW_MS, Arrival, as_batch
 
 MEASURED = Measured(on="2026-01-02", machine="a machine", versions={"numpy": "2"})
 LEARNED = LearnedCosts(measured=MEASURED, memory_bytes=200e6, disk_bytes=100e6)
@@ -99,9 +101,7 @@ def test_memory_and_disk() -> None:
     each = found.memory_each
     assert found.forests == 1
     assert each.nodes == 300 * found.load.nodes
-    # What has expired is removed when it is the larger half.
-    live = found.load.nodes + found.load.pages
-    assert each.pages == KeyTable.bytes_for(2 * live, columns=2)
+    assert each.pages == 29 * found.load.pages
     assert each.held == each.nodes + each.pages + 300e6
     assert each.peak >= each.held + 200 * found.load.nodes
     assert found.forest_bytes == 500 * found.load.nodes + 100 * found.load.pages + 100e6
@@ -253,20 +253,13 @@ def test_the_package_has_costs_of_every_profile_and_layout(profile: str, layout:
     assert 100 < found.server.node_bytes < 5_000
 
 
-@pytest.mark.parametrize("count", [1, 153, 154, 10_000, 157_286, 157_287, 400_000])
-def test_the_memory_of_a_table_of_pages_is_known_beforehand(count: int) -> None:
-    table = KeyTable(2)
-    keys = np.random.default_rng(count).integers(1, 2**64, count, np.uint64)
-    for start in range(0, count, 5_000):
-        some = keys[start : start + 5_000]
-        table.put(some, np.zeros((len(some), 2), np.uint32))
-    assert table.size_bytes == KeyTable.bytes_for(count, columns=2)
-
-
-def test_a_page_takes_27_bytes_in_a_full_table_and_53_after_it_has_doubled() -> None:
-    full = 2**20 * 8 * 6 // 10
-    assert round(KeyTable.bytes_for(full, columns=2) / full) == 27
-    assert round(KeyTable.bytes_for(full + 1, columns=2) / full) == 53
+def test_a_page_that_made_no_node_takes_so_much_memory() -> None:
+    store = MemoryStore(aging=AGING, relation=relation_of(CLASSIC))
+    count = 200_000
+    Forest(store).assign(
+        as_batch([Arrival(None, 0, page=page) for page in range(1, count + 1)]), now_ms=NOW_MS
+    )
+    assert store.size_bytes / count == pytest.approx(29, abs=3)
 
 
 def test_a_process_that_dies_while_it_measures_is_named() -> None:

@@ -10,12 +10,13 @@ from esdedup import Pin, Pins
 from esdedup.boilerplate.pins import NO_PINS
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
-from esdedup.fingerprint.sketch import Sketches, resemblance
+from esdedup.fingerprint.sketch import Sketches
 from esdedup.forest import Aging, Arrivals, Forest
 from esdedup.forest.memory import MemoryStore
 from esdedup.forest.model import DEFAULT_RETENTION
 from esdedup.maintenance.explain import explain
 from esdedup.neighbours.relation import relation_of
+from tests.support.comparison import resemblance
 
 _RELATION = relation_of(VERIFIED)
 
@@ -49,9 +50,7 @@ def test_twenty_variants_of_a_mixture_draw_no_reprint_of_either_story(seed: int)
     texts = [" ".join(text) for text in (one, other, one[:10] + other[:10], *variants, *reprints)]
     forest = Forest(MemoryStore(aging=Aging.of(retention=DEFAULT_RETENTION), relation=_RELATION))
     fingerprints = Fingerprinter(VERIFIED).fingerprint(texts)
-    assigned = forest.assign(
-        Arrivals.of(fingerprints, times_ms=[None] * len(texts), relation=_RELATION), now_ms=0
-    )
+    assigned = forest.assign(Arrivals.of(fingerprints, times_ms=[None] * len(texts)), now_ms=0)
     roots = [each.root for each in assigned]
     assert roots[-20:] == [roots[0]] * 10 + [roots[1]] * 10
 

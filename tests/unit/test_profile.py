@@ -105,9 +105,7 @@ def test_the_ends_of_ranges_are_inclusive(profile: Profile, change: dict[str, An
 def test_layouts_give_other_terms_and_the_same_clusters(profile: Profile, layout: Any) -> None:
     def roots_and_terms(profile: Profile) -> tuple[list[str | None], list[list[str]]]:
         relation = relation_of(profile)
-        arrivals = Arrivals.of(
-            Fingerprinter(profile).fingerprint(texts), times_ms=[None] * len(texts), relation=relation
-        )
+        arrivals = Arrivals.of(Fingerprinter(profile).fingerprint(texts), times_ms=[None] * len(texts))
         forest = Forest(MemoryStore(aging=Aging(retention_ms=1, granularity_ms=1), relation=relation))
         terms = profile.layout.terms(relation.representatives(arrivals.signatures)[:, 0])
         return [each.root for each in forest.assign(arrivals, now_ms=0)], terms

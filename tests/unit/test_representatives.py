@@ -9,6 +9,7 @@ from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED
 from esdedup.fingerprint.signature import REPRESENTATIVES, are_minhashes
 from esdedup.fingerprint.sketch import BINS
+from esdedup.neighbours.index import NeighbourIndex
 from esdedup.neighbours.relation import relation_of
 from esdedup.neighbours.representatives import asked_terms, distances_bits, terms, terms_of_rows
 from esdedup.sample import articles
@@ -67,12 +68,11 @@ def test_a_row_is_found_by_a_minhash_of_it_and_not_by_a_near_one() -> None:
     held["representatives"][:, 1] = 0b0101, 0b1101
     held["sketch"], held["letters"], held["runs"] = 0x1111_1111_1111_1111, 10_000, BINS
     held = RELATION.mark_indexed(held, RELATION.are_distinct(held))
-    index = RELATION.new_index()
+    index = NeighbourIndex(RELATION)
     index.add(held)
     query = held.copy()
     # One minhash is equal to the first row's, the simhash is 4 bits away; the other differs in one bit.
     query["representatives"][0] = [0xF << 50, 0b0101, *[0xF << 50] * (REPRESENTATIVES - 2)]
     query["representatives"][1] = [0xF << 50, 0b1111, *[0xF << 50] * (REPRESENTATIVES - 2)]
-    matches = index.search(query)
-    assert (matches.positions.tolist(), matches.rows.tolist()) == ([0], [0])
-    assert (matches.posting_keys.tolist(), matches.postings.tolist()) == ([0b0101], [0])
+    positions, rows = index.find_pairs(query)
+    assert (positions.tolist(), rows.tolist()) == ([0], [0])

@@ -94,7 +94,7 @@ def test_it_is_clustered_as_it_was_told() -> None:
     told = samples(600)
     found = Fingerprinter(VERIFIED).fingerprint([each.article["text"] for each in told])
     relation = relation_of(VERIFIED)
-    arrivals = Arrivals.of(found, times_ms=[None] * len(told), relation=relation)
+    arrivals = Arrivals.of(found, times_ms=[None] * len(told))
     forest = Forest(MemoryStore(aging=Aging(retention_ms=1, granularity_ms=1), relation=relation))
     roots = [answer.root for answer in forest.assign(arrivals, now_ms=0)]
     right = pairs((each.story, root) for each, root in zip(told, roots, strict=True))

@@ -48,9 +48,6 @@ class WaitingAssigner:
         self.is_back.wait()
         raise EsdedupError("no answer")
 
-    def close(self) -> None:
-        """There are no processes."""
-
 
 def test_it_ends_although_elasticsearch_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_DECIDE_S", "_RELEASE_S"):

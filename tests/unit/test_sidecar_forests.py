@@ -311,9 +311,9 @@ def test_for_others_only_the_own_forest_decides() -> None:
         asyncio.run(one(Forest(None), refuses).decide("g", [article("one")]))
 
 
-@given(st.lists(ARTICLES, max_size=3), BYTES_64, st.booleans())
+@given(st.lists(ARTICLES, max_size=3), BYTES_64, st.booleans(), st.sampled_from(["", "src/tokens.rs:7"]))
 def test_what_sidecars_write_each_other_is_read_as_it_was(
-    articles: list[ArticleAction], number: int, is_cut: bool
+    articles: list[ArticleAction], number: int, is_cut: bool, fault: str
 ) -> None:
     there = ToDecide.model_validate_json(written_articles("f", articles))
     assert there.forest == "f"
@@ -331,7 +331,13 @@ def test_what_sidecars_write_each_other_is_read_as_it_was(
     assignment = Assignment(Kind.WITHOUT_FINGERPRINT, None, None, number, number, b"")
     decided = [
         Assigned(
-            ArticleAction(**vars(each) | {"is_cut": is_cut}), assignment, {"page": "x"}, number, "p", False
+            ArticleAction(**vars(each) | {"is_cut": is_cut}),
+            assignment,
+            {"page": "x"},
+            number,
+            "p",
+            False,
+            fault,
         )
         for each in given
     ]

@@ -8,7 +8,8 @@ import numpy as np
 from esdedup import VERIFIED
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.signature import Signatures
-from esdedup.fingerprint.sketch import BINS, MINHASHES, resemblance
+from esdedup.fingerprint.sketch import BINS, MINHASHES
+from tests.support.comparison import resemblance
 
 
 def signatures(*texts: list[str]) -> Signatures:

@@ -4,7 +4,6 @@ import pickle
 import zlib
 
 import pytest
-from esdedup.ingest.fingerprint_processes import FingerprintProcesses
 
 from esdedup import (
     CLASSIC,
@@ -18,7 +17,6 @@ from esdedup import (
     SettingError,
     TokenHash,
     UnicodeWords,
-    sample,
 )
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.simhash import simhash
@@ -115,24 +113,6 @@ def test_no_name_has_two_meanings() -> None:
 def test_a_profile_survives_pickling(name: str) -> None:
     profile = CHANGED[name][0]
     assert pickle.loads(pickle.dumps(profile)).label == profile.label
-
-
-@pytest.mark.slow
-def test_other_processes_give_the_same() -> None:
-    profile = CLASSIC.with_changes(segmenter=SPLIT, token_hash=ADLER)
-    texts = [article["text"] for article in sample.articles(40)]
-    processes = FingerprintProcesses(profile, 2)
-    try:
-        assert names(processes, texts) == names(Fingerprinter(profile), texts)  # type: ignore[arg-type]
-    finally:
-        processes.close()
-
-
-def test_a_function_that_other_processes_cannot_import() -> None:
-    profile = CLASSIC.with_changes(segmenter=CustomSegmenter("own", lambda text: text.split()))
-    assert names(Fingerprinter(profile), [EN]) == [CHANGED["classic split"][2]]
-    with pytest.raises(SettingError, match="at the top level of a module, or fingerprint in one process"):
-        FingerprintProcesses(profile, 2)
 
 
 def test_a_function_that_fails_leaves_no_half_learned_words() -> None:

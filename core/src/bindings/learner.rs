@@ -6,8 +6,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
-use super::{Column, column, numbers};
-use crate::batch::each;
+use super::{Column, column, held, numbers};
 use crate::boilerplate::changes::{Changes as Taught, pages_of};
 use crate::boilerplate::judge::Passage;
 use crate::boilerplate::learn::SiteRule;
@@ -193,20 +192,7 @@ impl Learner {
 impl Learner {
     /// Works without the interpreter's lock; a panic is raised as an `EsdedupError`, and leaves the learner torn.
     fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Core) -> T + Send) -> PyResult<T> {
-        let mut work = Some(work);
-        let done = py.detach(|| {
-            // After a panic, the lock is poisoned.
-            each([()], |()| work.take().zip(self.0.lock().ok()).map(|(work, mut learner)| work(&mut learner)))
-        });
-        let fault = match done {
-            Ok(mut done) => match done.pop().flatten() {
-                Some(found) => return Ok(found),
-                None => "it was stopped in the middle of a change before".to_owned(),
-            },
-            Err(failure) => failure.message,
-        };
-        let class = py.import("esdedup.errors")?.getattr("EsdedupError")?;
-        Err(PyErr::from_value(class.call1((format!("the learner of boilerplate has failed: {fault}"),))?))
+        held(py, &self.0, "the learner of boilerplate", work)
     }
 }
 

@@ -42,7 +42,7 @@ class _Sought:
     simhashes: list[int]
     # The keys that are asked for each simhash.
     keys: list[list[str]]
-    # The keys of minhashes. None is ever common: saturation bounds its nodes (`SaturatedKeys`).
+    # The keys of minhashes. None is ever common: its nodes are bounded (`Agreement.max_postings`).
     exact_keys: list[str]
     # A node that is indexed under nothing is found by its id alone.
     ids: list[str]

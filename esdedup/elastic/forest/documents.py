@@ -8,7 +8,7 @@ Each other page that is remembered, with a node or with none, has a document of 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from esdedup.elastic.forest.packing import Packing
+from esdedup.elastic.forest.packing import Packing, as_field, of_field
 from esdedup.elastic.forest.stored import Signed, Stored, StoredNode, StoredPage, signatures_of
 from esdedup.fingerprint.bands import Layout
 from esdedup.forest.model import NO_TIME
@@ -33,10 +33,15 @@ _REPEATED: list[Any] = [
 
 def stored_in(hit: Hit, packing: Packing) -> Stored | None:
     """Read a node or page from a hit of `search_body`; None if it is neither, or damaged."""
-    values = hit.get("fields", {}).get("packed", [])
-    found = packing.unpack(values[0]) if len(values) == 1 else None
+    found = next(map(packing.unpack, packed_of([hit])), None)
     # Hits have an id if it was asked for.
     return None if found is None or hit.get("_id", found.document_id) != found.document_id else found
+
+
+def packed_of(hits: Iterable[Hit]) -> list[bytes]:
+    """Read nodes and pages from hits of `search_body` as they were packed."""
+    fields = (hit.get("fields", {}).get("packed", []) for hit in hits)
+    return [of_field(values[0]) for values in fields if len(values) == 1]
 
 
 def stored_of(hits: Iterable[Hit], relation: Relation) -> list[Stored]:
@@ -76,7 +81,7 @@ def documents(stored: Sequence[Stored], relation: Relation, layout: Layout) -> l
     packing = Packing(relation)
     keys = iter(keys_of([each for each in stored if isinstance(each, StoredNode)], relation, layout))
     return [
-        (each.document_id, {"packed": packing.pack(each), **fields})
+        (each.document_id, {"packed": as_field(packing.pack(each)), **fields})
         for each in stored
         for fields in (
             _page_fields(each)

@@ -23,7 +23,6 @@ from esdedup.elastic.forest.documents import Document
 from esdedup.elastic.pages import Hits, all_hits
 from esdedup.elastic.requests import Query, Requests, search
 from esdedup.errors import ForestDamaged
-from esdedup.neighbours.key_table import Keys
 from esdedup.text.passages import OmitOn, Passages
 
 FIELD = "learned"
@@ -130,7 +129,7 @@ class LearnedCopy:
             if found:
                 self._number, self._log, self._write = found[-1].first, found[-1].log, found[-1].write
 
-    def are_learned(self, hashes: Keys) -> npt.NDArray[np.bool_]:
+    def are_learned(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
         """Return which passages are boilerplate by what has been learned, by their hashes: bool ``(n,)``."""
         with self._lock:
             return self._boilerplate.are_learned(hashes)
@@ -142,7 +141,7 @@ class LearnedCopy:
     def omit(
         self,
         passages: Passages,
-        pages: Keys,
+        pages: npt.NDArray[np.uint64],
         *,
         pins: Pins = NO_PINS,
         sites: Iterable[str | None] = itertools.repeat(None),

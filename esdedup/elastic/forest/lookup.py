@@ -1,18 +1,12 @@
 """Looks up the cluster that a text would get, without changing the forest."""
 
-import dataclasses
-from concurrent.futures import Future
-
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.boilerplate.boilerplate import Boilerplate
-from esdedup.boilerplate.changes import Changes
 from esdedup.boilerplate.pins import NO_PINS, Pins
 from esdedup.elastic.forest.learned import LearnedCopy
-from esdedup.elastic.forest.matching import find_neighbours
+from esdedup.elastic.forest.matching import gather
 from esdedup.elastic.forest.meta import Meta, read_meta, refuse_others
-from esdedup.elastic.forest.node_cache import NodeCache
 from esdedup.elastic.forest.search import NodeSearch
 from esdedup.elastic.forest.status import read_status
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
@@ -20,38 +14,9 @@ from esdedup.elastic.requests import ReadClock, Refresh, Requests
 from esdedup.errors import ForestMissing
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
-from esdedup.forest import Aging, Arrivals, Assignment, Forest
-from esdedup.forest.model import Neighbours, Plan, State
-from esdedup.forest.store import at_once
-from esdedup.neighbours.relation import Relation
+from esdedup.forest import Arrivals, Assignment
 from esdedup.text.left_out import LeftOut, left_out
 from esdedup.text.passages import Passages
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Snapshot:
-    """A read-only store with what one arrival needs."""
-
-    relation: Relation
-    aging: Aging
-    before: State
-    neighbours: Neighbours
-
-    def state(self) -> State:
-        return self.before
-
-    def find_neighbours(self, arrivals: Arrivals, state: State) -> Neighbours:  # noqa: ARG002
-        return self.neighbours
-
-    @property
-    def boilerplate(self) -> Boilerplate:
-        raise AssertionError  # a look-up teaches nothing
-
-    def commit(self, plan: Plan) -> Future[None]:  # noqa: ARG002 - nothing is written
-        return at_once()
-
-    def learn(self, changes: Changes) -> None:  # noqa: ARG002
-        raise AssertionError  # nor does it learn
 
 
 def look_up(
@@ -76,6 +41,7 @@ def look_up(
         limits: What a request may carry.
 
     Raises:
+        TextFailed: The text met a fault in the core.
         ForestMissing: There is no such forest.
         ForestIncomplete: A rebuild of it has not ended.
         ForestMismatch: It was made with another profile, or in an unknown format.
@@ -87,23 +53,13 @@ def look_up(
     now_ms: int = yield ReadClock()
     if not profile.keep_boilerplate:
         yield from learned.update(forest)
-    fingerprints = Fingerprinter(profile).fingerprint([text], omit=learned.omit_on(pins)(site))
-    arrivals = Arrivals.of(fingerprints, times_ms=[now_ms], relation=meta.relation)
+    omit = learned.omit_on(pins)(site)
+    fingerprints = Fingerprinter(profile).fingerprint([text], omit=omit).checked()
+    arrivals = Arrivals.of(fingerprints, times_ms=[now_ms])
     status = yield from read_status(forest)
-    neighbours = yield from find_neighbours(
-        search,
-        arrivals,
-        recent=NodeCache(meta.relation),
-        live_since_ms=status.live_since_ms(status.aging),
-        aging=status.aging,
-    )
-    snapshot = _Snapshot(
-        relation=meta.relation,
-        aging=status.aging,
-        before=status.state,
-        neighbours=neighbours,
-    )
-    (assignment,) = Forest(snapshot).assign(arrivals, now_ms=now_ms)
+    live_since_ms = status.live_since_ms(status.aging)
+    nodes = yield from gather(search, arrivals, recent=[], live_since_ms=live_since_ms, aging=status.aging)
+    (assignment,) = nodes.assign(arrivals, status.state, now_ms=now_ms).assignments
     return assignment
 
 

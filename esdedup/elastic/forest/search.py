@@ -16,7 +16,6 @@ from esdedup.elastic.forest.documents import (
     search_body,
     stored_of,
 )
-from esdedup.elastic.forest.node_cache import NodeCache
 from esdedup.elastic.forest.stored import Stored, StoredNode, StoredPage, is_node_id
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.elastic.pages import all_hits
@@ -79,13 +78,25 @@ class NodeSearch:
             found += yield from self._first({"ids": {"values": ids}})
         return found
 
+    def documents(self, ids: Iterable[str]) -> Requests[list[Stored]]:
+        """Read the nodes and pages of these documents, as far as they exist."""
+        found: list[Stored] = []
+        for some in chunks(sorted(ids), self._limits.max_hits):
+            body = search_body({"ids": {"values": some}}, size=self._limits.max_hits)
+            (answer,) = yield from search(self.forest, body)
+            found += stored_of(answer["hits"]["hits"], self.relation)
+        return found
+
     def pages(self, pages: Iterable[str]) -> Requests[dict[str, StoredPage]]:
         """Read pages by their ids, each as it was when it was seen last, as far as they exist."""
-        cache = NodeCache(self.relation)
+        latest: dict[str, StoredPage] = {}
         for some in chunks(sorted(pages), self._limits.max_terms):
             body = search_body({"terms": {"page": some}}, size=self._limits.max_hits)
-            cache.put(stored_of((yield from all_hits(self.forest, body)), self.relation))
-        return cache.pages
+            for each in stored_of((yield from all_hits(self.forest, body)), self.relation):
+                page = each if isinstance(each, StoredPage) else each.own_page
+                if page and (page.page not in latest or latest[page.page].seen_ms <= page.seen_ms):
+                    latest[page.page] = page
+        return latest
 
     def roots_with_leaves(self, roots: Iterable[str]) -> Requests[set[str]]:
         """Return the ids among `roots` that have a leaf, live or not."""

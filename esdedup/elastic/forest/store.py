@@ -1,5 +1,6 @@
 """A forest's store in Elasticsearch: its index, and in memory the nodes not yet visible to searches."""
 
+import collections
 import dataclasses
 import logging
 from collections.abc import Sequence
@@ -16,9 +17,8 @@ from esdedup.elastic.forest.expiry import expire
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.learned import FIELD, read_learned
 from esdedup.elastic.forest.learned_log import LearnedLog
-from esdedup.elastic.forest.matching import find_neighbours
-from esdedup.elastic.forest.node_cache import NodeCache
-from esdedup.elastic.forest.plan_documents import written_by
+from esdedup.elastic.forest.matching import gather, load_missing
+from esdedup.elastic.forest.packing import Packing
 from esdedup.elastic.forest.search import EVERY_PAGE
 from esdedup.elastic.forest.status import ForestStatus
 from esdedup.elastic.forest.stored import Stored
@@ -26,8 +26,7 @@ from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.errors import ServerError
 from esdedup.fingerprint.profile import Profile
-from esdedup.forest.memory_nodes import MemoryNodes
-from esdedup.forest.model import Aging, Arrivals, Neighbours, Plan, State
+from esdedup.forest import Aging, Arrivals, Nodes, Plan, State
 
 log = logging.getLogger("esdedup")
 
@@ -105,10 +104,13 @@ class ElasticStore(Closing):
         self._commit_failed = False
         # Nodes are either all in memory, or searched for, but for the recent ones.
         self._memory_bytes = memory_bytes
-        self._recent = NodeCache(self.relation)
+        self._packing = Packing(self.relation)
+        self._recent: dict[str, Stored] = {}
         # How many documents no refresh has shown.
         self._unshown = 0
-        self._nodes: MemoryNodes | None = None
+        self._nodes: Nodes | None = None
+        # Of the plans that may not be durable, as many as steps of these nodes: what they write.
+        self._unsettled: collections.deque[list[Stored]] = collections.deque()
         self._loading: BackgroundLoading | None = None
         with self.writer.released_on_error():
             self._begin_loading(wait_s=_SHORT_LOADING_S)
@@ -129,9 +131,8 @@ class ElasticStore(Closing):
         self.state()
         passages, learned_bytes = len(self.boilerplate.learned()), self.boilerplate.size_bytes
         if (nodes := self._nodes) is not None:
-            lone_pages = max(0, nodes.page_count - len(nodes))
             memory_bytes = nodes.size_bytes + learned_bytes
-            return Contents(len(nodes), lone_pages, memory_bytes, learned_bytes, passages)
+            return Contents(len(nodes), nodes.lone_page_count, memory_bytes, learned_bytes, passages)
         search, run = self._index.search, self._index.run
         node_count, lone_pages = run(search.count_nodes()), run(search.count(EVERY_PAGE))
         return Contents(node_count, lone_pages, learned_bytes, learned_bytes, passages)
@@ -152,49 +153,50 @@ class ElasticStore(Closing):
 
     def state(self) -> State:
         """Return the state of the last committed plan."""
-        if self._commit_failed or self.writer.has_failed or self.boilerplate.is_torn:
-            # Any part of that plan may have been written: the index decides which state it is, and memory is
-            # begun anew.
-            self.writer.forget_failure()
-            self.writer.renew()
-            self._refresh()
-            self._state = self._index.status().state
-            self._learned = self._read_learned()
-            # Their memory is free before others are loaded.
-            self._nodes = None
-            self._begin_loading(wait_s=_SHORT_LOADING_S)
-            self._commit_failed = False
+        is_torn = self.boilerplate.is_torn or (self._nodes is not None and self._nodes.is_torn)
+        if self._commit_failed or self.writer.has_failed or is_torn:
+            self._recover()
         elif self._loading is not None:
             self._take_loaded(wait_s=0.0)
+        if self._nodes is not None:
+            self._undo_until(self._nodes, len(self._unsettled))
         return self._state
 
-    def find_neighbours(self, arrivals: Arrivals, state: State) -> Neighbours:
-        """Find the live nodes near the arrivals, and the remembered pages, with their roots."""
+    def nodes(self, arrivals: Arrivals, state: State) -> Nodes:
+        """Return the live nodes near the arrivals, and the remembered pages, with their roots; or all."""
         self.writer.renew()
-        live_since_ms = state.live_since_ms(self.aging)
         if self._nodes is not None:
-            return self._nodes.find_neighbours(arrivals, live_since_ms=live_since_ms)
-        search, recent = self._index.search, self._recent
+            return self._nodes
         with self.writer.noticing_deletion():
             return self._index.run(
-                find_neighbours(
-                    search, arrivals, recent=recent, live_since_ms=live_since_ms, aging=self.aging
+                gather(
+                    self._index.search,
+                    arrivals,
+                    recent=self._recent.values(),
+                    live_since_ms=state.live_since_ms(self.aging),
+                    aging=self.aging,
                 )
             )
 
     def commit(self, plan: Plan) -> Future[None]:
         """Begin to write the state, refreshed nodes, new nodes and pages in order, then what was learned."""
-        stored = written_by(plan)
+        stored = [each for packed in plan.written if (each := self._packing.unpack(packed))]
         is_new = plan.state != self._state
         self._commit_failed = True
+        if self._nodes is not None and is_new:
+            self._unsettled.append(stored)
         written = self._begin_writing(stored, plan.state, plan.learned)
         self._state = plan.state
         if self._nodes is None:
-            self._recent.put(stored)
+            self._recent |= {each.document_id: each for each in stored}
             if self._loading is not None:
-                self._loading.put(stored)
+                self._loading.put(plan.written, live_since_ms=plan.state.live_since_ms(self.aging))
         elif is_new:
-            self._nodes.put(plan)
+            # The plans before are durable.
+            while len(self._unsettled) > 1:
+                # In this order: after an exception in between, what is durable is only read again.
+                self._nodes.keep()
+                self._unsettled.popleft()
             self._give_up_memory_if_full()
         self._unshown += len(stored)
         if self._unshown > self._index.limits.recent_nodes:
@@ -202,14 +204,6 @@ class ElasticStore(Closing):
         # Last: an exception from a signal handler may leave what is in memory half changed.
         self._commit_failed = False
         return written
-
-    def forget_expired(self) -> None:
-        """Remove from memory what has expired."""
-        state = self.state()
-        if self._nodes is not None:
-            self._commit_failed = True
-            self._nodes.forget(state.live_since_ms(self.aging))
-            self._commit_failed = False
 
     def learn(self, changes: Changes) -> None:
         """Write what was learned."""
@@ -245,6 +239,38 @@ class ElasticStore(Closing):
         if aging != before:
             self.writer.write_aging(aging, dead_before_ms=dead_before_ms)
         return aging
+
+    def _recover(self) -> None:
+        """Begin anew from what the index has, after a plan of which any part may have been written."""
+        self.writer.forget_failure()
+        self.writer.renew()
+        self._refresh()
+        self._state = self._index.status().state
+        self._learned = self._read_learned()
+        nodes, unsettled = self._nodes, list(self._unsettled)
+        if nodes is None or nodes.is_torn:
+            # Their memory is free before others are loaded.
+            self._nodes = None
+            self._unsettled.clear()
+            self._begin_loading(wait_s=_SHORT_LOADING_S)
+        else:
+            # An exception from here on must not undo the same again.
+            self._nodes = None
+            self._undo_until(nodes, 0)
+            ids = {each.document_id for stored in unsettled for each in stored}
+            search, since_ms = self._index.search, self._state.live_since_ms(self.aging)
+            written = self._index.run(search.documents(ids))
+            # Without what has expired, as in `gather`.
+            nodes.load([self._packing.pack(each) for each in written], live_since_ms=since_ms)
+            self._index.run(load_missing(nodes, search, live_since_ms=since_ms))
+            self._nodes = nodes
+            self._unsettled.clear()
+        self._commit_failed = False
+
+    @staticmethod
+    def _undo_until(nodes: Nodes, depth: int) -> None:
+        while nodes.depth > depth:
+            nodes.undo()
 
     def _begin_loading(self, *, wait_s: float) -> None:
         """Begin to load all nodes into memory, if they may be there."""
@@ -283,10 +309,11 @@ class ElasticStore(Closing):
 
     def _give_up_memory_if_full(self) -> None:
         """Search for nodes from now on if they have come to take too much memory."""
-        if self._nodes and self._memory_bytes and self._nodes.size_bytes > self._memory_bytes:
+        if self._nodes is not None and self._memory_bytes and self._nodes.size_bytes > self._memory_bytes:
             # A search must find them.
             self._refresh()
             self._nodes = None
+            self._unsettled.clear()
             self._note_small_memory()
 
     def _note_small_memory(self) -> None:
@@ -306,5 +333,5 @@ class ElasticStore(Closing):
         self.writer.flush()
         with self.writer.noticing_deletion():
             self._index.refresh()
-        self._recent = NodeCache(self.relation)
+        self._recent = {}
         self._unshown = 0

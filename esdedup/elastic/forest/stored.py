@@ -34,6 +34,11 @@ class StoredPage(NamedTuple):
     seen_ms: int
 
     @property
+    def is_page(self) -> bool:
+        """Whether this is a page, and not a node."""
+        return True
+
+    @property
     def document_id(self) -> str:
         """The id of its document, which can be no node's."""
         return f"page-{self.page}"
@@ -58,6 +63,11 @@ class StoredNode(NamedTuple):
     # was recreated without its article.
     page: str = ""
     page_seen_ms: int = NO_TIME
+
+    @property
+    def is_page(self) -> bool:
+        """Whether this is a page, and not a node."""
+        return False
 
     @property
     def document_id(self) -> str:

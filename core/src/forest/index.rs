@@ -1,0 +1,162 @@
+//! Signatures by row, searched for those near another.
+
+use std::hint::black_box;
+
+use super::chunks::Chunks;
+use super::relation::Relation;
+use super::simhash_tables::SimhashTables;
+use super::table::Table;
+use crate::hashing::BASE;
+
+/// What a search has found. It is used again for the next, so that its memory is.
+#[derive(Default, Debug)]
+pub struct Found {
+    /// The rows with everything that is compared.
+    pub equal: Vec<u32>,
+    /// Those near it, the equal ones too, each once, ascending.
+    pub near: Vec<u32>,
+    /// Places of the signature's representatives, and rows indexed under just these; no pair twice.
+    pub postings: Vec<(usize, u32)>,
+    numbers: Vec<u32>,
+}
+
+/// Signatures by row; a row that was removed is used again.
+pub struct Index<R: Relation> {
+    /// Which signatures are near each other.
+    pub relation: R,
+    signatures: Chunks<R::Signature>,
+    free: Vec<u32>,
+    // Of representatives, by their numbers: those of a row follow each other.
+    simhashes: SimhashTables,
+    exact: Table,
+}
+
+impl<R: Relation> Index<R> {
+    /// Makes an empty index.
+    pub fn new(relation: R) -> Index<R> {
+        Index {
+            relation,
+            signatures: Chunks::default(),
+            free: Vec::new(),
+            simhashes: SimhashTables::default(),
+            exact: Table::default(),
+        }
+    }
+
+    /// Returns how many signatures there are.
+    pub fn len(&self) -> usize {
+        self.signatures.len() - self.free.len()
+    }
+
+    /// Returns whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns the memory that it takes.
+    pub fn size_bytes(&self) -> usize {
+        let tables = self.simhashes.size_bytes() + self.exact.size_bytes();
+        tables + self.signatures.size_bytes() + self.free.capacity() * size_of::<u32>()
+    }
+
+    /// Returns the signature of a row.
+    #[inline]
+    pub fn signature(&self, row: u32) -> &R::Signature {
+        &self.signatures[row as usize]
+    }
+
+    /// Adds a signature, to be found by the representatives that it is indexed under; returns its row.
+    pub fn add(&mut self, signature: R::Signature) -> u32 {
+        let row = self.free.pop().unwrap_or_else(|| {
+            let end = self.signatures.len();
+            assert!(end < (u32::MAX >> 1) as usize / R::PLACES, "a forest in memory is full");
+            self.signatures.push(signature);
+            end as u32
+        });
+        self.signatures[row as usize] = signature;
+        let signatures = &self.signatures;
+        let of = |number: u32| {
+            R::representatives(&signatures[number as usize / R::PLACES])[number as usize % R::PLACES]
+        };
+        for (place, key) in R::keys(&signature) {
+            let number = row * R::PLACES as u32 + place as u32;
+            if R::is_exact(key) {
+                self.exact.add(exact_hash(key), number, |number| exact_hash(of(number)));
+            } else {
+                self.simhashes.add(key, number, &of);
+            }
+        }
+        row
+    }
+
+    /// Removes a row that is there.
+    pub fn remove(&mut self, row: u32) {
+        let signature = self.signatures[row as usize];
+        for (place, key) in R::keys(&signature) {
+            let number = row * R::PLACES as u32 + place as u32;
+            if R::is_exact(key) {
+                self.exact.remove(exact_hash(key), number);
+            } else {
+                self.simhashes.remove(key, number);
+            }
+        }
+        self.free.push(row);
+    }
+
+    /// Finds the rows that agree with a signature and have a representative in common with it, or are equal to it.
+    pub fn search(&self, signature: &R::Signature, found: &mut Found) {
+        let Found { equal, near, postings, numbers } = found;
+        equal.clear();
+        near.clear();
+        postings.clear();
+        self.touch(signature);
+        for (place, key) in R::distinct(signature) {
+            numbers.clear();
+            if R::is_exact(key) {
+                let hash = exact_hash(key);
+                self.exact.scan(self.exact.bucket(hash), hash, &mut |number| numbers.push(number));
+            } else {
+                self.simhashes.search(key, numbers);
+                numbers.sort_unstable();
+                numbers.dedup();
+            }
+            for number in numbers.iter().map(|number| *number as usize) {
+                let row = number / R::PLACES;
+                let other = R::representatives(&self.signatures[row])[number % R::PLACES];
+                if key == other {
+                    postings.push((place, row as u32));
+                }
+                if self.relation.in_common(key, other) {
+                    near.push(row as u32);
+                }
+            }
+        }
+        near.sort_unstable();
+        near.dedup();
+        near.retain(|row| {
+            let other = self.signature(*row);
+            if R::are_equal(signature, other) {
+                equal.push(*row);
+                return true;
+            }
+            self.relation.agree(signature, other)
+        });
+    }
+
+    /// Reads what a search will look at, for the processor to fetch it side by side and not one after the other.
+    fn touch(&self, signature: &R::Signature) {
+        let mut read = 0;
+        for (_, key) in R::distinct(signature) {
+            read ^= if R::is_exact(key) {
+                self.exact.touch(self.exact.bucket(exact_hash(key)))
+            } else {
+                self.simhashes.touch(key)
+            };
+        }
+        black_box(read);
+    }
+}
+
+fn exact_hash(key: u64) -> u32 {
+    (key.wrapping_mul(BASE) >> 32) as u32
+}

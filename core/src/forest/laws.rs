@@ -1,0 +1,170 @@
+//! The laws of the forest, numbered as in ARCHITECTURE.md, for one arrival after the other.
+
+use super::aging::{NO_TIME, State};
+use super::index::Found;
+use super::nodes::{Node, Nodes};
+use super::pages::Remembered;
+use super::relation::Relation;
+use super::table::NONE;
+
+/// An article on its way into the forest.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival<S> {
+    /// None if it has no fingerprint.
+    pub signature: Option<S>,
+    /// The id of its page.
+    pub page: u64,
+    /// `NO_TIME` if it is not known.
+    pub time_ms: i64,
+}
+
+/// What became of an arrival.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Kind {
+    /// It has made a root.
+    NewRoot,
+    /// It has made a leaf.
+    Joined,
+    /// Its page is remembered with a node, or its node existed already.
+    Known,
+    /// Its page is remembered without a node; or it has no fingerprint, and its page is not remembered.
+    WithoutFingerprint,
+}
+
+/// The forest's answer for one arrival.
+#[derive(Clone, Copy, Debug)]
+pub struct Assigned {
+    /// What became of it.
+    pub kind: Kind,
+    /// The row of its node; `NONE` without one.
+    pub row: u32,
+    /// The forest's time then.
+    pub time_ms: i64,
+    /// What was remembered of its page before.
+    pub before: Option<Remembered>,
+}
+
+/// The forest as an arrival finds it.
+struct Moment {
+    seq: i64,
+    time_ms: i64,
+    // That time, rounded up.
+    seen_ms: i64,
+    live_since_ms: i64,
+}
+
+impl<R: Relation> Nodes<R> {
+    /// Assigns arrivals in their order. `state` is the one before them, then the one after.
+    ///
+    /// `now_ms` is the clock: a time more than a day after it is ignored.
+    pub fn assign(
+        &mut self,
+        arrivals: impl IntoIterator<Item = Arrival<R::Signature>>,
+        state: &mut State,
+        now_ms: i64,
+    ) -> Vec<Assigned> {
+        let mut found = Found::default();
+        let assign = |arrival: Arrival<R::Signature>| {
+            state.advance(arrival.time_ms, now_ms);
+            let moment = Moment {
+                seq: state.seq,
+                time_ms: state.time_ms,
+                seen_ms: self.aging.round_up(state.time_ms),
+                live_since_ms: state.live_since_ms(&self.aging),
+            };
+            self.assign_one(&arrival, &moment, &mut found)
+        };
+        arrivals.into_iter().map(assign).collect()
+    }
+
+    fn assign_one(&mut self, arrival: &Arrival<R::Signature>, now: &Moment, found: &mut Found) -> Assigned {
+        let before = self.remembered(arrival.page);
+        let remembered = before.filter(|page| page.seen_ms >= now.live_since_ms);
+        // Law 1: a page keeps the node that it got, or stays without one; an id has at most one live node.
+        let (kind, row) = match (remembered, arrival.signature) {
+            (Some(page), _) if page.row != NONE => {
+                if self.node(page.row).page == arrival.page {
+                    self.raise_page_seen(page.row, now.seen_ms);
+                }
+                (Kind::Known, page.row)
+            }
+            (Some(_), _) | (None, None) => (Kind::WithoutFingerprint, NONE),
+            (None, Some(signature)) => {
+                self.index.search(&signature, found);
+                match self.live_node(&signature, now, found) {
+                    Some(row) => (Kind::Known, row),
+                    None => self.make(signature, arrival.page, now, found),
+                }
+            }
+        };
+        // Law 5: an arrival refreshes its page, its node and that node's root.
+        if row != NONE {
+            self.raise_seen(row, now.seen_ms);
+            self.raise_seen(self.node(row).root, now.seen_ms);
+        }
+        self.remember(arrival.page, Remembered { row, seen_ms: now.seen_ms });
+        Assigned { kind, row, time_ms: now.time_ms, before }
+    }
+
+    /// Returns the live node of the signature's id.
+    fn live_node(&self, signature: &R::Signature, now: &Moment, found: &Found) -> Option<u32> {
+        let mut equal = found.equal.iter().copied().filter(|row| !self.has_name(*row));
+        let is_live = |row: &u32| self.node(*row).seen_ms >= now.live_since_ms;
+        equal.find(is_live).or_else(|| self.by_id(|| R::id(signature)).filter(is_live))
+    }
+
+    /// Makes a node of the arrival, and a leaf or root of the node: laws 2, 3, 4 and 6.
+    fn make(&mut self, signature: R::Signature, page: u64, now: &Moment, found: &Found) -> (Kind, u32) {
+        let indexed = self.indexed(&signature, now, found);
+        let root = self.root_to_join(&signature, now, found);
+        let node = Node {
+            root: root.unwrap_or(NONE),
+            seq: now.seq,
+            made_ms: now.time_ms,
+            seen_ms: now.seen_ms,
+            page,
+            page_seen_ms: now.seen_ms,
+        };
+        let kind = if root.is_some() { Kind::Joined } else { Kind::NewRoot };
+        (kind, self.add(R::with_indexed(signature, indexed), node))
+    }
+
+    /// Returns the root that the signature joins: of the roots that it may join of live nodes near it, the one that it
+    /// resembles most; in a tie, the one made earliest.
+    fn root_to_join(&self, signature: &R::Signature, now: &Moment, found: &Found) -> Option<u32> {
+        let near = found.near.iter().map(|row| self.node(*row));
+        let mut roots: Vec<u32> =
+            near.filter(|node| node.seen_ms >= now.live_since_ms).map(|node| node.root).collect();
+        roots.sort_unstable();
+        roots.dedup();
+        roots.retain(|root| self.index.relation.may_join(signature, self.index.signature(*root)));
+        if roots.len() < 2 {
+            return roots.pop();
+        }
+        let rank =
+            |root: &u32| (R::resemblance(signature, self.index.signature(*root)), -self.node(*root).seq);
+        roots.into_iter().max_by(|one, other| {
+            let ((resemblance, age), (of_other, age_of_other)) = (rank(one), rank(other));
+            resemblance.total_cmp(&of_other).then(age.cmp(&age_of_other))
+        })
+    }
+
+    /// Returns a bit for each representative under which a new node is indexed: the first of equal ones, and not those
+    /// under which too many nodes are indexed that were made within the retention. These are saturated keys.
+    ///
+    /// Only when a posting was made counts, and that never changes.
+    fn indexed(&self, signature: &R::Signature, now: &Moment, found: &Found) -> u16 {
+        let most = self.index.relation.max_postings();
+        let is_saturated = |place: usize| {
+            let own = found.postings.iter().filter(|posting| posting.0 == place);
+            let counts = |(_, row): &&(usize, u32)| {
+                let made_ms = self.node(*row).made_ms;
+                now.live_since_ms == NO_TIME || self.aging.round_up(made_ms) >= now.live_since_ms
+            };
+            found.postings.len() >= most && own.filter(counts).count() >= most
+        };
+        let places = R::distinct(signature).map(|(place, _)| place);
+        places.filter(|place| !is_saturated(*place)).fold(0, |bits, place| bits | 1 << place)
+    }
+}

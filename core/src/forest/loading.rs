@@ -1,0 +1,130 @@
+//! Nodes and pages that are read from where they are stored, in any order; at the end each node gets its root.
+//!
+//! In a damaged forest, roots that are missing are made again from one of their leaves, and pages whose node is missing
+//! are left out.
+
+use std::collections::HashMap;
+
+use super::index::Found;
+use super::nodes::{Node, Nodes};
+use super::pages::{NO_PAGE, Remembered};
+use super::records::Record;
+use super::relation::{Id, Relation};
+use super::table::NONE;
+
+/// What is still to be settled.
+#[derive(Debug)]
+pub struct Loading {
+    // Whether there were nodes before, which `rows` does not have.
+    is_new: bool,
+    rows: HashMap<Id, u32>,
+    // Leaves with the ids of their roots, and pages with those of their nodes.
+    leaves: Vec<(u32, Id)>,
+    pages: Vec<(u64, Option<Id>, i64)>,
+}
+
+impl Loading {
+    /// Begins to load into a forest.
+    pub fn new<R: Relation>(nodes: &Nodes<R>) -> Loading {
+        let is_new = nodes.index.is_empty();
+        Loading { is_new, rows: HashMap::new(), leaves: Vec::new(), pages: Vec::new() }
+    }
+
+    /// Returns the ids of roots, and of nodes of pages, that have not come.
+    pub fn missing(&self) -> (Vec<Id>, Vec<Id>) {
+        let missing = |ids: &mut dyn Iterator<Item = Id>| {
+            let mut ids: Vec<Id> = ids.filter(|id| !self.rows.contains_key(id)).collect();
+            ids.sort_unstable();
+            ids.dedup();
+            ids
+        };
+        let roots = missing(&mut self.leaves.iter().map(|(_, root)| *root));
+        (roots, missing(&mut self.pages.iter().filter_map(|(_, node, _)| *node)))
+    }
+}
+
+impl<R: Relation> Nodes<R> {
+    /// Adds a node or page, unless it has expired. Of two with one id, the later one counts.
+    pub fn load(&mut self, loading: &mut Loading, record: Record<R::Signature>, live_since_ms: i64) {
+        match record {
+            Record::Page { page, node, seen_ms } if seen_ms >= live_since_ms => {
+                loading.pages.push((page, node, seen_ms));
+            }
+            Record::Node { id, root, signature, node } if node.seen_ms >= live_since_ms => {
+                let known = loading.rows.get(&id).copied();
+                let known = if loading.is_new { known } else { known.or_else(|| self.find(id, &signature)) };
+                if let Some(row) = known {
+                    loading.rows.insert(id, row);
+                    let before = *self.node(row);
+                    if (before.seq, before.page) == (node.seq, node.page) {
+                        self.raise_seen(row, node.seen_ms);
+                        self.raise_page_seen(row, node.page_seen_ms);
+                        return;
+                    }
+                    // It has expired, and its text came again; leaves of the old one have expired too.
+                    self.remove(row);
+                }
+                let row = self.load_node(loading, id, signature, node);
+                if root != id {
+                    loading.leaves.push((row, root));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Gives each node its root, and remembers the pages; more may be loaded after it.
+    pub fn settle(&mut self, loading: &mut Loading) {
+        for (row, root_id) in std::mem::take(&mut loading.leaves) {
+            // A row may have been removed since.
+            if self.node(row).root == NONE {
+                continue;
+            }
+            let leaf = *self.node(row);
+            let root = loading.rows.get(&root_id).copied().unwrap_or_else(|| {
+                // Its signature is that of its id if that says it; otherwise the leaf's, until an article brings its own.
+                let signature = R::signature_of(root_id).unwrap_or(*self.index.signature(row));
+                let node = Node { root: NONE, page: NO_PAGE, page_seen_ms: i64::MIN, ..leaf };
+                self.load_node(loading, root_id, signature, node)
+            });
+            self.hang(row, root);
+            // In a damaged forest a root may be a leaf of another tree; where its own tree counts, it is a root. And it
+            // may have expired before its leaf.
+            self.hang(root, root);
+            self.raise_seen(root, leaf.seen_ms);
+        }
+        for (page, node, seen_ms) in std::mem::take(&mut loading.pages) {
+            let row = match node {
+                None => Some(NONE),
+                Some(id) => loading.rows.get(&id).copied(),
+            };
+            // In a damaged forest a page may have been seen later than its node.
+            let until_ms = |row: u32| if row == NONE { seen_ms } else { seen_ms.min(self.node(row).seen_ms) };
+            let last = row.map(|row| Remembered { row, seen_ms: until_ms(row) });
+            let before = self.remembered(page);
+            if let Some(last) = last.filter(|last| before.is_none_or(|before| before.seen_ms <= last.seen_ms))
+            {
+                self.remember(page, last);
+            }
+        }
+    }
+
+    /// Returns the latest node with an id and its signature.
+    fn find(&self, id: Id, signature: &R::Signature) -> Option<u32> {
+        let mut found = Found::default();
+        self.index.search(signature, &mut found);
+        let equal = found.equal.into_iter().filter(|row| !self.has_name(*row));
+        equal.max_by_key(|row| self.node(*row).seq).or_else(|| self.by_id(|| id))
+    }
+
+    fn load_node(&mut self, loading: &mut Loading, id: Id, signature: R::Signature, node: Node) -> u32 {
+        // In a damaged forest a page may have been seen later than its node.
+        let page_seen_ms = node.page_seen_ms.min(node.seen_ms);
+        let row = self.add(signature, Node { page_seen_ms, ..node });
+        if R::id(&signature) != id {
+            self.name(row, id);
+        }
+        loading.rows.insert(id, row);
+        row
+    }
+}

@@ -1,0 +1,278 @@
+//! The nodes and pages of a forest in memory, and steps of changes to them that can be undone.
+
+use std::collections::{HashMap, VecDeque};
+
+use bytemuck::{Pod, Zeroable};
+
+use super::aging::{Aging, NO_TIME};
+use super::chunks::Chunks;
+use super::index::Index;
+use super::pages::{NO_PAGE, Pages, Remembered};
+use super::relation::{Id, Relation};
+use super::table::NONE;
+
+// How many rows are looked at for each change, to remove what has expired.
+const SWEPT_PER_CHANGE: usize = 4;
+
+/// What is known of a node besides its signature.
+#[derive(Clone, Copy, Pod, Zeroable, Debug)]
+#[repr(C, packed(4))]
+pub struct Node {
+    /// The row of its root; `NONE` in a row without a node.
+    pub root: u32,
+    /// The number of the arrival that made it.
+    pub seq: i64,
+    /// When it was made.
+    pub made_ms: i64,
+    /// When it was last needed, rounded up.
+    pub seen_ms: i64,
+    /// The page of the arrival that made it; `NO_PAGE` if that is not known.
+    pub page: u64,
+    /// When that was last seen as a page of this node, rounded up.
+    pub page_seen_ms: i64,
+}
+
+/// A change, as what undoes it.
+#[derive(Clone, Copy, Debug)]
+pub enum Change {
+    /// A row was added, and another may have been found by its id before.
+    Added(u32, Option<u32>),
+    /// A row had this `seen`.
+    Seen(u32, i64),
+    /// Its page had this one.
+    PageSeen(u32, i64),
+    /// This was remembered of a page on its own.
+    Page(u64, Option<Remembered>),
+}
+
+#[derive(Default, Debug)]
+struct Step {
+    changes: Vec<Change>,
+    live_since_ms: i64,
+}
+
+/// The nodes and pages of a forest. When the id of an expired node arrives again, it gets a row of its own.
+pub struct Nodes<R: Relation> {
+    /// How long they live.
+    pub aging: Aging,
+    /// Their signatures.
+    pub index: Index<R>,
+    nodes: Chunks<Node>,
+    pages: Pages,
+    // The rows of nodes that are found by their id alone: they are indexed under nothing, or have a name.
+    by_id: HashMap<Id, u32>,
+    // The ids of rows whose signature is that of another node.
+    names: HashMap<u32, Id>,
+    // Those that have begun and were neither kept nor undone, the first one first.
+    steps: VecDeque<Step>,
+    next_swept: usize,
+}
+
+impl<R: Relation> Nodes<R> {
+    /// Makes an empty forest.
+    pub fn new(relation: R, aging: Aging) -> Nodes<R> {
+        Nodes {
+            aging,
+            index: Index::new(relation),
+            nodes: Chunks::default(),
+            pages: Pages::default(),
+            by_id: HashMap::new(),
+            names: HashMap::new(),
+            steps: VecDeque::new(),
+            next_swept: 0,
+        }
+    }
+
+    /// Returns the memory that all take, but for the few that are found by their ids, and what can be undone.
+    pub fn size_bytes(&self) -> usize {
+        self.index.size_bytes() + self.nodes.size_bytes() + self.pages.size_bytes()
+    }
+
+    /// Returns how many pages are remembered besides those that made a node.
+    pub fn lone_page_count(&self) -> usize {
+        self.pages.lone_count()
+    }
+
+    /// Returns how many steps have begun that were neither kept nor undone.
+    pub fn depth(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// Returns what is known of the node in a row.
+    #[inline]
+    pub fn node(&self, row: u32) -> &Node {
+        &self.nodes[row as usize]
+    }
+
+    /// Returns its id.
+    pub fn id(&self, row: u32) -> Id {
+        self.names.get(&row).copied().unwrap_or_else(|| R::id(self.index.signature(row)))
+    }
+
+    /// Returns whether the id of a node is not that of its signature.
+    pub fn has_name(&self, row: u32) -> bool {
+        !self.names.is_empty() && self.names.contains_key(&row)
+    }
+
+    /// Returns the node with an id if it is found by that alone.
+    pub fn by_id(&self, id: impl FnOnce() -> Id) -> Option<u32> {
+        if self.by_id.is_empty() { None } else { self.by_id.get(&id()).copied() }
+    }
+
+    /// Returns what is remembered of a page, whether that has expired or not.
+    pub fn remembered(&self, page: u64) -> Option<Remembered> {
+        if page == NO_PAGE { None } else { self.pages.find(page, |row| self.own_page(row)) }
+    }
+
+    /// Adds a node, whose row becomes its root where `root` is `NONE`; returns that row.
+    pub fn add(&mut self, signature: R::Signature, node: Node) -> u32 {
+        let row = self.index.add(signature);
+        if self.nodes.len() == row as usize {
+            self.nodes.push(node);
+        }
+        let root = if node.root == NONE { row } else { node.root };
+        self.nodes[row as usize] = Node { root, ..node };
+        let nodes = &self.nodes;
+        self.pages.add_own(node.page, row, |row| own_page(&nodes[row as usize]));
+        let is_found = R::keys(&signature).next().is_some();
+        let before = if is_found { None } else { self.by_id.insert(R::id(&signature), row) };
+        self.note(Change::Added(row, before));
+        row
+    }
+
+    /// Gives a row the id of another than its signature's.
+    pub fn name(&mut self, row: u32, id: Id) {
+        self.names.insert(row, id);
+        self.by_id.insert(id, row);
+    }
+
+    /// Makes a row a leaf of a root, or a root.
+    pub fn hang(&mut self, row: u32, root: u32) {
+        self.nodes[row as usize].root = root;
+    }
+
+    /// Raises the `seen` of a node, if it is earlier.
+    pub fn raise_seen(&mut self, row: u32, seen_ms: i64) {
+        let node = &mut self.nodes[row as usize];
+        let before_ms = node.seen_ms;
+        if before_ms < seen_ms {
+            node.seen_ms = seen_ms;
+            self.note(Change::Seen(row, before_ms));
+        }
+    }
+
+    /// Raises the `seen` of the page that made a node, if it is earlier.
+    pub fn raise_page_seen(&mut self, row: u32, seen_ms: i64) {
+        let node = &mut self.nodes[row as usize];
+        let before_ms = node.page_seen_ms;
+        if before_ms < seen_ms {
+            node.page_seen_ms = seen_ms;
+            self.note(Change::PageSeen(row, before_ms));
+        }
+    }
+
+    /// Remembers a page, with the row that it got or `NONE`, unless its node does so.
+    pub fn remember(&mut self, page: u64, last: Remembered) {
+        let is_own = last.row != NONE && self.own_page(last.row) == (page, last.seen_ms);
+        if page != NO_PAGE && !is_own {
+            let before = self.put_lone(page, Some(last));
+            if before != Some(last) {
+                self.note(Change::Page(page, before));
+            }
+        }
+    }
+
+    /// Removes a node.
+    pub fn remove(&mut self, row: u32) {
+        let page = self.node(row).page;
+        self.pages.remove_own(page, row);
+        let is_found = R::keys(self.index.signature(row)).next().is_some();
+        if !is_found || self.has_name(row) {
+            let id = self.id(row);
+            if self.by_id.get(&id) == Some(&row) {
+                self.by_id.remove(&id);
+            }
+            self.names.remove(&row);
+        }
+        self.index.remove(row);
+        self.nodes[row as usize].root = NONE;
+    }
+
+    /// Begins a step.
+    pub fn begin(&mut self) {
+        self.steps.push_back(Step::default());
+    }
+
+    /// Says from which `seen` on nodes live after the last step.
+    pub fn end(&mut self, live_since_ms: i64) {
+        if let Some(step) = self.steps.back_mut() {
+            step.live_since_ms = live_since_ms;
+        }
+    }
+
+    /// Returns the changes of the last step.
+    pub fn changes(&self) -> &[Change] {
+        self.steps.back().map_or(&[], |step| &step.changes)
+    }
+
+    /// Keeps the first step, and forgets some of what had expired by its end.
+    ///
+    /// Later steps may still be undone: what had expired before them, they have not changed.
+    pub fn keep(&mut self) {
+        let Some(step) = self.steps.pop_front() else { return };
+        if step.live_since_ms == NO_TIME {
+            return;
+        }
+        let count = SWEPT_PER_CHANGE * step.changes.len();
+        self.pages.sweep(count, step.live_since_ms);
+        for _ in 0..count.min(self.nodes.len()) {
+            self.next_swept = (self.next_swept + 1) % self.nodes.len();
+            let node = &self.nodes[self.next_swept];
+            if node.root != NONE && node.seen_ms < step.live_since_ms {
+                self.remove(self.next_swept as u32);
+            }
+        }
+    }
+
+    /// Undoes the last step.
+    pub fn undo(&mut self) {
+        let Some(step) = self.steps.pop_back() else { return };
+        for change in step.changes.into_iter().rev() {
+            match change {
+                Change::Added(row, before) => {
+                    let id = before.map(|before| (self.id(row), before));
+                    self.remove(row);
+                    if let Some((id, before)) = id {
+                        if self.nodes[before as usize].root != NONE && self.id(before) == id {
+                            self.by_id.insert(id, before);
+                        }
+                    }
+                }
+                Change::Seen(row, seen_ms) => self.nodes[row as usize].seen_ms = seen_ms,
+                Change::PageSeen(row, seen_ms) => self.nodes[row as usize].page_seen_ms = seen_ms,
+                Change::Page(page, before) => {
+                    self.put_lone(page, before);
+                }
+            }
+        }
+    }
+
+    fn own_page(&self, row: u32) -> (u64, i64) {
+        own_page(self.node(row))
+    }
+
+    fn put_lone(&mut self, page: u64, last: Option<Remembered>) -> Option<Remembered> {
+        let nodes = &self.nodes;
+        self.pages.set_lone(page, last, |row| own_page(&nodes[row as usize]))
+    }
+
+    fn note(&mut self, change: Change) {
+        if let Some(step) = self.steps.back_mut() {
+            step.changes.push(change);
+        }
+    }
+}
+
+fn own_page(node: &Node) -> (u64, i64) {
+    (node.page, node.page_seen_ms)
+}

@@ -1,0 +1,149 @@
+//! Which pages are remembered: most by the node that they made, others on their own.
+
+use bytemuck::{Pod, Zeroable};
+
+use super::chunks::Chunks;
+use super::table::{NONE, Table};
+
+/// Stands for the id of a text without letters and digits, which is not remembered.
+pub const NO_PAGE: u64 = 0;
+
+// Marks the numbers of pages that are remembered on their own; the others are rows of nodes.
+const LONE: u32 = 1 << 31;
+
+/// A page, as it was when it was seen last.
+#[derive(Clone, Copy, PartialEq, Eq, Pod, Zeroable, Debug)]
+#[repr(C, packed(4))]
+pub struct Remembered {
+    /// When that was, rounded up.
+    pub seen_ms: i64,
+    /// The row of the node that it got; `NONE` if it got none.
+    pub row: u32,
+}
+
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C, packed(4))]
+struct Lone {
+    id: u64,
+    last: Remembered,
+}
+
+/// The pages of a forest. Of the rows of nodes they know only the numbers, so `own` tells a node's page and its `seen`.
+#[derive(Default)]
+pub struct Pages {
+    table: Table,
+    lone: Chunks<Lone>,
+    free: Vec<u32>,
+    next_swept: usize,
+}
+
+impl Pages {
+    /// Returns how many pages are remembered on their own.
+    pub fn lone_count(&self) -> usize {
+        self.lone.len() - self.free.len()
+    }
+
+    /// Returns the memory that they take.
+    pub fn size_bytes(&self) -> usize {
+        self.table.size_bytes() + self.lone.size_bytes() + self.free.capacity() * size_of::<u32>()
+    }
+
+    /// Returns a page as it was when it was seen last, whether that has expired or not.
+    pub fn find(&self, page: u64, own: impl Fn(u32) -> (u64, i64)) -> Option<Remembered> {
+        let mut latest: Option<Remembered> = None;
+        let hash = page as u32;
+        self.table.scan(self.table.bucket(hash), hash, &mut |number| {
+            let (id, last) = self.read(number, &own);
+            if id == page && latest.is_none_or(|before| last.seen_ms > before.seen_ms) {
+                latest = Some(last);
+            }
+        });
+        latest
+    }
+
+    /// Adds the page of a node that was made.
+    pub fn add_own(&mut self, page: u64, row: u32, own: impl Fn(u32) -> (u64, i64)) {
+        if page != NO_PAGE {
+            self.add(page, row, own);
+        }
+    }
+
+    /// Removes it.
+    pub fn remove_own(&mut self, page: u64, row: u32) {
+        if page != NO_PAGE {
+            self.table.remove(page as u32, row);
+        }
+    }
+
+    /// Remembers a page on its own, or with None no longer; returns what was remembered of it on its own.
+    pub fn set_lone(
+        &mut self,
+        page: u64,
+        last: Option<Remembered>,
+        own: impl Fn(u32) -> (u64, i64),
+    ) -> Option<Remembered> {
+        let at = self.find_lone(page);
+        let before = at.map(|at| self.lone[at].last);
+        match (at, last) {
+            (Some(at), Some(last)) => self.lone[at].last = last,
+            (Some(at), None) => self.remove_lone(at),
+            (None, Some(last)) => {
+                let lone = Lone { id: page, last };
+                let at = self.free.pop().unwrap_or_else(|| {
+                    self.lone.push(lone);
+                    self.lone.len() as u32 - 1
+                });
+                self.lone[at as usize] = lone;
+                self.add(page, LONE | at, own);
+            }
+            (None, None) => {}
+        }
+        before
+    }
+
+    /// Looks at the next `count` pages that are remembered on their own, and forgets those that have expired.
+    pub fn sweep(&mut self, count: usize, live_since_ms: i64) {
+        for _ in 0..count.min(self.lone.len()) {
+            self.next_swept = (self.next_swept + 1) % self.lone.len();
+            let lone = self.lone[self.next_swept];
+            if lone.id != NO_PAGE && lone.last.seen_ms < live_since_ms {
+                self.remove_lone(self.next_swept);
+            }
+        }
+    }
+
+    fn add(&mut self, page: u64, number: u32, own: impl Fn(u32) -> (u64, i64)) {
+        let lone = &self.lone;
+        let id = |number: u32| {
+            if number & LONE == 0 { own(number).0 } else { lone[(number & !LONE) as usize].id }
+        };
+        self.table.add(page as u32, number, |number| id(number) as u32);
+    }
+
+    fn read(&self, number: u32, own: &impl Fn(u32) -> (u64, i64)) -> (u64, Remembered) {
+        if number & LONE == 0 {
+            let (id, seen_ms) = own(number);
+            return (id, Remembered { row: number, seen_ms });
+        }
+        let Lone { id, last } = self.lone[(number & !LONE) as usize];
+        (id, last)
+    }
+
+    fn find_lone(&self, page: u64) -> Option<usize> {
+        let mut at = None;
+        let hash = page as u32;
+        self.table.scan(self.table.bucket(hash), hash, &mut |number| {
+            let place = (number & !LONE) as usize;
+            if number & LONE != 0 && self.lone[place].id == page {
+                at = Some(place);
+            }
+        });
+        at
+    }
+
+    fn remove_lone(&mut self, at: usize) {
+        self.table.remove(self.lone[at].id as u32, LONE | at as u32);
+        self.lone[at] = Lone { id: NO_PAGE, last: Remembered { row: NONE, seen_ms: 0 } };
+        self.free.push(at as u32);
+    }
+}

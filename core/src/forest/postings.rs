@@ -1,0 +1,368 @@
+//! Lists of numbers with tags, each in one piece of memory, which grow by a few lines of the processor's cache.
+//!
+//! A list is read from one place to the next, so that a long one costs little more than a short one. All lists of a size
+//! lie side by side: one that grows moves to the next size, and the last list of the old size fills the gap. So hardly
+//! any memory is ever of no use.
+
+use bytemuck::{Pod, Zeroable};
+
+use super::chunks::Chunks;
+
+/// How many bits a tag has.
+pub const TAG_BITS: u32 = 24;
+
+const SLOTS: usize = 9;
+// In lines. A page has lists of one size, and when that needs it no more, it is a page for another.
+const PAGE: usize = 256;
+// Longer lists have memory of their own.
+const MOST_LINES: usize = 64;
+const SIZES: usize = sizes().0;
+// How many lists of a size a page has, and the size of a list by the number of lines that it needs.
+const A_PAGE: [usize; MOST_LINES] = sizes().1;
+const SIZE_OF: [usize; MOST_LINES + 1] = sizes().2;
+
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C, align(64))]
+struct Line {
+    numbers: [u32; SLOTS],
+    // The lowest 16 bits of each tag, and the others.
+    low: [u16; SLOTS],
+    high: [u8; SLOTS],
+    unused: u8,
+}
+
+const EMPTY: Line = Line { numbers: [0; SLOTS], low: [0; SLOTS], high: [0; SLOTS], unused: 0 };
+
+impl Line {
+    fn get(&self, slot: usize) -> (u32, u32) {
+        (self.numbers[slot], u32::from(self.low[slot]) | u32::from(self.high[slot]) << 16)
+    }
+
+    fn set(&mut self, slot: usize, (number, tag): (u32, u32)) {
+        self.numbers[slot] = number;
+        self.low[slot] = tag as u16;
+        self.high[slot] = (tag >> 16) as u8;
+    }
+
+    /// Returns a bit for each slot of which the lowest bits of the tag are within 3 bits.
+    #[inline]
+    fn near(&self, tag: u32) -> u32 {
+        let mut near = 0;
+        for (slot, own) in self.low.iter().enumerate() {
+            let mut differing = own ^ tag as u16;
+            for _ in 0..3 {
+                differing &= differing.wrapping_sub(1);
+            }
+            near |= u32::from(differing == 0) << slot;
+        }
+        near
+    }
+}
+
+#[derive(Clone, Copy, Default)]
+struct Head {
+    // The first line, or the place in `long`.
+    at: u32,
+    len: u32,
+}
+
+impl Head {
+    fn lines(self) -> usize {
+        (self.len as usize).div_ceil(SLOTS)
+    }
+}
+
+#[derive(Default)]
+struct Size {
+    pages: Vec<u32>,
+    // Of each list, in the order in which they lie.
+    lists: Vec<u32>,
+}
+
+/// Lists by their number.
+pub struct Postings {
+    heads: Vec<Head>,
+    lines: Chunks<Line>,
+    sizes: [Size; SIZES],
+    // Of each page: its place among those of its size.
+    places: Vec<u32>,
+    free_pages: Vec<u32>,
+    long: Vec<Vec<Line>>,
+    free_long: Vec<u32>,
+}
+
+impl Default for Postings {
+    fn default() -> Self {
+        Postings {
+            heads: Vec::new(),
+            lines: Chunks::default(),
+            sizes: std::array::from_fn(|_| Size::default()),
+            places: Vec::new(),
+            free_pages: Vec::new(),
+            long: Vec::new(),
+            free_long: Vec::new(),
+        }
+    }
+}
+
+impl Postings {
+    /// Returns the memory that they take.
+    pub fn size_bytes(&self) -> usize {
+        let short = self.sizes.iter().zip(A_PAGE).map(|(size, a_page)| size.lists.len() * (PAGE / a_page));
+        let long = self.long.iter().map(Vec::capacity);
+        (short.sum::<usize>() + long.sum::<usize>()) * size_of::<Line>()
+            + self.heads.len() * size_of::<Head>()
+    }
+
+    /// Adds an empty list, whose number is one more than the last one's, from 0 on.
+    pub fn push_list(&mut self) {
+        self.heads.push(Head::default());
+    }
+
+    /// Returns how many numbers a list has.
+    #[inline]
+    pub fn count(&self, list: usize) -> usize {
+        self.heads[list].len as usize
+    }
+
+    /// Reads something of a list, so that its beginning is in the processor's cache when `near` comes.
+    #[inline]
+    pub fn touch(&self, list: usize) -> u32 {
+        self.lines(list).first().map_or(0, |line| line.numbers[0])
+    }
+
+    /// Calls `found` with the numbers of a list whose tags are within 3 bits of one.
+    #[inline]
+    pub fn near(&self, list: usize, tag: u32, mut found: impl FnMut(u32)) {
+        let mut left = self.count(list);
+        for line in self.lines(list) {
+            let mut near = line.near(tag);
+            if left < SLOTS {
+                near &= (1 << left) - 1;
+            }
+            while near != 0 {
+                let (number, own) = line.get(near.trailing_zeros() as usize);
+                if (own ^ tag).count_ones() <= 3 {
+                    found(number);
+                }
+                near &= near - 1;
+            }
+            left = left.saturating_sub(SLOTS);
+        }
+    }
+
+    /// Returns the numbers of a list, and their tags.
+    pub fn all(&self, list: usize) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let lines = self.lines(list);
+        (0..self.count(list)).map(move |at| lines[at / SLOTS].get(at % SLOTS))
+    }
+
+    /// Adds a number to a list.
+    pub fn add(&mut self, list: usize, number: u32, tag: u32) {
+        let len = self.count(list);
+        self.resize(list, len + 1);
+        self.lines_mut(list)[len / SLOTS].set(len % SLOTS, (number, tag));
+    }
+
+    /// Removes a number from a list if it is there.
+    pub fn remove(&mut self, list: usize, number: u32) {
+        let Some(at) = self.all(list).position(|each| each.0 == number) else { return };
+        let last = self.count(list) - 1;
+        let lines = self.lines_mut(list);
+        lines[at / SLOTS].set(at % SLOTS, lines[last / SLOTS].get(last % SLOTS));
+        self.resize(list, last);
+    }
+
+    /// Removes all numbers from a list.
+    pub fn clear(&mut self, list: usize) {
+        self.resize(list, 0);
+    }
+
+    #[inline]
+    fn lines(&self, list: usize) -> &[Line] {
+        let head = self.heads[list];
+        match head.lines() {
+            0 => &[],
+            count if count <= MOST_LINES => self.lines.slice(head.at as usize, count),
+            _ => &self.long[head.at as usize],
+        }
+    }
+
+    fn lines_mut(&mut self, list: usize) -> &mut [Line] {
+        let head = self.heads[list];
+        match head.lines() {
+            0 => &mut [],
+            count if count <= MOST_LINES => self.lines.slice_mut(head.at as usize, count),
+            _ => &mut self.long[head.at as usize],
+        }
+    }
+
+    /// Gives a list this length.
+    fn resize(&mut self, list: usize, len: usize) {
+        let before = self.heads[list];
+        let head = Head { len: len as u32, ..before };
+        self.heads[list] = head;
+        let (lines_before, lines) = (before.lines(), head.lines());
+        if lines_before > MOST_LINES && lines > MOST_LINES {
+            let long = &mut self.long[head.at as usize];
+            if lines > long.capacity() {
+                long.reserve_exact(lines / 8);
+            }
+            long.resize(lines, EMPTY);
+        } else if size_of_list(lines_before) != size_of_list(lines) {
+            let (at, kept) = (self.take(list, lines), lines.min(lines_before));
+            for line in 0..kept {
+                *self.line_mut(at, lines, line) = *self.line_mut(before.at, lines_before, line);
+            }
+            self.heads[list].at = at;
+            self.give_back(before);
+        }
+    }
+
+    /// Returns a line of a list that begins at `at` and has so many lines.
+    fn line_mut(&mut self, at: u32, lines: usize, line: usize) -> &mut Line {
+        let at = at as usize;
+        if lines > MOST_LINES { &mut self.long[at][line] } else { &mut self.lines[at + line] }
+    }
+
+    /// Finds room for a list.
+    fn take(&mut self, list: usize, lines: usize) -> u32 {
+        if lines == 0 {
+            return 0;
+        }
+        if lines > MOST_LINES {
+            let at = self.free_long.pop().unwrap_or_else(|| {
+                self.long.push(Vec::new());
+                self.long.len() as u32 - 1
+            });
+            self.long[at as usize] = vec![EMPTY; lines];
+            return at;
+        }
+        let number = SIZE_OF[lines];
+        let size = &mut self.sizes[number];
+        if size.lists.len() == size.pages.len() * A_PAGE[number] {
+            let page = self.free_pages.pop().unwrap_or_else(|| {
+                (0..PAGE).for_each(|_| self.lines.push(EMPTY));
+                self.places.push(0);
+                self.places.len() as u32 - 1
+            });
+            self.places[page as usize] = size.pages.len() as u32;
+            size.pages.push(page);
+        }
+        size.lists.push(list as u32);
+        self.line_of(number, self.sizes[number].lists.len() - 1) as u32
+    }
+
+    /// Gives back the room of a list: the last one of its size fills it.
+    fn give_back(&mut self, head: Head) {
+        let (at, lines) = (head.at as usize, head.lines());
+        if lines == 0 {
+            return;
+        }
+        if lines > MOST_LINES {
+            self.long[at] = Vec::new();
+            self.free_long.push(head.at);
+            return;
+        }
+        let number = SIZE_OF[lines];
+        let (a_page, own) = (A_PAGE[number], PAGE / A_PAGE[number]);
+        let place = self.places[at / PAGE] as usize * a_page + at % PAGE / own;
+        let last = self.sizes[number].lists.len() - 1;
+        if place != last {
+            let from = self.line_of(number, last);
+            (0..own).for_each(|each| self.lines[at + each] = self.lines[from + each]);
+            let moved = self.sizes[number].lists[last];
+            self.heads[moved as usize].at = head.at;
+        }
+        self.sizes[number].lists.swap_remove(place);
+        if last % a_page == 0 {
+            self.free_pages.extend(self.sizes[number].pages.pop());
+        }
+    }
+
+    /// Returns the first line of a list, by its place among those of its size.
+    fn line_of(&self, number: usize, place: usize) -> usize {
+        let a_page = A_PAGE[number];
+        self.sizes[number].pages[place / a_page] as usize * PAGE + place % a_page * (PAGE / a_page)
+    }
+}
+
+/// Returns the size of a list that needs so many lines; other values for none, and for a long list.
+fn size_of_list(lines: usize) -> usize {
+    match lines {
+        0 => SIZES,
+        _ if lines > MOST_LINES => SIZES + 1,
+        _ => SIZE_OF[lines],
+    }
+}
+
+/// Returns the number of sizes, which use up a page each, how many lists of each a page has, and the size by lines.
+const fn sizes() -> (usize, [usize; MOST_LINES], [usize; MOST_LINES + 1]) {
+    let (mut a_page, mut size_of) = ([0; MOST_LINES], [0; MOST_LINES + 1]);
+    let (mut count, mut lines) = (0, 1);
+    while lines <= MOST_LINES {
+        a_page[count] = PAGE / lines;
+        while lines <= MOST_LINES && PAGE / lines == a_page[count] {
+            size_of[lines] = count;
+            lines += 1;
+        }
+        count += 1;
+    }
+    (count, a_page, size_of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hashing::mixed;
+
+    #[test]
+    fn lists_keep_what_was_added_and_not_removed() {
+        let mut postings = Postings::default();
+        let mut expected: Vec<Vec<(u32, u32)>> = vec![Vec::new(); 50];
+        (0..50).for_each(|_| postings.push_list());
+        for number in 0..60_000_u32 {
+            let random = mixed(u64::from(number)) as usize;
+            // Some lists are much longer than others.
+            let list = (random % 50).min(random / 64 % 50).min(random / 4_096 % 50);
+            if random >> 20 & 3 == 0 && !expected[list].is_empty() {
+                let at = (random >> 24) % expected[list].len();
+                let (removed, _) = expected[list].swap_remove(at);
+                postings.remove(list, removed);
+            } else {
+                let tag = (random >> 40) as u32 & ((1 << TAG_BITS) - 1);
+                postings.add(list, number, tag);
+                expected[list].push((number, tag));
+            }
+            if random >> 22 & 0x3fff == 0 {
+                postings.clear(list);
+                expected[list].clear();
+            }
+        }
+        assert!(expected.iter().any(|list| list.len() > MOST_LINES * SLOTS));
+        for (list, expected) in expected.iter_mut().enumerate() {
+            let mut all: Vec<_> = postings.all(list).collect();
+            all.sort_unstable();
+            expected.sort_unstable();
+            assert_eq!(&all, expected);
+            let tag = expected.first().map_or(0, |first| first.1 ^ 0x80_8001);
+            let mut near = Vec::new();
+            postings.near(list, tag, |number| near.push(number));
+            near.sort_unstable();
+            expected.retain(|each| (each.1 ^ tag).count_ones() <= 3);
+            assert_eq!(near, expected.iter().map(|each| each.0).collect::<Vec<_>>());
+        }
+        (0..50).for_each(|list| postings.clear(list));
+        assert_eq!(postings.size_bytes(), 50 * size_of::<Head>());
+        assert_eq!(postings.free_pages.len(), postings.places.len());
+    }
+
+    #[test]
+    fn lists_of_a_size_use_up_a_page() {
+        for needed in 1..=MOST_LINES {
+            let a_page = A_PAGE[SIZE_OF[needed]];
+            assert!(PAGE / a_page >= needed && PAGE - a_page * (PAGE / a_page) < PAGE / a_page);
+            assert!(needed == 1 || PAGE / a_page <= needed * 4 / 3);
+        }
+    }
+}

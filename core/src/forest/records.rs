@@ -1,0 +1,141 @@
+//! Nodes and pages in packed form: all that a forest keeps of one, as its document has it. Numbers are little-endian.
+
+use std::collections::HashMap;
+
+use super::laws::{Assigned, Kind};
+use super::nodes::{Change, Node, Nodes};
+use super::pages::{NO_PAGE, Remembered};
+use super::relation::{Id, Relation};
+use super::table::NONE;
+
+/// A node or a page.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)] // as `Node` and `Remembered`
+pub enum Record<S> {
+    Node { id: Id, root: Id, signature: S, node: Node },
+    Page { page: u64, node: Option<Id>, seen_ms: i64 },
+}
+
+impl<S: Copy> Record<S> {
+    /// Writes it.
+    pub fn pack<R: Relation<Signature = S>>(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(2 * R::ID_BYTES + 40 + R::SIZE);
+        match self {
+            Record::Node { id, root, signature, node } => {
+                write_id::<R>(*id, &mut bytes);
+                write_id::<R>(*root, &mut bytes);
+                for number in [node.seq, node.made_ms, node.seen_ms] {
+                    bytes.extend(number.to_le_bytes());
+                }
+                bytes.extend(node.page.to_le_bytes());
+                bytes.extend(node.page_seen_ms.to_le_bytes());
+                R::write(signature, &mut bytes);
+            }
+            Record::Page { page, node, seen_ms } => {
+                bytes.extend(page.to_le_bytes());
+                bytes.extend(seen_ms.to_le_bytes());
+                node.iter().for_each(|id| write_id::<R>(*id, &mut bytes));
+            }
+        }
+        bytes
+    }
+
+    /// Reads it; None if it is of another length than nodes and pages have.
+    pub fn unpack<R: Relation<Signature = S>>(bytes: &[u8]) -> Option<Record<S>> {
+        let number =
+            |at: usize| bytes[at..at + 8].iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+        let id =
+            |at: usize| bytes[at..at + R::ID_BYTES].iter().fold(0, |sum, byte| sum << 8 | Id::from(*byte));
+        if bytes.len() == 16 || bytes.len() == 16 + R::ID_BYTES {
+            let node = (bytes.len() > 16).then(|| id(16));
+            return Some(Record::Page { page: number(0), node, seen_ms: number(8) as i64 });
+        }
+        let numbers = 2 * R::ID_BYTES;
+        (bytes.len() == numbers + 40 + R::SIZE).then(|| Record::Node {
+            id: id(0),
+            root: id(R::ID_BYTES),
+            signature: R::read(&bytes[numbers + 40..]),
+            node: Node {
+                root: NONE,
+                seq: number(numbers) as i64,
+                made_ms: number(numbers + 8) as i64,
+                seen_ms: number(numbers + 16) as i64,
+                page: number(numbers + 24),
+                page_seen_ms: number(numbers + 32) as i64,
+            },
+        })
+    }
+}
+
+/// Writes an id.
+pub fn write_id<R: Relation>(id: Id, bytes: &mut Vec<u8>) {
+    bytes.extend_from_slice(&id.to_be_bytes()[size_of::<Id>() - R::ID_BYTES..]);
+}
+
+impl<R: Relation> Nodes<R> {
+    /// Returns what the last step has changed, given what it has assigned to the pages of a batch: nodes that are needed
+    /// longer, in the order in which they were made, then new nodes and pages in the order of arrival. Each id comes once.
+    pub fn written(&self, pages: &[u64], assigned: &[Assigned]) -> Vec<Record<R::Signature>> {
+        let mut made = HashMap::new();
+        for (at, each) in assigned.iter().enumerate().filter(|(_, each)| makes_node(each)) {
+            made.insert(each.row, at);
+        }
+        let mut refreshed: Vec<u32> = self.changes().iter().filter_map(refreshed_row).collect();
+        refreshed.sort_unstable_by_key(|row| self.node(*row).seq);
+        refreshed.dedup();
+        refreshed.retain(|row| !made.contains_key(row));
+        let mut records: Vec<_> = refreshed.into_iter().map(|row| Some(self.record(row))).collect();
+        // A page counts as it was before its first arrival, and as it is after its last.
+        let mut lasts: HashMap<u64, (Option<Remembered>, usize)> = HashMap::new();
+        for (at, (page, each)) in pages.iter().zip(assigned).enumerate() {
+            lasts.entry(*page).or_insert((each.before, at)).1 = at;
+        }
+        for (at, (page, each)) in pages.iter().zip(assigned).enumerate() {
+            if makes_node(each) {
+                records.push(Some(self.record(each.row)));
+            }
+            let (before, last) = lasts[page];
+            if *page != NO_PAGE && last == at {
+                records.push(self.lone_record(*page, before));
+            }
+        }
+        // An id that expires within the batch and starts anew has several rows: the last one lives.
+        let mut places = HashMap::new();
+        for at in 0..records.len() {
+            if let Some(Record::Node { id, .. }) = records[at] {
+                if let Some(earlier) = places.insert(id, at) {
+                    records[earlier] = None;
+                }
+            }
+        }
+        records.into_iter().flatten().collect()
+    }
+
+    fn record(&self, row: u32) -> Record<R::Signature> {
+        let node = *self.node(row);
+        let (id, root) = (self.id(row), self.id(node.root));
+        Record::Node { id, root, signature: *self.index.signature(row), node }
+    }
+
+    /// Returns what is to be written of a page, unless nothing has changed or the document of its node remembers it.
+    fn lone_record(&self, page: u64, before: Option<Remembered>) -> Option<Record<R::Signature>> {
+        let last = self.remembered(page).filter(|last| before != Some(*last))?;
+        if last.row == NONE {
+            return Some(Record::Page { page, node: None, seen_ms: last.seen_ms });
+        }
+        let node = self.node(last.row);
+        let is_own = (node.page, node.page_seen_ms) == (page, last.seen_ms);
+        (!is_own).then(|| Record::Page { page, node: Some(self.id(last.row)), seen_ms: last.seen_ms })
+    }
+}
+
+fn makes_node(assigned: &Assigned) -> bool {
+    matches!(assigned.kind, Kind::NewRoot | Kind::Joined)
+}
+
+fn refreshed_row(change: &Change) -> Option<u32> {
+    match change {
+        Change::Seen(row, _) | Change::PageSeen(row, _) => Some(*row),
+        Change::Added(..) | Change::Page(..) => None,
+    }
+}

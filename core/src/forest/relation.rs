@@ -1,0 +1,142 @@
+//! The relation of a profile: which signatures are near each other, and which may share a tree.
+
+use bytemuck::Pod;
+
+/// The id of a node: of 8 bytes, its simhash; of 16, a hash of all that is compared.
+pub type Id = u128;
+
+/// How a profile compares, names and indexes signatures.
+pub trait Relation: Send + 'static {
+    /// What is compared, and by which keys a node is found.
+    type Signature: Pod + Send + Sync;
+    /// The bytes of a signature.
+    const SIZE: usize;
+    /// The bytes of an id.
+    const ID_BYTES: usize;
+    /// How many representatives a signature has, some of which may be equal.
+    const PLACES: usize;
+
+    /// Reads a signature of `SIZE` bytes.
+    fn read(bytes: &[u8]) -> Self::Signature;
+    /// Writes a signature of `SIZE` bytes.
+    fn write(signature: &Self::Signature, bytes: &mut Vec<u8>);
+    /// Returns the id: equal exactly if all that is compared is equal.
+    fn id(signature: &Self::Signature) -> Id;
+    /// Returns the signature with an id, if that says it.
+    fn signature_of(id: Id) -> Option<Self::Signature>;
+    /// Returns whether all that is compared is equal.
+    fn are_equal(one: &Self::Signature, other: &Self::Signature) -> bool;
+    /// Returns the representatives, `PLACES` of them.
+    fn representatives(signature: &Self::Signature) -> &[u64];
+    /// Returns a bit for each representative that a node is indexed under, the lowest for the first.
+    fn indexed(signature: &Self::Signature) -> u16;
+    /// Returns the signature of a node that is indexed under these representatives.
+    fn with_indexed(signature: Self::Signature, indexed: u16) -> Self::Signature;
+    /// Returns whether a representative is near equal ones only.
+    fn is_exact(representative: u64) -> bool;
+
+    /// The largest distance between two simhashes in common, inclusive, at most 3.
+    fn max_distance_bits(&self) -> u32;
+    /// At most this many nodes made within the retention are indexed under one representative.
+    fn max_postings(&self) -> usize;
+    /// Returns whether two whole texts agree: then they are near if they have a representative in common.
+    fn agree(&self, one: &Self::Signature, other: &Self::Signature) -> bool;
+    /// Returns whether a text may be in the tree of a root.
+    fn may_join(&self, text: &Self::Signature, root: &Self::Signature) -> bool;
+    /// Returns how much a text resembles a root, 0 to 1.
+    fn resemblance(text: &Self::Signature, root: &Self::Signature) -> f64;
+
+    /// Returns whether two representatives are in common.
+    #[inline]
+    fn in_common(&self, one: u64, other: u64) -> bool {
+        one == other
+            || !Self::is_exact(one)
+                && !Self::is_exact(other)
+                && (one ^ other).count_ones() <= self.max_distance_bits()
+    }
+
+    /// Returns the representatives of which no earlier one is equal, with their places.
+    fn distinct(signature: &Self::Signature) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let all = Self::representatives(signature);
+        let places = all.iter().copied().enumerate();
+        places.filter(|(place, representative)| !all[..*place].contains(representative))
+    }
+
+    /// Returns the representatives that a node is indexed under, with their places.
+    fn keys(signature: &Self::Signature) -> impl Iterator<Item = (usize, u64)> + '_ {
+        let indexed = Self::indexed(signature);
+        let places = Self::representatives(signature).iter().copied().enumerate();
+        places.filter(move |(place, _)| indexed >> place & 1 == 1)
+    }
+}
+
+/// The relation of profiles with one simhash for each text: near within a distance, and all may join.
+#[derive(Clone, Copy)]
+pub struct ByDistance {
+    /// Inclusive, at most 3.
+    pub max_distance_bits: u32,
+}
+
+impl Relation for ByDistance {
+    type Signature = u64;
+    const SIZE: usize = 8;
+    const ID_BYTES: usize = 8;
+    const PLACES: usize = 1;
+
+    fn read(bytes: &[u8]) -> u64 {
+        bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
+    }
+
+    fn write(signature: &u64, bytes: &mut Vec<u8>) {
+        bytes.extend(signature.to_le_bytes());
+    }
+
+    fn id(signature: &u64) -> Id {
+        Id::from(*signature)
+    }
+
+    fn signature_of(id: Id) -> Option<u64> {
+        u64::try_from(id).ok()
+    }
+
+    fn are_equal(one: &u64, other: &u64) -> bool {
+        one == other
+    }
+
+    fn representatives(signature: &u64) -> &[u64] {
+        std::slice::from_ref(signature)
+    }
+
+    fn indexed(_: &u64) -> u16 {
+        1
+    }
+
+    fn with_indexed(signature: u64, _: u16) -> u64 {
+        signature
+    }
+
+    fn is_exact(_: u64) -> bool {
+        false
+    }
+
+    fn max_distance_bits(&self) -> u32 {
+        self.max_distance_bits
+    }
+
+    fn max_postings(&self) -> usize {
+        // Never reached: equal texts share one node.
+        usize::MAX
+    }
+
+    fn agree(&self, _: &u64, _: &u64) -> bool {
+        true
+    }
+
+    fn may_join(&self, _: &u64, _: &u64) -> bool {
+        true
+    }
+
+    fn resemblance(text: &u64, root: &u64) -> f64 {
+        1.0 - f64::from((text ^ root).count_ones()) / f64::from(u64::BITS)
+    }
+}

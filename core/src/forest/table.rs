@@ -1,0 +1,262 @@
+//! A hash table of 32-bit numbers, each kept under a hash of something that its owner knows it by.
+//!
+//! Linear hashing (Litwin, VLDB 1980): one bucket is split at a time, so that no insertion waits for the table to be
+//! copied. A bucket is one line of the processor's cache. It holds the highest 8 bits of each hash beside the number, so
+//! that nearly all numbers under other hashes are passed over without a look at what they stand for.
+
+use bytemuck::{Pod, Zeroable};
+
+use super::chunks::Chunks;
+
+/// Stands for no number.
+pub const NONE: u32 = u32::MAX;
+
+const SLOTS: usize = 12;
+// On average; so few buckets overflow.
+const FILLED: usize = 8;
+const TAG_SHIFT: u32 = 24;
+
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C, align(64))]
+struct Bucket {
+    tags: [u8; SLOTS],
+    // Of those that overflow: the next bucket of the chain.
+    next: u32,
+    // Filled from the front; all buckets of a chain but its first are full.
+    numbers: [u32; SLOTS],
+}
+
+const EMPTY: Bucket = Bucket { tags: [0; SLOTS], next: NONE, numbers: [NONE; SLOTS] };
+
+impl Bucket {
+    fn filled(&self) -> usize {
+        self.numbers.iter().position(|number| *number == NONE).unwrap_or(SLOTS)
+    }
+
+    /// Returns whether a tag may be among its own: false only if it is not.
+    #[inline]
+    fn may_have(&self, tag: u8) -> bool {
+        const LOWEST: u64 = 0x0101_0101_0101_0101;
+        let [a, b, c, d, e, f, g, h, i, j, k, l] = self.tags;
+        let differences = u64::from_le_bytes([a, b, c, d, e, f, g, h]) ^ (LOWEST * u64::from(tag));
+        let of_others = u64::from(u32::from_le_bytes([i, j, k, l])) ^ (LOWEST * u64::from(tag));
+        // A byte that is zero borrows from the bit above it.
+        let zeros = differences.wrapping_sub(LOWEST) & !differences;
+        let zeros_of_others = of_others.wrapping_sub(LOWEST) & !of_others;
+        (zeros | zeros_of_others) & (LOWEST << 7) != 0
+    }
+}
+
+/// Numbers by hashes; a hash may have several.
+pub struct Table {
+    buckets: Chunks<Bucket>,
+    overflow: Chunks<Bucket>,
+    // The first of the buckets in `overflow` that are free, which are a chain too.
+    free: u32,
+    // There are 2^level buckets, and those that were split since: the buckets before `split`.
+    level: u32,
+    split: usize,
+    len: usize,
+}
+
+impl Default for Table {
+    fn default() -> Self {
+        let mut buckets = Chunks::default();
+        buckets.push(EMPTY);
+        Table { buckets, overflow: Chunks::default(), free: NONE, level: 0, split: 0, len: 0 }
+    }
+}
+
+impl Table {
+    /// Returns the memory that the table takes.
+    pub fn size_bytes(&self) -> usize {
+        self.buckets.size_bytes() + self.overflow.size_bytes()
+    }
+
+    /// Returns the bucket of a hash.
+    #[inline]
+    pub fn bucket(&self, hash: u32) -> usize {
+        let address = hash as usize & ((2 << self.level) - 1);
+        if address < self.buckets.len() { address } else { address & ((1 << self.level) - 1) }
+    }
+
+    /// Reads something of a bucket, so that it is in the processor's cache when `scan` comes.
+    #[inline]
+    pub fn touch(&self, bucket: usize) -> u32 {
+        self.buckets[bucket].next
+    }
+
+    /// Calls `found` with the numbers of a bucket that are kept under a hash, and some others of the bucket.
+    #[inline]
+    pub fn scan(&self, bucket: usize, hash: u32, found: &mut impl FnMut(u32)) {
+        let tag = (hash >> TAG_SHIFT) as u8;
+        let mut bucket = &self.buckets[bucket];
+        loop {
+            if bucket.may_have(tag) {
+                for (own, number) in bucket.tags.iter().zip(&bucket.numbers) {
+                    if *own == tag && *number != NONE {
+                        found(*number);
+                    }
+                }
+            }
+            if bucket.next == NONE {
+                return;
+            }
+            bucket = &self.overflow[bucket.next as usize];
+        }
+    }
+
+    /// Calls `found` with all numbers of a bucket.
+    fn walk(&self, bucket: usize, mut found: impl FnMut(u8, u32)) {
+        let mut bucket = &self.buckets[bucket];
+        loop {
+            for (tag, number) in bucket.tags.iter().zip(bucket.numbers) {
+                if number != NONE {
+                    found(*tag, number);
+                }
+            }
+            if bucket.next == NONE {
+                return;
+            }
+            bucket = &self.overflow[bucket.next as usize];
+        }
+    }
+
+    /// Adds a number.
+    pub fn add(&mut self, hash: u32, number: u32, hash_of: impl Fn(u32) -> u32) {
+        self.len += 1;
+        if self.len > self.buckets.len() * FILLED {
+            self.split_one(hash_of);
+        }
+        let bucket = self.bucket(hash);
+        self.put(bucket, (hash >> TAG_SHIFT) as u8, number);
+    }
+
+    /// Removes a number that is there.
+    pub fn remove(&mut self, hash: u32, number: u32) {
+        let first = self.bucket(hash);
+        let Some((at, slot)) = self.find(first, number) else { return };
+        self.len -= 1;
+        let head = &mut self.buckets[first];
+        let last = head.filled() - 1;
+        let (tag, moved) = (head.tags[last], head.numbers[last]);
+        head.numbers[last] = NONE;
+        let from = if at == NONE { head } else { &mut self.overflow[at as usize] };
+        if moved != number {
+            from.tags[slot] = tag;
+            from.numbers[slot] = moved;
+        }
+        let next = self.buckets[first].next;
+        if last == 0 && next != NONE {
+            self.buckets[first] = self.overflow[next as usize];
+            self.release(next);
+        }
+    }
+
+    fn find(&self, first: usize, number: u32) -> Option<(u32, usize)> {
+        let (mut at, mut bucket) = (NONE, &self.buckets[first]);
+        loop {
+            if let Some(slot) = bucket.numbers.iter().position(|each| *each == number) {
+                return Some((at, slot));
+            }
+            if bucket.next == NONE {
+                return None;
+            }
+            at = bucket.next;
+            bucket = &self.overflow[at as usize];
+        }
+    }
+
+    fn put(&mut self, bucket: usize, tag: u8, number: u32) {
+        let head = &mut self.buckets[bucket];
+        let mut slot = head.filled();
+        if slot == SLOTS {
+            let full = *head;
+            let next = self.keep(full);
+            self.buckets[bucket] = Bucket { next, ..EMPTY };
+            slot = 0;
+        }
+        let head = &mut self.buckets[bucket];
+        head.tags[slot] = tag;
+        head.numbers[slot] = number;
+    }
+
+    fn keep(&mut self, full: Bucket) -> u32 {
+        if self.free == NONE {
+            self.overflow.push(full);
+            return self.overflow.len() as u32 - 1;
+        }
+        let place = self.free;
+        self.free = self.overflow[place as usize].next;
+        self.overflow[place as usize] = full;
+        place
+    }
+
+    fn release(&mut self, place: u32) {
+        self.overflow[place as usize].next = self.free;
+        self.free = place;
+    }
+
+    fn split_one(&mut self, hash_of: impl Fn(u32) -> u32) {
+        // What the numbers stand for is elsewhere: the processor fetches it for all of them side by side.
+        let mut moved = Vec::with_capacity(SLOTS);
+        self.walk(self.split, |tag, number| moved.push((tag, number, hash_of(number))));
+        let mut next = self.buckets[self.split].next;
+        while next != NONE {
+            let after = self.overflow[next as usize].next;
+            self.release(next);
+            next = after;
+        }
+        self.buckets[self.split] = EMPTY;
+        self.buckets.push(EMPTY);
+        self.split += 1;
+        if self.split == 1 << self.level {
+            self.level += 1;
+            self.split = 0;
+        }
+        for (tag, number, hash) in moved {
+            self.put(self.bucket(hash), tag, number);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hashing::mixed;
+
+    fn hash(number: u32) -> u32 {
+        // Some hashes have many numbers.
+        mixed(u64::from(number % 5_000)) as u32
+    }
+
+    fn found(table: &Table, hash: u32) -> Vec<u32> {
+        let mut numbers = Vec::new();
+        table.scan(table.bucket(hash), hash, &mut |number| numbers.push(number));
+        numbers.sort_unstable();
+        numbers
+    }
+
+    #[test]
+    fn numbers_are_found_until_they_are_removed() {
+        let mut table = Table::default();
+        for number in 0..20_000 {
+            table.add(hash(number), number, hash);
+        }
+        for number in 0..5_000 {
+            let all = found(&table, hash(number));
+            assert!((number..20_000).step_by(5_000).all(|each| all.contains(&each)));
+        }
+        for number in (0..20_000).filter(|number| number % 3 > 0) {
+            table.remove(hash(number), number);
+        }
+        for number in 0..20_000 {
+            assert_eq!(found(&table, hash(number)).contains(&number), number % 3 == 0);
+        }
+        let before = table.size_bytes();
+        for number in 20_000..30_000 {
+            table.add(hash(number), number, hash);
+        }
+        assert_eq!(table.size_bytes(), before);
+    }
+}

@@ -1,0 +1,127 @@
+"""The nodes and pages of a forest in memory, in which the crate decides by the laws."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from esdedup import _core
+from esdedup.forest.model import Aging, Arrivals, Assignment, Kind, Plan, State
+from esdedup.neighbours.relation import Relation
+
+_KINDS = list(Kind)
+_Text = TypeVar("_Text", str, bytes)
+
+
+class Nodes:
+    """All nodes and pages of a forest, or those that a batch may meet. Threads may share it.
+
+    `assign` begins a step, which is kept or undone as a whole; several may have begun.
+    """
+
+    def __init__(self, relation: Relation, aging: Aging) -> None:
+        """Hold nothing yet."""
+        self._id_bytes = relation.id_bytes
+        self._dtype = relation.dtype
+        self._nodes = _core.Nodes(relation.core, **dataclasses.asdict(aging))
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    @property
+    def lone_page_count(self) -> int:
+        """How many pages are remembered besides those that made a node."""
+        return self._nodes.lone_page_count
+
+    @property
+    def size_bytes(self) -> int:
+        """The memory that all nodes and pages take."""
+        return self._nodes.size_bytes
+
+    @property
+    def depth(self) -> int:
+        """How many steps have begun that were neither kept nor undone."""
+        return self._nodes.depth
+
+    @property
+    def is_torn(self) -> bool:
+        """Whether a fault in the crate has stopped a change halfway."""
+        return self._nodes.is_torn
+
+    def assign(self, arrivals: Arrivals, state: State, *, now_ms: int) -> Plan:
+        """Begin a step, and give every arrival its root.
+
+        Args:
+            arrivals: In the order in which they came.
+            state: The forest's before them.
+            now_ms: The clock. A time more than a day after it is ignored.
+        """
+        found = self._nodes.assign(
+            _bytes(arrivals.signatures, self._dtype),
+            _bytes(arrivals.exist, np.dtype(bool)),
+            _bytes(arrivals.pages, np.dtype(np.uint64)),
+            _bytes(arrivals.times_ms, np.dtype(np.int64)),
+            state=(state.seq, state.time_ms, state.origin_ms),
+            now_ms=now_ms,
+        )
+        kinds, nodes, roots, times_ms, signatures, written, (seq, time_ms, origin_ms) = found
+        assignments = [
+            Assignment(kind, None, None, seq, at_ms, signature)
+            if kind is Kind.WITHOUT_FINGERPRINT
+            else Assignment(kind, node, root, seq, at_ms, signature)
+            for seq, (kind, node, root, at_ms, signature) in enumerate(
+                zip(
+                    map(_KINDS.__getitem__, kinds),
+                    _cut(nodes.hex(), 2 * self._id_bytes),
+                    _cut(roots.hex(), 2 * self._id_bytes),
+                    np.frombuffer(times_ms, np.int64).tolist(),
+                    _cut(signatures, self._dtype.itemsize),
+                    strict=True,
+                ),
+                state.seq + 1,
+            )
+        ]
+        after = State(seq=seq, time_ms=time_ms, origin_ms=origin_ms)
+        return Plan(assignments=assignments, written=written, state=after)
+
+    def keep(self) -> None:
+        """Keep the first step, and forget some of what had expired by its end."""
+        self._nodes.keep()
+
+    def undo(self) -> None:
+        """Undo the last step."""
+        self._nodes.undo()
+
+    def load(self, packed: Sequence[bytes], *, live_since_ms: int) -> None:
+        """Add nodes and pages, in any order, leaving out what is of another length than these have.
+
+        Of two with one id, the later one counts. Until `settle`, every node is a root.
+
+        Args:
+            packed: As `Plan.written` has them.
+            live_since_ms: The `seen` from which on (inclusive) they are added.
+        """
+        self._nodes.load(packed, live_since_ms=live_since_ms)
+
+    def missing(self) -> tuple[list[str], list[str]]:
+        """Return the ids of roots, and of the nodes of pages, that were not loaded."""
+        roots, nodes = self._nodes.missing()
+        return [each.hex() for each in roots], [each.hex() for each in nodes]
+
+    def settle(self) -> None:
+        """Give each node that was loaded its root, and remember the pages.
+
+        In a damaged forest, roots that are missing are made again from one of their leaves, and pages whose
+        node is missing are left out.
+        """
+        self._nodes.settle()
+
+
+def _bytes(column: npt.NDArray[Any], dtype: np.dtype[Any]) -> bytes:
+    return column.astype(dtype, copy=False).tobytes()
+
+
+def _cut(columns: _Text, size: int) -> list[_Text]:
+    return [columns[at : at + size] for at in range(0, len(columns), size)]

@@ -59,11 +59,11 @@ MUTANTS = [
     ),
     # neighbours/
     Mutant(
-        "a simhash that is found by both of its halves counts twice, so its key is saturated too early",
+        "a simhash that is found by two of its blocks counts twice, so its key is saturated too early",
         "core/src/forest/index.rs",
         "                numbers.dedup();\n",
         "",
-        ("contract/test_verified.py",),
+        ("unit/test_memory_nodes.py", "contract/test_verified.py"),
     ),
     # forest/
     Mutant(
@@ -71,14 +71,14 @@ MUTANTS = [
         "core/src/forest/laws.rs",
         "-self.node(*root).seq);",
         "-i64::from(*root));",
-        ("contract/test_store.py",),
+        ("unit/test_memory_nodes.py", "contract/test_store.py"),
     ),
     Mutant(
         "a representative stays saturated by nodes that were made before the retention",
         "core/src/forest/laws.rs",
         "own.filter(counts).count() >= most",
         "own.count() >= most",
-        ("contract/test_verified.py",),
+        ("unit/test_memory_nodes.py", "contract/test_verified.py"),
     ),
     Mutant(
         "an article's date that is less than a day ahead does not move the forest's time",

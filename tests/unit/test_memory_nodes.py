@@ -2,16 +2,20 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup.fingerprint.profile import CLASSIC
+from esdedup.fingerprint.agreement import Agreement
+from esdedup.fingerprint.profile import CLASSIC, VERIFIED
+from esdedup.fingerprint.signature import MINHASH, REPRESENTATIVES, SIGNATURE, are_indexed
 from esdedup.forest import NO_TIME, Aging, Nodes, State
 from esdedup.neighbours.relation import relation_of
 from tests.support.arrivals import AGING, NOW_MS, Arrival, arrivals, as_batch, batch_sizes, batches
 
 RELATION = relation_of(CLASSIC)
+_LOWEST = np.uint64(0x1111_1111_1111_1111)
 
 
 def scattered(numbers: range, time: int) -> list[Arrival]:
@@ -104,3 +108,60 @@ def test_columns_that_differ_in_length_are_refused() -> None:
         with pytest.raises(ValueError, match="differ in length"):
             nodes.assign(shorter, State(), now_ms=0)
         assert nodes.depth == 0
+
+
+def test_of_two_roots_that_resemble_it_equally_an_arrival_joins_the_earlier_one() -> None:
+    """Whichever of them was loaded first."""
+    earlier, later, between = "00" * 8, "00" * 7 + "3f", "00" * 7 + "07"
+    nodes = Nodes(RELATION, AGING)
+    plan = nodes.assign(as_batch([Arrival(earlier, 0), Arrival(later, 0)]), State(), now_ms=NOW_MS)
+    for written in (plan.written, plan.written[::-1]):
+        read = Nodes(RELATION, AGING)
+        read.load(written, live_since_ms=NO_TIME)
+        read.settle()
+        (joined,) = read.assign(as_batch([Arrival(between, 0)]), plan.state, now_ms=NOW_MS).assignments
+        assert joined.root == earlier
+
+
+SHARED = 0b110
+
+
+def different_texts(count: int) -> np.ndarray:
+    """Make signatures with their first simhash in common, of texts that do not agree."""
+    random = np.random.default_rng(1)
+    signatures = np.zeros(count, SIGNATURE)
+    signatures["representatives"] = random.integers(0, 2**62, (count, REPRESENTATIVES), np.uint64) | MINHASH
+    signatures["representatives"][:, 0] = SHARED
+    signatures["sketch"] = random.integers(0, 2**62, signatures["sketch"].shape, np.uint64) | _LOWEST
+    signatures["letters"], signatures["runs"] = 5_000, 300
+    return signatures
+
+
+class Saturated:
+    """Nodes of which so many are indexed under one key."""
+
+    def __init__(self, max_postings: int) -> None:
+        rules = Agreement(max_postings=max_postings)
+        self._relation = relation_of(dataclasses.replace(VERIFIED, agreement=rules))
+        self._nodes, self._state = Nodes(self._relation, AGING), State()
+
+    def are_indexed(self, signatures: np.ndarray, time: int) -> list[bool]:
+        """Let texts arrive, and return which nodes are indexed under the simhash in common."""
+        batch = as_batch([Arrival(each, time) for each in self._relation.ids(signatures)], signatures)
+        plan = self._nodes.assign(batch, self._state, now_ms=NOW_MS)
+        self._nodes.keep()
+        self._state = plan.state
+        held = np.frombuffer(b"".join(each.signature for each in plan.assignments), SIGNATURE)
+        return list(map(bool, are_indexed(held)[:, 0]))
+
+
+def test_a_key_has_room_for_just_so_many_nodes() -> None:
+    assert Saturated(4).are_indexed(different_texts(6), 0) == [True] * 4 + [False] * 2
+
+
+def test_only_nodes_that_were_made_within_the_retention_saturate_a_key() -> None:
+    """Those that were made before it live on if they were needed since."""
+    saturated, texts = Saturated(2), different_texts(4)
+    assert saturated.are_indexed(texts[:2], 0) == [True, True]
+    assert saturated.are_indexed(texts[:3], AGING.retention_ms // 2) == [True, True, False]
+    assert saturated.are_indexed(texts[3:], AGING.retention_ms + AGING.granularity_ms) == [True]

@@ -18,6 +18,13 @@ SETS = {
     "en_pages": "English pages",
 }
 """The labelled sets, and what is in them."""
+MORE = {
+    "zh_fin": "Chinese financial news",
+    "zh_weibo": "Chinese posts",
+    "ar": "Arabic news",
+    "en_real": "English wire amid the boilerplate of sites",
+}
+"""Further sets, with which only some benchmarks measure."""
 SITES = {"zh_pages": 30, "en_pages": 25}
 """How many sites the sets of pages come from."""
 CHINESE = tuple(name for name in SETS if name.startswith("zh"))
@@ -44,15 +51,16 @@ def folder() -> Path:
 
 
 def labels_path(name: str) -> Path:
-    return folder() / ("pages" if name in SITES else "data") / f"{name}.labels.tsv"
+    return _folder_of(name) / f"{name}.labels.tsv"
+
+
+def _folder_of(name: str) -> Path:
+    return folder() / ("pages" if name in SITES else "more" if name in MORE else "data")
 
 
 def articles_of(name: str) -> Articles:
-    held = (
-        gzip.decompress((folder() / f"pages/{name}.jsonl.gz").read_bytes())
-        if name in SITES
-        else (folder() / f"data/{name}.jsonl").read_bytes()
-    )
+    path = _folder_of(name) / f"{name}.jsonl"
+    held = path.read_bytes() if path.exists() else gzip.decompress(path.with_suffix(".jsonl.gz").read_bytes())
     # Some characters inside an article end lines for `str.splitlines`.
     lines = held.rstrip(b"\n").split(b"\n")
     return {article["id"]: article for article in map(json.loads, lines)}

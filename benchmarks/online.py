@@ -1,14 +1,10 @@
 """Text in, cluster out, in the order of arrival, on one core: the default profile and peers, on every set."""
 
 import dataclasses
-import gzip
-import json
 import os
 import statistics
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any
-from unittest import mock
 
 from esdedup.ingest.arrive import arrive
 from esdedup.ingest.batches import BATCH_SIZE
@@ -37,16 +33,9 @@ _ARTICLES = 20_000
 _ROUNDS = 5
 _TABLE, _STEPS_TABLE = "online", "online-steps"
 _IN_BATCHES, _SINGLY = "batches of 1,000", "one at a time"
-_MORE = {
-    "zh_fin": "Chinese financial news",
-    "zh_weibo": "Chinese posts",
-    "ar": "Arabic news",
-    "en_real": "English wire amid the boilerplate of sites",
-}
-"""Sets besides those that quality is measured with, and what is in them."""
 
 # None of these functions calls another one.
-STEPS: dict[str, list[tuple[Any, str]]] = {
+STEPS: steps.Steps = {
     "fingerprint": [(ParsedTexts, "of"), (ByHalves, "fingerprints")],
     "learning": [(Boilerplate, "begin"), (Lesson, "omit"), (Lesson, "changes"), (Boilerplate, "keep")],
     "deciding": [(Nodes, "assign"), (Nodes, "keep")],
@@ -98,24 +87,12 @@ def _all_sets(most: int) -> list[Shown]:
     # Read when the peers start their threads, which no other benchmark has done in this process.
     os.environ["RAYON_NUM_THREADS"] = "1"
     rows: list[Shown] = []
-    for name, meaning in (articles.SETS | _MORE).items():
-        held, labels = _first(most, *_labelled(name))
+    for name, meaning in (articles.SETS | articles.MORE).items():
+        held, labels = _first(most, articles.articles_of(name), articles.labels_of(name))
         ours = Ours(held)
         rows += _compared(meaning, ours, held, labels)
         rows += _parts(meaning, ours, held)
     return rows
-
-
-def _labelled(name: str) -> tuple[Articles, Records]:
-    if name not in _MORE:
-        return articles.articles_of(name), articles.labels_of(name)
-    path = articles.folder() / "more" / name
-    lines = gzip.decompress(path.with_suffix(".jsonl.gz").read_bytes()).rstrip(b"\n").split(b"\n")
-    rows = (line.split("\t") for line in path.with_suffix(".labels.tsv").read_text().splitlines()[1:])
-    return (
-        {article["id"]: article for article in map(json.loads, lines)},
-        {frozenset((one, other)): label for one, other, label, *_ in rows},
-    )
 
 
 def _first(most: int, held: Articles, labels: Records) -> tuple[Articles, Records]:
@@ -213,8 +190,7 @@ def _parts(meaning: str, ours: Ours, held: Articles) -> list[Row]:
     """Return the microseconds an article of each part of ours, and of what peers do in Python."""
     rows = []
     for how, work in ((_IN_BATCHES, ours.in_batches), (_SINGLY, ours.singly)):
-        with mock.patch.dict(steps.STEPS, STEPS, clear=True):
-            rounds = [steps.microseconds_by_step(work, len(held)) for _ in range(_ROUNDS)]
+        rounds = [steps.microseconds_by_step(work, len(held), STEPS) for _ in range(_ROUNDS)]
         rows += [
             Row(
                 table=_STEPS_TABLE,

@@ -3,7 +3,7 @@
 import contextlib
 import functools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from unittest import mock
 
@@ -14,8 +14,9 @@ from esdedup.fingerprint.by_halves import ByHalves
 from esdedup.neighbours.relation import Relation
 from esdedup.text.parsed import ParsedTexts
 
-# None of these functions calls another one.
-STEPS: dict[str, list[tuple[Any, str]]] = {
+Steps = Mapping[str, Sequence[tuple[Any, str]]]
+"""The functions of each step, by what they belong to and by name; none of them calls another one."""
+STEPS: Steps = {
     "parse": [(ParsedTexts, "of")],
     "boilerplate": [(Lesson, "omit")],
     "signatures": [(ByHalves, "fingerprints")],
@@ -24,16 +25,20 @@ STEPS: dict[str, list[tuple[Any, str]]] = {
 }
 
 
-def microseconds_by_step(work: Callable[[], object], documents: int) -> dict[str, float]:
+def microseconds_by_step(
+    work: Callable[[], object], documents: int, steps: Steps = STEPS
+) -> dict[str, float]:
     """Do the work; return microseconds a document of each step, of the rest, and of all.
 
     Args:
-        work: Fingerprints of the profile `verified`, their ids and keys.
+        work: Calls the functions of the steps; those of `STEPS` for fingerprints of `verified`, their ids and
+            keys.
         documents: How many it is for.
+        steps: What is timed.
     """
-    spent_s = dict.fromkeys(STEPS, 0.0)
+    spent_s = dict.fromkeys(steps, 0.0)
     with contextlib.ExitStack() as stack:
-        for step, places in STEPS.items():
+        for step, places in steps.items():
             for owner, name in places:
                 stack.enter_context(_timed(owner, name, step, spent_s))
         all_s = processor_s(work)

@@ -304,8 +304,8 @@ class Nodes:
     def undo(self) -> None:
         """Undo the last step."""
 
-    def load(self, packed: Sequence[bytes], *, live_since_ms: int) -> int:
-        """Add nodes and pages; return how many of them can be read."""
+    def load(self, packed: Sequence[bytes], *, live_since_ms: int) -> None:
+        """Add nodes and pages, as far as they can be read."""
 
     def missing(self) -> tuple[list[bytes], list[bytes]]:
         """Return the ids of roots and of nodes of pages that were not loaded."""

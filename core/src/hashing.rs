@@ -13,6 +13,12 @@ pub const fn mixed(mut value: u64) -> u64 {
     value ^ value >> 33
 }
 
+/// Returns up to eight bytes as a number, the first of them lowest.
+#[inline]
+pub fn word(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+}
+
 /// Returns the MurmurHash3 of numbers as their bytes on a little-endian machine: its variant of 128 bits for 64-bit
 /// processors, with the seed 0 (Appleby, public domain).
 pub fn murmur128<const N: usize>(words: &[u64; N]) -> [u8; 16] {

@@ -131,7 +131,7 @@ class Forest:
         plan = self._store.nodes(arrivals, state).assign(arrivals, state, now_ms=now_ms)
         if lesson is not None:
             plan = dataclasses.replace(plan, learned=lesson.changes())
-        return Decided(list(plan.assignments), self._store.commit(plan))
+        return Decided(plan.assignments, self._store.commit(plan))
 
     def _abandoned(self) -> Boilerplate:
         """Return what committed batches have taught."""

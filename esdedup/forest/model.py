@@ -157,7 +157,7 @@ class Plan:
     """The outcome of a batch: its assignments, and what the store writes before they are returned."""
 
     # One per arrival, in order.
-    assignments: Sequence[Assignment]
+    assignments: list[Assignment]
     # Nodes that were there before and are needed longer, in the order in which they were made, then new nodes
     # and pages in the order of arrival: each as `elastic.forest.packing` packs it. No id comes twice.
     written: Sequence[bytes]

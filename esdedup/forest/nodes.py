@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,6 @@ from esdedup.forest.model import Aging, Arrivals, Assignment, Kind, Plan, State
 from esdedup.neighbours.relation import Relation
 
 _KINDS = list(Kind)
-_Text = TypeVar("_Text", str, bytes)
 
 
 class Nodes:
@@ -23,8 +22,7 @@ class Nodes:
 
     def __init__(self, relation: Relation, aging: Aging) -> None:
         """Hold nothing yet."""
-        self._id_bytes = relation.id_bytes
-        self._dtype = relation.dtype
+        self._relation = relation
         self._nodes = _core.Nodes(relation.core, **dataclasses.asdict(aging))
 
     def __len__(self) -> int:
@@ -59,7 +57,7 @@ class Nodes:
             now_ms: The clock. A time more than a day after it is ignored.
         """
         found = self._nodes.assign(
-            _bytes(arrivals.signatures, self._dtype),
+            _bytes(arrivals.signatures, self._relation.dtype),
             _bytes(arrivals.exist, np.dtype(bool)),
             _bytes(arrivals.pages, np.dtype(np.uint64)),
             _bytes(arrivals.times_ms, np.dtype(np.int64)),
@@ -67,6 +65,7 @@ class Nodes:
             now_ms=now_ms,
         )
         kinds, nodes, roots, times_ms, signatures, written, (seq, time_ms, origin_ms) = found
+        size = self._relation.dtype.itemsize
         assignments = [
             Assignment(kind, None, None, seq, at_ms, signature)
             if kind is Kind.WITHOUT_FINGERPRINT
@@ -74,10 +73,10 @@ class Nodes:
             for seq, (kind, node, root, at_ms, signature) in enumerate(
                 zip(
                     map(_KINDS.__getitem__, kinds),
-                    _cut(nodes.hex(), 2 * self._id_bytes),
-                    _cut(roots.hex(), 2 * self._id_bytes),
+                    self._relation.written_ids(nodes),
+                    self._relation.written_ids(roots),
                     np.frombuffer(times_ms, np.int64).tolist(),
-                    _cut(signatures, self._dtype.itemsize),
+                    [signatures[at : at + size] for at in range(0, len(signatures), size)],
                     strict=True,
                 ),
                 state.seq + 1,
@@ -121,7 +120,3 @@ class Nodes:
 
 def _bytes(column: npt.NDArray[Any], dtype: np.dtype[Any]) -> bytes:
     return column.astype(dtype, copy=False).tobytes()
-
-
-def _cut(columns: _Text, size: int) -> list[_Text]:
-    return [columns[at : at + size] for at in range(0, len(columns), size)]

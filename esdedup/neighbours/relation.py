@@ -48,8 +48,12 @@ class Relation:
 
         The simhash in hex; of `verified` a 128-bit MurmurHash3 of everything but `indexed`.
         """
-        digits = self.core.ids(signatures.tobytes()).hex()
-        return [digits[at : at + 2 * self.id_bytes] for at in range(0, len(digits), 2 * self.id_bytes)]
+        return self.written_ids(self.core.ids(signatures.tobytes()))
+
+    def written_ids(self, ids: bytes) -> list[str]:
+        """Return the node ids of a column of the crate in hex."""
+        digits, size = ids.hex(), 2 * self.id_bytes
+        return [digits[at : at + size] for at in range(0, len(digits), size)]
 
     def signature_of(self, node_id: str) -> bytes | None:
         """Return the signature with that node id, None if it cannot be computed from the id."""

@@ -3,16 +3,16 @@
 import itertools
 import random
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from esdedup.ingest.cluster import ClusteredArticle, Clustering
+from esdedup.ingest.cluster import ClusteredArticle
 from esdedup.ingest.files import FileArticle
 from esdedup.ingest.learn import Learning, check_two_looks, first_look, looks
 
 from esdedup import VERIFIED, ArticleRejected, Fields, SettingError
 from esdedup.sites import RawPage
+from tests.support.clusterings import clustering
 from tests.support.pages import pages
 
 PAGES = list(pages(150))
@@ -23,16 +23,6 @@ def read() -> Iterator[FileArticle | ArticleRejected]:
         yield FileArticle(place=f"f:{number}", id=page["id"], article=page, size_bytes=len(page["text"]))
         if number == 70:
             yield ArticleRejected("f:71", "is not JSON")
-
-
-def clustering(rejected: list[ArticleRejected]) -> Clustering:
-    return Clustering(
-        profile=VERIFIED,
-        fields=Fields(),
-        use_time=False,
-        retention=timedelta(days=30),
-        on_rejected=rejected.append,
-    )
 
 
 def clustered(*, learn_first: bool, ahead: int = 1_000) -> list[ClusteredArticle]:

@@ -4,7 +4,6 @@ import asyncio
 import json
 import logging
 from collections.abc import Sequence
-from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 from esdedup.ingest.actions import ArticleAction
 from esdedup.ingest.assigned import Assigned
 from esdedup.ingest.assigner import Assigner
-from esdedup.ingest.cluster import Clustering
 from esdedup.ingest.enricher import Enricher
 from esdedup.ingest.files import FileArticle
 from esdedup.ingest.sidecar_forest import SidecarForest
@@ -30,6 +28,7 @@ from esdedup.neighbours.relation import relation_of
 from esdedup.sidecar.bulk_request import read_bulk
 from esdedup.sidecar.enrichment import Changed, Enrichment, Rejected
 from esdedup.sites import RawPage
+from tests.support.clusterings import clustering
 from tests.support.faults import PLACE, fail_at
 from tests.unit.test_sidecar_assign_api import Sidecar
 
@@ -139,16 +138,6 @@ def test_their_items_are_rejected_by_a_sidecar() -> None:
     outcomes = asyncio.run(enrichment.enrich(read_bulk(body, index="news"), headers=[]))
     assert [each for each in outcomes if isinstance(each, Rejected)] == [Rejected(said) for said in SAID]
     assert sum(isinstance(each, Changed) for each in outcomes) == len(OTHERS)
-
-
-def clustering(rejected: list[ArticleRejected]) -> Clustering:
-    return Clustering(
-        profile=VERIFIED,
-        fields=Fields(),
-        use_time=False,
-        retention=timedelta(days=30),
-        on_rejected=rejected.append,
-    )
 
 
 def test_of_files_the_others_are_clustered() -> None:

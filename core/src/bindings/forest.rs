@@ -108,7 +108,7 @@ trait Held: Send {
     fn lone_page_count(&self) -> usize;
     fn size_bytes(&self) -> usize;
     fn depth(&self) -> usize;
-    fn load(&mut self, packed: &[&[u8]], live_since_ms: i64) -> usize;
+    fn load(&mut self, packed: &[&[u8]], live_since_ms: i64);
     fn missing(&self) -> (Vec<Vec<u8>>, Vec<Vec<u8>>);
     fn settle(&mut self);
     /// None if the columns differ in length.
@@ -157,12 +157,10 @@ impl<R: Rules> Held for Forest<R> {
         self.nodes.depth()
     }
 
-    fn load(&mut self, packed: &[&[u8]], live_since_ms: i64) -> usize {
+    fn load(&mut self, packed: &[&[u8]], live_since_ms: i64) {
         let loading = self.loading.get_or_insert_with(|| Loading::new(&self.nodes));
-        let records: Vec<_> = packed.iter().filter_map(|bytes| Record::unpack::<R>(bytes)).collect();
-        let count = records.len();
-        records.into_iter().for_each(|record| self.nodes.load(loading, record, live_since_ms));
-        count
+        let records = packed.iter().filter_map(|bytes| Record::unpack::<R>(bytes));
+        records.for_each(|record| self.nodes.load(loading, record, live_since_ms));
     }
 
     fn missing(&self) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
@@ -249,7 +247,7 @@ impl Nodes {
     }
 
     #[pyo3(signature = (packed, *, live_since_ms))]
-    fn load(&self, py: Python<'_>, packed: Vec<Bound<'_, PyBytes>>, live_since_ms: i64) -> PyResult<usize> {
+    fn load(&self, py: Python<'_>, packed: Vec<Bound<'_, PyBytes>>, live_since_ms: i64) -> PyResult<()> {
         let packed: Vec<&[u8]> = packed.iter().map(|each| each.as_bytes()).collect();
         self.with(py, |held| held.load(&packed, live_since_ms))
     }

@@ -1,7 +1,7 @@
 //! Hashes of names: of sites and of articles.
 
 use super::marks::Origin;
-use crate::hashing::mixed;
+use crate::hashing::{mixed, word};
 
 const FIRST: u64 = 0x87c3_7b91_1142_53d5;
 const SECOND: u64 = 0x4cf5_ad43_2745_937f;
@@ -40,11 +40,6 @@ pub fn murmur64(bytes: &[u8]) -> u64 {
     one = one.wrapping_add(other);
     other = other.wrapping_add(one);
     mixed(one).wrapping_add(mixed(other))
-}
-
-/// Returns up to eight bytes as a number, the first of them lowest.
-fn word(bytes: &[u8]) -> u64 {
-    bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
 }
 
 #[cfg(test)]

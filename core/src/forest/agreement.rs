@@ -6,7 +6,7 @@
 use bytemuck::{Pod, Zeroable};
 
 use super::relation::{Id, Relation};
-use crate::hashing::murmur128;
+use crate::hashing::{murmur128, word};
 use crate::signature::{REPRESENTATIVES, SIZE};
 use crate::sketch::WORDS;
 
@@ -134,10 +134,7 @@ impl Relation for ByAgreement {
     const PLACES: usize = REPRESENTATIVES;
 
     fn read(bytes: &[u8]) -> Text {
-        let word = |at: usize| {
-            let bytes = bytes[at * 8..][..8].iter().rev();
-            bytes.fold(0, |number, byte| number << 8 | u64::from(*byte))
-        };
+        let word = |at: usize| word(&bytes[at * 8..][..8]);
         let last = word(REPRESENTATIVES + WORDS);
         Text {
             representatives: std::array::from_fn(word),

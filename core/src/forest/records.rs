@@ -7,6 +7,7 @@ use super::nodes::{Change, Node, Nodes};
 use super::pages::{NO_PAGE, Remembered};
 use super::relation::{Id, Relation};
 use super::table::NONE;
+use crate::hashing::word;
 
 /// A node or a page.
 #[derive(Clone, Copy, Debug)]
@@ -42,8 +43,7 @@ impl<S: Copy> Record<S> {
 
     /// Reads it; None if it is of another length than nodes and pages have.
     pub fn unpack<R: Relation<Signature = S>>(bytes: &[u8]) -> Option<Record<S>> {
-        let number =
-            |at: usize| bytes[at..at + 8].iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+        let number = |at: usize| word(&bytes[at..at + 8]);
         let id =
             |at: usize| bytes[at..at + R::ID_BYTES].iter().fold(0, |sum, byte| sum << 8 | Id::from(*byte));
         if bytes.len() == 16 || bytes.len() == 16 + R::ID_BYTES {

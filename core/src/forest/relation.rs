@@ -2,6 +2,8 @@
 
 use bytemuck::Pod;
 
+use crate::hashing::word;
+
 /// The id of a node: of 8 bytes, its simhash; of 16, a hash of all that is compared.
 pub type Id = u128;
 
@@ -84,7 +86,7 @@ impl Relation for ByDistance {
     const PLACES: usize = 1;
 
     fn read(bytes: &[u8]) -> u64 {
-        bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
+        word(bytes)
     }
 
     fn write(signature: &u64, bytes: &mut Vec<u8>) {

@@ -81,7 +81,7 @@ def _assigning(client: Elasticsearch, actions: list[Action], *, rounds: int) -> 
             dedup.setup(INDEX)
             theirs_s.append(_at_once_s(parts, lambda part: list(dedup.enrich(part))))
     ours, theirs = rate(len(actions), ours_s), rate(len(actions), theirs_s)
-    case = f"roots by /v1/assign, {_FEEDERS} at once, with fingerprints"
+    case = f"roots by /v1/enrich, {_FEEDERS} at once"
     return more_is_better("sidecar", case, ours, _IN_PROCESS, theirs, "articles/s")
 
 

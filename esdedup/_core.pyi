@@ -141,7 +141,6 @@ class Learner:
         sites: Sequence[str | None],
         articles: Sequence[str | None],
         overrides: Overrides,
-        assumed: bytes | None = None,
     ) -> bytes:
         """Return which passages of pages are left out, bool, and learn from these pages; see `Lesson.omit`.
 
@@ -151,7 +150,6 @@ class Learner:
             sites: Of the pages.
             articles: Likewise.
             overrides: What counts instead of what is known.
-            assumed: bool for each passage.
         """
 
     def learn_rest(self) -> None:

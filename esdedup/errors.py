@@ -309,7 +309,8 @@ class ForestOwner:
         since = f"{self.since:%Y-%m-%d %H:%M:%S %Z}"
         if self.released:
             return f"process {self.pid} on {self.host} took it at {since} and has released it"
-        return f"process {self.pid} on {self.host} has owned it since {since}"
+        at = "" if self.url is None else f", and takes articles at {self.url}"
+        return f"process {self.pid} on {self.host} has owned it since {since}{at}"
 
 
 class ForestBusy(ForestError):

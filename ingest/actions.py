@@ -44,6 +44,10 @@ class ArticleAction:
     dated_ms: int | None
     # Likewise.
     site: str | None = None
+    # The names of its fields.
+    fields: Fields = dataclasses.field(default_factory=Fields)
+    # Whether old articles are expected: the forest's time is taken from them, not from the clock.
+    is_backfill: bool = False
     # Whether the text is longer than the profile's `max_text_length`: only its beginning was compared.
     is_cut: bool = False
 
@@ -64,6 +68,17 @@ class ArticleAction:
         return self.action.get("_op_type") == "update"
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Addition:
+    """What is added to an action: the dedup object, in place of whatever stands there by its name."""
+
+    # By the part of the action: "source" is a whole document; an update has "doc" and "upsert", and
+    # gets an upsert if its doc was to serve as one. None: the part only loses what it has.
+    parts: Mapping[str, Mapping[str, Any] | None]
+    # The routing, in place of any other; None leaves it as it is.
+    routing: str | None = None
+
+
 def index_of(action: BulkAction) -> str | None:
     """Return where an action writes; None if it only deletes, or leaves that to the bulk request."""
     if not isinstance(action, dict) or action.get("_op_type") == "delete":
@@ -73,7 +88,12 @@ def index_of(action: BulkAction) -> str | None:
 
 
 def read_action(
-    action: BulkAction, fields: Fields, *, position: int, routed_index: str | None = None
+    action: BulkAction,
+    fields: Fields,
+    *,
+    position: int,
+    routed_index: str | None = None,
+    backfill: bool = False,
 ) -> ArticleAction | dict[str, Any]:
     """Find the article in a bulk action.
 
@@ -82,6 +102,7 @@ def read_action(
         fields: The names of the article's fields.
         position: The action's number in the run, from 1; names an article that has no id.
         routed_index: The name of its index, if that is routed by root.
+        backfill: Whether old articles are expected.
 
     Returns:
         The action with its article; or the action if there is nothing to assign: a deletion, or an update
@@ -116,9 +137,9 @@ def read_action(
     refuse_unstorable(body, name=name)
     articles: list[Any] = [body]
     if operation == "update":
-        own = _without_dedup(body, fields)
-        if own is not body:
-            action, body = {**meta, "_source": own}, own
+        if forged := forged_parts(body, fields):
+            action = with_addition({**meta, "_source": body}, Addition(forged), fields)
+            body = action["_source"]
         articles = [part for part in map(body.get, ("doc", "upsert")) if _has_text(part, fields)]
         if not articles:
             return action
@@ -141,39 +162,37 @@ def read_action(
         text=texts[0],
         dated_ms=next((dated for each in articles if (dated := _dated_ms(each, fields)) is not None), None),
         site=next((site for each in articles if (site := site_of(each, fields)) is not None), None),
+        fields=fields,
+        is_backfill=backfill,
     )
 
 
-def enriched(
+def addition(
     article: ArticleAction,
     assignment: Assignment,
     fingerprint: Mapping[str, Any],
     *,
     letters: int,
-    fields: Fields,
     profile: str,
     nonce: str,
     index: str | None = None,
-    backfill: bool = False,
     route_by_root: bool = False,
-) -> dict[str, Any]:
-    """Return the action with the dedup object in its document; the user's own objects are not changed.
+) -> Addition:
+    """Return what is added to an article's action.
 
     Args:
         article: The action.
         assignment: The forest's decision.
         fingerprint: The dedup fields that come from its page and its node, if it has them.
         letters: Of the text, as far as it is fingerprinted: only what readers see makes an article longer.
-        fields: The names of the article's fields.
         profile: The label of the profile.
         nonce: Random; stands for the id of an article that has neither an id nor a node.
         index: The index that it goes to, by its own name: an article keeps its lone root whichever alias
             names the index. None if that is not known.
-        backfill: Whether old articles are expected.
         route_by_root: Set the routing to the root, replacing any other.
     """
-    action = dict(article.action)
-    root = assignment.root or lone_root(index, action.get("_id"), nonce=nonce)
+    source, fields = article.action["_source"], article.fields
+    root = assignment.root or lone_root(index, article.action.get("_id"), nonce=nonce)
     values: dict[str, Any] = {
         **fingerprint,
         "root": root,
@@ -184,42 +203,35 @@ def enriched(
     }
     if assignment.time_ms != NO_TIME:
         values["seen"] = assignment.time_ms
-    if route_by_root:
-        action["routing"] = root
-        action.pop("_routing", None)
-    source = action["_source"]
 
-    def with_dedup(document: Mapping[str, Any], **dedup: Any) -> dict[str, Any]:
+    def dated(document: Mapping[str, Any]) -> dict[str, Any]:
         published = published_ms(
-            _dated_ms(document, fields), arrived_ms=assignment.time_ms, backfill=backfill
+            _dated_ms(document, fields), arrived_ms=assignment.time_ms, backfill=article.is_backfill
         )
-        dated = {} if published is None else {"published": published}
-        return _with_dedup(document, fields, dedup | values | dated)
+        return values if published is None else values | {"published": published}
 
+    routing = root if route_by_root else None
     if not article.is_update:
-        action["_source"] = with_dedup(source)
-        return action
-    parts = {
-        part: with_dedup(source[part]) for part in ("doc", "upsert") if _has_text(source.get(part), fields)
-    }
+        return Addition({"source": dated(source)}, routing)
+    parts = {part: dated(source[part]) for part in ("doc", "upsert") if _has_text(source.get(part), fields)}
     if "doc" in parts:
-        doc = source["doc"]
-        parts["doc"] = with_dedup(doc, **dict.fromkeys(_OPTIONAL))
+        doc, is_upsert = source["doc"], doc_is_upsert(source)
+        if is_upsert:
+            parts.pop("upsert", None)
+        parts["doc"] = dict.fromkeys(_OPTIONAL) | parts["doc"]
         if value_of(doc, fields.time) is None:
             # An article that exists keeps its date, and so when it counts as published; a new one has none.
-            del parts["doc"][fields.dedup]["published"]
-            if source.get("doc_as_upsert") in (True, "true"):
-                source = {key: value for key, value in source.items() if key != "doc_as_upsert"}
-                parts["upsert"] = with_dedup(doc)
-    action["_source"] = source | parts
-    return action
+            del parts["doc"]["published"]
+            if is_upsert:
+                parts["upsert"] = dated(doc)
+    return Addition(parts, routing)
 
 
-def redated(action: dict[str, Any], *, fields: Fields, now_ms: int, backfill: bool) -> dict[str, Any]:
-    """Return an action without a text, with the place in time that follows from its date, if it has one.
+def redating(action: Mapping[str, Any], *, fields: Fields, now_ms: int, backfill: bool) -> Addition | None:
+    """Return what an update without a text adds: the place in time that follows from its date, if it has one.
 
     Args:
-        action: As `read_action` returned it; not changed.
+        action: As `read_action` returned it.
         fields: The names of the article's fields.
         now_ms: The clock, milliseconds since 1970.
         backfill: Whether old articles are expected.
@@ -227,12 +239,41 @@ def redated(action: dict[str, Any], *, fields: Fields, now_ms: int, backfill: bo
     body = action.get("_source", action)
     doc = body.get("doc") if isinstance(body, Mapping) else None
     if action.get("_op_type") != "update" or not isinstance(doc, Mapping):
-        return action
+        return None
     dated_ms = _dated_ms(doc, fields)
     if dated_ms is None or published_ms(dated_ms, arrived_ms=now_ms, backfill=backfill) != dated_ms:
-        return action
-    part = {"doc": _with_dedup(doc, fields, {"published": dated_ms})}
-    return action | ({"_source": body | part} if "_source" in action else part)
+        return None
+    return Addition({"doc": {"published": dated_ms}})
+
+
+def with_addition(action: Mapping[str, Any], added: Addition, fields: Fields) -> dict[str, Any]:
+    """Return an action with what is added; the user's own objects are not changed."""
+    changed = dict(action)
+    if added.routing is not None:
+        changed["routing"] = added.routing
+        changed.pop("_routing", None)
+    body = action.get("_source", action)
+    if "source" in added.parts:
+        return changed | {"_source": _with_dedup(body, fields, added.parts["source"])}
+    is_written_out = writes_out_upsert(added, body)
+    parts = {
+        part: _with_dedup(body["doc" if is_written_out else part], fields, values)
+        for part, values in added.parts.items()
+    }
+    if "_source" not in action:
+        return changed | parts
+    kept = {key: value for key, value in body.items() if key != "doc_as_upsert" or not is_written_out}
+    return changed | {"_source": kept | parts}
+
+
+def doc_is_upsert(update: Mapping[str, Any]) -> bool:
+    """Return whether the doc of an update becomes the article if there is none; its upsert does not count."""
+    return update.get("doc_as_upsert") in (True, "true")
+
+
+def writes_out_upsert(added: Addition, update: Mapping[str, Any]) -> bool:
+    """Return whether the upsert that is added is made of the doc: a new article has other values."""
+    return all(added.parts.get(part) for part in ("doc", "upsert")) and doc_is_upsert(update)
 
 
 def lone_root(index: str | None, article_id: object, *, nonce: str) -> str:
@@ -275,20 +316,21 @@ def _has_text(part: object, fields: Fields) -> bool:
     return isinstance(part, Mapping) and value_of(part, fields.text, _MISSING) is not _MISSING
 
 
-def _without_dedup(update: Mapping[str, Any], fields: Fields) -> Mapping[str, Any]:
-    """Return the body of an update whose parts say nothing of the dedup object: only the forest does.
+def forged_parts(update: Mapping[str, Any], fields: Fields) -> dict[str, None]:
+    """Return the parts of an update that say something of the dedup object: only the forest may.
 
     Elasticsearch merges an update into the article, so a caller's root would replace the forest's.
     """
-    forged = {
-        part: {key: value for key, value in update[part].items() if not fields.is_in_dedup(key)}
+    return {
+        part: None
         for part in ("doc", "upsert")
         if isinstance(update.get(part), Mapping) and any(map(fields.is_in_dedup, update[part]))
     }
-    return {**update, **forged} if forged else update
 
 
-def _with_dedup(document: Mapping[str, Any], fields: Fields, values: dict[str, Any]) -> dict[str, Any]:
+def _with_dedup(
+    document: Mapping[str, Any], fields: Fields, values: Mapping[str, Any] | None
+) -> dict[str, Any]:
     """Return the document with the dedup object in place of whatever it has under that name."""
     own = {key: value for key, value in document.items() if not fields.is_in_dedup(key)}
-    return own | {fields.dedup: values}
+    return own if values is None else own | {fields.dedup: values}

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from esdedup.ingest.actions import ArticleAction, enriched
+from esdedup.ingest.actions import Addition, ArticleAction, addition
 
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.elastic.forest.stored import page_name
@@ -31,13 +31,11 @@ class Assigned:
     letters: int
     # The label of the profile.
     profile: str
-    # Whether old articles are expected.
-    is_backfill: bool
     # Where the core failed at its text, which counted as empty; "" if it did not.
     fault: str = ""
 
-    def enriched(self, index: WritableIndex) -> dict[str, Any]:
-        """Return the action with the dedup object in its document.
+    def addition(self, index: WritableIndex) -> Addition:
+        """Return what is added to its action.
 
         Args:
             index: Where it is written to.
@@ -47,16 +45,14 @@ class Assigned:
         """
         if self.fault:
             raise TextFailed(self.article.name, self.fault)
-        return enriched(
+        return addition(
             self.article,
             self.assignment,
             self.fingerprint,
             letters=self.letters,
-            fields=index.fields,
             index=index.name,
             profile=self.profile,
             nonce=secrets.token_hex(16),
-            backfill=self.is_backfill,
             route_by_root=index.is_routed_by_root,
         )
 
@@ -67,7 +63,6 @@ def assigned_articles(
     assignments: Sequence[Assignment],
     *,
     profile: Profile,
-    backfill: bool,
 ) -> list[Assigned]:
     """Return articles with what was decided for them.
 
@@ -76,12 +71,16 @@ def assigned_articles(
         fingerprints: Of their texts.
         assignments: Theirs.
         profile: Decides the fingerprints.
-        backfill: Whether old articles are expected.
     """
     label = profile.label
     return [
         Assigned(
-            dataclasses.replace(article, is_cut=is_cut), assignment, own, letters, label, backfill, fault
+            dataclasses.replace(article, is_cut=True) if is_cut else article,
+            assignment,
+            own,
+            letters,
+            label,
+            fault,
         )
         for article, assignment, own, letters, is_cut, fault in zip(
             articles,

@@ -5,11 +5,9 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import NamedTuple
 
-import numpy as np
 from esdedup.ingest.actions import ArticleAction
 from esdedup.ingest.arrive import arrive
 from esdedup.ingest.assigned import Assigned, assigned_articles
-from esdedup.ingest.fingerprinted_pages import Bools, FingerprintedArticle, PassagesOfPages, gathered
 from esdedup.ingest.leaps import warn_of_leaps
 
 from esdedup.boilerplate.pins import Pins
@@ -29,8 +27,6 @@ class AssignedBatch(NamedTuple):
     """Articles with what was decided for them."""
 
     articles: list[Assigned]
-    # Of pages that were fingerprinted elsewhere, what `Arrived.others` has.
-    others: list[Assignment | Bools]
     # Waits until that is durable, before which nobody may rely on it; raises why it could not be written.
     written: Future[None]
 
@@ -53,73 +49,39 @@ class Assigner:
         # Counts only what this process adds, so it needs no request.
         self._growth = Growth(most_plausible_leaves=most_plausible_leaves)
 
-    def assign(
-        self,
-        articles: Sequence[ArticleAction],
-        others: Sequence[FingerprintedArticle] = (),
-        *,
-        forest: Forest,
-        now_ms: int,
-        backfill: bool = False,
-    ) -> AssignedBatch:
+    def assign(self, articles: Sequence[ArticleAction], *, forest: Forest, now_ms: int) -> AssignedBatch:
         """Return the articles with what is decided for them.
 
         Args:
             articles: In the order of arrival.
-            others: Articles that were fingerprinted elsewhere; they come now, before the others.
             forest: Of this profile.
             now_ms: The clock.
-            backfill: Take the forest's time from the articles instead of the clock.
         """
-        batch = AssignedBatch([], [], at_once())
-        # All that were fingerprinted elsewhere at once: here it takes little to decide them.
-        starts = range(-_PART if others else 0, len(articles), _PART)
-        for start in starts:
-            part = self._assign_part(
-                articles[max(start, 0) : start + _PART],
-                others if start < 0 else (),
-                forest=forest,
-                now_ms=now_ms,
-                backfill=backfill,
-            )
-            batch = AssignedBatch(batch.articles + part.articles, batch.others + part.others, part.written)
+        batch = AssignedBatch([], at_once())
+        for start in range(0, len(articles), _PART):
+            part = self._assign_part(articles[start : start + _PART], forest=forest, now_ms=now_ms)
+            batch = AssignedBatch(batch.articles + part.articles, part.written)
         return batch
 
-    def forecast(self, pages: PassagesOfPages, *, forest: Forest) -> Bools:
-        """Return which passages of pages would be left out of them if they came now, bool ``(passages,)``."""
-        if self._profile.keep_boilerplate:
-            return np.zeros(len(pages.passages.hashes), bool)
-        return forest.forecast(
-            pages.passages, pages.pages, pins=self._pins, sites=pages.sites, articles=pages.articles
-        )
-
     def _assign_part(
-        self,
-        articles: Sequence[ArticleAction],
-        others: Sequence[FingerprintedArticle],
-        *,
-        forest: Forest,
-        now_ms: int,
-        backfill: bool,
+        self, articles: Sequence[ArticleAction], *, forest: Forest, now_ms: int
     ) -> AssignedBatch:
         time_before_ms = forest.time_ms
-        fingerprints, (assignments, written), decided = arrive(
+        fingerprints, (assignments, written) = arrive(
             [article.text for article in articles],
-            times_ms=[article.dated_ms if backfill else now_ms for article in articles],
+            times_ms=[article.dated_ms if article.is_backfill else now_ms for article in articles],
             fingerprinter=self._fingerprinter,
             forest=forest,
             now_ms=now_ms,
             pins=self._pins,
             sites=[article.site for article in articles],
             articles=[article.id for article in articles],
-            others=gathered(others, profile=self._profile),
         )
         warn_of_leaps(articles, assignments, time_before_ms=time_before_ms, aging=forest.aging)
-        self._warn_of_growth([*(each for each in decided if isinstance(each, Assignment)), *assignments])
-        assigned = assigned_articles(
-            articles, fingerprints, assignments, profile=self._profile, backfill=backfill
+        self._warn_of_growth(assignments)
+        return AssignedBatch(
+            assigned_articles(articles, fingerprints, assignments, profile=self._profile), written
         )
-        return AssignedBatch(assigned, decided, written)
 
     def _warn_of_growth(self, assignments: Sequence[Assignment]) -> None:
         for root, leaves in self._growth.add(assignments):

@@ -13,9 +13,9 @@ from elasticsearch import AsyncElasticsearch, Elasticsearch
 from esdedup.ingest.actions import BulkAction
 from esdedup.ingest.async_batches import async_batches
 from esdedup.ingest.dedup import Dedup
-from esdedup.ingest.dedup_settings import check_flush_interval
 from esdedup.ingest.enricher import OnAssigned, OnRejected, log_rejected
 from esdedup.ingest.json_values import size_of
+from esdedup.ingest.owner_settings import check_flush_interval
 
 from esdedup.elastic.client import blocking_twin
 from esdedup.elastic.given_client import take_async

@@ -100,7 +100,7 @@ class Clustering:
     def _cluster_batch(self, batch: list[tuple[FileArticle, str]]) -> Iterator[ClusteredArticle]:
         field = self._fields.time
         times = [value_of(article.article, field) if self._use_time else None for article, _ in batch]
-        fingerprints, decided, _ = arrive(
+        fingerprints, decided = arrive(
             [text for _, text in batch],
             times_ms=list(map(time_ms, times)),
             fingerprinter=self._fingerprinter,

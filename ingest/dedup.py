@@ -10,28 +10,29 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from elasticsearch import Elasticsearch
 from esdedup.ingest.actions import BulkAction
 from esdedup.ingest.batches import BATCH_SIZE
-from esdedup.ingest.dedup_settings import (
+from esdedup.ingest.enricher import Enricher, OnAssigned, OnRejected, log_rejected
+from esdedup.ingest.learn import OnLearned, refuse_to_keep, valid_pages
+from esdedup.ingest.owner import Owner
+from esdedup.ingest.owner_settings import (
     EXPIRE_EVERY_S,
     LEASE_TTL_S,
+    MEMORY_BYTES,
     PATIENCE_S,
-    ForestSettings,
+    OwnerSettings,
     check_batch_size,
     check_flush_interval,
 )
-from esdedup.ingest.enricher import Enricher, OnAssigned, OnRejected, log_rejected
-from esdedup.ingest.held_forest import MEMORY_BYTES
-from esdedup.ingest.learn import OnLearned, refuse_to_keep, valid_pages
-from esdedup.ingest.own_forest import OwnForest
+from esdedup.ingest.remote_owner import RemoteOwner
 from esdedup.ingest.sidecar_connection import SidecarConnection
-from esdedup.ingest.sidecar_forest import SidecarForest
 
 from esdedup.boilerplate.pins import NO_PINS, Pins
 from esdedup.elastic.article_indices import Articles, WritableIndex
+from esdedup.elastic.client import credentials_of
 from esdedup.elastic.closing import Closing
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.given_client import is_inherited, refuse_inherited, take_blocking
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
-from esdedup.errors import ArticleRejected, SettingError
+from esdedup.errors import ArticleRejected, IndexNotReady, SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile
 from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
@@ -117,9 +118,10 @@ class Dedup(Closing):
                 which is most of what `classic` and `keywords` do.
             expire_every_s: How often expired nodes are deleted, some after each batch, the first time so long
                 after now; None: only by `expire`.
-            sidecar: Addresses of sidecars, such as ``http://localhost:9500``, of which one owns the forest:
-                articles are fingerprinted here, and assigned there. The settings of the forest are those of
-                the sidecar then, and cannot be given here; profile and name of the forest must be the same.
+            sidecar: Addresses of sidecars, such as ``http://localhost:9500``, of which one owns the forest.
+                It gives articles their roots, and is told who writes them, as Elasticsearch is by the client.
+                The settings of the forest are those of the sidecar then, and cannot be given here; profile
+                and name of the forest must be the same.
             sidecar_token: What they want in the header `X-Esdedup-Token`.
             sidecar_ca_certs: A file or directory with the authority that signed their certificates.
             sidecar_patience_s: How long a batch is sent again while no sidecar takes it, such as between the
@@ -131,7 +133,7 @@ class Dedup(Closing):
         take_blocking(client, taker="Dedup")
         check_batch_size(batch_size)
         check_index_name(forest)
-        settings = ForestSettings(
+        settings = OwnerSettings(
             retention=retention,
             wait_s=wait_s,
             lease_ttl_s=lease_ttl_s,
@@ -148,14 +150,13 @@ class Dedup(Closing):
         self._articles = Articles(client, fields=fields)
         # Where articles have been written to, by name.
         self._indices: dict[str, WritableIndex] = {}
-        self._forest: OwnForest | SidecarForest
+        self._owner: Owner | RemoteOwner
         if sidecar is None:
-            self._forest = OwnForest.of(
+            self._owner = Owner(
                 client,
                 settings,
-                name=forest,
+                forest=forest,
                 profile=profile,
-                batch_size=batch_size,
                 check_process=self._check_process,
                 on_new=self._warn_of_roots,
             )
@@ -164,12 +165,13 @@ class Dedup(Closing):
             connection = SidecarConnection(
                 [sidecar] if isinstance(sidecar, str) else sidecar,
                 token=sidecar_token,
+                credentials=credentials_of(client),
                 ca_certs=sidecar_ca_certs,
                 patience_s=sidecar_patience_s,
             )
-            self._forest = SidecarForest(connection, name=forest, profile=profile)
+            self._owner = RemoteOwner(connection, forest=forest, profile=profile)
         self._enricher = Enricher(
-            self._forest,
+            self._owner,
             fields=fields,
             check_process=self._check_process,
             check_index=self._check_index,
@@ -183,7 +185,7 @@ class Dedup(Closing):
         In a forked process, the forest stays with the process that opened it.
         """
         if not is_inherited(self._client):
-            self._forest.close()
+            self._owner.close()
 
     def setup(
         self,
@@ -192,6 +194,7 @@ class Dedup(Closing):
         shards: int | None = None,
         route_by_root: bool = False,
         language: str | None = None,
+        forest: str | None = None,
     ) -> bool:
         """Add the fields that esdedup writes to an index, which is created if it does not exist.
 
@@ -208,6 +211,8 @@ class Dedup(Closing):
             language: The language of titles and texts, such as ``en`` or ``zh``: a search then finds words in
                 all their forms, or Chinese by pairs of characters; only a new index can be given one. None
                 finds words as they are written.
+            forest: The forest that it belongs to from now on: others then refuse its articles. None leaves
+                that as it is; at first, any may take them.
 
         Returns:
             Whether the index was created.
@@ -222,13 +227,16 @@ class Dedup(Closing):
         self._check_process()
         if index == self._forest_name:
             raise SettingError(f"{index!r} is the name of the forest, which holds no articles: name another")
-        return self._articles.setup(index, shards=shards, route_by_root=route_by_root, language=language)
+        return self._articles.setup(
+            index, shards=shards, route_by_root=route_by_root, language=language, forest=forest
+        )
 
     def require_ready(self, index: str) -> None:
         """Raise unless articles can be written to an index. `enrich` does this by itself for each index.
 
         Raises:
-            IndexNotReady: The index is missing, or lacks the fields that `setup` adds.
+            IndexNotReady: The index is missing, lacks the fields that `setup` adds, or belongs to another
+                forest.
             SettingError: The name is invalid.
             ServerError: Elasticsearch does not answer, or refuses the request.
         """
@@ -264,12 +272,13 @@ class Dedup(Closing):
                 its ``flush_after_seconds``, since it waits too.
 
         Raises:
-            SettingError: `flush_interval_s` is not greater than 0; or `backfill` with a sidecar.
+            SettingError: `flush_interval_s` is not greater than 0.
             ClientForked: This is a forked process, and its parent has used the client, or has begun to read
                 what this call returned.
-            IndexNotReady: The index of an action is missing or closed, lacks the fields, or keeps other names
-                of fields than those given; or it was deleted before all was yielded. If it is deleted after
-                that, while the last bulk request is written, only another `require_ready` tells.
+            IndexNotReady: The index of an action is missing or closed, lacks the fields, belongs to another
+                forest, or keeps other names of fields than those given; or it was deleted before all was
+                yielded. If it is deleted after that, while the last bulk request is written, only another
+                `require_ready` tells.
             ClockMismatch: The clocks of this machine and of Elasticsearch differ by more than a day.
             ForestError: Another process owns the forest, or it has another profile, or its time is in the
                 future.
@@ -317,7 +326,9 @@ class Dedup(Closing):
         """
         refuse_to_keep(self._profile)
         pages = valid_pages(texts, on_rejected or log_rejected)
-        return self._forest.learn(pages, on_learned=on_learned)
+        return self._own("learn: run `esdedup learn` before you start it").learn(
+            pages, batch_size=self._enricher.batch_size, on_learned=on_learned
+        )
 
     def expire(self) -> Expired:
         """Delete expired nodes from the forest, for a process that feeds it continuously.
@@ -330,13 +341,27 @@ class Dedup(Closing):
             ForestError: Another process owns the forest, or it has another profile.
             ServerError: Elasticsearch does not answer, or refuses the request.
         """
-        return self._forest.expire()
+        return self._own("expire: it deletes expired nodes by itself, every expire_every_s seconds").expire()
+
+    def _own(self, instead: str) -> Owner:
+        """Return the owner, if it is in this process.
+
+        Raises:
+            SettingError: A sidecar owns the forest; says what to do instead.
+        """
+        if isinstance(self._owner, RemoteOwner):
+            operation, _, advice = instead.partition(": ")
+            raise SettingError(f"{operation}: the sidecar owns the forest; {advice}")
+        return self._owner
 
     def _check_process(self) -> None:
         refuse_inherited(self._client)
 
     def _check_index(self, name: str) -> WritableIndex:
-        index = self._indices[name] = self._articles.check(name)
+        index = self._articles.check(name)
+        if (refusal := index.refusal(self._forest_name)) is not None:
+            raise IndexNotReady(refusal, index=name)
+        self._indices[name] = index
         return index
 
     def _warn_of_roots(self) -> None:

@@ -4,11 +4,18 @@ import functools
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
-from esdedup.ingest.actions import ArticleAction, BulkAction, index_of, read_action, redated
-from esdedup.ingest.assigned import Assigned
+from esdedup.ingest.actions import (
+    Addition,
+    ArticleAction,
+    BulkAction,
+    index_of,
+    read_action,
+    redating,
+    with_addition,
+)
 from esdedup.ingest.batches import batches, refuse_fork
 from esdedup.ingest.check_again import check_again
 from esdedup.ingest.json_values import size_of
@@ -26,10 +33,25 @@ OnAssigned = Callable[[ArticleAction, Assignment], None]
 """Called with each article and its assignment."""
 
 
-class Assigns(Protocol):
-    """Assigns articles: `OwnForest`, or `SidecarForest`."""
+class Decided(Protocol):
+    """An article with what was decided for it: `Assigned`, or what a sidecar has answered."""
 
-    def assign(self, articles: list[ArticleAction], *, backfill: bool) -> list[Assigned]:
+    @property
+    def article(self) -> ArticleAction:
+        """The article."""
+
+    @property
+    def assignment(self) -> Assignment:
+        """The forest's decision."""
+
+    def addition(self, index: WritableIndex) -> Addition:
+        """Return what is added to its action; raises `ArticleRejected` if it cannot be indexed."""
+
+
+class Assigns(Protocol):
+    """Assigns articles: `Owner`, or `RemoteOwner`."""
+
+    def assign(self, articles: Sequence[ArticleAction]) -> Sequence[Decided]:
         """Return the articles with what was decided for them, which is durable."""
 
 
@@ -64,25 +86,33 @@ class EnrichRun:
             index = self._unnamed_index if name is None else named_index(name)
             try:
                 routed = name if index.is_routed_by_root else None
-                action = read_action(given, index.fields, position=self._read, routed_index=routed)
+                action = read_action(
+                    given,
+                    index.fields,
+                    position=self._read,
+                    routed_index=routed,
+                    backfill=self._backfill,
+                )
             except ArticleRejected as rejected:
                 on_rejected(rejected.bare())
             else:
                 actions.append((action, index))
         articles = [action for action, _ in actions if isinstance(action, ArticleAction)]
-        assigned = iter(self._forest.assign(articles, backfill=self._backfill) if articles else ())
+        assigned = iter(self._forest.assign(articles) if articles else ())
         for action, index in actions:
             if isinstance(action, ArticleAction):
                 each = next(assigned)
                 try:
-                    changed = each.enriched(index)
+                    added = each.addition(index)
                 except ArticleRejected as rejected:
                     on_rejected(rejected.bare())
                     continue
                 on_assigned(each.article, each.assignment)
+                changed = with_addition(action.action, added, index.fields)
             else:
                 now_ms = int(time.time() * 1000)
-                changed = redated(action, fields=index.fields, now_ms=now_ms, backfill=self._backfill)
+                redated = redating(action, fields=index.fields, now_ms=now_ms, backfill=self._backfill)
+                changed = action if redated is None else with_addition(action, redated, index.fields)
             yield changed
             # The caller may have forked meanwhile: the rest belongs to the parent.
             refuse_fork(self._process)

@@ -15,7 +15,7 @@ class ExpirySchedule:
         """Delete nothing yet.
 
         Args:
-            begin: Begins a deletion, which goes on with each value that is taken: `HeldForest.expiring`.
+            begin: Begins a deletion, which goes on with each value that is taken; see `expiring`.
             every_s: From the beginning of a deletion to that of the next.
             first_after_s: From now to the first.
         """

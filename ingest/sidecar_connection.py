@@ -4,7 +4,7 @@ import dataclasses
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,13 +44,20 @@ class SidecarConnection:
     """Remembers which sidecar answered last, and asks the others if it does not. Thread-safe."""
 
     def __init__(
-        self, urls: Sequence[str], *, token: str | None, ca_certs: Path | None, patience_s: float
+        self,
+        urls: Sequence[str],
+        *,
+        token: str | None,
+        credentials: Mapping[str, str],
+        ca_certs: Path | None,
+        patience_s: float,
     ) -> None:
         """Send nothing yet.
 
         Args:
             urls: Addresses of sidecars of one forest.
             token: What they want in the header `X-Esdedup-Token`.
+            credentials: The headers by which Elasticsearch knows who writes.
             ca_certs: A file or directory with the authority that signed their certificates.
             patience_s: How long to ask again until one takes articles.
 
@@ -65,7 +72,8 @@ class SidecarConnection:
             raise SettingError("sidecar_token is blank, or has an invalid character (perhaps a line break)")
         if ca_certs is not None and not ca_certs.exists():
             raise SettingError(f"there are no certificates at {ca_certs}")
-        self._configs = [_config(url, token=token, ca_certs=ca_certs) for url in urls]
+        headers = {**credentials, **({} if token is None else {TOKEN_HEADER: token})}
+        self._configs = [_config(url, headers=headers, ca_certs=ca_certs) for url in urls]
         self._patience_s = patience_s
         self._nodes: list[elastic_transport.Urllib3HttpNode] = []
         self._process = 0
@@ -168,14 +176,12 @@ def _problem(content: bytes) -> _Problem:
         return _Problem()
 
 
-def _config(url: str, *, token: str | None, ca_certs: Path | None) -> elastic_transport.NodeConfig:
+def _config(url: str, *, headers: Mapping[str, str], ca_certs: Path | None) -> elastic_transport.NodeConfig:
     given: dict[str, Any] = {} if ca_certs is None else {"ca_certs": str(ca_certs)}
     try:
         config = url_to_node_config(url, use_default_ports_for_scheme=True)
-        headers = elastic_transport.HttpHeaders(config.headers)
-        if token is not None:
-            headers[TOKEN_HEADER] = token
-        return dataclasses.replace(config, headers=headers, connections_per_node=_CONNECTIONS, **given)
+        own = elastic_transport.HttpHeaders({**config.headers, **headers})
+        return dataclasses.replace(config, headers=own, connections_per_node=_CONNECTIONS, **given)
     except (ValueError, AttributeError) as error:
         # Its message may quote a password.
         raise SettingError("sidecar: an address must be like http://localhost:9500") from error

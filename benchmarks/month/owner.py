@@ -10,19 +10,17 @@ from multiprocessing import get_context
 from typing import TypeVar
 
 from elasticsearch import helpers
-from esdedup.ingest.actions import ArticleAction, read_action
-from esdedup.ingest.assigner import Assigner
-from esdedup.ingest.held_forest import HeldForest
+from esdedup.ingest.actions import ArticleAction, read_action, with_addition
+from esdedup.ingest.owner import Owner as OwningForest
+from esdedup.ingest.owner_settings import OwnerSettings
 
 from benchmarks.month.arrivals import Arrival
 from benchmarks.processes import resident_bytes
-from esdedup.boilerplate.pins import NO_PINS
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.elastic.client import connect
 from esdedup.elastic.forest.store import Contents
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT
-from esdedup.forest import Aging
 from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
 
 _HOUR_MS = 3_600_000
@@ -90,22 +88,24 @@ class Owner:
 class _Feeder:
     def __init__(self, url: str) -> None:
         self._client = connect(url)
-        self._held = HeldForest(
+        self._owner = OwningForest(
             self._client,
-            name=FOREST,
+            OwnerSettings(
+                retention=RETENTION,
+                wait_s=_WAIT_S,
+                memory_bytes=_MEMORY_BYTES,
+                most_plausible_leaves=2**6 * MOST_PLAUSIBLE_LEAVES,
+                expire_every_s=None,
+            ),
+            forest=FOREST,
             profile=DEFAULT,
-            aging=Aging.of(retention=RETENTION),
-            wait_s=_WAIT_S,
-            lease_ttl_s=30.0,
-            memory_bytes=_MEMORY_BYTES,
         )
-        self._assigner = Assigner(DEFAULT, pins=NO_PINS, most_plausible_leaves=2**6 * MOST_PLAUSIBLE_LEAVES)
         self._expired_ms = 0
 
     def open(self) -> float:
         started = time.perf_counter()
-        self._held.open()
-        while (contents := self._held.contents()).memory_bytes == contents.learned_bytes:
+        self._owner.open()
+        while (contents := self._owner.contents()).memory_bytes == contents.learned_bytes:
             time.sleep(_PAUSE_S)
         return time.perf_counter() - started
 
@@ -120,7 +120,7 @@ class _Feeder:
             if now_ms >= self._expired_ms + _HOUR_MS:
                 self._expired_ms = now_ms
                 started = time.perf_counter()
-                done = self._held.expire()
+                done = self._owner.expire()
                 expired += done.leaves + done.roots + done.pages
                 expiring_s += time.perf_counter() - started
         return Fed(
@@ -128,27 +128,27 @@ class _Feeder:
             batches_s=batches_s,
             expiring_s=expiring_s,
             expired=expired,
-            contents=self._held.contents(),
+            contents=self._owner.contents(),
             resident_bytes=resident_bytes(),
         )
 
     def _index(self, batch: Sequence[Arrival], index: str, now_ms: int) -> None:
-        forest, _ = self._held.open()
-        assigned, _, written = self._assigner.assign(
-            list(_actions(batch, index)), forest=forest, now_ms=now_ms
-        )
-        written.result()
+        assigned = self._owner.assign(list(_actions(batch, index, now_ms)))
         to = WritableIndex(fields=Fields(), name=index)
-        helpers.bulk(self._client, (each.enriched(to) for each in assigned))
+        helpers.bulk(
+            self._client,
+            (with_addition(each.article.action, each.addition(to), to.fields) for each in assigned),
+        )
 
 
-def _actions(batch: Sequence[Arrival], index: str) -> Iterator[ArticleAction]:
+def _actions(batch: Sequence[Arrival], index: str, now_ms: int) -> Iterator[ArticleAction]:
     for each in batch:
         source = {name: value for name, value in each.article.items() if name != "id"}
         action = {"_index": index, "_id": each.article["id"], "_source": source}
-        read = read_action(action, Fields(), position=1)
+        read = read_action(action, Fields(), position=1, backfill=True)
         assert isinstance(read, ArticleAction)
-        yield read
+        # By the time of the month, which is not the clock's.
+        yield dataclasses.replace(read, dated_ms=now_ms)
 
 
 # Of the process of an owner.

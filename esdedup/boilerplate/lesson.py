@@ -35,7 +35,7 @@ class Lesson:
         self._sites = iter(sites)
         self._articles = iter(articles)
 
-    def omit(self, passages: Passages, pages: Hashes, assumed: Bools | None = None) -> Bools:
+    def omit(self, passages: Passages, pages: Hashes) -> Bools:
         """Return which passages of the next pages to leave out, bool ``(n,)``, and learn from these pages.
 
         A page that was seen before teaches nothing.
@@ -43,8 +43,6 @@ class Lesson:
         Args:
             passages: Of the pages.
             pages: The ids of the pages, uint64 ``(text_count,)``.
-            assumed: What somebody has taken to be left out, ``(n,)``. A page for which that is wrong is
-                passed over: it counts as not seen. None: whatever is left out is right.
         """
         omitted = self._boilerplate.learner.filter(
             (
@@ -58,10 +56,8 @@ class Lesson:
             list(itertools.islice(self._sites, len(pages))),
             list(itertools.islice(self._articles, len(pages))),
             self._pins.overrides,
-            None if assumed is None else assumed.tobytes(),
         )
-        # A copy, since callers change it.
-        return np.array(np.frombuffer(omitted, np.bool_))
+        return np.frombuffer(omitted, np.bool_)
 
     def learn_rest(self) -> None:
         """Learn from the pages of a block that is not full, as if no others would come."""

@@ -47,6 +47,15 @@ def setup(
             "words in all their forms, and Chinese by pairs of characters.",
         ),
     ] = None,
+    forest: Annotated[
+        str | None,
+        typer.Option(
+            "--forest",
+            metavar="NAME",
+            help="The forest that the index belongs to from now on: others then refuse its articles. "
+            "Default: any may take them.",
+        ),
+    ] = None,
     json: options.Json = False,
     field_names: options.FieldNames,
     server: options.Server,
@@ -58,7 +67,9 @@ def setup(
     """
     with server.connect() as client:
         dedup = Dedup(client, fields=field_names.fields_of(client, index))
-        made = dedup.setup(index, shards=shards, route_by_root=route_by_root, language=language)
+        made = dedup.setup(
+            index, shards=shards, route_by_root=route_by_root, language=language, forest=forest
+        )
     if json:
         output.print_json({"index": index, "made": made})
     else:

@@ -7,7 +7,7 @@ from typing import Any
 from elasticsearch import ApiError, Elasticsearch, NotFoundError
 
 from esdedup.elastic.errors import reason, translated
-from esdedup.elastic.field_names import fields_of, kept_fields, meta_with_fields, require_kept
+from esdedup.elastic.field_names import fields_of, kept_fields, kept_forest, meta_with_fields, require_kept
 from esdedup.elastic.languages import analyzer_of, code_of, kept_language
 from esdedup.elastic.limits import MAX_SHARDS
 from esdedup.elastic.mappings import (
@@ -35,6 +35,14 @@ class WritableIndex:
     name: str | None = None
     # Whether articles are routed by their roots where they are written.
     is_routed_by_root: bool = False
+    # The forest that it belongs to; None: any may take its articles.
+    forest: str | None = None
+
+    def refusal(self, forest: str) -> str | None:
+        """Return why a forest may not take its articles; None if it may."""
+        if self.forest in {None, forest}:
+            return None
+        return f"the index {self.name!r} belongs to the forest {self.forest!r}, and not to {forest!r}"
 
 
 class Articles:
@@ -57,6 +65,7 @@ class Articles:
         shards: int | None = None,
         route_by_root: bool = False,
         language: str | None = None,
+        forest: str | None = None,
     ) -> bool:
         """Add the fields that esdedup writes or reads to `index`; create the index if there is none.
 
@@ -68,6 +77,7 @@ class Articles:
             shards: Of a new index; None: the server's default.
             route_by_root: Route each article by its root; only a new index can.
             language: Of titles and texts; only a new index can be given one.
+            forest: The forest that it belongs to from now on; None leaves that as it is.
 
         Returns:
             Whether the index was created.
@@ -80,6 +90,8 @@ class Articles:
                 Elasticsearch lacks its analyzer.
         """
         check_index_name(index)
+        if forest is not None:
+            check_index_name(forest)
         if language is not None:
             analyzer_of(language)
         if shards is not None and not 1 <= shards <= MAX_SHARDS:
@@ -92,7 +104,9 @@ class Articles:
             fields = fields_of(known, given=self._fields)
             refuse_unusable(known, fields)
             if not mappings:
-                body = article_index(fields, shards=shards, route_by_root=route_by_root, language=language)
+                body = article_index(
+                    fields, shards=shards, route_by_root=route_by_root, language=language, forest=forest
+                )
                 try:
                     self._client.indices.create(index=index, **body)
                 except ApiError as error:
@@ -100,7 +114,9 @@ class Articles:
                     if error.error != "resource_already_exists_exception":
                         raise
                     # Another process was faster: check what it made.
-                    return self.setup(index, shards=shards, route_by_root=route_by_root, language=language)
+                    return self.setup(
+                        index, shards=shards, route_by_root=route_by_root, language=language, forest=forest
+                    )
                 return True
             refuse_unusable_own(mappings, fields)
             for name, each in found.items():
@@ -114,17 +130,17 @@ class Articles:
                     index=index,
                 )
             for name, mapping in mappings.items():
-                self._add(name, mapping, fields)
+                self._add(name, mapping, fields, forest)
             # What the index had before may still differ from what is needed.
             check_mappings(_mappings(self._indices(index)), fields)
         return False
 
-    def _add(self, index: str, mapping: dict[str, Any], fields: Fields) -> None:
+    def _add(self, index: str, mapping: dict[str, Any], fields: Fields, forest: str | None) -> None:
         """Add what esdedup needs to the mapping of an index."""
         missing = missing_properties(mapping, fields)
         try:
             self._client.indices.put_mapping(
-                index=index, properties=missing, meta=meta_with_fields(mapping, fields)
+                index=index, properties=missing, meta=meta_with_fields(mapping, fields, forest=forest)
             )
         except ApiError as error:
             if error.meta.status != 400:
@@ -185,7 +201,10 @@ class Articles:
         fields = require_kept(written, mappings[written], self._fields)
         check_mappings(mappings, fields)
         return WritableIndex(
-            fields=fields, name=written, is_routed_by_root=is_routed_by_root(mappings[written])
+            fields=fields,
+            name=written,
+            is_routed_by_root=is_routed_by_root(mappings[written]),
+            forest=kept_forest(mappings[written]),
         )
 
     def have_roots(self, index: str, fields: Fields) -> bool:

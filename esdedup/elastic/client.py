@@ -21,6 +21,8 @@ _COMPATIBLE = re.compile(r"compatible-with=\d+")
 _BETWEEN_ADDRESSES = re.compile(r"\s*,\s*(?=https?://)", re.IGNORECASE)
 # A cluster that has lost a server recovers within seconds, and moves its shards within a minute.
 _PATIENCE_S = 60.0
+CREDENTIALS = frozenset(("authorization", "es-secondary-authorization", "es-security-runas-user"))
+"""The headers by which callers are told apart: who they are, and for whom they act; in small letters."""
 _TRANSIENT = (elastic_transport.ConnectionError, elastic_transport.ConnectionTimeout)
 
 
@@ -175,6 +177,14 @@ def blocking_twin(client: AsyncElasticsearch) -> Elasticsearch:
         headers=dict(client._headers),
         transport_class=_AnyVersionTransport,
     )
+
+
+def credentials_of(client: Elasticsearch) -> dict[str, str]:
+    """Return the headers by which a client says who it is; of several servers, as it says it to the first."""
+    # A user in the address of a server is among the headers of that server.
+    node = next(iter(client.transport.node_pool.all()))
+    headers = {**node.config.headers, **client._headers}
+    return {name: value for name, value in headers.items() if name.lower() in CREDENTIALS}
 
 
 def _client(

@@ -10,10 +10,23 @@ from esdedup.errors import IndexNotReady
 from esdedup.fields import Fields
 
 
-def meta_with_fields(mapping: dict[str, Any], fields: Fields) -> dict[str, Any]:
-    """Return what the `_meta` of an index becomes when it is to keep the names of its articles' fields."""
+def meta_with_fields(mapping: dict[str, Any], fields: Fields, *, forest: str | None = None) -> dict[str, Any]:
+    """Return what the `_meta` of an index becomes when it is to keep the names of its articles' fields.
+
+    Args:
+        mapping: As it was.
+        fields: The names.
+        forest: The forest that it belongs to; None: as it was.
+    """
     meta: dict[str, Any] = mapping.get("_meta", {})
-    return meta | {"esdedup": meta.get("esdedup", {}) | {"fields": dataclasses.asdict(fields)}}
+    kept = {"fields": dataclasses.asdict(fields)} | ({} if forest is None else {"forest": forest})
+    return meta | {"esdedup": meta.get("esdedup", {}) | kept}
+
+
+def kept_forest(mapping: dict[str, Any]) -> str | None:
+    """Return the forest that an index belongs to; None: any may take its articles."""
+    kept = mapping.get("_meta", {}).get("esdedup", {}).get("forest")
+    return kept if isinstance(kept, str) else None
 
 
 def kept_fields(mapping: dict[str, Any]) -> Fields | None:

@@ -66,7 +66,12 @@ def missing_properties(mapping: dict[str, Any], fields: Fields) -> dict[str, Any
 
 
 def article_index(
-    fields: Fields, *, shards: int | None = None, route_by_root: bool = False, language: str | None = None
+    fields: Fields,
+    *,
+    shards: int | None = None,
+    route_by_root: bool = False,
+    language: str | None = None,
+    forest: str | None = None,
 ) -> dict[str, Any]:
     """Return settings and mappings of a new article index.
 
@@ -78,6 +83,7 @@ def article_index(
         shards: None: the server's default.
         route_by_root: Require a routing, and record in the mapping that it is the article's root.
         language: Of titles and texts, which the mapping records; None: words are found as they are written.
+        forest: The forest that it belongs to, which the mapping records; None: none in particular.
     """
     meta: dict[str, Any] = {} if language is None else {"esdedup": {"language": code_of(language)}}
     properties = missing_properties({"_meta": meta}, fields)
@@ -87,7 +93,7 @@ def article_index(
     if route_by_root:
         body["mappings"]["_routing"] = {"required": True}
         meta["esdedup"] = meta.get("esdedup", {}) | {"routed_by_root": True}
-    body["mappings"]["_meta"] = meta_with_fields(body["mappings"], fields)
+    body["mappings"]["_meta"] = meta_with_fields(body["mappings"], fields, forest=forest)
     return body
 
 

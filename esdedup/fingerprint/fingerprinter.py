@@ -80,19 +80,6 @@ class Fingerprinter:
         for some in slices(texts, threads=self._threads):
             yield self._parsed(some, keep_text=self._method.needs_text)
 
-    def fingerprints_of(self, parsed: Sequence[ParsedTexts], omitted: Bools) -> Fingerprints:
-        """Return the fingerprints of parsed texts, for whom it takes long to find out what is left out.
-
-        Args:
-            parsed: As `parsed` yields them.
-            omitted: Which of all their passages to leave out, bool ``(passages,)``.
-        """
-        ends = np.cumsum([each.passage_count for each in parsed])
-        return self._joined(
-            self._method.fingerprints(each, omitted[end - each.passage_count : end])
-            for each, end in zip(parsed, ends.tolist(), strict=True)
-        )
-
     def passages_and_pages(self, texts: Sequence[str]) -> Iterator[tuple[Passages, npt.NDArray[np.uint64]]]:
         """Yield what `fingerprint` calls `omit` with, a few raw texts at a time."""
         for parsed in self.parsed(texts):

@@ -102,13 +102,6 @@ class Fingerprints:
             raise TextFailed(f"text {position + 1}", self.faults[position])
         return self
 
-    def with_replaced(self, are_replaced: npt.NDArray[np.bool_], others: "Fingerprints") -> "Fingerprints":
-        """Return the fingerprints with others in the place of some, bool ``(n,)``."""
-        merged = {field.name: getattr(self, field.name).copy() for field in dataclasses.fields(self)}
-        for name, column in merged.items():
-            column[are_replaced] = getattr(others, name)
-        return Fingerprints(**merged)
-
 
 def no_faults(count: int) -> npt.NDArray[np.object_]:
     """Return the faults of so many texts without any."""

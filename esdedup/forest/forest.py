@@ -6,15 +6,10 @@ from collections.abc import Iterable
 from concurrent.futures import Future
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
-from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.lesson import Lesson
 from esdedup.boilerplate.pins import NO_PINS, Pins
 from esdedup.forest.model import Aging, Arrivals, Assignment
 from esdedup.forest.store import Store, at_once
-from esdedup.text.passages import Passages
 
 
 class Decided(NamedTuple):
@@ -57,36 +52,13 @@ class Forest:
             sites: Of the pages.
             articles: The ids of their articles.
         """
-        boilerplate = self._abandoned()
+        # What committed batches have taught.
+        self._store.state()
+        boilerplate = self._store.boilerplate
+        while boilerplate.has_begun:
+            boilerplate.undo()
         boilerplate.begin()
         return Lesson(boilerplate, pins=pins, sites=sites, articles=articles)
-
-    def forecast(
-        self,
-        passages: Passages,
-        pages: npt.NDArray[np.uint64],
-        *,
-        pins: Pins = NO_PINS,
-        sites: Iterable[str | None] = itertools.repeat(None),
-        articles: Iterable[str | None] = itertools.repeat(None),
-    ) -> npt.NDArray[np.bool_]:
-        """Return which passages of pages would be left out if they came now, bool ``(n,)``.
-
-        Nothing is learned, and a batch that has begun is abandoned.
-
-        Args:
-            passages: Of the pages.
-            pages: The ids of the pages.
-            pins: As for `begin`, and so are the others.
-            sites: Of the pages.
-            articles: The ids of their articles.
-        """
-        boilerplate = self._abandoned()
-        boilerplate.begin()
-        try:
-            return Lesson(boilerplate, pins=pins, sites=sites, articles=articles).omit(passages, pages)
-        finally:
-            boilerplate.undo()
 
     def learn(self, lesson: Lesson) -> int:
         """End a batch whose pages only teach: they get no root, and no number.
@@ -132,11 +104,3 @@ class Forest:
         if lesson is not None:
             plan = dataclasses.replace(plan, learned=lesson.changes())
         return Decided(plan.assignments, self._store.commit(plan))
-
-    def _abandoned(self) -> Boilerplate:
-        """Return what committed batches have taught."""
-        self._store.state()
-        boilerplate = self._store.boilerplate
-        while boilerplate.has_begun:
-            boilerplate.undo()
-        return boilerplate

@@ -32,8 +32,6 @@ _LONE_PAGE_BYTES = 29
 _MOST_ROWS = 2**31 - 1
 # Lucene merges a segment once this share of it is deleted, by default.
 _MOST_DELETED = 0.2
-# The owner looks through a page when a feeder asks what to leave out, and once more when it comes.
-_LOOKS = 2
 _DELETED_AT_ONCE = 2_000
 # A cluster's leaf and its root are refreshed by a reprint.
 _REFRESHED = 2
@@ -162,12 +160,11 @@ class Plan:
     @property
     def fingerprint_us(self) -> float:
         """Processor time to fingerprint an article."""
-        by_length = self.costs.whole if self.profile.keep_boilerplate else self.costs.without_boilerplate
-        return by_length.us(_length(self.workload, self.profile))
+        return _fingerprint_us(self.workload, self.profile, self.costs)
 
     @property
     def owner_us(self) -> float:
-        """Processor time of the owner of one of the forests for an article that a feeder fingerprinted."""
+        """Processor time of the owner of one of the forests for an article, its fingerprint included."""
         return _owner_us(self.workload, self.profile, self.costs, self.server, self.load_each.nodes)
 
     @property
@@ -297,9 +294,14 @@ def _wanted(
 def _owner_us(
     workload: Workload, profile: Profile, costs: UnitCosts, server: ServerCosts, nodes: int
 ) -> float:
-    looks = 0 if profile.keep_boilerplate else _LOOKS
-    looking_us = looks * costs.omitting.us(_length(workload, profile))
-    return looking_us + costs.deciding.us(nodes) + server.us_a_commit
+    looking_us = 0.0 if profile.keep_boilerplate else costs.omitting.us(_length(workload, profile))
+    fingerprint_us = _fingerprint_us(workload, profile, costs)
+    return fingerprint_us + looking_us + costs.deciding.us(nodes) + server.us_a_commit
+
+
+def _fingerprint_us(workload: Workload, profile: Profile, costs: UnitCosts) -> float:
+    by_length = costs.whole if profile.keep_boilerplate else costs.without_boilerplate
+    return by_length.us(_length(workload, profile))
 
 
 def kept_bytes(costs: UnitCosts, *, nodes: int, lone_pages: int) -> float:

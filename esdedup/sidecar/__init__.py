@@ -1,4 +1,4 @@
-"""One process that owns forests, and takes articles from many feeders over HTTP.
+"""One process that owns a forest, and takes articles from many feeders over HTTP.
 
 It speaks Elasticsearch's own interface: articles go on to Elasticsearch with their roots, everything else
 as it came.

@@ -11,21 +11,17 @@ from starlette.types import ASGIApp
 from esdedup.boilerplate.pins import Pins
 from esdedup.elastic.article_indices import Articles
 from esdedup.elastic.client import client_of, connect_async
-from esdedup.forest import Aging
-from esdedup.ingest.assigner import Assigner
-from esdedup.ingest.held_forest import HeldForest
+from esdedup.ingest.owner import Owner
+from esdedup.ingest.owner_settings import OwnerSettings
 from esdedup.ingest.pins_file import read_pins
 from esdedup.ingest.word_files import words_never_cut
 from esdedup.reading.reader import AsyncReader
 from esdedup.sidecar.app import create_app
-from esdedup.sidecar.assign_api import assign_routes
-from esdedup.sidecar.bounds import Bounds, BoundsApart
+from esdedup.sidecar.bounds import Bounds
 from esdedup.sidecar.cluster_api import cluster_routes
-from esdedup.sidecar.decide_api import decide_routes
 from esdedup.sidecar.enrich_api import enrich_routes
 from esdedup.sidecar.enrichment import Enrichment
-from esdedup.sidecar.feeding import Feeding
-from esdedup.sidecar.forests import Forests
+from esdedup.sidecar.feeding import Feeding, Ownership
 from esdedup.sidecar.guards import Callers
 from esdedup.sidecar.headers import Headers
 from esdedup.sidecar.health import Readiness, health_routes
@@ -34,7 +30,6 @@ from esdedup.sidecar.intake import BatchBounds
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.own_endpoints import handle_errors
 from esdedup.sidecar.pages_route import PagesRoute
-from esdedup.sidecar.peers import Peers
 from esdedup.sidecar.rights import PATH, Answer, Rights
 from esdedup.sidecar.server import run
 from esdedup.sidecar.settings import Settings
@@ -76,8 +71,8 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
     """
     for line in words_never_cut(settings.fingerprint_profile()):
         log.warning("%s", line)
-    choice = settings.forest_choice
-    metrics = Metrics(choice.names)
+    profile, token = settings.fingerprint_profile(), settings.read_token()
+    metrics = Metrics(settings.forest)
     upstream = Upstream(
         settings.urls,
         ca_certs=settings.ca_certs,
@@ -96,78 +91,78 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
         async with upstream.send("POST", PATH, headers, body) as given:
             return Answer(given.status, given.headers, await given.read())
 
+    def ownership() -> Ownership:
+        return feeding.ownership
+
     client = _client(client_of, settings)
     pins = read_pins(settings.pins_file, keep_boilerplate=settings.keep_boilerplate)
-    feedings = {
-        name: _feeding(client, name, settings, pins, metrics, address=settings.reached_at(port))
-        for name in choice.names
-    }
-    peers = Peers(
-        token=settings.read_token(),
-        ca_certs=settings.peer_ca_certs,
-        connect_timeout_s=settings.connect_timeout_s,
-        max_connections=settings.max_requests,
-        max_body_bytes=settings.max_body_bytes,
+    feeding = Feeding(
+        Owner(
+            client,
+            _owner_settings(settings, pins),
+            forest=settings.forest,
+            profile=profile,
+            address=settings.reached_at(port),
+            expires_at_once=True,
+        ),
+        forest=settings.forest,
+        bounds=BatchBounds(batch_articles=settings.batch_size, waiting_articles=settings.queue_articles),
         metrics=metrics,
     )
-    forests = Forests(feedings, choice=choice, peers=None if settings.standby_refuses else peers)
     reading = connect_async(settings.url, ca_certs=settings.ca_certs)
     pages = _pages(settings, pins)
     indices = Indices(Articles(client, fields=settings.fields()).find)
-    enrichment = Enrichment(find=indices.find, may_write=Rights(ask_rights).may_write, assign=forests.assign)
-    readiness = Readiness(
-        ownerships=lambda: forests.ownerships,
-        ask=ask,
-        ask_owner=None if settings.standby_refuses else peers.check,
+    enrichment = Enrichment(
+        forest=settings.forest,
+        find=indices.find,
+        may_write=Rights(ask_rights).may_write,
+        assign=feeding.assign,
     )
     app = create_app(
         upstream,
         own=[
-            health_routes(readiness=readiness, metrics=metrics),
-            decide_routes(forests, max_body_bytes=settings.max_body_bytes),
-            enrich_routes(
-                enrichment, fields=settings.fields(), metrics=metrics, max_body_bytes=settings.max_body_bytes
+            health_routes(
+                readiness=Readiness(forest=settings.forest, ownership=ownership, ask=ask), metrics=metrics
             ),
-            assign_routes(
-                feedings,
-                profile=settings.fingerprint_profile(),
+            enrich_routes(
+                enrichment,
+                fields=settings.fields(),
+                forest=settings.forest,
+                profile=profile.label,
+                ownership=ownership,
                 metrics=metrics,
                 max_body_bytes=settings.max_body_bytes,
-                relay=forests.relay,
             ),
             cluster_routes(
-                {name: _reader(reading, name, settings, pins) for name in choice.names},
+                _reader(reading, settings, pins),
                 reading,
-                choice=choice,
                 index=settings.pages_index,
                 max_body_bytes=settings.max_body_bytes,
             ),
         ],
         writes=[
             *pages,
-            Writing(upstream, enrichment, metrics=metrics, max_body_bytes=settings.max_body_bytes),
+            Writing(
+                upstream,
+                enrichment,
+                ownership=ownership,
+                metrics=metrics,
+                max_body_bytes=settings.max_body_bytes,
+            ),
         ],
-        alongside=[indices, peers, *feedings.values(), forests, reading, *(each.running() for each in pages)],
+        alongside=[indices, feeding, reading, *(each.running() for each in pages)],
     )
     handle_errors(app, metrics)
-    callers, peers_bounds = (
-        Bounds(
-            app,
-            max_requests=settings.max_requests,
-            max_body_bytes=settings.max_body_bytes,
-            max_bodies_bytes=settings.max_bodies_bytes,
-            timeout_s=settings.request_timeout_s + settings.answer_timeout_s,
-            metrics=metrics,
-        )
-        for _ in range(2)
-    )
-    bounded = BoundsApart(callers=callers, peers=peers_bounds)
-    return Callers(
-        bounded,
-        hosts=settings.hosts,
-        token=settings.read_token(),
+    bounded = Bounds(
+        app,
+        max_requests=settings.max_requests,
+        max_body_bytes=settings.max_body_bytes,
+        max_bodies_bytes=settings.max_bodies_bytes,
+        timeout_s=settings.request_timeout_s + settings.answer_timeout_s,
         metrics=metrics,
-        origins=settings.allow_origins,
+    )
+    return Callers(
+        bounded, hosts=settings.hosts, token=token, metrics=metrics, origins=settings.allow_origins
     )
 
 
@@ -198,48 +193,25 @@ def _pages(settings: Settings, pins: Pins) -> list[PagesRoute]:
     return [PagesRoute(app)]
 
 
-def _reader(client: AsyncElasticsearch, forest: str, settings: Settings, pins: Pins) -> AsyncReader:
+def _reader(client: AsyncElasticsearch, settings: Settings, pins: Pins) -> AsyncReader:
     return AsyncReader(
         client,
         fields=settings.fields(),
-        forest=forest,
+        forest=settings.forest,
         profile=settings.fingerprint_profile(),
         pins=pins,
         refresh_interval_s=_REFRESH_INTERVAL_S,
     )
 
 
-def _feeding(
-    client: Elasticsearch, name: str, settings: Settings, pins: Pins, metrics: Metrics, *, address: str | None
-) -> Feeding:
-    profile = settings.fingerprint_profile()
+def _owner_settings(settings: Settings, pins: Pins) -> OwnerSettings:
     days = settings.retention_days
-    held = HeldForest(
-        client,
-        name=name,
-        profile=profile,
-        aging=None if days is None else Aging.of(retention=timedelta(days=days)),
-        wait_s=0.0,
+    return OwnerSettings(
+        retention=None if days is None else timedelta(days=days),
         lease_ttl_s=settings.lease_ttl_s,
-        memory_bytes=settings.memory_bytes // len(settings.forest_choice.names),
-        address=address,
-    )
-    assigner = Assigner(
-        profile,
-        pins=pins,
+        memory_bytes=settings.memory_bytes,
         most_plausible_leaves=settings.most_plausible_leaves,
-        threads=settings.workers,
-    )
-    bounds = BatchBounds(
-        batch_articles=settings.batch_size,
-        batch_wait_s=settings.batch_wait_ms / 1000,
-        waiting_articles=settings.queue_articles,
-    )
-    return Feeding(
-        held,
-        assigner,
-        name=name,
-        bounds=bounds,
+        pins=pins,
+        workers=settings.workers,
         expire_every_s=settings.expire_every_s,
-        metrics=metrics,
     )

@@ -6,7 +6,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from esdedup.sidecar.metrics import Metrics, RequestKind
-from esdedup.sidecar.own_paths import is_of_peer, is_own, is_watching
+from esdedup.sidecar.own_paths import is_own, is_watching
 from esdedup.sidecar.problems import Refused, answer, problem_of
 
 # Where a scope has what counts the bytes of its unpacked body.
@@ -156,22 +156,6 @@ class Bounds:
     async def _refuse(self, exchange: "_Exchange", refused: Refused) -> None:
         self._metrics.refused(refused.reason)
         await exchange.refuse(refused)
-
-
-class BoundsApart:
-    """Bounds the requests of other sidecars apart from those of callers.
-
-    Two sidecars that are full of callers, and own a forest each, would otherwise wait for each other.
-    """
-
-    def __init__(self, *, callers: Bounds, peers: Bounds) -> None:
-        self._callers = callers
-        self._peers = peers
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer within the bounds of who asks."""
-        is_peer = scope["type"] == "http" and is_of_peer(scope["method"], scope["path"])
-        await (self._peers if is_peer else self._callers)(scope, receive, send)
 
 
 class _Exchange:

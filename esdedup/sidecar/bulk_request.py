@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from esdedup.errors import ArticleRejected
+from esdedup.ingest.actions import Addition, writes_out_upsert
 from esdedup.sidecar.action_line import BYTE_ORDER_MARK, read_action_line
 from esdedup.sidecar.json_splice import members, with_member, without_object
 from esdedup.sidecar.refusals import BulkMalformed
@@ -73,29 +74,27 @@ class BulkItem:
             raise self._unreadable("is not a JSON object")
         return document
 
-    def with_document(self, document: Mapping[str, Any], action: Mapping[str, Any], *, dedup: str) -> bytes:
-        """Return its lines with what was added.
+    def with_addition(self, added: Addition, document: Mapping[str, Any], *, dedup: str) -> bytes:
+        """Return its lines with what is added.
 
         Args:
+            added: What is added.
             document: As `document` has returned it.
-            action: The action made of it, as `ingest.actions` returns it: with the dedup object in the
-                document or in parts of an update, and perhaps with another routing.
-            dedup: The name of the object.
+            dedup: The name of the dedup object.
         """
         header = self.header
-        if action.get("routing") != self.meta.get("routing"):
-            meta = {**self.meta, "routing": action["routing"]}
+        if added.routing is not None:
             # ASCII: an id may have half a character.
+            meta = {**self.meta, "routing": added.routing}
             header = json.dumps({self.operation: meta}, separators=(",", ":")).encode()
-        return b"%b\n%b\n" % (header, self.source_with(document, action, dedup=dedup))
+        return b"%b\n%b\n" % (header, self.source_with(added, document, dedup=dedup))
 
-    def source_with(self, document: Mapping[str, Any], action: Mapping[str, Any], *, dedup: str) -> bytes:
-        """Return its document alone with what was added; see `with_document`."""
+    def source_with(self, added: Addition, document: Mapping[str, Any], *, dedup: str) -> bytes:
+        """Return its document alone with what is added; see `with_addition`."""
         assert self.source is not None
-        new = action["_source"]
-        if self.operation == "update":
-            return _with_parts(self.source, document, new, dedup)
-        return _with_object(self.source, document, new, dedup)
+        if "source" in added.parts:
+            return _with_object(self.source, document, added.parts["source"], dedup)
+        return _with_parts(self.source, document, added, dedup)
 
     def _taken_anyway(self, source: bytes, error: orjson.JSONDecodeError) -> Any:
         """Parse what is not JSON, and Elasticsearch takes all the same.
@@ -191,22 +190,23 @@ def _too_large(what: str) -> BulkMalformed:
     return BulkMalformed(413, "content_too_long_exception", f"the bulk request has {what}: send smaller ones")
 
 
-def _with_object(source: bytes, old: Mapping[str, Any], new: Mapping[str, Any], name: str) -> bytes:
-    """Return a document with the object `name` of `new`, if any, instead of what `old` has by that name."""
+def _with_object(source: bytes, old: Mapping[str, Any], values: Mapping[str, Any] | None, name: str) -> bytes:
+    """Return a document with the dedup object, if there is one, instead of what it has by that name."""
     dotted = f"{name}."
     if any(key == name or key.startswith(dotted) for key in old):
         source = without_object(source, name)
-    return with_member(source, name, orjson.dumps(new[name])) if name in new else source
+    return source if values is None else with_member(source, name, orjson.dumps(values))
 
 
-def _with_parts(source: bytes, old: Mapping[str, Any], new: Mapping[str, Any], name: str) -> bytes:
-    """Return an update with the object in those of its parts that have changed."""
-    found = {each.key: source[each.value : each.end] for each in members(source)}
-    changed = {part: new[part] for part in ("doc", "upsert") if part in new and new[part] != old.get(part)}
-    # An upsert that is made of the doc is written out; the article that exists and the new one differ.
-    is_doc_as_upsert = "doc_as_upsert" in old and "doc_as_upsert" not in new
-    parts = {key: value for key, value in found.items() if key in new}
-    for part, values in changed.items():
-        origin = "doc" if is_doc_as_upsert else part
-        parts[part] = _with_object(found[origin], old[origin], values, name)
+def _with_parts(source: bytes, old: Mapping[str, Any], added: Addition, name: str) -> bytes:
+    """Return an update with the object in its parts."""
+    parts = {each.key: source[each.value : each.end] for each in members(source)}
+    is_written_out = writes_out_upsert(added, old)
+    if is_written_out:
+        del parts["doc_as_upsert"]
+    parts |= {
+        part: _with_object(parts[origin], old[origin], values, name)
+        for part, values in added.parts.items()
+        for origin in ("doc" if is_written_out else part,)
+    }
     return b"{%b}" % b",".join(json.dumps(key).encode() + b":" + value for key, value in parts.items())

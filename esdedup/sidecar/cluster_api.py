@@ -5,7 +5,7 @@ what he may not read there.
 """
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated, Any, Self
 
 from elasticsearch import AsyncElasticsearch
@@ -16,9 +16,8 @@ from esdedup.errors import ArticleNotFound, ServerError, SettingError
 from esdedup.reading.reader import AsyncReader
 from esdedup.reading.results import SimilarPage
 from esdedup.serving.problems import described
-from esdedup.sidecar.forest_choice import ForestChoice
 from esdedup.sidecar.own_endpoints import json_route
-from esdedup.sidecar.rights import CREDENTIALS, Answer, CallerMayNot, CallerRefused
+from esdedup.sidecar.rights import RAW_CREDENTIALS, Answer, CallerMayNot, CallerRefused
 from esdedup.web.api import MAX_TEXT
 from esdedup.web.bounds import MAX_VALUE, bounded
 from esdedup.web.form import MAX_SIZE
@@ -32,11 +31,6 @@ _Index = Annotated[str | None, Query(description=_INDEX)]
 _Page = Annotated[int, Query(ge=1, description=_PAGE)]
 _Size = Annotated[int, Query(ge=1, le=MAX_SIZE, description=_SIZE)]
 _After = Annotated[str | None, Query(description=_AFTER)]
-
-_FOREST_VALUE = (
-    "Where there are several forests: the value that an article with this text would have in the field that "
-    "chooses among them. It is looked up in the forest of that value."
-)
 
 _ERRORS = described(
     s400="The request cannot be read, or no index is named.",
@@ -73,7 +67,6 @@ class Alike(BaseModel):
         str | None,
         Field(max_length=MAX_VALUE, description="The site of the text, for the pins of that site."),
     ] = None
-    forest_value: Annotated[str | None, Field(max_length=MAX_VALUE, description=_FOREST_VALUE)] = None
     id: Annotated[str | None, Field(description="The id of an article. Either this or `text`.")] = None
     other_sources: Annotated[bool, Field(description="Leave out articles from the article's own source.")] = (
         False
@@ -86,27 +79,25 @@ class Alike(BaseModel):
     def _agree(self) -> Self:
         if (self.text is None) == (self.id is None):
             raise ValueError("give either a text or the id of an article")
-        if self.text is None and (self.site is not None or self.forest_value is not None):
-            raise ValueError("a site or a forest_value belongs to a text; an article has its own")
+        if self.text is None and self.site is not None:
+            raise ValueError("a site belongs to a text; an article has its own")
         if self.id is None and self.other_sources:
             raise ValueError("other_sources belongs to the id of an article; a text has no source")
         return self
 
 
 def cluster_routes(
-    readers: Mapping[str, AsyncReader],
+    reader: AsyncReader,
     client: AsyncElasticsearch,
     *,
-    choice: ForestChoice,
     index: str | None,
     max_body_bytes: int,
 ) -> APIRouter:
     """Return the routes.
 
     Args:
-        readers: By the names of the forests; their own clients are not used.
+        reader: Of the forest; its own client is not used.
         client: Without credentials.
-        choice: Which forest a text is looked up in.
         index: What is read if a request names no index.
         max_body_bytes: Of a body that is unpacked.
     """
@@ -117,13 +108,13 @@ def cluster_routes(
         responses=_ERRORS,
     )
 
-    def reader_of(request: Request, value: str | None = None) -> AsyncReader:
+    def reader_of(request: Request) -> AsyncReader:
         own = {
             name.decode(): value.decode("latin-1")
             for name, value in request.scope["headers"]
-            if name in CREDENTIALS
+            if name in RAW_CREDENTIALS
         }
-        return readers[choice.of_value(value)].with_client(client.options(headers=own))
+        return reader.with_client(client.options(headers=own))
 
     def named(given: str | None) -> str:
         name = index if given is None else given
@@ -176,7 +167,7 @@ def cluster_routes(
         A text gets the articles of the cluster that it would join if it arrived now; what arrived within the
         last second may be missed.
         """
-        name, own = named(given.index), reader_of(request, given.forest_value)
+        name, own = named(given.index), reader_of(request)
         paging: dict[str, Any] = {"page": given.page, "size": given.size, "after": given.after}
         with _of_the_caller(name):
             if given.text is not None:

@@ -1,157 +1,221 @@
-"""Articles in, articles with their roots out, for pipelines that write to Elasticsearch by themselves."""
+"""Articles in, their roots out, for pipelines that write to Elasticsearch by themselves."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
 
 import orjson
 from fastapi import APIRouter, Body, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.fields import Fields
-from esdedup.serving.problems import Problem, described
-from esdedup.sidecar.bulk_request import BulkItem
+from esdedup.serving.problems import Problem, ProblemDetails, described
+from esdedup.sidecar.bounds import hold_unpacked
+from esdedup.sidecar.bulk_request import BulkItem, read_bulk
 from esdedup.sidecar.enrichment import Changed, Enrichment, Outcome, Rejected, count_articles
+from esdedup.sidecar.feeding import Ownership
 from esdedup.sidecar.headers import Headers
-from esdedup.sidecar.json_splice import elements, members
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.own_endpoints import json_route
 from esdedup.sidecar.problems import answer
+from esdedup.sidecar.refusals import RequestRefused
+from esdedup.sidecar.request_body import unpacked
 
+_PATH = "/v1/enrich"
 _JSON = "application/json"
+_NDJSON = "application/x-ndjson"
 _ARTICLE: dict[str, Any] = {
     "_id": "wire-17",
     "title": "Harbour council votes for a second ferry",
     "text": "The harbour council voted on Monday to …",
     "published_at": "2026-09-07T21:32:00Z",
 }
-_ENRICHED: dict[str, Any] = _ARTICLE | {
-    "dedup": {
-        "root": "122c0d63bb65dc118aafa28e66b57fce",
-        "seq": 4711,
-        "seen": 1788816720000,
-        "published": 1788816720000,
-        "length": 1893,
-        "partition": 17,
-        "profile": "verified-3",
-        "fingerprint": "19dfa27dbd6f2cbbb1a0a5a7a1f4ee53",
-    }
+_DEDUP: dict[str, Any] = {
+    "root": "122c0d63bb65dc118aafa28e66b57fce",
+    "seq": 4711,
+    "seen": 1788816720000,
+    "published": 1788816720000,
+    "length": 1893,
+    "partition": 17,
+    "profile": "verified-3",
+    "fingerprint": "19dfa27dbd6f2cbbb1a0a5a7a1f4ee53",
 }
 _REJECTED: dict[str, Any] = {
     "error": {
         "type": "urn:esdedup:problem:article_rejected",
         "title": "Article rejected",
         "status": 400,
-        "detail": "action 2: has no field 'text', or it is null",
+        "detail": "action 3: has no field 'text', or it is null",
     }
 }
+_LINES = """{"index":{"_index":"news","_id":"wire-17"}}
+{"text":"The harbour council voted on Monday to …","published_at":"2026-09-07T21:32:00Z"}
+{"update":{"_index":"news","_id":"wire-9"}}
+{"doc":{"text":"The harbour council votes on Tuesday on …"}}
+"""
 _INDEX = (
     "The index that the articles will be written to, which was set up. It names their fields, and the caller "
     "must be allowed to write to it. Without it they have the sidecar's names of fields, or the usual ones."
 )
+_Object = dict[str, Any] | None
+# What else than the article is wrong.
+_KINDS = {403: "not_allowed", 409: "index_not_ready"}
 
 
-class ToEnrich(BaseModel):
-    """Articles without roots."""
+class Item(BaseModel):
+    """What is to be added to an action; nothing to a deletion, and to an update without a text or a date."""
 
-    model_config = ConfigDict(
-        extra="forbid", json_schema_extra={"examples": [{"index": "news", "articles": [_ARTICLE]}]}
-    )
-
-    index: Annotated[str | None, Field(description=_INDEX)] = None
-    articles: Annotated[
-        list[Any],
+    outcome: Annotated[
+        Literal["new_root", "joined", "known", "without_fingerprint"] | None,
+        Field(description="What became of the article; missing where there is no text."),
+    ] = None
+    dedup: Annotated[_Object, Field(description="The dedup object of a whole document.")] = None
+    doc: Annotated[
+        _Object,
+        Field(description="The dedup object of the `doc` of an update; null: take out the one that it has."),
+    ] = None
+    upsert: Annotated[
+        _Object,
         Field(
-            description="In the order in which they arrive. `_id` of an article is the id that it will have.",
-            json_schema_extra={"items": {"type": "object"}},
+            description="That of its `upsert`. If the update has `doc_as_upsert`, leave that out, and write "
+            "the `doc` as `upsert` with this object."
         ),
-    ]
+    ] = None
+    routing: Annotated[
+        str | None, Field(description="The routing of the action, if its index is routed by root.")
+    ] = None
+    is_cut: Annotated[bool, Field(description="Whether the text is longer than is fingerprinted.")] = False
+    error: Annotated[ProblemDetails | None, Field(description="Why it was rejected; stands alone.")] = None
 
 
 class Enriched(BaseModel):
-    """The same articles with their roots."""
+    """What is to be added to each action."""
 
     model_config = ConfigDict(
-        json_schema_extra={"examples": [{"articles": [_ENRICHED, _REJECTED], "rejected": 1}]}
+        json_schema_extra={
+            "examples": [{"rejected": 1, "items": [{"outcome": "joined", "dedup": _DEDUP}, _REJECTED]}]
+        }
     )
 
-    articles: Annotated[
-        list[dict[str, Any]],
-        Field(
-            description="In the same order, each as it was sent, with the dedup object. In the place of one "
-            "that was rejected stands an object with `error` alone: problem details."
-        ),
-    ]
     rejected: Annotated[int, Field(description="How many were rejected.")]
+    items: Annotated[list[Item], Field(description="In the order of the actions.")]
 
 
 _ERRORS = described(
     s400="The request cannot be read, or the index can have no such name.",
     s401="Elasticsearch does not know the caller; or the token of the sidecar is missing.",
     s403="The caller may not write to the index.",
-    s409="The index was not set up.",
+    s409="The index was not set up; or the forest or the profile is not the sidecar's.",
     s413="The body is too large.",
-    s415="The body is not JSON.",
+    s415="The body is of another type, or packed otherwise than by gzip.",
     s429="Too many articles wait; send the same again after the seconds in `Retry-After`.",
     s502="Elasticsearch does not answer.",
-    s503="The process that owns the forest is not reached; `detail` names it. Send the same again after the "
+    s503="Another process owns the forest; `detail` says where. Send the same there, or again after the "
     "seconds in `Retry-After`.",
 )
 
 
 def enrich_routes(
-    enrichment: Enrichment, *, fields: Fields | None, metrics: Metrics, max_body_bytes: int
+    enrichment: Enrichment,
+    *,
+    fields: Fields | None,
+    forest: str,
+    profile: str,
+    ownership: Callable[[], Ownership],
+    metrics: Metrics,
+    max_body_bytes: int,
 ) -> APIRouter:
     """Return the routes.
 
     Args:
         enrichment: Assigns the articles.
         fields: The names of the articles' fields where no index is named; None: the usual ones.
+        forest: The name of the forest.
+        profile: The label of its profile.
+        ownership: Returns whether this process owns the forest: if not, requests are refused unread.
         metrics: Counts articles.
         max_body_bytes: Of a body that is unpacked.
     """
-    router = APIRouter(
-        prefix="/v1/enrich",
-        tags=["enrich"],
-        route_class=json_route(max_body_bytes=max_body_bytes),
-        responses=_ERRORS,
-    )
-    unplaced = WritableIndex(fields=fields or Fields())
+    router = APIRouter(prefix=_PATH, tags=["enrich"], responses=_ERRORS)
+    unset = WritableIndex(fields=fields or Fields())
 
-    async def enrich(
-        sources: Sequence[bytes], documents: Sequence[Any], *, name: str | None, headers: Headers
-    ) -> list[bytes | Rejected]:
-        index = unplaced if name is None else await enrichment.writable(name, headers=headers)
-        items = [
-            _item(source, document, index=name, position=at)
-            for at, (source, document) in enumerate(zip(sources, documents, strict=True), start=1)
-        ]
-        outcomes = await enrichment.enrich_for(items, index)
+    async def enrich(items: list[BulkItem], headers: Headers, *, backfill: bool = False) -> list[Outcome]:
+        outcomes = await enrichment.enrich(items, headers=headers, unset=unset, backfill=backfill)
         count_articles(outcomes, metrics)
-        return [_written(item, outcome) for item, outcome in zip(items, outcomes, strict=True)]
+        return outcomes
 
-    @router.post("", summary="Give articles their roots", response_model=Enriched)
-    async def enrich_articles(request: Request, given: ToEnrich) -> Response:
-        """Nothing is written to the index; the forest remembers the articles.
-
-        The same articles may be sent again: they get the same roots.
-        """
-        sources = await asyncio.to_thread(_sources, await request.body())
-        written = await enrich(sources, given.articles, name=given.index, headers=request.scope["headers"])
-        parts = [
-            orjson.dumps({"error": _problem(each).body()}) if isinstance(each, Rejected) else each
-            for each in written
-        ]
-        rejected = sum(isinstance(each, Rejected) for each in written)
-        return Response(b'{"articles":[%b],"rejected":%d}' % (b",".join(parts), rejected), media_type=_JSON)
+    def require(given: str | None, own: str, what: str) -> None:
+        if given not in {None, own}:
+            raise RequestRefused(409, f"{what}_mismatch", f"the {what} of this sidecar is {own}, not {given}")
 
     @router.post(
+        "",
+        summary="Give articles their roots",
+        response_model=Enriched,
+        response_model_exclude_unset=True,
+        openapi_extra={
+            "requestBody": {
+                "required": True,
+                "content": {_NDJSON: {"schema": {"type": "string"}, "example": _LINES}},
+            }
+        },
+    )
+    async def enrich_actions(
+        request: Request,
+        index: Annotated[str | None, Query(description="Of the actions that name no index.")] = None,
+        backfill: Annotated[
+            bool, Query(description="Take the forest's time from the articles, not from the clock.")
+        ] = False,
+        forest_name: Annotated[
+            str | None, Query(alias="forest", description="Refuse, if the sidecar has another forest.")
+        ] = None,
+        profile_label: Annotated[
+            str | None, Query(alias="profile", description="Refuse, if the forest has another profile.")
+        ] = None,
+    ) -> Response:
+        """The body is what `_bulk` takes: actions, each with its document in the next line.
+
+        Nothing is written to an index; the forest remembers the articles. Of a document, it is enough to send
+        what the forest looks at: the text, the time, the link, the source. The same articles may be sent
+        again: they get the same roots.
+        """
+        ownership().require()
+        require(forest_name, forest, "forest")
+        require(profile_label, profile, "profile")
+        try:
+            packed = await request.body()
+        except ClientDisconnect:
+            # Nobody reads it.
+            return Response(status_code=400)
+        body = unpacked(
+            packed,
+            encoding=request.headers.get("content-encoding"),
+            most_bytes=max_body_bytes,
+            hold=lambda size: hold_unpacked(request.scope, size),
+        )
+        # Large ones take long. Meanwhile others have their turn.
+        items = await asyncio.to_thread(read_bulk, body, index=index)
+        outcomes = await enrich(items, request.scope["headers"], backfill=backfill)
+        return Response(await asyncio.to_thread(_answer, outcomes), media_type=_JSON)
+
+    def require_owned() -> None:
+        ownership().require()
+
+    one = APIRouter(
+        prefix=_PATH,
+        tags=["enrich"],
+        responses=_ERRORS,
+        route_class=json_route(max_body_bytes=max_body_bytes, check=require_owned),
+    )
+
+    @one.post(
         "/one",
         summary="Give one article its root",
         response_model=dict[str, Any],
-        responses={200: {"content": {_JSON: {"example": _ENRICHED}}}},
+        responses={200: {"content": {_JSON: {"example": _ARTICLE | {"dedup": _DEDUP}}}}},
     )
     async def enrich_one(
         request: Request,
@@ -160,37 +224,46 @@ def enrich_routes(
     ) -> Response:
         """For pipelines that send one event a request: the body is the article, and so is the answer.
 
-        A rejected article is answered with 400. Articles that come at the same time are decided together.
+        A rejected article is answered with its error. Articles that come at the same time are decided
+        together. `_id` is the id that the article will have.
         """
-        (written,) = await enrich(
-            [await request.body()], [given], name=index, headers=request.scope["headers"]
+        meta = {} if given.get("_id") is None else {"_id": given["_id"]}
+        item = BulkItem(
+            operation="index", index=index, meta=meta, header=b"", source=await request.body(), line=1
         )
-        if isinstance(written, Rejected):
-            return answer(request.scope, _problem(written))
-        return Response(written, media_type=_JSON)
+        (outcome,) = await enrich([item], request.scope["headers"])
+        if isinstance(outcome, Rejected):
+            return answer(request.scope, _problem(outcome))
+        assert isinstance(outcome, Changed)
+        article = item.source_with(outcome.added, outcome.document, dedup=outcome.dedup)
+        return Response(article, media_type=_JSON)
 
+    router.routes += one.routes
     return router
 
 
-def _sources(body: bytes) -> list[bytes]:
-    """Return the articles as they came."""
-    found = [each for each in members(body) if each.key == "articles"]
-    # Of a key that comes twice, the last counts.
-    return elements(body[found[-1].value : found[-1].end])
+def _answer(outcomes: list[Outcome]) -> bytes:
+    rejected = sum(isinstance(each, Rejected) for each in outcomes)
+    return orjson.dumps({"rejected": rejected, "items": [_item(each) for each in outcomes]})
 
 
-def _item(source: bytes, document: Any, *, index: str | None, position: int) -> BulkItem:
-    """Return an article as an item of a bulk request, which leaves its bytes as they are."""
-    meta = {"_id": document["_id"]} if isinstance(document, dict) and document.get("_id") is not None else {}
-    return BulkItem(operation="index", index=index, meta=meta, header=b"", source=source, line=position)
-
-
-def _written(item: BulkItem, outcome: Outcome) -> bytes | Rejected:
+def _item(outcome: Outcome) -> dict[str, Any]:
     if isinstance(outcome, Rejected):
-        return outcome
-    assert isinstance(outcome, Changed)
-    return item.source_with(outcome.document, outcome.action, dedup=outcome.dedup)
+        return {"error": _problem(outcome).body()}
+    if not isinstance(outcome, Changed):
+        return {}
+    added, assigned = outcome.added, outcome.assigned
+    item: dict[str, Any] = {
+        "dedup" if part == "source" else part: values for part, values in added.parts.items()
+    }
+    if added.routing is not None:
+        item["routing"] = added.routing
+    if assigned is None:
+        return item
+    if assigned.article.is_cut:
+        item["is_cut"] = True
+    return {"outcome": assigned.assignment.kind.value, **item}
 
 
 def _problem(rejected: Rejected) -> Problem:
-    return Problem(status=rejected.status, kind="article_rejected", detail=rejected.reason)
+    return Problem.of(rejected.status, _KINDS.get(rejected.status, "article_rejected"), rejected.reason)

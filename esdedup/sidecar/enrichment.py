@@ -8,14 +8,13 @@ from typing import Any
 
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.elastic.names import check_index_name
-from esdedup.errors import ArticleRejected, IndexNotReady
-from esdedup.ingest.actions import ArticleAction, read_action, redated
+from esdedup.errors import ArticleRejected, IndexNotReady, SettingError
+from esdedup.ingest.actions import Addition, ArticleAction, forged_parts, read_action, redating
 from esdedup.ingest.assigned import Assigned
 from esdedup.sidecar.bulk_request import BulkItem
 from esdedup.sidecar.headers import Headers
 from esdedup.sidecar.indices import Found
 from esdedup.sidecar.metrics import Metrics
-from esdedup.sidecar.rights import CallerMayNot
 
 # Reading an article takes some 20 µs. In between, other requests have their turn.
 _READ_AT_ONCE = 100
@@ -28,9 +27,9 @@ class Untouched:
 
 @dataclasses.dataclass(frozen=True)
 class Changed:
-    """The item goes on with this action in its place, as `elasticsearch.helpers.bulk` has them."""
+    """The item goes on with what is added to it."""
 
-    action: Mapping[str, Any]
+    added: Addition
     # The item's document as it was read.
     document: Mapping[str, Any]
     # The name of the dedup object.
@@ -56,6 +55,7 @@ class Enrichment:
     def __init__(
         self,
         *,
+        forest: str,
         find: Callable[[Collection[str]], Awaitable[Mapping[str, Found]]],
         may_write: Callable[[Headers, Collection[str]], Awaitable[Mapping[str, bool]]],
         assign: Callable[[Sequence[ArticleAction]], Awaitable[Sequence[Assigned]]],
@@ -63,90 +63,50 @@ class Enrichment:
         """Enrich.
 
         Args:
+            forest: The name of the forest that assigns.
             find: As `Indices.find`.
             may_write: As `Rights.may_write`.
-            assign: As `Intake.assign`.
+            assign: As `Feeding.assign`.
         """
+        self._forest = forest
         self._find = find
         self._may_write = may_write
         self._assign = assign
 
-    async def enrich(self, items: Sequence[BulkItem], *, headers: Headers) -> list[Outcome]:
+    async def enrich(
+        self,
+        items: Sequence[BulkItem],
+        *,
+        headers: Headers,
+        unset: WritableIndex | None = None,
+        backfill: bool = False,
+    ) -> list[Outcome]:
         """Return what becomes of each item.
 
         Args:
             items: Of one request.
             headers: Of that request.
+            unset: Where articles go that name no index, which others write; those of an index that was not
+                set up are rejected then. None: all of these go on as they came.
+            backfill: Whether old articles are expected.
 
         Raises:
             BulkMalformed: An update cannot be read, for which Elasticsearch would refuse the whole request.
             CallerRefused: Elasticsearch does not know the caller.
-            EsdedupError: No article of the request could be assigned: see `Intake.assign`.
+            EsdedupError: No article of the request could be assigned: see `Feeding.assign`.
         """
-        named = [name for each in items if (name := _written(each)) is not None]
-        found = {
-            name: each for name, each in (await self._find(frozenset(named))).items() if each is not None
-        }
-        if not found:
+        named = frozenset(name for each in items if (name := _written(each)) is not None)
+        targets = await self._targets(named, headers, is_required=unset is not None)
+        if unset is None and not targets:
             return [Untouched()] * len(items)
-        allowed = await self._may_write(headers, sorted(found))
-        targets: dict[str | None, WritableIndex | Rejected] = {}
-        for name, each in found.items():
-            if not allowed[name]:
-                targets[name] = Rejected(f"the caller may not write to the index [{name}]", 403)
-            elif isinstance(each, IndexNotReady):
-                targets[name] = Rejected(str(each))
-            else:
-                targets[name] = each
-        return await self._enrich(items, [targets.get(_written(each)) for each in items])
-
-    async def enrich_for(self, items: Sequence[BulkItem], index: WritableIndex) -> list[Outcome]:
-        """Return what becomes of each item, which somebody else will write to an index.
-
-        Args:
-            items: Articles.
-            index: As `writable` returns it.
-
-        Raises:
-            EsdedupError: As for `enrich`.
-        """
-        return await self._enrich(items, [index] * len(items))
-
-    async def writable(self, name: str, *, headers: Headers) -> WritableIndex:
-        """Return what is known of an index that a caller may write to.
-
-        Args:
-            name: Of the index.
-            headers: Of the caller's request.
-
-        Raises:
-            CallerRefused: Elasticsearch does not know the caller.
-            CallerMayNot: It does not let the caller write there.
-            IndexNotReady: The index was not set up.
-            SettingError: No index can have that name.
-            ServerError: Elasticsearch does not answer.
-        """
-        check_index_name(name)
-        allowed = await self._may_write(headers, [name])
-        if not allowed[name]:
-            raise CallerMayNot(f"the caller may not write to the index {name!r}")
-        index = (await self._find([name]))[name]
-        if index is None:
-            raise IndexNotReady(f"the index {name!r} was not set up for articles", index=name)
-        if isinstance(index, IndexNotReady):
-            raise index
-        return index
-
-    async def _enrich(
-        self, items: Sequence[BulkItem], targets: Sequence[WritableIndex | Rejected | None]
-    ) -> list[Outcome]:
-        """Return what becomes of each item, by where it is written; None: where no articles are kept."""
-        outcomes: list[Outcome] = [Untouched()] * len(items)
         read: list[tuple[int, _Read]] = []
-        for at, (item, target) in enumerate(zip(items, targets, strict=True)):
+        outcomes: list[Outcome] = [Untouched()] * len(items)
+        for at, item in enumerate(items):
             if at % _READ_AT_ONCE == 0:
                 await asyncio.sleep(0)
-            outcome = self._read(item, target) if isinstance(target, WritableIndex) else target
+            name = _written(item)
+            target = targets.get(name) if name is not None or item.operation == "delete" else unset
+            outcome = self._read(item, target, backfill) if isinstance(target, WritableIndex) else target
             if isinstance(outcome, _Read):
                 read.append((at, outcome))
             elif outcome is not None:
@@ -154,25 +114,64 @@ class Enrichment:
         assigned = await self._assign([each.article for _, each in read])
         for (at, own), each in zip(read, assigned, strict=True):
             try:
-                outcomes[at] = Changed(each.enriched(own.index), own.document, own.index.fields.dedup, each)
+                added = each.addition(own.index)
             except ArticleRejected as rejected:
                 outcomes[at] = Rejected(str(rejected))
+                continue
+            fields = own.index.fields
+            if own.article.is_update:
+                parts = {**forged_parts(own.document, fields), **added.parts}
+                added = dataclasses.replace(added, parts=parts)
+            outcomes[at] = Changed(added, own.document, fields.dedup, each)
         return outcomes
 
-    def _read(self, item: BulkItem, index: WritableIndex) -> "Outcome | _Read":
+    async def _targets(
+        self, names: Collection[str], headers: Headers, *, is_required: bool
+    ) -> dict[str | None, WritableIndex | Rejected]:
+        """Return what is known of the indices that were set up, or why nothing may be written there."""
+        valid = {name for name in names if _is_index_name(name)} if is_required else set(names)
+        targets: dict[str | None, WritableIndex | Rejected] = {
+            name: Rejected(f"no index can be called {name!r}") for name in names if name not in valid
+        }
+        found = await self._find(valid)
+        if is_required:
+            targets |= {
+                name: Rejected(f"the index {name!r} was not set up for articles", 409)
+                for name, each in found.items()
+                if each is None
+            }
+        known = {name: each for name, each in found.items() if each is not None}
+        allowed = await self._may_write(headers, sorted(known)) if known else {}
+        for name, each in known.items():
+            if not allowed[name]:
+                targets[name] = Rejected(f"the caller may not write to the index [{name}]", 403)
+            elif isinstance(each, IndexNotReady):
+                targets[name] = Rejected(str(each), 409 if is_required else 400)
+            elif (refusal := each.refusal(self._forest)) is not None:
+                targets[name] = Rejected(f"{refusal}: send it to a sidecar of that forest")
+            else:
+                targets[name] = each
+        return targets
+
+    def _read(self, item: BulkItem, index: WritableIndex, backfill: bool) -> "Outcome | _Read":
         """Return the item's article; or what becomes of the item if it has none."""
         try:
             document = item.document()
             given = {**item.meta, "_op_type": item.operation, "_index": item.index, "_source": document}
             routed = item.index if index.is_routed_by_root else None
-            action = read_action(given, index.fields, position=item.line, routed_index=routed)
+            action = read_action(
+                given, index.fields, position=item.line, routed_index=routed, backfill=backfill
+            )
         except ArticleRejected as rejected:
             return Rejected(str(rejected))
         if isinstance(action, ArticleAction):
             return _Read(action, index, document)
-        now_ms = int(time.time() * 1000)
-        changed = redated(action, fields=index.fields, now_ms=now_ms, backfill=False)
-        return Untouched() if changed is given else Changed(changed, document, index.fields.dedup, None)
+        parts: dict[str, Any] = {}
+        if item.operation == "update":
+            now_ms = int(time.time() * 1000)
+            redated = redating(action, fields=index.fields, now_ms=now_ms, backfill=backfill)
+            parts = {**forged_parts(document, index.fields), **(redated.parts if redated else {})}
+        return Changed(Addition(parts), document, index.fields.dedup, None) if parts else Untouched()
 
 
 def count_articles(outcomes: Sequence[Outcome], metrics: Metrics) -> None:
@@ -194,3 +193,11 @@ class _Read:
 def _written(item: BulkItem) -> str | None:
     """Return where an item writes a document; None if it does not, or if nobody says where."""
     return None if item.operation == "delete" else item.index
+
+
+def _is_index_name(name: str) -> bool:
+    try:
+        check_index_name(name)
+    except SettingError:
+        return False
+    return True

@@ -1,33 +1,31 @@
-"""`Feeding`: what runs beside the requests, from the intake to the forest."""
+"""`Feeding`: articles of all requests, on their way through a queue to the thread of the forest's owner."""
 
 import asyncio
 import contextlib
+import dataclasses
+import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Self, cast
+from typing import Protocol, Self, TypeVar
 
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.store import Contents
-from esdedup.forest import Assignment
+from esdedup.errors import EsdedupError, ForestBusy, ForestLost
 from esdedup.ingest.actions import ArticleAction
 from esdedup.ingest.assigned import Assigned
-from esdedup.ingest.assigner import Assigner
-from esdedup.ingest.fingerprinted_pages import (
-    Bools,
-    FingerprintedArticle,
-    FingerprintedPages,
-    PassagesOfPages,
-)
-from esdedup.ingest.held_forest import HeldForest
+from esdedup.ingest.assigner import AssignedBatch
+from esdedup.serial_thread import SerialThread
 from esdedup.sidecar.intake import BatchBounds, Intake
 from esdedup.sidecar.metrics import Metrics
-from esdedup.sidecar.owner import Owner, Ownership
 
-_Article = ArticleAction | FingerprintedArticle
-_Decided = Assigned | Assignment | Bools
+log = logging.getLogger("esdedup")
 
+# How often the owner looks after the forest, and a standby whether the forest is free.
+_LOOK_S = 1.0
+# A forest that is free is taken within that, so that the first request finds an owner.
+_FIRST_LOOK_S = 2.0
 # Counting takes some milliseconds.
 _COUNT_EVERY_S = 60.0
 # Callers have been answered by then, or given up. Without Elasticsearch the thread could wait for minutes.
@@ -35,78 +33,113 @@ _DECIDE_S = 5.0
 # For the release of the lease; without it, the lease runs out by itself.
 _RELEASE_S = 5.0
 
+_Result = TypeVar("_Result")
 
-class Feeding:
-    """Runs the intake and the forest's owner; at the end, what was taken is decided if it can be."""
 
-    def __init__(
-        self,
-        held: HeldForest,
-        assigner: Assigner,
-        *,
-        name: str,
-        bounds: BatchBounds,
-        expire_every_s: float,
-        metrics: Metrics,
-    ) -> None:
-        """Run nothing yet.
-
-        Args:
-            held: The forest.
-            assigner: Of the forest's profile.
-            name: The forest's.
-            bounds: Of batches and of what waits.
-            expire_every_s: How often expired nodes are deleted.
-            metrics: Records what happens.
-        """
-        self._name = name
-        self._held = held
-        self._assigner = assigner
-        self._metrics = metrics
-        self._count_at_s = time.monotonic()
-        self._expired = 0
-        self._owner: Owner[_Article, _Decided] = Owner(
-            held,
-            self._assign,
-            name=name,
-            expire_every_s=expire_every_s,
-            on_expired=self._note_expired,
-            on_look=self._look,
-            on_owned=self._note_owned,
-        )
-        self._intake = Intake(self._owner.decide, bounds=bounds, metrics=metrics)
-        self._tasks: list[asyncio.Task[None]] = []
+class Owns(Protocol):
+    """A forest, as `Owner` has it."""
 
     @property
-    def ownership(self) -> Ownership:
-        """Whether this process owns the forest."""
-        return self._owner.ownership
+    def is_open(self) -> bool:
+        """Whether this process owns it."""
 
-    async def assign(self, articles: Sequence[ArticleAction]) -> Sequence[Assigned]:
-        """Return what is decided for the articles of a request; see `Intake.assign`."""
-        return cast(list[Assigned], await self._intake.assign(articles))
+    def open(self) -> None:
+        """Take it, if it is free."""
 
-    async def assign_fingerprinted(self, pages: FingerprintedPages) -> Sequence[Assignment | Bools]:
-        """Do the same for pages that were fingerprinted elsewhere; see `Arrived.others`."""
-        return cast(list[Assignment | Bools], await self._intake.assign(pages.articles()))
+    def decide(self, articles: Sequence[ArticleAction]) -> AssignedBatch:
+        """Decide a batch, and begin to write that."""
 
-    async def forecast(self, pages: PassagesOfPages) -> Bools:
-        """Return which passages would be left out of pages if they came now; errors as for `Owner.decide`."""
-        return await self._owner.ask(lambda: self._assigner.forecast(pages, forest=self._held.open()[0]))
+    def contents(self) -> Contents:
+        """Count what it holds."""
 
-    async def hand_over(self) -> bool:
-        """Release the forest, and leave it to others for a moment; see `Owner.hand_over`."""
-        return await self._owner.hand_over()
+    def expire_some(self) -> Expired | None:
+        """Delete some of what has expired, if it is time to."""
 
-    async def take(self) -> None:
-        """Take the forest now, if it is free."""
-        await self._owner.take()
+    def close(self) -> None:
+        """Release it."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Ownership:
+    """Whether this process owns the forest."""
+
+    is_owner: bool = False
+    # Why not; None before it was tried.
+    reason: EsdedupError | None = None
+
+    @property
+    def url(self) -> str | None:
+        """Where another process that owns it takes articles; None if that is not known."""
+        owner = self.reason.owner if isinstance(self.reason, ForestBusy | ForestLost) else None
+        return None if owner is None or owner.released else owner.url
+
+    def require(self) -> None:
+        """Make sure that this process owns it.
+
+        Raises:
+            NotOwner: It does not.
+        """
+        if not self.is_owner:
+            raise NotOwner(self)
+
+
+class NotOwner(EsdedupError):
+    """This process does not own the forest now; another may, or Elasticsearch is away."""
+
+    def __init__(self, ownership: Ownership) -> None:
+        if ownership.url is not None:
+            why = f"this sidecar stands by: send articles to the one that owns the forest, at {ownership.url}"
+        else:
+            why = str(ownership.reason or "the forest is being taken: send this again in a moment")
+        super().__init__(why)
+
+
+class Feeding:
+    """Holds a forest as long as it can, and takes it again when it is free; inside ``async with``.
+
+    Everything that touches the forest happens in one thread. It is a daemon: if Elasticsearch does not
+    answer, nobody can end it. At the end, what was taken is decided if it can be.
+    """
+
+    def __init__(self, owner: Owns, *, forest: str, bounds: BatchBounds, metrics: Metrics) -> None:
+        """Take nothing yet.
+
+        Args:
+            owner: Decides; used in the thread alone.
+            forest: The name of its forest.
+            bounds: Of batches and of what waits.
+            metrics: Records what happens.
+        """
+        self._owner = owner
+        self._name = forest
+        self._metrics = metrics
+        self._thread = SerialThread("esdedup-owner")
+        self._intake = Intake(self._decide, bounds=bounds, metrics=metrics)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._is_closing = False
+        self._count_at_s = time.monotonic()
+        self._expired = 0
+        self.ownership = Ownership()
+
+    async def assign(self, articles: Sequence[ArticleAction]) -> list[Assigned]:
+        """Return what is decided for the articles of a request, when it is durable.
+
+        Raises:
+            NotOwner: This process does not own the forest.
+            EsdedupError: It has lost it meanwhile, or Elasticsearch does not answer; or as for
+                `Intake.assign`. Some articles may have been decided: they get the same roots when they are
+                sent again.
+        """
+        self.ownership.require()
+        return await self._intake.assign(articles)
 
     async def __aenter__(self) -> Self:
         """Begin."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._run(self._look), _FIRST_LOOK_S)
         self._tasks = [
             asyncio.create_task(self._intake.run(), name="intake"),
-            asyncio.create_task(self._owner.look_after(), name="owner"),
+            asyncio.create_task(self._look_after(), name="owner"),
         ]
         return self
 
@@ -121,41 +154,102 @@ class Feeding:
         looking.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await looking
-        await self._owner.close(timeout_s=_RELEASE_S)
+        # Whatever the thread is about to look after.
+        self._is_closing = True
+        self._set(Ownership())
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._run(self._release), _RELEASE_S)
 
-    def _assign(self, articles: list[_Article]) -> tuple[list[_Decided], Future[None]]:
+    async def _look_after(self) -> None:
+        """Take the forest and keep it, until this is cancelled."""
+        while True:
+            is_more_to_do = await self._run(self._look)
+            if not is_more_to_do:
+                await asyncio.sleep(_LOOK_S)
+
+    async def _decide(self, articles: list[ArticleAction]) -> Awaitable[list[Assigned]]:
+        """Decide a batch; return what waits until that is durable, with what is decided for each article."""
+        assigned, written = await self._run(lambda: self._decided(articles))
+        return self._durable(assigned, written)
+
+    async def _durable(self, assigned: list[Assigned], written: Future[None]) -> list[Assigned]:
+        try:
+            await asyncio.wrap_future(written)
+        except EsdedupError:
+            # What has become of the forest is known in its thread.
+            await self._run(lambda: self._noting(written.result))
+        return assigned
+
+    async def _run(self, job: Callable[[], _Result]) -> _Result:
+        """Do a job in the thread. It goes on if nobody waits for it any more."""
+        return await asyncio.shield(asyncio.wrap_future(self._thread.begin(job)))
+
+    def _decided(self, articles: list[ArticleAction]) -> AssignedBatch:
+        # It may have been lost since the job was begun; deciding would take it again.
+        self.ownership.require()
         began_s = time.perf_counter()
-        forest, now_ms = self._held.open()
-        assigned, others, written = self._assigner.assign(
-            [each for each in articles if isinstance(each, ArticleAction)],
-            [each for each in articles if isinstance(each, FingerprintedArticle)],
-            forest=forest,
-            now_ms=now_ms,
-        )
+        batch = self._noting(lambda: self._owner.decide(articles))
         decided_s = time.perf_counter()
         self._metrics.decided(decided_s - began_s)
-        written.add_done_callback(lambda _: self._metrics.written(time.perf_counter() - decided_s))
-        of_actions, of_others = iter(assigned), iter(others)
-        decided = [next(of_actions if isinstance(each, ArticleAction) else of_others) for each in articles]
-        return decided, written
+        batch.written.add_done_callback(lambda _: self._metrics.written(time.perf_counter() - decided_s))
+        return batch
 
-    def _look(self) -> None:
-        if time.monotonic() >= self._count_at_s:
-            self._count_at_s = time.monotonic() + _COUNT_EVERY_S
-            self._note_contents(self._held.contents())
+    def _noting(self, job: Callable[[], _Result]) -> _Result:
+        try:
+            return job()
+        except EsdedupError as error:
+            self._note(error)
+            raise
 
-    def _note_owned(self, is_owned: bool) -> None:
-        self._metrics.lease(self._name, is_held=is_owned)
-        self._count_at_s = time.monotonic()
-        if not is_owned:
-            # That is for the next owner to say.
-            self._note_contents(Contents(nodes=0, pages=0, memory_bytes=0, learned_bytes=0, passages=0))
+    def _look(self) -> bool:
+        """Do a part of what is to be done; return whether there is more."""
+        if self._is_closing:
+            return False
+        try:
+            self._owner.open()
+            self._note(None)
+            if time.monotonic() >= self._count_at_s:
+                self._count_at_s = time.monotonic() + _COUNT_EVERY_S
+                self._note_contents(self._owner.contents())
+            expired = self._owner.expire_some()
+        except EsdedupError as error:
+            self._note(error)
+            return False
+        if expired is not None:
+            self._note_expired(expired)
+        return expired is not None
+
+    def _release(self) -> None:
+        self._set(Ownership())
+        self._owner.close()
+
+    def _note(self, error: EsdedupError | None) -> None:
+        """Note whether the forest is owned, and log it if that has changed."""
+        before = self.ownership
+        is_owner = self._owner.is_open
+        self._set(Ownership(is_owner, None if is_owner else error))
+        if is_owner and not before.is_owner:
+            log.info("this process owns the forest %s now", self._name)
+        elif isinstance(error, ForestBusy):
+            if str(error) != str(before.reason):
+                # Nobody has to do anything about it, as the error says to others.
+                log.info("stands by for the forest %s: %s", self._name, error.owner)
+        elif not is_owner and str(error) != str(before.reason):
+            log.warning("this process does not own the forest %s: %s", self._name, error)
+
+    def _set(self, ownership: Ownership) -> None:
+        has_changed = ownership.is_owner is not self.ownership.is_owner
+        self.ownership = ownership
+        if has_changed:
+            self._metrics.lease(is_held=ownership.is_owner)
+            self._count_at_s = time.monotonic()
+            if not ownership.is_owner:
+                # That is for the next owner to say.
+                self._note_contents(Contents(nodes=0, pages=0, memory_bytes=0, learned_bytes=0, passages=0))
 
     def _note_contents(self, contents: Contents) -> None:
-        self._metrics.forest(
-            self._name, nodes=contents.nodes, pages=contents.pages, memory_bytes=contents.memory_bytes
-        )
-        self._metrics.boilerplate(self._name, contents.passages)
+        self._metrics.forest(nodes=contents.nodes, pages=contents.pages, memory_bytes=contents.memory_bytes)
+        self._metrics.boilerplate(contents.passages)
 
     def _note_expired(self, expired: Expired) -> None:
         number = expired.leaves + expired.roots

@@ -1,8 +1,7 @@
 """`Intake`: the articles of many requests become batches, decided one after the other.
 
-What arrives together is decided together, so that the forest's owner does more with each batch, the more
-there is to do. A batch is closed when it is full, or so long after its first article came; while the owner is
-busy with the one before, it grows.
+What waits when the forest's owner is free is the next batch, up to its bounds: a lone article is decided at
+once, and the more there is to do, the more is done with each batch.
 """
 
 import asyncio
@@ -43,8 +42,6 @@ class BatchBounds:
     batch_articles: int = 1_000
     # Of a batch, in characters; its last article may exceed it.
     batch_characters: int = 8_000_000
-    # From a batch's first article until it is closed, if the owner is free then.
-    batch_wait_s: float = 0.002
     # Of all requests that wait or are being decided. One request alone may have more.
     waiting_articles: int = 20_000
     waiting_characters: int = 200_000_000
@@ -166,34 +163,12 @@ class Intake(Generic[_Article, _Decided]):
 
     async def _is_batch_ready(self) -> bool:
         """Wait until there is a batch; return False if there will be none."""
-        loop = asyncio.get_running_loop()
         while not self._queue:
             if self._is_closing:
                 return False
-            await self._changes()
-        while not self._is_full and not self._is_closing:
-            left_s = self._queue[0].came_s + self._bounds.batch_wait_s - loop.time()
-            if left_s <= 0:
-                break
-            try:
-                await asyncio.wait_for(self._changes(), left_s)
-            except TimeoutError:
-                break
+            await self._changed.wait()
+            self._changed.clear()
         return True
-
-    async def _changes(self) -> None:
-        await self._changed.wait()
-        self._changed.clear()
-
-    @property
-    def _is_full(self) -> bool:
-        articles = characters = 0
-        for waiting in self._queue:
-            articles += len(waiting.articles) - waiting.taken
-            characters += sum(each.size for each in waiting.articles[waiting.taken :])
-            if articles >= self._bounds.batch_articles or characters >= self._bounds.batch_characters:
-                return True
-        return False
 
     def _take(self) -> _Batch[_Article, _Decided]:
         """Take the next batch."""

@@ -8,7 +8,7 @@ import re
 from typing import NamedTuple
 
 _STRING_OR_MARK = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}\[\]:,]', re.DOTALL)
-_QUOTE, _COMMA = ord('"'), ord(",")
+_QUOTE = ord('"')
 
 
 class Member(NamedTuple):
@@ -45,27 +45,6 @@ def members(source: bytes) -> list[Member]:
                 if depth == 0:
                     break
     return found
-
-
-def elements(source: bytes) -> list[bytes]:
-    """Return the elements of an array, not of those in it."""
-    found: list[bytes] = []
-    depth, start = 0, -1
-    for match in _STRING_OR_MARK.finditer(source):
-        mark = source[match.start()]
-        if mark in b"{[":
-            depth += 1
-            if depth == 1:
-                start = match.end()
-        elif mark in b",]}":
-            if depth == 1:
-                found.append(source[start : match.start()].strip(b" \t\r\n"))
-                start = match.end()
-            if mark != _COMMA:
-                depth -= 1
-                if depth == 0:
-                    break
-    return found if found != [b""] else []
 
 
 def with_member(source: bytes, key: str, value: bytes) -> bytes:

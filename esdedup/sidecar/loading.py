@@ -110,7 +110,7 @@ def _origin(setting: Setting, options: Mapping[str, Any]) -> str:
 def _check_files(settings: Settings) -> None:
     for read in (settings.read_token, settings.read_password, settings.read_api_key):
         read()
-    for name in ("ca_certs", "tls_cert_file", "tls_key_file", "peer_ca_certs", "pins_file"):
+    for name in ("ca_certs", "tls_cert_file", "tls_key_file", "pins_file"):
         path: Path | None = getattr(settings, name)
         if path is not None and not path.exists():
             raise SettingError(f"there is no file {path}, which {refusal(Settings, name)} names")

@@ -53,12 +53,13 @@ class Described:
 class Metrics:
     """The metrics of one sidecar. Its methods may be called from any thread."""
 
-    def __init__(self, forests: Sequence[str] = (DEFAULT_FOREST,)) -> None:
+    def __init__(self, forest: str = DEFAULT_FOREST) -> None:
         """Record nothing yet.
 
         Args:
-            forests: The names of all forests.
+            forest: The name of the forest, a label of what is said of it.
         """
+        self._forest = forest
         self.registry = CollectorRegistry()
         # In the order of the documents; without those of the process in general, which Prometheus defines.
         self.described: list[Described] = []
@@ -115,19 +116,6 @@ class Metrics:
             "From a request to Elasticsearch to the beginning of its answer.",
             buckets=_SECONDS,
         )
-        self._forwarded = self._new(
-            Counter,
-            "forwarded_requests",
-            "Requests to the sidecar that owns a forest, for the roots of articles, by the status of its "
-            "answer; none if there was no answer.",
-            by=("status", _Status),
-        )
-        self._forwarded_seconds = self._new(
-            Histogram,
-            "forwarded_request_seconds",
-            "From a request to the sidecar that owns a forest to the end of its answer.",
-            buckets=_SECONDS,
-        )
         self._items = self._new(
             Counter,
             "bulk_items",
@@ -136,7 +124,7 @@ class Metrics:
             by=("status", _Status),
         )
 
-        by_forest = ("forest", forests)
+        by_forest = ("forest", (forest,))
         self._lease = self._new(
             Gauge, "lease_held", "1 if this process owns the forest, else 0.", by=by_forest
         )
@@ -202,33 +190,28 @@ class Metrics:
         self._upstream.labels(_status(status)).inc()
         self._upstream_seconds.observe(seconds)
 
-    def forwarded(self, status: int | None, *, seconds: float) -> None:
-        """Record a request to another sidecar; without a status it was not answered."""
-        self._forwarded.labels(_status(status)).inc()
-        self._forwarded_seconds.observe(seconds)
-
     def items(self, statuses: Mapping[int, int]) -> None:
         """Count enriched articles by the status that Elasticsearch gave them."""
         for status, number in statuses.items():
             self._items.labels(_status(status)).inc(number)
 
-    def lease(self, forest: str, *, is_held: bool) -> None:
-        """Set whether this process owns a forest."""
-        self._lease.labels(forest).set(is_held)
+    def lease(self, *, is_held: bool) -> None:
+        """Set whether this process owns the forest."""
+        self._lease.labels(self._forest).set(is_held)
 
-    def forest(self, forest: str, *, nodes: int, pages: int, memory_bytes: int) -> None:
+    def forest(self, *, nodes: int, pages: int, memory_bytes: int) -> None:
         """Set what the owner holds."""
-        self._nodes.labels(forest).set(nodes)
-        self._pages.labels(forest).set(pages)
-        self._memory.labels(forest).set(memory_bytes)
+        self._nodes.labels(self._forest).set(nodes)
+        self._pages.labels(self._forest).set(pages)
+        self._memory.labels(self._forest).set(memory_bytes)
 
     def expired(self, nodes: int) -> None:
         """Count expired nodes that were deleted."""
         self._expired.inc(nodes)
 
-    def boilerplate(self, forest: str, passages: int) -> None:
+    def boilerplate(self, passages: int) -> None:
         """Set how many passages were learned to be boilerplate."""
-        self._passages.labels(forest).set(passages)
+        self._passages.labels(self._forest).set(passages)
 
     def exposed(self, accept: str) -> tuple[bytes, str]:
         """Return all metrics as a scraper accepts them, and the type of that text."""

@@ -20,7 +20,7 @@ from esdedup.errors import EsdedupError
 from esdedup.serving.problems import Problem
 from esdedup.sidecar.bounds import hold_unpacked
 from esdedup.sidecar.metrics import Metrics
-from esdedup.sidecar.own_paths import is_of_peer, is_under_v1
+from esdedup.sidecar.own_paths import is_under_v1
 from esdedup.sidecar.problems import answer, count_refusal, problem_of
 from esdedup.sidecar.refusals import RequestRefused
 from esdedup.sidecar.request_body import unpacked
@@ -34,8 +34,11 @@ _UNSAID = frozenset(("", "text/plain", "application/octet-stream"))
 _MOST_NAMED = 5
 
 
-def json_route(*, max_body_bytes: int) -> type[APIRoute]:
-    """Return a kind of route whose bodies are JSON, perhaps gzip, of at most that size unpacked."""
+def json_route(*, max_body_bytes: int, check: Callable[[], None] = lambda: None) -> type[APIRoute]:
+    """Return a kind of route whose bodies are JSON, perhaps gzip, of at most that size unpacked.
+
+    `check` is called before a body is read, and raises if it is not to be.
+    """
 
     class JsonRoute(APIRoute):
         def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -44,6 +47,7 @@ def json_route(*, max_body_bytes: int) -> type[APIRoute]:
             async def handler(request: Request) -> Response:
                 if self.body_field is None:
                     return await handle(request)
+                check()
                 try:
                     read = await _JsonRequest.of(request, max_body_bytes=max_body_bytes)
                 except ClientDisconnect:
@@ -88,9 +92,7 @@ def handle_errors(app: FastAPI, metrics: Metrics) -> None:
 
     async def failed(request: Request, error: Exception) -> Response:
         assert isinstance(error, EsdedupError)
-        # Another sidecar tries again, asks the next owner, or counts what it refuses its own callers.
-        if not is_of_peer(request.method, request.url.path):
-            count_refusal(error, metrics)
+        count_refusal(error, metrics)
         return answer(request.scope, problem_of(error))
 
     async def invalid(request: Request, error: Exception) -> Response:

@@ -8,12 +8,6 @@ HEALTH = "/healthz"
 READY = "/readyz"
 METRICS = "/metrics"
 V1 = "/v1/"
-DECIDE = "/v1/decide"
-"""Where a sidecar asks the owner of a forest for decisions."""
-RELAYED = "/v1/decide/fingerprinted"
-"""Where it passes on what came to its own ``/v1/assign``."""
-RELEASE = "/v1/release"
-"""Where it asks for the forest."""
 
 
 def is_probe(method: str, path: str) -> bool:
@@ -24,11 +18,6 @@ def is_probe(method: str, path: str) -> bool:
 def is_watching(method: str, path: str) -> bool:
     """Return whether a request asks how the sidecar is, which is answered however much is going on."""
     return is_probe(method, path) or (method == "GET" and path == METRICS)
-
-
-def is_of_peer(method: str, path: str) -> bool:
-    """Return whether a request is one of another sidecar."""
-    return method == "POST" and path in {DECIDE, RELAYED, RELEASE}
 
 
 def is_own(method: str, path: str) -> bool:

@@ -11,10 +11,10 @@ from starlette.types import Scope
 
 from esdedup.errors import EsdedupError
 from esdedup.serving.problems import Problem
+from esdedup.sidecar.feeding import NotOwner
 from esdedup.sidecar.intake import Overloaded, ShuttingDown
 from esdedup.sidecar.metrics import Metrics, Refusal
 from esdedup.sidecar.own_paths import is_own
-from esdedup.sidecar.owner import NotOwner, OwnerFailed
 from esdedup.sidecar.refusals import RequestRefused
 from esdedup.sidecar.rights import CallerMayNot, CallerRefused
 
@@ -50,8 +50,6 @@ def problem_of(error: BaseException) -> Problem:
         return Problem.of(error.status, error.reason, str(error))
     if isinstance(error, RequestRefused):
         return Problem.of(error.status, error.type, error.reason)
-    if isinstance(error, OwnerFailed):
-        return Problem.of(error.status, error.kind, str(error))
     if isinstance(error, CallerRefused):
         return Problem.of(error.answer.status, "caller_refused", str(error))
     for known, status, kind in _KNOWN:
@@ -79,7 +77,7 @@ def count_refusal(error: EsdedupError, metrics: Metrics) -> None:
     """Count a request whose articles were not taken."""
     if isinstance(error, Overloaded):
         metrics.refused("queue")
-    if isinstance(error, NotOwner | OwnerFailed):
+    if isinstance(error, NotOwner):
         metrics.refused("not_owner")
     if isinstance(error, RequestRefused) and error.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
         # Too large when unpacked, or with too many lines.

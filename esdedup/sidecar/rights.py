@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 import orjson
 
+from esdedup.elastic.client import CREDENTIALS
 from esdedup.errors import EsdedupError, ServerUnavailable
 from esdedup.sidecar.headers import Headers
 
@@ -23,8 +24,8 @@ _PRIVILEGE = "create_doc"
 # How long a right counts. What is refused is asked again each time: it may be granted meanwhile.
 _FRESH_S = 60.0
 _MOST_KNOWN = 10_000
-# By what callers are told apart: who they are, and for whom they act.
-CREDENTIALS = frozenset((b"authorization", b"es-secondary-authorization", b"es-security-runas-user"))
+RAW_CREDENTIALS = frozenset(name.encode() for name in CREDENTIALS)
+"""As the headers of requests come."""
 # What Elasticsearch says if it has no security, or if that is switched off.
 _UNSECURED = (b"no handler found for uri", b"must be explicitly enabled", b"Invalid index name [_security]")
 
@@ -82,7 +83,7 @@ class Rights:
         now_s = time.monotonic()
         if now_s < self._unsecured_until_s:
             return dict.fromkeys(indices, True)
-        own = [(name, value) for name, value in headers if name.lower() in CREDENTIALS]
+        own = [(name, value) for name, value in headers if name.lower() in RAW_CREDENTIALS]
         caller = hashlib.sha256(repr(sorted(own)).encode()).digest()
         unknown = [each for each in indices if self._granted.get((caller, each), -math.inf) < now_s]
         granted = dict.fromkeys(indices, True)

@@ -133,22 +133,6 @@ class SettingFields(BaseSettings):
     forest: Annotated[str, AfterValidator(_checked_index), Named(group="Forest")] = Field(
         default=DEFAULT_FOREST, description="Name of the forest's index."
     )
-    forest_by: Annotated[str | None, Named(group="Forest", metavar="FIELD")] = Field(
-        default=None,
-        min_length=1,
-        description="Field of the articles by which they belong to several forests, shared by the sidecars.",
-    )
-    forest_values: Annotated[
-        tuple[str, ...],
-        NoDecode,
-        BeforeValidator(_split),
-        Named(group="Forest", flag="--forest-value", metavar="VALUE"),
-    ] = Field(
-        default=(),
-        max_length=64,
-        description="A value of that field with a forest of its own, named as the forest with -VALUE; may be "
-        "repeated. Articles with any other value, or none, belong to the forest.",
-    )
     retention_days: Annotated[float | None, Named(group="Forest")] = Field(
         default=None,
         ge=0.001,
@@ -168,8 +152,7 @@ class SettingFields(BaseSettings):
     memory_bytes: Annotated[ByteSize, Named(group="Forest")] = Field(
         default=ByteSize(2 * 1024 * _MB),
         ge=64 * _MB,
-        description="Memory for nodes, in equal parts for all forests; beyond its part, a forest is searched "
-        "in Elasticsearch. Or as 4GiB.",
+        description="Memory for nodes; beyond, the forest is searched in Elasticsearch. Or as 4GiB.",
     )
     most_plausible_leaves: Annotated[int, Named(group="Forest")] = Field(
         default=1_024,
@@ -181,18 +164,9 @@ class SettingFields(BaseSettings):
         str | None, AfterValidator(_checked_url), Named(group="Several sidecars", metavar="URL")
     ] = Field(
         default=None,
-        description="Address at which other sidecars reach this one. Default: the one that it listens at; "
-        "none if that is a wildcard such as 0.0.0.0.",
+        description="Address of this sidecar, which a standby names to callers. Default: the one that it "
+        "listens at; none if that is a wildcard such as 0.0.0.0.",
     )
-    standby_refuses: Annotated[bool, Named(group="Several sidecars")] = Field(
-        default=False,
-        description="As a standby, refuse articles instead of asking the forest's owner for their roots.",
-    )
-    peer_ca_certs: Annotated[Path | None, Named(group="Several sidecars")] = Field(
-        default=None,
-        description="Certificate of the authority that signed the certificates of the other sidecars.",
-    )
-
     profile: Annotated[str, Named(group="Fingerprint")] = Field(
         default=DEFAULT.name, description="How texts are fingerprinted: verified, classic or keywords."
     )
@@ -267,9 +241,6 @@ class SettingFields(BaseSettings):
         ge=1,
         le=DEFAULT_LIMITS.bulk_documents,
         description="Articles that are decided together at most.",
-    )
-    batch_wait_ms: Annotated[float, Named(group="Batches and limits")] = Field(
-        default=2.0, ge=0, le=1_000, description="Milliseconds that a batch waits for more articles."
     )
     queue_articles: Annotated[int, Named(group="Batches and limits")] = Field(
         default=20_000, ge=1, le=1_000_000, description="Articles that may wait; further requests get 429."

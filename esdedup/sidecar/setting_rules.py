@@ -1,19 +1,13 @@
 """Which settings go together."""
 
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from esdedup.elastic.names import check_index_name
 from esdedup.errors import SettingError
 from esdedup.sidecar.setting_names import refusal
 
 if TYPE_CHECKING:
     from esdedup.sidecar.settings import Settings
-
-
-# As the fence of a forest names its aliases.
-_ALIAS = re.compile(r"-w-[0-9]+$")
 
 
 def contradictions(settings: "Settings") -> Iterator[str]:
@@ -32,7 +26,6 @@ def contradictions(settings: "Settings") -> Iterator[str]:
             f"anyone there could write articles. Name one by {called('token_file')}, or allow that with "
             f"{called('insecure')}"
         )
-    yield from _of_forests(settings)
     if settings.most_plausible_leaves.bit_count() != 1:
         yield (
             f"{called('most_plausible_leaves')} is {settings.most_plausible_leaves}: it must be a power of "
@@ -52,23 +45,6 @@ def contradictions(settings: "Settings") -> Iterator[str]:
             checked()
         except SettingError as error:
             yield str(error)
-
-
-def _of_forests(settings: "Settings") -> Iterator[str]:
-    values = settings.forest_values
-    called = refusal(type(settings), "forest_values")
-    if (settings.forest_by is None) != (not values):
-        both = refusal(type(settings), "forest_by", "forest_values")
-        yield f"{both} go together: name a field and its values"
-    for value in sorted({each for each in values if values.count(each) > 1}):
-        yield f"{called} names {value!r} twice"
-    for value in values:
-        try:
-            check_index_name(f"{settings.forest}-{value}")
-        except SettingError as error:
-            yield f"{called}: no forest can be named so: {error}"
-        if _ALIAS.search(f"-{value}"):
-            yield f"{called} is {value!r}: names that end so are those of aliases of forests"
 
 
 def _of_credentials(settings: "Settings") -> Iterator[str]:

@@ -6,6 +6,7 @@ fields (`setting_names.py`); `load` (`loading.py`) reads them and says what is w
 """
 
 import functools
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -22,13 +23,25 @@ from esdedup.fingerprint.profile import Profile, get_profile
 from esdedup.ingest.word_files import with_words
 from esdedup.origins import is_loopback, is_wildcard
 from esdedup.sidecar.addresses import read_addresses
-from esdedup.sidecar.forest_choice import ForestChoice
 from esdedup.sidecar.setting_fields import SettingFields, checked_token
 from esdedup.sidecar.setting_names import other_variables, refusal
 from esdedup.sidecar.setting_rules import contradictions
 
+log = logging.getLogger("esdedup")
+
 _WORDS = ("segmenter", "dictionary", "weights", "stop_words", "token_hash")
+_GONE = frozenset(("batch_wait_ms", "forest_by", "forest_values", "peer_ca_certs", "standby_refuses"))
 _CREDENTIALS = {"user", "password", "password_file", "api_key", "api_key_file"}
+
+
+class _File(TomlConfigSettingsSource):
+    """A file of settings, without those of earlier versions that are gone."""
+
+    def __call__(self) -> dict[str, Any]:
+        given = super().__call__()
+        if gone := sorted(_GONE & given.keys()):
+            log.warning("the file of settings has %s, which is no setting any more", ", ".join(gone))
+        return {name: value for name, value in given.items() if name not in _GONE}
 
 
 class Settings(SettingFields):
@@ -63,7 +76,7 @@ class Settings(SettingFields):
             init_settings,
             env_settings,
             InitSettingsSource(settings_cls, other_variables(settings_cls)),
-            TomlConfigSettingsSource(settings_cls, config),
+            _File(settings_cls, config),
         )
 
     @model_validator(mode="before")
@@ -100,13 +113,8 @@ class Settings(SettingFields):
         advertised = urlsplit(self.advertise or "").hostname or self.host
         return frozenset(name.lower() for name in (self.host, advertised, *self.allow_hosts))
 
-    @property
-    def forest_choice(self) -> ForestChoice:
-        """Which forest an article belongs to."""
-        return ForestChoice(self.forest, self.forest_by, self.forest_values)
-
     def reached_at(self, port: int) -> str | None:
-        """Return the address at which other sidecars reach this one; None if none is known.
+        """Return the address at which this sidecar is reached; None if none is known.
 
         Args:
             port: On which it listens.

@@ -1,7 +1,7 @@
 """`Writing`: the routes of what writes articles. These go on to Elasticsearch with their roots."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
@@ -16,6 +16,7 @@ from esdedup.sidecar.bulk_request import BulkItem, read_bulk
 from esdedup.sidecar.content_types import json_content_type
 from esdedup.sidecar.document_request import ArticlePath, article_path, read_document, routed
 from esdedup.sidecar.enrichment import Changed, Enrichment, Outcome, Rejected, count_articles
+from esdedup.sidecar.feeding import Ownership
 from esdedup.sidecar.headers import Header
 from esdedup.sidecar.item_statuses import ItemStatuses
 from esdedup.sidecar.metrics import Metrics
@@ -39,19 +40,27 @@ class Writing(BaseRoute):
     """Matches the requests that write articles."""
 
     def __init__(
-        self, upstream: Upstream, enrichment: Enrichment, *, metrics: Metrics, max_body_bytes: int
+        self,
+        upstream: Upstream,
+        enrichment: Enrichment,
+        *,
+        ownership: Callable[[], Ownership],
+        metrics: Metrics,
+        max_body_bytes: int,
     ) -> None:
         """Enrich, and send on.
 
         Args:
             upstream: Where requests go on to.
             enrichment: Says what becomes of each item.
+            ownership: Returns whether this process owns the forest: if not, requests are refused unread.
             metrics: Counts articles.
             max_body_bytes: Of a body that is unpacked.
         """
         self._upstream = upstream
         self._passing = Passing(upstream)
         self._enrichment = enrichment
+        self._ownership = ownership
         self._metrics = metrics
         self._max_body_bytes = max_body_bytes
 
@@ -63,6 +72,7 @@ class Writing(BaseRoute):
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer."""
         try:
+            self._ownership().require()
             request = await _Request.of(scope, receive, max_body_bytes=self._max_body_bytes)
             outcomes = await self._enrichment.enrich(request.items, headers=request.headers)
             count_articles(outcomes, self._metrics)
@@ -125,9 +135,9 @@ class Writing(BaseRoute):
         assert isinstance(outcome, Changed)
         (item,) = request.items
         query = None
-        if outcome.action.get("routing") != item.meta.get("routing"):
-            query = routed(request.scope["query_string"], outcome.action["routing"])
-        body = item.source_with(outcome.document, outcome.action, dedup=outcome.dedup)
+        if outcome.added.routing is not None:
+            query = routed(request.scope["query_string"], outcome.added.routing)
+        body = item.source_with(outcome.added, outcome.document, dedup=outcome.dedup)
         await self._passing.send_on(request.rewritten(query), receive, send, body=body)
 
 
@@ -187,7 +197,7 @@ class _Request:
 
 def _lines(item: BulkItem, outcome: Outcome) -> bytes:
     if isinstance(outcome, Changed):
-        return item.with_document(outcome.document, outcome.action, dedup=outcome.dedup)
+        return item.with_addition(outcome.added, outcome.document, dedup=outcome.dedup)
     return item.as_it_came()
 
 

@@ -6,7 +6,7 @@ alone. Dates and times count as equal, since they change from page to page, exce
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -29,32 +29,6 @@ class Passages:
     texts: npt.NDArray[np.int64]
     # The number of texts, including those without a passage.
     text_count: int
-
-    @classmethod
-    def joined(cls, parts: Sequence["Passages"]) -> "Passages":
-        """Return the passages of several batches, of which there is at least one, as those of one."""
-        counts = [each.text_count for each in parts]
-        starts = np.cumsum([0, *counts[:-1]])
-        return cls(
-            hashes=np.concatenate([each.hashes for each in parts]),
-            letters=np.concatenate([each.letters for each in parts]),
-            are_prose=np.concatenate([each.are_prose for each in parts]),
-            have_figures=np.concatenate([each.have_figures for each in parts]),
-            texts=np.concatenate([each.texts + start for each, start in zip(parts, starts, strict=True)]),
-            text_count=sum(counts),
-        )
-
-    def where(self, are_chosen: npt.NDArray[np.bool_]) -> "Passages":
-        """Return the passages of some texts, bool ``(text_count,)``, as those of a batch."""
-        kept = are_chosen[self.texts]
-        return Passages(
-            hashes=self.hashes[kept],
-            letters=self.letters[kept],
-            are_prose=self.are_prose[kept],
-            have_figures=self.have_figures[kept],
-            texts=(are_chosen.cumsum() - 1)[self.texts[kept]],
-            text_count=int(np.count_nonzero(are_chosen)),
-        )
 
     def of_texts(self, start: int, stop: int) -> "Passages":
         """Return the passages of some texts, from `start` to `stop` (exclusive), as those of a batch."""

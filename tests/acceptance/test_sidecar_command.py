@@ -1,6 +1,5 @@
 """`esdedup sidecar` as operators run it."""
 
-import asyncio
 import http.client
 import http.server
 import json
@@ -18,11 +17,9 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
+from elasticsearch import Elasticsearch
 
-from esdedup.elastic.names import DEFAULT_FOREST
-from esdedup.sidecar.metrics import Metrics
-from esdedup.sidecar.owner import OwnerFailed
-from esdedup.sidecar.peers import Peers
+from esdedup import Dedup, SidecarError, SidecarUnavailable
 from esdedup.sidecar.setting_names import settings_of
 from esdedup.sidecar.settings import Settings
 from tests.acceptance.conftest import Run
@@ -143,17 +140,20 @@ def test_it_speaks_tls(elasticsearch: str, tmp_path: Path) -> None:
             http.client.HTTPSConnection(host, port, timeout=PATIENCE_S, context=trusting)
         ) as connection:
             assert get(connection, "/healthz")[0] == 200
-        # Another sidecar reaches it by the same authority, and by no other. It owns nothing here.
-        with pytest.raises(OwnerFailed, match=r"which owns the forest .*, refuses: "):
-            asyncio.run(reached(f"https://{host}:{port}", trusting=Path(certificate)))
-        with pytest.raises(OwnerFailed, match=r"does not answer: .*certificate"):
-            asyncio.run(reached(f"https://{host}:{port}", trusting=None))
+        # The library reaches it by the same authority, and by no other. It owns nothing here.
+        url = f"https://{host}:{port}"
+        with pytest.raises(SidecarUnavailable, match="503 "):
+            asked(url, trusting=Path(certificate))
+        with pytest.raises(SidecarError, match="give the right sidecar_ca_certs"):
+            asked(url, trusting=None)
 
 
-async def reached(url: str, *, trusting: Path | None) -> None:
-    bounds: dict[str, int] = {"connect_timeout_s": 5, "max_connections": 1, "max_body_bytes": 1_000}
-    async with Peers(token=None, ca_certs=trusting, metrics=Metrics(), **bounds) as peers:
-        await peers.check(url, DEFAULT_FOREST)
+def asked(url: str, *, trusting: Path | None) -> None:
+    with (
+        Elasticsearch("http://localhost:1") as client,
+        Dedup(client, sidecar=url, sidecar_ca_certs=trusting, sidecar_patience_s=0.1) as dedup,
+    ):
+        list(dedup.enrich([{"text": "an article"}]))
 
 
 def test_a_certificate_that_is_none_is_refused(run: Run, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from elasticsearch import Elasticsearch
-from esdedup.ingest.held_forest import HeldForest
+from esdedup.ingest.owner import Owner
 
 from esdedup import Dedup, Maintenance, ServerError
 from esdedup.elastic.forest import expiry
@@ -68,10 +68,10 @@ def test_a_process_that_feeds_deletes_them_by_itself(
 def test_a_batch_is_assigned_though_nothing_can_be_deleted(
     es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def blocked(_: HeldForest) -> Iterator[expiry.Expired]:
+    def blocked(_: Owner) -> Iterator[expiry.Expired]:
         raise ServerError("the disk is full")
 
-    monkeypatch.setattr(HeldForest, "expiring", blocked)
+    monkeypatch.setattr(Owner, "_expiring", blocked)
     with Dedup(es, forest=index_name("forest"), batch_size=2, expire_every_s=1e-6) as dedup:
         assert len(list(dedup.enrich(ARTICLES[:4]))) == 4
     assert caplog.messages == ["expired nodes could not be deleted: the disk is full"] * 2

@@ -14,7 +14,7 @@ from esdedup.ingest.batches import _Reader
 
 from esdedup import AsyncReader, Dedup, Maintenance, Reader
 from esdedup.elastic.client import connect
-from tests.support.forests import ARTICLES, feed, own_forest, roots
+from tests.support.forests import ARTICLES, feed, owner_of, roots
 from tests.support.names import Names
 
 # From Python 3.12 on.
@@ -125,11 +125,11 @@ def test_a_child_is_refused_while_threads_of_its_parent_hold_locks(
     forest = index_name("forest")
     with connect(elasticsearch_url) as client, Dedup(client, forest=forest) as dedup:
         list(dedup.enrich(ARTICLES[:1]))
-        store = own_forest(dedup)._held._store
+        store = owner_of(dedup)._store
         assert store is not None
         lease = store.writer._lease
         lock_of_event: Any = vars(lease._stopped)["_cond"]
-        with held_by_another_thread(own_forest(dedup)._lock, lease._writing, lock_of_event):
+        with held_by_another_thread(owner_of(dedup)._lock, lease._writing, lock_of_event):
             outcome = in_child(
                 lambda: list(dedup.enrich(ARTICLES[1:2])),
                 dedup.expire,

@@ -14,7 +14,7 @@ from esdedup import Dedup
 from esdedup.elastic.forest.lease import Lease
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.forest import Forest, Nodes
-from tests.support.forests import ARTICLES, own_forest
+from tests.support.forests import ARTICLES, owner_of
 from tests.support.interrupts import Interrupted, Interrupts
 from tests.support.names import Names
 
@@ -84,7 +84,7 @@ def test_a_lease_that_is_dropped_may_be_taken_again_by_its_process(
     """An exception can come between taking a lease and noting who holds it."""
     with Elasticsearch(elasticsearch_url) as client, Dedup(client, forest=index_name("forest")) as dedup:
         list(dedup.enrich(ARTICLES[:1]))
-        own_forest(dedup)._held._store = None
+        owner_of(dedup)._store = None
         gc.collect()
         (second,) = dedup.enrich(ARTICLES[1:2])
         assert second["_source"]["dedup"]["seq"] == 2
@@ -105,7 +105,7 @@ def test_a_signal_handler_may_close_in_the_middle_of_a_renewal(
         # Not closed if the test fails: that would hang too.
         dedup = Dedup(client, forest=forest)
         list(dedup.enrich(ARTICLES[:1]))
-        store = own_forest(dedup)._held._store
+        store = owner_of(dedup)._store
         assert store is not None
         lease = store.writer._lease
         lease._hasty = closing_meanwhile(lease, dedup.close, is_sent_first=is_sent_first)

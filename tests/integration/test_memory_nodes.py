@@ -20,7 +20,7 @@ from esdedup.elastic.pages import Hits
 from esdedup.elastic.requests import Query
 from esdedup.forest import NO_TIME, Assignment, Forest, Kind, Nodes, State
 from tests.support.arrivals import AGING, NOW_MS, Arrival, as_batch
-from tests.support.forests import ARTICLES, feed, nodes, own_forest, pages, roots, without_pages, write
+from tests.support.forests import ARTICLES, feed, nodes, owner_of, pages, roots, without_pages, write
 from tests.support.names import Names
 
 MUCH, LITTLE = 2**30, 1_000
@@ -297,7 +297,7 @@ def _dated(articles: list[dict[str, Any]], day: int) -> list[dict[str, Any]]:
 
 
 def _await_loaded(dedup: Dedup) -> None:
-    store = own_forest(dedup)._held._store
+    store = owner_of(dedup)._store
     assert store is not None
     loading = store._loading
     assert loading is not None

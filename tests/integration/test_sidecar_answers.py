@@ -10,6 +10,7 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 from elasticsearch import Elasticsearch
+from esdedup.ingest.actions import Addition
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -223,7 +224,7 @@ def test_a_document_goes_with_its_routing(server: Server) -> None:
     item = read_document(path, query, b'{\n "text" : "x"\n}\n')
     assert (item.operation, item.meta["_id"], item.meta["routing"]) == ("create", "routed/1", "older")
     document = item.document()
-    source = item.source_with(document, {"_source": {"text": "x", "dedup": {"root": "r"}}}, dedup="dedup")
+    source = item.source_with(Addition({"source": {"root": "r"}}), document, dedup="dedup")
     target = f"/{server.index}/_doc/routed%2F1?{routed(query, 'r/ü&').decode()}"
     assert server.send("PUT", target, source)[0] == 201
     search = {"query": {"ids": {"values": ["routed/1"]}}}

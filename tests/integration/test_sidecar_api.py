@@ -2,6 +2,7 @@
 
 import asyncio
 import html
+import itertools
 import json
 import re
 import urllib.request
@@ -16,7 +17,6 @@ from esdedup import AsyncReader, Dedup
 from esdedup.elastic.client import connect_async
 from esdedup.sidecar.app import create_app
 from esdedup.sidecar.cluster_api import cluster_routes
-from esdedup.sidecar.forest_choice import ForestChoice
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.own_endpoints import handle_errors
 from esdedup.sidecar.pages_route import PagesRoute
@@ -53,9 +53,7 @@ async def _asked(
 ) -> asgi.Response:
     async with connect_async(url) as client:
         reader = AsyncReader(client, forest=forest)
-        routes = cluster_routes(
-            {forest: reader}, client, choice=ForestChoice(forest), index=default, max_body_bytes=1_000_000
-        )
+        routes = cluster_routes(reader, client, index=default, max_body_bytes=1_000_000)
         app = create_app(Upstream([url]), own=[routes])
         handle_errors(app, Metrics())
         sent = asgi.Request(
@@ -222,23 +220,28 @@ def test_enriched_articles_have_the_roots_of_written_ones(
     with Dedup(es, forest=index_name("unused")) as dedup:
         dedup.setup(index)
 
-    def ask(path: str, body: Any = None) -> Any:
-        request = urllib.request.Request(
-            f"{sidecar}{path}", None if body is None else json.dumps(body).encode(), JSON
-        )
+    def ask(path: str, *lines: Any) -> Any:
+        body = b"".join(b"%b\n" % json.dumps(line).encode() for line in lines) or None
+        request = urllib.request.Request(f"{sidecar}{path}", body, JSON)
         with urllib.request.urlopen(request, timeout=60) as answer:
             return json.load(answer)
 
+    lines = [({"index": {"_id": each["_id"]}}, _source(each)) for each in ARTICLES]
     half = len(ARTICLES) // 2
-    enriched = [
-        article
-        for part in (ARTICLES[:half], ARTICLES[half:])
-        for article in ask("/v1/enrich", {"index": index, "articles": part})["articles"]
+    items = [
+        item
+        for part in (lines[:half], lines[half:])
+        for item in ask(f"/v1/enrich?index={index}", *itertools.chain(*part))["items"]
     ]
+    enriched = [article | item for article, item in zip(ARTICLES, items, strict=True)]
     assert {each["_id"]: each["dedup"]["root"] for each in enriched} == roots(es, unchanged[0])
     one = ask(f"/v1/enrich/one?index={index}", ARTICLES[7])
     assert one["dedup"]["root"] == enriched[7]["dedup"]["root"]
-    lines = [line for each in enriched for line in ({"index": {"_id": each.pop("_id")}}, each)]
-    assert not es.bulk(index=index, operations=lines, refresh=True)["errors"]
+    written = [line for each in enriched for line in ({"index": {"_id": each["_id"]}}, _source(each))]
+    assert not es.bulk(index=index, operations=written, refresh=True)["errors"]
     cluster = ask(f"/v1/clusters/{one['dedup']['root']}?index={index}")
     assert ARTICLES[7]["_id"] in {each["id"] for each in cluster["rows"]}
+
+
+def _source(article: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in article.items() if key not in {"_id", "outcome"}}

@@ -1,4 +1,4 @@
-"""Programs that fingerprint by themselves, and leave the roots to a sidecar."""
+"""Programs that write to Elasticsearch by themselves, with roots from a sidecar."""
 
 import asyncio
 import gzip
@@ -55,14 +55,14 @@ def test_articles_get_the_roots_that_they_get_without_a_sidecar(
     assert len({each["root"] for each in found.values()}) > len(PAGES) / 3
     assert found == expected
     # Those who send texts are told the same.
-    answer = sidecar.post("/v1/enrich", {"articles": PAGES[::7]})["articles"]
+    answer = sidecar.enrich(*PAGES[::7])
     assert [each["dedup"]["root"] for each in answer] == [found[each["_id"]]["root"] for each in PAGES[::7]]
     assert list(Maintenance(es, forest=forest).verify([index])) == []
     new_roots = sidecar.metric('esdedup_articles_total{outcome="new_root"}')
     assert new_roots == len({each["root"] for each in found.values()})
     # Another profile would give other fingerprints.
     other = Dedup(es, forest=forest, sidecar=sidecar.url, profile=VERIFIED.with_changes(max_text_length=999))
-    with other, pytest.raises(SidecarError, match="409 the fingerprints are of the profile"):
+    with other, pytest.raises(SidecarError, match="409 the profile of this sidecar is"):
         list(other.enrich(PAGES[:1]))
 
 

@@ -1,23 +1,15 @@
 """Requests to the sidecar that are not quite right: nothing fails, nothing hangs, and it goes on."""
 
-import functools
 import gzip
 import json
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytest
 from elasticsearch import Elasticsearch, helpers
-from esdedup.ingest.assign_format import ASK_TYPE, ask_bytes
-from esdedup.ingest.fingerprinted_pages import FingerprintedPages, PassagesOfPages
 from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 
-from esdedup.fingerprint.fingerprinter import Fingerprinter
-from esdedup.fingerprint.profile import DEFAULT
-from esdedup.sidecar.own_paths import DECIDE, RELAYED, RELEASE
-from esdedup.text.passages import Passages
 from tests.support.exploring import examples, new_random, times_effort
 from tests.support.forests import ARTICLES
 from tests.support.from_openapi import Description
@@ -72,58 +64,6 @@ def _check_problem(answer: Answer) -> None:
         assert problem["status"] == answer.status
         assert problem["type"].startswith("urn:esdedup:problem:")
         assert problem["detail"]
-
-
-@functools.cache
-def _asked(forest: str) -> tuple[bytes, ...]:
-    """Return bodies for `/v1/assign`: one that asks what to leave out, and one that asks for roots."""
-    texts = [each["text"] for each in ARTICLES[:3]]
-    fingerprinter = Fingerprinter(DEFAULT)
-    parsed = list(fingerprinter.parsed(texts))
-    pages = PassagesOfPages(
-        passages=Passages.joined([each.passages for each in parsed]),
-        pages=np.concatenate([each.pages for each in parsed]),
-        sites=["a.example", None, "b.example"],
-        articles=["1", "2", None],
-    )
-    omitted = np.zeros(len(pages.passages.hashes), bool)
-    found = fingerprinter.fingerprints_of(parsed, omitted)
-    whole = FingerprintedPages(of=pages, omitted=omitted, signatures=found.signatures, exists=found.exists)
-    return tuple(ask_bytes(pages, each, forest=forest, profile=DEFAULT) for each in (None, whole))
-
-
-def _decided(forest: str) -> list[bytes]:
-    """Return bodies that other sidecars send; none of them is given the forest."""
-    article = {
-        "name": "a",
-        "text": ONE["text"],
-        "id": "1",
-        "site": "a.example",
-        "dated_ms": 1_788_816_720_000,
-    }
-    articles = [article, article | {"text": "", "dated_ms": None}]
-    return [
-        json.dumps({"forest": forest, "articles": articles}).encode(),
-        json.dumps({"forest": forest, "owned": 99}).encode(),
-    ]
-
-
-@examples(17, suppress_health_check=_ALL_CHECKS)
-@given(data=st.data())
-def test_nothing_that_sidecars_and_feeders_send_each_other_fails(stage: Fuzzed, data: st.DataObject) -> None:
-    asked, decided = st.sampled_from(_asked(stage.forest)), st.sampled_from(_decided(stage.forest))
-    if data.draw(st.booleans()):
-        body, headers = data.draw(mutated(asked)), {"Content-Type": ASK_TYPE}
-        path = data.draw(st.sampled_from(["/v1/assign", RELAYED]))
-    else:
-        body, headers = data.draw(mutated(decided)), JSON_TYPE
-        path = data.draw(st.sampled_from([DECIDE, RELEASE]))
-    answer = stage.sidecar.send("POST", path, body, headers)
-    # So sidecars tell each other that their settings differ.
-    is_other_forest = path in {DECIDE, RELEASE} and b"this sidecar has no forest" in answer.body
-    if not is_other_forest:
-        _check_problem(answer)
-    stage.check_lives()
 
 
 def _bulk(*lines: Any) -> bytes:
@@ -184,6 +124,34 @@ def test_bulk_requests_get_the_servers_status(stage: Fuzzed, body: bytes, is_pac
     stage.check_lives()
 
 
+@examples(17, suppress_health_check=_ALL_CHECKS)
+@given(body=mutated(st.sampled_from(_BULKS)), is_named=st.booleans(), is_backfill=st.booleans())
+def test_no_actions_to_be_enriched_fail(
+    stage: Fuzzed, body: bytes, is_named: bool, is_backfill: bool
+) -> None:
+    """Each gets its answer, and what is to be added is an object."""
+    named = f"index={stage.set_up.ours}&" if is_named else ""
+    target = f"/v1/enrich?{named}backfill={str(is_backfill).lower()}"
+    answer = stage.sidecar.send("POST", target, body, NDJSON)
+    _check_problem(answer)
+    if answer.status == 200:
+        given, read = json.loads(answer.body), body.count(b"\n")
+        assert given["rejected"] == sum("error" in each for each in given["items"])
+        assert len(given["items"]) <= read
+        for each in given["items"]:
+            assert each.keys() <= {
+                "outcome",
+                "dedup",
+                "doc",
+                "upsert",
+                "routing",
+                "is_cut",
+            } or each.keys() == {"error"}
+            if "outcome" in each:
+                assert any(each.get(part, {}).get("root") for part in ("dedup", "doc", "upsert")), each
+    stage.check_lives()
+
+
 def _operations(answer: Answer) -> list[str]:
     """Return what the items of an answer are."""
     if answer.status != 200:
@@ -220,8 +188,8 @@ def test_bodies_that_break_off_are_never_taken(stage: Fuzzed, data: st.DataObjec
                 (f"/{stage.set_up.ours}/_bulk", "application/x-ndjson"),
                 (f"/{stage.plain.ours}/_bulk", "application/x-ndjson"),
                 (f"/{stage.set_up.ours}/_doc/1", "application/json"),
-                ("/v1/enrich", "application/json"),
-                ("/v1/assign", ASK_TYPE),
+                ("/v1/enrich", "application/x-ndjson"),
+                ("/v1/enrich/one", "application/json"),
                 (f"/{stage.plain.ours}/_search", "application/json"),
             ]
         )

@@ -76,12 +76,11 @@ def _python(job: Job) -> None:
 
 
 def _curl(job: Job) -> None:
-    """A process of curl for each request, to one sidecar, and the same again while it is not taken."""
-    url = f"{job.sidecars[0]}/{job.index}/_bulk"
+    """A process of curl for each request, to the sidecars in turn, while it is not taken."""
+    turns = itertools.cycle(job.sidecars)
     for chunk in _chunks(job.articles()):
-        lines = [line for each in chunk for line in ({"index": {"_id": each.pop("_id")}}, each)]
-        body = "".join(f"{json.dumps(line)}\n" for line in lines).encode()
-        _repeat(lambda body=body: _curled(url, body))  # type: ignore[misc]
+        body = _lines(chunk)
+        _repeat(lambda body=body: _curled(f"{next(turns)}/{job.index}/_bulk", body))  # type: ignore[misc]
         say(fed=len(chunk))
 
 
@@ -113,24 +112,39 @@ def _enrich(job: Job) -> None:
     with _plain(job) as client:
         for chunk in _chunks(job.articles()):
             enriched: list[dict[str, Any]] = []
-            body = {"index": job.index, "articles": chunk}
 
-            def ask(body: Any = body, enriched: list[dict[str, Any]] = enriched) -> tuple[int, str | None]:
+            def ask(
+                chunk: list[dict[str, Any]] = chunk, enriched: list[dict[str, Any]] = enriched
+            ) -> tuple[int, str | None]:
+                url = f"{next(turns)}/v1/enrich?index={job.index}"
                 try:
-                    answer = pool.request("POST", f"{next(turns)}/v1/enrich", json=body)
+                    answer = pool.request("POST", url, body=_lines(chunk), headers={"Content-Type": _NDJSON})
                 except urllib3.exceptions.HTTPError:
                     return 0, None
                 if answer.status == 200:
-                    enriched += answer.json()["articles"]
+                    items = answer.json()["items"]
+                    enriched += [
+                        each | {"dedup": item["dedup"]} for each, item in zip(chunk, items, strict=True)
+                    ]
                 return _told(answer.status, answer.headers.get("retry-after"))
 
             _repeat(ask)
-            _require(len(enriched) == len(chunk), "/v1/enrich answers with another number of articles")
             _write(client, _actions(job, enriched))
 
 
+def _lines(chunk: list[dict[str, Any]]) -> bytes:
+    """Return articles as the body of a bulk request."""
+    sources = ({key: value for key, value in each.items() if key != "_id"} for each in chunk)
+    lines = (
+        line
+        for each, own in zip(chunk, sources, strict=True)
+        for line in ({"index": {"_id": each["_id"]}}, own)
+    )
+    return "".join(f"{json.dumps(line)}\n" for line in lines).encode()
+
+
 def _dedup(job: Job) -> None:
-    """The library, which fingerprints here and asks the sidecars for roots."""
+    """The library, which asks the sidecars for roots."""
     with (
         _plain(job) as client,
         Dedup(

@@ -160,8 +160,10 @@ class Stage:
         return self.sidecars[-1]
 
     def _await_both(self) -> None:
+        """Wait until one owns the forest, and the other answers."""
+        until(lambda: any(each.owns() for each in self.living), _PATIENCE_S, *self.living)
         for each in self.living:
-            until(each.is_ready, _PATIENCE_S, each)
+            until(each.is_alive, _PATIENCE_S, each)
 
     @contextlib.contextmanager
     def _happening(self, what: str) -> Iterator[None]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from elasticsearch import Elasticsearch, helpers
-from esdedup.ingest.own_forest import OwnForest
+from esdedup.ingest.owner import Owner
 
 from esdedup import Dedup, Maintenance, Profile, ViolationKind, sample
 from esdedup.elastic.forest.documents import documents, stored_of
@@ -29,10 +29,10 @@ ARTICLES = [
 ]
 
 
-def own_forest(dedup: Dedup) -> OwnForest:
-    """Return the forest that this process holds."""
-    assert isinstance(dedup._forest, OwnForest)
-    return dedup._forest
+def owner_of(dedup: Dedup) -> Owner:
+    """Return what holds the forest in this process."""
+    assert isinstance(dedup._owner, Owner)
+    return dedup._owner
 
 
 def feed(es: Elasticsearch, dedup: Dedup, index: str, articles: list[dict[str, Any]], **how: Any) -> None:

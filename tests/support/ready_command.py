@@ -150,11 +150,21 @@ def _start(arguments: list[str], pids: Path, *, errors: int) -> int:
     end_s = time.monotonic() + START_S
     while time.monotonic() < end_s and os.waitpid(child, os.WNOHANG) == (0, 0):
         with contextlib.suppress(urllib.error.URLError, ConnectionError):
-            urllib.request.urlopen(f"http://127.0.0.1:{port}{_READY[arguments[0]]}", timeout=5).close()
-            return 0
+            if _answers(f"http://127.0.0.1:{port}{_READY[arguments[0]]}"):
+                return 0
         time.sleep(0.05)
     os.write(errors, os.pread(log, MOST_BYTES, 0))
     return 1
+
+
+def _answers(url: str) -> bool:
+    """Return whether a server is ready, or a standby that knows the owner."""
+    try:
+        urllib.request.urlopen(url, timeout=5).close()
+    except urllib.error.HTTPError as refused:
+        with refused:
+            return b'"url"' in refused.read()
+    return True
 
 
 @contextlib.contextmanager

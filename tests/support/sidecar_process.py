@@ -44,6 +44,17 @@ class SidecarProcess:
         """Return what it answers."""
         return self._ask(urllib.request.Request(self.url + path))
 
+    def enrich(self, *actions: dict[str, Any], index: str | None = None) -> list[dict[str, Any]]:
+        """Return what it adds to actions, which have the documents in them."""
+        lines: list[dict[str, Any]] = []
+        for each in actions:
+            source = {key: value for key, value in each.items() if key != "_id"}
+            lines += [{"index": {"_id": each["_id"]} if "_id" in each else {}}, source]
+        body = b"".join(b"%b\n" % json.dumps(line).encode() for line in lines)
+        named = "" if index is None else f"?index={index}"
+        items: list[dict[str, Any]] = self.post(f"/v1/enrich{named}", body)["items"]
+        return items
+
     def post(self, path: str, body: Any) -> Any:
         """Send JSON, or bytes as they are; return what it answers."""
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -51,24 +62,31 @@ class SidecarProcess:
         given.add_header("Content-Type", "application/json")
         return self._ask(given)
 
+    def is_alive(self) -> bool:
+        """Return whether it answers."""
+        return self._is_ok("/healthz")
+
     def is_ready(self) -> bool:
         """Return whether it takes articles."""
+        return self._is_ok("/readyz")
+
+    def _is_ok(self, path: str) -> bool:
         try:
-            self.get("/readyz")
+            self.get(path)
         except (urllib.error.HTTPError, OSError):
             return False
         return True
 
-    def owns(self) -> list[str]:
-        """Return the forests that it owns."""
+    def owns(self) -> bool:
+        """Return whether it owns its forest."""
         try:
             found = self.get("/readyz")
         except urllib.error.HTTPError as refused:
             with refused:
                 found = json.load(refused)
         except OSError:
-            return []
-        return [each["forest"] for each in found["forests"] if each["owner"] == "this process"]
+            return False
+        return bool(found["owner"] == "this process")
 
     def metric(self, name: str) -> float:
         """Return the value of a metric, with its labels as it is written."""

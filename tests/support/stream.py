@@ -71,7 +71,7 @@ def fed(
     if learns_first:
         texts = [RawPage(article["text"], None, article["id"]) for article in each]
         learn(texts, fingerprinter=Fingerprinter(profile), open_forest=lambda: contextlib.nullcontext(forest))
-    _, decided, _ = arrive(
+    _, decided = arrive(
         [article["text"] for article in each],
         times_ms=[0] * len(each),
         fingerprinter=Fingerprinter(profile),

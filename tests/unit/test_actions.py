@@ -4,15 +4,25 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from esdedup.ingest.actions import ArticleAction, enriched, lone_root, read_action
+from esdedup.ingest.actions import (
+    Addition,
+    ArticleAction,
+    addition,
+    lone_root,
+    read_action,
+    redating,
+    with_addition,
+)
 
 from esdedup import ArticleRejected, Fields
 from esdedup.elastic.limits import MAX_JSON_DEPTH
 from esdedup.fields import partition_of
 from esdedup.forest import NO_TIME, Assignment, Kind
+from esdedup.times import DAY_MS
 
 FIELDS = Fields()
 JOINED = Assignment(Kind.JOINED, "f" * 16, "r" * 16, 7, 1_000, b"")
+DATED_MS, NOW_MS = 1_788_800_000_000, 1_788_849_041_000
 LONE = Assignment(Kind.WITHOUT_FINGERPRINT, None, None, 9, NO_TIME, b"")
 
 
@@ -26,17 +36,18 @@ def enrich(
     action: Any, assignment: Assignment = JOINED, fields: Fields = FIELDS, *, route_by_root: bool = False
 ) -> dict[str, Any]:
     of_page = {"page": "a" * 16}
-    return enriched(
-        article_action(action, fields),
+    article = article_action(action, fields)
+    added = addition(
+        article,
         assignment,
         of_page if assignment is LONE else {"fingerprint": "f" * 16, "bands": ["0aa"], **of_page},
         letters=5,
-        fields=fields,
         profile="classic-2",
         nonce="n",
         index=action.get("_index") if isinstance(action, dict) else None,
         route_by_root=route_by_root,
     )
+    return with_addition(article.action, added, fields)
 
 
 DEDUP = {
@@ -123,6 +134,57 @@ def test_each_part_of_an_update_counts_as_published_at_its_own_date() -> None:
 )
 def test_what_passes_through(action: dict[str, Any]) -> None:
     assert read_action(action, FIELDS, position=1) is action
+
+
+def test_an_article_knows_how_it_was_read() -> None:
+    fields = Fields(text="body")
+    action = {"_id": "1", "body": "hello", "published_at": "2020-01-01T00:00:00Z"}
+    for backfill in (False, True):
+        article = read_action(action, fields, position=1, backfill=backfill)
+        assert isinstance(article, ArticleAction)
+        assert (article.fields, article.is_backfill) == (fields, backfill)
+
+
+def test_an_old_date_counts_for_articles_that_may_be_old() -> None:
+    arrived_ms, dated_ms = 1_788_849_041_000, 1_000_000_000_000
+    arrived = Assignment(Kind.JOINED, "f" * 16, "r" * 16, 7, arrived_ms, b"")
+    for backfill, published_ms in ((False, arrived_ms), (True, dated_ms)):
+        article = read_action({"text": "hello", FIELDS.time: dated_ms}, FIELDS, position=1, backfill=backfill)
+        assert isinstance(article, ArticleAction)
+        added = addition(article, arrived, {}, letters=5, profile="classic-2", nonce="n")
+        values = added.parts["source"]
+        assert values is not None
+        assert values["published"] == published_ms
+
+
+@pytest.mark.parametrize("flat", [True, False])
+def test_an_update_of_the_date_alone_moves_the_article_in_time(flat: bool) -> None:
+    doc = {FIELDS.time: DATED_MS, "n": 1}
+    body = {"doc": doc, "detect_noop": False}
+    action = {"_op_type": "update", "_id": "1", **(body if flat else {"_source": body})}
+    added = redating(action, fields=FIELDS, now_ms=NOW_MS, backfill=False)
+    assert added == Addition({"doc": {"published": DATED_MS}})
+    expected = body | {"doc": {**doc, "dedup": {"published": DATED_MS}}}
+    changed = with_addition(action, added, FIELDS)
+    assert changed == {"_op_type": "update", "_id": "1", **(expected if flat else {"_source": expected})}
+    assert body["doc"] is doc
+    assert "dedup" not in doc
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        {"_op_type": "delete", "_id": "1"},
+        {"_op_type": "update", "_id": "1", "script": {"source": "x"}},
+        {"_op_type": "update", "_id": "1", "doc": {"n": 1}},
+        {"_op_type": "update", "_id": "1", "doc": {"published_at": "soon"}},
+        {"_op_type": "update", "_id": "1", "doc": {"published_at": NOW_MS + 2 * DAY_MS}},
+        {"_op_type": "update", "_id": "1", "upsert": {"published_at": DATED_MS}},
+        {"_op_type": "update", "_id": "1", "doc": None},
+    ],
+)
+def test_an_update_without_a_date_that_is_believed_moves_nothing(action: dict[str, Any]) -> None:
+    assert redating(action, fields=FIELDS, now_ms=NOW_MS, backfill=True) is None
 
 
 FORGED = [{"dedup": {"root": "x"}}, {"dedup.root": "x"}, {"dedup": None}, {"dedup": 1, "dedup.seen": 2}]

@@ -172,47 +172,19 @@ def test_pages_teach_what_they_teach_in_the_model(
 
 
 @settings(max_examples=40)
-@given(pages, sizes, st.lists(st.booleans(), min_size=1, max_size=9), st.integers(1, 5), st.integers(1, 40))
-@example(FORGOTTEN, [4], [True, False, False, False], 1, 1)
-def test_pages_are_passed_over_for_which_something_wrong_was_assumed(
-    given_pages: list[Page], batch_sizes: list[int], wrong: list[bool], block_pages: int, period_records: int
-) -> None:
-    """What is left out of each of them is said, and nothing is learned from it."""
-    alone, found = (Boilerplate(block_pages=block_pages, period_records=period_records) for _ in range(2))
-    are_wrong = itertools.cycle(wrong)
-    for batch in cut(given_pages, batch_sizes):
-        right, assumed = [], []
-        for page in batch:
-            is_wrong = next(are_wrong) and bool(page[1])
-            own = forecast(alone, [page])
-            if not is_wrong:
-                assert omit(lesson_of(alone, [page], {}), [page]) == own
-            right += own
-            assumed += [each != is_wrong for each in own]
-        ids = np.array([page_id for page_id, *_ in batch], np.uint64)
-        omitted = lesson_of(found, batch, {}).omit(passages_of(batch), ids, np.array(assumed, bool))
-        assert omitted.tolist() == right
-    assert contents(found) == contents(alone)
-
-
-@settings(max_examples=40)
 @given(pages, sizes, st.integers(1, 5), st.integers(1, 40))
-def test_a_forecast_is_what_comes_and_leaves_nothing_behind(
+@example(FORGOTTEN, [4], 1, 1)
+def test_a_step_that_is_undone_leaves_nothing_behind(
     given_pages: list[Page], batch_sizes: list[int], block_pages: int, period_records: int
 ) -> None:
     boilerplate = Boilerplate(block_pages=block_pages, period_records=period_records)
     for batch in cut(given_pages, batch_sizes):
         before = contents(boilerplate)
-        forecasted = forecast(boilerplate, batch)
+        boilerplate.begin()
+        undone = omit(lesson_of(boilerplate, batch, {}), batch)
+        boilerplate.undo()
         assert contents(boilerplate) == before
-        assert forecasted == omit(lesson_of(boilerplate, batch, {}), batch)
-
-
-def forecast(boilerplate: Boilerplate, batch: list[Page]) -> list[bool]:
-    boilerplate.begin()
-    omitted = omit(lesson_of(boilerplate, batch, {}), batch)
-    boilerplate.undo()
-    return omitted
+        assert omit(lesson_of(boilerplate, batch, {}), batch) == undone
 
 
 def test_a_page_that_was_forgotten_since_its_slice_began_is_new() -> None:

@@ -9,7 +9,7 @@ import pytest
 from elasticsearch import ApiError, Elasticsearch
 
 from esdedup import SettingError
-from esdedup.elastic.client import connect, connect_async, patient
+from esdedup.elastic.client import connect, connect_async, credentials_of, patient
 from esdedup.elastic.errors import translated
 
 ADDRESS = "http://127.0.0.1:9"
@@ -85,6 +85,21 @@ def test_a_request_that_json_cannot_hold_is_a_wrong_setting() -> None:
         translated("search"),
     ):
         es.search(index="news", query={"terms": {"source": {"Coastline"}}})
+
+
+@pytest.mark.parametrize(
+    ("client", "credentials"),
+    [
+        (Elasticsearch(ADDRESS), {}),
+        (Elasticsearch(ADDRESS, headers={"x-a": "b"}, api_key="a2V5"), {"authorization": "ApiKey a2V5"}),
+        (Elasticsearch(ADDRESS, basic_auth=("a", "b")), {"authorization": "Basic YTpi"}),
+        (Elasticsearch("http://a:b@127.0.0.1:9"), {"authorization": "Basic YTpi"}),
+        (Elasticsearch("http://a:b@127.0.0.1:9", api_key="a2V5"), {"authorization": "ApiKey a2V5"}),
+        (Elasticsearch(ADDRESS).options(api_key="a2V5"), {"authorization": "ApiKey a2V5"}),
+    ],
+)
+def test_who_a_client_says_it_is(client: Elasticsearch, credentials: dict[str, str]) -> None:
+    assert credentials_of(client) == credentials
 
 
 def test_without_aiohttp_an_awaited_client_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

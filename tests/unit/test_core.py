@@ -124,7 +124,7 @@ def test_several_threads_fingerprint_at_once() -> None:
 def test_what_is_left_out_changes_nothing_else(batch: list[str], chance: Any) -> None:
     parsed = ParsedTexts.of(batch, max_length=1_000)
     omitted = np.array([chance.random() < 0.3 for _ in range(parsed.passage_count)], bool)
-    found = Fingerprinter(VERIFIED).fingerprints_of([parsed], omitted)
+    found = Fingerprinter(VERIFIED).fingerprint(batch, omit=lambda *_: omitted)
     kept = np.bincount(parsed.passages.texts, parsed.passages.letters * ~omitted, len(batch))
     assert found.letters.tolist() == kept.tolist()
     assert found.exists.tolist() == (kept >= VERIFIED.min_letters).tolist()

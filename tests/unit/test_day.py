@@ -37,7 +37,7 @@ def assigned(texts: list[str], times_ms: list[int], sites: list[str]) -> list[st
     fingerprinter, roots = Fingerprinter(DEFAULT), []
     for start in range(0, len(texts), BATCH):
         batch = slice(start, start + BATCH)
-        _, decided, _ = arrive(
+        _, decided = arrive(
             texts[batch],
             times_ms=times_ms[batch],
             sites=sites[batch],

@@ -1,15 +1,18 @@
 """What the fingerprint does not see, readers do not see, and it buys no place in a list."""
 
 import re
+from collections.abc import Sequence
 
 import pytest
-from esdedup.ingest.dedup_settings import ForestSettings
+from esdedup.ingest.actions import ArticleAction
+from esdedup.ingest.assigned import Assigned
+from esdedup.ingest.assigner import Assigner
 from esdedup.ingest.enricher import Enricher
-from esdedup.ingest.own_forest import OwnForest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup import VERIFIED
+from esdedup.boilerplate.pins import NO_PINS
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.fields import Fields
 from esdedup.fingerprint.fingerprinter import Fingerprinter
@@ -164,18 +167,14 @@ def test_padding_makes_no_article_longer(padding: str) -> None:
     relation = relation_of(VERIFIED)
     forest = Forest(MemoryStore(aging=Aging(retention_ms=1_000, granularity_ms=1), relation=relation))
 
-    class Held:
-        def open(self) -> tuple[Forest, int]:
-            return forest, 0
+    assigner = Assigner(VERIFIED, pins=NO_PINS, most_plausible_leaves=64)
+
+    class InMemory:
+        def assign(self, articles: Sequence[ArticleAction]) -> list[Assigned]:
+            return assigner.assign(articles, forest=forest, now_ms=0).articles
 
     enricher = Enricher(
-        OwnForest(
-            Held(),  # type: ignore[arg-type]
-            ForestSettings(expire_every_s=None),
-            profile=VERIFIED,
-            batch_size=10,
-            check_process=lambda: None,
-        ),
+        InMemory(),
         fields=Fields(),
         check_process=lambda: None,
         check_index=lambda _: WritableIndex(fields=Fields()),

@@ -25,9 +25,8 @@ def test_columns_that_do_not_fit_are_refused() -> None:
         columns = tuple(each * 2 if place == at else each for place, each in enumerate(PAGE))
         with pytest.raises(ValueError, match="differ in length"):
             learner().filter(columns, number(1), [None], [None], Overrides([]))  # type: ignore[arg-type]
-    for sites, assumed in (([], None), ([None], b"")):
-        with pytest.raises(ValueError, match="differ in length"):
-            learner().filter(PAGE, number(1), sites, [None], Overrides([]), assumed)
+    with pytest.raises(ValueError, match="differ in length"):
+        learner().filter(PAGE, number(1), [], [None], Overrides([]))
     with pytest.raises(ValueError, match="no step has begun"):
         learner().changes()
     with pytest.raises(ValueError, match="differ in length"):

@@ -87,11 +87,11 @@ def test_time_of_owners_and_of_fingerprints() -> None:
     found = planned()
     assert found.fingerprint_us == 30 + 200
     deciding_us = 20 + 2 * math.log2(found.load.nodes / 1_000)
-    assert found.owner_us == pytest.approx(2 * (10 + 20) + deciding_us + 50)
+    assert found.owner_us == pytest.approx(30 + 200 + 10 + 20 + deciding_us + 50)
     assert found.owner_a_second == pytest.approx(MOST_BUSY * 1e6 / found.owner_us)
     kept = planned(VERIFIED.with_changes(keep_boilerplate=True))
     assert kept.fingerprint_us == 20 + 100
-    assert kept.owner_us == pytest.approx(deciding_us + 50)
+    assert kept.owner_us == pytest.approx(20 + 100 + deciding_us + 50)
     short = planned(VERIFIED.with_changes(max_text_length=1_000))
     assert short.fingerprint_us == 30 + 100
 

@@ -101,7 +101,7 @@ def _roots(*batches: list[list[str]], pins: Pins = NO_PINS) -> list[str | None]:
     forest = Forest(MemoryStore(aging=Aging.of(retention=DEFAULT_RETENTION), relation=_RELATION))
     for batch in batches:
         texts = [" ".join(page) for page in batch]
-        _, decided, _ = arrive(
+        _, decided = arrive(
             texts,
             times_ms=[None] * len(texts),
             fingerprinter=Fingerprinter(VERIFIED),

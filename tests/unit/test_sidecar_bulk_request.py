@@ -5,7 +5,14 @@ from typing import Any
 
 import orjson
 import pytest
-from esdedup.ingest.actions import ArticleAction, enriched, read_action, redated
+from esdedup.ingest.actions import (
+    Addition,
+    ArticleAction,
+    addition,
+    forged_parts,
+    read_action,
+    redating,
+)
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -33,29 +40,24 @@ def _item(source: bytes, operation: str = "index", **meta: Any) -> BulkItem:
 
 
 def _enriched(item: BulkItem, *, route_by_root: bool = False) -> bytes:
-    """Return what is sent for an item, by the way that the owner's answers take."""
+    """Return what is sent for an item."""
     document = item.document()
     given = {**item.meta, "_op_type": item.operation, "_source": document}
     article = read_action(given, Fields(), position=1)
-    if not isinstance(article, ArticleAction):
-        return item.with_document(
-            document,
-            redated(article, fields=Fields(), now_ms=2_000_000_000_000, backfill=True),
-            dedup="dedup",
+    if isinstance(article, ArticleAction):
+        added = addition(
+            article,
+            Assignment(Kind.NEW_ROOT, "f" * 32, "r" * 32, 7, 1_700_000_000_000, b""),
+            {"fingerprint": "f" * 32, "bands": ["b"]},
+            letters=9,
+            profile="verified-3",
+            nonce="n",
+            route_by_root=route_by_root,
         )
-    action = enriched(
-        article,
-        Assignment(
-            root="r" * 32, kind=Kind.NEW_ROOT, seq=7, node="f" * 32, time_ms=1_700_000_000_000, signature=b""
-        ),
-        {"fingerprint": "f" * 32, "bands": ["b"]},
-        letters=9,
-        fields=Fields(),
-        profile="verified-3",
-        nonce="n",
-        route_by_root=route_by_root,
-    )
-    return item.with_document(document, action, dedup="dedup")
+    else:
+        redated = redating(article, fields=Fields(), now_ms=2_000_000_000_000, backfill=True)
+        added = Addition({**forged_parts(document, Fields()), **(redated.parts if redated else {})})
+    return item.with_addition(added, document, dedup="dedup")
 
 
 def _read(body: bytes) -> list[BulkItem] | BulkMalformed:
@@ -189,43 +191,22 @@ def test_what_was_in_the_place_of_the_object_goes() -> None:
 
 
 @pytest.mark.parametrize(
-    "update",
+    ("parts", "sent"),
     [
-        {"doc": {"text": "x", "published_at": "2026-01-01T00:00:00Z"}, "upsert": {"text": "x"}},
-        {"doc": {"text": "x"}, "doc_as_upsert": True, "detect_noop": False},
-        {"doc": {"text": "x", "dedup.root": "y"}, "upsert": {"other": 1}, "doc_as_upsert": "true"},
-        {"doc": {"title": "x"}, "upsert": {"text": "x", "dedup": None}},
-        {"script": {"source": "ctx.op = 'none'"}, "upsert": {"text": "x"}},
-        {"doc": {"published_at": "2026-01-01T00:00:00Z"}},
-        {"doc": {"text": "x"}, "_source": ["a", {"b": "}"}]},
-        {"doc": {"dedup": {"root": "x"}, "a": 1}, "upsert": {"dedup.root": "x"}, "script": "x"},
-        {"doc": {"dedup": {"root": "x"}}, "upsert": {"text": "x"}},
+        ({"doc": {"root": "r"}}, {"doc": {"text": "x", "dedup": {"root": "r"}}, "doc_as_upsert": True}),
+        (
+            {"doc": {"root": "r"}, "upsert": {"root": "s"}},
+            {"doc": {"text": "x", "dedup": {"root": "r"}}, "upsert": {"text": "x", "dedup": {"root": "s"}}},
+        ),
+        ({"doc": None}, {"doc": {"text": "x"}, "doc_as_upsert": True}),
     ],
 )
-def test_updates_get_what_the_enricher_gave_them(update: dict[str, Any]) -> None:
+def test_parts_of_an_update_get_their_own_objects(parts: dict[str, Any], sent: dict[str, Any]) -> None:
+    """Where the doc was to serve as upsert, that is written out, if it gets another object."""
+    update = {"doc": {"text": "x", "dedup.root": "y"}, "doc_as_upsert": True, "detect_noop": False}
     item = _item(json.dumps(update, indent=1).replace("\n", "").encode(), "update", _id="1")
-    article = read_action({"_op_type": "update", "_id": "1", "_source": update}, Fields(), position=1)
-    _, sent = _sent(_enriched(item))
-    if isinstance(article, ArticleAction):
-        expected = enriched(
-            article,
-            Assignment(
-                root="r" * 32,
-                kind=Kind.NEW_ROOT,
-                seq=7,
-                node="f" * 32,
-                time_ms=1_700_000_000_000,
-                signature=b"",
-            ),
-            {"fingerprint": "f" * 32, "bands": ["b"]},
-            letters=9,
-            fields=Fields(),
-            profile="verified-3",
-            nonce="n",
-        )
-    else:
-        expected = redated(article, fields=Fields(), now_ms=2_000_000_000_000, backfill=True)
-    assert sent == expected["_source"]
+    lines = item.with_addition(Addition(parts), item.document(), dedup="dedup")
+    assert _sent(lines) == ({"update": {"_id": "1"}}, sent | {"detect_noop": False})
 
 
 @pytest.mark.timeout(20)
@@ -271,9 +252,9 @@ def test_what_follows_the_object_of_an_update_means_nothing(rest: bytes) -> None
     # Elasticsearch reads no further there. An article that is indexed is refused.
     (update,) = read_bulk(b'{"update":{"_id":"1"}}\n {"doc":{"text":"a"}}' + rest + b"\n", index="news")
     assert update.document() == {"doc": {"text": "a"}}
-    action = {"_source": {"doc": {"text": "a", "dedup": {"root": "r"}}}}
-    changed = update.source_with(update.document(), action, dedup="dedup")
-    assert json.loads(changed) == action["_source"]
+    added = Addition({"doc": {"root": "r"}})
+    changed = update.source_with(added, update.document(), dedup="dedup")
+    assert json.loads(changed) == {"doc": {"text": "a", "dedup": {"root": "r"}}}
     (article,) = read_bulk(b'{"index":{"_id":"1"}}\n{"text":"a"}' + rest + b"\n", index="news")
     with pytest.raises(ArticleRejected, match="is not JSON"):
         article.document()

@@ -35,7 +35,13 @@ def servers() -> Iterator[list[ScriptedServer]]:
 
 
 def connection_to(*urls: str, patience_s: float = 20.0, token: str | None = None) -> SidecarConnection:
-    return SidecarConnection(urls, token=token, ca_certs=None, patience_s=patience_s)
+    return SidecarConnection(
+        urls,
+        token=token,
+        credentials={"authorization": "ApiKey k"},
+        ca_certs=None,
+        patience_s=patience_s,
+    )
 
 
 def test_the_one_that_takes_articles_is_found_and_remembered(servers: list[ScriptedServer]) -> None:
@@ -46,15 +52,17 @@ def test_the_one_that_takes_articles_is_found_and_remembered(servers: list[Scrip
     nobody = f"http://127.0.0.1:{closed_port()}"
     asking = connection_to(nobody, standby.url, f"{owner.url}/under", token="s")
     for _ in range(3):
-        assert asking.post("/v1/assign", b"asked", content_type=TYPE) == b"decided"
+        assert asking.post("/v1/enrich", b"asked", content_type=TYPE) == b"decided"
     assert [len(each) for each in heads] == [1, 3]
-    assert heads[1][0].startswith(b"POST /under/v1/assign HTTP/1.1\r\n")
+    assert heads[1][0].startswith(b"POST /under/v1/enrich HTTP/1.1\r\n")
     assert b"x-esdedup-token: s\r\n" in heads[1][0].lower()
-    # It hands over.
+    # By these Elasticsearch knows who writes.
+    assert b"authorization: apikey k\r\n" in heads[1][0].lower()
+    # Another takes over.
     standby.script, owner.script = owner.script, standby.script
-    assert asking.post("/v1/assign", b"asked", content_type=TYPE) == b"decided"
+    assert asking.post("/v1/enrich", b"asked", content_type=TYPE) == b"decided"
     asking.close()
-    assert asking.post("/v1/assign", b"asked", content_type=TYPE) == b"decided"
+    assert asking.post("/v1/enrich", b"asked", content_type=TYPE) == b"decided"
 
 
 def test_it_is_asked_again_until_one_takes_articles(servers: list[ScriptedServer]) -> None:
@@ -68,7 +76,7 @@ def test_it_is_asked_again_until_one_takes_articles(servers: list[ScriptedServer
 
     servers[0].script = script
     asking = connection_to(servers[0].url)
-    assert asking.post("/v1/assign", b"asked", content_type=TYPE) == b"decided"
+    assert asking.post("/v1/enrich", b"asked", content_type=TYPE) == b"decided"
     assert next(turns, None) is None
 
 
@@ -77,7 +85,7 @@ def test_patience_ends(servers: list[ScriptedServer]) -> None:
     began_s = time.monotonic()
     asking = connection_to(servers[0].url, f"http://127.0.0.1:{closed_port()}", patience_s=0.5)
     with pytest.raises(SidecarUnavailable, match=r"within 0.5 s .*: 503 another process owns it; ") as raised:
-        asking.post("/v1/assign", b"asked", content_type=TYPE)
+        asking.post("/v1/enrich", b"asked", content_type=TYPE)
     assert time.monotonic() - began_s < 20
     assert "cannot connect" in str(raised.value)
     assert servers[0].url in raised.value.address
@@ -95,7 +103,7 @@ def test_patience_ends(servers: list[ScriptedServer]) -> None:
 def test_a_refusal_is_raised_at_once(servers: list[ScriptedServer], status: int, advice: str) -> None:
     servers[0].script = answer(response(status, b'{"detail":"that is wrong"}'), body_end=b"asked")
     with pytest.raises(SidecarError, match=f"refuses these articles: {status} that is wrong") as raised:
-        connection_to(*(each.url for each in servers)).post("/v1/assign", b"asked", content_type=TYPE)
+        connection_to(*(each.url for each in servers)).post("/v1/enrich", b"asked", content_type=TYPE)
     assert advice in str(raised.value)
     assert (raised.value.address, raised.value.status) == (servers[0].url, status)
 
@@ -118,11 +126,7 @@ def test_what_cannot_be_used_is_refused_before_anything_is_sent() -> None:
             Dedup(client, **{"sidecar": "http://localhost:9500"} | wrong)
         assert "secret" not in str(raised.value)
     dedup = Dedup(client, sidecar="http://localhost:9500")
-    for refused in (
-        dedup.expire,
-        lambda: dedup.learn(["a text"]),
-        lambda: list(dedup.enrich([{"text": "a text"}], backfill=True)),
-    ):
+    for refused in (dedup.expire, lambda: dedup.learn(["a text"])):
         with pytest.raises(SettingError, match="sidecar"):
             refused()
     client.close()

@@ -1,9 +1,10 @@
 """The endpoints that give articles their roots without writing them."""
 
 import asyncio
+import dataclasses
 import gzip
-import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
@@ -12,61 +13,89 @@ from esdedup.ingest.actions import ArticleAction
 from esdedup.ingest.assigned import Assigned
 
 from esdedup.elastic.article_indices import WritableIndex
+from esdedup.errors import ForestBusy, ForestOwner
 from esdedup.fields import Fields
 from esdedup.forest.model import Assignment, Kind
 from esdedup.sidecar.app import create_app
 from esdedup.sidecar.enrich_api import enrich_routes
 from esdedup.sidecar.enrichment import Enrichment
+from esdedup.sidecar.feeding import Ownership
 from esdedup.sidecar.headers import Headers
 from esdedup.sidecar.intake import Overloaded
-from esdedup.sidecar.json_splice import elements
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.own_endpoints import handle_errors
 from esdedup.sidecar.rights import Answer, CallerRefused
 from esdedup.sidecar.upstream import Upstream
 from tests.support import asgi
 
-JSON = {"content-type": "application/json"}
 MOST_BYTES = 5_000
+OWNED_AT = "http://other:9500"
+JSON = {"content-type": "application/json"}
+INDICES = {
+    "news": WritableIndex(fields=Fields(text="body"), name="news-1"),
+    "plain": WritableIndex(fields=Fields(), name="plain"),
+    "routed": WritableIndex(fields=Fields(), name="routed", is_routed_by_root=True),
+    "secret": WritableIndex(fields=Fields(), name="secret"),
+}
 
 
 class Sidecar:
-    """Gives each article a root of its own."""
+    """Gives each article a root of its own, unless told otherwise."""
 
-    def __init__(self, *, allowed: bool | Exception = True, failure: Exception | None = None) -> None:
-        self.allowed = allowed
+    def __init__(
+        self,
+        *,
+        refused: Exception | None = None,
+        failure: Exception | None = None,
+        assign: Callable[[Sequence[ArticleAction]], Awaitable[list[Assigned]]] | None = None,
+        max_body_bytes: int = MOST_BYTES,
+    ) -> None:
+        self.refused = refused
         self.failure = failure
+        self.articles: list[ArticleAction] = []
         self.metrics = Metrics()
-        self.app = create_app(Upstream(["http://localhost:9200"]), own=[self._routes()])
+        self.ownership = Ownership(is_owner=True)
+        enrichment = Enrichment(
+            forest="own", find=self._find, may_write=self._may_write, assign=assign or self._assign
+        )
+        routes = enrich_routes(
+            enrichment,
+            fields=None,
+            forest="own",
+            profile="verified-3",
+            ownership=lambda: self.ownership,
+            metrics=self.metrics,
+            max_body_bytes=max_body_bytes,
+        )
+        self.app = create_app(Upstream(["http://localhost:9200"]), own=[routes])
         handle_errors(self.app, self.metrics)
 
-    def _routes(self) -> Any:
-        async def find(names: Any) -> Any:
-            known = {"news": WritableIndex(fields=Fields(text="body"), name="news-1")}
-            return {name: known.get(name) for name in names}
+    async def _find(self, names: Any) -> Any:
+        return {name: INDICES.get(name) for name in names}
 
-        async def may_write(_: Headers, names: Any) -> Any:
-            if isinstance(self.allowed, Exception):
-                raise self.allowed
-            return dict.fromkeys(names, self.allowed)
-
-        enrichment = Enrichment(find=find, may_write=may_write, assign=self._assign)
-        return enrich_routes(enrichment, fields=None, metrics=self.metrics, max_body_bytes=MOST_BYTES)
+    async def _may_write(self, _: Headers, names: Any) -> Any:
+        if self.refused is not None:
+            raise self.refused
+        return {name: name != "secret" for name in names}
 
     async def _assign(self, articles: Sequence[ArticleAction]) -> list[Assigned]:
         if self.failure is not None:
             raise self.failure
+        self.articles += articles
         return [
             Assigned(
-                each,
+                dataclasses.replace(each, is_cut="long" in each.text),
                 Assignment(Kind.NEW_ROOT, f"n{at}", f"root-{at}", at, 1_000, b""),
-                {},
+                {"fingerprint": f"n{at}"},
                 len(each.text),
                 "verified-3",
-                False,
             )
             for at, each in enumerate(articles)
         ]
+
+    def refusals(self, reason: str) -> float:
+        value = self.metrics.registry.get_sample_value
+        return value("esdedup_requests_refused_total", {"reason": reason}) or 0
 
     def ask(
         self, body: bytes, *, path: str = "", query: str = "", method: str = "POST", **headers: str
@@ -75,39 +104,227 @@ class Sidecar:
         request = asgi.Request(path=f"/v1/enrich{path}", query=query, method=method, headers=named, body=body)
         return asyncio.run(asgi.send(self.app, request))
 
-
-def test_articles_keep_their_order_and_their_bytes() -> None:
-    sent = rb"""{"articles": [ {"_id":"a","text":"one" , "n":1.10, "big":123456789012345678901234567890},
-        {"title":"no text"}, 7, {"text":"half \ud83d"},
-        {"text":"[{\"}],", "dedup":{"root":"old"}, "dedup.seq":1} ]}"""
-    answer = Sidecar().ask(sent)
-    assert answer.status == 200
-    first, *rejected, last = answer.json["articles"]
-    assert b'{"_id":"a","text":"one" , "n":1.10, "big":123456789012345678901234567890,"dedup":{' in (
-        answer.body.encode()
-    )
-    assert (first["dedup"]["root"], last["dedup"]["root"]) == ("root-0", "root-1")
-    assert last.keys() == {"text", "dedup"}
-    assert [each["error"]["type"] for each in rejected] == ["urn:esdedup:problem:article_rejected"] * 3
-    assert [each["error"]["detail"].partition(" ")[2][:30] for each in rejected] == [
-        "2: has no field 'text', or it ",
-        "3: is not a JSON object",
-        "4: contains half a character (",
-    ]
-    assert answer.json["rejected"] == 3
+    def enrich(self, *given: Any, query: str = "") -> list[dict[str, Any]]:
+        """Return what is answered for each action."""
+        response = self.ask(lines(*given), query=query, content_type="application/x-ndjson")
+        assert (response.status, response.headers["content-type"]) == (200, "application/json")
+        items: list[dict[str, Any]] = response.json["items"]
+        assert response.json["rejected"] == sum("error" in each for each in items)
+        return items
 
 
-def test_an_index_says_which_fields_articles_have() -> None:
+def lines(*given: Any) -> bytes:
+    return b"".join(orjson.dumps(each) + b"\n" for each in given)
+
+
+ONE = lines({"index": {}}, {"text": "one"})
+
+
+def test_each_action_gets_what_is_to_be_added_to_it() -> None:
     sidecar = Sidecar()
-    body = orjson.dumps({"index": "news", "articles": [{"body": "one"}, {"text": "two"}]})
-    found = sidecar.ask(body).json["articles"]
-    assert found[0]["dedup"]["root"] == "root-0"
-    assert "no field 'body'" in found[1]["error"]["detail"]
-    one = sidecar.ask(b'{"body":"one"}', path="/one", query="index=news")
-    assert (one.status, one.json["dedup"]["root"]) == (200, "root-0")
-    refused = sidecar.ask(b'{"text":"one"}', path="/one", query="index=news")
-    assert (refused.status, refused.headers["content-type"]) == (400, "application/problem+json")
-    assert "no field 'body'" in refused.json["detail"]
+    first, deleted, created, updated, untouched, no_text = sidecar.enrich(
+        {"index": {"_id": "1"}},
+        {"text": "one", "dedup": {"root": "old"}},
+        {"delete": {"_id": "2"}},
+        {"create": {"_id": "3"}},
+        {"text": "two"},
+        {"update": {"_id": "4"}},
+        {"doc": {"text": "three", "published_at": 1_000}, "upsert": {"text": "three", "n": 1}},
+        {"update": {"_id": "5"}},
+        {"doc": {"n": 1}},
+        {"index": {"_id": "6"}},
+        {"title": "no text"},
+    )
+    assert [each.text for each in sidecar.articles] == ["one", "two", "three"]
+    assert first == {
+        "outcome": "new_root",
+        "dedup": {
+            "root": "root-0",
+            "seq": 0,
+            "seen": 1_000,
+            "published": 1_000,
+            "length": 3,
+            "partition": first["dedup"]["partition"],
+            "profile": "verified-3",
+            "fingerprint": "n0",
+        },
+    }
+    assert created.keys() == {"outcome", "dedup"}
+    assert created["dedup"]["root"] == "root-1"
+    assert updated.keys() == {"outcome", "doc", "upsert"}
+    assert updated["doc"]["root"] == updated["upsert"]["root"] == "root-2"
+    # Another text may have had them.
+    assert updated["doc"]["bands"] is None
+    assert "bands" not in updated["upsert"]
+    assert deleted == untouched == {}
+    assert no_text["error"] == {
+        "type": "urn:esdedup:problem:article_rejected",
+        "title": "Article rejected",
+        "status": 400,
+        "detail": "6: has no field 'text', or it is null",
+    }
+
+
+def test_a_doc_that_serves_as_upsert_gets_two_objects() -> None:
+    """Of an article that exists, the date stays; a new one has none, and counts from its arrival."""
+    undated, dated = Sidecar().enrich(
+        {"update": {"_id": "1"}},
+        {"doc": {"text": "one"}, "doc_as_upsert": True},
+        {"update": {"_id": "2"}},
+        {"doc": {"text": "two", "published_at": "2020-01-02T03:04:05Z"}, "doc_as_upsert": True},
+    )
+    assert "published" not in undated["doc"]
+    assert undated["upsert"]["published"] == 1_000
+    assert "upsert" not in dated
+    assert dated["doc"]["published"] == 1_000
+
+
+def test_what_an_update_says_of_the_dedup_object_is_to_be_taken_out() -> None:
+    forged = {"dedup": {"root": "forged"}}
+    alone, dated, beside = Sidecar().enrich(
+        {"update": {"_id": "1"}},
+        {"doc": {"n": 1, **forged}, "upsert": {"dedup.root": "forged"}},
+        {"update": {"_id": "2"}},
+        {"doc": {"published_at": 1_788_800_000_000, **forged}},
+        {"update": {"_id": "3"}},
+        {"doc": forged, "upsert": {"text": "one"}},
+        query="backfill=true",
+    )
+    assert alone == {"doc": None, "upsert": None}
+    assert dated == {"doc": {"published": 1_788_800_000_000}}
+    assert beside["doc"] is None
+    assert beside["upsert"]["root"] == "root-0"
+
+
+def test_each_index_says_which_fields_its_articles_have_and_who_may_write_there() -> None:
+    sidecar = Sidecar()
+    given: list[Any] = []
+    for name in ("news", "plain", "routed", "secret", "logs", "Bad,name"):
+        given += [{"index": {"_index": name}}, {"text": name, "body": f"body of {name}"}]
+    news, plain, routed, *refused = sidecar.enrich(
+        *given, {"index": {}}, {"text": "unnamed"}, query="index=news"
+    )
+    assert [each.text for each in sidecar.articles] == ["body of news", "plain", "routed"]
+    assert "routing" not in news
+    assert "routing" not in plain
+    assert routed["routing"] == routed["dedup"]["root"] == "root-2"
+    assert [(each["error"]["status"], each["error"]["detail"]) for each in refused] == [
+        (403, "the caller may not write to the index [secret]"),
+        (409, "the index 'logs' was not set up for articles"),
+        (400, "no index can be called 'Bad,name'"),
+        # That is for the index of the request.
+        (400, "action 13: has no field 'body', or it is null"),
+    ]
+    kinds = ("not_allowed", "index_not_ready", "article_rejected", "article_rejected")
+    assert [each["error"]["type"] for each in refused] == [f"urn:esdedup:problem:{kind}" for kind in kinds]
+    # Nothing is asked about those that name none.
+    assert Sidecar(refused=CallerRefused(Answer(401, [], b""))).enrich({"index": {}}, {"text": "one"})
+
+
+def test_a_text_that_is_cut_is_named() -> None:
+    cut, whole = Sidecar().enrich({"index": {}}, {"text": "long"}, {"index": {}}, {"text": "short"})
+    assert cut["is_cut"] is True
+    assert "is_cut" not in whole
+
+
+@pytest.mark.parametrize("backfill", [True, False])
+def test_articles_are_told_apart_that_may_be_old(backfill: bool) -> None:
+    sidecar = Sidecar()
+    sidecar.enrich({"index": {}}, {"text": "one"}, query=f"backfill={backfill}".lower())
+    sidecar.enrich({"index": {}}, {"text": "one"})
+    assert [each.is_backfill for each in sidecar.articles] == [backfill, False]
+
+
+def test_bodies_may_be_gzip() -> None:
+    sidecar = Sidecar()
+    packed = gzip.compress(ONE)
+    assert sidecar.ask(packed, content_encoding="gzip").json["items"][0]["dedup"]["root"] == "root-0"
+    bomb = gzip.compress(ONE + b"\n" * 2 * MOST_BYTES)
+    assert sidecar.ask(bomb, content_encoding="gzip").status == 413
+    assert sidecar.refusals("body_too_large") == 1
+    assert sidecar.ask(packed[:-9], content_encoding="gzip").status == 400
+    assert sidecar.ask(packed, content_encoding="br").status == 415
+    one = sidecar.ask(gzip.compress(b'{"text":"one"}'), path="/one", content_encoding="gzip")
+    assert one.json["dedup"]["root"] == "root-0"
+
+
+@pytest.mark.parametrize(
+    ("body", "query", "status", "said"),
+    [
+        (b"", "", 400, "request body is required"),
+        (b"{", "", 400, "terminated by a newline"),
+        (b"\n", "", 400, "no requests added"),
+        (b'{"articles":[]}\n', "", 400, ""),
+        (lines({"index": {}}, {"text": "one"})[:-1], "", 400, "terminated by a newline"),
+        (b'{"update":{"_id":"1"}}\n{"doc"\n', "", 400, "the update in line [1] is not JSON"),
+        (ONE, "forest=other", 409, "the forest of this sidecar is own, not other"),
+        (ONE, "profile=classic-2", 409, "the profile of this sidecar is verified-3, not classic-2"),
+        (ONE, "backfill=perhaps", 400, "backfill: "),
+    ],
+)
+def test_odd_requests_are_refused_in_words(body: bytes, query: str, status: int, said: str) -> None:
+    answer = Sidecar().ask(body, query=query)
+    assert (answer.status, answer.headers["content-type"]) == (status, "application/problem+json")
+    assert answer.json.keys() == {"type", "title", "status", "detail"}
+    assert said in answer.json["detail"]
+
+
+def test_a_sidecar_takes_articles_of_its_own_forest_and_profile() -> None:
+    (item,) = Sidecar().enrich({"index": {}}, {"text": "one"}, query="forest=own&profile=verified-3")
+    assert item["outcome"] == "new_root"
+
+
+@pytest.mark.parametrize("path", ["", "/one"])
+@pytest.mark.parametrize(
+    ("sidecar", "status", "kind"),
+    [
+        (Sidecar(refused=CallerRefused(Answer(401, [], b""))), 401, "caller_refused"),
+        (Sidecar(failure=Overloaded("full")), 429, "queue_full"),
+        (Sidecar(failure=RuntimeError("one")), 500, "internal_error"),
+    ],
+)
+def test_a_request_that_fails_is_a_problem(sidecar: Sidecar, status: int, kind: str, path: str) -> None:
+    before = sidecar.refusals("queue")
+    answer = sidecar.ask(
+        b'{"body":"one"}' if path else lines({"index": {}}, {"body": "one"}), path=path, query="index=news"
+    )
+    assert (answer.status, answer.json["type"]) == (status, f"urn:esdedup:problem:{kind}")
+    assert ("retry-after" in answer.headers) == (status == 429)
+    assert sidecar.refusals("queue") - before == (status == 429)
+
+
+@pytest.mark.parametrize("path", ["", "/one"])
+def test_who_is_not_the_owner_refuses_what_it_has_not_read(path: str) -> None:
+    sidecar = Sidecar()
+    owner = ForestOwner(host="h", pid=1, since=datetime(2026, 1, 1, tzinfo=UTC), released=False, url=OWNED_AT)
+    sidecar.ownership = Ownership(reason=ForestBusy("owned", forest="own", owner=owner))
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        raise AssertionError("the body was read")
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    headers = [(b"content-type", b"application/json"), (b"content-length", b"100")]
+    scope: dict[str, Any] = {"type": "http", "method": "POST", "headers": headers}
+    scope |= {"path": f"/v1/enrich{path}", "query_string": b"forest=other"}
+    asyncio.run(sidecar.app(scope, receive, send))
+    start, body = sent
+    assert (start["status"], dict(start["headers"])[b"retry-after"]) == (503, b"1")
+    problem = orjson.loads(body["body"])
+    assert problem["type"] == "urn:esdedup:problem:not_owner"
+    assert OWNED_AT in problem["detail"]
+    assert sidecar.refusals("not_owner") == 1
+
+
+def test_one_article_keeps_its_bytes() -> None:
+    sent = rb'{"_id":"a","text":"[{\"}]," , "n":1.10, "big":123456789012345678901234567890}'
+    answer = Sidecar().ask(sent, path="/one")
+    assert answer.status == 200
+    assert answer.content.startswith(sent[:-1] + b',"dedup":{')
+    forged = Sidecar().ask(b'{"text":"one", "dedup":{"root":"old"}, "dedup.seq":1}', path="/one").json
+    assert (forged["dedup"]["root"], forged.keys()) == ("root-0", {"text", "dedup"})
 
 
 @pytest.mark.parametrize(
@@ -119,61 +336,29 @@ def test_one_article_is_the_body_and_the_answer(content_type: str) -> None:
     assert answer.json.keys() == {"text", "dedup"}
 
 
-def test_bodies_may_be_gzip() -> None:
-    sidecar = Sidecar()
-    packed = gzip.compress(b'{"articles":[{"text":"one"}]}')
-    assert sidecar.ask(packed, content_encoding="gzip").json["articles"][0]["dedup"]["root"] == "root-0"
-    bomb = gzip.compress(b'{"articles":[' + b" " * 2 * MOST_BYTES + b"]}")
-    assert sidecar.ask(bomb, content_encoding="gzip").status == 413
-    refused = sidecar.metrics.registry.get_sample_value
-    assert refused("esdedup_requests_refused_total", {"reason": "body_too_large"}) == 1
-    assert sidecar.ask(packed[:-9], content_encoding="gzip").status == 400
-
-
 @pytest.mark.parametrize(
-    ("body", "said"),
+    ("body", "query", "status", "said"),
     [
-        (b"", "not JSON"),
-        (b"{", "not JSON"),
-        (b"\xff\xfe{\x00", "not JSON"),
-        (b'{"articles":[NaN]}', "not JSON"),
-        (b"[" * 100_000, "not JSON"),
-        (b"7", "body: "),
-        (b"[]", "body: "),
-        (b"{}", "articles: "),
-        (b'{"articles":{}}', "articles: "),
-        (b'{"articles":null}', "articles: "),
-        (b'{"articles":[],"index":7}', "index: "),
-        (b'{"articles":[],"index":""}', "cannot name one index"),
-        (b'{"articles":[],"index":"a,b"}', "cannot name one index"),
-        (b'{"articles":[],"other":7}', "other: "),
+        (b"", "", 400, "not JSON"),
+        (b"{", "", 400, "not JSON"),
+        (b"\xff\xfe{\x00", "", 400, "not JSON"),
+        (b'{"a":NaN}', "", 400, "not JSON"),
+        (b"[" * 4_000, "", 400, "not JSON"),
+        (b"7", "", 400, "body: "),
+        (b"[]", "", 400, "body: "),
+        (b'{"title":"no text"}', "", 400, "has no field 'text'"),
+        (b'{"text":"half \\ud83d"}', "", 400, "half a character"),
+        (b'{"text":"one"}', "index=news", 400, "has no field 'body'"),
+        (b'{"text":"one"}', "index=a,b", 400, "no index can be called 'a,b'"),
+        (b'{"text":"one"}', "index=", 400, "no index can be called ''"),
+        (b'{"text":"one"}', "index=secret", 403, "may not write to the index [secret]"),
+        (b'{"text":"one"}', "index=logs", 409, "was not set up for articles"),
     ],
 )
-def test_odd_requests_are_refused_in_words(body: bytes, said: str) -> None:
-    answer = Sidecar().ask(body)
-    assert (answer.status, answer.headers["content-type"]) == (400, "application/problem+json")
-    assert answer.json.keys() == {"type", "title", "status", "detail"}
+def test_one_article_that_is_refused_is_a_problem(body: bytes, query: str, status: int, said: str) -> None:
+    answer = Sidecar().ask(body, path="/one", query=query)
+    assert (answer.status, answer.headers["content-type"]) == (status, "application/problem+json")
     assert said in answer.json["detail"]
-
-
-@pytest.mark.parametrize(
-    ("sidecar", "index", "status", "kind"),
-    [
-        (Sidecar(), "none", 409, "index_not_ready"),
-        (Sidecar(allowed=False), "news", 403, "not_allowed"),
-        (Sidecar(allowed=CallerRefused(Answer(401, [], b""))), "news", 401, "caller_refused"),
-        (Sidecar(failure=Overloaded("full")), None, 429, "queue_full"),
-        (Sidecar(failure=RuntimeError("one")), None, 500, "internal_error"),
-    ],
-)
-def test_a_request_that_fails_is_a_problem(
-    sidecar: Sidecar, index: str | None, status: int, kind: str
-) -> None:
-    answer = sidecar.ask(orjson.dumps({"index": index, "articles": [{"text": "one", "body": "one"}]}))
-    assert (answer.status, answer.json["type"]) == (status, f"urn:esdedup:problem:{kind}")
-    assert ("retry-after" in answer.headers) == (status == 429)
-    refused = sidecar.metrics.registry.get_sample_value("esdedup_requests_refused_total", {"reason": "queue"})
-    assert refused == (status == 429)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +378,7 @@ def test_other_types_than_json_are_refused() -> None:
 
 def test_articles_are_counted_by_what_became_of_them() -> None:
     sidecar = Sidecar()
-    sidecar.ask(b'{"articles":[{"text":"one"},{},{"text":"two"}]}')
+    sidecar.enrich({"index": {}}, {"text": "one"}, {"index": {}}, {}, {"create": {}}, {"text": "two"})
     sidecar.ask(b'{"title":"no text"}', path="/one")
     value = sidecar.metrics.registry.get_sample_value
     assert value("esdedup_articles_total", {"outcome": "new_root"}) == 2
@@ -202,17 +387,11 @@ def test_articles_are_counted_by_what_became_of_them() -> None:
 
 def test_the_description_is_whole() -> None:
     paths = Sidecar().app.openapi()["paths"]
-    for path in ("/v1/enrich", "/v1/enrich/one"):
+    for path, body in (("/v1/enrich", "application/x-ndjson"), ("/v1/enrich/one", "application/json")):
         described = paths[path]["post"]
-        assert described["requestBody"]["content"].keys() == {"application/json"}
-        assert {"200", "400", "403", "429", "503", "default"} <= described["responses"].keys()
+        assert described["requestBody"]["content"].keys() == {body}
+        assert {"200", "400", "403", "409", "429", "503", "default"} <= described["responses"].keys()
         assert "422" not in described["responses"]
         assert described["responses"]["503"]["content"].keys() == {"application/problem+json"}
-
-
-@pytest.mark.parametrize(
-    "source",
-    ["[]", " [ ] ", "[1]", '[ {"a":[1,2]} , "x,]" ,[], {} ]', '["\\"", "\\\\", null]', "[[[1]],[2]]"],
-)
-def test_elements_of_an_array(source: str) -> None:
-    assert [json.loads(each) for each in elements(source.encode())] == json.loads(source)
+    named = {each["name"] for each in paths["/v1/enrich"]["post"]["parameters"]}
+    assert named == {"index", "backfill", "forest", "profile"}

@@ -1,28 +1,32 @@
 """What becomes of the items of a request: enriched, rejected, or left as they came."""
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any
 
 import orjson
 import pytest
-from esdedup.ingest.actions import ArticleAction
+from esdedup.ingest.actions import ArticleAction, read_action, redating, with_addition
 from esdedup.ingest.assigned import Assigned
 
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.errors import IndexNotReady
 from esdedup.fields import Fields
 from esdedup.forest.model import Assignment, Kind
-from esdedup.sidecar.bulk_request import read_bulk
+from esdedup.sidecar.bulk_request import BulkItem, read_bulk
 from esdedup.sidecar.enrichment import Changed, Enrichment, Outcome, Rejected, Untouched
 from esdedup.sidecar.headers import Headers
 from esdedup.sidecar.intake import Overloaded
 
-INDICES = {
+DATE, NOW_MS = "2020-01-02T03:04:05Z", 2_000_000_000_000
+INDICES: dict[str, Any] = {
     "news": WritableIndex(fields=Fields(), name="news-1"),
     "routed": WritableIndex(fields=Fields(text="body"), name="routed", is_routed_by_root=True),
+    "others": WritableIndex(fields=Fields(), name="others", forest="other"),
+    "own": WritableIndex(fields=Fields(), name="own", forest="own"),
     "closed": IndexNotReady("the index 'closed' is closed: open it first", index="closed"),
 }
+Assign = Callable[[Sequence[ArticleAction]], Awaitable[list[Assigned]]]
 HEADERS = [(b"authorization", b"ApiKey feeder")]
 
 
@@ -30,10 +34,13 @@ class Sidecar:
     """Assigns every article to a root of its own, and notes what it was asked."""
 
     def __init__(self, *, forbidden: str = "") -> None:
-        self.texts: list[str] = []
+        self.articles: list[ArticleAction] = []
         self.asked: list[Collection[str]] = []
         self.forbidden = forbidden
-        self.enrichment = Enrichment(find=self.find, may_write=self.may_write, assign=self.assign)
+        self.enrichment = self.enrichment_with(self.assign)
+
+    def enrichment_with(self, assign: Assign) -> Enrichment:
+        return Enrichment(forest="own", find=self.find, may_write=self.may_write, assign=assign)
 
     async def find(self, names: Collection[str]) -> dict[str, Any]:
         return {name: INDICES.get(name) for name in names}
@@ -44,7 +51,7 @@ class Sidecar:
         return {name: name != self.forbidden for name in names}
 
     async def assign(self, articles: Sequence[ArticleAction]) -> list[Assigned]:
-        self.texts += [each.text for each in articles]
+        self.articles += articles
         return [
             Assigned(
                 each,
@@ -52,15 +59,31 @@ class Sidecar:
                 {"fingerprint": f"n{at}"},
                 len(each.text),
                 "verified-3",
-                False,
             )
             for at, each in enumerate(articles)
         ]
 
-    def enrich(self, *lines: Any, index: str | None = None) -> list[Outcome]:
-        body = b"".join(orjson.dumps(line) + b"\n" for line in lines)
-        items = read_bulk(body, index=index)
-        return asyncio.run(self.enrichment.enrich(items, headers=HEADERS))
+    @property
+    def texts(self) -> list[str]:
+        return [each.text for each in self.articles]
+
+    def enrich(
+        self,
+        *lines: Any,
+        index: str | None = None,
+        unset: WritableIndex | None = None,
+        backfill: bool = False,
+    ) -> list[Outcome]:
+        items = items_of(*lines, index=index)
+        return asyncio.run(self.enrichment.enrich(items, headers=HEADERS, unset=unset, backfill=backfill))
+
+
+def items_of(*lines: Any, index: str | None = None) -> list[BulkItem]:
+    return read_bulk(b"".join(orjson.dumps(line) + b"\n" for line in lines), index=index)
+
+
+def roots(changed: Changed) -> dict[str, str]:
+    return {part: values["root"] for part, values in changed.added.parts.items() if values is not None}
 
 
 def test_articles_are_enriched_in_order_and_everything_else_stays() -> None:
@@ -84,9 +107,10 @@ def test_articles_are_enriched_in_order_and_everything_else_stays() -> None:
     kinds = [type(each) for each in outcomes]
     assert kinds == [Changed, Untouched, Untouched, Changed, Untouched, Changed]
     first, routed, updated = (each for each in outcomes if isinstance(each, Changed))
-    assert first.action["_source"]["dedup"]["root"] == "root-0"
-    assert routed.action["routing"] == "root-1"
-    assert updated.action["_source"]["doc"]["dedup"]["root"] == "root-2"
+    assert roots(first) == {"source": "root-0"}
+    assert (roots(routed), routed.added.routing) == ({"source": "root-1"}, "root-1")
+    assert roots(updated) == {"doc": "root-2"}
+    assert first.added.routing is updated.added.routing is None
 
 
 def test_articles_that_cannot_be_taken_are_rejected_and_the_rest_goes_on() -> None:
@@ -115,6 +139,91 @@ def test_articles_that_cannot_be_taken_are_rejected_and_the_rest_goes_on() -> No
     assert isinstance(dated, Changed | Untouched)
 
 
+def test_what_somebody_else_writes_is_enriched_as_well() -> None:
+    """Those of no index have the usual fields; all others are taken only where they could be written."""
+    sidecar = Sidecar(forbidden="routed")
+    outcomes = sidecar.enrich(
+        {"index": {}},
+        {"content": "one"},
+        {"create": {"_index": "news"}},
+        {"text": "two"},
+        {"index": {"_index": "logs"}},
+        {"text": "no article"},
+        {"index": {"_index": "No,index"}},
+        {"text": "no index"},
+        {"index": {"_index": "closed"}},
+        {"text": "closed"},
+        {"index": {"_index": "routed"}},
+        {"body": "forbidden"},
+        {"delete": {"_index": "logs", "_id": "1"}},
+        {"delete": {"_id": "2"}},
+        unset=WritableIndex(fields=Fields(text="content")),
+        backfill=True,
+    )
+    assert sidecar.texts == ["one", "two"]
+    assert all(each.is_backfill for each in sidecar.articles)
+    one, two, *others = outcomes
+    assert isinstance(one, Changed)
+    assert isinstance(two, Changed)
+    assert others == [
+        Rejected("the index 'logs' was not set up for articles", 409),
+        Rejected("no index can be called 'No,index'"),
+        Rejected("the index 'closed' is closed: open it first", 409),
+        Rejected("the caller may not write to the index [routed]", 403),
+        Untouched(),
+        Untouched(),
+    ]
+
+
+def test_an_index_of_another_forest_is_refused() -> None:
+    sidecar = Sidecar()
+    others, own = sidecar.enrich(
+        {"index": {"_index": "others"}}, {"text": "one"}, {"index": {"_index": "own"}}, {"text": "two"}
+    )
+    assert isinstance(others, Rejected)
+    assert "the index 'others' belongs to the forest 'other', and not to 'own'" in others.reason
+    assert isinstance(own, Changed)
+    assert sidecar.texts == ["two"]
+
+
+UPDATES: list[dict[str, Any]] = [
+    {"doc": {"text": "x", "published_at": DATE}, "upsert": {"text": "x"}},
+    {"doc": {"text": "x"}, "doc_as_upsert": True, "detect_noop": False},
+    {"doc": {"text": "x", "published_at": DATE}, "upsert": {"a": 1}, "doc_as_upsert": True},
+    {"doc": {"text": "x", "dedup.root": "y"}, "upsert": {"other": 1}, "doc_as_upsert": "true"},
+    {"doc": {"title": "x"}, "upsert": {"text": "x", "dedup": None}},
+    {"script": {"source": "ctx.op = 'none'"}, "upsert": {"text": "x"}},
+    {"doc": {"published_at": DATE}},
+    {"doc": {"text": "x"}, "_source": ["a", {"b": "}"}]},
+    {"doc": {"dedup": {"root": "x"}, "a": 1}, "upsert": {"dedup.root": "x"}, "script": "x"},
+    {"doc": {"dedup": {"root": "x"}, "published_at": DATE}},
+    # Only one part has the text, and the other says something of the dedup object.
+    {"doc": {"dedup": {"root": "x"}}, "upsert": {"text": "x"}},
+    {"doc": {"text": "x"}, "upsert": {"a": 1, "dedup.root": "x"}},
+    {"doc": {"text": "x", "published_at": DATE}, "upsert": {"dedup": {}}, "doc_as_upsert": True},
+    {"doc": {"dedup": {"root": "x"}}, "upsert": {"text": "x"}, "doc_as_upsert": True},
+]
+
+
+@pytest.mark.parametrize("update", UPDATES)
+def test_updates_get_what_they_get_from_the_library(update: dict[str, Any]) -> None:
+    """Whatever it is that a caller says of the dedup object."""
+    sidecar = Sidecar()
+    action = {"_op_type": "update", "_id": "1", "_source": update}
+    (item,) = items_of({"update": {"_id": "1"}}, update, index="news")
+    (outcome,) = sidecar.enrich({"update": {"_id": "1"}}, update, index="news", backfill=True)
+    assert isinstance(outcome, Changed)
+    read = read_action(action, Fields(), position=1, backfill=True)
+    if isinstance(read, ArticleAction):
+        (assigned,) = asyncio.run(sidecar.assign([read]))
+        expected = with_addition(read.action, assigned.addition(INDICES["news"]), Fields())
+    else:
+        redated = redating(read, fields=Fields(), now_ms=NOW_MS, backfill=True)
+        expected = read if redated is None else with_addition(read, redated, Fields())
+    sent = item.source_with(outcome.added, outcome.document, dedup=outcome.dedup)
+    assert orjson.loads(sent) == expected["_source"]
+
+
 def test_nobody_is_asked_about_requests_without_articles() -> None:
     sidecar = Sidecar()
     assert sidecar.enrich({"index": {"_index": "logs"}}, {"a": 1}) == [Untouched()]
@@ -128,6 +237,6 @@ def test_what_the_intake_refuses_is_refused() -> None:
     async def refuse(_: Sequence[ArticleAction]) -> list[Assigned]:
         raise Overloaded("too much waits")
 
-    sidecar.enrichment = Enrichment(find=sidecar.find, may_write=sidecar.may_write, assign=refuse)
+    sidecar.enrichment = sidecar.enrichment_with(refuse)
     with pytest.raises(Overloaded):
         sidecar.enrich({"index": {"_index": "news"}}, {"text": "one"})

@@ -1,73 +1,390 @@
-"""The end of a sidecar, whatever its thread is waiting for."""
+"""The thread of a forest's owner: it takes the forest, decides, expires in between, and releases it."""
 
 import asyncio
 import threading
-from typing import Any
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import Future
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 
 import pytest
 from esdedup.ingest.actions import ArticleAction
+from esdedup.ingest.assigned import Assigned
+from esdedup.ingest.assigner import AssignedBatch
 
+from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.store import Contents
-from esdedup.errors import EsdedupError
-from esdedup.sidecar import feeding
-from esdedup.sidecar.feeding import Feeding
-from esdedup.sidecar.intake import BatchBounds
+from esdedup.errors import EsdedupError, ForestBusy, ForestLost, ForestOwner, ServerUnavailable
+from esdedup.forest.model import Assignment, Kind
+from esdedup.forest.store import at_once
+from esdedup.sidecar import feeding as module
+from esdedup.sidecar.feeding import Feeding, NotOwner, Ownership
+from esdedup.sidecar.intake import BatchBounds, ShuttingDown
 from esdedup.sidecar.metrics import Metrics
 
-ARTICLE = ArticleAction(action={}, name="a", text="A text.", dated_ms=None, site=None)
+SINCE = datetime(2026, 1, 1, tzinfo=UTC)
+URL = "http://other:9500"
+HELD = ForestOwner(host="h", pid=1, since=SINCE, released=False, url=URL)
+RELEASED = ForestOwner(host="h", pid=1, since=SINCE, released=True, url=URL)
+NAMELESS = ForestOwner(host="h", pid=1, since=SINCE, released=False)
+ANOTHER = ForestBusy("the forest 'f' is in use", forest="f", owner=NAMELESS)
+LOST = ForestLost("lost to another", forest="f")
 # Far more than the end may take here.
 HANG_S = 20.0
 
 
-class Held:
-    """A forest that is owned."""
+class Forest:
+    """Is taken, lost and released as a test says."""
 
-    is_open = True
+    def __init__(self, *, refusals: int = 0, steps: int = 0) -> None:
+        self.is_open = False
+        self.refusals = refusals
+        self.steps = steps
+        self.expired = 0
+        self.closed = 0
+        self.threads: set[int] = set()
+        self.decided: list[str] = []
+        # What happens at each of these, before all else.
+        self.on_open: Callable[[], None] = lambda: None
+        self.on_expire: Callable[[], None] = lambda: None
+        self.write: Callable[[list[str]], Future[None]] = lambda _: at_once()
 
-    def open(self) -> tuple[None, int]:
-        return None, 0
+    def open(self) -> None:
+        self.threads.add(threading.get_ident())
+        self.on_open()
+        if self.is_open:
+            return
+        if self.refusals:
+            self.refusals -= 1
+            raise ANOTHER
+        self.is_open = True
 
-    def contents(self) -> Any:
-        return Contents(nodes=0, pages=0, memory_bytes=0, learned_bytes=0, passages=0)
+    def decide(self, articles: Sequence[ArticleAction]) -> AssignedBatch:
+        self.threads.add(threading.get_ident())
+        texts = [each.text for each in articles]
+        written = self.write(texts)
+        self.decided += texts
+        return AssignedBatch([assigned(each) for each in articles], written)
 
-    def expiring(self) -> Any:
-        return iter(())
+    def contents(self) -> Contents:
+        self.threads.add(threading.get_ident())
+        return Contents(nodes=6, pages=7, memory_bytes=8, learned_bytes=9, passages=10)
+
+    def expire_some(self) -> Expired | None:
+        self.threads.add(threading.get_ident())
+        self.on_expire()
+        if self.expired == self.steps:
+            return None
+        self.expired += 1
+        return Expired(leaves=self.expired)
 
     def close(self) -> None:
-        """It is released."""
+        self.threads.add(threading.get_ident())
+        self.is_open, self.closed = False, self.closed + 1
+
+    def lose(self) -> None:
+        self.is_open, self.refusals = False, 10**6
+        raise LOST
 
 
-class WaitingAssigner:
-    """Waits for Elasticsearch, which is away."""
+def article(text: str) -> ArticleAction:
+    return ArticleAction(action={}, name=text, text=text, dated_ms=None)
 
-    def __init__(self) -> None:
-        self.has_begun, self.is_back = threading.Event(), threading.Event()
 
-    def assign(self, *_: object, **__: object) -> Any:
-        self.has_begun.set()
-        self.is_back.wait()
-        raise EsdedupError("no answer")
+def assigned(each: ArticleAction) -> Assigned:
+    return Assigned(each, Assignment(Kind.NEW_ROOT, "n", "r", 1, 1_000, b""), {}, 1, "verified-3")
+
+
+def feeding_of(forest: Forest, metrics: Metrics | None = None) -> Feeding:
+    return Feeding(forest, forest="f", bounds=BatchBounds(batch_articles=10), metrics=metrics or Metrics("f"))
+
+
+@asynccontextmanager
+async def owning(forest: Forest) -> AsyncIterator[Feeding]:
+    async with feeding_of(forest) as feeding:
+        await until(lambda: feeding.ownership.is_owner)
+        yield feeding
+
+
+async def decided(feeding: Feeding, *texts: str) -> list[str]:
+    return [each.article.text for each in await feeding.assign([*map(article, texts)])]
+
+
+async def until(is_true: Callable[[], object]) -> None:
+    async with asyncio.timeout(5):
+        while not is_true():
+            await asyncio.sleep(0.005)
+
+
+@pytest.fixture(autouse=True)
+def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_LOOK_S", 0.01)
+
+
+def test_it_decides_once_it_owns_the_forest() -> None:
+    async def run() -> None:
+        forest = Forest(refusals=3)
+        feeding = feeding_of(forest)
+        with pytest.raises(NotOwner, match="is being taken"):
+            await decided(feeding, "a")
+        async with feeding:
+            assert feeding.ownership.reason is ANOTHER
+            with pytest.raises(NotOwner, match="the forest 'f' is in use"):
+                await decided(feeding, "a")
+            await until(lambda: feeding.ownership.is_owner)
+            assert await decided(feeding, "a", "b") == ["a", "b"]
+        assert (forest.closed, forest.is_open, forest.decided) == (1, False, ["a", "b"])
+        # All that happens to the forest happens in one thread.
+        assert len(forest.threads - {threading.get_ident()}) == len(forest.threads) == 1
+        with pytest.raises(NotOwner):
+            await decided(feeding, "a")
+
+    asyncio.run(run())
+
+
+def test_the_first_request_finds_an_owner() -> None:
+    async def run() -> None:
+        async with feeding_of(Forest()) as feeding:
+            assert await decided(feeding, "a") == ["a"]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("reason", "url"),
+    [
+        (ForestBusy("in use", forest="f", owner=HELD), URL),
+        (ForestLost("lost", forest="f", owner=HELD), URL),
+        (ForestBusy("in use", forest="f", owner=RELEASED), None),
+        (ForestLost("lost", forest="f"), None),
+        (ANOTHER, None),
+        (ServerUnavailable("no server answers"), None),
+        (None, None),
+    ],
+)
+def test_who_is_not_the_owner_says_where_articles_are_taken(
+    reason: EsdedupError | None, url: str | None
+) -> None:
+    ownership = Ownership(reason=reason)
+    assert ownership.url == url
+    with pytest.raises(NotOwner) as raised:
+        ownership.require()
+    expected = f"at {url}" if url else str(reason or "the forest is being taken: send this again in a moment")
+    assert str(raised.value).endswith(expected)
+    Ownership(is_owner=True).require()
+
+
+def test_a_forest_that_was_lost_is_taken_again() -> None:
+    async def run() -> None:
+        forest = Forest()
+
+        def write(_: list[str]) -> Future[None]:
+            forest.lose()
+            return at_once()
+
+        async with owning(forest) as feeding:
+            forest.write = write
+            with pytest.raises(ForestLost):
+                await decided(feeding, "a")
+            with pytest.raises(NotOwner, match=r"lost to another|in use"):
+                await decided(feeding, "a")
+            forest.write = lambda _: at_once()
+            forest.refusals = 0
+            await until(lambda: feeding.ownership.is_owner)
+            assert await decided(feeding, "a") == ["a"]
+
+    asyncio.run(run())
+
+
+def test_what_was_begun_before_the_forest_was_lost_does_not_take_it_again() -> None:
+    async def run() -> None:
+        forest, looking, go_on = Forest(), threading.Event(), threading.Event()
+
+        def lose() -> None:
+            looking.set()
+            go_on.wait(HANG_S)
+            forest.lose()
+
+        async with owning(forest) as feeding:
+            forest.on_expire = lose
+            await until(looking.is_set)
+            waiting = asyncio.create_task(decided(feeding, "a"))
+            await asyncio.sleep(0.02)
+            go_on.set()
+            with pytest.raises(NotOwner, match="lost to another"):
+                await waiting
+            assert forest.decided == []
+
+    asyncio.run(run())
+
+
+def test_an_error_of_one_batch_does_not_end_the_ownership() -> None:
+    async def run() -> None:
+        forest = Forest()
+
+        def write(texts: list[str]) -> Future[None]:
+            if texts == ["a"]:
+                raise ServerUnavailable("no server answers")
+            return at_once()
+
+        async with owning(forest) as feeding:
+            forest.write = write
+            with pytest.raises(ServerUnavailable):
+                await decided(feeding, "a")
+            assert feeding.ownership.is_owner
+            assert await decided(feeding, "b") == ["b"]
+
+    asyncio.run(run())
+
+
+def test_the_next_batch_is_decided_while_one_is_written() -> None:
+    async def run() -> None:
+        forest, writes = Forest(), list[Future[None]]()
+
+        def write(_: list[str]) -> Future[None]:
+            writes.append(Future())
+            return writes[-1]
+
+        async with owning(forest) as feeding:
+            forest.write = write
+            first = asyncio.create_task(decided(feeding, "a"))
+            await until(lambda: forest.decided == ["a"])
+            second = asyncio.create_task(decided(feeding, "b"))
+            await until(lambda: forest.decided == ["a", "b"])
+            writes[0].set_result(None)
+            assert await first == ["a"]
+            # What could not be written tells that the forest is lost.
+            forest.is_open, forest.refusals = False, 10**6
+            writes[1].set_exception(LOST)
+            with pytest.raises(ForestLost):
+                await second
+            assert not feeding.ownership.is_owner
+
+    asyncio.run(run())
+
+
+def test_batches_are_decided_while_much_expires() -> None:
+    async def run() -> None:
+        forest = Forest(steps=10**9)
+        # Each step takes longer than all that happens between two jobs of the thread.
+        forest.on_expire = lambda: time.sleep(0.005)
+        async with owning(forest) as feeding:
+            await until(lambda: forest.expired > 10)
+            for _ in range(20):
+                before = forest.expired
+                async with asyncio.timeout(1):
+                    await decided(feeding, "a")
+                # At most the step under way and the one that was waiting.
+                assert forest.expired - before <= 3
+
+    asyncio.run(run())
+
+
+def test_metrics_tell_what_the_owner_holds_and_nothing_of_it_from_a_standby() -> None:
+    async def run() -> None:
+        forest, metrics = Forest(refusals=1, steps=3), Metrics("f")
+
+        def shown() -> list[float | None]:
+            names = "lease_held forest_nodes forest_pages forest_memory_bytes boilerplate_passages"
+            value = metrics.registry.get_sample_value
+            return [value(f"esdedup_{name}", {"forest": "f"}) for name in names.split()]
+
+        def expired() -> float | None:
+            return metrics.registry.get_sample_value("esdedup_expired_nodes_total")
+
+        async with feeding_of(forest, metrics) as feeding:
+            assert shown() == [0, 0, 0, 0, 0]
+            await until(lambda: feeding.ownership.is_owner)
+            await until(lambda: shown() == [1, 6, 7, 8, 10])
+            await until(lambda: expired() == 3)
+            # Another deletion counts from 0.
+            forest.expired = 0
+            await until(lambda: expired() == 6)
+            await decided(feeding, "a")
+            for step in ("decide", "write"):
+                assert metrics.registry.get_sample_value(f"esdedup_batch_{step}_seconds_count") == 1
+            forest.is_open, forest.refusals = False, 10**6
+            await until(lambda: shown() == [0, 0, 0, 0, 0])
+
+    asyncio.run(run())
+
+
+def test_at_the_end_what_was_taken_is_decided_and_the_forest_released() -> None:
+    async def run() -> None:
+        forest, go_on = Forest(), threading.Event()
+
+        def write(_: list[str]) -> Future[None]:
+            go_on.wait(HANG_S)
+            return at_once()
+
+        forest.write = write
+        feeding = feeding_of(forest)
+        await feeding.__aenter__()
+        taken = [asyncio.create_task(decided(feeding, *"abcdefghijkl")) for _ in range(2)]
+        await asyncio.sleep(0.02)
+        closing = asyncio.create_task(feeding.__aexit__(None, None, None))
+        await asyncio.sleep(0)
+        with pytest.raises(ShuttingDown):
+            await decided(feeding, "late")
+        assert not forest.closed
+        go_on.set()
+        assert [await each for each in taken] == [[*"abcdefghijkl"]] * 2
+        await closing
+        assert (forest.closed, forest.is_open, len(forest.decided)) == (1, False, 24)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("is_owner", [True, False])
+def test_a_forest_that_is_released_at_the_end_is_not_taken_again(
+    monkeypatch: pytest.MonkeyPatch, is_owner: bool
+) -> None:
+    """Whatever the thread was about to look after then."""
+    monkeypatch.setattr(module, "_FIRST_LOOK_S", 0.05)
+
+    async def run() -> None:
+        forest, looking, go_on = Forest(), threading.Event(), threading.Event()
+
+        def look() -> None:
+            if forest.is_open is is_owner:
+                looking.set()
+                go_on.wait(HANG_S)
+
+        forest.on_open = look
+        feeding = feeding_of(forest)
+        await feeding.__aenter__()
+        await until(looking.is_set)
+        closing = asyncio.create_task(feeding.__aexit__(None, None, None))
+        await asyncio.sleep(0.02)
+        go_on.set()
+        await closing
+        # Some looks later.
+        await asyncio.sleep(0.05)
+        assert (forest.is_open, feeding.ownership.is_owner) == (False, False)
+
+    asyncio.run(run())
 
 
 def test_it_ends_although_elasticsearch_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_DECIDE_S", "_RELEASE_S"):
-        monkeypatch.setattr(feeding, name, 0.1)
-    assigner = WaitingAssigner()
+        monkeypatch.setattr(module, name, 0.1)
+    forest, has_begun, is_back = Forest(), threading.Event(), threading.Event()
+
+    def wait(_: list[str]) -> Future[None]:
+        has_begun.set()
+        is_back.wait()
+        raise EsdedupError("no answer")
 
     async def end() -> None:
-        bounds = BatchBounds(batch_articles=1, batch_wait_s=0.0, waiting_articles=10)
-        held: Any = Held()
-        given: Any = assigner
-        async with Feeding(
-            held, given, name="forest", bounds=bounds, expire_every_s=1e6, metrics=Metrics()
-        ) as feeds:
-            while not feeds.ownership.is_owner:
-                await asyncio.sleep(0.01)
-            waiting = asyncio.create_task(feeds.assign([ARTICLE]))
-            await asyncio.to_thread(assigner.has_begun.wait)
+        async with owning(forest) as feeding:
+            forest.write = wait
+            waiting = asyncio.create_task(decided(feeding, "a"))
+            await asyncio.to_thread(has_begun.wait)
+        assert forest.closed == 0
         waiting.cancel()
 
     try:
         asyncio.run(asyncio.wait_for(end(), HANG_S))
     finally:
-        assigner.is_back.set()
+        is_back.set()

@@ -10,10 +10,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from esdedup.sidecar.bounds import Bounds, BoundsApart, hold_unpacked, kind_of
+from esdedup.sidecar.bounds import Bounds, hold_unpacked, kind_of
 from esdedup.sidecar.guards import Callers
 from esdedup.sidecar.metrics import Metrics
-from esdedup.sidecar.own_paths import DECIDE
 from esdedup.sidecar.problems import Refused, answer, problem_of
 
 TOKEN = "0123456789abcdef"
@@ -113,7 +112,7 @@ def test_who_may_send_requests(headers: dict[str, str], status: int) -> None:
 
 
 def test_pages_of_named_origins_may_read_the_pages_and_nothing_else() -> None:
-    guarded = Callers(show, hosts=(), token=None, metrics=Metrics(["f"]), origins=("https://desk.example",))
+    guarded = Callers(show, hosts=(), token=None, metrics=Metrics(), origins=("https://desk.example",))
 
     def status(path: str, origin: str) -> int:
         headers = {"origin": origin, "sec_fetch_site": "cross-site", "sec_fetch_dest": "empty"}
@@ -233,21 +232,6 @@ def test_bodies_and_requests_in_progress_are_bounded_together() -> None:
     assert value("esdedup_requests_in_progress") == value("esdedup_request_bodies_bytes") == 0
     # Those that were refused are counted too, and what watches is not.
     assert value("esdedup_request_seconds_count", {"kind": "bulk"}) == 5
-
-
-def test_other_sidecars_are_answered_however_many_callers_there_are() -> None:
-    async def run() -> None:
-        moment = asyncio.Event()
-        app = waiting(lambda: moment)
-        bounded = BoundsApart(callers=bounds(app, Metrics()), peers=bounds(app, Metrics()))
-        held = [asyncio.create_task(asked(bounded)) for _ in range(2)]
-        await asyncio.sleep(0)
-        assert (await asked(bounded))[0] == 429
-        moment.set()
-        assert (await asked(bounded, DECIDE))[0] == 200
-        assert [(await each)[0] for each in held] == [200, 200]
-
-    asyncio.run(run())
 
 
 def test_what_a_body_is_unpacked_to_counts_too() -> None:

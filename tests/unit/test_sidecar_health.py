@@ -13,6 +13,7 @@ from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.errors import (
     EsdedupError,
     ForestBusy,
+    ForestLost,
     ForestOwner,
     IndexNotReady,
     ServerError,
@@ -21,18 +22,17 @@ from esdedup.errors import (
 )
 from esdedup.forest.model import Kind
 from esdedup.sidecar import health
+from esdedup.sidecar.feeding import NotOwner, Ownership
 from esdedup.sidecar.health import Readiness, health_routes
-from esdedup.sidecar.intake import Overloaded
+from esdedup.sidecar.intake import Overloaded, ShuttingDown
 from esdedup.sidecar.metrics import Metrics, Outcome
-from esdedup.sidecar.owner import NotOwner, OwnerFailed, Ownership
 from esdedup.sidecar.problems import Refused, answer, problem_of
 from tests.support.asgi import Request, Response, send
 
 OTHER_URL = "http://a:9500"
 OTHER = ForestOwner(host="a", pid=7, since=datetime(2026, 1, 2, tzinfo=UTC), released=False, url=OTHER_URL)
-OWNED_BY_OTHER = {
-    "forest": "f",
-    "owner": "process 7 on a has owned it since 2026-01-02 00:00:00 UTC",
+OWNED_BY_OTHER: dict[str, str | None] = {
+    "owner": f"process 7 on a has owned it since 2026-01-02 00:00:00 UTC, and takes articles at {OTHER_URL}",
     "url": OTHER_URL,
 }
 BUSY = ForestBusy("process 7 on a owns it", forest="f", owner=OTHER)
@@ -51,16 +51,8 @@ async def hangs() -> None:
     await asyncio.Event().wait()
 
 
-async def owner_answers(url: str, forest: str) -> None:
-    assert (url, forest) == (OTHER_URL, "f")
-
-
-async def owner_is_away(*_: str) -> None:
-    raise OwnerFailed("the sidecar at http://a:9500 does not answer")
-
-
-def readiness_of(ownership: Ownership, *, ask: Any = answers, ask_owner: Any = None) -> Readiness:
-    return Readiness(ownerships=lambda: {"f": ownership}, ask=ask, ask_owner=ask_owner)
+def readiness_of(ownership: Ownership, *, ask: Any = answers) -> Readiness:
+    return Readiness(forest="f", ownership=lambda: ownership, ask=ask)
 
 
 def get(path: str, *, readiness: Readiness | None = None, metrics: Metrics | None = None) -> Response:
@@ -74,55 +66,48 @@ def test_it_lives_and_is_ready() -> None:
     assert (get("/healthz").status, get("/healthz").json) == (200, {"status": "alive"})
     assert (get("/readyz").status, get("/readyz").json) == (
         200,
-        {"status": "ready", "missing": [], "forests": [{"forest": "f", "owner": "this process"}]},
+        {"status": "ready", "missing": [], "forest": "f", "owner": "this process"},
     )
-    standby = get("/readyz", readiness=readiness_of(Ownership(reason=BUSY), ask_owner=owner_answers))
-    assert standby.json == {"status": "ready", "missing": [], "forests": [OWNED_BY_OTHER]}
-
-
-def test_one_forest_that_is_reached_is_enough() -> None:
-    """Otherwise a balancer would send nobody anything as long as one forest lacks an owner."""
-    two = {"f": Ownership(reason=BUSY), "g": Ownership(is_owner=True)}
-    readiness = Readiness(ownerships=lambda: two, ask=answers, ask_owner=None)
-    shown = get("/readyz", readiness=readiness)
-    assert (shown.status, shown.json["missing"]) == (200, [IS_NOT_OWNER])
-    two["g"] = two["f"]
-    shown = get("/readyz", readiness=readiness)
-    assert (shown.status, shown.json["missing"]) == (503, [IS_NOT_OWNER, IS_NOT_OWNER.replace("'f'", "'g'")])
 
 
 @pytest.mark.parametrize(
-    ("ownership", "ask", "ask_owner", "missing"),
+    ("ownership", "ask", "missing"),
     [
-        (Ownership(reason=BUSY), answers, None, [IS_NOT_OWNER]),
-        (
-            Ownership(),
-            answers,
-            owner_answers,
-            ["this process does not own the forest 'f': it is being taken"],
-        ),
-        (Ownership(is_owner=True), is_away, owner_answers, ["cannot reach Elasticsearch"]),
-        (Ownership(is_owner=True), hangs, None, ["Elasticsearch does not answer within 0 seconds"]),
-        (Ownership(reason=BUSY), is_away, None, [IS_NOT_OWNER, "cannot reach Elasticsearch"]),
-        (Ownership(reason=BUSY), answers, owner_is_away, ["the sidecar at http://a:9500 does not answer"]),
-        (
-            Ownership(reason=BUSY),
-            answers,
-            lambda *_: hangs(),
-            ["the sidecar at http://a:9500, which owns a forest, does not answer within 0 seconds"],
-        ),
+        (Ownership(reason=BUSY), answers, [IS_NOT_OWNER]),
+        (Ownership(), answers, ["this process does not own the forest 'f': it is being taken"]),
+        (Ownership(is_owner=True), is_away, ["cannot reach Elasticsearch"]),
+        (Ownership(is_owner=True), hangs, ["Elasticsearch does not answer within 0 seconds"]),
+        (Ownership(reason=BUSY), is_away, [IS_NOT_OWNER, "cannot reach Elasticsearch"]),
     ],
 )
 def test_what_is_missing_is_said(
-    monkeypatch: pytest.MonkeyPatch, ownership: Ownership, ask: Any, ask_owner: Any, missing: list[str]
+    monkeypatch: pytest.MonkeyPatch, ownership: Ownership, ask: Any, missing: list[str]
 ) -> None:
     monkeypatch.setattr(health, "_ASK_S", 0.05)
-    readiness = readiness_of(ownership, ask=ask, ask_owner=ask_owner)
+    readiness = readiness_of(ownership, ask=ask)
     response = get("/readyz", readiness=readiness)
     assert (response.status, response.headers["content-type"]) == (503, "application/problem+json")
     assert response.headers["retry-after"] == "1"
     assert response.json["missing"] == missing
+    assert response.json["detail"] == "; ".join(missing)
     assert get("/healthz", readiness=readiness).status == 200
+
+
+@pytest.mark.parametrize(
+    ("ownership", "shown"),
+    [
+        (Ownership(is_owner=True), {"owner": "this process"}),
+        (Ownership(reason=BUSY), OWNED_BY_OTHER),
+        (Ownership(reason=ForestLost("lost", forest="f", owner=OTHER)), OWNED_BY_OTHER),
+        (Ownership(reason=ForestLost("lost", forest="f")), {"owner": None}),
+        (Ownership(reason=ServerUnavailable("no server answers")), {"owner": None}),
+        (Ownership(), {"owner": None}),
+    ],
+)
+def test_who_owns_the_forest_is_said(ownership: Ownership, shown: dict[str, str | None]) -> None:
+    found = get("/readyz", readiness=readiness_of(ownership, ask=is_away)).json
+    named = {name: value for name, value in found.items() if name in {"forest", "owner", "url"}}
+    assert named == {"forest": "f", **shown}
 
 
 def test_what_happened_is_exposed() -> None:
@@ -135,12 +120,11 @@ def test_what_happened_is_exposed() -> None:
     metrics.queue(5)
     metrics.upstream(200, seconds=0.1)
     metrics.upstream(None, seconds=0.1)
-    metrics.forwarded(200, seconds=0.5)
     metrics.items({201: 3, 409: 1, 400: 2, 503: 1, 700: 1})
-    metrics.lease(DEFAULT_FOREST, is_held=True)
-    metrics.forest(DEFAULT_FOREST, nodes=6, pages=7, memory_bytes=8)
+    metrics.lease(is_held=True)
+    metrics.forest(nodes=6, pages=7, memory_bytes=8)
     metrics.expired(9)
-    metrics.boilerplate(DEFAULT_FOREST, 10)
+    metrics.boilerplate(10)
     metrics.refused("queue")
     response = get("/metrics", metrics=metrics)
     assert response.headers["content-type"].startswith("text/plain; version=")
@@ -162,8 +146,6 @@ def test_what_happened_is_exposed() -> None:
         ("esdedup_elasticsearch_requests_total", "2xx"): 1,
         ("esdedup_elasticsearch_requests_total", "none"): 1,
         ("esdedup_elasticsearch_request_seconds_count",): 2,
-        ("esdedup_forwarded_requests_total", "2xx"): 1,
-        ("esdedup_forwarded_request_seconds_sum",): 0.5,
         ("esdedup_bulk_items_total", "2xx"): 3,
         ("esdedup_bulk_items_total", "409"): 1,
         ("esdedup_bulk_items_total", "4xx"): 2,
@@ -200,10 +182,10 @@ def test_metrics_are_named_as_prometheus_asks_for() -> None:
     ("error", "status", "kind"),
     [
         (Overloaded("wait"), 429, "queue_full"),
-        (NotOwner(BUSY), 503, "not_owner"),
+        (NotOwner(Ownership(reason=BUSY)), 503, "not_owner"),
+        (NotOwner(Ownership(reason=ServerUnavailable("no"))), 503, "not_owner"),
+        (ShuttingDown("no"), 503, "shutting_down"),
         (BUSY, 503, "not_owner"),
-        (OwnerFailed("no"), 503, "owner_unreachable"),
-        (OwnerFailed("no", status=429, kind="queue_full"), 429, "queue_full"),
         (IndexNotReady("no"), 409, "index_not_ready"),
         (ServerUnavailable("no"), 502, "elasticsearch_unavailable"),
         (ServerError("no"), 502, "elasticsearch_error"),

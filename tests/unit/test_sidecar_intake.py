@@ -61,9 +61,7 @@ def articles(*texts: str) -> list[Article]:
 def test_every_request_gets_its_own_answers_in_order(requests: list[list[str]], size: int) -> None:
     async def run() -> Decider:
         decider = Decider()
-        intake = intake_of(
-            decider, bounds=BatchBounds(batch_articles=size, batch_characters=12, batch_wait_s=0)
-        )
+        intake = intake_of(decider, bounds=BatchBounds(batch_articles=size, batch_characters=12))
         running = asyncio.create_task(intake.run())
         answers = await asyncio.gather(*(intake.assign(articles(*texts)) for texts in requests))
         assert answers == [[text.upper() for text in texts] for texts in requests]
@@ -84,7 +82,7 @@ def test_what_comes_while_the_owner_is_busy_is_one_batch() -> None:
     async def run() -> list[list[str]]:
         decider = Decider()
         decider.free.clear()
-        intake = intake_of(decider, bounds=BatchBounds(batch_wait_s=0))
+        intake = intake_of(decider, bounds=BatchBounds())
         running = asyncio.create_task(intake.run())
         first = asyncio.create_task(intake.assign(articles("a")))
         await asyncio.sleep(0.01)
@@ -99,30 +97,11 @@ def test_what_comes_while_the_owner_is_busy_is_one_batch() -> None:
     assert asyncio.run(run()) == [["a"], ["b", "c", "d"]]
 
 
-def test_a_batch_waits_for_others_as_long_as_it_may() -> None:
-    async def run() -> list[list[str]]:
-        decider = Decider()
-        intake = intake_of(decider, bounds=BatchBounds(batch_wait_s=0.2, batch_articles=3))
-        running = asyncio.create_task(intake.run())
-        requests = [asyncio.create_task(intake.assign(articles("a")))]
-        await asyncio.sleep(0.02)
-        requests.append(asyncio.create_task(intake.assign(articles("b"))))
-        await asyncio.wait(requests)
-        # A full one waits for nothing.
-        async with asyncio.timeout(0.1):
-            await intake.assign(articles("c", "d", "e"))
-        intake.close()
-        await running
-        return decider.batches
-
-    assert asyncio.run(run()) == [["a", "b"], ["c", "d", "e"]]
-
-
 def test_a_failure_reaches_the_requests_of_its_batch_and_no_others() -> None:
     async def run() -> list[object]:
         decider = Decider()
         decider.error = EsdedupError("the forest is away")
-        intake = intake_of(decider, bounds=BatchBounds(batch_articles=2, batch_wait_s=0))
+        intake = intake_of(decider, bounds=BatchBounds(batch_articles=2))
         running = asyncio.create_task(intake.run())
         outcomes = await asyncio.gather(
             intake.assign(articles("a")),
@@ -145,7 +124,7 @@ def test_requests_beyond_the_bounds_are_refused_but_one_alone_may_be_larger() ->
     async def run() -> None:
         decider = Decider()
         decider.free.clear()
-        intake = intake_of(decider, bounds=BatchBounds(waiting_articles=2, batch_wait_s=0))
+        intake = intake_of(decider, bounds=BatchBounds(waiting_articles=2))
         running = asyncio.create_task(intake.run())
         large = asyncio.create_task(intake.assign(articles("a", "b", "c")))
         await asyncio.sleep(0.01)
@@ -166,7 +145,7 @@ def test_the_next_batch_is_decided_while_one_is_written() -> None:
     async def run() -> None:
         decider = Decider()
         decider.writes.clear()
-        intake = intake_of(decider, bounds=BatchBounds(batch_wait_s=0))
+        intake = intake_of(decider, bounds=BatchBounds())
         running = asyncio.create_task(intake.run())
         first = asyncio.create_task(intake.assign(articles("a")))
         await asyncio.sleep(0.01)
@@ -189,7 +168,7 @@ def test_a_request_whose_client_has_gone_is_not_decided() -> None:
     async def run() -> list[list[str]]:
         decider = Decider()
         decider.free.clear()
-        intake = intake_of(decider, bounds=BatchBounds(batch_wait_s=0))
+        intake = intake_of(decider, bounds=BatchBounds())
         running = asyncio.create_task(intake.run())
         first = asyncio.create_task(intake.assign(articles("a")))
         await asyncio.sleep(0.01)

@@ -98,20 +98,12 @@ def test_lists_and_sizes_as_people_write_them(loaded: Load) -> None:
         ({"memory_bytes": "3"}, "64MiB, 67,108,864 or more"),
         ({"log_level": "loud"}, "one of debug, info, warning, error"),
         ({"forest": "a,b"}, "cannot name one index"),
-        ({"forest_by": "lang"}, "--forest-value (ESDEDUP_SIDECAR_FOREST_VALUES) go together"),
-        ({"forest_values": ["zh"]}, "go together: name a field and its values"),
-        ({"forest_by": "lang", "forest_values": ["zh", "en", "zh"]}, "names 'zh' twice"),
-        ({"forest_by": "lang", "forest_values": ["ZH"]}, "no forest can be named so"),
-        ({"forest_by": "lang", "forest_values": ["a", "a-w-1"]}, "names that end so are those of aliases"),
-        ({"forest_by": "lang", "forest_values": ["w-1"]}, "names that end so are those of aliases"),
-        ({"forest_by": "lang", "forest_values": [f"v{at}" for at in range(65)]}, "--forest-value"),
         (
             {"advertise": "b:9500"},
             "--advertise (ESDEDUP_SIDECAR_ADVERTISE) is 'b:9500': it must be like https://",
         ),
         ({"advertise": "file:///etc/passwd"}, "it must be like https://sidecar-1:9500"),
         ({"advertise": "http://a/?b"}, "it must be like https://sidecar-1:9500"),
-        ({"peer_ca_certs": "/nowhere"}, "there is no file /nowhere"),
         ({"profile": "nice"}, "there are classic, keywords, verified"),
         ({"layout": "2x32"}, "no layout '2x32'; there are 4x16, 5choose2"),
         (
@@ -182,6 +174,13 @@ def test_unknown_names_are_refused_with_the_nearest_one(loaded: Load) -> None:
         SettingError, match="'port' in the file of settings, is 'x': it must be a whole number"
     ):
         loaded(file='port = "x"')
+
+
+def test_a_file_of_an_earlier_version_is_still_read(loaded: Load, caplog: pytest.LogCaptureFixture) -> None:
+    assert loaded(file='port = 1\nforest_by = "lang"\nbatch_wait_ms = 5').port == 1
+    assert caplog.messages == [
+        "the file of settings has batch_wait_ms, forest_by, which is no setting any more"
+    ]
 
 
 def test_what_kubernetes_sets_for_a_service_of_our_name_is_explained(loaded: Load) -> None:

@@ -5,15 +5,16 @@ import json
 import logging
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
 from esdedup.ingest.actions import ArticleAction
 from esdedup.ingest.assigned import Assigned
 from esdedup.ingest.assigner import Assigner
-from esdedup.ingest.enricher import Enricher
+from esdedup.ingest.enricher import Assigns, Enricher
 from esdedup.ingest.files import FileArticle
-from esdedup.ingest.sidecar_forest import SidecarForest
+from esdedup.ingest.remote_owner import RemoteOwner
 
 from esdedup import VERIFIED, ArticleRejected, Fields, Profile, sample
 from esdedup.boilerplate.pins import NO_PINS
@@ -30,7 +31,7 @@ from esdedup.sidecar.enrichment import Changed, Enrichment, Rejected
 from esdedup.sites import RawPage
 from tests.support.clusterings import clustering
 from tests.support.faults import PLACE, fail_at
-from tests.unit.test_sidecar_assign_api import Sidecar
+from tests.unit.test_sidecar_enrich_api import Sidecar
 
 ARTICLES = [{"id": str(at), "text": each["text"]} for at, each in enumerate(sample.articles(40))]
 ARTICLES[7]["text"] += " A tale of grumbleweed."
@@ -46,22 +47,21 @@ def failing(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> 
 
 
 class InMemory:
-    """Assigns articles as `OwnForest` and the sidecar's owner do, in memory."""
+    """Assigns articles as `Owner` does, in memory."""
 
     def __init__(self, profile: Profile = VERIFIED) -> None:
         store = MemoryStore(aging=Aging.of(retention=DEFAULT_RETENTION), relation=relation_of(profile))
         self.forest = Forest(store)
         self._assigner = Assigner(profile, pins=NO_PINS, most_plausible_leaves=64, threads=2)
 
-    def assign(self, articles: list[ArticleAction], *, backfill: bool = False) -> list[Assigned]:
-        assigned = self._assigner.assign(articles, forest=self.forest, now_ms=0, backfill=backfill)
-        return assigned.articles
+    def assign(self, articles: Sequence[ArticleAction]) -> list[Assigned]:
+        return self._assigner.assign(articles, forest=self.forest, now_ms=0).articles
 
     async def assign_later(self, articles: Sequence[ArticleAction]) -> list[Assigned]:
-        return self.assign(list(articles))
+        return self.assign(articles)
 
 
-def enriched(forest: Any) -> tuple[list[dict[str, Any]], list[ArticleRejected], list[str]]:
+def enriched(forest: Assigns) -> tuple[list[dict[str, Any]], list[ArticleRejected], list[str]]:
     enricher = Enricher(
         forest,
         fields=None,
@@ -73,7 +73,7 @@ def enriched(forest: Any) -> tuple[list[dict[str, Any]], list[ArticleRejected], 
     rejected: list[ArticleRejected] = []
     assigned: list[str] = []
     actions = enricher.enrich(
-        ({"_index": "news", "_id": each["id"], "_source": {"text": each["text"]}} for each in ARTICLES),
+        ({"_index": "plain", "_id": each["id"], "_source": {"text": each["text"]}} for each in ARTICLES),
         backfill=False,
         on_rejected=rejected.append,
         on_assigned=lambda article, _: assigned.append(article.name),
@@ -110,17 +110,19 @@ def test_their_articles_are_rejected_by_name(monkeypatch: pytest.MonkeyPatch) ->
     assert all("fingerprint" in action["_source"]["dedup"] for action in actions)
 
 
-def test_through_a_sidecar_that_is_given_fingerprints_too() -> None:
-    sidecar = Sidecar()
+def test_through_a_sidecar_too() -> None:
+    sidecar = Sidecar(assign=InMemory().assign_later, max_body_bytes=10**6)
 
     class Connection:
         address = "http://localhost:9500"
 
         def post(self, path: str, body: bytes, *, content_type: str) -> bytes:
-            return sidecar.post(body, path=path, content_type=content_type).content
+            address = urlsplit(path)
+            assert address.path == "/v1/enrich"
+            return sidecar.ask(body, query=address.query, content_type=content_type).content
 
     connection: Any = Connection()
-    actions, rejected, assigned = enriched(SidecarForest(connection, name="own", profile=VERIFIED))
+    actions, rejected, assigned = enriched(RemoteOwner(connection, forest="own", profile=VERIFIED))
     assert [action["_id"] for action in actions] == assigned == OTHERS
     assert [str(each) for each in rejected] == SAID
 
@@ -132,7 +134,8 @@ def test_their_items_are_rejected_by_a_sidecar() -> None:
     async def may_write(_: Any, names: Any) -> dict[str, bool]:
         return dict.fromkeys(names, True)
 
-    enrichment = Enrichment(find=find, may_write=may_write, assign=InMemory().assign_later)
+    assign = InMemory().assign_later
+    enrichment = Enrichment(forest="own", find=find, may_write=may_write, assign=assign)
     lines = [line for each in ARTICLES for line in ({"index": {"_id": each["id"]}}, {"text": each["text"]})]
     body = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
     outcomes = asyncio.run(enrichment.enrich(read_bulk(body, index="news"), headers=[]))

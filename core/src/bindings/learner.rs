@@ -53,8 +53,7 @@ impl Learner {
         Learner(Mutex::new(Core::new(Pace { block_pages, end_passages, period_records, site_rule })))
     }
 
-    #[pyo3(signature = (passages, ids, sites, articles, overrides, assumed = None))]
-    #[allow(clippy::too_many_arguments)] // columns of pages
+    #[pyo3(signature = (passages, ids, sites, articles, overrides))]
     fn filter<'py>(
         &self,
         py: Python<'py>,
@@ -63,17 +62,14 @@ impl Learner {
         sites: Names<'py>,
         articles: Names<'py>,
         overrides: &Overrides,
-        assumed: Option<&[u8]>,
     ) -> PyResult<Column<'py>> {
         let [hashes, letters, are_prose, have_figures, positions] =
             std::array::from_fn(|at| passages[at].as_bytes());
         let count = hashes.len() / size_of::<u64>();
         let ids: Vec<u64> = numbers(ids).map(u64::from_ne_bytes).collect();
         let columns = [letters.len() / 8, are_prose.len(), have_figures.len(), positions.len() / 8];
-        let assumed: Option<Vec<bool>> = assumed.map(|flags| flags.iter().map(|flag| *flag != 0).collect());
         if columns.iter().any(|length| *length != count)
             || [sites.len(), articles.len()].iter().any(|length| *length != ids.len())
-            || assumed.as_ref().is_some_and(|assumed| assumed.len() != count)
         {
             return Err(PyValueError::new_err("the columns of passages or pages differ in length"));
         }
@@ -103,8 +99,7 @@ impl Learner {
                 let end = start + positions[start..].partition_point(|position| *position <= at);
                 let page =
                     Arrival { id: *id, origin: *origin, scope: *scope, passages: &passages[start..end] };
-                let assumed = assumed.as_ref().map(|assumed| &assumed[start..end]);
-                learner.filter(&page, &overrides.0, assumed, &mut omitted[start..end]);
+                learner.filter(&page, &overrides.0, &mut omitted[start..end]);
                 start = end;
             }
             omitted

@@ -87,19 +87,11 @@ impl Learner {
 
     /// Says for each passage of a page, in `omitted`, whether it is left out, and learns from the page.
     ///
-    /// A page that was seen before teaches nothing. Nor does one for which something else was assumed to be left out:
-    /// it counts as not seen.
-    pub fn filter(
-        &mut self,
-        page: &Arrival,
-        overrides: &Overrides,
-        assumed: Option<&[bool]>,
-        omitted: &mut [bool],
-    ) {
+    /// A page that was seen before teaches nothing.
+    pub fn filter(&mut self, page: &Arrival, overrides: &Overrides, omitted: &mut [bool]) {
         let known: Vec<u32> = page.passages.iter().map(|passage| self.memory.known(passage.hash)).collect();
         let marks = self.judge(page, &known, overrides, omitted);
-        let is_right = assumed.is_none_or(|assumed| assumed == omitted);
-        if is_right && !page.passages.is_empty() && !self.memory.is_seen(page.id) {
+        if !page.passages.is_empty() && !self.memory.is_seen(page.id) {
             self.see(page, &known, marks, omitted);
             if self.block.pages.len() == self.pace.block_pages {
                 self.learn_rest();

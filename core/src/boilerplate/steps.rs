@@ -156,7 +156,7 @@ mod tests {
             let origin = Origin { site: (number % 3) as u32, article: number as u32, number: 0 };
             let page = Arrival { id: number % 40 + 1, origin, scope: 0, passages: &passages };
             let mut omitted = vec![false; passages.len()];
-            learner.filter(&page, &Overrides::default(), None, &mut omitted);
+            learner.filter(&page, &Overrides::default(), &mut omitted);
             all.extend(omitted);
         }
         all

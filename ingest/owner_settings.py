@@ -1,10 +1,9 @@
-"""Which settings `Dedup` takes."""
+"""What is set for a forest by the process that owns it."""
 
 import dataclasses
+import functools
 import threading
 from datetime import timedelta
-
-from esdedup.ingest.held_forest import MEMORY_BYTES
 
 from esdedup.boilerplate.pins import NO_PINS, Pins
 from esdedup.elastic.limits import DEFAULT_LIMITS
@@ -12,6 +11,8 @@ from esdedup.errors import SettingError
 from esdedup.forest import Aging
 from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
 
+MEMORY_BYTES = 256 * 2**20
+"""The most that nodes kept in memory may take by default: some 800,000 of `verified`."""
 EXPIRE_EVERY_S = 3_600.0
 """As often as `seen` of a node changes at most."""
 PATIENCE_S = 120.0
@@ -22,7 +23,7 @@ _MOST_WORKERS = 256
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ForestSettings:
+class OwnerSettings:
     """What a process sets for a forest that it owns, as it is if nobody says anything; see `Dedup`.
 
     Raises:
@@ -50,8 +51,10 @@ class ForestSettings:
             raise SettingError(f"workers is {self.workers}; it must be from 1 to {_MOST_WORKERS}")
         if every_s is not None and not 0 < every_s < threading.TIMEOUT_MAX:
             raise SettingError(f"expire_every_s is {every_s}; it must be greater than 0")
+        # Raises if there is none like it.
+        _ = self.aging
 
-    @property
+    @functools.cached_property
     def aging(self) -> Aging | None:
         """How long nodes live; None leaves it as it was."""
         return None if self.retention is None else Aging.of(retention=self.retention)
@@ -62,7 +65,7 @@ class ForestSettings:
         Raises:
             SettingError: Something is set.
         """
-        usual = ForestSettings()
+        usual = OwnerSettings()
         useless = [
             each.name
             for each in dataclasses.fields(self)

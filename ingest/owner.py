@@ -1,0 +1,204 @@
+"""`Owner`: holds a forest by its lease, and assigns articles with it."""
+
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from elasticsearch import Elasticsearch
+from esdedup.ingest.actions import ArticleAction
+from esdedup.ingest.assigned import Assigned
+from esdedup.ingest.assigner import AssignedBatch, Assigner
+from esdedup.ingest.batches import BATCH_SIZE
+from esdedup.ingest.expiry_schedule import ExpirySchedule
+from esdedup.ingest.learn import OnLearned, learn
+from esdedup.ingest.owner_settings import OwnerSettings
+
+from esdedup.elastic.closing import Closing
+from esdedup.elastic.forest.expiry import Expired, expiring
+from esdedup.elastic.forest.store import Contents, ElasticStore
+from esdedup.elastic.given_client import is_inherited
+from esdedup.errors import EsdedupError
+from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.fingerprint.profile import Profile
+from esdedup.forest import Forest
+from esdedup.sites import RawPage
+
+log = logging.getLogger("esdedup")
+
+
+class Owner(Closing):
+    """The one process that decides for a forest: `Dedup` has one, and so has a sidecar.
+
+    It takes the forest's lease when it is first used, and again if it was closed or lost. Threads may share
+    it: one batch is decided after the other.
+    """
+
+    def __init__(
+        self,
+        client: Elasticsearch,
+        settings: OwnerSettings,
+        *,
+        forest: str,
+        profile: Profile,
+        address: str | None = None,
+        expires_at_once: bool = False,
+        check_process: Callable[[], None] = lambda: None,
+        on_new: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Open nothing yet.
+
+        Args:
+            client: Closed by the caller.
+            settings: Of the forest.
+            forest: The name of its index.
+            profile: Its profile.
+            address: Where this process takes articles for others; None if it takes none.
+            expires_at_once: Delete expired nodes as soon as the forest is open, and then every so often. A
+                process that ends before the first time comes has a schedule of its own, or none.
+            check_process: Called before the lock is taken; raises in a forked process that may not use the
+                client.
+            on_new: Called when a forest has been opened to which nothing has arrived yet.
+        """
+        self._client = client
+        self._settings = settings
+        self._name = forest
+        self._profile = profile
+        self._address = address
+        self._check_process = check_process
+        self._on_new = on_new
+        self._store: ElasticStore | None = None
+        self._assigner = Assigner(
+            profile,
+            pins=settings.pins,
+            most_plausible_leaves=settings.most_plausible_leaves,
+            threads=settings.workers,
+        )
+        every_s = settings.expire_every_s
+        first_s = 0.0 if expires_at_once else every_s
+        self._expiry = every_s and ExpirySchedule(
+            self._expiring, every_s=every_s, first_after_s=first_s or 0.0
+        )
+        # Reentrant, for a signal handler that closes it.
+        self._lock = threading.RLock()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether this process owns the forest, as far as it knows."""
+        return self._store is not None and not self._store.is_lost
+
+    def open(self) -> None:
+        """Take the forest if it is not open, else make sure that it is still held.
+
+        Raises:
+            EsdedupError: As for `ElasticStore`; or another process has taken it meanwhile.
+        """
+        with self._locked():
+            self._opened().writer.renew()
+
+    def decide(self, articles: Sequence[ArticleAction]) -> AssignedBatch:
+        """Decide articles in the order of their arrival, and begin to write that.
+
+        The next batch may be decided meanwhile. Errors are those of `open`.
+        """
+        with self._locked():
+            store = self._opened()
+            return self._assigner.assign(articles, forest=Forest(store), now_ms=store.now_ms())
+
+    def assign(self, articles: Sequence[ArticleAction]) -> list[Assigned]:
+        """Return what was decided for articles, when it is durable."""
+        assigned, written = self.decide(articles)
+        # Meanwhile another thread may decide its batch.
+        written.result()
+        try:
+            self.expire_some()
+        except EsdedupError as error:
+            # The batch is assigned. If it is serious, the next one meets it too.
+            log.warning("expired nodes could not be deleted: %s", error)
+        return assigned
+
+    def learn(self, texts: Iterable[RawPage], *, batch_size: int = BATCH_SIZE, on_learned: OnLearned) -> int:
+        """Learn from pages, and assign none; return how many had not been seen before."""
+
+        @contextlib.contextmanager
+        def open_forest() -> Iterator[Forest]:
+            with self._locked():
+                yield Forest(self._opened())
+
+        return learn(
+            texts,
+            fingerprinter=Fingerprinter(self._profile, threads=self._settings.workers),
+            open_forest=open_forest,
+            pins=self._settings.pins,
+            batch_size=batch_size,
+            on_learned=on_learned,
+        )
+
+    def contents(self) -> Contents:
+        """Count what the forest holds."""
+        with self._locked():
+            return self._opened().contents()
+
+    def expire(self) -> Expired:
+        """Delete all expired nodes."""
+        expired = Expired()
+        with self._locked():
+            for after in self._expiring():
+                expired = after
+        return expired
+
+    def expire_some(self) -> Expired | None:
+        """Delete some expired nodes, if it is time to; return what this deletion has deleted so far."""
+        with self._locked():
+            # Another thread may have closed it.
+            return self._expiry.step() if self._expiry and self.is_open else None
+
+    def close(self) -> None:
+        """Release the forest if it is open; in a forked process, it stays with the one that opened it."""
+        if is_inherited(self._client):
+            return
+        with self._lock:
+            if self._expiry:
+                self._expiry.abandon()
+            store, self._store = self._store, None
+            if store is not None:
+                store.close()
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        # Before the lock: a thread of the parent may have held it when this process was forked.
+        self._check_process()
+        with self._lock:
+            yield
+
+    def _expiring(self) -> Iterator[Expired]:
+        """Delete expired nodes, some at a time; yield what was done so far."""
+        store = self._opened()
+        steps = expiring(store.writer, store.aging)
+        while True:
+            with store.writer.noticing_deletion():
+                expired = next(steps, None)
+            if expired is None:
+                return
+            yield expired
+
+    def _opened(self) -> ElasticStore:
+        if self._store is None or self._store.is_lost:
+            # If the opening fails, there is no store.
+            self._store = None
+            if self._expiry:
+                self._expiry.abandon()
+            settings = self._settings
+            self._store = ElasticStore(
+                self._client,
+                forest=self._name,
+                profile=self._profile,
+                aging=settings.aging,
+                wait_s=settings.wait_s,
+                lease_ttl_s=settings.lease_ttl_s,
+                address=self._address,
+                memory_bytes=settings.memory_bytes,
+            )
+            if self._store.state().seq == 0:
+                self._on_new()
+        return self._store

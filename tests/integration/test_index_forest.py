@@ -1,0 +1,43 @@
+"""An index that belongs to a forest: others refuse its articles, by name."""
+
+import pytest
+from elasticsearch import Elasticsearch, helpers
+
+from esdedup import Dedup, IndexNotReady
+from tests.support.forests import ARTICLES, roots
+from tests.support.names import Names
+from tests.support.sidecar_process import running
+
+
+def test_only_its_forest_takes_the_articles_of_an_index(
+    es: Elasticsearch, elasticsearch_url: str, index_name: Names
+) -> None:
+    own, others, anyones = index_name("own"), index_name("others"), index_name("anyones")
+    forest, other = index_name("forest"), index_name("other")
+    with Dedup(es, forest=forest) as dedup:
+        dedup.setup(own, forest=forest)
+        dedup.setup(others)
+        dedup.setup(anyones)
+        # An index that exists is given to a forest, too, and stays there.
+        dedup.setup(others, forest=other)
+        dedup.setup(others)
+        with pytest.raises(IndexNotReady, match=f"{others!r} belongs to the forest {other!r}, and not to"):
+            list(dedup.enrich([{"_index": others, **ARTICLES[0]}]))
+    actions = [
+        {"_index": index, **article, "_id": f"{at}-{index}"}
+        for at, article in enumerate(ARTICLES[:4])
+        for index in (own, others, anyones)
+    ]
+    with running(elasticsearch_url, forest=forest) as sidecar:
+        with Elasticsearch(sidecar.url) as client:
+            written, refused = helpers.bulk(client, actions, raise_on_error=False, refresh=True)
+        assert isinstance(refused, list)
+        assert (written, len(refused)) == (8, 4)
+        for each in refused:
+            assert each["index"]["status"] == 400
+            assert f"belongs to the forest {other!r}" in each["index"]["error"]["reason"]
+        answers = sidecar.enrich(*ARTICLES[:2], index=others)
+    assert [each["error"]["status"] for each in answers] == [400, 400]
+    assert [len(roots(es, index)) for index in (own, others, anyones)] == [4, 0, 4]
+    with Dedup(es, forest=other) as dedup:
+        assert len(list(dedup.enrich([{"_index": others, **ARTICLES[0]}]))) == 1

@@ -13,7 +13,6 @@ from esdedup import Dedup
 from esdedup.fields import partition_of
 from esdedup.fingerprint.profile import VERIFIED
 from esdedup.neighbours.relation import relation_of
-from esdedup.neighbours.representatives import terms_of_rows
 from esdedup.plan.signatures import Signatures, random_ones
 from esdedup.times import iso
 
@@ -109,12 +108,7 @@ class Collection:
         for at in range(0, len(self), _AT_ONCE):
             articles = range(at, min(at + _AT_ONCE, len(self)))
             signatures = self.signatures[self.roots[at : articles.stop]]
-            bands = terms_of_rows(
-                relation.representatives(signatures),
-                relation.are_distinct(signatures),
-                relation,
-                VERIFIED.layout,
-            )
+            bands = relation.terms(signatures.tobytes(), VERIFIED.layout, are_indexed=False)
             texts = _words((len(articles), _TEXT_WORDS), random).tolist()
             titles = self.titles[at : articles.stop].tolist()
             for article, signature, own, title, text in zip(

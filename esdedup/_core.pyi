@@ -243,6 +243,31 @@ class Relation:
     def ids(self, signatures: bytes) -> bytes:
         """Return the node id of each signature."""
 
+    def terms(
+        self,
+        signatures: bytes,
+        tables: Sequence[Sequence[tuple[int, int]]],
+        digits: tuple[int, int],
+        is_indexed: bool,
+    ) -> list[list[str]]:
+        """Return the keys of each signature; see `neighbours.relation.Relation.terms`.
+
+        Args:
+            signatures: One after the other.
+            tables: `Layout.tables`.
+            digits: `Layout.digits`.
+            is_indexed: Whether of those representatives that its node is indexed under; else of all that
+                differ.
+        """
+
+    def documents(
+        self,
+        packed: Sequence[bytes],
+        tables: Sequence[Sequence[tuple[int, int]]],
+        digits: tuple[int, int],
+    ) -> list[tuple[str, str]]:
+        """Return ids and JSON of nodes and pages; raises `ValueError` if one is neither."""
+
     def compare(self, one: bytes, other: bytes) -> tuple[bytes, bytes, bytes, bytes, bytes, bytes]:
         """Compare signatures of `verified`, row by row: the fields of `Comparison`, float64 and bool."""
 

@@ -122,7 +122,8 @@ def term_of(article: Mapping[str, Any], name: str) -> str | None:
     What esdedup writes is a string, but another program may have written a number, or a list, whose first
     term is returned.
     """
-    return next(iter(terms_of(article, name)), None)
+    value = value_of(article, name)
+    return value if isinstance(value, str) else next(_terms(value), None)
 
 
 def terms_of(article: Mapping[str, Any], name: str) -> tuple[str, ...]:

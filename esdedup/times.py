@@ -25,6 +25,9 @@ def time_ms(value: object) -> int | None:
     if isinstance(value, int | float):
         return int(value) if abs(value) < 2**53 else None
     if isinstance(value, str):
+        # What is usual first: all that follows takes longer.
+        if value[4:5] == "-" and (found := _iso_ms(value)) is not None:
+            return found
         text = value.strip()
         if text.removeprefix("-").isdecimal() and len(text) > len("20260101"):
             return time_ms(int(text)) if len(text) < 20 else None
@@ -38,6 +41,13 @@ def time_ms(value: object) -> int | None:
     if isinstance(value, datetime):
         return _since_epoch(value)
     return None
+
+
+def _iso_ms(text: str) -> int | None:
+    try:
+        return _since_epoch(datetime.fromisoformat(text))
+    except ValueError:
+        return None
 
 
 def iso(milliseconds: int) -> str:

@@ -4,9 +4,8 @@ import base64
 import dataclasses
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
 from esdedup.ingest.actions import Addition, ArticleAction, addition
 
 from esdedup.elastic.article_indices import WritableIndex
@@ -16,11 +15,9 @@ from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.signature import Fingerprints
 from esdedup.forest.model import NO_PAGE, Assignment
 from esdedup.neighbours.relation import relation_of
-from esdedup.neighbours.representatives import terms_of_rows
 
 
-@dataclasses.dataclass(frozen=True)
-class Assigned:
+class Assigned(NamedTuple):
     """An article with what was decided for it."""
 
     article: ArticleAction
@@ -52,7 +49,7 @@ class Assigned:
             letters=self.letters,
             index=index.name,
             profile=self.profile,
-            nonce=secrets.token_hex(16),
+            nonce="" if self.assignment.root else secrets.token_hex(16),
             route_by_root=index.is_routed_by_root,
         )
 
@@ -102,10 +99,8 @@ def _fingerprint_fields(
     The fingerprint of a page that is remembered may be another one by now, or may be missing.
     """
     relation = relation_of(profile)
-    signatures = np.frombuffer(b"".join(each.signature for each in assignments), relation.dtype)
-    bands = terms_of_rows(
-        relation.representatives(signatures), relation.are_distinct(signatures), relation, profile.layout
-    )
+    signatures = b"".join([each.signature for each in assignments])
+    bands = relation.terms(signatures, profile.layout, are_indexed=False)
     for page, assignment, own in zip(pages, assignments, bands, strict=True):
         of_page = {} if page == NO_PAGE else {"page": page_name(page)}
         if assignment.node is None:

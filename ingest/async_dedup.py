@@ -13,7 +13,7 @@ from elasticsearch import AsyncElasticsearch, Elasticsearch
 from esdedup.ingest.actions import BulkAction
 from esdedup.ingest.async_batches import async_batches
 from esdedup.ingest.dedup import Dedup
-from esdedup.ingest.enricher import OnAssigned, OnRejected, log_rejected
+from esdedup.ingest.enricher import EnrichRun, OnAssigned, OnRejected, log_rejected
 from esdedup.ingest.json_values import size_of
 from esdedup.ingest.owner_settings import check_flush_interval
 
@@ -110,6 +110,12 @@ class _Steps:
             raise self._error
 
 
+def _enriched(
+    run: EnrichRun, batch: list[BulkAction], on_rejected: OnRejected, on_assigned: OnAssigned
+) -> Iterator[dict[str, Any]]:
+    yield from run.enriched(run.read(batch), on_rejected, on_assigned)
+
+
 class AsyncDedup:
     """Does what `Dedup` does, without holding up the event loop.
 
@@ -159,7 +165,7 @@ class AsyncDedup:
             async for batch in found:
                 steps = _Steps()
                 on = steps.noted(on_rejected or log_rejected), steps.noted(on_assigned or enricher.log_cut)
-                await self._run(functools.partial(steps.collect, run.enriched(batch, *on)))
+                await self._run(functools.partial(steps.collect, _enriched(run, batch, *on)))
                 for action in steps.done():
                     yield action
         await self._run(run.end)

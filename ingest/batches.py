@@ -63,7 +63,8 @@ def batches(
         most: Items in a batch.
         size_of: Returns the size of an item, in characters or bytes.
         flush_interval_s: A batch is also complete so long after its first item came. Then `items` is read by
-            a thread of its own, one batch ahead at most. None: a batch waits until it is full.
+            a thread of its own, one batch ahead at most, and an empty list is yielded before one that is not
+            complete yet is waited for. None: a batch waits until it is full.
     """
     if flush_interval_s is not None:
         yield from _Reader(items, most=most, size_of=size_of, flush_interval_s=flush_interval_s).batches()
@@ -120,8 +121,10 @@ class _Reader(Generic[_Item]):
         # A daemon: nobody can end a thread that waits for input which never comes.
         threading.Thread(target=self._read, name="esdedup-reader", daemon=True).start()
         try:
-            while batch := self._next():
+            while (batch := self._next()) is not None:
                 yield batch
+                if batch and not self._is_complete():
+                    yield []
         finally:
             # In a forked process there is nobody to tell, as above.
             if os.getpid() == self._process:
@@ -131,8 +134,14 @@ class _Reader(Generic[_Item]):
         if self._error is not None:
             raise self._error
 
-    def _next(self) -> list[_Item]:
-        """Wait for a batch; it is empty at the end."""
+    def _is_complete(self) -> bool:
+        """Return whether the next batch need not be waited for."""
+        refuse_fork(self._process)
+        with self._changed:
+            return self._filling.is_full or self._has_ended
+
+    def _next(self) -> list[_Item] | None:
+        """Wait for a batch; None at the end."""
         # A forked process has no thread that reads, and the lock may have been held when it was forked.
         refuse_fork(self._process)
         with self._changed:
@@ -141,7 +150,7 @@ class _Reader(Generic[_Item]):
             self._changed.wait_for(lambda: self._filling.is_full or self._has_ended, timeout=max(0.0, rest_s))
             batch = self._filling.take()
             self._changed.notify_all()
-            return batch
+            return batch or None
 
     def _read(self) -> None:
         try:

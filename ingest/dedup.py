@@ -254,7 +254,8 @@ class Dedup(Closing):
     ) -> Iterator[dict[str, Any]]:
         """Yield bulk actions with the dedup object added to their articles, lazily, batch by batch.
 
-        An action's cluster has been stored by the time the action is yielded. Deletions, and updates
+        An action's cluster has been stored by the time the action is yielded. The next batch is read before
+        the actions of one are yielded, and assigned while they are used. Deletions, and updates
         that contain neither the text nor a date, are yielded unchanged and in their order.
 
         Args:

@@ -5,7 +5,8 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from concurrent.futures import Future
+from typing import Any, NamedTuple, Protocol
 
 from esdedup.ingest.actions import (
     Addition,
@@ -21,9 +22,10 @@ from esdedup.ingest.check_again import check_again
 from esdedup.ingest.json_values import size_of
 
 from esdedup.elastic.article_indices import WritableIndex
-from esdedup.errors import ArticleRejected
+from esdedup.errors import ArticleRejected, EsdedupError
 from esdedup.fields import Fields
 from esdedup.forest import Assignment
+from esdedup.serial_thread import SerialThread
 
 log = logging.getLogger("esdedup")
 
@@ -55,6 +57,15 @@ class Assigns(Protocol):
         """Return the articles with what was decided for them, which is durable."""
 
 
+class _Batch(NamedTuple):
+    """Actions that were read, while or after their articles are assigned."""
+
+    actions: list[tuple[ArticleAction | dict[str, Any], WritableIndex]]
+    rejected: list[ArticleRejected]
+    # Of the articles among the actions.
+    assigned: Future[Sequence[Decided]]
+
+
 class EnrichRun:
     """Actions that are enriched one batch after the other, by the process that has begun."""
 
@@ -70,16 +81,72 @@ class EnrichRun:
         self._unnamed_index = unnamed_index
         self._check_index = check_index
         self._backfill = backfill
+        self._thread = SerialThread("esdedup-ahead")
+        self._failure: Exception | None = None
         self._process = os.getpid()
         self._read = 0
         self._names: set[str] = set()
 
-    def enriched(
-        self, batch: list[BulkAction], on_rejected: OnRejected, on_assigned: OnAssigned
-    ) -> Iterator[dict[str, Any]]:
-        """Yield the actions of the next batch with the dedup object in their articles."""
-        named_index = functools.cache(self._check_index)
+    def read(self, batch: list[BulkAction], *, ahead: bool = False) -> _Batch:
+        """Read the actions of a batch, and assign its articles; `enriched` raises what that meets.
+
+        Args:
+            batch: The next one.
+            ahead: Assign them in a thread, while the actions of the batch before are used.
+        """
         actions: list[tuple[ArticleAction | dict[str, Any], WritableIndex]] = []
+        rejected: list[ArticleRejected] = []
+        assigned: Future[Sequence[Decided]] = Future()
+        try:
+            self._read_actions(batch, actions, rejected)
+        except EsdedupError as error:
+            self._failure = error
+            assigned.set_exception(error)
+            return _Batch([], rejected, assigned)
+        articles = [action for action, _ in actions if isinstance(action, ArticleAction)]
+        if ahead:
+            return _Batch(actions, rejected, self._thread.begin(lambda: self._assign(articles)))
+        try:
+            assigned.set_result(self._assign(articles))
+        except Exception as error:  # raised after what is said of the rejected ones
+            assigned.set_exception(error)
+        return _Batch(actions, rejected, assigned)
+
+    def enriched(
+        self, batch: _Batch, on_rejected: OnRejected, on_assigned: OnAssigned
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the actions of a batch with the dedup object in their articles."""
+        # The caller may have forked meanwhile: the rest belongs to the parent.
+        refuse_fork(self._process)
+        for rejected in batch.rejected:
+            on_rejected(rejected)
+        assigned = iter(batch.assigned.result())
+        for action, index in batch.actions:
+            if isinstance(action, ArticleAction):
+                each = next(assigned)
+                try:
+                    added = each.addition(index)
+                except ArticleRejected as error:
+                    on_rejected(error.bare())
+                    continue
+                on_assigned(each.article, each.assignment)
+                changed = with_addition(action.action, added, index.fields)
+            else:
+                now_ms = int(time.time() * 1000)
+                redated = redating(action, fields=index.fields, now_ms=now_ms, backfill=self._backfill)
+                changed = action if redated is None else with_addition(action, redated, index.fields)
+            yield changed
+            refuse_fork(self._process)
+            if (name := index_of(changed)) is not None:
+                self._names.add(name)
+
+    def _read_actions(
+        self,
+        batch: list[BulkAction],
+        actions: list[tuple[ArticleAction | dict[str, Any], WritableIndex]],
+        rejected: list[ArticleRejected],
+    ) -> None:
+        named_index = functools.cache(self._check_index)
         for given in batch:
             self._read += 1
             name = index_of(given)
@@ -93,31 +160,20 @@ class EnrichRun:
                     routed_index=routed,
                     backfill=self._backfill,
                 )
-            except ArticleRejected as rejected:
-                on_rejected(rejected.bare())
+            except ArticleRejected as error:
+                rejected.append(error.bare())
             else:
                 actions.append((action, index))
-        articles = [action for action, _ in actions if isinstance(action, ArticleAction)]
-        assigned = iter(self._forest.assign(articles) if articles else ())
-        for action, index in actions:
-            if isinstance(action, ArticleAction):
-                each = next(assigned)
-                try:
-                    added = each.addition(index)
-                except ArticleRejected as rejected:
-                    on_rejected(rejected.bare())
-                    continue
-                on_assigned(each.article, each.assignment)
-                changed = with_addition(action.action, added, index.fields)
-            else:
-                now_ms = int(time.time() * 1000)
-                redated = redating(action, fields=index.fields, now_ms=now_ms, backfill=self._backfill)
-                changed = action if redated is None else with_addition(action, redated, index.fields)
-            yield changed
-            # The caller may have forked meanwhile: the rest belongs to the parent.
-            refuse_fork(self._process)
-            if (name := index_of(changed)) is not None:
-                self._names.add(name)
+
+    def _assign(self, articles: Sequence[ArticleAction]) -> Sequence[Decided]:
+        """Assign articles, unless some before them could not be: that would change their order."""
+        if self._failure is not None:
+            raise self._failure
+        try:
+            return self._forest.assign(articles) if articles else ()
+        except Exception as error:
+            self._failure = error
+            raise
 
     def end(self) -> None:
         """Check the indices once more: the last batch may be half written by now."""
@@ -169,10 +225,23 @@ class Enricher:
     ) -> Iterator[dict[str, Any]]:
         """Yield the actions with the dedup object in their articles; see `Dedup.enrich`."""
         run = self.begin(backfill=backfill)
-        for batch in batches(
-            actions, most=self.batch_size, size_of=size_of, flush_interval_s=flush_interval_s
-        ):
-            yield from run.enriched(batch, on_rejected or log_rejected, on_assigned or self.log_cut)
+        found = batches(actions, most=self.batch_size, size_of=size_of, flush_interval_s=flush_interval_s)
+        ready: _Batch | None = None
+        following: _Batch | None
+        is_more = True
+        while is_more:
+            failure: Exception | None = None
+            try:
+                # Empty: the next one would have to be waited for.
+                is_more = (batch := next(found, None)) is not None
+                following = run.read(batch, ahead=ready is not None) if batch else None
+            except Exception as error:  # raised after the actions that came before it
+                failure, following = error, None
+            if ready is not None:
+                yield from run.enriched(ready, on_rejected or log_rejected, on_assigned or self.log_cut)
+            if failure is not None:
+                raise failure
+            ready = following
         run.end()
 
     def begin(self, *, backfill: bool) -> "EnrichRun":

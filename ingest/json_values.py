@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterator, Mapping
-from typing import TypeGuard
+from typing import TypeGuard, cast
 
 from esdedup.elastic.limits import MAX_JSON_DEPTH
 from esdedup.errors import ArticleRejected
@@ -10,7 +10,8 @@ from esdedup.fields import refuse_surrogates
 
 # Of a number, or of a list or object without what is in it.
 _BYTES_OF_OTHERS = 16
-_OTHERS = frozenset((str, int, float, bool, type(None), list))
+_SCALARS = frozenset((int, float, bool, type(None)))
+_OTHERS = _SCALARS | {str, list}
 
 
 def refuse_unstorable(value: object, *, name: str) -> None:
@@ -24,6 +25,9 @@ def refuse_unstorable(value: object, *, name: str) -> None:
         ArticleRejected: It is nested too deeply; a name of a field is not a string; or a string in it cannot
             be encoded as UTF-8.
     """
+    if (strings := _strings_in_flat(value)) is not None:
+        refuse_surrogates("".join(strings), name=name)
+        return
     for depth, level in enumerate(_levels(value)):
         if depth > MAX_JSON_DEPTH:
             raise ArticleRejected(name, f"is nested too deeply: more than {MAX_JSON_DEPTH} levels")
@@ -36,10 +40,30 @@ def refuse_unstorable(value: object, *, name: str) -> None:
 
 def size_of(value: object) -> int:
     """Return about how many bytes a value takes in memory; what is below the greatest depth is left out."""
+    if value.__class__ is dict and (
+        strings := _strings_in_flat(cast(Mapping[object, object], value).get("_source"))
+    ):
+        return sum(map(len, strings))
     levels = itertools.islice(_levels(value), MAX_JSON_DEPTH + 1)
     return sum(
         len(each) if isinstance(each, str | bytes) else _BYTES_OF_OTHERS for level in levels for each in level
     )
+
+
+def _strings_in_flat(value: object) -> list[str] | None:
+    """Return the strings in an object that has no others in it, as most articles are; None for all else."""
+    if value.__class__ is not dict:
+        return None
+    strings: list[str] = []
+    for key, each in cast(Mapping[object, object], value).items():
+        if key.__class__ is not str:
+            return None
+        strings.append(key)
+        if each.__class__ is str:
+            strings.append(each)
+        elif each.__class__ not in _SCALARS:
+            return None
+    return strings
 
 
 def is_object(value: object) -> TypeGuard[Mapping[object, object]]:

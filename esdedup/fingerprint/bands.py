@@ -104,7 +104,7 @@ class Layout:
         Raises:
             SettingError: The layout has no such terms; see `has_terms_around`.
         """
-        table, key = int(term[: self._table_digits], 16), int(term[self._table_digits :], 16)
+        table, key = int(term[: self.digits[0]], 16), int(term[self.digits[0] :], 16)
         if self._pairs_five_blocks:
             return self._terms_of_other_blocks(fingerprint, table)
         if self._is_halves:
@@ -159,14 +159,15 @@ class Layout:
                 columns[:, place, table] = (WIDTH_BITS - stop, (1 << stop - start) - 1, stop - start)
         return columns
 
-    @property
-    def _table_digits(self) -> int:
-        return (len(self.tables) - 1).bit_length() + 3 >> 2 or 1
+    @functools.cached_property
+    def digits(self) -> tuple[int, int]:
+        """The hex digits of a term: those of the table's number, and those of the key."""
+        return (len(self.tables) - 1).bit_length() + 3 >> 2 or 1, max(map(_width, self.tables)) + 3 >> 2
 
     def _to_terms(self, keys: npt.NDArray[np.uint64], tables: npt.NDArray[np.uint64]) -> list[list[str]]:
         """Return the terms of each row of `keys`, ``(n, k)``, whose columns are of `tables`, ``(k,)``."""
-        key_digits = max(map(_width, self.tables)) + 3 >> 2
-        length = self._table_digits + key_digits
+        table_digits, key_digits = self.digits
+        length = table_digits + key_digits
         size = length + 1 >> 1
         numbers = (keys | tables << np.uint64(4 * key_digits)).astype(">u8").reshape(-1, 1)
         # Converting all terms at once and splitting at spaces is much faster than slicing one by one.

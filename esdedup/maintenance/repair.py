@@ -6,6 +6,7 @@ from typing import Any
 
 from esdedup.elastic.forest.documents import chunks
 from esdedup.elastic.forest.learned import FIELD
+from esdedup.elastic.forest.packing import Packing
 from esdedup.elastic.forest.stored import Stored
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.requests import Query
@@ -32,6 +33,7 @@ class Repair:
             write_batch: Nodes or articles that are written in one request.
         """
         self._writer = writer
+        self._packing = Packing(writer.index.relation)
         self._write_batch = write_batch
 
     def adopt(self, audit: ArticleAudit) -> Repaired:
@@ -119,7 +121,7 @@ class Repair:
 
     def _write(self, stored: Iterable[Stored]) -> None:
         for chunk in chunks(list(stored), self._write_batch):
-            self._writer.write(chunk)
+            self._writer.write([self._packing.pack(each) for each in chunk])
 
 
 def _last_target(joins: dict[str, str], later: str) -> str:

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from esdedup import _core
 from esdedup.fingerprint.agreement import Agreement, Comparison
+from esdedup.fingerprint.bands import Layout
 from esdedup.fingerprint.signature import PLACES, SIGNATURE, are_distinct, are_indexed, are_minhashes
 from esdedup.fingerprint.simhash import from_hex
 
@@ -84,6 +85,17 @@ class Relation:
         if self._agreement is None:
             return np.ones((len(signatures), 1), bool)
         return are_indexed(signatures)
+
+    def terms(self, signatures: bytes, layout: Layout, *, are_indexed: bool) -> list[list[str]]:
+        """Return the keys of each of some signatures, as terms for an inverted index.
+
+        Args:
+            signatures: One after the other.
+            layout: Of the band keys.
+            are_indexed: Whether only the representatives count that each is indexed under, as a node; else
+                all that differ from each other.
+        """
+        return self.core.terms(signatures, layout.tables, layout.digits, are_indexed)
 
     def mark_indexed(self, signatures: Signatures, indexed: npt.NDArray[np.bool_]) -> Signatures:
         """Return the signatures, indexed under the given representatives, bool ``(n, s)``."""

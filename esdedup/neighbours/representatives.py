@@ -4,7 +4,6 @@ A simhash is near another within some bits, and has a band key for each table of
 to another or has nothing to do with it, so one key is enough.
 """
 
-import itertools
 from collections.abc import Iterable
 from typing import Protocol
 
@@ -40,24 +39,6 @@ def asked_terms(representatives: Representatives, kinds: Kinds, layout: Layout) 
     """Return the terms to search for: whatever is near a representative, ``(n,)``, has one of them."""
     are_exact = kinds.are_exact(representatives)
     return _mixed(representatives, are_exact, layout.asked_terms(representatives[~are_exact]))
-
-
-def terms_of_rows(
-    representatives: Representatives, chosen: npt.NDArray[np.bool_], kinds: Kinds, layout: Layout
-) -> list[list[str]]:
-    """Return the keys of several representatives per row, one after the other.
-
-    Args:
-        representatives: ``(n, s)``.
-        chosen: Which of them to take, bool ``(n, s)``.
-        kinds: The profile's relation.
-        layout: Of the band keys.
-    """
-    each = iter(terms(representatives[chosen], kinds, layout))
-    return [
-        list(itertools.chain.from_iterable(itertools.islice(each, count)))
-        for count in chosen.sum(axis=1).tolist()
-    ]
 
 
 def _mixed(

@@ -3,8 +3,9 @@
 import asyncio
 import dataclasses
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.elastic.names import check_index_name
@@ -25,8 +26,7 @@ class Untouched:
     """The item goes on as it came: it writes no article, or not where articles are kept."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Changed:
+class Changed(NamedTuple):
     """The item goes on with what is added to it."""
 
     added: Addition
@@ -114,14 +114,14 @@ class Enrichment:
         assigned = await self._assign([each.article for _, each in read])
         for (at, own), each in zip(read, assigned, strict=True):
             try:
-                added = each.addition(own.index)
+                added = each.addition(own.target)
             except ArticleRejected as rejected:
                 outcomes[at] = Rejected(str(rejected))
                 continue
-            fields = own.index.fields
+            fields = own.target.fields
             if own.article.is_update:
                 parts = {**forged_parts(own.document, fields), **added.parts}
-                added = dataclasses.replace(added, parts=parts)
+                added = added._replace(parts=parts)
             outcomes[at] = Changed(added, own.document, fields.dedup, each)
         return outcomes
 
@@ -176,17 +176,19 @@ class Enrichment:
 
 def count_articles(outcomes: Sequence[Outcome], metrics: Metrics) -> None:
     """Count the articles among items by what became of them."""
-    for each in outcomes:
-        if isinstance(each, Rejected):
-            metrics.article("rejected")
-        elif isinstance(each, Changed) and each.assigned is not None:
-            metrics.article(each.assigned.assignment.kind.value)
+    kinds = Counter(
+        each.assigned.assignment.kind
+        for each in outcomes
+        if isinstance(each, Changed) and each.assigned is not None
+    )
+    for kind, number in kinds.items():
+        metrics.article(kind.value, number=number)
+    metrics.article("rejected", number=sum(isinstance(each, Rejected) for each in outcomes))
 
 
-@dataclasses.dataclass(frozen=True)
-class _Read:
+class _Read(NamedTuple):
     article: ArticleAction
-    index: WritableIndex
+    target: WritableIndex
     document: Mapping[str, Any]
 
 

@@ -19,7 +19,7 @@ from tests.support.names import Names
 
 # So many points are tried side by side, each with an index and a forest of its own.
 SIDE_BY_SIDE = 4
-# Two periods have more pages than two batches: what comes again after a crash is still known.
+# A period has more pages than three batches: what comes again after a crash is still known.
 LARGER_PACE = Pace(block_pages=64, period_records=800)
 
 
@@ -115,7 +115,7 @@ def test_killed_while_it_learns_a_feeder_learns_everything_once(
 ) -> None:
     """Blocks end within batches, and so do periods, after which documents are outdated and deleted."""
     # With more time, several blocks of the usual size.
-    count, batch_size, pace = (48, 5, Pace()) if exploring.EFFORT <= 1 else (400, 90, LARGER_PACE)
+    count, batch_size, pace = (48, 3, Pace()) if exploring.EFFORT <= 1 else (400, 60, LARGER_PACE)
     if learns_first:
         # Nothing is forgotten: what was learned first is learned from the beginning again.
         # And the last pages do not fill a block.

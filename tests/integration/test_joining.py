@@ -9,7 +9,6 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from esdedup import CLASSIC, Dedup, ForestError, Maintenance, ViolationKind
-from esdedup.elastic.forest.stored import StoredNode
 from esdedup.elastic.forest.writer import ForestWriter
 from tests.support.forests import a_leaf, feed, kinds, nodes, roots, stories, write
 from tests.support.names import Names
@@ -33,7 +32,7 @@ def test_a_repair_killed_while_trees_are_joined_goes_on(
     for allowed in itertools.count(1):
         left = allowed
 
-        def fail(self: ForestWriter, written: list[StoredNode], **how: Any) -> None:
+        def fail(self: ForestWriter, written: list[bytes], **how: Any) -> None:
             nonlocal left
             left -= len(written)
             if left < 0:

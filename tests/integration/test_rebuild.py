@@ -6,7 +6,6 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from esdedup import CLASSIC, VERIFIED, Dedup, ForestError, ForestIncomplete, Maintenance, Profile, sample
-from esdedup.elastic.forest.stored import StoredNode
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.fingerprint.bands import LAYOUTS, Layout
 from tests.support import stream
@@ -98,7 +97,7 @@ def test_a_rebuild_that_was_interrupted(
     with pytest.raises(ForestError, match="there is a forest"):
         Maintenance(es, forest=forest).rebuild([index])
 
-    def fail(self: ForestWriter, found: list[StoredNode], **how: Any) -> None:
+    def fail(self: ForestWriter, found: list[bytes], **how: Any) -> None:
         if found:
             write_whole(self, found[: len(found) // 2])
             raise ForestError("interrupted on purpose", forest=forest)

@@ -17,7 +17,8 @@ def no_size(_: object) -> int:
 @pytest.mark.parametrize("flush_interval_s", [None, NEVER_S])
 def test_number_and_size_end_a_batch(flush_interval_s: float | None) -> None:
     def sizes(items: list[int], most: int) -> list[list[int]]:
-        return list(batches(items, most=most, size_of=int, flush_interval_s=flush_interval_s))
+        found = batches(items, most=most, size_of=int, flush_interval_s=flush_interval_s)
+        return [each for each in found if each]
 
     whole, half = MAX_BATCH_SIZE, MAX_BATCH_SIZE // 2
     assert sizes([1, 2, 3, 4, 5], 2) == [[1, 2], [3, 4], [5]]
@@ -28,6 +29,21 @@ def test_number_and_size_end_a_batch(flush_interval_s: float | None) -> None:
         [1],
     ]
     assert sizes([], 2) == []
+
+
+def test_an_empty_list_comes_before_what_has_to_be_waited_for() -> None:
+    may_go_on = threading.Event()
+
+    def items() -> Iterator[int]:
+        yield from range(5)
+        may_go_on.wait(10)
+        yield 5
+
+    found = batches(items(), most=2, size_of=no_size, flush_interval_s=NEVER_S)
+    seen = list(itertools.takewhile(bool, found))
+    assert seen in ([[0, 1], [2, 3]], [[0, 1]], [])
+    may_go_on.set()
+    assert [each for batch in (*seen, *found) for each in batch] == [*range(6)]
 
 
 @pytest.mark.parametrize("flush_interval_s", [None, NEVER_S])

@@ -1,17 +1,20 @@
 """How representatives are compared and looked up: simhashes within some bits, minhashes by equality."""
 
+import itertools
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup.fingerprint.bands import LAYOUTS
+from esdedup.fingerprint.bands import LAYOUTS, Layout
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED
 from esdedup.fingerprint.signature import REPRESENTATIVES, are_minhashes
 from esdedup.fingerprint.sketch import BINS
 from esdedup.neighbours.index import NeighbourIndex
 from esdedup.neighbours.relation import relation_of
-from esdedup.neighbours.representatives import asked_terms, distances_bits, terms, terms_of_rows
+from esdedup.neighbours.representatives import asked_terms, distances_bits, terms
 from esdedup.sample import articles
 
 RELATION = relation_of(VERIFIED)
@@ -47,18 +50,27 @@ def test_a_minhash_has_one_key_that_no_simhash_has(values: list[int], layout: ob
         assert (len(asked) == 1) == (len(stored) == 1)
 
 
-def test_keys_of_rows_follow_what_is_chosen() -> None:
-    values = array(2, 3, 4, 5).reshape(2, 2)
-    chosen = np.array([[True, True], [False, True]])
-    each = terms(values.ravel(), RELATION, VERIFIED.layout)
-    assert terms_of_rows(values, chosen, RELATION, VERIFIED.layout) == [each[0] + each[1], each[3]]
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=lambda layout: layout.name)
+def test_keys_of_a_signature_are_those_of_its_representatives(layout: Layout) -> None:
+    texts = [article["text"][: 20 + 40 * at] for at, article in enumerate(articles(50))]
+    signatures = Fingerprinter(VERIFIED).fingerprint(texts).signatures
+    chance = np.random.default_rng(1)
+    signatures = RELATION.mark_indexed(signatures, chance.random((50, REPRESENTATIVES)) < 0.7)
+    for are_indexed, chosen in (
+        (True, RELATION.indexed(signatures)),
+        (False, RELATION.are_distinct(signatures)),
+    ):
+        keys = RELATION.terms(signatures.tobytes(), layout, are_indexed=are_indexed)
+        rows = zip(RELATION.representatives(signatures), chosen, strict=True)
+        assert keys == [list(itertools.chain(*terms(row[own], RELATION, layout))) for row, own in rows]
 
 
 def test_a_long_text_has_two_sentences_and_seven_minhashes() -> None:
     texts = [article["text"] for article in articles(100)]
-    representatives = RELATION.representatives(Fingerprinter(VERIFIED).fingerprint(texts).signatures)
+    signatures = Fingerprinter(VERIFIED).fingerprint(texts).signatures
+    representatives = RELATION.representatives(signatures)
     assert (are_minhashes(representatives).sum(axis=1) == REPRESENTATIVES - 2).mean() > 0.9
-    keys = terms_of_rows(representatives, np.ones(representatives.shape, bool), RELATION, VERIFIED.layout)
+    keys = RELATION.terms(signatures.tobytes(), VERIFIED.layout, are_indexed=False)
     assert {len(each) for each in keys} <= {27, 18}
 
 

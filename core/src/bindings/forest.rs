@@ -9,6 +9,7 @@ use pyo3::types::PyBytes;
 use super::{Column, column, numbers};
 use crate::forest::aging::{Aging, State};
 use crate::forest::agreement::{Agreement, ByAgreement, Comparison, Text};
+use crate::forest::documents::document;
 use crate::forest::index::{Found, Index};
 use crate::forest::laws::Arrival;
 use crate::forest::loading::Loading;
@@ -16,6 +17,7 @@ use crate::forest::nodes::Nodes as Core;
 use crate::forest::records::{Record, write_id};
 use crate::forest::relation::{ByDistance, Id, Relation as Rules};
 use crate::forest::table::NONE;
+use crate::forest::terms::Layout;
 
 type Numbers = (i64, i64, i64);
 
@@ -79,6 +81,39 @@ impl Relation {
         PyBytes::new(py, &ids)
     }
 
+    fn documents(
+        &self,
+        packed: Vec<Bound<'_, PyBytes>>,
+        tables: Vec<Vec<(u32, u32)>>,
+        digits: (usize, usize),
+    ) -> PyResult<Vec<(String, String)>> {
+        let layout = layout_of(tables, digits)?;
+        let documents = packed.iter().map(|each| match self.agreement {
+            None => document::<ByDistance>(each.as_bytes(), &layout),
+            Some(_) => document::<ByAgreement>(each.as_bytes(), &layout),
+        });
+        let documents: Option<Vec<_>> = documents.collect();
+        documents.ok_or_else(|| PyValueError::new_err("what is packed is neither a node nor a page"))
+    }
+
+    fn terms(
+        &self,
+        signatures: &[u8],
+        tables: Vec<Vec<(u32, u32)>>,
+        digits: (usize, usize),
+        is_indexed: bool,
+    ) -> PyResult<Vec<Vec<String>>> {
+        fn all<R: Rules>(layout: &Layout, signatures: &[u8], is_indexed: bool) -> Vec<Vec<String>> {
+            let signatures = signatures.chunks_exact(R::SIZE).map(R::read);
+            signatures.map(|each| layout.terms::<R>(&each, is_indexed)).collect()
+        }
+        let layout = layout_of(tables, digits)?;
+        Ok(match self.agreement {
+            None => all::<ByDistance>(&layout, signatures, is_indexed),
+            Some(_) => all::<ByAgreement>(&layout, signatures, is_indexed),
+        })
+    }
+
     fn compare<'py>(&self, py: Python<'py>, one: &[u8], other: &[u8]) -> PyResult<[Column<'py>; 6]> {
         let Some((agreement, _)) = self.agreement.filter(|_| one.len() == other.len()) else {
             return Err(PyValueError::new_err("there are no pairs of texts to compare"));
@@ -100,6 +135,13 @@ impl Relation {
             flags(|each| each.may_join),
         ])
     }
+}
+
+fn layout_of(tables: Vec<Vec<(u32, u32)>>, digits: (usize, usize)) -> PyResult<Layout> {
+    if tables.iter().flatten().any(|(start, stop)| start >= stop || *stop > 64 || stop - start == 64) {
+        return Err(PyValueError::new_err("a key has 1 to 63 of the bits of a simhash"));
+    }
+    Ok(Layout { tables, digits })
 }
 
 /// What `Nodes` calls, whatever the relation.

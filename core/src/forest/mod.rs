@@ -3,11 +3,13 @@
 //! `relation` says which signatures are near each other, `agreement` does so for the profile `verified`. An `index` finds
 //! them by the keys of their representatives: `simhash_tables` with `postings` by simhashes, a `table` by equal numbers. `nodes` keeps
 //! what is known of each node, remembers `pages`, and can undo; `laws` decides. `records` is the packed form in which
-//! nodes and pages are stored, `loading` reads it.
+//! nodes and pages are stored, `loading` reads it; `documents` are those of an index, with the `terms` by which they are
+//! found.
 
 pub mod aging;
 pub mod agreement;
 pub mod chunks;
+pub mod documents;
 pub mod index;
 pub mod laws;
 pub mod loading;
@@ -18,3 +20,4 @@ pub mod records;
 pub mod relation;
 pub mod simhash_tables;
 pub mod table;
+pub mod terms;

@@ -7,7 +7,7 @@ from elasticsearch import Elasticsearch
 
 from esdedup.elastic.client import PartlyRefused, retry_while_refused
 from esdedup.elastic.errors import is_blocked, refused, translated
-from esdedup.elastic.forest.documents import Document, chunks
+from esdedup.elastic.forest.documents import Document, JsonDocument, chunks
 from esdedup.elastic.limits import BUSY_STATUSES
 from esdedup.errors import ForestLost, ServerError
 
@@ -38,7 +38,7 @@ class ForestBulk:
         self._forest = forest
         self._max_documents = max_documents
 
-    def write(self, documents: Sequence[Document], *, alias: str) -> None:
+    def write(self, documents: Sequence[Document | JsonDocument], *, alias: str) -> None:
         """Write documents in their order; those that a busy server refused are sent again.
 
         Raises:
@@ -94,9 +94,9 @@ class ForestBulk:
             raise self._busy()
 
     @retry_while_refused
-    def _write_chunk(self, documents: dict[str, dict[str, Any]], alias: str) -> None:
+    def _write_chunk(self, documents: dict[str, dict[str, Any] | str], alias: str) -> None:
         """Write documents, and remove those that are written from `documents`."""
-        operations: list[dict[str, Any]] = []
+        operations: list[Any] = []
         for document_id, document in documents.items():
             operations += ({"index": {"_id": document_id}}, document)
         with translated(f"write to the forest {self._forest!r}", index=self._forest):

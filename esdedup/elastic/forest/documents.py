@@ -5,21 +5,23 @@ find it. A node's document has the page of the arrival that made it, which for m
 Each other page that is remembered, with a node or with none, has a document of its own.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from esdedup.elastic.forest.packing import Packing, as_field, of_field
-from esdedup.elastic.forest.stored import Signed, Stored, StoredNode, StoredPage, signatures_of
+from esdedup.elastic.forest.packing import Packing, of_field
+from esdedup.elastic.forest.stored import Signed, Stored, StoredNode, StoredPage
 from esdedup.fingerprint.bands import Layout
 from esdedup.forest.model import NO_TIME
 from esdedup.neighbours.relation import Relation
-from esdedup.neighbours.representatives import terms_of_rows
 
 _Item = TypeVar("_Item")
 
 Hit = dict[str, Any]
 Document = tuple[str, dict[str, Any]]
 """A document's id and its source."""
+JsonDocument = tuple[str, str]
+"""The same, with the source as JSON."""
 
 _LEAST_GROUPS = 10
 # What `stored_of` reads.
@@ -66,8 +68,7 @@ def agrees(hit: Hit, stored: Stored) -> bool:
 
 def keys_of(signed: Sequence[Signed], relation: Relation, layout: Layout) -> list[list[str]]:
     """Return the keys of each: those of all representatives under which it is indexed."""
-    signatures = signatures_of(signed, relation)
-    return terms_of_rows(relation.representatives(signatures), relation.indexed(signatures), relation, layout)
+    return relation.terms(b"".join([each.signature for each in signed]), layout, are_indexed=True)
 
 
 def columns_of(keys: Sequence[list[str]]) -> list[list[str]]:
@@ -76,19 +77,16 @@ def columns_of(keys: Sequence[list[str]]) -> list[list[str]]:
     return [sorted(set(column)) for column in zip(*((own * most)[:most] for own in keys), strict=True)]
 
 
-def documents(stored: Sequence[Stored], relation: Relation, layout: Layout) -> list[Document]:
-    """Convert nodes and pages to documents, leaving out unknown times."""
+def json_documents(packed: Sequence[bytes], relation: Relation, layout: Layout) -> list[JsonDocument]:
+    """Convert nodes and pages in packed form to documents, leaving out unknown times."""
+    return relation.core.documents(packed, layout.tables, layout.digits)
+
+
+def documents(stored: Iterable[Stored], relation: Relation, layout: Layout) -> list[Document]:
+    """Convert nodes and pages to documents."""
     packing = Packing(relation)
-    keys = iter(keys_of([each for each in stored if isinstance(each, StoredNode)], relation, layout))
-    return [
-        (each.document_id, {"packed": as_field(packing.pack(each)), **fields})
-        for each in stored
-        for fields in (
-            _page_fields(each)
-            if isinstance(each, StoredPage)
-            else {**_node_fields(each), "leaf": not each.is_root, "keys": next(keys)},
-        )
-    ]
+    written = json_documents([packing.pack(each) for each in stored], relation, layout)
+    return [(document_id, json.loads(source)) for document_id, source in written]
 
 
 def search_body(

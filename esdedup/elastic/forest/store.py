@@ -110,7 +110,7 @@ class ElasticStore(Closing):
         self._unshown = 0
         self._nodes: Nodes | None = None
         # Of the plans that may not be durable, as many as steps of these nodes: what they write.
-        self._unsettled: collections.deque[list[Stored]] = collections.deque()
+        self._unsettled: collections.deque[Sequence[bytes]] = collections.deque()
         self._loading: BackgroundLoading | None = None
         with self.writer.released_on_error():
             self._begin_loading(wait_s=_SHORT_LOADING_S)
@@ -180,15 +180,14 @@ class ElasticStore(Closing):
 
     def commit(self, plan: Plan) -> Future[None]:
         """Begin to write the state, refreshed nodes, new nodes and pages in order, then what was learned."""
-        stored = [each for packed in plan.written if (each := self._packing.unpack(packed))]
         is_new = plan.state != self._state
         self._commit_failed = True
         if self._nodes is not None and is_new:
-            self._unsettled.append(stored)
-        written = self._begin_writing(stored, plan.state, plan.learned)
+            self._unsettled.append(plan.written)
+        written = self._begin_writing(plan.written, plan.state, plan.learned)
         self._state = plan.state
         if self._nodes is None:
-            self._recent |= {each.document_id: each for each in stored}
+            self._recent |= {each.document_id: each for each in self._unpacked(plan.written)}
             if self._loading is not None:
                 self._loading.put(plan.written, live_since_ms=plan.state.live_since_ms(self.aging))
         elif is_new:
@@ -198,7 +197,7 @@ class ElasticStore(Closing):
                 self._nodes.keep()
                 self._unsettled.popleft()
             self._give_up_memory_if_full()
-        self._unshown += len(stored)
+        self._unshown += len(plan.written)
         if self._unshown > self._index.limits.recent_nodes:
             self._refresh()
         # Last: an exception from a signal handler may leave what is in memory half changed.
@@ -212,11 +211,11 @@ class ElasticStore(Closing):
         self._commit_failed = False
 
     def _begin_writing(
-        self, stored: Sequence[Stored], state: State | None, changes: Changes | None
+        self, packed: Sequence[bytes], state: State | None, changes: Changes | None
     ) -> Future[None]:
         """Begin to write, and keep what was learned."""
         learned = [] if changes is None else self._learned.add(changes)
-        written = self.writer.begin(stored, state=state, learned=learned)
+        written = self.writer.begin(packed, state=state, learned=learned)
         if not learned:
             return written
         self.boilerplate.keep()
@@ -257,15 +256,18 @@ class ElasticStore(Closing):
             # An exception from here on must not undo the same again.
             self._nodes = None
             self._undo_until(nodes, 0)
-            ids = {each.document_id for stored in unsettled for each in stored}
+            ids = {each.document_id for written in unsettled for each in self._unpacked(written)}
             search, since_ms = self._index.search, self._state.live_since_ms(self.aging)
-            written = self._index.run(search.documents(ids))
+            found = self._index.run(search.documents(ids))
             # Without what has expired, as in `gather`.
-            nodes.load([self._packing.pack(each) for each in written], live_since_ms=since_ms)
+            nodes.load([self._packing.pack(each) for each in found], live_since_ms=since_ms)
             self._index.run(load_missing(nodes, search, live_since_ms=since_ms))
             self._nodes = nodes
             self._unsettled.clear()
         self._commit_failed = False
+
+    def _unpacked(self, written: Sequence[bytes]) -> list[Stored]:
+        return [each for packed in written if (each := self._packing.unpack(packed)) is not None]
 
     @staticmethod
     def _undo_until(nodes: Nodes, depth: int) -> None:

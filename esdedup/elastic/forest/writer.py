@@ -9,11 +9,10 @@ from typing import Any
 from esdedup.elastic.closing import Closing
 from esdedup.elastic.errors import translated
 from esdedup.elastic.forest.bulk import ForestBulk
-from esdedup.elastic.forest.documents import Document, chunks, documents
+from esdedup.elastic.forest.documents import Document, chunks, json_documents
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lease import Lease
 from esdedup.elastic.forest.status import aging_document, ordered_since_document, state_document
-from esdedup.elastic.forest.stored import Stored
 from esdedup.elastic.given_client import is_inherited, refuse_inherited
 from esdedup.errors import EsdedupError, ForestLost, IndexNotReady
 from esdedup.forest.model import Aging, State
@@ -119,7 +118,7 @@ class ForestWriter(Closing):
         self._lease.renew()
 
     def write(
-        self, stored: Sequence[Stored], *, state: State | None = None, learned: Sequence[Document] = ()
+        self, packed: Sequence[bytes], *, state: State | None = None, learned: Sequence[Document] = ()
     ) -> None:
         """Write the state, then the nodes and pages in their order, then what was learned.
 
@@ -130,10 +129,10 @@ class ForestWriter(Closing):
             ServerError: Elasticsearch does not answer, or refuses. Part of it may have been written, in
                 that order.
         """
-        self.begin(stored, state=state, learned=learned).result()
+        self.begin(packed, state=state, learned=learned).result()
 
     def begin(
-        self, stored: Sequence[Stored], *, state: State | None = None, learned: Sequence[Document] = ()
+        self, packed: Sequence[bytes], *, state: State | None = None, learned: Sequence[Document] = ()
     ) -> Future[None]:
         """Begin to write as `write` does, in a thread.
 
@@ -144,7 +143,7 @@ class ForestWriter(Closing):
             EsdedupError: What was begun before has failed.
         """
         self.flush()
-        return self._thread.begin(lambda: self._write_noting_failure(stored, state, learned))
+        return self._thread.begin(lambda: self._write_noting_failure(packed, state, learned))
 
     def flush(self) -> None:
         """Wait until what was begun has been written.
@@ -173,16 +172,16 @@ class ForestWriter(Closing):
         self._failure = None
 
     def _write_noting_failure(
-        self, stored: Sequence[Stored], state: State | None, learned: Sequence[Document]
+        self, packed: Sequence[bytes], state: State | None, learned: Sequence[Document]
     ) -> None:
         try:
-            self._write(stored, state, learned)
+            self._write(packed, state, learned)
         except BaseException as error:
             self._failure = error
             raise
 
-    def _write(self, stored: Sequence[Stored], state: State | None, learned: Sequence[Document]) -> None:
-        written = documents(stored, self.index.relation, self.index.layout)
+    def _write(self, packed: Sequence[bytes], state: State | None, learned: Sequence[Document]) -> None:
+        written = json_documents(packed, self.index.relation, self.index.layout)
         with self._fenced() as alias:
             self._bulk.write(
                 [*([state_document(state)] if state else []), *written, *learned[:_LEARNED_AT_ONCE]],

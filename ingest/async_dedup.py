@@ -161,13 +161,29 @@ class AsyncDedup:
         batches = async_batches(
             actions, most=enricher.batch_size, size_of=size_of, flush_interval_s=flush_interval_s
         )
+
+        async def prepared() -> _Steps | None:
+            """Do all that is to be done with the next batch; None at the end."""
+            batch = await anext(found, None)
+            if batch is None:
+                return None
+            steps = _Steps()
+            on = steps.noted(on_rejected or log_rejected), steps.noted(on_assigned or enricher.log_cut)
+            await self._run(functools.partial(steps.collect, _enriched(run, batch, *on)))
+            return steps
+
         async with contextlib.aclosing(batches) as found:
-            async for batch in found:
-                steps = _Steps()
-                on = steps.noted(on_rejected or log_rejected), steps.noted(on_assigned or enricher.log_cut)
-                await self._run(functools.partial(steps.collect, _enriched(run, batch, *on)))
-                for action in steps.done():
-                    yield action
+            following = asyncio.create_task(prepared(), name="esdedup-ahead")
+            try:
+                while (steps := await following) is not None:
+                    # While the actions of this one are used.
+                    following = asyncio.create_task(prepared(), name="esdedup-ahead")
+                    for action in steps.done():
+                        yield action
+            finally:
+                following.cancel()
+                with contextlib.suppress(asyncio.CancelledError, Exception):
+                    await following
         await self._run(run.end)
 
     async def close(self) -> None:

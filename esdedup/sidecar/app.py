@@ -7,14 +7,18 @@ for Elasticsearch has no path of two names without an underscore; ``/v1`` and ``
 is ours and has no endpoint is answered here, so that a wrong method or name is told of in our words.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from typing import Any
 
 from fastapi import APIRouter, FastAPI
+from starlette.responses import RedirectResponse
 from starlette.routing import BaseRoute, Match
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from esdedup.sidecar.own_endpoints import NotServed
+from esdedup.sidecar.own_paths import PAGES
 from esdedup.sidecar.passing import Passing
 from esdedup.sidecar.upstream import Upstream
 
@@ -75,3 +79,42 @@ class _Everything(BaseRoute):
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request."""
         await self._passing(scope, receive, send)
+
+
+class PagesRoute(BaseRoute):
+    """Matches the paths of the pages. An index may be called ``pages``: its paths are Elasticsearch's."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        """Show the pages of an application."""
+        self._app = app
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Match by method and path."""
+        if scope["type"] != "http":
+            return Match.NONE, {}
+        start, slash, rest = scope["path"].removeprefix("/").partition("/")
+        is_page = f"/{start}" == PAGES and not rest.startswith("_") and (slash or scope["method"] == "GET")
+        return (Match.FULL if is_page else Match.NONE), {}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer with a page."""
+        if scope["path"] == PAGES:
+            await RedirectResponse(f"{PAGES}/")(scope, receive, send)
+            return
+        await self._app({**scope, "root_path": PAGES}, receive, send)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Begin the application, and end it."""
+        given: asyncio.Queue[Any] = asyncio.Queue()
+        told: asyncio.Queue[Any] = asyncio.Queue()
+        task = asyncio.ensure_future(self._app({"type": "lifespan"}, given.get, told.put))
+        await given.put({"type": "lifespan.startup"})
+        if (await told.get())["type"] != "lifespan.startup.complete":
+            # Raises what has failed.
+            await task
+        try:
+            yield
+        finally:
+            await given.put({"type": "lifespan.shutdown"})
+            await task

@@ -16,20 +16,19 @@ from esdedup.ingest.owner_settings import OwnerSettings
 from esdedup.ingest.pins_file import read_pins
 from esdedup.ingest.word_files import words_never_cut
 from esdedup.reading.reader import AsyncReader
-from esdedup.sidecar.app import create_app
+from esdedup.sidecar.app import PagesRoute, create_app
 from esdedup.sidecar.bounds import Bounds
 from esdedup.sidecar.cluster_api import cluster_routes
 from esdedup.sidecar.enrich_api import enrich_routes
 from esdedup.sidecar.enrichment import Enrichment
 from esdedup.sidecar.feeding import Feeding, Ownership
 from esdedup.sidecar.guards import Callers
-from esdedup.sidecar.headers import Headers
 from esdedup.sidecar.health import Readiness, health_routes
 from esdedup.sidecar.indices import Indices
 from esdedup.sidecar.intake import BatchBounds
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.own_endpoints import handle_errors
-from esdedup.sidecar.pages_route import PagesRoute
+from esdedup.sidecar.requests import Headers
 from esdedup.sidecar.rights import PATH, Answer, Rights
 from esdedup.sidecar.server import run
 from esdedup.sidecar.settings import Settings

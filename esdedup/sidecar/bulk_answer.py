@@ -1,101 +1,124 @@
-"""The answer to a bulk request of which some articles were rejected. Pure.
+"""The answer to a bulk request of which some items were refused here. Pure.
 
-The items that Elasticsearch has answered stay as they came, byte for byte; those that it never saw stand
-between them, in the order of the request.
+Elasticsearch is asked for a whole answer in JSON, and the items that it never saw are put between its own, in
+the order of the request: whatever the caller wanted left out of the answer is in it then.
 """
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
 from typing import Any
-
-import orjson
+from urllib.parse import unquote_plus
 
 from esdedup.errors import ServerError
-from esdedup.sidecar.answer_form import AnswerForm
 from esdedup.sidecar.bulk_request import BulkItem
 from esdedup.sidecar.refusals import ARTICLE_REJECTED
 
-_ITEMS = b'"items":['
-_NO_ERRORS = re.compile(rb'"errors"\s*:\s*false')
-# Between two items. In a string its quotes would be escaped, but a document of the user's may look like it.
-_BETWEEN = re.compile(rb'(?<=\}\}),(?=\{"(?:index|create|update|delete)":\{)')
+# Elasticsearch's parameters by which an answer is less, or written otherwise.
+_FORMS = frozenset((b"filter_path", b"format", b"pretty"))
+_SEPARATOR = re.compile(rb"[&;]")
+_VERSION = re.compile(r"compatible-with=(\d+)", re.ASCII)
 
 
-def rejected_item(item: BulkItem, reason: str, *, status: int = 400) -> bytes:
-    """Return the answer for an article that was rejected.
+def refused_item(item: BulkItem, reason: str, *, status: int = 400) -> dict[str, Any]:
+    """Return the answer for an item that is refused.
 
     Args:
-        item: The article's.
+        item: The item.
         reason: What is wrong with it.
         status: As Elasticsearch gives it to items. Clients send again by it: not for 400.
     """
-    values = {
-        "_index": item.index,
-        "_id": item.meta.get("_id"),
-        "status": status,
-        "error": {"type": ARTICLE_REJECTED, "reason": reason},
+    error = {"type": ARTICLE_REJECTED, "reason": reason}
+    return {
+        item.operation: {
+            "_index": item.index,
+            "_id": item.meta.get("_id"),
+            "status": status,
+            "error": error,
+        }
     }
-    # ASCII: an id may have half a character.
-    return json.dumps({item.operation: values}, separators=(",", ":")).encode()
 
 
-def merged(answer: bytes, rejected: Mapping[int, bytes], *, count: int, form: AnswerForm) -> bytes:
+def merged(answer: bytes, refused: Mapping[int, dict[str, Any]], *, count: int) -> bytes:
     """Return the answer to a whole request.
 
     Args:
-        answer: What Elasticsearch answered, with status 200, for the items that were sent; as JSON, whole and
-            not pretty.
-        rejected: The others, by their places in the request, from 0.
+        answer: What Elasticsearch answered, with status 200, for the items that were sent; as JSON.
+        refused: The others, by their places in the request, from 0.
         count: The number of items in the request.
-        form: How the caller wants it.
 
     Raises:
         ServerError: It is no answer to so many items.
     """
-    head, answered, tail = _parts(answer, count - len(rejected))
-    remaining = iter(answered)
-    items = [rejected[place] if place in rejected else next(remaining) for place in range(count)]
-    if rejected:
-        head = _NO_ERRORS.sub(b'"errors":true', head, count=1)
-    return _formed(head + b",".join(items) + tail, form)
-
-
-def all_rejected(items: Sequence[bytes], *, took_ms: int, form: AnswerForm) -> bytes:
-    """Return the answer to a request of which nothing was sent to Elasticsearch."""
-    return _formed(b'{"errors":true,"took":%d,"items":[%b]}' % (took_ms, b",".join(items)), form)
-
-
-def _parts(answer: bytes, count: int) -> tuple[bytes, list[bytes], bytes]:
-    """Return what stands before the items of an answer, the items, and what stands after them."""
-    head, found, rest = answer.partition(_ITEMS)
-    inside, end, tail = rest.rpartition(b"]")
-    items = _BETWEEN.split(inside)
-    if found and inside.startswith(b'{"') and tail.strip() == b"}" and len(items) == count:
-        return head + found, items, end + tail
-    return _parsed_parts(answer, count)
-
-
-def _parsed_parts(answer: bytes, count: int) -> tuple[bytes, list[bytes], bytes]:
-    """Do the same with an answer that is written otherwise, or contains documents that look like items."""
     try:
         values: dict[str, Any] = json.loads(answer)
-        items = [json.dumps(each, separators=(",", ":")).encode() for each in values.pop("items")]
+        answered = values.pop("items")
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
         raise ServerError("Elasticsearch's answer to a bulk request cannot be read", status=200) from error
-    if len(items) != count:
+    if not isinstance(answered, list):
+        answered = []
+    if len(answered) != count - len(refused):
         raise ServerError(
-            f"Elasticsearch answered {len(items):,} of the {count:,} items of a bulk request", status=200
+            f"Elasticsearch answered {len(answered):,} items of a bulk request, not {count - len(refused):,}",
+            status=200,
         )
-    head = json.dumps(values, separators=(",", ":")).encode().removesuffix(b"}")
-    return head + (b"," if values else b"") + _ITEMS, items, b"]}"
+    remaining = iter(answered)
+    items = [refused[place] if place in refused else next(remaining) for place in range(count)]
+    return _written(values | {"errors": True, "items": items})
 
 
-def _formed(answer: bytes, form: AnswerForm) -> bytes:
-    if not form.filter_path and not form.is_pretty:
-        return answer
-    try:
-        return form.write(orjson.loads(answer))
-    except orjson.JSONDecodeError:
-        # An id may have half a character.
-        return form.write(json.loads(answer))
+def all_refused(items: Mapping[int, dict[str, Any]], *, took_ms: int) -> bytes:
+    """Return the answer to a request of which nothing was sent to Elasticsearch."""
+    return _written({"errors": True, "took": took_ms, "items": [*items.values()]})
+
+
+def whole_answer(query: bytes) -> bytes:
+    """Return a query for Elasticsearch to answer whole: its other parts stay as they came."""
+    given = _SEPARATOR.split(query.partition(b"#")[0])
+    return b"&".join(each for each in given if each and _name(each) not in _FORMS)
+
+
+def json_type(accept: str | None) -> str:
+    """Return the type of JSON that a caller accepts: of the version that is wanted."""
+    versioned = None if accept is None else _VERSION.search(accept)
+    if versioned is None:
+        return "application/json"
+    return f"application/vnd.elasticsearch+json;compatible-with={versioned[1]}"
+
+
+def _name(parameter: bytes) -> bytes:
+    return unquote_plus(parameter.partition(b"=")[0].decode(errors="replace")).encode()
+
+
+def _written(answer: dict[str, Any]) -> bytes:
+    # ASCII: an id may have half a character.
+    return json.dumps(answer, separators=(",", ":")).encode()
+
+
+# In a string its quotes would be escaped.
+_STATUS = re.compile(rb'"status"\s*:\s*(\d{3})\b')
+# No status is longer, with the white space of a pretty answer.
+_LONGEST = 32
+
+
+class ItemStatuses:
+    """Counts the statuses in an answer that comes in parts."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[int] = Counter()
+        self._rest = b""
+
+    @property
+    def counts(self) -> Mapping[int, int]:
+        """How many items have each status, as far as the answer was read."""
+        return self._counts
+
+    def read(self, part: bytes) -> None:
+        """Go on with the next part of the answer; one that is compressed tells nothing."""
+        text = self._rest + part
+        end = 0
+        for found in _STATUS.finditer(text):
+            self._counts[int(found[1])] += 1
+            end = found.end()
+        self._rest = text[max(end, len(text) - _LONGEST) :]

@@ -1,21 +1,19 @@
-"""Reads the bodies of bulk requests as Elasticsearch does, and writes items with what was added. Pure.
+"""Reads the bodies of bulk requests, and writes items with what is added. Pure.
 
-What is not changed is sent as it came, byte for byte. A body that Elasticsearch could not read is refused
-with the status and the kind of error that it would give. What it checks after reading (missing ids, versions
-that make no sense) it refuses itself: these items go on.
+Lines are strict JSON, and of each action line no more is understood than where and how it writes: everything
+else is for Elasticsearch to judge, which sees the same bytes. What is not changed is sent as it came.
 """
 
 import dataclasses
 import json
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
 
 import orjson
 
 from esdedup.errors import ArticleRejected
 from esdedup.ingest.actions import Addition, writes_out_upsert
-from esdedup.sidecar.action_line import BYTE_ORDER_MARK, read_action_line
-from esdedup.sidecar.json_splice import members, with_member, without_object
 from esdedup.sidecar.refusals import BulkMalformed
 
 MAX_ITEMS = 100_000
@@ -24,7 +22,11 @@ MAX_ITEMS = 100_000
 MAX_LINE_BYTES = 100 * 1024 * 1024
 """Elasticsearch takes no larger request, unless it is told to."""
 
-_FIRST_VALUE = json.JSONDecoder()
+OPERATIONS = frozenset(("create", "delete", "index", "update"))
+# Of an action line, what is read as a string.
+_TEXTS = ("_id", "_index", "pipeline", "routing")
+_SPACE = b" \t\r"
+_ILLEGAL = "illegal_argument_exception"
 
 # Bodies have a line for each action, one for its document, and blank lines, which mean nothing.
 _LINES_PER_ITEM = 4
@@ -39,7 +41,8 @@ class BulkItem:
     operation: str
     # Where it writes, by the action line or else by the path; None if neither says.
     index: str | None
-    # The parameters of the action line; see `action_line.Action`.
+    # The parameters of the action line; none is null, and the index, the id, the routing and the pipeline are
+    # strings.
     meta: dict[str, Any]
     # The action line as it came, without the line break; empty for a single document.
     header: bytes
@@ -60,18 +63,21 @@ class BulkItem:
     def document(self) -> dict[str, Any]:
         """Parse its document, which is to be looked at, not written again: large numbers lose digits here.
 
+        Half a character (a lone surrogate) becomes a question mark.
+
         Raises:
-            ArticleRejected: Elasticsearch would not index it, and would say so for this item.
-            BulkMalformed: It is an update, for which Elasticsearch would refuse the whole request.
+            ArticleRejected: It is not a JSON object.
         """
         assert self.source is not None
-        source = self.source.removeprefix(BYTE_ORDER_MARK)
         try:
-            document = orjson.loads(source)
+            document = orjson.loads(self.source)
         except orjson.JSONDecodeError as error:
-            document = self._taken_anyway(source, error)
+            try:
+                document = _replaced(json.loads(self.source.decode(), parse_constant=_refuse_constant))
+            except (ValueError, RecursionError):
+                raise ArticleRejected(self.name, f"is not JSON: {error}") from error
         if not isinstance(document, dict):
-            raise self._unreadable("is not a JSON object")
+            raise ArticleRejected(self.name, "is not a JSON object")
         return document
 
     def with_addition(self, added: Addition, document: Mapping[str, Any], *, dedup: str) -> bytes:
@@ -96,25 +102,6 @@ class BulkItem:
             return _with_object(self.source, document, added.parts["source"], dedup)
         return _with_parts(self.source, document, added, dedup)
 
-    def _taken_anyway(self, source: bytes, error: orjson.JSONDecodeError) -> Any:
-        """Parse what is not JSON, and Elasticsearch takes all the same.
-
-        That is half a character, for which it is then rejected; and whatever follows the object of an update.
-        """
-        try:
-            if self.operation == "update":
-                return _FIRST_VALUE.raw_decode(_beginning(source).lstrip(" \t\r\n"))[0]
-            return json.loads(source.decode())
-        except (ValueError, RecursionError):
-            raise self._unreadable(f"is not JSON: {error}") from error
-
-    def _unreadable(self, reason: str) -> ArticleRejected | BulkMalformed:
-        if self.operation == "update":
-            return BulkMalformed(
-                400, "x_content_parse_exception", f"the update in line [{self.line}] {reason}"
-            )
-        return ArticleRejected(self.name, reason)
-
 
 def read_bulk(
     body: bytes, *, index: str | None, max_items: int = MAX_ITEMS, max_line_bytes: int = MAX_LINE_BYTES
@@ -128,7 +115,7 @@ def read_bulk(
         max_line_bytes: Bodies with a longer line are refused.
 
     Raises:
-        BulkMalformed: Elasticsearch would not read it, or it is too large.
+        BulkMalformed: It cannot be read, or is too large.
     """
     if not body:
         raise BulkMalformed(400, "parse_exception", "request body is required")
@@ -144,10 +131,9 @@ def read_bulk(
     while number < len(lines):
         header = lines[number].removesuffix(b"\r")
         number += 1
-        action = read_action_line(header, number)
-        if action is None:
+        if not header.strip(_SPACE):
             continue
-        operation, meta = action
+        operation, meta = _read_action(header, number)
         line, source = number, None
         if operation != "delete":
             if number == len(lines):
@@ -178,12 +164,49 @@ def read_bulk(
     return items
 
 
-def _beginning(source: bytes) -> str:
-    """Return a text up to the first byte that is no character."""
+def _read_action(line: bytes, number: int) -> tuple[str, dict[str, Any]]:
+    """Return the operation of an action line, and its parameters."""
+
+    def refuse(what: str) -> NoReturn:
+        raise BulkMalformed(400, _ILLEGAL, f"Malformed action/metadata line [{number}], {what}")
+
     try:
-        return source.decode()
-    except UnicodeDecodeError as error:
-        return source[: error.start].decode()
+        action = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        refuse(f"it is not JSON: {error}")
+    if not isinstance(action, dict) or len(action) != 1:
+        refuse("it must be an object with one operation")
+    ((operation, given),) = action.items()
+    if operation not in OPERATIONS or not isinstance(given, dict):
+        refuse("expected field [create], [delete], [index] or [update] with an object")
+    meta = (
+        given
+        if None not in given.values()
+        else {key: each for key, each in given.items() if each is not None}
+    )
+    for key in _TEXTS:
+        value = meta.get(key, "")
+        # Minus nothing is another id than nothing.
+        if type(value) is int and (value or b"-0" not in line):
+            meta[key] = str(value)
+        elif type(value) is not str:
+            refuse(f"its [{key}] must be a string or a whole number")
+    return "create" if operation == "index" and meta.get("op_type") == "create" else operation, meta
+
+
+def _replaced(value: Any) -> Any:
+    """Return a value without half characters."""
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
+    if isinstance(value, list):
+        return [_replaced(each) for each in value]
+    if isinstance(value, dict):
+        return {_replaced(key): _replaced(each) for key, each in value.items()}
+    return value
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(name)
 
 
 def _too_large(what: str) -> BulkMalformed:
@@ -210,3 +233,73 @@ def _with_parts(source: bytes, old: Mapping[str, Any], added: Addition, name: st
         for origin in ("doc" if is_written_out else part,)
     }
     return b"{%b}" % b",".join(json.dumps(key).encode() + b":" + value for key, value in parts.items())
+
+
+_STRING_OR_MARK = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}\[\]:,]', re.DOTALL)
+_QUOTE = ord('"')
+
+
+class Member(NamedTuple):
+    """A key of an object and its value."""
+
+    key: str
+    # Where the key begins, where the value begins (or a space before it), and where it ends.
+    start: int
+    value: int
+    end: int
+
+
+def members(source: bytes) -> list[Member]:
+    """Return the members of an object, not of those in it."""
+    found: list[Member] = []
+    depth = 0
+    key, start, value = "", -1, -1
+    for match in _STRING_OR_MARK.finditer(source):
+        mark = source[match.start()]
+        if mark == _QUOTE:
+            if depth == 1 and start < 0:
+                key, start = _string(match[0]), match.start()
+        elif mark in b"{[":
+            depth += 1
+        elif mark == ord(":"):
+            if depth == 1:
+                value = match.end()
+        else:
+            if depth == 1 and start >= 0:
+                found.append(Member(key, start, value, match.start()))
+                start = -1
+            if mark in b"]}":
+                depth -= 1
+                if depth == 0:
+                    break
+    return found
+
+
+def with_member(source: bytes, key: str, value: bytes) -> bytes:
+    """Return an object with one more member, at its end.
+
+    Args:
+        source: The object, which has no such key.
+        key: The key.
+        value: The value, as JSON.
+    """
+    end = source.rindex(b"}")
+    is_empty = source[:end].rstrip(b" \t\r\n").endswith(b"{")
+    return b"".join(
+        (source[:end], b"" if is_empty else b",", json.dumps(key).encode(), b":", value, source[end:])
+    )
+
+
+def without_object(source: bytes, key: str) -> bytes:
+    """Return an object without a key, and without dotted keys for what is in it."""
+    kept = [
+        source[each.start : each.end]
+        for each in members(source)
+        if each.key != key and not each.key.startswith(f"{key}.")
+    ]
+    return b"{%b}" % b",".join(kept)
+
+
+def _string(source: bytes) -> str:
+    # Not orjson: the string may be half a character.
+    return str(json.loads(source.decode(errors="surrogatepass")))

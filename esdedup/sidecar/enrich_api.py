@@ -17,12 +17,11 @@ from esdedup.sidecar.bounds import hold_unpacked
 from esdedup.sidecar.bulk_request import BulkItem, read_bulk
 from esdedup.sidecar.enrichment import Changed, Enrichment, Outcome, Rejected, count_articles
 from esdedup.sidecar.feeding import Ownership
-from esdedup.sidecar.headers import Headers
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.own_endpoints import json_route
 from esdedup.sidecar.problems import answer
 from esdedup.sidecar.refusals import RequestRefused
-from esdedup.sidecar.request_body import unpacked
+from esdedup.sidecar.requests import Headers, unpacked
 
 _PATH = "/v1/enrich"
 _JSON = "application/json"

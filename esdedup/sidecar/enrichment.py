@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import re
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -13,12 +14,15 @@ from esdedup.errors import ArticleRejected, IndexNotReady, SettingError
 from esdedup.ingest.actions import Addition, ArticleAction, forged_parts, read_action, redating
 from esdedup.ingest.assigned import Assigned
 from esdedup.sidecar.bulk_request import BulkItem
-from esdedup.sidecar.headers import Headers
 from esdedup.sidecar.indices import Found
 from esdedup.sidecar.metrics import Metrics
+from esdedup.sidecar.requests import Headers
 
 # Reading an article takes some 20 µs. In between, other requests have their turn.
 _READ_AT_ONCE = 100
+
+# By these Elasticsearch finds several indices, or none; who writes to them is refused by it, item by item.
+_NO_NAME = re.compile(r"|\.\.?|[_+-].*|.*[*?,].*|[^<].*:.*", re.DOTALL)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,7 +95,6 @@ class Enrichment:
             backfill: Whether old articles are expected.
 
         Raises:
-            BulkMalformed: An update cannot be read, for which Elasticsearch would refuse the whole request.
             CallerRefused: Elasticsearch does not know the caller.
             EsdedupError: No article of the request could be assigned: see `Feeding.assign`.
         """
@@ -129,9 +132,13 @@ class Enrichment:
         self, names: Collection[str], headers: Headers, *, is_required: bool
     ) -> dict[str | None, WritableIndex | Rejected]:
         """Return what is known of the indices that were set up, or why nothing may be written there."""
-        valid = {name for name in names if _is_index_name(name)} if is_required else set(names)
+        valid = {
+            name for name in names if _is_index_name(name) or not (is_required or _NO_NAME.fullmatch(name))
+        }
         targets: dict[str | None, WritableIndex | Rejected] = {
-            name: Rejected(f"no index can be called {name!r}") for name in names if name not in valid
+            name: Rejected(f"no index can be called {name!r}")
+            for name in names
+            if is_required and name not in valid
         }
         found = await self._find(valid)
         if is_required:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Protocol, Self, TypeVar
+from typing import Self, TypeVar
 
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.store import Contents
@@ -16,6 +16,7 @@ from esdedup.errors import EsdedupError, ForestBusy, ForestLost
 from esdedup.ingest.actions import ArticleAction
 from esdedup.ingest.assigned import Assigned
 from esdedup.ingest.assigner import AssignedBatch
+from esdedup.ingest.owner import Owner
 from esdedup.serial_thread import SerialThread
 from esdedup.sidecar.intake import BatchBounds, Intake
 from esdedup.sidecar.metrics import Metrics
@@ -34,29 +35,6 @@ _DECIDE_S = 5.0
 _RELEASE_S = 5.0
 
 _Result = TypeVar("_Result")
-
-
-class Owns(Protocol):
-    """A forest, as `Owner` has it."""
-
-    @property
-    def is_open(self) -> bool:
-        """Whether this process owns it."""
-
-    def open(self) -> None:
-        """Take it, if it is free."""
-
-    def decide(self, articles: Sequence[ArticleAction]) -> AssignedBatch:
-        """Decide a batch, and begin to write that."""
-
-    def contents(self) -> Contents:
-        """Count what it holds."""
-
-    def expire_some(self) -> Expired | None:
-        """Delete some of what has expired, if it is time to."""
-
-    def close(self) -> None:
-        """Release it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,7 +79,7 @@ class Feeding:
     answer, nobody can end it. At the end, what was taken is decided if it can be.
     """
 
-    def __init__(self, owner: Owns, *, forest: str, bounds: BatchBounds, metrics: Metrics) -> None:
+    def __init__(self, owner: Owner, *, forest: str, bounds: BatchBounds, metrics: Metrics) -> None:
         """Take nothing yet.
 
         Args:

@@ -8,8 +8,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from esdedup.origins import is_foreign, is_known_host
 from esdedup.sidecar.metrics import Metrics
-from esdedup.sidecar.own_paths import METRICS, is_probe
-from esdedup.sidecar.pages_route import PREFIX as PAGES
+from esdedup.sidecar.own_paths import METRICS, PAGES, is_probe
 from esdedup.sidecar.problems import Refused, answer, problem_of
 from esdedup.web.cors import is_allowed
 

@@ -23,7 +23,7 @@ from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.own_paths import is_under_v1
 from esdedup.sidecar.problems import answer, count_refusal, problem_of
 from esdedup.sidecar.refusals import RequestRefused
-from esdedup.sidecar.request_body import unpacked
+from esdedup.sidecar.requests import unpacked
 
 log = logging.getLogger("esdedup")
 

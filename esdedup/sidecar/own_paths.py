@@ -8,6 +8,7 @@ HEALTH = "/healthz"
 READY = "/readyz"
 METRICS = "/metrics"
 V1 = "/v1/"
+PAGES = "/pages"
 
 
 def is_probe(method: str, path: str) -> bool:

@@ -10,9 +10,9 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from esdedup.errors import ServerUnavailable
-from esdedup.sidecar.headers import RequestUnreadable
 from esdedup.sidecar.problems import answer as answer_of
 from esdedup.sidecar.problems import problem_of
+from esdedup.sidecar.requests import RequestUnreadable
 from esdedup.sidecar.upstream import Upstream, UpstreamAnswer
 
 _log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ import orjson
 
 from esdedup.elastic.client import CREDENTIALS
 from esdedup.errors import EsdedupError, ServerUnavailable
-from esdedup.sidecar.headers import Headers
+from esdedup.sidecar.requests import Headers
 
 PATH = b"/_security/user/_has_privileges"
 """Where Elasticsearch says which privileges a caller has."""

@@ -1,5 +1,6 @@
 """`Writing`: the routes of what writes articles. These go on to Elasticsearch with their roots."""
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 
@@ -9,21 +10,24 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
 from esdedup.errors import EsdedupError
-from esdedup.sidecar.answer_form import json_accept, read_form
 from esdedup.sidecar.bounds import hold_unpacked
-from esdedup.sidecar.bulk_answer import all_rejected, merged, rejected_item
+from esdedup.sidecar.bulk_answer import (
+    ItemStatuses,
+    all_refused,
+    json_type,
+    merged,
+    refused_item,
+    whole_answer,
+)
 from esdedup.sidecar.bulk_request import BulkItem, read_bulk
-from esdedup.sidecar.content_types import json_content_type
 from esdedup.sidecar.document_request import ArticlePath, article_path, read_document, routed
 from esdedup.sidecar.enrichment import Changed, Enrichment, Outcome, Rejected, count_articles
 from esdedup.sidecar.feeding import Ownership
-from esdedup.sidecar.headers import Header
-from esdedup.sidecar.item_statuses import ItemStatuses
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.passing import Passing, target_of
 from esdedup.sidecar.problems import answer, count_refusal, problem_of
 from esdedup.sidecar.refusals import ARTICLE_REJECTED, RequestRefused
-from esdedup.sidecar.request_body import read_whole, unpacked
+from esdedup.sidecar.requests import Header, json_content_type, read_whole, unpacked
 from esdedup.sidecar.rights import CallerRefused
 from esdedup.sidecar.upstream import Upstream
 
@@ -106,26 +110,25 @@ class Writing(BaseRoute):
             await self._passing.send_on(request.rewritten(), receive, send, body=body, watch=statuses.read)
             self._metrics.items(statuses.counts)
             return
-        form, query = read_form(request.scope["query_string"], request.header(b"accept"))
         refused = {
-            at: rejected_item(request.items[at], each.reason, status=each.status)
+            at: refused_item(request.items[at], each.reason, status=each.status)
             for at, each in enumerate(outcomes)
             if isinstance(each, Rejected)
         }
+        media_type = json_type(request.header(b"accept"))
         if not places:
             took_ms = round(1000 * (time.perf_counter() - request.came_s))
-            content = all_rejected(list(refused.values()), took_ms=took_ms, form=form)
-            await _own(content, 200, form.content_type)(request.scope, receive, send)
+            await _own(all_refused(refused, took_ms=took_ms), 200, media_type)(request.scope, receive, send)
             return
-        scope = request.rewritten(query, accept=json_accept(request.header(b"accept")))
+        scope = request.rewritten(whole_answer(request.scope["query_string"]), accept=media_type)
         async with self._upstream.send(scope["method"], target_of(scope), scope["headers"], body) as given:
             answered = await given.read()
             kept = [each for each in given.headers if each[0].lower() not in _OF_ANSWER]
         if given.status == 200:
             statuses.read(answered)
             self._metrics.items(statuses.counts)
-            answered = merged(answered, refused, count=len(outcomes), form=form)
-        response = Response(answered, given.status, media_type=form.content_type)
+            answered = await asyncio.to_thread(merged, answered, refused, count=len(outcomes))
+        response = Response(answered, given.status, media_type=media_type)
         response.raw_headers += kept
         await response(request.scope, receive, send)
 

@@ -15,11 +15,10 @@ from starlette.routing import Match
 
 from esdedup import AsyncReader, Dedup
 from esdedup.elastic.client import connect_async
-from esdedup.sidecar.app import create_app
+from esdedup.sidecar.app import PagesRoute, create_app
 from esdedup.sidecar.cluster_api import cluster_routes
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.own_endpoints import handle_errors
-from esdedup.sidecar.pages_route import PagesRoute
 from esdedup.sidecar.upstream import Upstream
 from esdedup.web import create_app as create_pages
 from tests.support import asgi

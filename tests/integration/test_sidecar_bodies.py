@@ -1,85 +1,47 @@
-"""The server's own verdicts on bulk bodies, paths and `filter_path` are those of the sidecar."""
+"""What the sidecar reads in odd bulk bodies is what the server reads in them; the rest it refuses."""
 
-import json
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
-import urllib3
 from elasticsearch import Elasticsearch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup.sidecar.bulk_request import BulkItem, read_bulk
+from esdedup.sidecar.bulk_request import read_bulk
 from esdedup.sidecar.refusals import BulkMalformed
-from tests.support.bulk_bodies import BODIES, TWICE_MALFORMED
+from tests.support.bulk_bodies import BODIES
 from tests.support.exploring import examples
+from tests.support.fuzzed import Fuzzed, check_bulk, fuzzed
 from tests.support.names import new_names
 
-# JSON that cannot be read: the server quotes its parser, which words it otherwise.
-_QUOTED = {"x_content_parse_exception", "x_content_e_o_f_exception", "parse_exception"}
-
-
-class Server:
-    """Sends what a client library would not."""
-
-    def __init__(self, url: str, index: str) -> None:
-        self.index = index
-        self._url = url
-        self._pool = urllib3.PoolManager()
-
-    def send(self, method: str, path: str, body: bytes) -> tuple[int, dict[str, Any]]:
-        headers = {"Content-Type": "application/x-ndjson"}
-        answer = self._pool.request(method, self._url + path, body=body, headers=headers)
-        return answer.status, json.loads(answer.data)
-
-    def bulk(self, body: bytes, query: str = "") -> tuple[int, dict[str, Any]]:
-        return self.send("POST", f"/{self.index}/_bulk{query}", body)
-
-    def close(self) -> None:
-        self._pool.clear()
+NDJSON = {"Content-Type": "application/x-ndjson"}
 
 
 @pytest.fixture(scope="module")
-def server(es: Elasticsearch, elasticsearch_url: str) -> Iterator[Server]:
-    with new_names(es) as name:
-        sending = Server(elasticsearch_url, name("bodies"))
-        # Nothing is mapped, so that only the JSON counts.
-        es.indices.create(index=sending.index, mappings={"dynamic": False})
-        yield sending
-        sending.close()
+def stage(es: Elasticsearch, elasticsearch_url: str) -> Iterator[Fuzzed]:
+    with new_names(es) as name, fuzzed(es, elasticsearch_url, name) as made:
+        yield made
+        made.check_is_idle()
 
 
-def _read(server: Server, body: bytes) -> list[BulkItem] | BulkMalformed:
+def _check_is_read_alike(stage: Fuzzed, body: bytes) -> None:
+    # An index in which only the JSON counts.
+    answer = stage.elasticsearch.send("POST", f"/{stage.plain.theirs}/_bulk", body, NDJSON)
     try:
-        return read_bulk(body, index=server.index)
-    except BulkMalformed as error:
-        return error
-
-
-def _is_left_to_the_server(answer: dict[str, Any], items: list[BulkItem]) -> bool:
-    """Return whether an answer is what the server says after reading, or of an update's document."""
-    kind = answer["error"]["type"]
-    has_updates = any(each.operation == "update" for each in items)
-    return kind == "action_request_validation_exception" or (kind in _QUOTED and has_updates)
+        read = read_bulk(body, index=stage.plain.theirs)
+    except BulkMalformed:
+        return
+    # What the server does not take it refuses itself: it gets the same bytes.
+    if answer.status == 200:
+        assert [operation for operation, _ in answer.items] == [each.operation for each in read]
+        for item, (_, values) in zip(read, answer.items, strict=True):
+            assert values["_index"] == item.index
+            assert "_id" not in item.meta or values["_id"] in (item.meta["_id"], "auto-generated")
 
 
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: repr(body[:60]))
-def test_the_same_bodies_are_refused_for_the_same_reasons(server: Server, body: bytes) -> None:
-    status, answer = server.bulk(body)
-    read = _read(server, body)
-    if isinstance(read, BulkMalformed):
-        assert (status, answer.get("error", {}).get("type")) == (read.status, read.type), answer
-        if read.type not in _QUOTED and not read.reason.startswith("Expected text"):
-            assert json.loads(read.body()) == answer
-    elif status != 200:
-        assert _is_left_to_the_server(answer, read), answer
-    else:
-        answered = [next(iter(each.items())) for each in answer["items"]]
-        assert [operation for operation, _ in answered] == [each.operation for each in read]
-        for item, (_, values) in zip(read, answered, strict=True):
-            if "_id" in item.meta:
-                assert values["_id"] in (item.meta["_id"], "auto-generated")
+def test_what_is_read_is_what_the_server_reads(stage: Fuzzed, body: bytes) -> None:
+    _check_is_read_alike(stage, body)
 
 
 _LINES = sorted({line for body in BODIES for line in body.split(b"\n") if b"_index" not in line})
@@ -89,32 +51,19 @@ _LINES = sorted({line for body in BODIES for line in body.split(b"\n") if b"_ind
 @given(
     st.lists(st.sampled_from(_LINES) | st.just(b'{"index":{"_id":"1"}}') | st.just(b"{}"), max_size=6),
     st.integers(0, 60),
-    st.sampled_from(
-        [b"", b"{", b"}", b'"', b",", b":", b" ", b"\\", b"\r", b"\n", b"[", b"]", b"1", b"\xff"]
-    ),
+    st.sampled_from([*(bytes([each]) for each in b'{}",: \\\r\n[]1#\xff'), b"", b"\xef\xbb\xbf", b"/**/"]),
     st.booleans(),
 )
-def test_so_are_random_ones(
-    server: Server, lines: list[bytes], at: int, inserted: bytes, is_ended: bool
+def test_so_it_is_in_random_ones(
+    stage: Fuzzed, lines: list[bytes], at: int, inserted: bytes, is_ended: bool
 ) -> None:
     body = b"\n".join(lines) + (b"\n" if is_ended else b"")
-    _compare_status(server, body[:at] + inserted + body[at:])
+    _check_is_read_alike(stage, body[:at] + inserted + body[at:])
 
 
-@pytest.mark.parametrize("body", TWICE_MALFORMED, ids=lambda body: repr(body[:60]))
-def test_two_errors_give_the_same_status(server: Server, body: bytes) -> None:
-    _compare_status(server, body)
-
-
-def _compare_status(server: Server, body: bytes) -> None:
-    status, answer = server.bulk(body)
-    read = _read(server, body)
-    if isinstance(read, BulkMalformed):
-        # A line with two errors may be refused for the other one. And the server takes some names of
-        # parameters with a byte in them that is no character for those without it.
-        is_lenient = status == 200 and read.reason.endswith("Invalid UTF-8")
-        assert status == read.status or is_lenient, f"Elasticsearch takes it: {answer}"
-    elif status == 200:
-        assert [next(iter(each)) for each in answer["items"]] == [each.operation for each in read]
-    else:
-        assert _is_left_to_the_server(answer, read), answer
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: repr(body[:60]))
+def test_none_brings_in_an_article_without_a_root(stage: Fuzzed, es: Elasticsearch, body: bytes) -> None:
+    ours, theirs = stage.both(stage.set_up, "/{index}/_bulk?refresh=true", body, NDJSON)
+    check_bulk(body, ours, theirs)
+    stage.articles(es)
+    stage.check_lives()

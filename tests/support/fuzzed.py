@@ -6,11 +6,13 @@ import http.client
 import json
 import socket
 from collections.abc import Iterator
+from typing import Any
 from urllib.parse import urlsplit
 
-from elasticsearch import Elasticsearch
+from elasticsearch import Elasticsearch, helpers
 
 from esdedup import Dedup
+from esdedup.sidecar.bulk_request import read_bulk
 from tests.support.forests import ARTICLES
 from tests.support.names import Names
 from tests.support.sidecar_process import START_S, SidecarProcess, running, until
@@ -40,6 +42,11 @@ class Answer:
             error = json.loads(self.body).get("error", "")
             return str(error.get("type", "")) if isinstance(error, dict) else ""
         return ""
+
+    @property
+    def items(self) -> list[tuple[str, dict[str, Any]]]:
+        """The operations and values of an answer to a bulk request."""
+        return [next(iter(each.items())) for each in json.loads(self.body)["items"]]
 
 
 class Server:
@@ -90,6 +97,22 @@ class Fuzzed:
     # Of `ONE`.
     root: str
 
+    def both(self, pair: Pair, path: str, body: bytes, headers: dict[str, str]) -> tuple[Answer, Answer]:
+        """Return the sidecar's answer, and Elasticsearch's."""
+        ours = self.sidecar.send("POST", path.format(index=pair.ours), body, headers)
+        assert ours.status < 500, ours.body
+        return ours, self.elasticsearch.send("POST", path.format(index=pair.theirs), body, headers)
+
+    def articles(self, es: Elasticsearch) -> dict[str, dict[str, Any]]:
+        """Return what was written through the sidecar, by id; whoever has a text has a root."""
+        es.indices.refresh(index=self.set_up.ours)
+        found = {hit["_id"]: hit["_source"] for hit in helpers.scan(es, index=self.set_up.ours)}
+        roots = {id_: each.get("dedup", {}).get("root") for id_, each in found.items()}
+        assert [id_ for id_, each in found.items() if each.get("text") and not roots[id_]] == []
+        # That is forged.
+        assert "x" not in roots.values()
+        return found
+
     def check_lives(self) -> None:
         """A usual request gets its usual answer."""
         answer = self.sidecar.send("POST", "/v1/enrich/one", json.dumps(ONE).encode(), JSON_TYPE)
@@ -102,6 +125,31 @@ class Fuzzed:
         for name in ("requests_in_progress", "request_bodies_bytes", "queue_articles"):
             until(lambda name=name: self.process.metric(f"esdedup_{name}") == 0, START_S)  # type: ignore[misc]
         assert "Traceback" not in self.process.log, self.process.log
+
+
+def check_bulk(body: bytes, ours: Answer, theirs: Answer) -> None:
+    """Check the sidecar's answer to a bulk request, by what Elasticsearch alone says.
+
+    The sidecar may refuse what Elasticsearch takes: the request for an action line, and one item with 400.
+    """
+    if ours.status != 200:
+        assert ours.status == theirs.status or b"Malformed action/metadata line" in ours.body, ours.body
+        return
+    items = ours.items
+    assert all(values["status"] < 500 for _, values in items), items
+    if theirs.status != 200:
+        # For an item that it has not got from the sidecar, or not so.
+        assert [name for name, _ in items] == [each.operation for each in read_bulk(body, index="a")]
+        return
+    assert [name for name, _ in items] == [name for name, _ in theirs.items]
+    for (_, our), (_, their) in zip(items, theirs.items, strict=True):
+        # What the sidecar has refused is missing later.
+        is_same = our["status"] < 300 or our["status"] in {404, 409} or our["status"] == their["status"]
+        assert is_same or _is_refused(our), (our, their)
+
+
+def _is_refused(values: dict[str, Any]) -> bool:
+    return bool(values["status"] == 400 and values["error"]["type"] == "esdedup_article_rejected")
 
 
 @contextlib.contextmanager

@@ -20,10 +20,10 @@ from esdedup.sidecar.app import create_app
 from esdedup.sidecar.enrich_api import enrich_routes
 from esdedup.sidecar.enrichment import Enrichment
 from esdedup.sidecar.feeding import Ownership
-from esdedup.sidecar.headers import Headers
 from esdedup.sidecar.intake import Overloaded
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.own_endpoints import handle_errors
+from esdedup.sidecar.requests import Headers
 from esdedup.sidecar.rights import Answer, CallerRefused
 from esdedup.sidecar.upstream import Upstream
 from tests.support import asgi
@@ -256,7 +256,12 @@ def test_bodies_may_be_gzip() -> None:
         (b"\n", "", 400, "no requests added"),
         (b'{"articles":[]}\n', "", 400, ""),
         (lines({"index": {}}, {"text": "one"})[:-1], "", 400, "terminated by a newline"),
-        (b'{"update":{"_id":"1"}}\n{"doc"\n', "", 400, "the update in line [1] is not JSON"),
+        (
+            b'/**/{"index":{}}\n{"text":"one"}\n',
+            "",
+            400,
+            "Malformed action/metadata line [1], it is not JSON",
+        ),
         (ONE, "forest=other", 409, "the forest of this sidecar is own, not other"),
         (ONE, "profile=classic-2", 409, "the profile of this sidecar is verified-3, not classic-2"),
         (ONE, "backfill=perhaps", 400, "backfill: "),
@@ -319,7 +324,7 @@ def test_who_is_not_the_owner_refuses_what_it_has_not_read(path: str) -> None:
 
 
 def test_one_article_keeps_its_bytes() -> None:
-    sent = rb'{"_id":"a","text":"[{\"}]," , "n":1.10, "big":123456789012345678901234567890}'
+    sent = rb'{"_id":"a","text":"[{\"}],\ud83d" , "n":1.10, "big":123456789012345678901234567890}'
     answer = Sidecar().ask(sent, path="/one")
     assert answer.status == 200
     assert answer.content.startswith(sent[:-1] + b',"dedup":{')
@@ -347,7 +352,7 @@ def test_one_article_is_the_body_and_the_answer(content_type: str) -> None:
         (b"7", "", 400, "body: "),
         (b"[]", "", 400, "body: "),
         (b'{"title":"no text"}', "", 400, "has no field 'text'"),
-        (b'{"text":"half \\ud83d"}', "", 400, "half a character"),
+        (b'{"_id":"half \\ud83d"}', "", 400, "half a character"),
         (b'{"text":"one"}', "index=news", 400, "has no field 'body'"),
         (b'{"text":"one"}', "index=a,b", 400, "no index can be called 'a,b'"),
         (b'{"text":"one"}', "index=", 400, "no index can be called ''"),

@@ -15,8 +15,8 @@ from esdedup.fields import Fields
 from esdedup.forest.model import Assignment, Kind
 from esdedup.sidecar.bulk_request import BulkItem, read_bulk
 from esdedup.sidecar.enrichment import Changed, Enrichment, Outcome, Rejected, Untouched
-from esdedup.sidecar.headers import Headers
 from esdedup.sidecar.intake import Overloaded
+from esdedup.sidecar.requests import Headers
 
 DATE, NOW_MS = "2020-01-02T03:04:05Z", 2_000_000_000_000
 INDICES: dict[str, Any] = {
@@ -126,17 +126,23 @@ def test_articles_that_cannot_be_taken_are_rejected_and_the_rest_goes_on() -> No
         {"text": "taken"},
         {"update": {"_id": "3"}},
         {"doc": {"published_at": "2026-01-02T03:04:05Z"}},
+        {"update": {"_id": "4"}},
+        orjson.Fragment(b'{"doc":{"text":"trailing"}}}'),
+        {"index": {"_id": "5"}},
+        orjson.Fragment(b'{"text":"half \\ud83d"}'),
         index="news",
     )
-    assert sidecar.texts == ["taken"]
-    missing, closed, forbidden, taken, dated = outcomes
-    assert isinstance(missing, Rejected)
-    assert missing.status == 400
-    assert "1: " in missing.reason
+    assert sidecar.texts == ["taken", "half ?"]
+    missing, closed, forbidden, taken, dated, unreadable, half = outcomes
+    for number, refused in (1, missing), (4, unreadable):
+        assert isinstance(refused, Rejected)
+        assert refused.status == 400
+        assert f"{number}: " in refused.reason
     assert closed == Rejected("the index 'closed' is closed: open it first")
     assert forbidden == Rejected("the caller may not write to the index [routed]", 403)
     assert isinstance(taken, Changed)
     assert isinstance(dated, Changed | Untouched)
+    assert isinstance(half, Changed)
 
 
 def test_what_somebody_else_writes_is_enriched_as_well() -> None:

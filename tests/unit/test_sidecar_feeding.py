@@ -7,11 +7,13 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from typing import cast
 
 import pytest
 from esdedup.ingest.actions import ArticleAction
 from esdedup.ingest.assigned import Assigned
 from esdedup.ingest.assigner import AssignedBatch
+from esdedup.ingest.owner import Owner
 
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.store import Contents
@@ -97,7 +99,8 @@ def assigned(each: ArticleAction) -> Assigned:
 
 
 def feeding_of(forest: Forest, metrics: Metrics | None = None) -> Feeding:
-    return Feeding(forest, forest="f", bounds=BatchBounds(batch_articles=10), metrics=metrics or Metrics("f"))
+    bounds = BatchBounds(batch_articles=10)
+    return Feeding(cast(Owner, forest), forest="f", bounds=bounds, metrics=metrics or Metrics("f"))
 
 
 @asynccontextmanager

@@ -4,7 +4,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup.sidecar.item_statuses import ItemStatuses
+from esdedup.sidecar.bulk_answer import ItemStatuses
 
 ANSWER = orjson.dumps(
     {

@@ -8,7 +8,7 @@ import pytest
 
 from esdedup.errors import ServerUnavailable
 from esdedup.sidecar import rights
-from esdedup.sidecar.headers import Headers
+from esdedup.sidecar.requests import Headers
 from esdedup.sidecar.rights import Answer, CallerRefused, Rights
 
 FEEDER = [(b"Authorization", b"ApiKey feeder"), (b"User-Agent", b"test")]

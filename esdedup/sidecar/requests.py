@@ -1,0 +1,193 @@
+"""Requests as they come: headers, content types, and bodies that are read whole and unpacked."""
+
+import re
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive
+
+from esdedup.errors import SettingError
+from esdedup.sidecar.refusals import RequestRefused
+
+Header = tuple[bytes, bytes]
+Headers = Sequence[Header]
+
+# What concerns one connection alone (RFC 9110, 7.6.1); the bodies are cut into chunks anew on the next one.
+_ONE_CONNECTION = frozenset(
+    (
+        b"connection",
+        b"keep-alive",
+        b"proxy-connection",
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
+    )
+)
+# No header may have them (RFC 9110, 5.5), but for the tab.
+_CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+
+
+class RequestUnreadable(SettingError):
+    """A request cannot be sent on unchanged."""
+
+
+def end_to_end(headers: Iterable[Header]) -> list[Header]:
+    """Return the headers that a proxy passes on: those that do not concern one connection alone."""
+    headers = list(headers)
+    named = b",".join(value for name, value in headers if name.lower() == b"connection")
+    dropped = _ONE_CONNECTION.union(part.strip().lower() for part in named.split(b","))
+    if any(name.lower() == b"transfer-encoding" for name, _ in headers):
+        # Beside chunks a length does not count, and on the next connection it would (RFC 9112, 6.3).
+        dropped |= {b"content-length"}
+    return [(name, value) for name, value in headers if name.lower() not in dropped]
+
+
+def to_send(headers: Iterable[Header]) -> list[tuple[str, str]]:
+    """Return the headers that a request goes on with: its own, but for `Host`.
+
+    Raises:
+        RequestUnreadable: One is not UTF-8, or has control characters.
+    """
+    return [
+        (name.decode("ascii"), as_text(value, f"the header {name.decode('ascii')}"))
+        for name, value in end_to_end(headers)
+        if name.lower() != b"host"
+    ]
+
+
+def as_text(value: bytes, what: str) -> str:
+    """Return a part of a request as aiohttp wants it, which writes it as the same bytes.
+
+    Raises:
+        RequestUnreadable: It is not UTF-8, or has control characters.
+    """
+    if _CONTROL.search(value):
+        raise RequestUnreadable(f"{what} has a control character")
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise RequestUnreadable(f"{what} is not UTF-8") from None
+
+
+_JSON = frozenset(
+    (
+        "application/json",
+        "application/x-ndjson",
+        "application/vnd.elasticsearch+json",
+        "application/vnd.elasticsearch+x-ndjson",
+    )
+)
+# What older Logstash says, though it sends JSON. Elasticsearch refuses it by now.
+_UNSAID = frozenset(("", "text/plain"))
+
+
+def json_content_type(content_type: str | None, *, usual: str) -> str:
+    """Return the header `Content-Type` for Elasticsearch.
+
+    Args:
+        content_type: As it came; None if there was none.
+        usual: For a body that is JSON without saying so.
+
+    Raises:
+        RequestRefused: The body is something else, such as CBOR, and its articles cannot be read.
+    """
+    given = content_type or ""
+    media_type = given.partition(";")[0].strip().lower()
+    if media_type in _UNSAID:
+        return usual
+    if media_type in _JSON:
+        return given
+    raise RequestRefused(
+        415,
+        "media_type_header_exception",
+        f"Content-Type header [{given}] is not supported where articles are enriched: send JSON",
+    )
+
+
+_GZIP = 16 + zlib.MAX_WBITS
+_MAGIC = b"\x1f\x8b"
+# So much is unpacked at first, and then twice as much each time: what follows a small part is not copied.
+_FIRST_PIECE_BYTES = 4_096
+# Each takes some microseconds, however little is in it.
+_MOST_MEMBERS = 10_000
+
+
+async def read_whole(receive: Receive) -> bytes:
+    """Return a body as it came.
+
+    Raises:
+        ClientDisconnect: The caller has left.
+    """
+    parts, more = [], True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        parts.append(message.get("body", b""))
+        more = message.get("more_body", False)
+    return b"".join(parts)
+
+
+def unpacked(body: bytes, *, encoding: str | None, most_bytes: int, hold: Callable[[int], None]) -> bytes:
+    """Return a body without its gzip, if it has any.
+
+    Args:
+        body: As it came.
+        encoding: The header `Content-Encoding`.
+        most_bytes: Of the unpacked body.
+        hold: Called with its size.
+
+    Raises:
+        RequestRefused: It is packed otherwise, damaged, or too large.
+    """
+    encoding = (encoding or "identity").strip().lower()
+    if encoding == "identity":
+        return body
+    if encoding not in {"gzip", "x-gzip"}:
+        raise RequestRefused(
+            415, "media_type_header_exception", f"Content-Encoding [{encoding}] is not supported"
+        )
+    whole = _unzipped(body, most_bytes=most_bytes)
+    hold(len(whole))
+    return whole
+
+
+def _unzipped(packed: bytes, *, most_bytes: int) -> bytes:
+    """Return what is in gzip, of which several may follow each other, as where files were joined.
+
+    What follows the last one and is no gzip counts for nothing, as it does to Elasticsearch.
+
+    Raises:
+        RequestRefused: It is damaged, or too large.
+    """
+    parts: list[bytes] = []
+    at, left_bytes = 0, most_bytes
+    for _ in range(_MOST_MEMBERS):
+        member, size = zlib.decompressobj(_GZIP), _FIRST_PIECE_BYTES
+        while not member.eof:
+            piece = packed[at : at + size]
+            if not piece:
+                raise _damaged("the body is gzip that breaks off")
+            try:
+                # At least one byte, for 0 is no limit.
+                part = member.decompress(piece, left_bytes + 1)
+            except zlib.error as error:
+                raise _damaged(f"the body is not gzip: {error}") from error
+            at, size, left_bytes = at + len(piece), 2 * size, left_bytes - len(part)
+            if left_bytes < 0:
+                raise RequestRefused(
+                    413,
+                    "content_too_long_exception",
+                    f"the request is larger than {most_bytes:,} bytes unpacked: send fewer articles at once",
+                )
+            parts.append(part)
+        at -= len(member.unused_data)
+        if not packed.startswith(_MAGIC, at):
+            return b"".join(parts)
+    raise _damaged(f"the body is gzip of more than {_MOST_MEMBERS:,} parts: pack it at once")
+
+
+def _damaged(reason: str) -> RequestRefused:
+    return RequestRefused(400, "parse_exception", reason)

@@ -1,7 +1,9 @@
 """`SerialThread`: a thread that does what it is given, one thing after the other."""
 
+import atexit
 import queue
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -11,10 +13,16 @@ _Result = TypeVar("_Result")
 _Jobs = queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None]
 
 
+# Those that have begun, with what they are given.
+_threads: weakref.WeakKeyDictionary[threading.Thread, _Jobs] = weakref.WeakKeyDictionary()
+_EXIT_S = 5.0
+
+
 class SerialThread:
     """Begins with its first job, and ends when nobody holds this object.
 
-    It is a daemon: a job that waits for a server that does not answer keeps no process from ending.
+    It is a daemon: a job that waits for a server that does not answer keeps no process from ending for more
+    than some seconds.
     """
 
     def __init__(self, name: str) -> None:
@@ -39,9 +47,22 @@ class SerialThread:
         self._jobs.put((job, done))
         if not self._is_started:
             self._is_started = True
-            threading.Thread(target=_work, args=(self._jobs,), name=self._name, daemon=True).start()
+            thread = threading.Thread(target=_work, args=(self._jobs,), name=self._name, daemon=True)
+            _threads[thread] = self._jobs
+            thread.start()
             weakref.finalize(self, self._jobs.put, None).atexit = False
         return done
+
+
+@atexit.register
+def _end_threads() -> None:
+    """Let threads finish what they do: Python would abort the process where one comes back from the crate."""
+    until_s = time.monotonic() + _EXIT_S
+    running = list(_threads.items())
+    for _, jobs in running:
+        jobs.put(None)
+    for thread, _ in running:
+        thread.join(max(0.0, until_s - time.monotonic()))
 
 
 def _work(jobs: _Jobs) -> None:

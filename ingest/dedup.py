@@ -169,7 +169,7 @@ class Dedup(Closing):
                 ca_certs=sidecar_ca_certs,
                 patience_s=sidecar_patience_s,
             )
-            self._owner = RemoteOwner(connection, forest=forest, profile=profile)
+            self._owner = RemoteOwner(connection, forest=forest, profile=profile, fields=fields or Fields())
         self._enricher = Enricher(
             self._owner,
             fields=fields,
@@ -225,7 +225,7 @@ class Dedup(Closing):
             ServerError: Elasticsearch does not answer, or refuses the request.
         """
         self._check_process()
-        if index == self._forest_name:
+        if index in {self._forest_name, forest}:
             raise SettingError(f"{index!r} is the name of the forest, which holds no articles: name another")
         return self._articles.setup(
             index, shards=shards, route_by_root=route_by_root, language=language, forest=forest

@@ -52,16 +52,22 @@ class RemoteOwner:
     A request that was not answered is repeated, perhaps to another sidecar. What was decided is found again.
     """
 
-    def __init__(self, connection: SidecarConnection, *, forest: str, profile: Profile) -> None:
+    def __init__(
+        self, connection: SidecarConnection, *, forest: str, profile: Profile, fields: Fields
+    ) -> None:
         """Send nothing yet.
 
         Args:
             connection: To the sidecars; closed with this object.
             forest: The name of the sidecar's forest: another one refuses the articles.
             profile: Of that forest, likewise.
+            fields: The names of the fields of articles whose actions name no index.
         """
         self._connection = connection
-        self._expected = {"forest": forest, "profile": profile.label}
+        names = {"text": fields.text, "time": fields.time, "link": fields.link, "source": fields.source}
+        names |= {"dedup": fields.dedup} | ({} if fields.site is None else {"site": fields.site})
+        self._query = {"forest": forest, "profile": profile.label}
+        self._query |= {f"{role}_field": name for role, name in names.items()}
         self._serializer = JsonSerializer()
 
     def assign(self, articles: Sequence[ArticleAction]) -> list[Answered]:
@@ -74,7 +80,7 @@ class RemoteOwner:
         body = b"".join(self._lines(each) for each in articles)
         # Of one call all or none are.
         backfill = {"backfill": "true"} if articles and articles[0].is_backfill else {}
-        path = f"{_PATH}?{urlencode(self._expected | backfill)}"
+        path = f"{_PATH}?{urlencode(self._query | backfill)}"
         answer = self._connection.post(path, body, content_type=_TYPE)
         try:
             items = json.loads(answer)["items"]

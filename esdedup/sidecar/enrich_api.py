@@ -64,6 +64,36 @@ _Object = dict[str, Any] | None
 _KINDS = {403: "not_allowed", 409: "index_not_ready"}
 
 
+class Asked(BaseModel):
+    """What belongs to all actions of a request."""
+
+    index: Annotated[str | None, Field(description="Of the actions that name no index.")] = None
+    backfill: Annotated[
+        bool, Field(description="Take the forest's time from the articles, not from the clock.")
+    ] = False
+    forest: Annotated[str | None, Field(description="Refuse, if the sidecar has another forest.")] = None
+    profile: Annotated[str | None, Field(description="Refuse, if the forest has another profile.")] = None
+    text_field: Annotated[
+        str | None,
+        Field(description="Names of fields where no index is named; the sidecar's own if none is given."),
+    ] = None
+    time_field: str | None = None
+    link_field: str | None = None
+    source_field: str | None = None
+    site_field: str | None = None
+    dedup_field: str | None = None
+
+    def fields(self) -> Fields | None:
+        """Return the names of the articles' fields; None if none is given.
+
+        Raises:
+            SettingError: They contradict each other.
+        """
+        roles = ("text", "time", "link", "source", "site", "dedup")
+        given = {role: name for role in roles if (name := getattr(self, f"{role}_field")) is not None}
+        return Fields(**given) if given else None
+
+
 class Item(BaseModel):
     """What is to be added to an action; nothing to a deletion, and to an update without a text or a date."""
 
@@ -141,7 +171,9 @@ def enrich_routes(
     router = APIRouter(prefix=_PATH, tags=["enrich"], responses=_ERRORS)
     unset = WritableIndex(fields=fields or Fields())
 
-    async def enrich(items: list[BulkItem], headers: Headers, *, backfill: bool = False) -> list[Outcome]:
+    async def enrich(
+        items: list[BulkItem], headers: Headers, *, unset: WritableIndex = unset, backfill: bool = False
+    ) -> list[Outcome]:
         outcomes = await enrichment.enrich(items, headers=headers, unset=unset, backfill=backfill)
         count_articles(outcomes, metrics)
         return outcomes
@@ -164,16 +196,7 @@ def enrich_routes(
     )
     async def enrich_actions(
         request: Request,
-        index: Annotated[str | None, Query(description="Of the actions that name no index.")] = None,
-        backfill: Annotated[
-            bool, Query(description="Take the forest's time from the articles, not from the clock.")
-        ] = False,
-        forest_name: Annotated[
-            str | None, Query(alias="forest", description="Refuse, if the sidecar has another forest.")
-        ] = None,
-        profile_label: Annotated[
-            str | None, Query(alias="profile", description="Refuse, if the forest has another profile.")
-        ] = None,
+        asked: Annotated[Asked, Query()],
     ) -> Response:
         """The body is what `_bulk` takes: actions, each with its document in the next line.
 
@@ -182,8 +205,9 @@ def enrich_routes(
         again: they get the same roots.
         """
         ownership().require()
-        require(forest_name, forest, "forest")
-        require(profile_label, profile, "profile")
+        require(asked.forest, forest, "forest")
+        require(asked.profile, profile, "profile")
+        own = asked.fields() or unset.fields
         try:
             packed = await request.body()
         except ClientDisconnect:
@@ -196,8 +220,10 @@ def enrich_routes(
             hold=lambda size: hold_unpacked(request.scope, size),
         )
         # Large ones take long. Meanwhile others have their turn.
-        items = await asyncio.to_thread(read_bulk, body, index=index)
-        outcomes = await enrich(items, request.scope["headers"], backfill=backfill)
+        items = await asyncio.to_thread(read_bulk, body, index=asked.index)
+        outcomes = await enrich(
+            items, request.scope["headers"], unset=WritableIndex(fields=own), backfill=asked.backfill
+        )
         return Response(await asyncio.to_thread(_answer, outcomes), media_type=_JSON)
 
     def require_owned() -> None:

@@ -37,8 +37,13 @@ class _File(TomlConfigSettingsSource):
 
     def __call__(self) -> dict[str, Any]:
         given = super().__call__()
+        if given.get("forest_by") is not None:
+            raise SettingError(
+                "the file of settings has 'forest_by', but a sidecar has one forest now: take it out, and "
+                "start a sidecar for each of the forests, which 'forest' names"
+            )
         if gone := sorted(_GONE & given.keys()):
-            log.warning("the file of settings has %s, which is no setting any more", ", ".join(gone))
+            log.warning("the file of settings names settings that are gone: %s", ", ".join(gone))
         return {name: value for name, value in given.items() if name not in _GONE}
 
 

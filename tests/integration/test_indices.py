@@ -148,6 +148,8 @@ def test_a_forest_is_not_set_up_for_articles(es: Elasticsearch, index_name: Name
     with Dedup(es, forest=forest) as dedup:
         with pytest.raises(SettingError, match="is the name of the forest"):
             dedup.setup(forest)
+        with pytest.raises(SettingError, match="is the name of the forest"):
+            dedup.setup(index, forest=index)
         dedup.setup(index)
         list(dedup.enrich([{"_index": index, "_id": "1", "text": TEXT}]))
     other = Dedup(es, forest=index_name("other"))

@@ -45,8 +45,8 @@ class Connection:
         self.closed += 1
 
 
-def remote(connection: Any) -> RemoteOwner:
-    return RemoteOwner(connection, forest="own", profile=VERIFIED)
+def remote(connection: Any, fields: Fields = INDEX.fields) -> RemoteOwner:
+    return RemoteOwner(connection, forest="own", profile=VERIFIED, fields=fields)
 
 
 def article(
@@ -74,10 +74,14 @@ def answered(item: Any, action: dict[str, Any] | None = None) -> Answered:
 @pytest.mark.parametrize("backfill", [True, False])
 def test_it_names_its_forest_and_profile_and_says_whether_old_articles_come(backfill: bool) -> None:
     connection = Connection({"outcome": "joined", "dedup": DEDUP})
-    remote(connection).assign([article({"text": "hello"}, backfill=backfill)])
+    fields = Fields(text="body", time="date", link="address", site="host", dedup="near")
+    remote(connection, fields).assign([article({"text": "hello"}, backfill=backfill)])
     ((path, _, content_type),) = connection.sent
     assert (urlsplit(path).path, content_type) == ("/v1/enrich", "application/x-ndjson")
     expected = {"forest": ["own"], "profile": [VERIFIED.label]} | ({"backfill": ["true"]} if backfill else {})
+    # For actions that name no index.
+    names = {"text": "body", "time": "date", "link": "address", "source": "source", "site": "host"}
+    expected |= {f"{role}_field": [name] for role, name in (names | {"dedup": "near"}).items()}
     assert parse_qs(urlsplit(path).query) == expected
 
 

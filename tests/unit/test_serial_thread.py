@@ -1,6 +1,9 @@
 """Jobs of a `SerialThread`: in order, each with its own result, and the thread ends with its holder."""
 
+import subprocess
+import sys
 import threading
+import time
 
 import pytest
 
@@ -44,3 +47,18 @@ def test_the_thread_ends_when_nobody_holds_it() -> None:
     del thread
     running.join(5)
     assert not running.is_alive()
+
+
+def test_what_is_being_done_at_the_end_of_a_process_is_done() -> None:
+    program = """
+import time
+from esdedup.serial_thread import SerialThread
+thread = SerialThread("last")
+thread.begin(lambda: (time.sleep(0.3), print("done", flush=True)))
+SerialThread("idle").begin(lambda: None).result()
+"""
+    began_s = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (0, b"done\n")
+    # Threads that do nothing are not waited for.
+    assert time.monotonic() - began_s < 4

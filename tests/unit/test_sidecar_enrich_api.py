@@ -279,6 +279,18 @@ def test_a_sidecar_takes_articles_of_its_own_forest_and_profile() -> None:
     assert item["outcome"] == "new_root"
 
 
+def test_names_of_fields_are_given_where_no_index_is() -> None:
+    sidecar = Sidecar()
+    article = {"body": {"text": "one"}, "date": "1970-01-02T00:00:00Z", "host": "a.example"}
+    query = "text_field=body.text&time_field=date&site_field=host"
+    (item,) = sidecar.enrich({"index": {}}, article, query=query)
+    assert item["outcome"] == "new_root"
+    (read,) = sidecar.articles
+    assert (read.text, read.dated_ms, read.site) == ("one", 86_400_000, "a.example")
+    answer = sidecar.ask(ONE, query="text_field=_a")
+    assert (answer.status, "cannot name the text field" in answer.json["detail"]) == (400, True)
+
+
 @pytest.mark.parametrize("path", ["", "/one"])
 @pytest.mark.parametrize(
     ("sidecar", "status", "kind"),
@@ -399,4 +411,5 @@ def test_the_description_is_whole() -> None:
         assert "422" not in described["responses"]
         assert described["responses"]["503"]["content"].keys() == {"application/problem+json"}
     named = {each["name"] for each in paths["/v1/enrich"]["post"]["parameters"]}
-    assert named == {"index", "backfill", "forest", "profile"}
+    names = {f"{role}_field" for role in ("text", "time", "link", "source", "site", "dedup")}
+    assert named == {"index", "backfill", "forest", "profile", *names}

@@ -176,11 +176,14 @@ def test_unknown_names_are_refused_with_the_nearest_one(loaded: Load) -> None:
         loaded(file='port = "x"')
 
 
-def test_a_file_of_an_earlier_version_is_still_read(loaded: Load, caplog: pytest.LogCaptureFixture) -> None:
-    assert loaded(file='port = 1\nforest_by = "lang"\nbatch_wait_ms = 5').port == 1
-    assert caplog.messages == [
-        "the file of settings has batch_wait_ms, forest_by, which is no setting any more"
-    ]
+def test_a_file_of_an_earlier_version_is_read_unless_it_names_several_forests(
+    loaded: Load, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert loaded(file="port = 1\nforest_values = []\nbatch_wait_ms = 5").port == 1
+    gone = "batch_wait_ms, forest_values"
+    assert caplog.messages == [f"the file of settings names settings that are gone: {gone}"]
+    with pytest.raises(SettingError, match="a sidecar has one forest now"):
+        loaded(file='forest_by = "lang"\nforest_values = ["zh"]\n')
 
 
 def test_what_kubernetes_sets_for_a_service_of_our_name_is_explained(loaded: Load) -> None:

@@ -122,7 +122,8 @@ def test_through_a_sidecar_too() -> None:
             return sidecar.ask(body, query=address.query, content_type=content_type).content
 
     connection: Any = Connection()
-    actions, rejected, assigned = enriched(RemoteOwner(connection, forest="own", profile=VERIFIED))
+    owner = RemoteOwner(connection, forest="own", profile=VERIFIED, fields=Fields())
+    actions, rejected, assigned = enriched(owner)
     assert [action["_id"] for action in actions] == assigned == OTHERS
     assert [str(each) for each in rejected] == SAID
 

@@ -172,15 +172,13 @@ class _Watch:
 
 
 def _may_be(refused: Refused, happened: list[Happened]) -> bool:
-    """Return whether an answer is as documented: it says when to come back, and something had happened.
+    """Return whether an answer is as documented: it says when to come back, as a standby does at any time.
 
     If Elasticsearch has gone while articles were written, nobody knows whether they were; clients decide.
     """
-    says_when = refused.retry_after is not None
-    if refused.status == 429:
-        return says_when
-    is_documented = refused.status == 502 or (refused.status == 503 and says_when)
-    return is_documented and any(each.explains(refused.at_s) for each in happened)
+    if refused.status == 502:
+        return any(each.explains(refused.at_s) for each in happened)
+    return refused.status in {429, 503} and refused.retry_after is not None
 
 
 def _tell(line: str) -> None:

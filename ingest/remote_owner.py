@@ -16,6 +16,7 @@ from esdedup.errors import ArticleRejected, SidecarError
 from esdedup.fields import Fields, value_of
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import NO_TIME, Assignment, Kind
+from esdedup.sites import site_fields
 
 _PATH = "/v1/enrich"
 _TYPE = "application/x-ndjson"
@@ -64,10 +65,10 @@ class RemoteOwner:
             fields: The names of the fields of articles whose actions name no index.
         """
         self._connection = connection
-        names = {"text": fields.text, "time": fields.time, "link": fields.link, "source": fields.source}
-        names |= {"dedup": fields.dedup} | ({} if fields.site is None else {"site": fields.site})
-        self._query = {"forest": forest, "profile": profile.label}
-        self._query |= {f"{role}_field": name for role, name in names.items()}
+        names = {
+            f"{role}_field": name for role, name in dataclasses.asdict(fields).items() if name is not None
+        }
+        self._query = {"forest": forest, "profile": profile.label, **names}
         self._serializer = JsonSerializer()
 
     def assign(self, articles: Sequence[ArticleAction]) -> list[Answered]:
@@ -146,6 +147,6 @@ class RemoteOwner:
 
 
 def _looked_at(part: Mapping[str, Any], fields: Fields) -> dict[str, Any]:
-    names = (fields.text, fields.time, fields.link, fields.source, fields.site)
-    found = {name: value_of(part, name, _MISSING) for name in names if name is not None}
+    names = (fields.text, fields.time, *site_fields(fields))
+    found = {name: value_of(part, name, _MISSING) for name in names}
     return {name: value for name, value in found.items() if value is not _MISSING}

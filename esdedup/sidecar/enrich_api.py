@@ -1,6 +1,7 @@
 """Articles in, their roots out, for pipelines that write to Elasticsearch by themselves."""
 
 import asyncio
+import dataclasses
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
@@ -77,6 +78,7 @@ class Asked(BaseModel):
         str | None,
         Field(description="Names of fields where no index is named; the sidecar's own if none is given."),
     ] = None
+    title_field: str | None = None
     time_field: str | None = None
     link_field: str | None = None
     source_field: str | None = None
@@ -89,8 +91,8 @@ class Asked(BaseModel):
         Raises:
             SettingError: They contradict each other.
         """
-        roles = ("text", "time", "link", "source", "site", "dedup")
-        given = {role: name for role in roles if (name := getattr(self, f"{role}_field")) is not None}
+        names = {each.name: getattr(self, f"{each.name}_field") for each in dataclasses.fields(Fields)}
+        given = {role: name for role, name in names.items() if name is not None}
         return Fields(**given) if given else None
 
 

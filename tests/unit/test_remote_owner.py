@@ -13,6 +13,7 @@ from esdedup.ingest.remote_owner import Answered, RemoteOwner
 from esdedup import VERIFIED, ArticleRejected, Fields, SidecarError
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.forest import NO_TIME, Assignment, Kind
+from esdedup.sidecar.enrich_api import Asked
 
 ADDRESS = "http://sidecar:9500"
 INDEX = WritableIndex(fields=Fields())
@@ -74,15 +75,19 @@ def answered(item: Any, action: dict[str, Any] | None = None) -> Answered:
 @pytest.mark.parametrize("backfill", [True, False])
 def test_it_names_its_forest_and_profile_and_says_whether_old_articles_come(backfill: bool) -> None:
     connection = Connection({"outcome": "joined", "dedup": DEDUP})
-    fields = Fields(text="body", time="date", link="address", site="host", dedup="near")
+    fields = Fields(text="title", title="head", time="date", link="address", site="host", dedup="near")
     remote(connection, fields).assign([article({"text": "hello"}, backfill=backfill)])
     ((path, _, content_type),) = connection.sent
     assert (urlsplit(path).path, content_type) == ("/v1/enrich", "application/x-ndjson")
     expected = {"forest": ["own"], "profile": [VERIFIED.label]} | ({"backfill": ["true"]} if backfill else {})
     # For actions that name no index.
-    names = {"text": "body", "time": "date", "link": "address", "source": "source", "site": "host"}
-    expected |= {f"{role}_field": [name] for role, name in (names | {"dedup": "near"}).items()}
-    assert parse_qs(urlsplit(path).query) == expected
+    names = {"text": "title", "title": "head", "time": "date", "link": "address", "source": "source"}
+    names |= {"site": "host", "dedup": "near"}
+    expected |= {f"{role}_field": [name] for role, name in names.items()}
+    query = parse_qs(urlsplit(path).query)
+    assert query == expected
+    # As the sidecar reads them: a text may be called as titles usually are.
+    assert Asked.model_validate({name: values[0] for name, values in query.items()}).fields() == fields
 
 
 def test_only_what_the_forest_looks_at_is_sent() -> None:

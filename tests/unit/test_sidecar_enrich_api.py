@@ -411,5 +411,5 @@ def test_the_description_is_whole() -> None:
         assert "422" not in described["responses"]
         assert described["responses"]["503"]["content"].keys() == {"application/problem+json"}
     named = {each["name"] for each in paths["/v1/enrich"]["post"]["parameters"]}
-    names = {f"{role}_field" for role in ("text", "time", "link", "source", "site", "dedup")}
+    names = {f"{role}_field" for role in ("text", "title", "time", "link", "source", "site", "dedup")}
     assert named == {"index", "backfill", "forest", "profile", *names}

@@ -22,7 +22,6 @@ from esdedup.boilerplate.lesson import Lesson
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import DEFAULT, Profile
 from esdedup.neighbours.relation import relation_of
-from esdedup.neighbours.representatives import terms
 
 _TEXTS = 2_000
 # As `esdedup cluster` and `index` take articles.
@@ -65,7 +64,7 @@ class _Ours:
             signatures = self._fingerprinter.fingerprint(texts[at : at + size], omit=omit).signatures
             boilerplate.keep()
             self._relation.ids(signatures)
-            terms(self._relation.representatives(signatures).ravel(), self._relation, DEFAULT.layout)
+            self._relation.terms(signatures.tobytes(), DEFAULT.layout, are_indexed=False)
 
 
 def fingerprint(run: Run) -> list[Row]:

@@ -59,7 +59,7 @@ class Fields:
 
     def is_in_dedup(self, key: str) -> bool:
         """Return whether a key of an article names the dedup object, or by a dotted name what is in it."""
-        return key == self.dedup or key.startswith(f"{self.dedup}.")
+        return is_in_object(key, self.dedup)
 
     @property
     def root(self) -> str:
@@ -90,6 +90,11 @@ class Fields:
     def partition(self) -> str:
         """The full name of the field with the root's partition, see `partition_of`."""
         return f"{self.dedup}.partition"
+
+
+def is_in_object(key: str, name: str) -> bool:
+    """Return whether a key names an object, or by a dotted name what is in it."""
+    return key.startswith(name) and key[len(name) : len(name) + 1] in {"", "."}
 
 
 PARTITIONS = 256

@@ -25,17 +25,13 @@ def time_ms(value: object) -> int | None:
     if isinstance(value, int | float):
         return int(value) if abs(value) < 2**53 else None
     if isinstance(value, str):
-        # What is usual first: all that follows takes longer.
-        if value[4:5] == "-" and (found := _iso_ms(value)) is not None:
-            return found
         text = value.strip()
         if text.removeprefix("-").isdecimal() and len(text) > len("20260101"):
             return time_ms(int(text)) if len(text) < 20 else None
         try:
-            is_mail = _RFC_822.fullmatch(text)
-            value = email.utils.parsedate_to_datetime(text) if is_mail else datetime.fromisoformat(text)
+            value = datetime.fromisoformat(text)
         except ValueError:
-            return None
+            value = _mail_date(text)
     if isinstance(value, date) and not isinstance(value, datetime):
         value = datetime(value.year, value.month, value.day, tzinfo=UTC)
     if isinstance(value, datetime):
@@ -43,9 +39,9 @@ def time_ms(value: object) -> int | None:
     return None
 
 
-def _iso_ms(text: str) -> int | None:
+def _mail_date(text: str) -> datetime | None:
     try:
-        return _since_epoch(datetime.fromisoformat(text))
+        return email.utils.parsedate_to_datetime(text) if _RFC_822.fullmatch(text) else None
     except ValueError:
         return None
 

@@ -11,7 +11,7 @@ from esdedup.ingest.json_values import refuse_unstorable
 
 from esdedup.elastic.limits import MAX_ID_BYTES
 from esdedup.errors import ArticleRejected
-from esdedup.fields import Fields, partition_of, refuse_surrogates, text_of, value_of
+from esdedup.fields import Fields, is_in_object, partition_of, refuse_surrogates, text_of, value_of
 from esdedup.forest.model import NO_TIME, Assignment
 from esdedup.sites import site_of
 from esdedup.times import time_ms
@@ -334,8 +334,8 @@ def _with_dedup(
     document: Mapping[str, Any], fields: Fields, values: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """Return the document with the dedup object in place of whatever it has under that name."""
-    name, dotted = fields.dedup, f"{fields.dedup}."
-    own = {key: value for key, value in document.items() if key != name and not key.startswith(dotted)}
+    name = fields.dedup
+    own = {key: value for key, value in document.items() if not is_in_object(key, name)}
     if values is not None:
         own[name] = values
     return own

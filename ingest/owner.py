@@ -74,11 +74,10 @@ class Owner(Closing):
             most_plausible_leaves=settings.most_plausible_leaves,
             threads=settings.workers,
         )
-        every_s = settings.expire_every_s
-        first_s = 0.0 if expires_at_once else every_s
-        self._expiry = every_s and ExpirySchedule(
-            self._expiring, every_s=every_s, first_after_s=first_s or 0.0
-        )
+        self._expiry: ExpirySchedule | None = None
+        if (every_s := settings.expire_every_s) is not None:
+            first_after_s = 0.0 if expires_at_once else every_s
+            self._expiry = ExpirySchedule(self._expiring, every_s=every_s, first_after_s=first_after_s)
         # Reentrant, for a signal handler that closes it.
         self._lock = threading.RLock()
 

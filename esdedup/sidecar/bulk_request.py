@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, NoReturn
 import orjson
 
 from esdedup.errors import ArticleRejected
+from esdedup.fields import is_in_object
 from esdedup.ingest.actions import Addition, writes_out_upsert
 from esdedup.sidecar.refusals import BulkMalformed
 
@@ -90,7 +91,6 @@ class BulkItem:
         """
         header = self.header
         if added.routing is not None:
-            # ASCII: an id may have half a character.
             meta = {**self.meta, "routing": added.routing}
             header = json.dumps({self.operation: meta}, separators=(",", ":")).encode()
         return b"%b\n%b\n" % (header, self.source_with(added, document, dedup=dedup))
@@ -179,11 +179,7 @@ def _read_action(line: bytes, number: int) -> tuple[str, dict[str, Any]]:
     ((operation, given),) = action.items()
     if operation not in OPERATIONS or not isinstance(given, dict):
         refuse("expected field [create], [delete], [index] or [update] with an object")
-    meta = (
-        given
-        if None not in given.values()
-        else {key: each for key, each in given.items() if each is not None}
-    )
+    meta = {key: value for key, value in given.items() if value is not None}
     for key in _TEXTS:
         value = meta.get(key, "")
         # Minus nothing is another id than nothing.
@@ -215,8 +211,7 @@ def _too_large(what: str) -> BulkMalformed:
 
 def _with_object(source: bytes, old: Mapping[str, Any], values: Mapping[str, Any] | None, name: str) -> bytes:
     """Return a document with the dedup object, if there is one, instead of what it has by that name."""
-    dotted = f"{name}."
-    if any(key == name or key.startswith(dotted) for key in old):
+    if any(is_in_object(key, name) for key in old):
         source = without_object(source, name)
     return source if values is None else with_member(source, name, orjson.dumps(values))
 
@@ -292,11 +287,7 @@ def with_member(source: bytes, key: str, value: bytes) -> bytes:
 
 def without_object(source: bytes, key: str) -> bytes:
     """Return an object without a key, and without dotted keys for what is in it."""
-    kept = [
-        source[each.start : each.end]
-        for each in members(source)
-        if each.key != key and not each.key.startswith(f"{key}.")
-    ]
+    kept = [source[each.start : each.end] for each in members(source) if not is_in_object(each.key, key)]
     return b"{%b}" % b",".join(kept)
 
 

@@ -180,6 +180,9 @@ def enrich_routes(
         count_articles(outcomes, metrics)
         return outcomes
 
+    def require_owned() -> None:
+        ownership().require()
+
     def require(given: str | None, own: str, what: str) -> None:
         if given not in {None, own}:
             raise RequestRefused(409, f"{what}_mismatch", f"the {what} of this sidecar is {own}, not {given}")
@@ -206,7 +209,7 @@ def enrich_routes(
         what the forest looks at: the text, the time, the link, the source. The same articles may be sent
         again: they get the same roots.
         """
-        ownership().require()
+        require_owned()
         require(asked.forest, forest, "forest")
         require(asked.profile, profile, "profile")
         own = asked.fields() or unset.fields
@@ -227,9 +230,6 @@ def enrich_routes(
             items, request.scope["headers"], unset=WritableIndex(fields=own), backfill=asked.backfill
         )
         return Response(await asyncio.to_thread(_answer, outcomes), media_type=_JSON)
-
-    def require_owned() -> None:
-        ownership().require()
 
     one = APIRouter(
         prefix=_PATH,

@@ -1,8 +1,9 @@
-"""The strings, the depth and the size of JSON values that Elasticsearch is to store. Pure."""
+"""JSON that Elasticsearch is to store: its strings, its depth and its size. Pure."""
 
 import itertools
+import json
 from collections.abc import Iterator, Mapping
-from typing import TypeGuard, cast
+from typing import Any, NoReturn, TypeGuard, cast
 
 from esdedup.elastic.limits import MAX_JSON_DEPTH
 from esdedup.errors import ArticleRejected
@@ -12,6 +13,22 @@ from esdedup.fields import refuse_surrogates
 _BYTES_OF_OTHERS = 16
 _SCALARS = frozenset((int, float, bool, type(None)))
 _OTHERS = _SCALARS | {str, list}
+
+
+def parsed_with_surrogates(source: bytes) -> Any:
+    """Parse JSON that may have half characters (lone surrogates), which orjson refuses.
+
+    Raises:
+        ValueError: It is not JSON.
+    """
+    try:
+        return json.loads(source.decode(), parse_constant=_refuse_constant)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(name)
 
 
 def refuse_unstorable(value: object, *, name: str) -> None:

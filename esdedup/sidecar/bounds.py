@@ -8,9 +8,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from esdedup.sidecar.metrics import Metrics, RequestKind
 from esdedup.sidecar.own_paths import is_own, is_watching
 from esdedup.sidecar.problems import Refused, answer, problem_of
+from esdedup.sidecar.requests import HOLD
 
-# Where a scope has what counts the bytes of its unpacked body.
-_HOLD = "esdedup.hold"
 _DOCUMENTS = ("_doc", "_create", "_update")
 
 
@@ -62,7 +61,7 @@ class Bounds:
             await self._refuse(exchange, refused)
             return
         self._in_progress += 1
-        scope = {**exchange.scope, _HOLD: lambda size: self._hold_unpacked(exchange, size)}
+        scope = {**exchange.scope, HOLD: lambda size: self._hold_unpacked(exchange, size)}
         try:
             async with asyncio.timeout(self._timeout_s) as clock:
                 await self._app(scope, lambda: self._receive(exchange), exchange.send)
@@ -141,6 +140,11 @@ class Bounds:
             )
 
     def _hold_unpacked(self, exchange: "_Exchange", size: int) -> None:
+        """Count the bytes of an unpacked body among those of all requests in progress.
+
+        Raises:
+            Refused: Together they are too many.
+        """
         try:
             self._admit_more(size)
         except Refused as refused:
@@ -194,16 +198,6 @@ class _Exchange:
         # The rest of the body is not read.
         response.headers["Connection"] = "close"
         await response(self.scope, self.receive, self._send)
-
-
-def hold_unpacked(scope: Scope, size: int) -> None:
-    """Count the bytes of an unpacked body among those of all requests in progress.
-
-    Raises:
-        Refused: Together they are too many.
-    """
-    if _HOLD in scope:
-        scope[_HOLD](size)
 
 
 def kind_of(scope: Scope) -> RequestKind:

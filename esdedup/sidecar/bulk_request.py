@@ -15,6 +15,7 @@ import orjson
 from esdedup.errors import ArticleRejected
 from esdedup.fields import is_in_object
 from esdedup.ingest.actions import Addition, writes_out_upsert
+from esdedup.ingest.json_values import parsed_with_surrogates
 from esdedup.sidecar.refusals import BulkMalformed
 
 MAX_ITEMS = 100_000
@@ -74,8 +75,8 @@ class BulkItem:
             document = orjson.loads(self.source)
         except orjson.JSONDecodeError as error:
             try:
-                document = _replaced(json.loads(self.source.decode(), parse_constant=_refuse_constant))
-            except (ValueError, RecursionError):
+                document = _replaced(parsed_with_surrogates(self.source))
+            except ValueError:
                 raise ArticleRejected(self.name, f"is not JSON: {error}") from error
         if not isinstance(document, dict):
             raise ArticleRejected(self.name, "is not a JSON object")
@@ -199,10 +200,6 @@ def _replaced(value: Any) -> Any:
     if isinstance(value, dict):
         return {_replaced(key): _replaced(each) for key, each in value.items()}
     return value
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(name)
 
 
 def _too_large(what: str) -> BulkMalformed:

@@ -8,21 +8,19 @@ from typing import Annotated, Any, Literal
 import orjson
 from fastapi import APIRouter, Body, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.fields import Fields
 from esdedup.serving.problems import Problem, ProblemDetails, described
-from esdedup.sidecar.bounds import hold_unpacked
 from esdedup.sidecar.bulk_request import BulkItem, read_bulk
 from esdedup.sidecar.enrichment import Changed, Enrichment, Outcome, Rejected, count_articles
 from esdedup.sidecar.feeding import Ownership
 from esdedup.sidecar.metrics import Metrics
-from esdedup.sidecar.own_endpoints import json_route
+from esdedup.sidecar.own_endpoints import json_route, read_body
 from esdedup.sidecar.problems import answer
 from esdedup.sidecar.refusals import RequestRefused
-from esdedup.sidecar.requests import Headers, unpacked
+from esdedup.sidecar.requests import Headers
 
 _PATH = "/v1/enrich"
 _JSON = "application/json"
@@ -213,17 +211,7 @@ def enrich_routes(
         require(asked.forest, forest, "forest")
         require(asked.profile, profile, "profile")
         own = asked.fields() or unset.fields
-        try:
-            packed = await request.body()
-        except ClientDisconnect:
-            # Nobody reads it.
-            return Response(status_code=400)
-        body = unpacked(
-            packed,
-            encoding=request.headers.get("content-encoding"),
-            most_bytes=max_body_bytes,
-            hold=lambda size: hold_unpacked(request.scope, size),
-        )
+        body = await read_body(request, max_body_bytes=max_body_bytes)
         # Large ones take long. Meanwhile others have their turn.
         items = await asyncio.to_thread(read_bulk, body, index=asked.index)
         outcomes = await enrich(

@@ -1,7 +1,6 @@
 """What the sidecar's own endpoints share: how bodies are read, and errors answered."""
 
 import asyncio
-import json
 import logging
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
@@ -17,8 +16,8 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
 from esdedup.errors import EsdedupError
+from esdedup.ingest.json_values import parsed_with_surrogates
 from esdedup.serving.problems import Problem
-from esdedup.sidecar.bounds import hold_unpacked
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.own_paths import is_under_v1
 from esdedup.sidecar.problems import answer, count_refusal, problem_of
@@ -48,16 +47,22 @@ def json_route(*, max_body_bytes: int, check: Callable[[], None] = lambda: None)
                 if self.body_field is None:
                     return await handle(request)
                 check()
-                try:
-                    read = await _JsonRequest.of(request, max_body_bytes=max_body_bytes)
-                except ClientDisconnect:
-                    # Nobody reads it.
-                    return Response(status_code=400)
-                return await handle(read)
+                return await handle(await _JsonRequest.of(request, max_body_bytes=max_body_bytes))
 
             return handler
 
     return JsonRoute
+
+
+async def read_body(request: Request, *, max_body_bytes: int) -> bytes:
+    """Return the body of a request, unpacked.
+
+    Raises:
+        ClientDisconnect: The caller has left.
+        RequestRefused: It is packed otherwise than by gzip, damaged, or too large.
+    """
+    encoding = request.headers.get("content-encoding")
+    return unpacked(await request.body(), scope=request.scope, encoding=encoding, most_bytes=max_body_bytes)
 
 
 class _JsonRequest(Request):
@@ -72,12 +77,7 @@ class _JsonRequest(Request):
             RequestRefused: Its body is not JSON.
         """
         _require_json(request.headers.get("content-type", ""))
-        body = unpacked(
-            await request.body(),
-            encoding=request.headers.get("content-encoding"),
-            most_bytes=max_body_bytes,
-            hold=lambda size: hold_unpacked(request.scope, size),
-        ).removeprefix(_UTF8_MARK)
+        body = (await read_body(request, max_body_bytes=max_body_bytes)).removeprefix(_UTF8_MARK)
         kept = [header for header in request.scope["headers"] if header[0] != b"content-type"]
         scope = {**request.scope, "headers": [*kept, (b"content-type", b"application/json")]}
         read = cls(scope, request.receive)
@@ -110,12 +110,17 @@ def handle_errors(app: FastAPI, metrics: Metrics) -> None:
         problem = Problem(status=error.status_code, kind="invalid_request", detail=str(error.detail))
         return answer(request.scope, problem)
 
+    async def left(_request: Request, _error: Exception) -> Response:
+        # Nobody reads it.
+        return Response(status_code=400)
+
     async def broken(request: Request, error: Exception) -> Response:
         return answer(request.scope, problem_of(error))
 
     app.add_exception_handler(EsdedupError, failed)
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(HTTPException, refused)
+    app.add_exception_handler(ClientDisconnect, left)
     app.add_exception_handler(Exception, broken)
 
 
@@ -168,10 +173,6 @@ def _parsed(body: bytes) -> Any:
     except orjson.JSONDecodeError as error:
         # It may have half a character in it, for which one article is rejected, not all.
         try:
-            return json.loads(body.decode(), parse_constant=_refuse_constant)
-        except (ValueError, RecursionError):
+            return parsed_with_surrogates(body)
+        except ValueError:
             raise RequestRefused(400, "invalid_request", f"the body is not JSON: {error}") from error
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(name)

@@ -2,10 +2,10 @@
 
 import re
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from starlette.requests import ClientDisconnect
-from starlette.types import Receive
+from starlette.types import Receive, Scope
 
 from esdedup.errors import SettingError
 from esdedup.sidecar.refusals import RequestRefused
@@ -106,6 +106,9 @@ def json_content_type(content_type: str | None, *, usual: str) -> str:
     )
 
 
+HOLD = "esdedup.hold"
+"""Where the scope of a request has what is called with the size of its unpacked body."""
+
 _GZIP = 16 + zlib.MAX_WBITS
 _MAGIC = b"\x1f\x8b"
 # So much is unpacked at first, and then twice as much each time: what follows a small part is not copied.
@@ -130,17 +133,18 @@ async def read_whole(receive: Receive) -> bytes:
     return b"".join(parts)
 
 
-def unpacked(body: bytes, *, encoding: str | None, most_bytes: int, hold: Callable[[int], None]) -> bytes:
+def unpacked(body: bytes, *, scope: Scope, encoding: str | None, most_bytes: int) -> bytes:
     """Return a body without its gzip, if it has any.
 
     Args:
         body: As it came.
+        scope: Of its request.
         encoding: The header `Content-Encoding`.
         most_bytes: Of the unpacked body.
-        hold: Called with its size.
 
     Raises:
         RequestRefused: It is packed otherwise, damaged, or too large.
+        EsdedupError: As what counts it in the scope raises.
     """
     encoding = (encoding or "identity").strip().lower()
     if encoding == "identity":
@@ -150,7 +154,8 @@ def unpacked(body: bytes, *, encoding: str | None, most_bytes: int, hold: Callab
             415, "media_type_header_exception", f"Content-Encoding [{encoding}] is not supported"
         )
     whole = _unzipped(body, most_bytes=most_bytes)
-    hold(len(whole))
+    if HOLD in scope:
+        scope[HOLD](len(whole))
     return whole
 
 

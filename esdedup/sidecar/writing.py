@@ -10,7 +10,6 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
 from esdedup.errors import EsdedupError
-from esdedup.sidecar.bounds import hold_unpacked
 from esdedup.sidecar.bulk_answer import (
     ItemStatuses,
     all_refused,
@@ -77,7 +76,7 @@ class Writing(BaseRoute):
         """Answer."""
         try:
             self._ownership().require()
-            request = await _Request.of(scope, receive, max_body_bytes=self._max_body_bytes)
+            request = _Request(scope, await read_whole(receive), max_body_bytes=self._max_body_bytes)
             outcomes = await self._enrichment.enrich(request.items, headers=request.headers)
             count_articles(outcomes, self._metrics)
             if not any(isinstance(each, Changed | Rejected) for each in outcomes):
@@ -148,6 +147,11 @@ class _Request:
     """A request that writes articles, read whole."""
 
     def __init__(self, scope: Scope, raw_body: bytes, *, max_body_bytes: int) -> None:
+        """Read its items.
+
+        Raises:
+            RequestRefused: They cannot be read.
+        """
         self.came_s = time.perf_counter()
         self.scope = scope
         self.path: ArticlePath = scope["article_path"]
@@ -157,25 +161,15 @@ class _Request:
         self._content_type = json_content_type(self.header(b"content-type"), usual=usual)
         body = unpacked(
             raw_body,
+            scope=scope,
             encoding=self.header(b"content-encoding"),
             most_bytes=max_body_bytes,
-            hold=lambda size: hold_unpacked(scope, size),
         )
         self.items = (
             read_bulk(body, index=self.path.index)
             if self.path.operation == "bulk"
             else [read_document(self.path, scope["query_string"], body)]
         )
-
-    @classmethod
-    async def of(cls, scope: Scope, receive: Receive, *, max_body_bytes: int) -> "_Request":
-        """Read it.
-
-        Raises:
-            ClientDisconnect: The caller has left.
-            RequestRefused: It cannot be read.
-        """
-        return cls(scope, await read_whole(receive), max_body_bytes=max_body_bytes)
 
     def header(self, name: bytes) -> str | None:
         """Return the last header of a name, in lower case; None if there is none."""

@@ -413,3 +413,30 @@ def test_the_description_is_whole() -> None:
     named = {each["name"] for each in paths["/v1/enrich"]["post"]["parameters"]}
     names = {f"{role}_field" for role in ("text", "title", "time", "link", "source", "site", "dedup")}
     assert named == {"index", "backfill", "forest", "profile", *names}
+
+
+@pytest.mark.parametrize("path", ["", "/one"])
+def test_a_caller_who_leaves_while_he_sends_stops_nothing(path: str) -> None:
+    sidecar = Sidecar()
+    parts = [
+        {"type": "http.request", "body": b'{"index":', "more_body": True},
+        {"type": "http.disconnect"},
+    ]
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return parts.pop(0)
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": f"/v1/enrich{path}",
+        "raw_path": f"/v1/enrich{path}".encode(),
+        "query_string": b"",
+        "headers": [(b"content-type", b"application/json")],
+    }
+    asyncio.run(sidecar.app(scope, receive, send))
+    assert (sent[0]["status"], sidecar.articles) == (400, [])

@@ -10,10 +10,11 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from esdedup.sidecar.bounds import Bounds, hold_unpacked, kind_of
+from esdedup.sidecar.bounds import Bounds, kind_of
 from esdedup.sidecar.guards import Callers
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.problems import Refused, answer, problem_of
+from esdedup.sidecar.requests import HOLD
 
 TOKEN = "0123456789abcdef"
 Answer = tuple[int, dict[str, str], Any]
@@ -241,7 +242,7 @@ def test_what_a_body_is_unpacked_to_counts_too() -> None:
     async def unpack(scope: Scope, receive: Receive, send: Send) -> None:
         await Request(scope, receive).body()
         try:
-            hold_unpacked(scope, unpacked.pop(0))
+            scope[HOLD](unpacked.pop(0))
         except Refused as error:
             await answer(scope, problem_of(error))(scope, receive, send)
         else:

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from esdedup.sidecar.refusals import RequestRefused
-from esdedup.sidecar.requests import unpacked
+from esdedup.sidecar.requests import HOLD, unpacked
 
 ONE, OTHER = b'{"index":{}}\n{"text":"a"}\n', Random(1).randbytes(50_000)
 MOST_BYTES = 60_000
@@ -19,7 +19,7 @@ def _name(value: object) -> str:
 
 
 def _unpacked(body: bytes, *, hold: Callable[[int], None] = lambda _: None) -> bytes:
-    return unpacked(body, encoding="gzip", most_bytes=MOST_BYTES, hold=hold)
+    return unpacked(body, scope={HOLD: hold}, encoding="gzip", most_bytes=MOST_BYTES)
 
 
 @pytest.mark.parametrize(

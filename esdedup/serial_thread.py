@@ -1,11 +1,12 @@
 """`SerialThread`: a thread that does what it is given, one thing after the other."""
 
 import atexit
+import os
 import queue
 import threading
-import time
 import weakref
 from collections.abc import Callable
+from concurrent import futures
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -13,9 +14,12 @@ _Result = TypeVar("_Result")
 _Jobs = queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None]
 
 
-# Those that have begun, with what they are given.
-_threads: weakref.WeakKeyDictionary[threading.Thread, _Jobs] = weakref.WeakKeyDictionary()
+# Of all threads.
+_unfinished: set[Future[Any]] = set()
 _EXIT_S = 5.0
+if hasattr(os, "register_at_fork"):  # Windows has no fork
+    # A forked process has none of the threads.
+    os.register_at_fork(after_in_child=_unfinished.clear)
 
 
 class SerialThread:
@@ -44,25 +48,23 @@ class SerialThread:
         done: Future[_Result] = Future()
         # It cannot be cancelled.
         done.set_running_or_notify_cancel()
+        _unfinished.add(done)
+        done.add_done_callback(_unfinished.discard)
         self._jobs.put((job, done))
         if not self._is_started:
             self._is_started = True
-            thread = threading.Thread(target=_work, args=(self._jobs,), name=self._name, daemon=True)
-            _threads[thread] = self._jobs
-            thread.start()
+            threading.Thread(target=_work, args=(self._jobs,), name=self._name, daemon=True).start()
             weakref.finalize(self, self._jobs.put, None).atexit = False
         return done
 
 
 @atexit.register
-def _end_threads() -> None:
-    """Let threads finish what they do: Python would abort the process where one comes back from the crate."""
-    until_s = time.monotonic() + _EXIT_S
-    running = list(_threads.items())
-    for _, jobs in running:
-        jobs.put(None)
-    for thread, _ in running:
-        thread.join(max(0.0, until_s - time.monotonic()))
+def _finish() -> None:
+    """Let threads finish what they do: Python would abort the process where one comes back from the crate.
+
+    They go on: what a program does at its end may be done after this.
+    """
+    futures.wait(_unfinished.copy(), timeout=_EXIT_S)
 
 
 def _work(jobs: _Jobs) -> None:

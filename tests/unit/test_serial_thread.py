@@ -62,3 +62,32 @@ SerialThread("idle").begin(lambda: None).result()
     assert (done.returncode, done.stdout) == (0, b"done\n")
     # Threads that do nothing are not waited for.
     assert time.monotonic() - began_s < 4
+
+
+def test_a_job_can_be_begun_while_a_process_ends() -> None:
+    program = """
+import atexit
+atexit.register(lambda: print(thread.begin(lambda: "done").result(timeout=20), flush=True))
+from esdedup.serial_thread import SerialThread
+thread = SerialThread("last")
+thread.begin(lambda: None).result()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"done\n", b"")
+
+
+def test_a_forked_process_waits_for_no_thread() -> None:
+    program = """
+import os, sys, threading
+from esdedup.serial_thread import SerialThread
+thread, goes_on = SerialThread("parent's"), threading.Event()
+thread.begin(goes_on.wait)
+if (child := os.fork()) == 0:
+    sys.exit(7)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+goes_on.set()
+"""
+    began_s = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout) == (0, b"7\n")
+    assert time.monotonic() - began_s < 4

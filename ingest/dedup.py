@@ -327,9 +327,8 @@ class Dedup(Closing):
         """
         refuse_to_keep(self._profile)
         pages = valid_pages(texts, on_rejected or log_rejected)
-        return self._own("learn: run `esdedup learn` before you start it").learn(
-            pages, batch_size=self._enricher.batch_size, on_learned=on_learned
-        )
+        owner = self._own("learn", "run `esdedup learn` before you start it")
+        return owner.learn(pages, batch_size=self._enricher.batch_size, on_learned=on_learned)
 
     def expire(self) -> Expired:
         """Delete expired nodes from the forest, for a process that feeds it continuously.
@@ -342,16 +341,17 @@ class Dedup(Closing):
             ForestError: Another process owns the forest, or it has another profile.
             ServerError: Elasticsearch does not answer, or refuses the request.
         """
-        return self._own("expire: it deletes expired nodes by itself, every expire_every_s seconds").expire()
+        return self._own(
+            "expire", "it deletes expired nodes by itself, every expire_every_s seconds"
+        ).expire()
 
-    def _own(self, instead: str) -> Owner:
+    def _own(self, operation: str, advice: str) -> Owner:
         """Return the owner, if it is in this process.
 
         Raises:
-            SettingError: A sidecar owns the forest; says what to do instead.
+            SettingError: A sidecar owns the forest, which has no such operation; says what to do instead.
         """
         if isinstance(self._owner, RemoteOwner):
-            operation, _, advice = instead.partition(": ")
             raise SettingError(f"{operation}: the sidecar owns the forest; {advice}")
         return self._owner
 

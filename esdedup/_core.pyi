@@ -305,7 +305,7 @@ class Nodes:
         *,
         state: tuple[int, int, int],
         now_ms: int,
-    ) -> tuple[bytes, bytes, bytes, bytes, bytes, list[bytes], tuple[int, int, int]]:
+    ) -> tuple[bytes, bytes, bytes, bytes, bytes, list[bytes], bytes, tuple[int, int, int]]:
         """Begin a step, and assign arrivals.
 
         Args:
@@ -318,7 +318,7 @@ class Nodes:
 
         Returns:
             Kinds by their number, uint8; ids of nodes and of roots, and times, int64; signatures; what is to
-            be written; the state.
+            be written, and the same as a log has it; the state.
         """
 
     def keep(self) -> None:
@@ -333,8 +333,14 @@ class Nodes:
     def missing(self) -> tuple[list[bytes], list[bytes]]:
         """Return the ids of roots and of nodes of pages that were not loaded."""
 
-    def settle(self) -> None:
+    def load_logs(self, logs: Sequence[bytes]) -> None:
+        """Add what logs have, as far as they can be read."""
+
+    def settle(self, *, live_since_ms: int) -> None:
         """Give each node that was loaded its root."""
+
+    def living(self, log: bytes, *, live_since_ms: int) -> list[bytes]:
+        """Return what a log has whole as it is now, as far as it lives."""
 
     @property
     def lone_page_count(self) -> int:

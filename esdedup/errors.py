@@ -22,6 +22,7 @@ EsdedupError
 │   ├── ForestExists         it exists already, and replacing it was not requested
 │   ├── ForestAhead          its time is in the future                          .time_ms
 │   ├── ForestDamaged        what it has learned is damaged                     .document .flaw
+│   ├── ForestFull           its nodes take more memory than they may
 │   ├── ForestIncomplete     a rebuild of it has not finished
 │   ├── ForestBusy           another process owns it                            .owner
 │   ├── ForestLost           this process owned it, and another took it over    .owner
@@ -50,6 +51,7 @@ __all__ = [
     "ForestDamaged",
     "ForestError",
     "ForestExists",
+    "ForestFull",
     "ForestIncomplete",
     "ForestLost",
     "ForestMismatch",
@@ -255,6 +257,21 @@ class ForestMissing(ForestError):
         return cls(
             f"there is no forest {forest!r}. If articles have roots already, rebuild it from them: a new one "
             "would give later reprints other roots. Otherwise the first article that is enriched makes it",
+            forest=forest,
+        )
+
+
+class ForestFull(ForestError):
+    """The nodes of the forest take more memory than its owner may give them."""
+
+    @classmethod
+    def of(cls, forest: str, *, memory_bytes: int) -> "ForestFull":
+        """Return the error for a forest's name."""
+        return cls(
+            f"the nodes of the forest {forest!r} take more than the {memory_bytes:,} bytes of memory that "
+            "they may take. Give them more (`memory_bytes`), let them live shorter (`retention`), or "
+            f"make it a forest that is searched: esdedup rebuild INDEX --forest {forest} --replace --lookup "
+            "search",
             forest=forest,
         )
 

@@ -16,7 +16,6 @@ from esdedup.ingest.owner import Owner
 from esdedup.ingest.owner_settings import (
     EXPIRE_EVERY_S,
     LEASE_TTL_S,
-    MEMORY_BYTES,
     PATIENCE_S,
     OwnerSettings,
     check_batch_size,
@@ -30,6 +29,7 @@ from esdedup.elastic.article_indices import Articles, WritableIndex
 from esdedup.elastic.client import credentials_of
 from esdedup.elastic.closing import Closing
 from esdedup.elastic.forest.expiry import Expired
+from esdedup.elastic.forest.meta import Lookup
 from esdedup.elastic.given_client import is_inherited, refuse_inherited, take_blocking
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
 from esdedup.errors import ArticleRejected, IndexNotReady, SettingError
@@ -83,7 +83,8 @@ class Dedup(Closing):
         batch_size: int = BATCH_SIZE,
         wait_s: float = 0.0,
         lease_ttl_s: float = LEASE_TTL_S,
-        memory_bytes: int | None = MEMORY_BYTES,
+        lookup: Lookup | None = None,
+        memory_bytes: int | None = None,
         most_plausible_leaves: int = MOST_PLAUSIBLE_LEAVES,
         pins: Pins = NO_PINS,
         workers: int = 1,
@@ -107,9 +108,12 @@ class Dedup(Closing):
             wait_s: How long to wait while another process owns the forest.
             lease_ttl_s: How long after this process dies without releasing the forest others may take it
                 over; at least 1.
-            memory_bytes: The forest's nodes are kept in memory while they take no more than this, some 300
-                bytes each, which makes feeding faster. They are loaded from the first batch on, 100,000 in
-                some seconds. Until then, beyond, and with None, they are searched for in Elasticsearch.
+            lookup: How a new forest's nodes are found: `memory` or `search`. In memory, all are loaded before
+                the first batch. Those that are searched for take longer to write, and more of the disk, but
+                may be more than memory holds. None: as the forest has it, a new one in memory.
+            memory_bytes: What the forest's nodes may take in memory, some 300 bytes each. With the lookup
+                `memory`, more are refused. With `search`, they are in memory too while they take no more than
+                this, which makes feeding faster; 0 keeps none. None: half of what this machine has.
             most_plausible_leaves: A warning is logged when a cluster grows beyond this many distinct texts;
                 a power of two.
             pins: Which passages of articles are boilerplate or text, whatever was learned. They count for
@@ -137,6 +141,7 @@ class Dedup(Closing):
             retention=retention,
             wait_s=wait_s,
             lease_ttl_s=lease_ttl_s,
+            lookup=lookup,
             memory_bytes=memory_bytes,
             most_plausible_leaves=most_plausible_leaves,
             pins=pins,

@@ -15,7 +15,7 @@ from esdedup.ingest.learn import OnLearned, learn
 from esdedup.ingest.owner_settings import OwnerSettings
 
 from esdedup.elastic.closing import Closing
-from esdedup.elastic.forest.expiry import Expired, expiring
+from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.store import Contents, ElasticStore
 from esdedup.elastic.given_client import is_inherited
 from esdedup.errors import EsdedupError
@@ -173,7 +173,7 @@ class Owner(Closing):
     def _expiring(self) -> Iterator[Expired]:
         """Delete expired nodes, some at a time; yield what was done so far."""
         store = self._opened()
-        steps = expiring(store.writer, store.aging)
+        steps = store.expiring()
         while True:
             with store.writer.noticing_deletion():
                 expired = next(steps, None)
@@ -196,7 +196,8 @@ class Owner(Closing):
                 wait_s=settings.wait_s,
                 lease_ttl_s=settings.lease_ttl_s,
                 address=self._address,
-                memory_bytes=settings.memory_bytes,
+                lookup=settings.lookup,
+                memory_bytes=settings.most_bytes,
             )
             if self._store.state().seq == 0:
                 self._on_new()

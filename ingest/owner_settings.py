@@ -1,18 +1,20 @@
 """What is set for a forest by the process that owns it."""
 
+import contextlib
 import dataclasses
 import functools
+import os
 import threading
 from datetime import timedelta
+from pathlib import Path
 
 from esdedup.boilerplate.pins import NO_PINS, Pins
+from esdedup.elastic.forest.meta import LOOKUPS, Lookup
 from esdedup.elastic.limits import DEFAULT_LIMITS
 from esdedup.errors import SettingError
 from esdedup.forest import Aging
 from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
 
-MEMORY_BYTES = 256 * 2**20
-"""The most that nodes kept in memory may take by default: some 800,000 of `verified`."""
 EXPIRE_EVERY_S = 3_600.0
 """As often as `seen` of a node changes at most."""
 PATIENCE_S = 120.0
@@ -20,6 +22,9 @@ PATIENCE_S = 120.0
 LEASE_TTL_S = 30.0
 
 _MOST_WORKERS = 256
+_UNKNOWN_BYTES = 4 * 2**30
+# Of the second version of control groups, which all current systems have; "max" without a limit.
+_CONTAINER = Path("/sys/fs/cgroup/memory.max")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -33,7 +38,8 @@ class OwnerSettings:
     retention: timedelta | None = None
     wait_s: float = 0.0
     lease_ttl_s: float = LEASE_TTL_S
-    memory_bytes: int | None = MEMORY_BYTES
+    lookup: Lookup | None = None
+    memory_bytes: int | None = None
     most_plausible_leaves: int = MOST_PLAUSIBLE_LEAVES
     pins: Pins = NO_PINS
     workers: int = 1
@@ -47,6 +53,10 @@ class OwnerSettings:
             raise SettingError(f"wait_s is {self.wait_s}; it must be at least 0")
         if leaves < 1 or leaves.bit_count() != 1:
             raise SettingError(f"most_plausible_leaves is {leaves}; it must be a power of two")
+        if self.lookup not in {None, *LOOKUPS}:
+            raise SettingError(f"lookup is {self.lookup!r}; it must be {' or '.join(map(repr, LOOKUPS))}")
+        if self.memory_bytes is not None and self.memory_bytes < 0:
+            raise SettingError(f"memory_bytes is {self.memory_bytes}; it must be at least 0")
         if not 1 <= self.workers <= _MOST_WORKERS:
             raise SettingError(f"workers is {self.workers}; it must be from 1 to {_MOST_WORKERS}")
         if every_s is not None and not 0 < every_s < threading.TIMEOUT_MAX:
@@ -58,6 +68,11 @@ class OwnerSettings:
     def aging(self) -> Aging | None:
         """How long nodes live; None leaves it as it was."""
         return None if self.retention is None else Aging.of(retention=self.retention)
+
+    @property
+    def most_bytes(self) -> int:
+        """What nodes may take in memory: by default, half of what this process can have."""
+        return available_bytes() // 2 if self.memory_bytes is None else self.memory_bytes
 
     def refuse_for_sidecar(self) -> None:
         """Make sure that all is as it is by default: a sidecar that owns a forest has settings of its own.
@@ -76,6 +91,18 @@ class OwnerSettings:
                 f"{' and '.join(useless)}: with a sidecar, these are settings of the sidecar; leave them out "
                 "here"
             )
+
+
+def available_bytes() -> int:
+    """Return the memory of this machine, or of the container if that may have less."""
+    try:
+        machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError):
+        # Windows does not say it there.
+        machine = _UNKNOWN_BYTES
+    with contextlib.suppress(OSError, ValueError):
+        machine = min(machine, int(_CONTAINER.read_text()))
+    return machine
 
 
 def check_batch_size(batch_size: int) -> None:

@@ -100,6 +100,7 @@ def index(
         ),
     ] = _FLUSH_INTERVAL_S,
     retention_days: options.RetentionDays = None,
+    lookup: options.Lookup = None,
     json: options.Json = False,
     forest: options.WritableForest,
     fingerprinting: options.Fingerprinting,
@@ -122,6 +123,7 @@ def index(
             fields=field_names.fields_of(client, index),
             forest=forest.name,
             retention=options.retention(retention_days),
+            lookup=lookup,
             wait_s=forest.wait_s,
             workers=workers,
         )

@@ -174,6 +174,7 @@ def rebuild(
         bool, typer.Option("--replace", help="Delete an existing forest of that name first.")
     ] = False,
     retention_days: options.RetentionDays = None,
+    lookup: options.Lookup = None,
     json: options.Json = False,
     forest: options.WritableForest,
     field_names: options.FieldNames,
@@ -189,6 +190,7 @@ def rebuild(
                 index,
                 replace=replace,
                 retention=options.retention(retention_days),
+                lookup=lookup,
                 on_progress=on_progress,
             )
     if json:

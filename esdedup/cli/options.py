@@ -4,7 +4,7 @@ import dataclasses
 from datetime import timedelta
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -73,6 +73,15 @@ RetentionDays = Annotated[
         min=0.001,
         help="How many days a cluster accepts articles after its last one. Default: the forest's "
         "retention, 30 in a new forest.",
+        show_default=False,
+    ),
+]
+Lookup = Annotated[
+    Literal["memory", "search"] | None,
+    typer.Option(
+        "--lookup",
+        help="How a new forest finds nodes: all are in the memory of its owner, or they are searched for "
+        "in Elasticsearch, for more than memory holds. Default: memory.",
         show_default=False,
     ),
 ]

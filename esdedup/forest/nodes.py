@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup import _core
-from esdedup.forest.model import Aging, Arrivals, Assignment, Kind, Plan, State
+from esdedup.forest.model import NO_TIME, Aging, Arrivals, Assignment, Kind, Plan, State
 from esdedup.neighbours.relation import Relation
 
 _KINDS = list(Kind)
@@ -64,7 +64,7 @@ class Nodes:
             state=(state.seq, state.time_ms, state.origin_ms),
             now_ms=now_ms,
         )
-        kinds, nodes, roots, times_ms, signatures, written, (seq, time_ms, origin_ms) = found
+        kinds, nodes, roots, times_ms, signatures, written, log, (seq, time_ms, origin_ms) = found
         size = self._relation.dtype.itemsize
         assignments = [
             Assignment(kind, None, None, seq, at_ms, signature)
@@ -83,7 +83,7 @@ class Nodes:
             )
         ]
         after = State(seq=seq, time_ms=time_ms, origin_ms=origin_ms)
-        return Plan(assignments=assignments, written=written, state=after)
+        return Plan(assignments=assignments, written=written, log=log, state=after)
 
     def keep(self) -> None:
         """Keep the first step, and forget some of what had expired by its end."""
@@ -109,13 +109,31 @@ class Nodes:
         roots, nodes = self._nodes.missing()
         return [each.hex() for each in roots], [each.hex() for each in nodes]
 
-    def settle(self) -> None:
+    def load_logs(self, logs: Sequence[bytes]) -> None:
+        """Add what logs have, in their order, each as far as it can be read. Until `settle`, nodes are roots.
+
+        Args:
+            logs: As `Plan.log`, or several of them, one after the other.
+        """
+        self._nodes.load_logs(logs)
+
+    def settle(self, *, live_since_ms: int = NO_TIME) -> None:
         """Give each node that was loaded its root, and remember the pages.
 
         In a damaged forest, roots that are missing are made again from one of their leaves, and pages whose
         node is missing are left out.
+
+        Args:
+            live_since_ms: The `seen` from which on (inclusive) nodes and pages live; others are forgotten.
         """
-        self._nodes.settle()
+        self._nodes.settle(live_since_ms=live_since_ms)
+
+    def living(self, log: bytes, *, live_since_ms: int) -> list[bytes]:
+        """Return the nodes and pages that a log has whole as they are now, leaving out what does not live.
+
+        Pages are left out that their nodes remember.
+        """
+        return self._nodes.living(log, live_since_ms=live_since_ms)
 
 
 def _bytes(column: npt.NDArray[Any], dtype: np.dtype[Any]) -> bytes:

@@ -104,7 +104,7 @@ class ArticleAudit:
             for record in invalid:
                 self._on_invalid(record)
             remembered = self._index.run(
-                self._index.search.pages(record.page for record in valid if record.page)
+                self._index.nodes.pages(record.page for record in valid if record.page)
             )
             nodes = self._nodes(valid, remembered.values())
             # Read after the nodes: a node that lives at this time was alive when it was read.
@@ -136,7 +136,7 @@ class ArticleAudit:
             for node_id in (record.fingerprint, record.root)
         }
         ids.update(each.node for each in remembered if each.node is not None)
-        return {node.id: node for node in self._index.run(self._index.search.by_id(ids))}
+        return {node.id: node for node in self._index.run(self._index.nodes.by_id(ids))}
 
     def _against_nodes(self, batch: _Batch) -> Iterator[Violation]:
         # The repairs of earlier articles apply to later ones.

@@ -24,7 +24,7 @@ def refuse_others_articles(index: ForestIndex, records: Records, *, most_known: 
     Raises:
         ForestMismatch: One belongs to another forest.
     """
-    if not index.run(index.search.count_nodes()):
+    if not index.run(index.nodes.count_nodes()):
         return
     status = index.status()
     samples = records.samples(until_seq=status.state.seq, since_ms=status.live_since_ms(status.aging))
@@ -32,7 +32,7 @@ def refuse_others_articles(index: ForestIndex, records: Records, *, most_known: 
         if len(sample) < _FEWEST:
             continue
         ids = {each for record in sample for each in (record.fingerprint, record.root) if each is not None}
-        nodes = {node.id for node in index.run(index.search.by_id(ids))}
+        nodes = {node.id for node in index.run(index.nodes.by_id(ids))}
         known = sum(not nodes.isdisjoint((record.fingerprint, record.root)) for record in sample)
         if known <= most_known * len(sample):
             raise ForestMismatch(

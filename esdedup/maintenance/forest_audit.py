@@ -4,11 +4,9 @@ import dataclasses
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from esdedup.elastic.forest.documents import Hit, agrees, chunks, stored_in
+from esdedup.elastic.forest.documents import Hit, chunks
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.node_cache import NodeCache
-from esdedup.elastic.forest.packing import Packing
-from esdedup.elastic.forest.search import EVERY_NODE, ROOTLESS
 from esdedup.elastic.forest.stored import StoredNode, recreate_root, signatures_of
 from esdedup.forest.model import NO_TIME, Aging
 from esdedup.maintenance.learned_audit import damaged_learning
@@ -70,16 +68,20 @@ class ForestAudit:
     def violations(self) -> Iterator[Violation]:
         """Yield every violation that shows in the nodes alone. The forest may be written to meanwhile."""
         self._index.refresh()
+        if self._index.log is not None:
+            self._index.run(self._index.log.update())
         self._damaged: list[Hit] = []
         self._misplaced: list[StoredNode] = []
-        nodes = self._nodes()
+        nodes = self._index.nodes.by_tree(
+            self._index.hit_pages, damaged=self._damaged, misplaced=self._misplaced
+        )
         first = list(itertools.islice(nodes, 1))
         # Read after the snapshot of the nodes: a node that lives at this time is alive in the snapshot.
         self._live_since_ms = self._index.status().live_since_ms(self._aging)
         self._ordered_since = self._index.ordered_since()
         for trees in _batches(_trees(itertools.chain(first, nodes)), self._audit_batch):
             batch = [node for tree in trees for node in tree.nodes]
-            yield from map(_unfindable, self._index.run(self._index.search.unfindable(batch)))
+            yield from map(_unfindable, self._index.run(self._index.nodes.unfindable(batch)))
             live = [each for tree in trees if (each := tree.living(self._live_since_ms)).nodes]
             yield from self._without_root([tree for tree in live if tree.root_node is None])
             for tree in live:
@@ -97,24 +99,10 @@ class ForestAudit:
                 remedy=Remedy(damaged=hit),
             )
 
-    def _nodes(self) -> Iterator[StoredNode]:
-        """Yield the nodes by root, then by seq, and put aside those that a search may miss or misplace."""
-        packing = Packing(self._index.relation)
-        for query in (ROOTLESS, EVERY_NODE):
-            pages = self._index.hit_pages(query, sort=["root", "seq"], versions=True, repeated=True)
-            for hit in itertools.chain.from_iterable(pages):
-                node = stored_in(hit, packing)
-                if not isinstance(node, StoredNode):
-                    self._damaged.append(hit)
-                elif agrees(hit, node):
-                    yield node
-                else:
-                    self._misplaced.append(node)
-
     def _without_root(self, trees: list[Tree]) -> Iterator[Violation]:
         # The root may be a leaf of another tree.
         found = {
-            node.id: node for node in self._index.run(self._index.search.by_id(tree.root for tree in trees))
+            node.id: node for node in self._index.run(self._index.nodes.by_id(tree.root for tree in trees))
         }
         for tree in trees:
             first = tree.nodes[0]
@@ -199,7 +187,7 @@ class ForestAudit:
             return
         signatures = signatures_of(roots, self._index.relation)
         candidates = self._index.run(
-            self._index.search.candidates(signatures, live_since_ms=self._live_since_ms)
+            self._index.nodes.candidates(signatures, live_since_ms=self._live_since_ms)
         )
         cache = NodeCache(self._genuine(candidates), self._index.relation)
         near = [(roots[at], node) for at, node in cache.find_pairs(signatures)]
@@ -227,7 +215,7 @@ class ForestAudit:
         roots = {node.id: node for _, node in near if node.is_root}
         missing = {node.root for _, node in near} - roots.keys()
         roots |= {
-            node.id: node for node in self._genuine(list(self._index.run(self._index.search.by_id(missing))))
+            node.id: node for node in self._genuine(list(self._index.run(self._index.nodes.by_id(missing))))
         }
         pairs = [(text, node) for text, node in near if node.root in roots]
         relation = self._index.relation

@@ -11,6 +11,7 @@ from esdedup.elastic.forest import expiry
 from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.index import ForestIndex
+from esdedup.elastic.forest.meta import Lookup
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_names
 from esdedup.errors import ForestError, SettingError
@@ -137,6 +138,7 @@ class Maintenance(Inspection):
         *,
         replace: bool = False,
         retention: timedelta | None = None,
+        lookup: Lookup | None = None,
         on_progress: OnProgress | None = None,
     ) -> int:
         """Rebuild the forest from articles alone; each article keeps its root.
@@ -149,6 +151,8 @@ class Maintenance(Inspection):
             indices: The indices of all articles that this forest assigned.
             replace: Delete an existing forest of that name first.
             retention: How long nodes live. None: as in the forest that is replaced, or 30 days.
+            lookup: How its owner finds nodes, as for `Dedup`. None: as in the forest that is replaced, or in
+                memory.
             on_progress: Called with the number of articles in each step.
 
         Returns:
@@ -164,7 +168,13 @@ class Maintenance(Inspection):
         records = self._records(indices)
         aging = None if retention is None else Aging.of(retention=retention)
         begun = rebuild.begin(
-            self._client, self._forest, records, aging=aging, replace=replace, wait_s=self._wait_s
+            self._client,
+            self._forest,
+            records,
+            aging=aging,
+            lookup=lookup,
+            replace=replace,
+            wait_s=self._wait_s,
         )
         with begun as writer:
             invalid: list[str] = []

@@ -2,7 +2,6 @@
 
 import pydantic
 
-from esdedup.elastic.forest.documents import live_leaves
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.forest.model import NO_TIME
 from esdedup.times import iso
@@ -29,7 +28,7 @@ class ForestNode(pydantic.BaseModel, frozen=True):
 
 def node_of(index: ForestIndex, node_id: str) -> ForestNode | None:
     """Return a node of a forest, None if the forest has none of that id."""
-    found = next(iter(index.run(index.search.by_id([node_id]))), None)
+    found = next(iter(index.run(index.nodes.by_id([node_id]))), None)
     if found is None:
         return None
     status = index.status()
@@ -40,7 +39,7 @@ def node_of(index: ForestIndex, node_id: str) -> ForestNode | None:
         root=found.root,
         is_root=found.is_root,
         is_live=found.seen_ms >= live_since_ms,
-        live_leaves=index.run(index.search.count(live_leaves([found.root], live_since_ms))),
+        live_leaves=index.run(index.nodes.count_leaves(found.root, live_since_ms)),
         seq=found.seq,
         made=_moment(found.made_ms),
         seen=_moment(found.seen_ms),

@@ -2,10 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from esdedup.elastic.forest.documents import Hit, agrees, stored_in
 from esdedup.elastic.forest.index import ForestIndex
-from esdedup.elastic.forest.packing import Packing
-from esdedup.elastic.forest.search import EVERY_PAGE
 from esdedup.elastic.forest.stored import Stored, StoredNode, StoredPage
 from esdedup.forest.model import NO_TIME, Aging
 from esdedup.maintenance.record import Record
@@ -14,14 +11,12 @@ from esdedup.maintenance.violations import Remedy, RepairableViolation, Violatio
 
 def stray_pages(index: ForestIndex, aging: Aging) -> Iterator[Violation]:
     """Yield the documents of pages that name a missing node, or are damaged."""
-    packing = Packing(index.relation)
-    for hits in index.hit_pages(EVERY_PAGE, versions=True, repeated=True):
-        pages = [_page_in(hit, packing) for hit in hits]
-        named = {page.node for page in pages if page and page.node}
-        gone = named - {node.id for node in index.run(index.search.by_id(named))}
+    for pages in index.nodes.lone_pages(index.hit_pages):
+        named = {page.node for _, page in pages if page and page.node}
+        gone = named - {node.id for node in index.run(index.nodes.by_id(named))}
         # Read after the nodes: the node of a page that lives at this time was alive when it was read.
         live_since_ms = index.status().live_since_ms(aging)
-        for hit, page in zip(hits, pages, strict=True):
+        for hit, page in pages:
             if page is None or (page.node in gone and page.seen_ms >= live_since_ms):
                 detail = "its document is damaged" if page is None else f"its node {page.node} is missing"
                 yield RepairableViolation(
@@ -30,12 +25,6 @@ def stray_pages(index: ForestIndex, aging: Aging) -> Iterator[Violation]:
                     detail=f"{detail}; a repair deletes it and restores it from articles",
                     remedy=Remedy(damaged=hit),
                 )
-
-
-def _page_in(hit: Hit, packing: Packing) -> StoredPage | None:
-    """Return the page of a document; None if that is damaged."""
-    found = stored_in(hit, packing)
-    return found if isinstance(found, StoredPage) and agrees(hit, found) else None
 
 
 def page_of_article(

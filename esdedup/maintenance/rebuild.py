@@ -6,12 +6,14 @@ import logging
 
 from elasticsearch import Elasticsearch
 
+from esdedup.elastic.client import patient
+from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.documents import keys_of
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.learned import LearnedRecord, read_learned
 from esdedup.elastic.forest.learned_log import LearnedLog
-from esdedup.elastic.forest.meta import Meta
+from esdedup.elastic.forest.meta import Lookup, Meta, read_meta
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.errors import ForestDamaged, ForestExists, ForestMismatch, SettingError
 from esdedup.fingerprint.bands import LAYOUTS, Layout
@@ -30,9 +32,25 @@ _MOST_SAMPLED = 200
 
 
 def begin(
-    client: Elasticsearch, name: str, records: Records, *, aging: Aging | None, replace: bool, wait_s: float
+    client: Elasticsearch,
+    name: str,
+    records: Records,
+    *,
+    aging: Aging | None,
+    lookup: Lookup | None,
+    replace: bool,
+    wait_s: float,
 ) -> ForestWriter:
     """Make an empty forest that cannot be used yet, or find the one that an interrupted rebuild left.
+
+    Args:
+        client: Owned by the caller.
+        name: Of the forest's index.
+        records: What esdedup wrote into the articles.
+        aging: How long nodes live. None: as in the forest that is replaced, else the default.
+        lookup: How its nodes are found. None: as in the forest that is replaced, else in memory.
+        replace: Delete an existing forest first.
+        wait_s: How long to wait while another process owns it.
 
     Raises:
         ForestExists: There is a complete one, and `replace` is false.
@@ -40,7 +58,8 @@ def begin(
         ForestMismatch: The articles are of several profiles, or of an unknown one, or belong to another
             forest than the one that is replaced.
     """
-    meta = _meta(name, records)
+    found = execute(patient(client), read_meta(name))
+    meta = dataclasses.replace(_meta(name, records), lookup=lookup or (found.lookup if found else "memory"))
     index = ForestIndex.make(client, name, meta=meta)
     latest_ms = Clock(index).latest_ms()
     state, dead_before_ms = State(), NO_TIME
@@ -93,7 +112,7 @@ def rebuild(writer: ForestWriter, articles: ArticleAudit) -> int:
         )
     writer.renew()
     writer.index.write_meta(dataclasses.replace(writer.index.meta, rebuilding=False))
-    return writer.index.run(writer.index.search.count_nodes())
+    return writer.index.run(writer.index.nodes.count_nodes())
 
 
 def _learned(index: ForestIndex) -> list[LearnedRecord]:

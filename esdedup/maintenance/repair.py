@@ -101,12 +101,12 @@ class Repair:
     def _join(self, later: str, target: str) -> None:
         """Move a tree under another root, its own root last: until then an audit still finds the tree."""
         index = self._writer.index
-        found = index.run(index.search.by_id([target]))
+        found = index.run(index.nodes.by_id([target]))
         root = next((node for node in found if node.is_root), None)
         if root is None:
             # The target is missing too: the next audit joins the trees, once the target has been restored.
             return
-        moved = [node._replace(root=target) for node in index.scan({"term": {"root": later}})]
+        moved = [node._replace(root=target) for node in index.run(index.nodes.tree(later))]
         seen_ms = max([root.seen_ms, *(node.seen_ms for node in moved)])
         # A root must never expire before its leaves, so its own `seen` is written first.
         self._write([root._replace(seen_ms=seen_ms)])

@@ -1,19 +1,15 @@
 """The statistics of a forest."""
 
 import collections
-import dataclasses
-import itertools
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Mapping
 
 import pydantic
 
-from esdedup.elastic.forest.documents import keys_of, live_leaves
+from esdedup.elastic.forest.counts import NodeCounts
+from esdedup.elastic.forest.documents import keys_of
 from esdedup.elastic.forest.index import ForestIndex
-from esdedup.elastic.forest.search import EVERY_NODE
 from esdedup.elastic.forest.stored import StoredNode, signatures_of
 from esdedup.elastic.limits import MAX_HITS
-from esdedup.elastic.requests import Query
 from esdedup.fingerprint.profile import profile_labelled
 from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
 from esdedup.forest.model import NO_TIME, Aging
@@ -30,8 +26,6 @@ _KEYS_SHOWN = 5
 _RANDOM_NODES, _NODES_COUNTED = MAX_HITS, 50
 # Fewer trees than this may share a representative by accident, even if all texts are of one kind.
 _MANY_TREES = 10
-# Trees in one answer or query; less than MAX_BUCKETS and MAX_TERMS.
-_TREES_AT_ONCE = 10_000
 
 
 class Cluster(pydantic.BaseModel, frozen=True):
@@ -86,7 +80,8 @@ class Stats(pydantic.BaseModel, frozen=True):
     most_plausible_leaves: int
     implausible: tuple[ImplausibleCluster, ...]
     implausible_trees: int
-    # The fullest keys of random nodes, counted exactly; and the mean number of nodes of a key.
+    # Of nodes that are searched for: the fullest keys of random ones, counted exactly; and the mean number of
+    # nodes of a key.
     fullest_keys: tuple[Key, ...]
     nodes_a_key: float
     # Representatives that random nodes of many trees share, such as a template's. They fill keys.
@@ -126,10 +121,15 @@ def stats(
     )
     status = index.status()
     live_since_ms = status.live_since_ms(aging)
-    counts = _Counts.read(index, time_ms=status.state.time_ms, live_since_ms=live_since_ms)
-    sizes = collections.Counter(dict(_leaves_by_root(index)))
-    implausible = _implausible(index, sizes, live_since_ms, most_plausible_leaves)
-    random_nodes = index.run(index.search.random_nodes(_RANDOM_NODES))
+    time_ms = status.state.time_ms
+    new_since_ms = NO_TIME if time_ms == NO_TIME else time_ms - 7 * DAY_MS
+    counts = index.run(index.nodes.counts(new_since_ms=new_since_ms, live_since_ms=live_since_ms))
+    sizes = collections.Counter(index.run(index.nodes.leaves_by_root()))
+    implausible: list[tuple[str, int]] = []
+    if max(sizes.values(), default=0) > most_plausible_leaves:
+        live_leaves = index.run(index.nodes.leaves_by_root(live_since_ms))
+        implausible = _implausible(live_leaves, most_plausible_leaves)
+    random_nodes = index.run(index.nodes.random_nodes(_RANDOM_NODES))
     fullest_keys, nodes_a_key = _keys(index, random_nodes)
     size_bytes = index.size_bytes()
     return Stats(
@@ -157,63 +157,19 @@ def stats(
         fullest_keys=fullest_keys,
         nodes_a_key=nodes_a_key,
         shared_by_trees=_shared_by_trees(index, shared_representatives, random_nodes),
-        days=counts.days,
-        growth_7_days=counts.growth_7_days,
+        days=_days(counts.made_by_day, counts.seen_by_day),
+        growth_7_days=_growth(counts),
         not_enriched=not_enriched,
         learned=learned_stats(index),
     )
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class _Counts:
-    """How many nodes a forest has, of several kinds."""
-
-    nodes: int
-    # Roots.
-    trees: int
-    # Nodes that have not expired.
-    live: int
-    # Nodes made in the last seven days of the forest's time; all nodes if it has no time.
-    new: int
-    # The latest days.
-    days: tuple[Day, ...]
-
-    @classmethod
-    def read(cls, index: ForestIndex, *, time_ms: int, live_since_ms: int) -> "_Counts":
-        """Count the nodes.
-
-        Args:
-            index: The forest's index.
-            time_ms: The forest's time.
-            live_since_ms: The least `seen` (inclusive) of a live node.
-        """
-        new_since_ms = NO_TIME if time_ms == NO_TIME else time_ms - 7 * DAY_MS
-        aggregations = {
-            "trees": {"filter": {"term": {"leaf": False}}},
-            "live": {"filter": _since("seen", live_since_ms)},
-            "new": {"filter": _since("made", new_since_ms)},
-            **{field: _by_day(field) for field in ("made", "seen")},
-        }
-        answer = index.run(index.search.aggregate(EVERY_NODE, aggregations))
-        return cls(
-            nodes=index.run(index.search.count_nodes()),
-            trees=answer["trees"]["doc_count"],
-            live=answer["live"]["doc_count"],
-            new=answer["new"]["doc_count"],
-            days=_days(*(_counts_by_day(answer[field]["buckets"]) for field in ("made", "seen"))),
-        )
-
-    @property
-    def growth_7_days(self) -> float | None:
-        """The new nodes as a share of the others; None if there are no others."""
-        return round(self.new / (self.nodes - self.new), 4) if self.nodes > self.new else None
+def _growth(counts: NodeCounts) -> float | None:
+    """Return the new nodes as a share of the others; None if there are no others."""
+    return round(counts.new / (counts.nodes - counts.new), 4) if counts.nodes > counts.new else None
 
 
-def _counts_by_day(buckets: list[dict[str, int]]) -> dict[int, int]:
-    return {bucket["key"]: bucket["doc_count"] for bucket in buckets}
-
-
-def _days(made: dict[int, int], last_needed: dict[int, int]) -> tuple[Day, ...]:
+def _days(made: Mapping[int, int], last_needed: Mapping[int, int]) -> tuple[Day, ...]:
     """Return the latest days, from counts by the time at which a day begins."""
     return tuple(
         Day(day=iso(day)[:10], made=made.get(day, 0), last_needed=last_needed.get(day, 0))
@@ -221,40 +177,17 @@ def _days(made: dict[int, int], last_needed: dict[int, int]) -> tuple[Day, ...]:
     )
 
 
-def _leaves_by_root(index: ForestIndex) -> Iterator[tuple[str, int]]:
-    """Yield each root that has leaves, and how many."""
-    after: dict[str, Any] = {}
-    while True:
-        composite = {"size": _TREES_AT_ONCE, "sources": [{"root": {"terms": {"field": "root"}}}], **after}
-        answer = index.run(
-            index.search.aggregate({"term": {"leaf": True}}, {"roots": {"composite": composite}})
-        )
-        buckets = answer["roots"]["buckets"]
-        yield from ((bucket["key"]["root"], bucket["doc_count"]) for bucket in buckets)
-        if len(buckets) < _TREES_AT_ONCE:
-            return
-        after = {"after": answer["roots"]["after_key"]}
-
-
-def _implausible(
-    index: ForestIndex, sizes: dict[str, int], live_since_ms: int, most_leaves: int
-) -> list[tuple[str, int]]:
+def _implausible(live_leaves: dict[str, int], most_leaves: int) -> list[tuple[str, int]]:
     """Return the roots with more live leaves than `most_leaves`, and how many, the largest first."""
-    roots = [root for root, leaves in sizes.items() if leaves > most_leaves][:_TREES_AT_ONCE]
-    if not roots:
-        return []
-    by_root = {"field": "root", "size": len(roots), "min_doc_count": most_leaves + 1}
-    answer = index.run(
-        index.search.aggregate(live_leaves(roots, live_since_ms), {"roots": {"terms": by_root}})
-    )
-    return [(bucket["key"], bucket["doc_count"]) for bucket in answer["roots"]["buckets"]]
+    found = [(root, leaves) for root, leaves in live_leaves.items() if leaves > most_leaves]
+    return sorted(found, key=lambda each: (-each[1], each[0]))
 
 
 def _most_shared(
     index: ForestIndex, shared_representatives: SharedRepresentatives, root: str, live_since_ms: int
 ) -> SharedRepresentative | None:
     """Find the representative that most leaves of a tree share; None if they have been deleted."""
-    leaves = list(itertools.islice(index.scan(live_leaves([root], live_since_ms)), _RANDOM_NODES))
+    leaves = index.run(index.nodes.some_leaves(root, live_since_ms))
     representatives = index.relation.representatives(signatures_of(leaves, index.relation))
     return next(iter(shared_representatives.find(leaves, representatives, most=1, by_tree=False)), None)
 
@@ -284,6 +217,8 @@ def _by_leaves(sizes: dict[str, int], trees: int) -> dict[str, int]:
 
 def _keys(index: ForestIndex, random_nodes: list[StoredNode]) -> tuple[tuple[Key, ...], float]:
     """Return the fullest keys of some nodes, and the mean number of nodes of a key."""
+    if index.log is not None:
+        return (), 0.0
     terms = keys_of(random_nodes, index.relation, index.layout)
     shared = collections.Counter(term for own in terms for term in set(own))
     ordinary = {term for own in terms[:_NODES_COUNTED] for term in own}
@@ -291,11 +226,3 @@ def _keys(index: ForestIndex, random_nodes: list[StoredNode]) -> tuple[tuple[Key
     counts = index.run(index.search.count_by_key(ordinary.union(fullest)))
     keys = sorted((Key(key=term, nodes=counts[term]) for term in fullest), key=lambda key: -key.nodes)
     return tuple(keys), round(sum(counts[term] for term in ordinary) / len(ordinary), 2) if ordinary else 0.0
-
-
-def _since(field: str, time_ms: int) -> Query:
-    return {"match_all": {}} if time_ms == NO_TIME else {"range": {field: {"gte": time_ms}}}
-
-
-def _by_day(field: str) -> Query:
-    return {"date_histogram": {"field": field, "calendar_interval": "day", "min_doc_count": 1}}

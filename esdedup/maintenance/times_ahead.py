@@ -6,11 +6,12 @@ The forest then is as if the arrivals that brought those times had brought none:
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from esdedup.elastic.forest.documents import stored_of
+from esdedup.elastic.execute import hit_pages
 from esdedup.elastic.forest.index import ForestIndex
+from esdedup.elastic.forest.log import FIELD, log_body
+from esdedup.elastic.forest.log_nodes import LogNodes
 from esdedup.elastic.forest.stored import Stored, StoredPage
 from esdedup.elastic.forest.writer import ForestWriter
-from esdedup.elastic.requests import Query
 from esdedup.forest.model import NO_TIME, Aging, State
 from esdedup.maintenance.record import Record
 from esdedup.maintenance.records import Records
@@ -61,9 +62,12 @@ class TimesAhead:
         for batch in self._articles():
             writer.renew()
             count += self._set_articles_back(batch, state)
-        for some in self._stored():
-            write([self._set_stored_back(each, state) for each in some])
-            count += len(some)
+        if self._index.log is not None:
+            count += self._set_log_back(self._index.log, state, writer, write)
+        else:
+            for some in self._stored():
+                write([self._set_stored_back(each, state) for each in some])
+                count += len(some)
         self._index.refresh()
         found, true = self._index.status(), self._index.status(latest_ms=self._latest_ms)
         if found.dead_before_ms != true.dead_before_ms:
@@ -72,6 +76,23 @@ class TimesAhead:
         if found.state.time_ms > self._latest_ms:
             writer.write([], state=state)
             count += 1
+        return count
+
+    def _set_log_back(
+        self, log: LogNodes, state: State, writer: ForestWriter, write: Callable[[list[Stored]], None]
+    ) -> int:
+        """Write a log anew if it has a time in the future, and delete what it was."""
+        count = sum(len(some) for some in self._stored())
+        count += self._index.status().state.time_ms > self._latest_ms
+        if not count:
+            return 0
+        first = writer.begin_log()
+        write([self._set_stored_back(each, state) for each in log.all()])
+        writer.write([], state=state)
+        self._index.refresh()
+        body = log_body({"range": {FIELD: {"lt": first}}}, versions=True)
+        for hits in hit_pages(self._index.client, self._index.name, body):
+            writer.delete(hits)
         return count
 
     def true_state(self) -> State:
@@ -89,16 +110,9 @@ class TimesAhead:
             yield from self._records.batches(later_than_ms=self._latest_ms)
 
     def _stored(self) -> Iterator[list[Stored]]:
-        later: Query = {
-            "bool": {
-                "should": [
-                    {"range": {"made": {"gt": self._latest_ms, "format": "epoch_millis"}}},
-                    {"range": {"seen": {"gt": self._latest_seen_ms, "format": "epoch_millis"}}},
-                ]
-            }
-        }
-        for hits in self._index.hit_pages(later):
-            yield stored_of(hits, self._index.relation)
+        yield from self._index.nodes.later_than(
+            self._index.hit_pages, made_ms=self._latest_ms, seen_ms=self._latest_seen_ms
+        )
 
     @property
     def _latest_seen_ms(self) -> int:

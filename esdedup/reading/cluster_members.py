@@ -93,6 +93,8 @@ def similar_to_text(
     name = None if site is None else site_name(site)
     assignment = yield from look_up(
         text,
+        index=index,
+        fields=fields,
         forest=scope.forest,
         profile=scope.profile,
         learned=learned,

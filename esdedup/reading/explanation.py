@@ -3,8 +3,9 @@
 import dataclasses
 from collections.abc import Sequence
 
-from esdedup.elastic.forest.documents import live_leaves
+from esdedup.elastic.forest.article_nodes import ArticleNodes
 from esdedup.elastic.forest.learned import LearnedCopy
+from esdedup.elastic.forest.lookup import reader_nodes
 from esdedup.elastic.forest.meta import Meta, read_meta, refuse_incomplete
 from esdedup.elastic.forest.node_cache import NodeCache
 from esdedup.elastic.forest.search import NodeSearch
@@ -73,7 +74,7 @@ def explain_articles(
         if meta is None:
             raise ForestMissing.of(scope.forest)
         refuse_incomplete(scope.forest, meta)
-        forest = yield from ForestView.read(scope.forest, meta)
+        forest = yield from ForestView.read(scope.forest, meta, index=index, fields=fields)
         if not profile.keep_boilerplate:
             yield from learned.update(scope.forest)
     except ForestError as error:
@@ -95,14 +96,15 @@ class ForestView:
     """What explanations read of a forest."""
 
     profile: str
-    nodes: NodeSearch
+    nodes: NodeSearch | ArticleNodes
     status: ForestStatus
 
     @classmethod
-    def read(cls, name: str, meta: Meta) -> Requests["ForestView"]:
-        """Read the forest of that name and metadata."""
-        nodes = NodeSearch(forest=name, relation=meta.relation, layout=meta.layout_of_keys)
-        return cls(profile=meta.profile, nodes=nodes, status=(yield from read_status(name)))
+    def read(cls, name: str, meta: Meta, *, index: str, fields: Fields) -> Requests["ForestView"]:
+        """Read the forest of that name and metadata, some of whose articles are in an index."""
+        status = yield from read_status(name)
+        nodes = reader_nodes(name, meta, status.aging, index=index, fields=fields)
+        return cls(profile=meta.profile, nodes=nodes, status=status)
 
 
 class IndexExplainer:
@@ -244,7 +246,7 @@ class IndexExplainer:
     def _count_live_leaves(self, root: str | None) -> Requests[int | None]:
         if self._nodes is None or root is None:
             return None
-        return (yield from self._nodes.count(live_leaves([root], self._live_since_ms)))
+        return (yield from self._nodes.count_leaves(root, self._live_since_ms))
 
     def _compare_with_root(self, article: StoredText, root: str | None) -> Requests[RootComparison | None]:
         """Compare an article with a root, by their texts if an article still has the root's text."""

@@ -11,8 +11,6 @@ from hypothesis import HealthCheck, example, given
 from hypothesis import strategies as st
 
 from esdedup.boilerplate.changes import Changes
-from esdedup.elastic.forest.expiry import expire
-from esdedup.elastic.forest.search import EVERY_NODE
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.fingerprint.bands import LAYOUTS, Layout
@@ -36,7 +34,7 @@ from tests.support.arrivals import (
     values_of,
 )
 from tests.support.exploring import examples
-from tests.support.forests import pages
+from tests.support.forests import LOOKUPS, all_nodes, pages
 from tests.support.model import Model
 
 MakeStores = Callable[..., tuple[str, Callable[[], ElasticStore]]]
@@ -124,7 +122,7 @@ def test_memory_follows_the_laws(all_arrivals: list[Arrival], sizes: list[int]) 
         assert_follows_model(store, model, batch)
 
 
-@pytest.fixture(params=[None, 2**30], ids=["searched", "in memory"])
+@pytest.fixture(params=list(LOOKUPS))
 def elastic_stores(es: Elasticsearch, request: pytest.FixtureRequest) -> Iterator[MakeStores]:
     made: list[str] = []
 
@@ -134,7 +132,7 @@ def elastic_stores(es: Elasticsearch, request: pytest.FixtureRequest) -> Iterato
         name = f"test-forest-{secrets.token_hex(4)}"
         made.append(name)
         return name, lambda: ElasticStore(
-            es, forest=name, profile=profile, aging=AGING, memory_bytes=request.param, limits=limits
+            es, forest=name, profile=profile, aging=AGING, limits=limits, **LOOKUPS[request.param]
         )
 
     yield make
@@ -182,14 +180,17 @@ def _assert_elasticsearch_follows(
         if number in refreshes:  # by another client, at any moment
             es.indices.refresh(index=name)
         if number in expiries:
-            expire(store.writer, AGING)
+            list(store.expiring())
         if number in restarts:
             store.close()
             store = open_store()
-    expire(store.writer, AGING)
+    list(store.expiring())
     # Exactly the live nodes are left, as the laws have them.
     live = {(node.id, node.root, node.seq, node.seen) for node in model.nodes.values() if model.lives(node)}
-    found = store.writer.index.scan(EVERY_NODE)
+    index = store.writer.index
+    # A log forgets nodes some time after they have expired.
+    since_ms = NO_TIME if index.log is None else index.status().live_since_ms(AGING)
+    found = [node for node in all_nodes(index) if node.seen_ms >= since_ms]
     assert {(node.id, node.root, node.seq, node.seen_ms) for node in found} == live
     assert pages(es, name) == model.remembered()
     assert not list(Maintenance(es, forest=name).verify())
@@ -201,8 +202,10 @@ other_layouts = pytest.mark.parametrize(
     [each for name, each in LAYOUTS.items() if name != CLASSIC.layout.name],
     ids=lambda each: each.name,
 )
+# What a log has of a batch is one document.
+with_documents = pytest.mark.parametrize("elastic_stores", ["searched", "both"], indirect=True)
 # In memory, neighbours are not found by the layout's keys.
-searched = pytest.mark.parametrize("elastic_stores", [None], ids=["searched"], indirect=True)
+searched = pytest.mark.parametrize("elastic_stores", ["searched"], indirect=True)
 
 
 @searched
@@ -364,14 +367,15 @@ def test_elasticsearch_forgets_a_batch_that_was_abandoned(
         assert_follows_model(Distracted(store, _run((A | 1 << 30, 0), (A, 300))), model, batch)
     live = {(node.id, node.root, node.made) for node in model.nodes.values() if model.lives(node)}
     store.writer.index.refresh()
-    expire(store.writer, AGING)
-    found = {
-        (node.id, node.root, AGING.round_up(node.made_ms)) for node in store.writer.index.scan(EVERY_NODE)
-    }
+    list(store.expiring())
+    since_ms = store.writer.index.status().live_since_ms(AGING)
+    each = [node for node in all_nodes(store.writer.index) if node.seen_ms >= since_ms]
+    found = {(node.id, node.root, AGING.round_up(node.made_ms)) for node in each}
     assert found == live
     store.close()
 
 
+@with_documents
 def test_elasticsearch_gets_the_nodes_of_a_batch_in_the_order_of_their_arrivals(
     es: Elasticsearch, elastic_stores: MakeStores
 ) -> None:
@@ -391,6 +395,7 @@ def test_elasticsearch_gets_the_nodes_of_a_batch_in_the_order_of_their_arrivals(
     assert [hit["fields"]["seq"] for hit in written] == [[1], [2], [3], [4], [5]]
 
 
+@with_documents
 def test_a_page_that_comes_back_is_written_after_what_came_before_it(
     es: Elasticsearch, elastic_stores: MakeStores
 ) -> None:

@@ -3,6 +3,7 @@
 import dataclasses
 import secrets
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,6 +33,7 @@ from tests.support.arrivals import (
 )
 from tests.support.comparison import compare, resemblance
 from tests.support.exploring import examples
+from tests.support.forests import LOOKUPS, in_each_way
 from tests.support.model import Model
 
 # Few representatives of both kinds, a few bits apart; sketches that resemble each other more or less; both
@@ -101,17 +103,17 @@ def test_memory_follows_the_laws_of_verified(drawn: list[Drawn], sizes: list[int
     )
 
 
-@pytest.mark.parametrize("memory_bytes", [None, 2**30])
+@in_each_way
 @examples(4, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(verified_arrivals, batch_sizes, max_postings_drawn)
 def test_elasticsearch_follows_the_laws_of_verified(
     es: Elasticsearch,
-    memory_bytes: int | None,
+    lookup: dict[str, Any],
     drawn: list[Drawn],
     sizes: list[int],
     max_postings: int,
 ) -> None:
-    _assert_elasticsearch_follows(es, memory_bytes, drawn, sizes, max_postings, VERIFIED.layout)
+    _assert_elasticsearch_follows(es, lookup, drawn, sizes, max_postings, VERIFIED.layout)
 
 
 @pytest.mark.parametrize(
@@ -124,12 +126,12 @@ def test_elasticsearch_follows_the_laws_of_verified(
 def test_elasticsearch_follows_the_laws_of_verified_in_every_layout(
     es: Elasticsearch, layout: Layout, drawn: list[Drawn], sizes: list[int], max_postings: int
 ) -> None:
-    _assert_elasticsearch_follows(es, None, drawn, sizes, max_postings, layout)
+    _assert_elasticsearch_follows(es, LOOKUPS["searched"], drawn, sizes, max_postings, layout)
 
 
 def _assert_elasticsearch_follows(
     es: Elasticsearch,
-    memory_bytes: int | None,
+    lookup: dict[str, Any],
     drawn: list[Drawn],
     sizes: list[int],
     max_postings: int,
@@ -139,7 +141,7 @@ def _assert_elasticsearch_follows(
     stores: list[ElasticStore] = []
 
     def opened(profile: Profile) -> ElasticStore:
-        stores.append(ElasticStore(es, forest=name, profile=profile, aging=AGING, memory_bytes=memory_bytes))
+        stores.append(ElasticStore(es, forest=name, profile=profile, aging=AGING, **lookup))
         return stores[-1]
 
     try:

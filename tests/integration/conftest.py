@@ -6,6 +6,7 @@ import pytest
 from elasticsearch import AsyncElasticsearch, Elasticsearch
 
 from esdedup import AsyncReader, Dedup, Profile, Reader
+from esdedup.elastic.forest.meta import Lookup
 from esdedup.fingerprint.profile import DEFAULT
 from tests.support import sidecar as sidecars
 from tests.support.forests import ARTICLES, Read, feed_sample, roots
@@ -19,9 +20,15 @@ def profile() -> Profile:
 
 
 @pytest.fixture
-def fed(es: Elasticsearch, index_name: Names, profile: Profile) -> tuple[str, str]:
+def lookup() -> Lookup:
+    """How the forest of `fed` finds nodes; a test may name another way."""
+    return "memory"
+
+
+@pytest.fixture
+def fed(es: Elasticsearch, index_name: Names, profile: Profile, lookup: Lookup) -> tuple[str, str]:
     """An index of the sample's articles, and its forest."""
-    return feed_sample(es, index_name, profile)
+    return feed_sample(es, index_name, profile, lookup=lookup)
 
 
 @pytest.fixture

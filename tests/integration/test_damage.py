@@ -9,6 +9,7 @@ from elasticsearch import Elasticsearch
 
 from esdedup import CLASSIC, VERIFIED, ArticleNotFound, Dedup, Maintenance, Profile, Reader, ViolationKind
 from esdedup.elastic.forest.index import ForestIndex
+from esdedup.elastic.forest.meta import Lookup
 from esdedup.elastic.forest.stored import StoredNode, StoredPage
 from esdedup.times import DAY_MS
 from tests.support.forests import (
@@ -17,9 +18,11 @@ from tests.support.forests import (
     classic_node,
     document,
     feed,
+    in_both_lookups,
     kinds,
     nodes,
     pages,
+    remove,
     roots,
     write,
 )
@@ -56,11 +59,11 @@ def by_seq(node: StoredNode) -> int:
 
 
 def root_gone(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
-    es.delete(index=forest, id=tree.root.id, refresh=True)
+    remove(es, forest, tree.root.id)
 
 
 def leaf_gone(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
-    es.delete(index=forest, id=tree.leaf.id, refresh=True)
+    remove(es, forest, tree.leaf.id)
 
 
 def root_seen_too_low(es: Elasticsearch, index: str, forest: str, tree: Tree) -> None:
@@ -173,16 +176,23 @@ OF_EACH: Damages = {
 }
 
 
+# Only nodes that have documents of their own have it.
+OF_DOCUMENTS = {wrong_keys, wrong_mark, no_number, no_root, no_content, no_hex}
+
+
 @pytest.mark.parametrize(
     ("damages", "profile"),
     [(NODES_GONE, CLASSIC), (NODES_CHANGED, CLASSIC), (TREES_AND_PAGES, CLASSIC), (OF_EACH, VERIFIED)],
     ids=["nodes gone", "nodes changed", "trees and pages", "verified"],
 )
+@in_both_lookups
 def test_damage_is_found_and_repaired(
-    es: Elasticsearch, fed: tuple[str, str], profile: Profile, damages: Damages
+    es: Elasticsearch, fed: tuple[str, str], profile: Profile, damages: Damages, lookup: Lookup
 ) -> None:
     """Each damage has a tree of its own."""
     index, forest = fed
+    if lookup == "memory":
+        damages = {damage: shown for damage, shown in damages.items() if damage not in OF_DOCUMENTS}
     before, pages_before, found = roots(es, index), pages(es, forest), nodes(es, forest)
     # By the ids of nodes and articles, and of their roots.
     damage_of: dict[str, Damage] = {"what is this": no_hex}
@@ -210,6 +220,7 @@ def test_damage_is_found_and_repaired(
     assert pages(es, forest) == pages_before
 
 
+@in_both_lookups
 def test_what_was_repaired_once_is_looked_at_again(es: Elasticsearch, fed: tuple[str, str]) -> None:
     index, forest = fed
     before = roots(es, index)
@@ -222,7 +233,7 @@ def test_what_was_repaired_once_is_looked_at_again(es: Elasticsearch, fed: tuple
 
 
 def bare_page_forgotten(es: Elasticsearch, forest: str, bare: StoredPage, other: StoredNode) -> None:
-    es.delete(index=forest, id=bare.document_id, refresh=True)
+    remove(es, forest, bare.document_id)
 
 
 def bare_page_damaged(es: Elasticsearch, forest: str, bare: StoredPage, other: StoredNode) -> None:
@@ -239,7 +250,7 @@ def bare_page_with_a_node(es: Elasticsearch, forest: str, bare: StoredPage, othe
 
 
 def bare_page_of_a_node(es: Elasticsearch, forest: str, bare: StoredPage, other: StoredNode) -> None:
-    es.delete(index=forest, id=bare.document_id)
+    remove(es, forest, bare.document_id)
     write(es, forest, other._replace(page=bare.page), StoredPage(other.page, other.id, other.seen_ms))
 
 
@@ -247,8 +258,9 @@ def page_without_its_node(es: Elasticsearch, forest: str, bare: StoredPage, othe
     write(es, forest, other._replace(page=""), StoredPage(other.page, None, other.seen_ms))
 
 
+@in_both_lookups
 def test_damage_to_pages_without_a_fingerprint_is_found_and_repaired(
-    es: Elasticsearch, index_name: Names
+    es: Elasticsearch, index_name: Names, lookup: Lookup
 ) -> None:
     """Each damage has two pages of its own, of which one has nothing but a short text."""
     damages = {
@@ -259,8 +271,10 @@ def test_damage_to_pages_without_a_fingerprint_is_found_and_repaired(
         "So": bare_page_of_a_node,
         "Hm": page_without_its_node,
     }
+    if lookup == "memory":
+        del damages["No"]
     index, forest = index_name("articles"), index_name("forest")
-    with Dedup(es, forest=forest) as dedup:
+    with Dedup(es, forest=forest, lookup=lookup) as dedup:
         dedup.setup(index)
         feed(es, dedup, index, [{"_id": text, "text": text} for text in damages])
         feed(es, dedup, index, ARTICLES[: len(damages)])
@@ -383,6 +397,7 @@ def test_articles_with_values_of_other_types_end_nothing(
     assert f"without {len(invalid)} articles with invalid records, such as " in caplog.text
 
 
+@in_both_lookups
 @pytest.mark.parametrize("profile", [CLASSIC])
 def test_a_leaf_far_from_all_of_its_tree(es: Elasticsearch, fed: tuple[str, str]) -> None:
     index, forest = fed
@@ -393,12 +408,13 @@ def test_a_leaf_far_from_all_of_its_tree(es: Elasticsearch, fed: tuple[str, str]
     assert other.is_root
 
 
+@in_both_lookups
 def test_a_root_made_again_of_a_leaf_is_not_taken_for_near_to_others(
-    es: Elasticsearch, index_name: Names
+    es: Elasticsearch, index_name: Names, lookup: Lookup
 ) -> None:
     """The leaf lay between two roots, and had chosen the earlier one."""
     forest = index_name("forest")
-    ForestIndex.open(es, forest, profile=CLASSIC)
+    ForestIndex.open(es, forest, profile=CLASSIC, lookup=lookup)
     lost, other, leaf = (f"{simhash:016x}" for simhash in (0b111, 0b111 << 16, 0))
     tree = [(other, other, 2), (leaf, lost, 3)]
     write(es, forest, *(classic_node(node_id, root, seq=seq, ms=DAY_MS) for node_id, root, seq in tree))

@@ -27,7 +27,7 @@ def ageing(es: Elasticsearch, index_name: Names) -> tuple[ForestIndex, Aging]:
     """A forest of two expired trees and a live one, each a root and a leaf."""
     forest = index_name("forest")
     aging = Aging.of(retention=timedelta(days=10))
-    index = ForestIndex.open(es, forest, profile=CLASSIC)
+    index = ForestIndex.open(es, forest, profile=CLASSIC, lookup="search")
     now = 1_000 * DAY_MS
     write(
         es,
@@ -117,7 +117,7 @@ def test_no_root_goes_before_its_leaves(
 
 def test_expired_nodes_are_no_violation(es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("articles"), index_name("forest")
-    with Dedup(es, forest=forest, retention=timedelta(days=2)) as dedup:
+    with Dedup(es, forest=forest, lookup="search", retention=timedelta(days=2)) as dedup:
         dedup.setup(index)
         feed(es, dedup, index, ARTICLES, backfill=True)
         assert dedup.expire().leaves

@@ -14,7 +14,7 @@ from esdedup.elastic.forest.store import ElasticStore
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.forest import Forest
 from tests.support.arrivals import AGING, NOW_MS, Arrival, as_batch
-from tests.support.forests import TEXT
+from tests.support.forests import TEXT, in_each_way
 from tests.support.names import Names
 
 
@@ -58,23 +58,24 @@ def test_an_alias_is_refused(es: Elasticsearch, index_name: Names) -> None:
 
 
 @pytest.mark.parametrize(("written", "kind", "seq"), [(0, "new_root", 1), (2, "joined", 3), (3, "joined", 3)])
-@pytest.mark.parametrize("memory_bytes", [None, 2**30], ids=["searched", "in memory"])
+@in_each_way
 def test_after_a_failed_write_the_forest_goes_on_by_its_laws(
     es: Elasticsearch,
     index_name: Names,
     monkeypatch: pytest.MonkeyPatch,
-    memory_bytes: int | None,
+    lookup: dict[str, Any],
     written: int,
     kind: str,
     seq: int,
 ) -> None:
     forest = index_name("forest")
-    store = ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, memory_bytes=memory_bytes)
+    store = ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, **lookup)
     whole = ForestBulk.write
 
     def fail(self: ForestBulk, documents: Any, *, alias: str) -> None:
         state_and_nodes = list(documents)
-        assert len(state_and_nodes) == 3
+        # A log has all of it in one.
+        assert len(state_and_nodes) == (1 if lookup["lookup"] == "memory" else 3)
         whole(self, state_and_nodes[:written], alias=alias)
         raise ServerUnavailable("failed on purpose")
 
@@ -92,9 +93,9 @@ def test_after_a_failed_write_the_forest_goes_on_by_its_laws(
     store.close()
 
 
-@pytest.mark.parametrize("memory_bytes", [None, 2**30])
+@in_each_way
 def test_a_batch_that_was_decided_after_one_that_cannot_be_written_fails_with_it(
-    es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch, memory_bytes: int | None
+    es: Elasticsearch, index_name: Names, monkeypatch: pytest.MonkeyPatch, lookup: dict[str, Any]
 ) -> None:
     """It has found nodes that no crash would leave."""
     goes_on = threading.Event()
@@ -105,7 +106,7 @@ def test_a_batch_that_was_decided_after_one_that_cannot_be_written_fails_with_it
 
     first, near = (Arrival(each, 0) for each in ("1111222233334444", "1111222233334445"))
     forest = index_name("forest")
-    with ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, memory_bytes=memory_bytes) as store:
+    with ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, **lookup) as store:
         with monkeypatch.context() as patch:
             patch.setattr(ForestBulk, "write", fail)
             decided = Forest(store).decide(as_batch([first]), now_ms=NOW_MS)

@@ -15,6 +15,7 @@ from esdedup.elastic.forest.lookup import look_up
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.forest.stored import StoredNode
 from esdedup.elastic.limits import Limits
+from esdedup.fields import Fields
 from esdedup.fingerprint.bands import FIVE_CHOOSE_TWO, HALVES, LAYOUTS, Layout
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
@@ -22,7 +23,9 @@ from esdedup.fingerprint.signature import MINHASH, SIGNATURE
 from esdedup.forest import NO_TIME, Arrivals, Assignment, Forest
 from esdedup.neighbours.relation import relation_of
 from tests.support.arrivals import AGING, NOW_MS, Arrival, as_batch
+from tests.support.forests import LOOKUPS
 
+SEARCHED: dict[str, Any] = LOOKUPS["searched"]
 # The first two of five blocks, which are one key.
 SHARED = np.uint64(0x123456) << np.uint64(38)
 TEXT = "The harbour council voted on Monday to move the ferry to the northern pier from May on."
@@ -50,7 +53,7 @@ def hot_forest(
 ) -> HotForest:
     profile, count = request.param
     forest = index_name("forest")
-    ElasticStore(es, forest=forest, profile=profile, aging=AGING).close()
+    ElasticStore(es, forest=forest, profile=profile, aging=AGING, **SEARCHED).close()
     random = np.random.default_rng(3)
     held = np.unique(SHARED | random.integers(0, 2**38, count, np.uint64) & ~MINHASH)
     relation = relation_of(profile)
@@ -114,7 +117,7 @@ def test_nothing_is_missed_and_little_is_read(
     random = np.random.default_rng(4)
     chosen = random.choice(len(hot_forest.ids), 300)
     read = count_hits(monkeypatch)
-    store = ElasticStore(es, forest=hot_forest.name, profile=profile, aging=AGING)
+    store = ElasticStore(es, forest=hot_forest.name, profile=profile, aging=AGING, **SEARCHED)
 
     def assign(signatures: np.ndarray) -> list[Assignment]:
         times_ms = np.full(len(signatures), NO_TIME)
@@ -155,7 +158,7 @@ def test_a_text_whose_keys_are_flooded_costs_a_small_page(
         CLASSIC.with_changes(layout=layout),
     )
     relation = relation_of(profile)
-    ElasticStore(es, forest=forest, profile=profile, aging=AGING).close()
+    ElasticStore(es, forest=forest, profile=profile, aging=AGING, **SEARCHED).close()
     fingerprints = Fingerprinter(profile).fingerprint([TEXT])
     own = fingerprints.signatures[0]
     near = own ^ np.uint64(0b111)
@@ -167,11 +170,17 @@ def test_a_text_whose_keys_are_flooded_costs_a_small_page(
     read = count_hits(monkeypatch)
     (node_of_near,) = relation.ids(np.array([near]))
     assert (
-        execute(es, look_up(TEXT, forest=forest, profile=profile, learned=LearnedCopy())).root == node_of_near
+        execute(
+            es,
+            look_up(
+                TEXT, index=forest, fields=Fields(), forest=forest, profile=profile, learned=LearnedCopy()
+            ),
+        ).root
+        == node_of_near
     )
     assert sum(read) < 1_500
     # An article that is fed costs no more, and the next one less.
-    store = ElasticStore(es, forest=forest, profile=profile, aging=AGING)
+    store = ElasticStore(es, forest=forest, profile=profile, aging=AGING, **SEARCHED)
     for most in (1_500, 500):
         read.clear()
         arrivals = Arrivals.of(fingerprints, times_ms=[NO_TIME])

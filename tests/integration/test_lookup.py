@@ -7,11 +7,13 @@ from esdedup import ArticleRejected, Dedup, ForestError, ForestMismatch, Profile
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.lookup import look_up
+from esdedup.elastic.forest.meta import Lookup
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
+from esdedup.fields import Fields
 from esdedup.fingerprint.bands import HALVES
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED
 from esdedup.forest import Kind
-from tests.support.forests import ARTICLES, Read, feed, nodes, roots
+from tests.support.forests import ARTICLES, Read, feed, feed_sample, nodes, roots
 from tests.support.names import Names
 
 
@@ -20,13 +22,15 @@ from tests.support.names import Names
     [VERIFIED, CLASSIC, VERIFIED.with_changes(layout=HALVES)],
     ids=["verified", "classic", "verified, halves"],
 )
+@pytest.mark.parametrize("lookup", ["memory", "search"])
 def test_a_text_gets_the_root_that_its_article_gets(
-    es: Elasticsearch, read: Read, index_name: Names, profile: Profile
+    es: Elasticsearch, read: Read, index_name: Names, profile: Profile, lookup: Lookup
 ) -> None:
+    """By the articles, if the nodes are in the memory of the owner."""
     index, forest = index_name("articles"), index_name("forest")
     of = {"forest": forest, "profile": profile}
     known, coming = ARTICLES[:-15], ARTICLES[-15:]
-    with Dedup(es, forest=forest, profile=profile) as dedup:
+    with Dedup(es, forest=forest, profile=profile, lookup=lookup) as dedup:
         dedup.setup(index)
         feed(es, dedup, index, known)
         joined, after = 0, roots(es, index)
@@ -63,16 +67,25 @@ def test_a_text_is_looked_up_whole_where_boilerplate_is_kept(
         read("similar_to_text", index, text, of={"forest": forest})
 
 
-def test_limits_and_common_keys_do_not_change_the_answer(
-    es: Elasticsearch, unchanged: tuple[str, str]
-) -> None:
-    _, forest = unchanged
+def test_limits_and_common_keys_do_not_change_the_answer(es: Elasticsearch, index_name: Names) -> None:
+    index, forest = feed_sample(es, index_name, VERIFIED, lookup="search")
     low = Limits(max_terms=300, max_hits=3, max_clauses=2, common_nodes=3, finer_keys_per_node=10**9)
     kinds = set()
     for article in ARTICLES[::50]:
         text = f"{article['text']} And something more was said about it at the end."
         plain, limited = (
-            execute(es, look_up(text, forest=forest, profile=VERIFIED, learned=LearnedCopy(), limits=limits))
+            execute(
+                es,
+                look_up(
+                    text,
+                    index=index,
+                    fields=Fields(),
+                    forest=forest,
+                    profile=VERIFIED,
+                    learned=LearnedCopy(),
+                    limits=limits,
+                ),
+            )
             for limits in (DEFAULT_LIMITS, low)
         )
         assert (limited.kind, limited.root) == (plain.kind, plain.root)

@@ -9,9 +9,10 @@ import pytest
 from elasticsearch import Elasticsearch, helpers
 
 from esdedup import CLASSIC, VERIFIED, Dedup, ForestError, Maintenance, Profile
+from esdedup.elastic.forest.meta import Lookup
 from esdedup.elastic.forest.stored import StoredNode
 from esdedup.times import DAY_MS
-from tests.support.forests import ARTICLES, document, feed, nodes
+from tests.support.forests import ARTICLES, document, feed, in_both_lookups, nodes, remove, write
 from tests.support.names import Names
 
 ARTICLES_FED = 120
@@ -50,18 +51,33 @@ def damaged(es: Elasticsearch, forest: str, random: Random, found: list[StoredNo
     return action | {"_source": body}
 
 
+def damage_log(es: Elasticsearch, forest: str, random: Random, found: list[StoredNode]) -> None:
+    """Damage one node of a forest whose nodes are in a log."""
+    node, what = random.choice(found), random.randrange(len(CHANGES) + 1)
+    if what == 0:
+        remove(es, forest, node.id)
+    else:
+        write(es, forest, CHANGES[what - 1](random, found, node))
+
+
 # With each of these seeds the first pass leaves something behind.
 @pytest.mark.parametrize(("profile", "seed"), [(CLASSIC, 4), (VERIFIED, 4)])
+@in_both_lookups
 def test_one_repair_ends_random_damage(
-    es: Elasticsearch, index_name: Names, profile: Profile, seed: int
+    es: Elasticsearch, index_name: Names, profile: Profile, seed: int, lookup: Lookup
 ) -> None:
     index, forest = index_name("articles"), index_name("forest")
     random = Random(seed)
-    with Dedup(es, forest=forest, profile=profile) as dedup:
+    with Dedup(es, forest=forest, profile=profile, lookup=lookup) as dedup:
         dedup.setup(index)
         feed(es, dedup, index, ARTICLES[:ARTICLES_FED])
     found = sorted(nodes(es, forest).values())
-    changes = [damaged(es, forest, random, found) for _ in range(len(found) // 3)]
+    changes: list[dict[str, Any]] = []
+    for _ in range(len(found) // 3):
+        if lookup == "memory":
+            damage_log(es, forest, random, found)
+        else:
+            changes.append(damaged(es, forest, random, found))
     for article in random.sample(ARTICLES[:ARTICLES_FED], 8):
         root = {"dedup": {"root": random.choice(found).root}}
         changes.append({"_op_type": "update", "_index": index, "_id": article["_id"], "doc": root})
@@ -81,7 +97,7 @@ def test_a_repair_without_an_end_says_so(
     es: Elasticsearch, fed: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     index, forest = fed
-    es.delete(index=forest, id=next(iter(nodes(es, forest))), refresh=True)
+    remove(es, forest, next(iter(nodes(es, forest))))
     monkeypatch.setattr("esdedup.maintenance.maintenance._MOST_PASSES", 1)
     with pytest.raises(ForestError, match=r"after 1 passes, a repair .* still finds .* repair it again"):
         Maintenance(es, forest=forest).repair([index])

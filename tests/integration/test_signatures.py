@@ -6,9 +6,22 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
-from esdedup import VERIFIED, Dedup, Maintenance, ViolationKind
+from esdedup import VERIFIED, Dedup, Maintenance, Profile, ViolationKind
 from esdedup.elastic.forest.stored import StoredNode
-from tests.support.forests import ARTICLES, a_leaf, document, kinds, nodes, roots, without_pages, write
+from tests.support.forests import (
+    ARTICLES,
+    a_leaf,
+    document,
+    feed_sample,
+    kinds,
+    nodes,
+    pages,
+    remove,
+    roots,
+    without_pages,
+    write,
+)
+from tests.support.names import Names
 
 pytestmark = pytest.mark.parametrize("profile", [VERIFIED], ids=lambda profile: profile.name)
 
@@ -25,8 +38,7 @@ def text_of(node: StoredNode) -> dict[str, Any]:
 def lose_roots(es: Elasticsearch, forest: str, found: dict[str, StoredNode]) -> set[str]:
     """Delete every root that has leaves; return their ids."""
     lost = {node.root for node in found.values() if not node.is_root}
-    deletions = ({"_op_type": "delete", "_index": forest, "_id": root} for root in lost)
-    helpers.bulk(es, deletions, refresh=True)
+    remove(es, forest, *lost)
     return lost
 
 
@@ -62,14 +74,15 @@ def test_roots_made_again_from_articles_that_are_read_latest_first(
 ) -> None:
     """A leaf's article comes before its root's, on the same page or on an earlier one."""
     index, forest = fed
-    before = nodes(es, forest)
+    before, pages_before = nodes(es, forest), pages(es, forest)
     lost = lose_roots(es, forest, before)
     maintenance = Maintenance(es, forest=forest)
     with monkeypatch.context() as patch:
         patch.setattr("esdedup.elastic.limits.MAX_HITS", len(ARTICLES) // 3)
         repaired = maintenance.repair([index])
     assert repaired[ViolationKind.NODE_GONE] + repaired[ViolationKind.ARTICLE_ROOT_GONE] >= len(lost)
-    assert nodes(es, forest) == before
+    assert without_pages(nodes(es, forest)) == without_pages(before)
+    assert pages(es, forest) == pages_before
     assert list(maintenance.verify([index])) == []
 
 
@@ -90,9 +103,11 @@ def test_a_leaf_with_another_texts_signature(es: Elasticsearch, fed: tuple[str, 
     assert list(maintenance.verify([index])) == []
 
 
-def test_nodes_whose_documents_have_another_length(es: Elasticsearch, fed: tuple[str, str]) -> None:
+def test_nodes_whose_documents_have_another_length(
+    es: Elasticsearch, index_name: Names, profile: Profile
+) -> None:
     """Neither articles nor repair are stopped by them."""
-    index, forest = fed
+    index, forest = feed_sample(es, index_name, profile, lookup="search")
     before = nodes(es, forest)
     one = a_leaf(before)
     other = next(node for node in before.values() if not node.is_root and node.root != one.root)

@@ -60,7 +60,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 def test_a_process_that_lost_the_forest_cannot_write(es: Elasticsearch, index_name: Names) -> None:
     forest = index_name("forest")
-    stale = ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING)
+    stale = ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, lookup="search")
     Forest(stale).assign(as_batch([Arrival("0" * 16, 0)]), now_ms=NOW_MS)
     # As if its time were over: another process may take the forest now.
     lease = es.get(index=forest, id=LEASE_ID)["_source"]["lease"]

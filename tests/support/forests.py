@@ -1,11 +1,13 @@
 """An index of articles and its forest: fed, read, and changed behind the back of every law."""
 
+import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
 import numpy as np
+import pytest
 from elasticsearch import Elasticsearch, helpers
 from esdedup.ingest.owner import Owner
 
@@ -13,13 +15,27 @@ from esdedup import Dedup, Maintenance, Profile, ViolationKind, sample
 from esdedup.elastic.forest.documents import documents, stored_of
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lease import LEASE_ID
-from esdedup.elastic.forest.search import EVERY_NODE, EVERY_PAGE
+from esdedup.elastic.forest.log import EVERY_LOG, LogDocument, read_last_number
+from esdedup.elastic.forest.meta import Lookup
+from esdedup.elastic.forest.packing import Packing
+from esdedup.elastic.forest.search import EVERY_PAGE
 from esdedup.elastic.forest.stored import Stored, StoredNode, StoredPage
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.fingerprint.simhash import from_hex
-from esdedup.forest import NO_TIME
+from esdedup.forest import NO_TIME, State
 from tests.support.names import Names
+
+LOOKUPS: dict[str, dict[str, Any]] = {
+    "searched": {"lookup": "search", "memory_bytes": 0},
+    "both": {"lookup": "search", "memory_bytes": 2**30},
+    "in memory": {"lookup": "memory", "memory_bytes": 2**30},
+}
+"""How a store may find its nodes."""
+
+in_each_way = pytest.mark.parametrize("lookup", LOOKUPS.values(), ids=LOOKUPS)
+
+in_both_lookups = pytest.mark.parametrize("lookup", ["memory", "search"])
 
 Read = Callable[..., Any]
 TEXT = "The quick brown fox jumps over the lazy dog near the river"
@@ -40,10 +56,12 @@ def feed(es: Elasticsearch, dedup: Dedup, index: str, articles: list[dict[str, A
     helpers.bulk(es, dedup.enrich(actions, **how), refresh=True)
 
 
-def feed_sample(es: Elasticsearch, name: Names, profile: Profile) -> tuple[str, str]:
+def feed_sample(
+    es: Elasticsearch, name: Names, profile: Profile, *, lookup: Lookup | None = None
+) -> tuple[str, str]:
     """Make an index of the sample's articles, and its forest."""
     index, forest = name("articles"), name("forest")
-    with Dedup(es, forest=forest, profile=profile) as dedup:
+    with Dedup(es, forest=forest, profile=profile, lookup=lookup) as dedup:
         dedup.setup(index)
         feed(es, dedup, index, ARTICLES)
     return index, forest
@@ -58,7 +76,16 @@ def roots(es: Elasticsearch, index: str) -> dict[str, str]:
 def nodes(es: Elasticsearch, forest: str) -> dict[str, StoredNode]:
     """Return the nodes of a forest, by id."""
     es.indices.refresh(index=forest)
-    return {node.id: node for node in ForestIndex.find(es, forest).scan(EVERY_NODE)}
+    return {node.id: node for node in all_nodes(ForestIndex.find(es, forest))}
+
+
+def all_nodes(index: ForestIndex) -> Iterator[StoredNode]:
+    """Yield the nodes of a forest that can be read, by tree."""
+    if index.log is not None:
+        index.run(index.log.update())
+    misplaced: list[StoredNode] = []
+    yield from index.nodes.by_tree(index.hit_pages, damaged=[], misplaced=misplaced)
+    yield from misplaced
 
 
 def without_pages(found: dict[str, StoredNode]) -> list[StoredNode]:
@@ -75,8 +102,12 @@ def pages(es: Elasticsearch, forest: str) -> set[tuple[int, str | None, int]]:
     index = ForestIndex.find(es, forest)
     status = index.status()
     live_since_ms = status.live_since_ms(status.aging)
-    lone = [each for hits in index.hit_pages(EVERY_PAGE) for each in stored_of(hits, index.relation)]
-    own = [node.own_page for node in index.scan(EVERY_NODE)]
+    if index.log is not None:
+        index.run(index.log.update())
+        lone: list[Stored] = [each for each in index.log.all() if each.is_page]
+    else:
+        lone = [each for hits in index.hit_pages(EVERY_PAGE) for each in stored_of(hits, index.relation)]
+    own = [node.own_page for node in all_nodes(index)]
     found = [page for page in [*lone, *own] if isinstance(page, StoredPage)]
     latest = {page.page: page for page in sorted(found, key=lambda page: page.seen_ms)}.values()
     return {(int(page.page, 16), page.node, page.seen_ms) for page in latest if page.seen_ms >= live_since_ms}
@@ -96,8 +127,36 @@ def document(es: Elasticsearch, forest: str, stored: Stored) -> dict[str, Any]:
 
 def write(es: Elasticsearch, forest: str, *changed: Stored) -> None:
     """Behind the back of every law."""
+    index = ForestIndex.find(es, forest)
+    if index.log is not None:
+        packing = Packing(index.relation)
+        _write_log(es, index, packing.log(map(packing.pack, changed)), State())
+        return
     for each in changed:
         es.index(index=forest, id=each.document_id, document=document(es, forest, each), refresh=True)
+
+
+def remove(es: Elasticsearch, forest: str, *document_ids: str) -> None:
+    """Remove nodes or pages, behind the back of every law."""
+    index = ForestIndex.find(es, forest)
+    if index.log is None:
+        for each in document_ids:
+            es.delete(index=forest, id=each, refresh=True)
+        return
+    index.run(index.log.update())
+    packing = Packing(index.relation)
+    left = [packing.pack(each) for each in index.log.all() if each.document_id not in document_ids]
+    state = index.status().state
+    for hit in es.search(index=forest, query=EVERY_LOG, size=10_000, source=False)["hits"]["hits"]:
+        es.delete(index=forest, id=hit["_id"])
+    es.indices.refresh(index=forest)
+    _write_log(es, index, packing.log(left), state)
+
+
+def _write_log(es: Elasticsearch, index: ForestIndex, log: bytes, state: State) -> None:
+    number = index.run(read_last_number(index.name)) + 1
+    document_id, source = LogDocument(number, log, NO_TIME, state).json()
+    es.index(index=index.name, id=document_id, document=json.loads(source), refresh=True)
 
 
 def renewing_threads() -> set[threading.Thread]:

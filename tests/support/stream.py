@@ -19,6 +19,7 @@ from esdedup.forest import Aging, Forest
 from esdedup.forest.memory import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.sites import RawPage
+from tests.support import forests
 
 _LIGHT = ("also", "then", "there", "very", "just", "now")
 _STORIES = 3
@@ -95,9 +96,7 @@ def indexed(es: Elasticsearch, index: str) -> dict[str, str | None]:
 
 def nodes(es: Elasticsearch, forest: str) -> dict[str, str]:
     """Return the root of each node in the forest."""
-    es.indices.refresh(index=forest)
-    query = {"query": {"exists": {"field": "root"}}, "docvalue_fields": ["root"], "_source": False}
-    return {hit["_id"]: hit["fields"]["root"][0] for hit in helpers.scan(es, index=forest, query=query)}
+    return {node.id: node.root for node in forests.nodes(es, forest).values()}
 
 
 def versions(es: Elasticsearch, index: str) -> dict[str, tuple[int, int]]:

@@ -14,12 +14,14 @@ use crate::forest::index::{Found, Index};
 use crate::forest::laws::Arrival;
 use crate::forest::loading::Loading;
 use crate::forest::nodes::Nodes as Core;
-use crate::forest::records::{Record, write_id};
+use crate::forest::records::{Entry, Record, write_id};
 use crate::forest::relation::{ByDistance, Id, Relation as Rules};
 use crate::forest::table::NONE;
 use crate::forest::terms::Layout;
 
 type Numbers = (i64, i64, i64);
+type Outcomes<'py> =
+    (Column<'py>, Column<'py>, Column<'py>, Column<'py>, Column<'py>, Vec<Column<'py>>, Column<'py>, Numbers);
 
 /// Which signatures are near each other.
 #[pyclass(frozen, module = "esdedup._core")]
@@ -151,8 +153,10 @@ trait Held: Send {
     fn size_bytes(&self) -> usize;
     fn depth(&self) -> usize;
     fn load(&mut self, packed: &[&[u8]], live_since_ms: i64);
+    fn load_logs(&mut self, logs: &[&[u8]]);
     fn missing(&self) -> (Vec<Vec<u8>>, Vec<Vec<u8>>);
-    fn settle(&mut self);
+    fn settle(&mut self, live_since_ms: i64);
+    fn living(&self, log: &[u8], live_since_ms: i64) -> Vec<Vec<u8>>;
     /// None if the columns differ in length.
     fn assign(&mut self, batch: &Batch, state: &mut State, now_ms: i64) -> Option<Outcome>;
     fn keep(&mut self);
@@ -174,6 +178,8 @@ struct Outcome {
     times_ms: Vec<i64>,
     signatures: Vec<u8>,
     written: Vec<Vec<u8>>,
+    // The same, as a log has it.
+    log: Vec<u8>,
 }
 
 struct Forest<R: Rules> {
@@ -218,10 +224,24 @@ impl<R: Rules> Held for Forest<R> {
         (written(roots), written(nodes))
     }
 
-    fn settle(&mut self) {
+    fn load_logs(&mut self, logs: &[&[u8]]) {
+        let loading = self.loading.get_or_insert_with(|| Loading::new(&self.nodes));
+        let entries = logs.iter().flat_map(|log| Entry::read_all::<R>(log));
+        entries.for_each(|entry| self.nodes.load_entry(loading, entry));
+    }
+
+    fn settle(&mut self, live_since_ms: i64) {
         if let Some(loading) = &mut self.loading {
-            self.nodes.settle(loading);
+            self.nodes.settle(loading, live_since_ms);
         }
+    }
+
+    fn living(&self, log: &[u8], live_since_ms: i64) -> Vec<Vec<u8>> {
+        let records = Entry::read_all::<R>(log).filter_map(|entry| match entry {
+            Entry::Record(record) => self.nodes.current(&record, live_since_ms),
+            Entry::Refreshed { .. } => None,
+        });
+        records.map(|record| record.pack::<R>()).collect()
     }
 
     fn assign(&mut self, batch: &Batch, state: &mut State, now_ms: i64) -> Option<Outcome> {
@@ -255,7 +275,10 @@ impl<R: Rules> Held for Forest<R> {
             }
         }
         let written = self.nodes.written(&batch.pages, &assigned);
-        outcome.written = written.iter().map(Record::pack::<R>).collect();
+        outcome.written = written.iter().map(|(record, _)| record.pack::<R>()).collect();
+        for (record, is_refreshed) in &written {
+            Entry::write::<R>(record, *is_refreshed, &mut outcome.log);
+        }
         Some(outcome)
     }
 
@@ -298,8 +321,25 @@ impl Nodes {
         self.with(py, |held| held.missing())
     }
 
-    fn settle(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(py, |held| held.settle())
+    fn load_logs(&self, py: Python<'_>, logs: Vec<Bound<'_, PyBytes>>) -> PyResult<()> {
+        let logs: Vec<&[u8]> = logs.iter().map(|each| each.as_bytes()).collect();
+        self.with(py, |held| held.load_logs(&logs))
+    }
+
+    #[pyo3(signature = (*, live_since_ms))]
+    fn settle(&self, py: Python<'_>, live_since_ms: i64) -> PyResult<()> {
+        self.with(py, |held| held.settle(live_since_ms))
+    }
+
+    #[pyo3(signature = (log, *, live_since_ms))]
+    fn living<'py>(
+        &self,
+        py: Python<'py>,
+        log: &[u8],
+        live_since_ms: i64,
+    ) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        let found = self.with(py, |held| held.living(log, live_since_ms))?;
+        Ok(found.iter().map(|each| PyBytes::new(py, each)).collect())
     }
 
     #[allow(clippy::too_many_arguments)] // columns of arrivals
@@ -313,8 +353,7 @@ impl Nodes {
         times_ms: &[u8],
         state: Numbers,
         now_ms: i64,
-    ) -> PyResult<(Column<'py>, Column<'py>, Column<'py>, Column<'py>, Column<'py>, Vec<Column<'py>>, Numbers)>
-    {
+    ) -> PyResult<Outcomes<'py>> {
         let batch = Batch {
             signatures: signatures.to_vec(),
             exist: exist.iter().map(|each| *each != 0).collect(),
@@ -331,6 +370,7 @@ impl Nodes {
             column(py, found.times_ms.into_iter().map(i64::to_ne_bytes)),
             PyBytes::new(py, &found.signatures),
             found.written.iter().map(|each| PyBytes::new(py, each)).collect(),
+            PyBytes::new(py, &found.log),
             (state.seq, state.time_ms, state.origin_ms),
         ))
     }

@@ -3,12 +3,15 @@
 //! In a damaged forest, roots that are missing are made again from one of their leaves, and pages whose node is missing
 //! are left out.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
+use bytemuck::bytes_of;
+
+use super::aging::NO_TIME;
 use super::index::Found;
 use super::nodes::{Node, Nodes};
 use super::pages::{NO_PAGE, Remembered};
-use super::records::Record;
+use super::records::{Entry, Record};
 use super::relation::{Id, Relation};
 use super::table::NONE;
 
@@ -20,6 +23,8 @@ pub struct Loading {
     rows: HashMap<Id, u32>,
     // Leaves with the ids of their roots, and pages with those of their nodes.
     leaves: Vec<(u32, Id)>,
+    // Of the rows for which several nodes have come, or one several times, the root of the last.
+    again: BTreeMap<u32, Id>,
     pages: Vec<(u64, Option<Id>, i64)>,
 }
 
@@ -27,7 +32,8 @@ impl Loading {
     /// Begins to load into a forest.
     pub fn new<R: Relation>(nodes: &Nodes<R>) -> Loading {
         let is_new = nodes.index.is_empty();
-        Loading { is_new, rows: HashMap::new(), leaves: Vec::new(), pages: Vec::new() }
+        let (rows, leaves, again) = (HashMap::new(), Vec::new(), BTreeMap::new());
+        Loading { is_new, rows, leaves, again, pages: Vec::new() }
     }
 
     /// Returns the ids of roots, and of nodes of pages, that have not come.
@@ -56,16 +62,23 @@ impl<R: Relation> Nodes<R> {
                 if let Some(row) = known {
                     loading.rows.insert(id, row);
                     let before = *self.node(row);
-                    if (before.seq, before.page) == (node.seq, node.page) {
+                    if (before.seq, before.page) == (node.seq, node.page)
+                        && bytes_of(self.index.signature(row)) == bytes_of(&signature)
+                    {
                         self.raise_seen(row, node.seen_ms);
                         self.raise_page_seen(row, node.page_seen_ms);
+                        // A repair may have given it another root.
+                        loading.again.insert(row, root);
                         return;
                     }
                     // It has expired, and its text came again; leaves of the old one have expired too.
                     self.remove(row);
                 }
+                let row_count = self.row_count();
                 let row = self.load_node(loading, id, signature, node);
-                if root != id {
+                if row < row_count {
+                    loading.again.insert(row, root);
+                } else if root != id {
                     loading.leaves.push((row, root));
                 }
             }
@@ -73,13 +86,34 @@ impl<R: Relation> Nodes<R> {
         }
     }
 
-    /// Gives each node its root, and remembers the pages; more may be loaded after it.
-    pub fn settle(&mut self, loading: &mut Loading) {
-        for (row, root_id) in std::mem::take(&mut loading.leaves) {
-            // A row may have been removed since.
-            if self.node(row).root == NONE {
-                continue;
+    /// Adds what a log has, in the order of that.
+    pub fn load_entry(&mut self, loading: &mut Loading, entry: Entry<R::Signature>) {
+        match entry {
+            Entry::Record(record) => self.load(loading, record, NO_TIME),
+            Entry::Refreshed { id, seen_ms, page_seen_ms } => {
+                // In a damaged forest it may be missing.
+                if let Some(row) = loading.rows.get(&id).copied() {
+                    self.raise_seen(row, seen_ms);
+                    self.raise_page_seen(row, page_seen_ms.min(seen_ms));
+                }
             }
+        }
+    }
+
+    /// Gives each node its root, and remembers the pages, after it has forgotten what has expired; more may be loaded
+    /// after it.
+    pub fn settle(&mut self, loading: &mut Loading, live_since_ms: i64) {
+        if live_since_ms != NO_TIME {
+            self.forget_expired(live_since_ms);
+            loading.rows.retain(|_, row| self.node(*row).root != NONE);
+        }
+        let again = std::mem::take(&mut loading.again);
+        let mut leaves = std::mem::take(&mut loading.leaves);
+        leaves.retain(|(row, _)| !again.contains_key(row));
+        leaves.extend(again);
+        // Before roots are made again, which may get the rows of others.
+        leaves.retain(|(row, _)| self.node(*row).root != NONE);
+        for (row, root_id) in leaves {
             let leaf = *self.node(row);
             let root = loading.rows.get(&root_id).copied().unwrap_or_else(|| {
                 // Its signature is that of its id if that says it; otherwise the leaf's, until an article brings its own.
@@ -88,6 +122,9 @@ impl<R: Relation> Nodes<R> {
                 self.load_node(loading, root_id, signature, node)
             });
             self.hang(row, root);
+            if row == root {
+                continue;
+            }
             // In a damaged forest a root may be a leaf of another tree; where its own tree counts, it is a root. And it
             // may have expired before its leaf.
             self.hang(root, root);
@@ -110,7 +147,7 @@ impl<R: Relation> Nodes<R> {
     }
 
     /// Returns the latest node with an id and its signature.
-    fn find(&self, id: Id, signature: &R::Signature) -> Option<u32> {
+    pub fn find(&self, id: Id, signature: &R::Signature) -> Option<u32> {
         let mut found = Found::default();
         self.index.search(signature, &mut found);
         let equal = found.equal.into_iter().filter(|row| !self.has_name(*row));

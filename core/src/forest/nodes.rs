@@ -98,6 +98,11 @@ impl<R: Relation> Nodes<R> {
         self.steps.len()
     }
 
+    /// Returns how many rows there are, with those without a node.
+    pub fn row_count(&self) -> u32 {
+        self.nodes.len() as u32
+    }
+
     /// Returns what is known of the node in a row.
     #[inline]
     pub fn node(&self, row: u32) -> &Node {
@@ -230,6 +235,17 @@ impl<R: Relation> Nodes<R> {
             let node = &self.nodes[self.next_swept];
             if node.root != NONE && node.seen_ms < step.live_since_ms {
                 self.remove(self.next_swept as u32);
+            }
+        }
+    }
+
+    /// Forgets all that has expired.
+    pub fn forget_expired(&mut self, live_since_ms: i64) {
+        self.pages.sweep(usize::MAX, live_since_ms);
+        for row in 0..self.nodes.len() {
+            let node = &self.nodes[row];
+            if node.root != NONE && node.seen_ms < live_since_ms {
+                self.remove(row as u32);
             }
         }
     }

@@ -17,6 +17,64 @@ pub enum Record<S> {
     Page { page: u64, node: Option<Id>, seen_ms: i64 },
 }
 
+/// What a log has, one after the other: each is a byte that says which it is, then what that has.
+#[derive(Clone, Copy, Debug)]
+pub enum Entry<S> {
+    /// A node or page, as it is from then on.
+    Record(Record<S>),
+    /// A node that came before is needed longer, and so may be the page that made it.
+    Refreshed {
+        /// The node's.
+        id: Id,
+        /// When it was last needed, rounded up.
+        seen_ms: i64,
+        /// When its page was last seen as one of this node, rounded up.
+        page_seen_ms: i64,
+    },
+}
+
+const RECORD: [u8; 3] = [0, 1, 2];
+const REFRESHED: u8 = 3;
+
+impl<S: Copy> Entry<S> {
+    /// Reads the entries of a log, up to the first that is none.
+    pub fn read_all<R: Relation<Signature = S>>(log: &[u8]) -> impl Iterator<Item = Entry<S>> + '_ {
+        let mut rest = log;
+        std::iter::from_fn(move || {
+            let kind = *rest.first()?;
+            let sizes = [2 * R::ID_BYTES + 40 + R::SIZE, 16 + R::ID_BYTES, 16, 16 + R::ID_BYTES];
+            let entry = rest.get(1..1 + sizes.get(usize::from(kind))?)?;
+            rest = &rest[1 + entry.len()..];
+            if RECORD.contains(&kind) {
+                return Record::unpack::<R>(entry).map(Entry::Record);
+            }
+            let number = |at: usize| word(&entry[at..at + 8]) as i64;
+            let (seen_ms, page_seen_ms) = (number(R::ID_BYTES), number(R::ID_BYTES + 8));
+            Some(Entry::Refreshed { id: read_id(&entry[..R::ID_BYTES]), seen_ms, page_seen_ms })
+        })
+    }
+
+    /// Adds a record to a log; of a node that only was refreshed, that.
+    pub fn write<R: Relation<Signature = S>>(record: &Record<S>, is_refreshed: bool, log: &mut Vec<u8>) {
+        match record {
+            Record::Node { id, node, .. } if is_refreshed => {
+                log.push(REFRESHED);
+                write_id::<R>(*id, log);
+                log.extend({ node.seen_ms }.to_le_bytes());
+                log.extend({ node.page_seen_ms }.to_le_bytes());
+            }
+            _ => {
+                log.push(match record {
+                    Record::Node { .. } => RECORD[0],
+                    Record::Page { node: Some(_), .. } => RECORD[1],
+                    Record::Page { node: None, .. } => RECORD[2],
+                });
+                log.extend(record.pack::<R>());
+            }
+        }
+    }
+}
+
 impl<S: Copy> Record<S> {
     /// Writes it.
     pub fn pack<R: Relation<Signature = S>>(&self) -> Vec<u8> {
@@ -44,8 +102,7 @@ impl<S: Copy> Record<S> {
     /// Reads it; None if it is of another length than nodes and pages have.
     pub fn unpack<R: Relation<Signature = S>>(bytes: &[u8]) -> Option<Record<S>> {
         let number = |at: usize| word(&bytes[at..at + 8]);
-        let id =
-            |at: usize| bytes[at..at + R::ID_BYTES].iter().fold(0, |sum, byte| sum << 8 | Id::from(*byte));
+        let id = |at: usize| read_id(&bytes[at..at + R::ID_BYTES]);
         if bytes.len() == 16 || bytes.len() == 16 + R::ID_BYTES {
             let node = (bytes.len() > 16).then(|| id(16));
             return Some(Record::Page { page: number(0), node, seen_ms: number(8) as i64 });
@@ -72,10 +129,15 @@ pub fn write_id<R: Relation>(id: Id, bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(&id.to_be_bytes()[size_of::<Id>() - R::ID_BYTES..]);
 }
 
+fn read_id(bytes: &[u8]) -> Id {
+    bytes.iter().fold(0, |sum, byte| sum << 8 | Id::from(*byte))
+}
+
 impl<R: Relation> Nodes<R> {
     /// Returns what the last step has changed, given what it has assigned to the pages of a batch: nodes that are needed
     /// longer, in the order in which they were made, then new nodes and pages in the order of arrival. Each id comes once.
-    pub fn written(&self, pages: &[u64], assigned: &[Assigned]) -> Vec<Record<R::Signature>> {
+    /// With each, whether it is one of the former.
+    pub fn written(&self, pages: &[u64], assigned: &[Assigned]) -> Vec<(Record<R::Signature>, bool)> {
         let mut made = HashMap::new();
         for (at, each) in assigned.iter().enumerate().filter(|(_, each)| makes_node(each)) {
             made.insert(each.row, at);
@@ -85,6 +147,7 @@ impl<R: Relation> Nodes<R> {
         refreshed.dedup();
         refreshed.retain(|row| !made.contains_key(row));
         let mut records: Vec<_> = refreshed.into_iter().map(|row| Some(self.record(row))).collect();
+        let refreshed = records.len();
         // A page counts as it was before its first arrival, and as it is after its last.
         let mut lasts: HashMap<u64, (Option<Remembered>, usize)> = HashMap::new();
         for (at, (page, each)) in pages.iter().zip(assigned).enumerate() {
@@ -108,7 +171,24 @@ impl<R: Relation> Nodes<R> {
                 }
             }
         }
-        records.into_iter().flatten().collect()
+        let marked = records.into_iter().enumerate();
+        marked.filter_map(|(at, record)| record.map(|record| (record, at < refreshed))).collect()
+    }
+
+    /// Returns a node or page as it is now, and where it is remembered on its own; None if it does not live.
+    pub fn current(&self, record: &Record<R::Signature>, live_since_ms: i64) -> Option<Record<R::Signature>> {
+        match record {
+            Record::Node { id, signature, .. } => {
+                let row = self.find(*id, signature)?;
+                (self.node(row).seen_ms >= live_since_ms).then(|| self.record(row))
+            }
+            Record::Page { page, .. } => {
+                let last = self.remembered(*page).filter(|last| last.seen_ms >= live_since_ms)?;
+                let node = (last.row != NONE).then(|| self.id(last.row));
+                let is_own = last.row != NONE && self.node(last.row).page == *page;
+                (!is_own).then_some(Record::Page { page: *page, node, seen_ms: last.seen_ms })
+            }
+        }
     }
 
     fn record(&self, row: u32) -> Record<R::Signature> {

@@ -1,21 +1,23 @@
 """Deletion of expired nodes and pages, which no decision uses."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pydantic
 
-from esdedup.elastic.forest.documents import chunks
+from esdedup.elastic.execute import hit_pages
+from esdedup.elastic.forest.documents import chunks, packed_of
 from esdedup.elastic.forest.index import ForestIndex
-from esdedup.elastic.forest.search import EVERY_NODE, EVERY_PAGE
+from esdedup.elastic.forest.log import EVERY_LOG, log_body
+from esdedup.elastic.forest.log_nodes import LogNodes
+from esdedup.elastic.forest.packing import Packing
+from esdedup.elastic.forest.search import EVERY_PAGE, LEAVES, ROOTS, expired
+from esdedup.elastic.forest.stored import StoredNode
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.pages import Hits
 from esdedup.elastic.requests import Query
 from esdedup.forest.model import NO_TIME, Aging
 
 _DELETED_AT_ONCE = 2_000
-_LEAVES, _ROOTS = (
-    {"bool": {"filter": [EVERY_NODE, {"term": {"leaf": is_leaf}}]}} for is_leaf in (True, False)
-)
 
 
 class Expired(pydantic.BaseModel, frozen=True):
@@ -34,53 +36,108 @@ class Expired(pydantic.BaseModel, frozen=True):
         return self.leaves + self.roots + self.pages + self.kept
 
 
+Living = Callable[[bytes, int], Sequence[bytes]]
+"""Returns those of a log's nodes and pages that live from a `seen` on (inclusive), as they are now."""
+
+
 def count_expired(index: ForestIndex, aging: Aging) -> Expired:
     """Count the expired nodes and pages that have not been deleted. Needs no lease."""
-    live_since_ms = _live_since_ms(index, aging)
-    queries = {"leaves": _LEAVES, "roots": _ROOTS, "pages": EVERY_PAGE}
-    return Expired(
-        **{
-            name: index.run(index.search.count(_expired(query, live_since_ms)))
-            for name, query in queries.items()
-            if live_since_ms != NO_TIME
-        }
-    )
+    live_since_ms = index.status().live_since_ms(aging)
+    if live_since_ms == NO_TIME:
+        return Expired()
+    leaves, roots, pages = index.run(index.nodes.count_expired(live_since_ms))
+    return Expired(leaves=leaves, roots=roots, pages=pages)
 
 
 def expire(
-    writer: ForestWriter, aging: Aging, *, on_progress: Callable[[int], None] = lambda _: None
+    writer: ForestWriter,
+    aging: Aging,
+    *,
+    living: Living | None = None,
+    on_progress: Callable[[int], None] = lambda _: None,
 ) -> Expired:
     """Delete all expired pages and nodes; see `expiring`.
 
     Args:
         writer: The forest's owner.
         aging: How long nodes live.
+        living: As in `expiring`.
         on_progress: Called with the number of documents checked since the last call.
     """
-    expired = Expired()
-    for after in expiring(writer, aging):
-        on_progress(after.checked - expired.checked)
-        expired = after
-    return expired
+    done = Expired()
+    for after in expiring(writer, aging, living=living):
+        on_progress(after.checked - done.checked)
+        done = after
+    return done
 
 
-def expiring(writer: ForestWriter, aging: Aging) -> Iterator[Expired]:
-    """Delete expired pages and nodes, leaves before their roots, some at a time; yield what was done so far.
+def expiring(writer: ForestWriter, aging: Aging, *, living: Living | None = None) -> Iterator[Expired]:
+    """Delete expired pages and nodes, some at a time; yield what was done so far.
 
     What is written after it was found is kept. If it is not gone on with, the next run continues.
+
+    Args:
+        writer: The forest's owner.
+        aging: How long nodes live.
+        living: Of a forest with a log, by what its owner has in memory. None: what the log says.
 
     Raises:
         ForestLost: Another process has taken the forest.
     """
     index = writer.index
-    expired = Expired()
     index.refresh()
-    live_since_ms = _live_since_ms(index, aging)
+    live_since_ms = index.status().live_since_ms(aging)
     if live_since_ms == NO_TIME:
         return
+    if index.log is None:
+        yield from _delete_nodes(writer, live_since_ms)
+    else:
+        yield from _shorten_log(writer, index.log, live_since_ms, living or index.log.living)
+
+
+def _shorten_log(
+    writer: ForestWriter, nodes: LogNodes, live_since_ms: int, living: Living
+) -> Iterator[Expired]:
+    """Delete the documents of a log in which all was expired, but for what was needed again.
+
+    That is written again first.
+    """
+    index, packing, done = writer.index, Packing(writer.index.relation), Expired()
+    if living == nodes.living:
+        index.run(nodes.update())
+    body = log_body(expired(EVERY_LOG, live_since_ms), versions=True)
+    for hits in hit_pages(index.client, index.name, body):
+        for hit in hits:
+            (log,) = packed_of([hit]) or [b""]
+            kept = living(log, live_since_ms)
+            had, has = _count(packing.whole(log), packing), _count(kept, packing)
+            if kept:
+                writer.write(kept)
+            if writer.delete([hit]):
+                done = Expired(
+                    leaves=done.leaves + had.leaves - has.leaves,
+                    roots=done.roots + had.roots - has.roots,
+                    pages=done.pages + had.pages - has.pages,
+                    kept=done.kept + len(kept),
+                )
+        yield done
+    index.refresh()
+
+
+def _count(packed: Iterable[bytes], packing: Packing) -> Expired:
+    """Count leaves, roots and pages."""
+    stored = [each for some in packed if (each := packing.unpack(some)) is not None]
+    roots = sum(isinstance(each, StoredNode) and each.is_root for each in stored)
+    pages = sum(each.is_page for each in stored)
+    return Expired(leaves=len(stored) - roots - pages, roots=roots, pages=pages)
+
+
+def _delete_nodes(writer: ForestWriter, live_since_ms: int) -> Iterator[Expired]:
+    """Delete expired documents, those of leaves before their roots."""
+    index, done = writer.index, Expired()
     # A page goes before its node: no page may name one that is gone.
-    for name, query in (("pages", EVERY_PAGE), ("leaves", _LEAVES), ("roots", _ROOTS)):
-        for hits in _hits(index, _expired(query, live_since_ms)):
+    for name, query in (("pages", EVERY_PAGE), ("leaves", LEAVES), ("roots", ROOTS)):
+        for hits in _hits(index, expired(query, live_since_ms)):
             # A leaf refreshes its root, so none should have leaves; but no root may be deleted before its
             # leaves.
             with_leaves = (
@@ -89,19 +146,11 @@ def expiring(writer: ForestWriter, aging: Aging) -> Iterator[Expired]:
                 else frozenset()
             )
             deleted = writer.delete(hit for hit in hits if hit["_id"] not in with_leaves)
-            expired = expired.model_copy(
-                update={name: getattr(expired, name) + deleted, "kept": expired.kept + len(hits) - deleted}
+            done = done.model_copy(
+                update={name: getattr(done, name) + deleted, "kept": done.kept + len(hits) - deleted}
             )
-            yield expired
+            yield done
         index.refresh()
-
-
-def _live_since_ms(index: ForestIndex, aging: Aging) -> int:
-    return index.status().live_since_ms(aging)
-
-
-def _expired(query: Query, live_since_ms: int) -> Query:
-    return {"bool": {"filter": query, "must_not": {"range": {"seen": {"gte": live_since_ms}}}}}
 
 
 def _hits(index: ForestIndex, query: Query) -> Iterator[Hits]:

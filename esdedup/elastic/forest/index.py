@@ -9,16 +9,16 @@ from elasticsearch import ApiError, Elasticsearch
 from esdedup.elastic.client import PartlyRefused, patient, retry_while_refused
 from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import execute, hit_pages
-from esdedup.elastic.forest.documents import nodes_of, search_body
-from esdedup.elastic.forest.meta import Meta, read_meta, refuse_incomplete, refuse_others
+from esdedup.elastic.forest.documents import search_body
+from esdedup.elastic.forest.log_nodes import LogNodes
+from esdedup.elastic.forest.meta import Lookup, Meta, read_meta, refuse_incomplete, refuse_others
 from esdedup.elastic.forest.search import NodeSearch
 from esdedup.elastic.forest.status import ForestStatus, read_ordered_since, read_status
-from esdedup.elastic.forest.stored import StoredNode
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.elastic.mappings import forest_index
 from esdedup.elastic.pages import Hits
 from esdedup.elastic.requests import Query, Requests
-from esdedup.errors import ForestMissing
+from esdedup.errors import ForestMismatch, ForestMissing
 from esdedup.fingerprint.bands import Layout
 from esdedup.fingerprint.profile import Profile
 
@@ -46,6 +46,12 @@ class ForestIndex:
         self.relation = meta.relation
         # Operations on its nodes, for `run`.
         self.search = NodeSearch(forest=name, relation=self.relation, layout=self.layout, limits=limits)
+        self.log = LogNodes(forest=name, relation=self.relation) if meta.is_log else None
+
+    @property
+    def nodes(self) -> NodeSearch | LogNodes:
+        """Operations on its nodes, for `run`: searches, or by what was read of its log."""
+        return self.log or self.search
 
     @property
     def layout(self) -> Layout:
@@ -72,16 +78,37 @@ class ForestIndex:
 
     @classmethod
     def open(
-        cls, client: Elasticsearch, name: str, *, profile: Profile, limits: Limits = DEFAULT_LIMITS
+        cls,
+        client: Elasticsearch,
+        name: str,
+        *,
+        profile: Profile,
+        lookup: Lookup | None = None,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> "ForestIndex":
         """Find the forest of a profile; create it if there is none.
 
+        Args:
+            client: Owned by the caller; should be `patient`.
+            name: Of the index.
+            profile: That the forest must have.
+            lookup: How nodes are found. None: as the forest has it, a new one in memory.
+            limits: What a request may carry.
+
         Raises:
             ForestIncomplete: A rebuild of it has not ended.
-            ForestMismatch: It was made with another profile, or in an unknown format.
+            ForestMismatch: It was made with another profile or lookup, or in an unknown format.
         """
-        index = cls.make(client, name, meta=Meta.of(profile), limits=limits)
+        index = cls.make(client, name, meta=Meta.of(profile, lookup=lookup or "memory"), limits=limits)
         refuse_others(name, index.meta, profile)
+        if lookup is not None and lookup != index.meta.lookup:
+            raise ForestMismatch(
+                f"the forest {name!r} has the lookup {index.meta.lookup!r}, not {lookup!r}: leave that out, "
+                f"or rebuild it: esdedup rebuild INDEX --forest {name} --replace --lookup {lookup}",
+                forest=name,
+                found=index.meta.lookup,
+                supported=lookup,
+            )
         return index
 
     @classmethod
@@ -146,11 +173,6 @@ class ForestIndex:
         size = self.limits.max_hits
         body = search_body(query, sort=sort, versions=versions, repeated=repeated, size=size)
         return hit_pages(self.client, self.name, body)
-
-    def scan(self, query: Query, *, sort: Sequence[Any] = ("_doc",)) -> Iterator[StoredNode]:
-        """Yield all nodes that match, as the index was when this began."""
-        for hits in self.hit_pages(query, sort=sort):
-            yield from nodes_of(hits, self.relation)
 
     def size_bytes(self) -> int:
         """Return the space that the index takes on disk, without replicas."""

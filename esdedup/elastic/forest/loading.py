@@ -2,11 +2,14 @@
 
 from collections.abc import Callable
 
+from esdedup.elastic.execute import hit_pages
 from esdedup.elastic.forest.documents import live_filter, packed_of
 from esdedup.elastic.forest.index import ForestIndex
+from esdedup.elastic.forest.log import log_body
 from esdedup.elastic.forest.matching import load_missing
 from esdedup.elastic.forest.search import EVERY_NODE
 from esdedup.elastic.requests import Query
+from esdedup.errors import ForestFull
 from esdedup.forest import NO_TIME, Aging, Nodes
 
 
@@ -45,3 +48,32 @@ def load_nodes(
             return None
     index.run(load_missing(nodes, index.search, live_since_ms=live_since_ms))
     return nodes if nodes.size_bytes <= memory_bytes else None
+
+
+def load_log(
+    index: ForestIndex, *, aging: Aging, live_since_ms: int, memory_bytes: int, on_read: Callable[[], None]
+) -> Nodes:
+    """Load all that lives of a forest's log.
+
+    Args:
+        index: The forest's.
+        aging: How long nodes live.
+        live_since_ms: The `seen` from which on (inclusive) they do.
+        memory_bytes: The most that they may take.
+        on_read: Called now and then.
+
+    Raises:
+        ForestFull: They take more.
+        ServerError: Elasticsearch does not answer, or refuses.
+    """
+    nodes = Nodes(index.relation, aging)
+    for hits in hit_pages(index.client, index.name, log_body()):
+        nodes.load_logs(packed_of(hits))
+        on_read()
+        # Some of them have expired.
+        if nodes.size_bytes > 2 * memory_bytes:
+            raise ForestFull.of(index.name, memory_bytes=memory_bytes)
+    nodes.settle(live_since_ms=live_since_ms)
+    if nodes.size_bytes > memory_bytes:
+        raise ForestFull.of(index.name, memory_bytes=memory_bytes)
+    return nodes

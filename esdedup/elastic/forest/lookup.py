@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from esdedup.boilerplate.pins import NO_PINS, Pins
+from esdedup.elastic.forest.article_nodes import ArticleNodes
 from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.matching import gather
 from esdedup.elastic.forest.meta import Meta, read_meta, refuse_others
@@ -12,16 +13,40 @@ from esdedup.elastic.forest.status import read_status
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.elastic.requests import ReadClock, Refresh, Requests
 from esdedup.errors import ForestMissing
+from esdedup.fields import Fields
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
-from esdedup.forest import Arrivals, Assignment
+from esdedup.forest import Aging, Arrivals, Assignment
 from esdedup.text.left_out import LeftOut, left_out
 from esdedup.text.passages import Passages
+
+
+def reader_nodes(
+    forest: str, meta: Meta, aging: Aging, *, index: str, fields: Fields, limits: Limits = DEFAULT_LIMITS
+) -> NodeSearch | ArticleNodes:
+    """Return what a reader can read of a forest's nodes: by searches, or by the articles of an index.
+
+    Args:
+        forest: The forest's name.
+        meta: Its metadata.
+        aging: How long its nodes live.
+        index: An index of its articles, an alias or a pattern.
+        fields: The names of the articles' fields.
+        limits: What a request may carry.
+    """
+    relation, layout = meta.relation, meta.layout_of_keys
+    if not meta.is_log:
+        return NodeSearch(forest=forest, relation=relation, layout=layout, limits=limits)
+    return ArticleNodes(
+        index=index, fields=fields, profile=meta.profile, relation=relation, layout=layout, aging=aging
+    )
 
 
 def look_up(
     text: str,
     *,
+    index: str,
+    fields: Fields,
     forest: str,
     profile: Profile,
     learned: LearnedCopy,
@@ -31,8 +56,12 @@ def look_up(
 ) -> Requests[Assignment]:
     """Return what the forest would assign to a text that arrived now, as far as its index shows.
 
+    If the forest's nodes are in its owner's memory, the articles show it, as far as they do.
+
     Args:
         text: With or without markup.
+        index: An index of the forest's articles, an alias or a pattern.
+        fields: The names of the articles' fields.
         forest: The forest's name.
         profile: That the forest was made with.
         learned: What the forest has learned; brought up to date.
@@ -49,7 +78,6 @@ def look_up(
     meta = yield from _meta(forest, profile)
     # The owner refreshes only for its own needs.
     yield Refresh(index=forest)
-    search = NodeSearch(forest=forest, relation=meta.relation, layout=meta.layout_of_keys, limits=limits)
     now_ms: int = yield ReadClock()
     if not profile.keep_boilerplate:
         yield from learned.update(forest)
@@ -58,6 +86,7 @@ def look_up(
     arrivals = Arrivals.of(fingerprints, times_ms=[now_ms])
     status = yield from read_status(forest)
     live_since_ms = status.live_since_ms(status.aging)
+    search = reader_nodes(forest, meta, status.aging, index=index, fields=fields, limits=limits)
     nodes = yield from gather(search, arrivals, recent=[], live_since_ms=live_since_ms, aging=status.aging)
     (assignment,) = nodes.assign(arrivals, status.state, now_ms=now_ms).assignments
     return assignment

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from esdedup.elastic.forest.article_nodes import ArticleNodes
 from esdedup.elastic.forest.packing import Packing
 from esdedup.elastic.forest.search import NodeSearch
 from esdedup.elastic.forest.stored import Stored, page_name
@@ -15,7 +16,12 @@ _ROUNDS = 2
 
 
 def gather(
-    search: NodeSearch, arrivals: Arrivals, *, recent: Iterable[Stored], live_since_ms: int, aging: Aging
+    search: NodeSearch | ArticleNodes,
+    arrivals: Arrivals,
+    *,
+    recent: Iterable[Stored],
+    live_since_ms: int,
+    aging: Aging,
 ) -> Requests[Nodes]:
     """Find the live nodes near a batch's arrivals, and the remembered pages with their nodes; and all roots.
 
@@ -42,7 +48,7 @@ def gather(
     return nodes
 
 
-def load_missing(nodes: Nodes, search: NodeSearch, *, live_since_ms: int) -> Requests[None]:
+def load_missing(nodes: Nodes, search: NodeSearch | ArticleNodes, *, live_since_ms: int) -> Requests[None]:
     """Load the roots of what was loaded and the nodes of pages, and settle.
 
     Args:

@@ -1,7 +1,7 @@
 """The metadata of a forest's index, and the checks that refuse a forest."""
 
 import dataclasses
-from typing import Any
+from typing import Any, Final, Literal, get_args
 
 from esdedup.elastic.requests import ReadMappings, Requests
 from esdedup.errors import ForestIncomplete, ForestMismatch
@@ -10,8 +10,14 @@ from esdedup.fingerprint.bands import LAYOUTS, Layout
 from esdedup.fingerprint.profile import Profile
 from esdedup.neighbours.relation import Relation, relation_of
 
-FORMAT = 10
-"""The format of a forest's index. An index of another format is refused."""
+FORMAT = 11
+"""The format of a new forest's index."""
+READABLE = frozenset({10, FORMAT})
+"""An index of another format is refused. In format 10, nodes are searched for."""
+
+Lookup = Literal["memory", "search"]
+"""How a forest's owner finds nodes: all are in its memory, or those with given keys are searched for."""
+LOOKUPS: Final = get_args(Lookup)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -27,13 +33,15 @@ class Meta:
     max_distance_bits: int
     # When two whole texts agree; None disables whole-text agreement.
     agreement: Agreement | None
+    lookup: Lookup = "memory"
     # Whether a rebuild from articles has begun and not finished. Only that rebuild may use the forest.
     rebuilding: bool = False
 
     @classmethod
-    def of(cls, profile: Profile) -> "Meta":
-        """Describe a forest of that profile."""
+    def of(cls, profile: Profile, *, lookup: Lookup = "memory") -> "Meta":
+        """Describe a new forest of that profile."""
         return cls(
+            lookup=lookup,
             profile=profile.label,
             layout=profile.layout.name,
             max_distance_bits=profile.max_distance_bits,
@@ -44,7 +52,13 @@ class Meta:
     def read(cls, values: dict[str, Any]) -> "Meta":
         """Read what `dataclasses.asdict` wrote."""
         agreement = values["agreement"]
-        return cls(**values | {"agreement": None if agreement is None else Agreement(**agreement)})
+        agreement = None if agreement is None else Agreement(**agreement)
+        return cls(**{"lookup": "search"} | values | {"agreement": agreement})
+
+    @property
+    def is_log(self) -> bool:
+        """Whether the forest's nodes are in a log (`log`), and have no documents of their own."""
+        return self.lookup == "memory"
 
     @property
     def relation(self) -> Relation:
@@ -75,7 +89,7 @@ def read_meta(name: str) -> Requests[Meta | None]:
         raise ForestMismatch(
             f"the index {name!r} is not a forest of esdedup; name another one", forest=name, supported=FORMAT
         )
-    if found["format"] != FORMAT:
+    if found["format"] not in READABLE:
         raise ForestMismatch(
             f"the forest {name!r} has format {found['format']}; this version of esdedup reads "
             f"format {FORMAT}: use the version that made it, or name another forest",
@@ -115,7 +129,7 @@ def refuse_others(name: str, meta: Meta, profile: Profile) -> None:
         ForestMismatch: It was made with another profile.
     """
     refuse_incomplete(name, meta)
-    if meta != Meta.of(profile):
+    if meta != dataclasses.replace(Meta.of(profile), format=meta.format, lookup=meta.lookup):
         keys = "" if meta.layout == profile.layout.name else f", with keys of the layout {meta.layout}"
         raise ForestMismatch(
             f"the forest {name!r} was made with profile {meta.profile!r}{keys}, and this is "

@@ -1,31 +1,44 @@
 """Operations that read the nodes of a forest's index: by key, id or root. No limit truncates a result."""
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy.typing as npt
 
 from esdedup.elastic.forest.candidates import CandidateSearch, count_by_key
+from esdedup.elastic.forest.counts import NodeCounts
 from esdedup.elastic.forest.documents import (
+    Hit,
+    agrees,
     chunks,
     columns_of,
     interleaved,
     keys_of,
+    live_filter,
     live_leaves,
     nodes_of,
     search_body,
+    stored_in,
     stored_of,
 )
+from esdedup.elastic.forest.packing import Packing
 from esdedup.elastic.forest.stored import Stored, StoredNode, StoredPage, is_node_id
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
-from esdedup.elastic.pages import all_hits
+from esdedup.elastic.pages import Hits, all_hits
 from esdedup.elastic.requests import Query, Requests, aggregate, search
 from esdedup.fingerprint.bands import Layout
 from esdedup.forest.model import NO_TIME
 from esdedup.neighbours.relation import Relation
 
+Scan = Callable[..., Iterator[Hits]]
+"""Yields the hits of a query, some at a time, as `ForestIndex.hit_pages` does."""
+
 EVERY_NODE: Query = {"exists": {"field": "root"}}
 """Matches nodes, live or not."""
+
+LEAVES, ROOTS = ({"bool": {"filter": [EVERY_NODE, {"term": {"leaf": is_leaf}}]}} for is_leaf in (True, False))
+"""Match those of one kind."""
 
 _WITH_KEYS: Query = {"exists": {"field": "keys"}}
 
@@ -34,6 +47,14 @@ ROOTLESS: Query = {"bool": {"filter": _WITH_KEYS, "must_not": EVERY_NODE}}
 
 EVERY_PAGE: Query = {"bool": {"filter": {"exists": {"field": "page"}}, "must_not": [EVERY_NODE, _WITH_KEYS]}}
 """Matches the documents of pages, whether they have expired or not."""
+
+# Trees in one answer or query; less than MAX_BUCKETS and MAX_TERMS.
+_TREES_AT_ONCE = 10_000
+
+
+def expired(query: Query, live_since_ms: int) -> Query:
+    """Return a query for what has expired of what matches another."""
+    return {"bool": {"filter": query, "must_not": {"range": {"seen": {"gte": live_since_ms}}}}}
 
 
 class NodeSearch:
@@ -54,6 +75,7 @@ class NodeSearch:
         self.relation = relation
         self._layout = layout
         self._limits = limits
+        self._packing = Packing(relation)
         self._candidates = CandidateSearch(forest=forest, relation=relation, layout=layout, limits=limits)
 
     def candidates(self, signatures: npt.NDArray[Any], *, live_since_ms: int) -> Requests[list[StoredNode]]:
@@ -103,7 +125,7 @@ class NodeSearch:
         found: set[str] = set()
         for some in chunks(sorted(roots), self._limits.max_terms):
             by_root = {"roots": {"terms": {"field": "root", "size": len(some)}}}
-            answer = yield from self.aggregate(live_leaves(some, NO_TIME), by_root)
+            answer = yield from aggregate(self.forest, live_leaves(some, NO_TIME), by_root)
             found.update(bucket["key"] for bucket in answer["roots"]["buckets"])
         return found
 
@@ -126,6 +148,35 @@ class NodeSearch:
         at_random = {"function_score": {"query": EVERY_NODE, "random_score": {"seed": 0, "field": "seq"}}}
         return (yield from self._first(at_random, sort="_score"))[:size]
 
+    def tree(self, root: str) -> Requests[list[StoredNode]]:
+        """Return the nodes of a root, live or not."""
+        hits = yield from all_hits(
+            self.forest, search_body({"term": {"root": root}}, size=self._limits.max_hits)
+        )
+        return nodes_of(hits, self.relation)
+
+    def some_leaves(self, root: str, live_since_ms: int) -> Requests[list[StoredNode]]:
+        """Return the live leaves of a root, at most 10,000 of them."""
+        return self._first(live_leaves([root], live_since_ms))
+
+    def count_leaves(self, root: str, live_since_ms: int) -> Requests[int]:
+        """Count the live leaves of a root."""
+        return self.count(live_leaves([root], live_since_ms))
+
+    def leaves_by_root(self, live_since_ms: int = NO_TIME) -> Requests[dict[str, int]]:
+        """Count the leaves of each root that has any; those that live at a `seen` (inclusive)."""
+        found: dict[str, int] = {}
+        after: dict[str, Any] = {}
+        query = {"bool": {"filter": [{"term": {"leaf": True}}, *live_filter(live_since_ms)]}}
+        while True:
+            composite = {"size": _TREES_AT_ONCE, "sources": [{"root": {"terms": {"field": "root"}}}], **after}
+            answer = yield from aggregate(self.forest, query, {"roots": {"composite": composite}})
+            buckets = answer["roots"]["buckets"]
+            found |= {bucket["key"]["root"]: bucket["doc_count"] for bucket in buckets}
+            if len(buckets) < _TREES_AT_ONCE:
+                return found
+            after = {"after": answer["roots"]["after_key"]}
+
     def count_by_key(self, keys: Iterable[str]) -> Requests[dict[str, int]]:
         """Count the nodes that have each key; some thousand keys at most."""
         return count_by_key(self.forest, keys)
@@ -134,14 +185,78 @@ class NodeSearch:
         """Count all nodes, live or not."""
         return self.count(EVERY_NODE)
 
+    def count_expired(self, live_since_ms: int) -> Requests[tuple[int, int, int]]:
+        """Count the leaves, roots and pages that do not live at a `seen` (inclusive)."""
+        leaves = yield from self.count(expired(LEAVES, live_since_ms))
+        roots = yield from self.count(expired(ROOTS, live_since_ms))
+        return leaves, roots, (yield from self.count(expired(EVERY_PAGE, live_since_ms)))
+
+    def counts(self, *, new_since_ms: int, live_since_ms: int) -> Requests[NodeCounts]:
+        """Count the nodes of several kinds.
+
+        Args:
+            new_since_ms: When a new node was made, at least; NO_TIME: all are new.
+            live_since_ms: The least `seen` (inclusive) of a live node.
+        """
+        aggregations = {
+            "trees": {"filter": {"term": {"leaf": False}}},
+            "live": {"filter": _since("seen", live_since_ms)},
+            "new": {"filter": _since("made", new_since_ms)},
+            **{field: _by_day(field) for field in ("made", "seen")},
+        }
+        answer = yield from aggregate(self.forest, EVERY_NODE, aggregations)
+        by_day = {
+            field: {bucket["key"]: bucket["doc_count"] for bucket in answer[field]["buckets"]}
+            for field in ("made", "seen")
+        }
+        return NodeCounts(
+            nodes=(yield from self.count_nodes()),
+            trees=answer["trees"]["doc_count"],
+            live=answer["live"]["doc_count"],
+            new=answer["new"]["doc_count"],
+            made_by_day=by_day["made"],
+            seen_by_day=by_day["seen"],
+        )
+
     def count(self, query: Query) -> Requests[int]:
         """Count the nodes that match."""
         (answer,) = yield from search(self.forest, {"query": query, "size": 0, "track_total_hits": True})
         return int(answer["hits"]["total"]["value"])
 
-    def aggregate(self, query: Query, aggregations: Query) -> Requests[dict[str, Any]]:
-        """Aggregate the nodes that match."""
-        return aggregate(self.forest, query, aggregations)
+    def by_tree(self, scan: Scan, *, damaged: list[Hit], misplaced: list[StoredNode]) -> Iterator[StoredNode]:
+        """Yield all nodes by root, then by seq.
+
+        Args:
+            scan: Reads them, some at a time: `ForestIndex.hit_pages`.
+            damaged: Gets the hits of those that cannot be read.
+            misplaced: Gets those that a search may miss or find in the wrong place, which are not yielded.
+        """
+        for query in (ROOTLESS, EVERY_NODE):
+            pages = scan(query, sort=["root", "seq"], versions=True, repeated=True)
+            for hit in itertools.chain.from_iterable(pages):
+                node = stored_in(hit, self._packing)
+                if not isinstance(node, StoredNode):
+                    damaged.append(hit)
+                elif agrees(hit, node):
+                    yield node
+                else:
+                    misplaced.append(node)
+
+    def lone_pages(self, scan: Scan) -> Iterator[list[tuple[Hit, StoredPage | None]]]:
+        """Yield the pages that have documents of their own, some at a time; None for one that is damaged."""
+        for hits in scan(EVERY_PAGE, versions=True, repeated=True):
+            pages = (stored_in(hit, self._packing) for hit in hits)
+            yield [
+                (hit, page if isinstance(page, StoredPage) and agrees(hit, page) else None)
+                for hit, page in zip(hits, pages, strict=True)
+            ]
+
+    def later_than(self, scan: Scan, *, made_ms: int, seen_ms: int) -> Iterator[list[Stored]]:
+        """Yield what was made or seen later than these times, some at a time."""
+        times = (("made", made_ms), ("seen", seen_ms))
+        later = [{"range": {name: {"gt": time_ms, "format": "epoch_millis"}}} for name, time_ms in times]
+        for hits in scan({"bool": {"should": later}}):
+            yield stored_of(hits, self.relation)
 
     def _first(self, query: Query, *, sort: str = "_doc") -> Requests[list[StoredNode]]:
         """Return the nodes of the first page."""
@@ -159,3 +274,11 @@ def _correct_nodes(group: Sequence[tuple[StoredNode, list[str]]]) -> Query:
         marked.append({"bool": {"filter": [{"ids": {"values": ids}}, {"term": {"leaf": is_leaf}}]}})
     keyed: list[Query] = [{"terms": {"keys": column}} for column in columns_of([own for _, own in group])]
     return {"bool": {"filter": [{"bool": {"should": marked}}, *keyed]}}
+
+
+def _since(field: str, time_ms: int) -> Query:
+    return {"match_all": {}} if time_ms == NO_TIME else {"range": {field: {"gte": time_ms}}}
+
+
+def _by_day(field: str) -> Query:
+    return {"date_histogram": {"field": field, "calendar_interval": "day", "min_doc_count": 1}}

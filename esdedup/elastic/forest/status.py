@@ -97,11 +97,14 @@ def state_aggregations(*, seq: str, time: str, latest_ms: int | None = None) -> 
         time: The field with the forest's time.
         latest_ms: Later times are left out. None: none is.
     """
-    end = {} if latest_ms is None else {"lte": latest_ms, "format": "epoch_millis"}
+    known: Query = {"filter": {"exists": {"field": time}}}
+    if latest_ms is not None:
+        # A document of a log has two times.
+        known["must_not"] = {"range": {time: {"gt": latest_ms, "format": "epoch_millis"}}}
     return {
         "seq": {"max": {"field": seq}},
         "times": {
-            "filter": {"range": {time: end}},
+            "filter": {"bool": known},
             "aggs": {"last": {"max": {"field": time}}, "first": {"min": {"field": time}}},
         },
     }

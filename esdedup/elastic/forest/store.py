@@ -3,7 +3,7 @@
 import collections
 import dataclasses
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 
 from elasticsearch import Elasticsearch
@@ -13,18 +13,21 @@ from esdedup.boilerplate.changes import Changes
 from esdedup.elastic.closing import Closing
 from esdedup.elastic.forest.background import BackgroundLoading
 from esdedup.elastic.forest.clock import Clock
-from esdedup.elastic.forest.expiry import expire
+from esdedup.elastic.forest.expiry import Expired, expire, expiring
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.learned import FIELD, read_learned
 from esdedup.elastic.forest.learned_log import LearnedLog
+from esdedup.elastic.forest.loading import load_log
+from esdedup.elastic.forest.log import read_logs
 from esdedup.elastic.forest.matching import gather, load_missing
+from esdedup.elastic.forest.meta import Lookup
 from esdedup.elastic.forest.packing import Packing
 from esdedup.elastic.forest.search import EVERY_PAGE
 from esdedup.elastic.forest.status import ForestStatus
 from esdedup.elastic.forest.stored import Stored
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
-from esdedup.errors import ServerError
+from esdedup.errors import ForestFull, ServerError
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Aging, Arrivals, Nodes, Plan, State
 
@@ -66,10 +69,13 @@ class ElasticStore(Closing):
         wait_s: float = 0.0,
         lease_ttl_s: float = 30.0,
         address: str | None = None,
-        memory_bytes: int | None = None,
+        lookup: Lookup | None = None,
+        memory_bytes: int = 2**30,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         """Open the forest, or create it if there is none, and take its lease.
+
+        A forest of the lookup `memory` is loaded before this returns.
 
         Args:
             client: Owned by the caller.
@@ -79,38 +85,46 @@ class ElasticStore(Closing):
             wait_s: How long to wait for another owner to end.
             lease_ttl_s: How long the lease holds without a renewal.
             address: Where this process takes articles for others; None if it takes none.
-            memory_bytes: Keep all live nodes in memory, as long as they take no more than this: batches then
-                need no search. None: keep none.
+            lookup: How nodes are found; a forest has it for good. None: as the forest has it, a new one in
+                memory.
+            memory_bytes: What the nodes may take in memory. With the lookup `memory`, articles are refused
+                beyond that; with `search`, all live nodes are in memory as long as they take no more, and
+                batches then need no search. 0 keeps none.
             limits: What a request may carry.
 
         Raises:
             ClockMismatch: The clocks of this machine and of the server disagree.
             ForestAhead: The forest's time is in the future.
             ForestBusy: Another process owns it.
+            ForestFull: Its nodes take more memory than they may.
             ForestIncomplete: A rebuild of it has not ended.
             ForestMismatch: It was made with another profile, or in an unknown format.
             ServerError: Elasticsearch does not answer, or refuses.
         """
-        self._index = ForestIndex.open(client, forest, profile=profile, limits=limits)
+        self._index = ForestIndex.open(client, forest, profile=profile, lookup=lookup, limits=limits)
+        self._is_log = self._index.meta.is_log
         self.relation = self._index.relation
         self._clock = Clock(self._index)
         self.writer = ForestWriter(self._index, wait_s=wait_s, lease_ttl_s=lease_ttl_s, address=address)
         with self.writer.released_on_error():
             status = self._index.status()
             self._clock.check(status.state)
+            self._dead_before_ms = status.dead_before_ms
             self.aging = self._settle_aging(status, aging)
             self._learned = self._read_learned()
         self._state = status.state
         self._commit_failed = False
         # Nodes are either all in memory, or searched for, but for the recent ones.
         self._memory_bytes = memory_bytes
+        # What the nodes may take before a warning.
+        self._plenty_bytes = memory_bytes * 4 // 5
         self._packing = Packing(self.relation)
         self._recent: dict[str, Stored] = {}
         # How many documents no refresh has shown.
         self._unshown = 0
         self._nodes: Nodes | None = None
-        # Of the plans that may not be durable, as many as steps of these nodes: what they write.
-        self._unsettled: collections.deque[Sequence[bytes]] = collections.deque()
+        # The plans that may not be durable, as many as steps of these nodes.
+        self._unsettled: collections.deque[Plan] = collections.deque()
         self._loading: BackgroundLoading | None = None
         with self.writer.released_on_error():
             self._begin_loading(wait_s=_SHORT_LOADING_S)
@@ -166,6 +180,7 @@ class ElasticStore(Closing):
         """Return the live nodes near the arrivals, and the remembered pages, with their roots; or all."""
         self.writer.renew()
         if self._nodes is not None:
+            self._refuse_if_full(self._nodes)
             return self._nodes
         with self.writer.noticing_deletion():
             return self._index.run(
@@ -183,8 +198,8 @@ class ElasticStore(Closing):
         is_new = plan.state != self._state
         self._commit_failed = True
         if self._nodes is not None and is_new:
-            self._unsettled.append(plan.written)
-        written = self._begin_writing(plan.written, plan.state, plan.learned)
+            self._unsettled.append(plan)
+        written = self._begin_writing(plan.written, plan.state, plan.learned, log=plan.log)
         self._state = plan.state
         if self._nodes is None:
             self._recent |= {each.document_id: each for each in self._unpacked(plan.written)}
@@ -197,9 +212,10 @@ class ElasticStore(Closing):
                 self._nodes.keep()
                 self._unsettled.popleft()
             self._give_up_memory_if_full()
-        self._unshown += len(plan.written)
-        if self._unshown > self._index.limits.recent_nodes:
-            self._refresh()
+        if not self._is_log:
+            self._unshown += len(plan.written)
+            if self._unshown > self._index.limits.recent_nodes:
+                self._refresh()
         # Last: an exception from a signal handler may leave what is in memory half changed.
         self._commit_failed = False
         return written
@@ -210,12 +226,28 @@ class ElasticStore(Closing):
         self._begin_writing([], None, changes).result()
         self._commit_failed = False
 
+    def expiring(self) -> Iterator[Expired]:
+        """Delete what has expired, as `expiry.expiring` does. Batches may be committed meanwhile."""
+        return expiring(self.writer, self.aging, living=self._living if self._is_log else None)
+
+    def _living(self, log: bytes, live_since_ms: int) -> list[bytes]:
+        # Only what is durable counts.
+        self.state()
+        self.writer.flush()
+        assert self._nodes is not None
+        return self._nodes.living(log, live_since_ms=live_since_ms)
+
     def _begin_writing(
-        self, packed: Sequence[bytes], state: State | None, changes: Changes | None
+        self,
+        packed: Sequence[bytes],
+        state: State | None,
+        changes: Changes | None,
+        *,
+        log: bytes | None = None,
     ) -> Future[None]:
         """Begin to write, and keep what was learned."""
         learned = [] if changes is None else self._learned.add(changes)
-        written = self.writer.begin(packed, state=state, learned=learned)
+        written = self.writer.begin(packed, log=log, state=state, learned=learned)
         if not learned:
             return written
         self.boilerplate.keep()
@@ -232,9 +264,10 @@ class ElasticStore(Closing):
         dead_before_ms = status.dead_before_ms
         if before is not None and before.retention_ms < aging.retention_ms:
             # Longer retention must not revive expired nodes.
-            dead_before_ms = status.live_since_ms(before)
+            dead_before_ms = self._dead_before_ms = status.live_since_ms(before)
             self.writer.write_aging(before, dead_before_ms=dead_before_ms)
-            expire(self.writer, before)
+            if not self._is_log:
+                expire(self.writer, before)
         if aging != before:
             self.writer.write_aging(aging, dead_before_ms=dead_before_ms)
         return aging
@@ -247,24 +280,34 @@ class ElasticStore(Closing):
         self._state = self._index.status().state
         self._learned = self._read_learned()
         nodes, unsettled = self._nodes, list(self._unsettled)
-        if nodes is None or nodes.is_torn:
+        if nodes is None or nodes.is_torn or (self._is_log and self._has_some(unsettled)):
             # Their memory is free before others are loaded.
-            self._nodes = None
+            nodes = self._nodes = None
             self._unsettled.clear()
             self._begin_loading(wait_s=_SHORT_LOADING_S)
         else:
             # An exception from here on must not undo the same again.
             self._nodes = None
             self._undo_until(nodes, 0)
-            ids = {each.document_id for written in unsettled for each in self._unpacked(written)}
-            search, since_ms = self._index.search, self._state.live_since_ms(self.aging)
-            found = self._index.run(search.documents(ids))
-            # Without what has expired, as in `gather`.
-            nodes.load([self._packing.pack(each) for each in found], live_since_ms=since_ms)
-            self._index.run(load_missing(nodes, search, live_since_ms=since_ms))
+            if not self._is_log:
+                self._load_again(nodes, unsettled)
             self._nodes = nodes
             self._unsettled.clear()
         self._commit_failed = False
+
+    def _has_some(self, plans: Sequence[Plan]) -> bool:
+        """Return whether a log has what one of these plans writes."""
+        logs = list(self._index.run(read_logs(self._index.name, first=self.writer.log_since(len(plans)))))
+        return any(plan.log and plan.log in log for plan in plans for log in logs)
+
+    def _load_again(self, nodes: Nodes, plans: Sequence[Plan]) -> None:
+        """Load what the index has of these plans."""
+        ids = {each.document_id for plan in plans for each in self._unpacked(plan.written)}
+        search, since_ms = self._index.search, self._live_since_ms()
+        found = self._index.run(search.documents(ids))
+        # Without what has expired, as in `gather`.
+        nodes.load([self._packing.pack(each) for each in found], live_since_ms=since_ms)
+        self._index.run(load_missing(nodes, search, live_since_ms=since_ms))
 
     def _unpacked(self, written: Sequence[bytes]) -> list[Stored]:
         return [each for packed in written if (each := self._packing.unpack(packed)) is not None]
@@ -275,13 +318,21 @@ class ElasticStore(Closing):
             nodes.undo()
 
     def _begin_loading(self, *, wait_s: float) -> None:
-        """Begin to load all nodes into memory, if they may be there."""
+        """Begin to load all nodes into memory, if they may be there; load those of a log."""
         self._end_loading()
-        if self._memory_bytes is not None:
+        if self._is_log:
+            self._nodes = load_log(
+                self._index,
+                aging=self.aging,
+                live_since_ms=self._live_since_ms(),
+                memory_bytes=self._memory_bytes,
+                on_read=self.writer.renew,
+            )
+        elif self._memory_bytes:
             self._loading = BackgroundLoading(
                 self._index,
                 aging=self.aging,
-                live_since_ms=self._state.live_since_ms(self.aging),
+                live_since_ms=self._live_since_ms(),
                 memory_bytes=self._memory_bytes,
             )
             self._take_loaded(wait_s=wait_s)
@@ -309,9 +360,29 @@ class ElasticStore(Closing):
             self._loading.end()
             self._loading = None
 
+    def _live_since_ms(self) -> int:
+        return max(self._dead_before_ms, self._state.live_since_ms(self.aging))
+
+    def _refuse_if_full(self, nodes: Nodes) -> None:
+        """Refuse a batch if a log's nodes have come to take too much memory; warn before that."""
+        if not self._is_log or (size_bytes := nodes.size_bytes) <= self._plenty_bytes:
+            return
+        if size_bytes > self._memory_bytes:
+            raise ForestFull.of(self._index.name, memory_bytes=self._memory_bytes)
+        self._plenty_bytes = self._memory_bytes
+        log.warning(
+            "the nodes of the forest %r take %s of the %s bytes of memory that they may take; beyond that, "
+            "articles are refused: raise memory_bytes, or rebuild the forest with the lookup `search`",
+            self._index.name,
+            f"{size_bytes:,}",
+            f"{self._memory_bytes:,}",
+        )
+
     def _give_up_memory_if_full(self) -> None:
         """Search for nodes from now on if they have come to take too much memory."""
-        if self._nodes is not None and self._memory_bytes and self._nodes.size_bytes > self._memory_bytes:
+        if self._is_log:
+            return
+        if self._nodes is not None and self._nodes.size_bytes > self._memory_bytes:
             # A search must find them.
             self._refresh()
             self._nodes = None
@@ -325,7 +396,7 @@ class ElasticStore(Closing):
             self._index.name,
             f"{self._memory_bytes:,}",
         )
-        self._memory_bytes = None
+        self._memory_bytes = 0
 
     def _read_learned(self) -> LearnedLog:
         return LearnedLog(self._index.name, self._index.run(read_learned(self._index.name)))

@@ -2,16 +2,18 @@
 
 import contextlib
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any
 
 from esdedup.elastic.closing import Closing
 from esdedup.elastic.errors import translated
 from esdedup.elastic.forest.bulk import ForestBulk
-from esdedup.elastic.forest.documents import Document, chunks, json_documents
+from esdedup.elastic.forest.documents import Document, JsonDocument, chunks, json_documents
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lease import Lease
+from esdedup.elastic.forest.log import LogDocuments, read_last_number
+from esdedup.elastic.forest.packing import Packing
 from esdedup.elastic.forest.status import aging_document, ordered_since_document, state_document
 from esdedup.elastic.given_client import is_inherited, refuse_inherited
 from esdedup.errors import EsdedupError, ForestLost, IndexNotReady
@@ -51,6 +53,9 @@ class ForestWriter(Closing):
         self._bulk = ForestBulk(index.client, forest=index.name, max_documents=index.limits.bulk_documents)
         self._lease = Lease(index.client, forest=index.name, ttl_s=lease_ttl_s, address=address)
         self._thread = SerialThread("esdedup-writer")
+        self._packing = Packing(index.relation)
+        # The log, if the forest has one.
+        self._log: LogDocuments | None = None
         # Why the last write failed.
         self._failure: BaseException | None = None
         is_drained = self._lease.acquire(wait_s=wait_s)
@@ -58,6 +63,8 @@ class ForestWriter(Closing):
             if not is_drained:
                 time.sleep(_GRACE_S)
             index.refresh()
+            if index.meta.is_log:
+                self._log = LogDocuments(self._packing, last=index.run(read_last_number(index.name)))
 
     @contextlib.contextmanager
     def released_on_error(self) -> Iterator[None]:
@@ -132,9 +139,20 @@ class ForestWriter(Closing):
         self.begin(packed, state=state, learned=learned).result()
 
     def begin(
-        self, packed: Sequence[bytes], *, state: State | None = None, learned: Sequence[Document] = ()
+        self,
+        packed: Sequence[bytes],
+        *,
+        log: bytes | None = None,
+        state: State | None = None,
+        learned: Sequence[Document] = (),
     ) -> Future[None]:
         """Begin to write as `write` does, in a thread.
+
+        Args:
+            packed: Nodes and pages.
+            log: The same, as a log has it. None: if the forest has one, it gets all of them whole.
+            state: The forest's.
+            learned: Documents.
 
         Returns:
             What waits for it, and raises as `write` does.
@@ -143,7 +161,26 @@ class ForestWriter(Closing):
             EsdedupError: What was begun before has failed.
         """
         self.flush()
-        return self._thread.begin(lambda: self._write_noting_failure(packed, state, learned))
+        if self._log is None:
+            return self._thread.begin(
+                lambda: self._write_noting_failure(lambda: self._nodes(packed, state), learned)
+            )
+        document = self._log.add(packed, log, state) if packed or state else None
+        return self._thread.begin(
+            lambda: self._write_noting_failure(lambda: [document.json()] if document else [], learned)
+        )
+
+    def begin_log(self) -> int:
+        """Let what is written from now on be in documents of its own; return the number of the first."""
+        self.settle()
+        assert self._log is not None
+        self._log.begin_another()
+        return self._log.number
+
+    def log_since(self, count: int) -> int:
+        """Return the number from which on documents of a log may have what the last `count` batches wrote."""
+        # After a failure another was begun.
+        return 1 if self._log is None else self._log.number - count - 1
 
     def flush(self) -> None:
         """Wait until what was begun has been written.
@@ -170,25 +207,24 @@ class ForestWriter(Closing):
         """Let writing begin anew, after a failure."""
         self.settle()
         self._failure = None
+        if self._log is not None:
+            self._log.begin_another()
 
     def _write_noting_failure(
-        self, packed: Sequence[bytes], state: State | None, learned: Sequence[Document]
+        self, documents: Callable[[], Sequence[Document | JsonDocument]], learned: Sequence[Document]
     ) -> None:
         try:
-            self._write(packed, state, learned)
+            with self._fenced() as alias:
+                self._bulk.write([*documents(), *learned[:_LEARNED_AT_ONCE]], alias=alias)
+                for some in chunks(learned[_LEARNED_AT_ONCE:], _LEARNED_AT_ONCE):
+                    self._bulk.write(some, alias=alias)
         except BaseException as error:
             self._failure = error
             raise
 
-    def _write(self, packed: Sequence[bytes], state: State | None, learned: Sequence[Document]) -> None:
+    def _nodes(self, packed: Sequence[bytes], state: State | None) -> list[Document | JsonDocument]:
         written = json_documents(packed, self.index.relation, self.index.layout)
-        with self._fenced() as alias:
-            self._bulk.write(
-                [*([state_document(state)] if state else []), *written, *learned[:_LEARNED_AT_ONCE]],
-                alias=alias,
-            )
-            for some in chunks(learned[_LEARNED_AT_ONCE:], _LEARNED_AT_ONCE):
-                self._bulk.write(some, alias=alias)
+        return [*([state_document(state)] if state else []), *written]
 
     def write_ordered_since(self, seq: int) -> None:
         """Record that the order of nodes up to `seq` is unreliable from now on.

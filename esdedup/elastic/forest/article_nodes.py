@@ -1,0 +1,158 @@
+"""`ArticleNodes`: what the articles of an index say of the nodes of their forest.
+
+Readers use it for a forest whose nodes are in its owner's memory. It is an approximation: an article may have
+been deleted, or stand in an index that nobody named, and of very many candidates it reads the best.
+"""
+
+import base64
+import binascii
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy.typing as npt
+
+from esdedup.elastic.forest.documents import Hit, chunks
+from esdedup.elastic.forest.stored import Stored, StoredNode, StoredPage, is_node_id
+from esdedup.elastic.limits import MAX_TERMS
+from esdedup.elastic.requests import Query, Requests, search
+from esdedup.fields import Fields
+from esdedup.fingerprint.bands import Layout, exact_terms
+from esdedup.forest.model import NO_TIME, Aging
+from esdedup.neighbours.relation import Relation
+
+# Distinct texts that have most keys in common with one.
+_MOST_CANDIDATES = 500
+_READ = ("fingerprint", "signature", "root", "seq", "page")
+
+
+class ArticleNodes:
+    """Reads the nodes that articles name; has the methods of `NodeSearch` that readers use."""
+
+    def __init__(
+        self, *, index: str, fields: Fields, profile: str, relation: Relation, layout: Layout, aging: Aging
+    ) -> None:
+        """Read the articles of an index.
+
+        Args:
+            index: An index, alias or pattern.
+            fields: The names of the articles' fields.
+            profile: The label of the forest's; articles of others are left out.
+            relation: The profile's.
+            layout: The layout of the articles' band keys.
+            aging: How long nodes live.
+        """
+        self.relation = relation
+        self._index = index
+        self._object = fields.dedup
+        self._profile = profile
+        self._layout = layout
+        self._aging = aging
+
+    def candidates(self, signatures: npt.NDArray[Any], *, live_since_ms: int) -> Requests[list[StoredNode]]:
+        """Find live nodes that may be near one of `signatures`, or have its id."""
+        found = yield from self.candidates_and_pages(signatures, [], live_since_ms=live_since_ms)
+        return [each for each in found if isinstance(each, StoredNode)]
+
+    def candidates_and_pages(
+        self, signatures: npt.NDArray[Any], pages: Sequence[str], *, live_since_ms: int
+    ) -> Requests[list[Stored]]:
+        """Find those nodes, and what remembers one of `pages`."""
+        found: list[Stored] = []
+        for at, node_id in enumerate(self.relation.ids(signatures)):
+            representatives = self.relation.representatives(signatures[at : at + 1])[0]
+            are_exact = self.relation.are_exact(representatives)
+            keys = exact_terms(representatives[are_exact])
+            for asked in self._layout.asked_terms(representatives[~are_exact]):
+                keys += asked
+            # Articles are ranked by the keys that they have in common with the text.
+            alike = [{"term": {f"{self._object}.bands": key}} for key in dict.fromkeys(keys)]
+            same = {"term": {f"{self._object}.fingerprint": {"value": node_id, "boost": len(keys) + 1}}}
+            scored = [{"constant_score": {"filter": each}} for each in alike]
+            hits = yield from self._latest([*scored, same], live_since_ms, size=_MOST_CANDIDATES)
+            found += self._nodes(hits)
+        if pages:
+            found += (yield from self.pages(pages)).values()
+        return found
+
+    def by_id(self, node_ids: Iterable[str]) -> Requests[list[StoredNode]]:
+        """Return the nodes with these ids, as far as an article has them."""
+        found: list[StoredNode] = []
+        for some in chunks(sorted(filter(is_node_id, node_ids)), _MOST_CANDIDATES):
+            of_ids = {"terms": {f"{self._object}.fingerprint": list(some)}}
+            found += self._nodes((yield from self._latest([of_ids], NO_TIME, size=len(some))))
+        return found
+
+    def pages(self, pages: Iterable[str]) -> Requests[dict[str, StoredPage]]:
+        """Return pages by their ids, each as its latest article has it."""
+        latest: dict[str, StoredPage] = {}
+        for some in chunks(sorted(pages), MAX_TERMS):
+            of_pages = {"terms": {f"{self._object}.page": list(some)}}
+            hits = yield from self._latest([of_pages], NO_TIME, size=_MOST_CANDIDATES, by="page")
+            for hit in hits:
+                page = self._value(hit, "page")
+                latest[page] = StoredPage(page, self._value(hit, "fingerprint"), self._seen_ms(hit))
+        return latest
+
+    def count_leaves(self, root: str, live_since_ms: int) -> Requests[int]:
+        """Count the live leaves of a root: distinct texts, some per cent more or less if they are many."""
+        cardinality = {"cardinality": {"field": f"{self._object}.fingerprint"}}
+        is_root = {"term": {f"{self._object}.fingerprint": root}}
+        query = self._query([{"term": {f"{self._object}.root": root}}], live_since_ms)
+        query["bool"]["must_not"] = is_root
+        (answer,) = yield from search(
+            self._index, {"query": query, "size": 0, "aggs": {"leaves": cardinality}}
+        )
+        return int(answer["aggregations"]["leaves"]["value"])
+
+    def _latest(
+        self, matching: list[Query], live_since_ms: int, *, size: int, by: str = "fingerprint"
+    ) -> Requests[list[Hit]]:
+        """Return the latest article of each text, the best match first."""
+        body = {
+            "query": self._query(matching, live_since_ms),
+            "collapse": {"field": f"{self._object}.{by}"},
+            "sort": ["_score", {f"{self._object}.seq": "desc"}],
+            "size": size,
+            "_source": False,
+            "docvalue_fields": [
+                *(f"{self._object}.{name}" for name in _READ),
+                {"field": f"{self._object}.seen", "format": "epoch_millis"},
+            ],
+            "track_total_hits": False,
+        }
+        (answer,) = yield from search(self._index, body)
+        hits: list[Hit] = answer["hits"]["hits"]
+        return hits
+
+    def _query(self, matching: list[Query], live_since_ms: int) -> Query:
+        filters: list[Query] = [{"term": {f"{self._object}.profile": self._profile}}]
+        if live_since_ms != NO_TIME:
+            # What articles have is not rounded up.
+            since_ms = live_since_ms - self._aging.granularity_ms
+            of_time = {"gte": since_ms, "format": "epoch_millis"}
+            filters.append({"range": {f"{self._object}.seen": of_time}})
+        return {"bool": {"filter": filters, "should": matching, "minimum_should_match": 1}}
+
+    def _nodes(self, hits: Iterable[Hit]) -> list[StoredNode]:
+        return [node for hit in hits if (node := self._node(hit)) is not None]
+
+    def _node(self, hit: Hit) -> StoredNode | None:
+        """Return the node that an article names; None if its record is damaged."""
+        try:
+            signature = base64.b64decode(self._value(hit, "signature") or "")
+        except binascii.Error:
+            return None
+        node_id, root = self._value(hit, "fingerprint"), self._value(hit, "root")
+        if len(signature) != self.relation.dtype.itemsize or not (is_node_id(node_id) and is_node_id(root)):
+            return None
+        seen_ms, page = self._seen_ms(hit), self._value(hit, "page") or ""
+        seq = int(self._value(hit, "seq") or 0)
+        return StoredNode(node_id, root, signature, seq, seen_ms, seen_ms, page, seen_ms)
+
+    def _seen_ms(self, hit: Hit) -> int:
+        seen_ms = self._value(hit, "seen")
+        return NO_TIME if seen_ms is None else self._aging.round_up(int(seen_ms))
+
+    def _value(self, hit: Hit, name: str) -> Any:
+        values = hit.get("fields", {}).get(f"{self._object}.{name}", [])
+        return values[0] if len(values) == 1 else None

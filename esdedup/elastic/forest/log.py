@@ -1,0 +1,108 @@
+"""A forest's log: what its batches wrote, in their order, as documents that have many nodes and pages each.
+
+A forest of the lookup `memory` has it instead of a document for each node: its owner has all nodes in memory,
+and never searches for one. Of a node or page that comes again, the last entry counts; a node that is only
+needed longer has a short one. What has expired goes with its document, before which the nodes in it that are
+still needed are written again.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from esdedup.elastic.forest.documents import JsonDocument, packed_of, search_body
+from esdedup.elastic.forest.packing import Packing, as_field
+from esdedup.elastic.pages import all_hits
+from esdedup.elastic.requests import Query, Requests, aggregate
+from esdedup.forest.model import NO_TIME, State
+
+FIELD = "log"
+"""The field with the number of a document."""
+
+EVERY_LOG: Query = {"exists": {"field": FIELD}}
+
+# Smaller documents grow with the next batches: the log of a trickle of articles is read as fast as others.
+_ENOUGH_BYTES = 16_000
+# Of a document, some hundred kilobytes.
+_READ_AT_ONCE = 100
+
+
+class LogDocuments:
+    """Makes the documents of a log, for the forest's owner."""
+
+    def __init__(self, packing: Packing, *, last: int) -> None:
+        """Go on after the document of that number, 0 for none."""
+        self._packing = packing
+        self._number = last + 1
+        self._tail = b""
+        self._seen_ms = NO_TIME
+        self._state = State()
+
+    @property
+    def number(self) -> int:
+        """The number of the last document, or the next one."""
+        return self._number
+
+    def begin_another(self) -> None:
+        """Begin another document: nobody knows what the last one has."""
+        self._tail, self._seen_ms, self._state = b"", NO_TIME, State()
+        self._number += 1
+
+    def add(self, packed: Sequence[bytes], log: bytes | None, state: State | None) -> "LogDocument":
+        """Return the document that has what a batch writes: a new one, or the last with more in it.
+
+        Args:
+            packed: Nodes and pages.
+            log: The same as a log has it. None: all of them are written whole.
+            state: The forest's after the batch; None leaves it.
+        """
+        added = self._packing.log(packed) if log is None else log
+        if self._tail and len(self._tail) + len(added) > _ENOUGH_BYTES:
+            self.begin_another()
+        self._tail += added
+        seen_ms = (self._packing.seen_ms(*each) for each in self._packing.entries(added))
+        self._seen_ms = max(self._seen_ms, max(seen_ms, default=NO_TIME))
+        self._state = self._state if state is None else state
+        return LogDocument(self._number, self._tail, self._seen_ms, self._state)
+
+
+class LogDocument(NamedTuple):
+    """One document of a log."""
+
+    number: int
+    log: bytes
+    # The latest `seen` of what it has; NO_TIME if none is known.
+    seen_ms: int
+    # The forest's after the last batch in it.
+    state: State
+
+    def json(self) -> JsonDocument:
+        """Return its id and its source."""
+        # The forest's time too, so that the last document, which has the state, is none that has expired.
+        seen_ms = max(self.seen_ms, self.state.time_ms)
+        times_ms = [each for each in (self.state.origin_ms, self.state.time_ms) if each != NO_TIME]
+        source = {
+            FIELD: self.number,
+            "packed": as_field(self.log),
+            **({"seq": self.state.seq} if self.state.seq else {}),
+            **({"made": times_ms} if times_ms else {}),
+            **({"seen": seen_ms} if seen_ms != NO_TIME else {}),
+        }
+        return f"{FIELD}-{self.number}", json.dumps(source)
+
+
+def read_last_number(forest: str) -> Requests[int]:
+    """Read the number of the last document, as far as a refresh has shown it; 0 if there is none."""
+    answer = yield from aggregate(forest, EVERY_LOG, {"last": {"max": {"field": FIELD}}})
+    return int(answer["last"]["value"] or 0)
+
+
+def log_body(query: Query = EVERY_LOG, *, versions: bool = False) -> Query:
+    """Return the body of a search for documents in their order; what they have is read by `packed_of`."""
+    return search_body(query, size=_READ_AT_ONCE, sort=[FIELD], versions=versions)
+
+
+def read_logs(forest: str, *, first: int) -> Requests[Iterator[bytes]]:
+    """Read what the documents from a number on (inclusive) have, as far as a refresh has shown them."""
+    hits = yield from all_hits(forest, log_body({"range": {FIELD: {"gte": first}}}))
+    return iter(packed_of(hits))

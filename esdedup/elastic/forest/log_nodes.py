@@ -1,0 +1,242 @@
+"""`LogNodes`: the nodes of a forest's log, read into memory, for what looks at all of them."""
+
+import collections
+import itertools
+import random
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy.typing as npt
+
+from esdedup.elastic.forest.counts import NodeCounts
+from esdedup.elastic.forest.documents import Hit, packed_of
+from esdedup.elastic.forest.log import FIELD, log_body
+from esdedup.elastic.forest.packing import Entry, Packing
+from esdedup.elastic.forest.search import Scan
+from esdedup.elastic.forest.stored import Stored, StoredNode, StoredPage, is_node_id
+from esdedup.elastic.limits import MAX_HITS
+from esdedup.elastic.pages import close, first_page, next_page
+from esdedup.elastic.requests import Requests
+from esdedup.forest.model import NO_TIME
+from esdedup.neighbours.index import NeighbourIndex
+from esdedup.neighbours.relation import Relation
+from esdedup.times import DAY_MS
+
+
+class LogNodes:
+    """The nodes and pages of one log, as far as a refresh has shown them.
+
+    Has the methods of `NodeSearch` that maintenance uses. Each reads what was written since the last one,
+    so that they answer like searches. The first reads the whole log: some 500 bytes of memory for each node.
+    """
+
+    def __init__(self, *, forest: str, relation: Relation) -> None:
+        """Read nothing yet."""
+        self.relation = relation
+        self._forest = forest
+        self._packing = Packing(relation)
+        self._lock = threading.Lock()
+        # The number of the last document, which may have grown when it is read again, and what it had.
+        self._number, self._read = 0, 0
+        self._nodes: dict[str, bytes] = {}
+        self._pages: dict[str, StoredPage] = {}
+        # The nodes that a page has made, the latest one last.
+        self._own: dict[str, str] = {}
+        self._damaged: dict[str, Hit] = {}
+        # The nodes whose signatures are in the index, by their places there.
+        self._indexed: list[str] = []
+        self._neighbours = NeighbourIndex(relation)
+
+    def update(self) -> Requests[None]:
+        """Read what the log has got since the last time."""
+        page = yield from first_page(
+            self._forest, log_body({"range": {FIELD: {"gte": self._number}}}, versions=True)
+        )
+        while True:
+            with self._lock:
+                for hit in page.hits:
+                    self._add(hit)
+            if page.is_last:
+                return
+            try:
+                page = yield from next_page(page)
+            except BaseException:
+                yield from close(page)
+                raise
+
+    def candidates(self, signatures: npt.NDArray[Any], *, live_since_ms: int) -> Requests[list[StoredNode]]:
+        """Find the live nodes near one of `signatures`, or with its id. Nodes may be repeated."""
+        yield from self.update()
+        added = list(self._nodes)[len(self._indexed) :]
+        self._neighbours.add_all(self._node(each).signature for each in added)
+        self._indexed += added
+        _, places = self._neighbours.find_pairs(signatures)
+        ids = {self._indexed[place] for place in places.tolist()} | set(self.relation.ids(signatures))
+        found = (self._node(each) for each in sorted(ids & self._nodes.keys()))
+        return [node for node in found if node.seen_ms >= live_since_ms]
+
+    def by_id(self, node_ids: Iterable[str]) -> Requests[list[StoredNode]]:
+        """Return the nodes with these ids, as far as they exist."""
+        yield from self.update()
+        return [self._node(each) for each in sorted(filter(is_node_id, node_ids)) if each in self._nodes]
+
+    def pages(self, pages: Iterable[str]) -> Requests[dict[str, StoredPage]]:
+        """Return pages by their ids, each as it was when it was seen last, as far as they exist."""
+        yield from self.update()
+        found: dict[str, StoredPage] = {}
+        for page in pages:
+            own = None if page not in self._own else self._node(self._own[page]).own_page
+            lone = self._pages.get(page)
+            # In a damaged forest its node may be missing.
+            if lone is not None and lone.node is not None and lone.node not in self._nodes:
+                lone = None
+            # A repair may have given a node another page.
+            both = [each for each in (lone, own) if each is not None and each.page == page]
+            if both:
+                found[page] = max(both, key=lambda each: each.seen_ms)
+        return found
+
+    def unfindable(self, stored: Sequence[StoredNode]) -> Requests[list[StoredNode]]:  # noqa: ARG002
+        """Return no nodes: none is searched for."""
+        yield from ()
+        return []
+
+    def random_nodes(self, size: int) -> Requests[list[StoredNode]]:
+        """Return nodes chosen at random."""
+        yield from self.update()
+        ids = sorted(self._nodes)
+        return [self._node(each) for each in random.Random(0).sample(ids, min(size, len(ids)))]  # noqa: S311
+
+    def tree(self, root: str) -> Requests[list[StoredNode]]:
+        """Return the nodes of a root, live or not."""
+        yield from self.update()
+        return [node for node in map(self._node, self._nodes) if node.root == root]
+
+    def some_leaves(self, root: str, live_since_ms: int) -> Requests[list[StoredNode]]:
+        """Return the live leaves of a root, at most 10,000 of them."""
+        found = yield from self.tree(root)
+        live = (node for node in found if not node.is_root and node.seen_ms >= live_since_ms)
+        return list(itertools.islice(live, MAX_HITS))
+
+    def count_leaves(self, root: str, live_since_ms: int) -> Requests[int]:
+        """Count the live leaves of a root."""
+        return (yield from self.leaves_by_root(live_since_ms)).get(root, 0)
+
+    def leaves_by_root(self, live_since_ms: int = NO_TIME) -> Requests[dict[str, int]]:
+        """Count the leaves of each root that has any; those that live at a `seen` (inclusive)."""
+        yield from self.update()
+        leaves = (node for node in map(self._node, self._nodes) if not node.is_root)
+        return collections.Counter(node.root for node in leaves if node.seen_ms >= live_since_ms)
+
+    def count_nodes(self) -> Requests[int]:
+        """Count all nodes, live or not."""
+        yield from self.update()
+        return len(self._nodes)
+
+    def count_expired(self, live_since_ms: int) -> Requests[tuple[int, int, int]]:
+        """Count the leaves, roots and pages that do not live at a `seen` (inclusive)."""
+        yield from self.update()
+        nodes = [node for node in map(self._node, self._nodes) if node.seen_ms < live_since_ms]
+        roots = sum(node.is_root for node in nodes)
+        pages = sum(page.seen_ms < live_since_ms for page in self._pages.values())
+        return len(nodes) - roots, roots, pages
+
+    def counts(self, *, new_since_ms: int, live_since_ms: int) -> Requests[NodeCounts]:
+        """Count the nodes of several kinds; arguments as of `NodeSearch.counts`."""
+        yield from self.update()
+        trees = live = new = 0
+        made: collections.Counter[int] = collections.Counter()
+        seen: collections.Counter[int] = collections.Counter()
+        for node in map(self._node, self._nodes):
+            trees += node.is_root
+            live += node.seen_ms >= live_since_ms
+            new += node.made_ms >= new_since_ms
+            for counter, time_ms in ((made, node.made_ms), (seen, node.seen_ms)):
+                if time_ms != NO_TIME:
+                    counter[time_ms // DAY_MS * DAY_MS] += 1
+        return NodeCounts(
+            nodes=len(self._nodes), trees=trees, live=live, new=new, made_by_day=made, seen_by_day=seen
+        )
+
+    def by_tree(
+        self,
+        scan: Scan,  # noqa: ARG002
+        *,
+        damaged: list[Hit],
+        misplaced: list[StoredNode],  # noqa: ARG002
+    ) -> Iterator[StoredNode]:
+        """Yield all nodes by root, then by seq; arguments as of `NodeSearch.by_tree`."""
+        damaged += self._damaged.values()
+        places = sorted((node.root, node.seq, node.id) for node in map(self._node, self._nodes))
+        yield from (self._node(node_id) for _, _, node_id in places if node_id in self._nodes)
+
+    def lone_pages(self, scan: Scan) -> Iterator[list[tuple[Hit, StoredPage | None]]]:  # noqa: ARG002
+        """Yield no pages: one whose node is missing is left out, and goes with its document."""
+        yield from ()
+
+    def later_than(
+        self,
+        scan: Scan,  # noqa: ARG002
+        *,
+        made_ms: int,
+        seen_ms: int,
+    ) -> Iterator[list[Stored]]:
+        """Yield what was made or seen later than these times."""
+        nodes: Iterable[Stored] = map(self._node, list(self._nodes))
+        yield [
+            each
+            for each in [*nodes, *self._pages.values()]
+            if each.seen_ms > seen_ms or (isinstance(each, StoredNode) and each.made_ms > made_ms)
+        ]
+
+    def all(self) -> Iterator[Stored]:
+        """Yield all nodes and pages."""
+        yield from map(self._node, self._nodes)
+        yield from self._pages.values()
+
+    def living(self, log: bytes, live_since_ms: int) -> list[bytes]:
+        """Return the nodes and pages that a log has whole as they are now, leaving out what does not live."""
+        found: list[Stored] = []
+        for each in map(self._packing.unpack, self._packing.whole(log)):
+            if isinstance(each, StoredNode) and each.id in self._nodes:
+                found.append(self._node(each.id))
+            elif isinstance(each, StoredPage) and each.page in self._pages:
+                found.append(self._pages[each.page])
+        return [self._packing.pack(each) for each in found if each.seen_ms >= live_since_ms]
+
+    def _node(self, node_id: str) -> StoredNode:
+        node = self._packing.unpack(self._nodes[node_id])
+        assert isinstance(node, StoredNode)
+        return node
+
+    def _add(self, hit: Hit) -> None:
+        """Add what a document has that was not read before."""
+        number = hit["sort"][0]
+        read = self._read if number == self._number else 0
+        self._number, self._read = number, 0
+        try:
+            (log,) = packed_of([hit])
+            self._read = len(log)
+            for kind, entry in self._packing.entries(log[read:]):
+                self._add_entry(kind, entry)
+        except ValueError:
+            self._damaged[hit["_id"]] = hit
+
+    def _add_entry(self, kind: Entry, entry: bytes) -> None:
+        if kind is Entry.REFRESHED:
+            node_id = entry[: self._packing.id_bytes].hex()
+            # In a damaged forest it may be missing.
+            if node_id in self._nodes:
+                self._nodes[node_id] = self._packing.refreshed(self._nodes[node_id], entry)
+            return
+        stored = self._packing.unpack(entry)
+        if isinstance(stored, StoredNode):
+            before = self._nodes.get(stored.id)
+            if before is not None and self._node(stored.id).signature != stored.signature:
+                self._indexed, self._neighbours = [], NeighbourIndex(self.relation)
+            self._nodes[stored.id] = entry
+            if stored.page:
+                self._own[stored.page] = stored.id
+        elif stored is not None:
+            self._pages[stored.page] = stored

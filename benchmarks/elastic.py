@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 import numpy as np
 from elasticsearch import Elasticsearch, helpers
@@ -18,7 +19,7 @@ from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
 from esdedup.forest import Aging, Forest
 from esdedup.neighbours.relation import relation_of
 from esdedup.plan.measure import Sizes
-from esdedup.plan.measure_server import bytes_a_document
+from esdedup.plan.measure_server import bytes_a_document, bytes_of
 from esdedup.plan.signatures import NOW_MS, Held, Signatures
 
 _MILLION = 1_000_000
@@ -27,8 +28,11 @@ _FILLED_AT_ONCE = 5_000
 # Both refresh after so many nodes.
 _REFRESHED_AT_ONCE = 20_000
 _ROUNDS = 6
-# Where nodes are found.
-_KEPT = {"in memory": 2**31, "that are searched for": None}
+# How nodes are found.
+_LOOKUPS: dict[str, dict[str, Any]] = {
+    "in memory": {"lookup": "memory", "memory_bytes": 2**31},
+    "that are searched for": {"lookup": "search", "memory_bytes": 0},
+}
 _AGING = Aging.of(retention=timedelta(days=30))
 _FOREST, _PEER = "benchmark-forest", "benchmark-bulk"
 _BULK = "helpers.bulk of a node document each"
@@ -57,25 +61,38 @@ def _rows(table: str, run: Run, profile: Profile) -> list[Row]:
         _empty(client)
         for at in range(0, count, _REFRESHED_AT_ONCE):
             _bulk(client, _documents(profile, held.signatures[at : at + _REFRESHED_AT_ONCE]))
-        for kept, memory_bytes in _KEPT.items():
-            with ElasticStore(
-                client, forest=_FOREST, profile=profile, aging=_AGING, memory_bytes=memory_bytes
-            ) as store:
+        ours_bytes = {}
+        for found, how in _LOOKUPS.items():
+            with ElasticStore(client, forest=_FOREST, profile=profile, aging=_AGING, **how) as store:
                 forest = Forest(store)
-                if not rows:
-                    for at in range(0, count, _FILLED_AT_ONCE):
-                        forest.assign(held.arrivals(at, min(at + _FILLED_AT_ONCE, count)), now_ms=NOW_MS)
+                for at in range(0, count, _FILLED_AT_ONCE):
+                    forest.assign(held.arrivals(at, min(at + _FILLED_AT_ONCE, count)), now_ms=NOW_MS)
                 rows += _assigning(
-                    client, forest, held, random, table=table, case=f"{case} {kept}", rounds=run.size(_ROUNDS)
+                    client,
+                    forest,
+                    held,
+                    random,
+                    table=table,
+                    case=f"{case} {found}",
+                    rounds=run.size(_ROUNDS),
                 )
-        # Elasticsearch keeps whole sources for replicas until it has found that none needs them.
-        client.indices.flush(index=[_FOREST, _PEER])
-        time.sleep(Sizes().kept_for_recovery_s)
-        ours_bytes, theirs_bytes = (bytes_a_document(client, index) for index in (_FOREST, _PEER))
-        for index in (_FOREST, _PEER):
-            client.indices.delete(index=index)
-    on_disk = f"{case}, the index, merged"
-    return [*rows, less_is_better(table, on_disk, ours_bytes, _BULK, theirs_bytes, "bytes a node")]
+                node_count = store.contents().nodes
+            # Elasticsearch keeps whole sources for replicas until it has found that none needs them.
+            client.indices.flush(index=[_FOREST, _PEER])
+            time.sleep(Sizes().kept_for_recovery_s)
+            ours_bytes[found] = bytes_of(client, _FOREST) / node_count
+            client.indices.delete(index=_FOREST)
+        theirs_bytes = bytes_a_document(client, _PEER)
+        client.indices.delete(index=_PEER)
+    return [
+        *rows,
+        *(
+            less_is_better(
+                table, f"{case} {found}, the index, merged", ours, _BULK, theirs_bytes, "bytes a node"
+            )
+            for found, ours in ours_bytes.items()
+        ),
+    ]
 
 
 def _assigning(

@@ -1,23 +1,22 @@
 """What `esdedup plan` predicts of forests of one and ten million nodes, and what is then measured."""
 
-import collections
 import functools
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean, median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from elasticsearch import Elasticsearch, helpers
+from elasticsearch import Elasticsearch
 
 from benchmarks import server
 from benchmarks.month.arrivals import Month
 from benchmarks.rows import Row
 from benchmarks.run import Run
 from esdedup import sample
-from esdedup.elastic.client import connect, patient
-from esdedup.elastic.forest.documents import documents
+from esdedup.elastic.client import connect
 from esdedup.elastic.forest.index import ForestIndex
+from esdedup.elastic.forest.packing import Packing
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.forest.stored import StoredNode, page_name
 from esdedup.fingerprint.fingerprinter import Fingerprinter
@@ -105,21 +104,17 @@ def _row(table: str, case: str, predicted: float, measured: float, unit: str) ->
 
 def _fill(url: str, count: int) -> None:
     """Write so many nodes as the owner writes them, without deciding about them: all are roots."""
-    with connect(url) as client:
-        with ElasticStore(client, forest=_FOREST, profile=VERIFIED, aging=AGING):
-            pass
-        # A server with a small heap refuses some requests while it merges.
-        writing = patient(client, patience_s=_PATIENCE_S)
-        written = helpers.parallel_bulk(writing, _nodes(count), thread_count=2, chunk_size=BATCH)
-        collections.deque(written, maxlen=0)
-        client.indices.refresh(index=_FOREST)
+    packing = Packing(relation_of(VERIFIED))
+    with connect(url) as client, ElasticStore(client, forest=_FOREST, profile=VERIFIED, aging=AGING) as store:
+        for nodes in _nodes(count):
+            store.writer.begin([packing.pack(each) for each in nodes])
+        store.writer.flush()
 
 
-def _nodes(count: int) -> Iterator[dict[str, Any]]:
+def _nodes(count: int) -> Iterator[list[StoredNode]]:
     held = Held.random(VERIFIED, count, np.random.default_rng(count))
-    relation = relation_of(VERIFIED)
-    for at in range(0, count, _FILLED_AT_ONCE):
-        arrivals = held.arrivals(at, min(at + _FILLED_AT_ONCE, count))
+    for at in range(0, count, BATCH):
+        arrivals = held.arrivals(at, min(at + BATCH, count))
         columns = (
             arrivals.ids,
             arrivals.signatures,
@@ -127,15 +122,13 @@ def _nodes(count: int) -> Iterator[dict[str, Any]]:
             AGING.round_up(arrivals.times_ms).tolist(),
             arrivals.pages.tolist(),
         )
-        nodes = [
+        yield [
             StoredNode(node_id, node_id, signature.tobytes(), seq, made_ms, seen_ms, page_name(page), seen_ms)
             for seq, (node_id, signature, made_ms, seen_ms, page) in enumerate(
                 zip(*columns, strict=True), at + 1
             )
             if node_id is not None
         ]
-        for node_id, document in documents(nodes, relation, VERIFIED.layout):
-            yield {"_index": _FOREST, "_id": node_id, "_source": document}
 
 
 def _open(url: str, count: int) -> Opened:
@@ -146,8 +139,7 @@ def _open(url: str, count: int) -> Opened:
         with ElasticStore(
             client, forest=_FOREST, profile=VERIFIED, aging=AGING, memory_bytes=_MEMORY_BYTES
         ) as store:
-            while (contents := store.contents()).memory_bytes == contents.learned_bytes:
-                time.sleep(_PAUSE_S)
+            contents = store.contents()
             grown_bytes = peak_bytes() - before_bytes
             random = np.random.default_rng(count)
             held = Held.random(VERIFIED, count, random)
@@ -162,7 +154,7 @@ def _open(url: str, count: int) -> Opened:
 def _disk_bytes(client: Elasticsearch) -> float:
     client.indices.flush(index=_FOREST)
     time.sleep(Sizes().kept_for_recovery_s)
-    return bytes_of(client, _FOREST)[0]
+    return bytes_of(client, _FOREST)
 
 
 def _deciding_us(count: int) -> float:

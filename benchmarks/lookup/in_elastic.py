@@ -185,7 +185,9 @@ def _of_forest(client: Elasticsearch, layout: Layout, count: int) -> list[Row]:
     held = Held.random(profile, count, random)
     client.options(ignore_status=404).indices.delete(index=_FOREST)
     aging = Aging(retention_ms=30 * _DAY_MS, granularity_ms=_DAY_MS)
-    with ElasticStore(client, forest=_FOREST, profile=profile, aging=aging, memory_bytes=None) as store:
+    with ElasticStore(
+        client, forest=_FOREST, profile=profile, aging=aging, lookup="search", memory_bytes=0
+    ) as store:
         for at in range(0, count, _BULK):
             some = held.signatures[at : at + _BULK]
             nodes = [

@@ -15,10 +15,9 @@ from elasticsearch import Elasticsearch, helpers
 
 from esdedup import sample
 from esdedup.elastic.errors import refused, translated
-from esdedup.elastic.forest.documents import documents
+from esdedup.elastic.forest.packing import Packing
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.forest.stored import Stored, StoredPage
-from esdedup.elastic.mappings import forest_index
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Forest
 from esdedup.ingest.dedup import Dedup
@@ -56,7 +55,9 @@ def measure_server(
         EsdedupError: The server does not answer, or refuses.
     """
     with connect() as client, _indices(client) as (forest, pages, articles, plain):
-        us, arrivals_a_second, requests = in_new_process(_assigning, connect, forest, profile, sizes)
+        us, arrivals_a_second, requests, node_count = in_new_process(
+            _assigning, connect, forest, profile, sizes
+        )
         _write_pages(client, pages, profile, sizes.stored_pages)
         with translated("measure"):
             client.indices.flush(index=[forest, pages])
@@ -67,10 +68,9 @@ def measure_server(
             actions = _actions(plain, sizes.stored_articles)
             plain_bytes = _article_bytes(client, dedup, plain, actions)
         time.sleep(max(0.0, written_s + sizes.kept_for_recovery_s - time.monotonic()))
-        node_bytes, page_bytes = (bytes_a_document(client, name) for name in (forest, pages))
         return ServerCosts(
-            node_bytes=node_bytes,
-            page_bytes=page_bytes,
+            node_bytes=bytes_of(client, forest) / node_count,
+            page_bytes=bytes_of(client, pages) / sizes.stored_pages,
             article_bytes=max(0.0, article_bytes - plain_bytes),
             us_a_commit=max(0.0, us - deciding.us(sizes.stored_nodes)),
             arrivals_a_second=arrivals_a_second,
@@ -98,11 +98,13 @@ def _indices(client: Elasticsearch) -> Iterator[Sequence[str]]:
         )
 
 
-def _assigning(connect: Connect, name: str, profile: Profile, sizes: Sizes) -> tuple[float, float, float]:
+def _assigning(
+    connect: Connect, name: str, profile: Profile, sizes: Sizes
+) -> tuple[float, float, float, int]:
     """Assign batches by the whole protocol.
 
     Returns:
-        Microseconds of the processor an arrival, arrivals a second, and requests a batch.
+        Microseconds of the processor an arrival, arrivals a second, requests a batch, and nodes.
     """
     random = np.random.default_rng(3)
     held = Held.random(profile, sizes.stored_nodes, random)
@@ -122,8 +124,10 @@ def _assigning(connect: Connect, name: str, profile: Profile, sizes: Sizes) -> t
             for batch in batches:
                 forest.assign(batch, now_ms=NOW_MS)
             wall_s, processor_s = time.perf_counter() - wall_s, time.process_time() - processor_s
+        node_count = store.contents().nodes
     arrivals = BATCH * len(batches)
-    return processor_s / arrivals * 1e6, arrivals / wall_s, counted.call_count / len(batches)
+    requests = counted.call_count / len(batches)
+    return processor_s / arrivals * 1e6, arrivals / wall_s, requests, node_count
 
 
 @contextlib.contextmanager
@@ -143,10 +147,10 @@ def _write_pages(client: Elasticsearch, name: str, profile: Profile, count: int)
         StoredPage(page=f"{page:016x}", node=node, seen_ms=at * 1_000)
         for at, (page, node) in enumerate(zip(pages, relation.ids(held.signatures), strict=True))
     ]
-    with translated("measure"):
-        client.indices.create(index=name, **forest_index(meta={}))
-    made = documents(stored, relation, profile.layout)
-    _bulk(client, name, ({"_index": name, "_id": each, "_source": source} for each, source in made))
+    packing = Packing(relation)
+    with ElasticStore(client, forest=name, profile=profile, aging=AGING) as store:
+        for at in range(0, count, BATCH):
+            store.writer.write([packing.pack(each) for each in stored[at : at + BATCH]])
 
 
 def _article_bytes(
@@ -171,13 +175,14 @@ def _actions(index: str, count: int) -> Iterator[dict[str, Any]]:
 
 
 def bytes_a_document(client: Elasticsearch, name: str) -> float:
-    """Merge an index of a forest; return the bytes that a document of it takes."""
-    size_bytes, documents = bytes_of(client, name)
-    return size_bytes / documents
+    """Merge an index; return the bytes that a document of it takes."""
+    size_bytes = bytes_of(client, name)
+    with translated("measure"):
+        return size_bytes / int(client.count(index=name)["count"])
 
 
-def bytes_of(client: Elasticsearch, name: str) -> tuple[int, int]:
-    """Merge an index of a forest to one segment a shard; return its bytes and its documents."""
+def bytes_of(client: Elasticsearch, name: str) -> int:
+    """Merge an index to one segment a shard; return the bytes that it takes."""
     patient = client.options(request_timeout=_MERGE_TIMEOUT_S)
     with translated("measure"):
         # One segment alone would not be written anew.
@@ -185,5 +190,5 @@ def bytes_of(client: Elasticsearch, name: str) -> tuple[int, int]:
         patient.indices.flush(index=name)
         patient.indices.forcemerge(index=name, max_num_segments=1)
         patient.indices.flush(index=name)
-        primaries = patient.indices.stats(index=name)["_all"]["primaries"]
-    return primaries["store"]["size_in_bytes"], primaries["docs"]["count"]
+        primaries = patient.indices.stats(index=name, metric="store")["_all"]["primaries"]
+    return int(primaries["store"]["size_in_bytes"])

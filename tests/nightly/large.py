@@ -124,7 +124,9 @@ def elastic_store() -> Iterator[Store]:
         client = stack.enter_context(server.client(lifetime_s=7_200))
         name = f"test-large-{os.getpid()}"
         stack.callback(client.options(ignore_status=404).indices.delete, index=name)
-        store = ElasticStore(client, forest=name, profile=CLASSIC, aging=AGING)
+        store = ElasticStore(
+            client, forest=name, profile=CLASSIC, aging=AGING, lookup="search", memory_bytes=0
+        )
         stack.callback(store.close)
         yield store
 

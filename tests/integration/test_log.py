@@ -1,0 +1,170 @@
+"""A forest whose nodes are in a log: what its documents have, and how much memory its owner may take."""
+
+import logging
+from typing import Any
+
+import pytest
+from elasticsearch import Elasticsearch
+
+from esdedup import CLASSIC, VERIFIED, Dedup, ForestFull, ForestMismatch, Maintenance
+from esdedup.elastic.forest.index import ForestIndex
+from esdedup.elastic.forest.log import EVERY_LOG
+from esdedup.elastic.forest.store import ElasticStore
+from esdedup.forest import Assignment, Forest
+from tests.support.arrivals import AGING, NOW_MS, Arrival, as_batch
+from tests.support.forests import (
+    ARTICLES,
+    assert_rearrivals_are_known,
+    feed,
+    nodes,
+    pages,
+    roots,
+    without_pages,
+)
+from tests.support.names import Names
+
+
+def documents(es: Elasticsearch, forest: str) -> list[str]:
+    es.indices.refresh(index=forest)
+    hits = es.search(index=forest, query=EVERY_LOG, size=1_000, sort="log")["hits"]["hits"]
+    return [hit["_id"] for hit in hits]
+
+
+def opened(es: Elasticsearch, forest: str, *, memory_bytes: int = 2**30) -> ElasticStore:
+    return ElasticStore(es, forest=forest, profile=CLASSIC, aging=AGING, memory_bytes=memory_bytes)
+
+
+def assign(store: ElasticStore, numbers: range, *, time: int = 0) -> list[Assignment]:
+    batch = [Arrival(f"{number * 0x9E3779B97F4A7C15 % 2**64:016x}", time) for number in numbers]
+    return Forest(store).assign(as_batch(batch), now_ms=NOW_MS)
+
+
+def test_small_batches_share_a_document(es: Elasticsearch, index_name: Names) -> None:
+    forest = index_name("forest")
+    with opened(es, forest) as store:
+        for number in range(20):
+            assign(store, range(number, number + 1))
+        assert documents(es, forest) == ["log-1"]
+        assign(store, range(1_000, 2_000))
+        assign(store, range(20, 21))
+        assert documents(es, forest) == ["log-1", "log-2", "log-3"]
+    with opened(es, forest) as store:
+        assert {each.kind.value for each in assign(store, range(21))} == {"known"}
+        # Nobody knows what the owner before had begun to write.
+        assert documents(es, forest)[-1] == "log-4"
+
+
+def test_a_node_that_is_needed_longer_takes_a_line_and_not_a_copy(
+    es: Elasticsearch, index_name: Names
+) -> None:
+    forest = index_name("forest")
+
+    def size_bytes() -> int:
+        es.indices.refresh(index=forest)
+        hits = es.search(index=forest, query=EVERY_LOG, docvalue_fields=["packed"], size=100)["hits"]["hits"]
+        return sum(len(hit["fields"]["packed"][0]) for hit in hits)
+
+    with opened(es, forest) as store:
+        assign(store, range(500))
+        before = size_bytes()
+        assign(store, range(500), time=AGING.granularity_ms * 3)
+        # 25 bytes instead of 65.
+        assert size_bytes() < 1.5 * before
+
+
+def test_what_has_expired_goes_with_its_document_and_what_is_needed_stays(
+    es: Elasticsearch, index_name: Names
+) -> None:
+    forest, day = index_name("forest"), AGING.retention_ms
+    with opened(es, forest) as store:
+        assign(store, range(1_000))
+        assign(store, range(10), time=day // 2)
+        assign(store, range(1_000, 2_000), time=day + day // 4)
+        first, *others = documents(es, forest)
+        *_, expired = store.expiring()
+        assert (expired.leaves + expired.roots, expired.kept) == (990, 10)
+        assert first not in documents(es, forest)
+        assert set(others) <= set(documents(es, forest))
+        # Nothing more has to be done.
+        assert list(store.expiring()) == []
+    assert len(nodes(es, forest)) == 1_010
+    with opened(es, forest) as store:
+        assert {each.kind.value for each in assign(store, range(10))} == {"known"}
+    assert list(Maintenance(es, forest=forest).verify()) == []
+
+
+def test_maintenance_expires_a_log_as_its_owner_does(es: Elasticsearch, index_name: Names) -> None:
+    forest, day = index_name("forest"), AGING.retention_ms
+    with opened(es, forest) as store:
+        assign(store, range(1_000))
+        assign(store, range(10), time=day // 2)
+        assign(store, range(1_000, 2_000), time=day + day // 4)
+    maintenance = Maintenance(es, forest=forest)
+    found = maintenance.expire(dry_run=True)
+    assert found.leaves + found.roots == 990
+    expired = maintenance.expire()
+    assert (expired.leaves + expired.roots, expired.kept) == (990, 10)
+    assert len(nodes(es, forest)) == 1_010
+    assert list(maintenance.verify()) == []
+
+
+def test_beyond_its_memory_a_forest_refuses_articles(
+    es: Elasticsearch, index_name: Names, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It says so before that, once, and goes on when it may take more."""
+    forest = index_name("forest")
+    with opened(es, forest) as store:
+        assign(store, range(4_000))
+        size_bytes = store.contents().memory_bytes
+    with (
+        caplog.at_level(logging.WARNING, "esdedup"),
+        opened(es, forest, memory_bytes=size_bytes + 20_000) as store,
+    ):
+        assign(store, range(10))
+        assign(store, range(10))
+        assert len(caplog.messages) == 1
+        assert "beyond that, articles are refused" in caplog.text
+        assign(store, range(4_000, 20_000))
+        with pytest.raises(ForestFull, match="--lookup search") as told:
+            assign(store, range(10))
+        assert told.value.forest == forest
+    with pytest.raises(ForestFull):
+        opened(es, forest, memory_bytes=10_000)
+    with opened(es, forest) as store:
+        assert {each.kind.value for each in assign(store, range(4_000))} == {"known"}
+
+
+def test_a_rebuild_makes_one_of_the_other(es: Elasticsearch, fed: tuple[str, str]) -> None:
+    index, forest = fed
+    before, nodes_before, pages_before = roots(es, index), nodes(es, forest), pages(es, forest)
+    maintenance = Maintenance(es, forest=forest)
+    for lookup in ("search", "memory"):
+        maintenance.rebuild([index], replace=True, lookup=lookup)  # type: ignore[arg-type] # both are one
+        assert ForestIndex.find(es, forest).meta.lookup == lookup
+        assert without_pages(nodes(es, forest)) == without_pages(nodes_before)
+        assert pages(es, forest) == pages_before
+        assert list(maintenance.verify([index])) == []
+        assert_rearrivals_are_known(es, index, forest, VERIFIED)
+    # It stays what it is unless something else is said.
+    maintenance.rebuild([index], replace=True)
+    assert ForestIndex.find(es, forest).meta.lookup == "memory"
+    with (
+        Dedup(es, forest=forest, lookup="search") as dedup,
+        pytest.raises(ForestMismatch, match="--lookup search"),
+    ):
+        list(dedup.enrich([{"_index": index, **ARTICLES[0]}]))
+    assert roots(es, index) == before
+
+
+def test_a_forest_of_the_format_before_is_searched(es: Elasticsearch, index_name: Names) -> None:
+    index, forest = index_name("articles"), index_name("forest")
+    with Dedup(es, forest=forest, lookup="search") as dedup:
+        dedup.setup(index)
+        feed(es, dedup, index, ARTICLES[:100])
+    meta: dict[str, Any] = es.indices.get_mapping(index=forest)[forest]["mappings"]["_meta"]["esdedup"]
+    del meta["lookup"]
+    es.indices.put_mapping(index=forest, meta={"esdedup": meta | {"format": 10}})
+    with Dedup(es, forest=forest) as dedup:
+        feed(es, dedup, index, ARTICLES[50:])
+    assert ForestIndex.find(es, forest).meta.lookup == "search"
+    assert list(Maintenance(es, forest=forest).verify([index])) == []

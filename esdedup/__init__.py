@@ -70,7 +70,7 @@ if TYPE_CHECKING:
     from esdedup.maintenance.explain import explain
     from esdedup.neighbours.explanation import Explanation
     from esdedup.reading.list_request import Counting, Head, Only, Sort
-    from esdedup.reading.overview_results import Facet, FacetValue, Overview
+    from esdedup.reading.overview import Facet, FacetValue, Overview
     from esdedup.reading.reader import AsyncReader, Reader
     from esdedup.reading.results import (
         Article,
@@ -88,7 +88,7 @@ if TYPE_CHECKING:
         Timeline,
         TimelineStep,
     )
-    from esdedup.reading.version_results import TimeOrder, Version, VersionsPage
+    from esdedup.reading.versions import TimeOrder, Version, VersionsPage
     from esdedup.sites import RawPage
     from esdedup.text.dictionary import Dictionary
     from esdedup.text.hashing import TOKEN_HASHES, TokenHash
@@ -214,8 +214,8 @@ _MODULES = (
     "esdedup.forest.model",
     "esdedup.neighbours.explanation",
     "esdedup.reading.results",
-    "esdedup.reading.version_results",
-    "esdedup.reading.overview_results",
+    "esdedup.reading.versions",
+    "esdedup.reading.overview",
     "esdedup.reading.list_request",
     "esdedup.ingest.actions",
     "esdedup.reading.reader",

@@ -4,7 +4,7 @@ from rich.console import Console
 
 from esdedup.cli.output import left_out_words, passage, print_stage
 from esdedup.neighbours.explanation import Explanation, Pair, Representative, Text, WholeTextComparison
-from esdedup.reading.explanation_words import RULES
+from esdedup.reading.verdict import RULES
 from esdedup.text.left_out import LeftOut
 
 _MOST_PAIRS = 6

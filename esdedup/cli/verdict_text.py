@@ -6,8 +6,7 @@ from rich.markup import escape
 from esdedup.cli.explanation_text import measured, print_explanation
 from esdedup.cli.output import print_stage, printable
 from esdedup.maintenance import ArticleState, IndexedExplanation
-from esdedup.reading.explanation_words import verdict
-from esdedup.reading.verdict import NodeState, RootComparison
+from esdedup.reading.verdict import NodeState, RootComparison, verdict
 
 _NODE_STATES: dict[NodeState, str] = {
     "live": "live",

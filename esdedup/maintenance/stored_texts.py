@@ -11,10 +11,9 @@ from esdedup.elastic.names import check_index_names
 from esdedup.elastic.requests import Query
 from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields
-from esdedup.reading import queries
 from esdedup.reading.scope import Scope
 from esdedup.reading.stored_text import StoredText, text_by_fingerprint, text_by_id
-from esdedup.sites import RawPage
+from esdedup.sites import RawPage, site_fields
 
 LATEST_ARTICLES = 100_000
 """How many articles a forest learns from by default. Of twice as many, it would forget the first again."""
@@ -71,7 +70,14 @@ class StoredTexts:
         Args:
             latest: Of how many arrivals; those that went to other indices count too.
         """
-        body = queries.texts_in_order(self._latest(latest), fields=self._fields) | {"size": _TEXTS_AT_ONCE}
+        by_arrival = {self._fields.seq: {"order": "asc", "unmapped_type": "long", "missing": "_first"}}
+        body = {
+            "query": self._latest(latest),
+            "sort": [by_arrival],
+            "_source": [self._fields.text, *site_fields(self._fields)],
+            "size": _TEXTS_AT_ONCE,
+            "track_total_hits": False,
+        }
         for hits in hit_pages(self._client, ",".join(self._indices), body):
             for hit in hits:
                 try:

@@ -14,13 +14,11 @@ from esdedup.elastic import limits
 from esdedup.elastic.requests import Query, Requests, search
 from esdedup.errors import SettingError
 from esdedup.reading import list_bodies as bodies
-from esdedup.reading.cursor import Cursor
 from esdedup.reading.hits import root_of
-from esdedup.reading.list_request import ListRequest
+from esdedup.reading.list_request import ListRequest, SortResult
+from esdedup.reading.paging import Cursor
 from esdedup.reading.queries import within
-from esdedup.reading.scope import ReadyIndex
-from esdedup.reading.sort_result import SortResult
-from esdedup.reading.tuning import Tuning
+from esdedup.reading.scope import ReadyIndex, Tuning
 
 _Bucket = dict[str, Any]
 

@@ -13,11 +13,10 @@ from typing import Any
 
 from esdedup.elastic.requests import Requests, search
 from esdedup.reading import list_bodies as bodies
-from esdedup.reading.cursor import Cursor
 from esdedup.reading.hits import Hit, root_of
-from esdedup.reading.list_request import ListRequest
-from esdedup.reading.sort_result import SortResult
-from esdedup.reading.tuning import Tuning
+from esdedup.reading.list_request import ListRequest, SortResult
+from esdedup.reading.paging import Cursor
+from esdedup.reading.scope import Tuning
 
 _MAX_CHUNK = 5_000
 # The next chunk excludes the clusters with the most articles read so far, at most this many.

@@ -9,7 +9,7 @@ from esdedup.fields import PARTITIONS
 from esdedup.reading import list_bodies as bodies
 from esdedup.reading.hits import moment_of
 from esdedup.reading.list_request import ListRequest
-from esdedup.reading.tuning import Tuning
+from esdedup.reading.scope import Tuning
 
 # Times the sources counted for each root, this stays below Elasticsearch's limit on buckets.
 _ROOTS_IN_A_SEARCH = 60

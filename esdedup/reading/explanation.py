@@ -4,7 +4,6 @@ import dataclasses
 from collections.abc import Sequence
 
 from esdedup.elastic.forest.documents import live_leaves
-from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.meta import Meta, read_meta, refuse_incomplete
 from esdedup.elastic.forest.node_cache import NodeCache
 from esdedup.elastic.forest.search import NodeSearch
@@ -19,8 +18,8 @@ from esdedup.forest.model import NO_TIME
 from esdedup.neighbours.explainer import Decided, Explainer, compare_whole_texts
 from esdedup.neighbours.relation import relation_of
 from esdedup.neighbours.representatives import distances_bits
-from esdedup.reading.scope import Scope
 from esdedup.reading.stored_text import StoredText, text_by_fingerprint, text_by_id
+from esdedup.reading.texts import ForestScope
 from esdedup.reading.verdict import (
     ArticleState,
     IndexedExplanation,
@@ -52,16 +51,34 @@ def profile_of(articles: Sequence[StoredText]) -> Profile:
 
 
 def explain_articles(
-    scope: Scope,
+    scope: ForestScope,
     index: str,
     one_id: str,
     other_id: str,
     *,
-    in_index: str | None,
-    other_in_index: str | None,
-    learned: LearnedCopy,
+    in_index: str | None = None,
+    other_in_index: str | None = None,
 ) -> Requests[IndexedExplanation]:
-    """Explain two articles; see `Operations.explain`."""
+    """Explain why two articles are in one cluster or not.
+
+    Each is compared by the profile that it was indexed with, and by the signature with which it was
+    decided, while its text is the same. If the forest is missing, the explanation uses the index alone.
+    `Maintenance.explain` also makes sure that the forest is that of the index.
+
+    Args:
+        index: An index, alias or pattern; if several articles have one id, the last to arrive counts.
+        one_id: The id of the first article.
+        other_id: The id of the second article; may be the same.
+        in_index: The index to take the first from, if several have that id.
+        other_in_index: The same for the second.
+
+    Raises:
+        ArticleNotFound: No article has that id.
+        ArticleRejected: An article has no text.
+        IndexNotReady: The index is missing, or lacks the fields.
+        SettingError: The articles' profile is unknown, or the name of the index or an id is empty.
+        ServerError: Elasticsearch does not answer, or refuses the request.
+    """
     fields = (yield from scope.ready(index)).fields
     one = yield from text_by_id(index, one_id, fields=fields, in_index=in_index)
     other = yield from text_by_id(index, other_id, fields=fields, in_index=other_in_index)
@@ -75,10 +92,10 @@ def explain_articles(
         refuse_incomplete(scope.forest, meta)
         forest = yield from ForestView.read(scope.forest, meta)
         if not profile.keep_boilerplate:
-            yield from learned.update(scope.forest)
+            yield from scope.learned.update(scope.forest)
     except ForestError as error:
         missing = str(error)
-    explainer = Explainer(profile, omit_on=None if missing is not None else learned.omit_on(scope.pins))
+    explainer = Explainer(profile, omit_on=None if missing is not None else scope.learned.omit_on(scope.pins))
     return (
         yield from IndexExplainer(index, fields=fields, forest=forest, explainer=explainer).explain(
             one,

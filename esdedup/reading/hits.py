@@ -18,6 +18,14 @@ def fields_read(fields: Fields) -> list[str]:
     return [fields.title, fields.time, fields.source, fields.link, fields.root, fields.published]
 
 
+def with_signature(fields: Fields) -> list[str]:
+    """Return the fields that lists show, and those that similarity is computed from."""
+    return [
+        *fields_read(fields),
+        *(f"{fields.dedup}.{name}" for name in ("fingerprint", "signature", "profile")),
+    ]
+
+
 def values_of(hit: Hit, fields: Fields) -> dict[str, Any]:
     """Return the values of the fields of `results.Article`."""
     source = hit["_source"]

@@ -18,31 +18,31 @@ _Page = TypeVar("_Page", Page, SimilarPage)
 _Article = TypeVar("_Article", bound=Article)
 
 
-def including(requests: Requests[_Page], index: str, names: Sequence[str]) -> Requests[_Page]:
-    """Return a page with further fields in the article of each row.
-
-    Args:
-        requests: What returns the page.
-        index: The index, alias or pattern that it reads.
-        names: The names of the fields; none adds nothing.
+def check_names(names: Sequence[str]) -> None:
+    """Refuse names of further fields before anything is read.
 
     Raises:
         SettingError: There are too many names, or one cannot be that of a field.
     """
-    _check(names)
-    page = yield from requests
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise SettingError("source_includes is a list of the names of fields")
+    if len(names) > MAX_INCLUDED:
+        raise SettingError(f"source_includes names {len(names):,} fields; at most {MAX_INCLUDED} are read")
+    for name in names:
+        if not all(name.split(".")) or "*" in name:
+            raise SettingError(f"{name!r:.100} cannot name a field of source_includes: give its full name")
+
+
+def including(page: _Page, index: str, names: Sequence[str]) -> Requests[_Page]:
+    """Return a page of an index with further fields in the article of each row; no names add nothing."""
     if not names:
         return page
     rows = yield from _with_fields(page.rows, index, names)
     return page.model_copy(update={"rows": rows})
 
 
-def including_in_article(
-    requests: Requests[_Article], index: str, names: Sequence[str]
-) -> Requests[_Article]:
-    """Return an article with further fields; as `including`."""
-    _check(names)
-    article = yield from requests
+def including_in_article(article: _Article, index: str, names: Sequence[str]) -> Requests[_Article]:
+    """Return an article of an index with further fields."""
     if not names:
         return article
     (found,) = yield from _with_fields((article,), index, names)
@@ -75,13 +75,3 @@ def _body(articles: Sequence[Article], names: Sequence[str]) -> Query:
 def _values(hit: Hit | None, names: Sequence[str]) -> dict[str, object]:
     source = {} if hit is None else hit.get("_source", {})
     return {name: value_of(source, name) for name in names}
-
-
-def _check(names: Sequence[str]) -> None:
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-        raise SettingError("source_includes is a list of the names of fields")
-    if len(names) > MAX_INCLUDED:
-        raise SettingError(f"source_includes names {len(names):,} fields; at most {MAX_INCLUDED} are read")
-    for name in names:
-        if not all(name.split(".")) or "*" in name:
-            raise SettingError(f"{name!r:.100} cannot name a field of source_includes: give its full name")

@@ -4,13 +4,13 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from esdedup.elastic.requests import Requests, search
+from esdedup.elastic.limits import MAX_HITS
+from esdedup.elastic.requests import Query, Requests, search
 from esdedup.fields import Fields, term_of
-from esdedup.reading import row_details_bodies as bodies
-from esdedup.reading.hits import Hit, values_of
+from esdedup.reading.hits import Hit, fields_read, values_of
 from esdedup.reading.list_request import ListRequest
+from esdedup.reading.queries import MAX_NAMESAKES, Order, order
 from esdedup.reading.results import Article, Row, RowDetails, SimilarArticle, SourceCount
-from esdedup.reading.row_details_bodies import ClusterSearch
 from esdedup.reading.similarity import Similarity
 from esdedup.reading.snippets import snippets_body, snippets_of
 from esdedup.times import time_ms
@@ -18,6 +18,10 @@ from esdedup.times import time_ms
 _STEPS = 24
 # Times the buckets of each cluster, some 60, this stays far below Elasticsearch's limit on buckets.
 _CLUSTERS_IN_A_SEARCH = 60
+_SOURCES = 5
+_VERSIONS = 24
+# Sources that each shard sends: the counts of the largest are exact if no shard has more.
+_SOURCES_OF_A_SHARD = 1_000
 
 _Place = tuple[str, str]
 """The index and the id of an article."""
@@ -31,9 +35,9 @@ def with_details(
     searches = list({row.root: _cluster_search(row) for row in rows if row.root and row.similar}.values())
     texts, *answers = yield from search(
         request.index,
-        snippets_body(rows, request.query, fields=fields) | bodies.with_record(fields),
+        snippets_body(rows, request.query, fields=fields) | _record_read(fields),
         *(
-            bodies.clusters(
+            clusters(
                 searches[first : first + _CLUSTERS_IN_A_SEARCH], source_field=source_field, fields=fields
             )
             for first in range(0, len(searches), _CLUSTERS_IN_A_SEARCH)
@@ -61,6 +65,16 @@ def with_details(
         for row, snippet in zip(rows, snippets_of(rows, hits, fields=fields), strict=True)
     )
     return tuple(row.model_copy(update={"details": each}) for row, each in zip(rows, details, strict=True))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ClusterSearch:
+    """A cluster, and the spans in which its articles are counted."""
+
+    root: str
+    first_ms: int
+    # None: they are not counted.
+    interval_ms: int | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -117,7 +131,7 @@ def _cluster_search(row: Row) -> ClusterSearch:
 def _found(answers: Sequence[Any]) -> list[dict[str, Any]]:
     """Return what was found about each cluster, in the order of the searches."""
     return [
-        each["aggregations"][bodies.cluster_name(number)]
+        each["aggregations"][_cluster_name(number)]
         for each in answers
         for number in range(len(each["aggregations"]))
     ]
@@ -143,7 +157,7 @@ def _similar_articles(
     if not different:
         return {}
     ids = sorted({hit["_id"] for hit, _ in different.values()})
-    (answer,) = yield from search(request.index, bodies.by_ids(ids, fields=request.fields))
+    (answer,) = yield from search(request.index, _by_ids(ids, fields=request.fields))
     found = {_place(hit): hit for hit in answer["hits"]["hits"]}
     return {
         of: SimilarArticle(**values_of(found[_place(hit)], request.fields), **measure)
@@ -160,3 +174,77 @@ def _place(hit: Hit) -> _Place:
 def _with_record(hit: Hit) -> Hit:
     """Return a hit whose doc values stand where its source would."""
     return hit | {"_source": {name: values[0] for name, values in hit.get("fields", {}).items()}}
+
+
+def clusters(searches: Sequence[ClusterSearch], *, source_field: str | None, fields: Fields) -> Query:
+    """Return the search for the first and the last article of clusters, their versions, sources and spread.
+
+    Only the first and the last are read with their values: an article's source may be long.
+    """
+    return {
+        "query": {"terms": {fields.root: [each.root for each in searches]}},
+        "size": 0,
+        "track_total_hits": False,
+        "aggs": {
+            _cluster_name(number): {
+                "filter": {"term": {fields.root: each.root}},
+                "aggs": _aggregations(each, source_field, fields),
+            }
+            for number, each in enumerate(searches)
+        },
+    }
+
+
+def _cluster_name(number: int) -> str:
+    """Return the name of the aggregation for a cluster; a root cannot always be one."""
+    return f"cluster-{number}"
+
+
+def _aggregations(each: ClusterSearch, source_field: str | None, fields: Fields) -> Query:
+    version = {"size": 1, "sort": order("oldest", fields), **_record_read(fields)}
+    # By key: of very many versions, a selection that does not depend on what they say.
+    by_fingerprint = {
+        "field": fields.fingerprint,
+        "size": _VERSIONS,
+        "order": {"_key": "asc"},
+        # Else hits would be collected for every version of a large cluster, and most of them thrown away.
+        "collect_mode": "breadth_first",
+    }
+    aggs: Query = {
+        "earliest": _first("oldest", fields),
+        "latest": _first("newest", fields),
+        "versions": {"terms": by_fingerprint, "aggs": {"version": {"top_hits": version}}},
+    }
+    if source_field is not None:
+        terms = {"field": source_field, "size": _SOURCES, "shard_size": _SOURCES_OF_A_SHARD}
+        aggs["sources"] = {"terms": terms}
+    if each.interval_ms is not None:
+        aggs["spread"] = {
+            "date_histogram": {
+                "field": fields.published,
+                "fixed_interval": f"{each.interval_ms}ms",
+                "offset": f"{each.first_ms % each.interval_ms}ms",
+                "min_doc_count": 1,
+            }
+        }
+    return aggs
+
+
+def _first(by: Order, fields: Fields) -> Query:
+    return {"top_hits": {"size": 1, "sort": order(by, fields), "_source": fields_read(fields)}}
+
+
+def _record_read(fields: Fields) -> Query:
+    """Return the part of a search that adds to each hit what its text is compared by, without its source."""
+    names = ("fingerprint", "signature", "profile")
+    return {"_source": False, "docvalue_fields": [f"{fields.dedup}.{name}" for name in names]}
+
+
+def _by_ids(ids: Sequence[str], *, fields: Fields) -> Query:
+    """Return the search for articles by their ids; the same ids may be in several indices."""
+    return {
+        "query": {"ids": {"values": list(ids)}},
+        "size": min(MAX_HITS, MAX_NAMESAKES * len(ids)),
+        "track_total_hits": False,
+        "_source": fields_read(fields),
+    }

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 
 from esdedup.reading.results import Article, SourcesPage
-from esdedup.reading.version_results import VersionsPage
+from esdedup.reading.versions import VersionsPage
 from esdedup.web.bounds import MAX_SHOWN_TEXT, MAX_SPANS
 from esdedup.web.form import PageForm
 from esdedup.web.rendering import language_of, render

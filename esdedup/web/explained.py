@@ -4,8 +4,7 @@ import dataclasses
 
 from esdedup.messages import translatable
 from esdedup.neighbours.explanation import Explanation, Rule, Text
-from esdedup.reading.explanation_words import RULES, verdict
-from esdedup.reading.verdict import IndexedExplanation, Outcome
+from esdedup.reading.verdict import RULES, IndexedExplanation, Outcome, verdict
 from esdedup.web.bounds import cut
 from esdedup.web.languages import Language
 

@@ -11,7 +11,7 @@ from fastapi.responses import HTMLResponse
 from esdedup.elastic.limits import MAX_HITS
 from esdedup.errors import EsdedupError
 from esdedup.messages import translatable
-from esdedup.reading.overview_results import Overview
+from esdedup.reading.overview import Overview
 from esdedup.reading.results import Page
 from esdedup.web import last_visit, spread_curve
 from esdedup.web.facets import changed, facets, narrowings

@@ -17,7 +17,6 @@ import esdedup
 from esdedup import AsyncReader, Dedup, Maintenance, Page, Reader, SimilarPage, maintenance
 from esdedup.neighbours import explanation
 from esdedup.reading import results
-from esdedup.reading.operations import Operations
 
 # What programs may use: the names of `esdedup`, and the parts of larger results where its docstring says.
 PUBLIC = {
@@ -29,7 +28,7 @@ PUBLIC = {
         if inspect.isclass(value) and value.__module__ == explanation.__name__
     },
 }
-OPERATIONS = [name for name in dir(Operations) if not name.startswith("_")]
+OPERATIONS = [name for name, value in vars(Reader).items() if not name.startswith("_") and callable(value)]
 
 
 def test_every_name_exists_is_sorted_and_has_a_static_type() -> None:
@@ -61,13 +60,15 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_readers_are_described_as_callers_see_them(name: str) -> None:
-    operation = getattr(Operations, name)
+    reading = inspect.signature(getattr(Reader, name))
+    assert next(iter(reading.parameters)) == "self"
+    assert "scope" not in reading.parameters
     for kind in (Reader, AsyncReader):
         method = getattr(kind, name)
         signature = inspect.signature(method)
-        assert list(signature.parameters) == list(inspect.signature(operation).parameters)
+        assert signature == reading
         assert method.__name__ == name
-        assert inspect.getdoc(method) == inspect.getdoc(operation)
+        assert inspect.getdoc(method) == inspect.getdoc(getattr(Reader, name))
         hints = typing.get_type_hints(method)
         assert hints["return"] == signature.return_annotation
         assert "Generator" not in str(hints["return"])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup.reading.overview_results import Facet, FacetValue, Overview
+from esdedup.reading.overview import Facet, FacetValue, Overview
 from esdedup.reading.queries import moment_ms
 from esdedup.reading.results import Timeline, TimelineStep
 from esdedup.times import iso, time_ms

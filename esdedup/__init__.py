@@ -67,8 +67,8 @@ if TYPE_CHECKING:
         Violation,
         ViolationKind,
     )
-    from esdedup.maintenance.explain import explain
     from esdedup.neighbours.explanation import Explanation
+    from esdedup.reading.explanation import explain
     from esdedup.reading.list_request import Counting, Head, Only, Sort
     from esdedup.reading.overview import Facet, FacetValue, Overview
     from esdedup.reading.reader import AsyncReader, Reader
@@ -221,8 +221,7 @@ _MODULES = (
     "esdedup.reading.reader",
     "esdedup.ingest.dedup",
     "esdedup.ingest.async_dedup",
-    # The package has it as a name too, for the module itself.
-    "esdedup.maintenance.explain",
+    "esdedup.reading.explanation",
     "esdedup.maintenance",
 )
 

@@ -1,10 +1,12 @@
-"""Why two articles are in one cluster or not, from their index and their forest."""
+"""Why two texts are near each other or not, and why two articles of an index are in one cluster or not."""
 
 import dataclasses
 from collections.abc import Sequence
 
+from esdedup.boilerplate.pins import NO_PINS, Pins, refuse_useless
+from esdedup.boilerplate.untaught import omit_untaught
 from esdedup.elastic.forest.documents import live_leaves
-from esdedup.elastic.forest.meta import Meta, read_meta, refuse_incomplete
+from esdedup.elastic.forest.meta import read_meta, refuse_incomplete
 from esdedup.elastic.forest.node_cache import NodeCache
 from esdedup.elastic.forest.search import NodeSearch
 from esdedup.elastic.forest.status import ForestStatus, read_status
@@ -16,6 +18,7 @@ from esdedup.fingerprint.profile import DEFAULT, Profile, profile_labelled
 from esdedup.fingerprint.simhash import to_hex
 from esdedup.forest.model import NO_TIME
 from esdedup.neighbours.explainer import Decided, Explainer, compare_whole_texts
+from esdedup.neighbours.explanation import Explanation
 from esdedup.neighbours.relation import relation_of
 from esdedup.neighbours.representatives import distances_bits
 from esdedup.reading.stored_text import StoredText, text_by_fingerprint, text_by_id
@@ -28,26 +31,36 @@ from esdedup.reading.verdict import (
     RootComparison,
     outcome,
 )
+from esdedup.sites import site_name
 from esdedup.times import DAY_MS, iso
 
 
-def profile_of(articles: Sequence[StoredText]) -> Profile:
-    """Return the profile that articles were fingerprinted with: the first article's if they differ.
+def explain(
+    one: str,
+    other: str,
+    profile: Profile = DEFAULT,
+    *,
+    pins: Pins = NO_PINS,
+    sites: tuple[str | None, str | None] = (None, None),
+) -> Explanation:
+    """Explain why two raw texts are near each other under a profile, or why they are not.
+
+    Of each is left out what a forest leaves out before it has learned anything.
+
+    Args:
+        one: The first text, with or without markup.
+        other: The second text.
+        profile: Decides fingerprints and thresholds.
+        pins: What is pinned as boilerplate or as text.
+        sites: The sites of the two, names or addresses, for the pins of these sites.
 
     Raises:
-        SettingError: It is not a standard profile.
+        SettingError: The profile keeps boilerplate, so pins would have no effect.
     """
-    labels = [(article.id, article.profile) for article in articles if article.profile is not None]
-    if not labels:
-        return DEFAULT
-    article_id, label = labels[0]
-    profile = profile_labelled(label)
-    if profile is None:
-        raise SettingError(
-            f"the article {article_id!r} was fingerprinted with {label!r}, which this version does not "
-            "know: pass the profile that it was indexed with"
-        )
-    return profile
+    refuse_useless(pins, keep_boilerplate=profile.keep_boilerplate)
+    names = [None if site is None else site_name(site) for site in sites]
+    explainer = Explainer(profile, omit_on=omit_untaught(pins))
+    return explainer.explain(one, other, sites=(names[0], names[1]))
 
 
 def explain_articles(
@@ -79,55 +92,97 @@ def explain_articles(
         SettingError: The articles' profile is unknown, or the name of the index or an id is empty.
         ServerError: Elasticsearch does not answer, or refuses the request.
     """
+    return explain_indexed(scope, index, (one_id, in_index), (other_id, other_in_index))
+
+
+def explain_indexed(
+    scope: ForestScope,
+    index: str,
+    one: tuple[str, str | None],
+    other: tuple[str, str | None],
+    *,
+    profile: Profile | None = None,
+    forest_missing: str | None = None,
+) -> Requests[IndexedExplanation]:
+    """Explain two articles; see `explain_articles`.
+
+    Args:
+        scope: The forest, and what is pinned.
+        index: An index, alias or pattern.
+        one: The id of the first article, and the index to take it from, if it is named.
+        other: The same of the second.
+        profile: Compares the two; None: the profile that they were fingerprinted with.
+        forest_missing: Why the forest is not to be read; None if it is.
+    """
     fields = (yield from scope.ready(index)).fields
-    one = yield from text_by_id(index, one_id, fields=fields, in_index=in_index)
-    other = yield from text_by_id(index, other_id, fields=fields, in_index=other_in_index)
-    profile = profile_of((one, other))
-    forest: ForestView | None = None
-    missing: str | None = None
-    try:
-        meta = yield from read_meta(scope.forest)
-        if meta is None:
-            raise ForestMissing.of(scope.forest)
-        refuse_incomplete(scope.forest, meta)
-        forest = yield from ForestView.read(scope.forest, meta)
-        if not profile.keep_boilerplate:
-            yield from scope.learned.update(scope.forest)
-    except ForestError as error:
-        missing = str(error)
-    explainer = Explainer(profile, omit_on=None if missing is not None else scope.learned.omit_on(scope.pins))
-    return (
-        yield from IndexExplainer(index, fields=fields, forest=forest, explainer=explainer).explain(
-            one,
-            other,
-            forest=scope.forest,
-            forest_missing=missing if forest is None else None,
-            learned_missing=missing,
-        )
+    texts = []
+    for article_id, in_index in (one, other):
+        texts.append((yield from text_by_id(index, article_id, fields=fields, in_index=in_index)))
+    profile = profile or _profile_of(texts)
+    forest: _Forest | None = None
+    learned_missing = forest_missing
+    if forest_missing is None:
+        try:
+            forest = yield from _read_forest(scope.forest)
+            if not profile.keep_boilerplate:
+                yield from scope.learned.update(scope.forest)
+        except ForestError as error:
+            learned_missing = str(error)
+            forest_missing = learned_missing if forest is None else None
+    omit_on = scope.learned.omit_on(scope.pins) if learned_missing is None else None
+    explainer = _IndexExplainer(
+        index, fields=fields, forest=forest, explainer=Explainer(profile, omit_on=omit_on)
     )
+    found = yield from explainer.explain(*texts, forest=scope.forest)
+    return found.model_copy(update={"forest_missing": forest_missing, "learned_missing": learned_missing})
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class ForestView:
+class _Forest:
     """What explanations read of a forest."""
 
     profile: str
     nodes: NodeSearch
     status: ForestStatus
 
-    @classmethod
-    def read(cls, name: str, meta: Meta) -> Requests["ForestView"]:
-        """Read the forest of that name and metadata."""
-        nodes = NodeSearch(forest=name, relation=meta.relation, layout=meta.layout_of_keys)
-        return cls(profile=meta.profile, nodes=nodes, status=(yield from read_status(name)))
+
+def _read_forest(name: str) -> Requests[_Forest]:
+    """Read a forest.
+
+    Raises:
+        ForestError: There is none, or it is incomplete.
+    """
+    meta = yield from read_meta(name)
+    if meta is None:
+        raise ForestMissing.of(name)
+    refuse_incomplete(name, meta)
+    nodes = NodeSearch(forest=name, relation=meta.relation, layout=meta.layout_of_keys)
+    return _Forest(profile=meta.profile, nodes=nodes, status=(yield from read_status(name)))
 
 
-class IndexExplainer:
+def _profile_of(articles: Sequence[StoredText]) -> Profile:
+    """Return the profile that articles were fingerprinted with: the first article's if they differ.
+
+    Raises:
+        SettingError: It is not a standard profile.
+    """
+    labels = [(article.id, article.profile) for article in articles if article.profile is not None]
+    if not labels:
+        return DEFAULT
+    article_id, label = labels[0]
+    profile = profile_labelled(label)
+    if profile is None:
+        raise SettingError(
+            f"the article {article_id!r} was fingerprinted with {label!r}, which this version does not "
+            "know: pass the profile that it was indexed with"
+        )
+    return profile
+
+
+class _IndexExplainer:
     """Explains why two articles of an index are in one cluster or not."""
 
-    def __init__(
-        self, index: str, *, fields: Fields, forest: ForestView | None, explainer: Explainer
-    ) -> None:
+    def __init__(self, index: str, *, fields: Fields, forest: _Forest | None, explainer: Explainer) -> None:
         """Read articles of an index and the nodes of one forest.
 
         Args:
@@ -155,18 +210,8 @@ class IndexExplainer:
         other: StoredText,
         *,
         forest: str,
-        forest_missing: str | None,
-        learned_missing: str | None,
     ) -> Requests[IndexedExplanation]:
-        """Compare two articles, and explain their clusters.
-
-        Args:
-            one: The first article.
-            other: The second article; may be the same.
-            forest: The name of the forest.
-            forest_missing: Why the forest could not be read; None if it was.
-            learned_missing: Why what it has learned could not be read; None if it was.
-        """
+        """Compare two articles, and explain their clusters; `forest` is the name of the forest."""
         comparison = self._explainer.explain(
             one.text,
             other.text,
@@ -180,8 +225,8 @@ class IndexExplainer:
             one=states[0],
             other=states[1],
             forest=forest,
-            forest_missing=forest_missing,
-            learned_missing=learned_missing,
+            forest_missing=None,
+            learned_missing=None,
             retention_days=None if self._retention_ms is None else round(self._retention_ms / DAY_MS, 3),
             same_cluster=one.root is not None and one.root == other.root,
             outcome=outcome(

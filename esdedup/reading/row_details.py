@@ -37,7 +37,7 @@ def with_details(
         request.index,
         snippets_body(rows, request.query, fields=fields) | _record_read(fields),
         *(
-            clusters(
+            clusters_body(
                 searches[first : first + _CLUSTERS_IN_A_SEARCH], source_field=source_field, fields=fields
             )
             for first in range(0, len(searches), _CLUSTERS_IN_A_SEARCH)
@@ -176,7 +176,7 @@ def _with_record(hit: Hit) -> Hit:
     return hit | {"_source": {name: values[0] for name, values in hit.get("fields", {}).items()}}
 
 
-def clusters(searches: Sequence[ClusterSearch], *, source_field: str | None, fields: Fields) -> Query:
+def clusters_body(searches: Sequence[ClusterSearch], *, source_field: str | None, fields: Fields) -> Query:
     """Return the search for the first and the last article of clusters, their versions, sources and spread.
 
     Only the first and the last are read with their values: an article's source may be long.

@@ -23,7 +23,7 @@ from esdedup.web import (
     comparison_page,
     description,
     downloads,
-    explanation_api,
+    explanation,
     language_page,
     list_page,
     try_out,
@@ -128,7 +128,7 @@ def _with_routes(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]
     )
     for routes in (
         api,
-        explanation_api,
+        explanation,
         try_out,
         downloads,
         list_page,

@@ -45,7 +45,7 @@ IN_DOCS: dict[str, Query] = {
     "over-time": timeline.articles_over_time(
         within(QUERY, FIELDS), interval_ms=86_400_000, offset_ms=0, fields=FIELDS
     ),
-    "row-details": row_details.clusters(
+    "row-details": row_details.clusters_body(
         [row_details.ClusterSearch(root="ROOT-1", first_ms=1_789_000_000_000, interval_ms=3_600_000)],
         source_field="source",
         fields=FIELDS,

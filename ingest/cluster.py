@@ -8,9 +8,9 @@ from datetime import timedelta
 import pydantic
 from esdedup.ingest.arrive import arrive
 from esdedup.ingest.batches import BATCH_SIZE, batches
+from esdedup.ingest.dates import Undated
 from esdedup.ingest.files import FileArticle, with_texts
 from esdedup.ingest.learn import OnLearned, learn
-from esdedup.ingest.undated import Undated
 
 from esdedup.boilerplate.pins import NO_PINS, Pins, refuse_useless
 from esdedup.errors import ArticleRejected, TextFailed

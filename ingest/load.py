@@ -11,11 +11,10 @@ from elasticsearch import Elasticsearch
 from esdedup.ingest.actions import ArticleAction
 from esdedup.ingest.batches import BATCH_SIZE, batches
 from esdedup.ingest.check_again import check_again
-from esdedup.ingest.dates import is_too_old
+from esdedup.ingest.dates import Undated, is_too_old
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.files import FileArticle
 from esdedup.ingest.learn import first_look
-from esdedup.ingest.undated import Undated
 
 from esdedup.elastic.article_bulk import ArticleBulk, Written
 from esdedup.errors import ArticleRejected

@@ -123,6 +123,7 @@ class Inspection:
             SettingError: The articles' profile is unknown, or the name of the index or an id is empty; or the
                 profile keeps boilerplate, so pins would have no effect.
         """
+        check_index_names([index])
         scope = ForestScope(fields=self._fields, forest=self._forest, pins=pins)
         if profile is not None:
             refuse_useless(pins, keep_boilerplate=profile.keep_boilerplate)

@@ -12,7 +12,7 @@ from esdedup.elastic.requests import Query
 from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields
 from esdedup.reading.scope import Scope
-from esdedup.reading.stored_text import StoredText, text_by_fingerprint, text_by_id
+from esdedup.reading.stored_text import StoredText, text_by_fingerprint
 from esdedup.sites import RawPage, site_fields
 
 LATEST_ARTICLES = 100_000
@@ -42,15 +42,6 @@ class StoredTexts:
         self._indices = list(indices)
         self._names = ",".join(indices)
         self._fields = execute(client, Scope(fields=fields).ready(self._names)).fields
-
-    @property
-    def fields(self) -> Fields:
-        """The names of the articles' fields."""
-        return self._fields
-
-    def by_id(self, article_id: str) -> StoredText:
-        """Return the article of an id; see `text_by_id`."""
-        return execute(self._client, text_by_id(self._names, article_id, fields=self._fields))
 
     def by_fingerprint(self, fingerprints: Sequence[str]) -> StoredText | None:
         """Return the first article to arrive with one of some fingerprints; see `text_by_fingerprint`."""

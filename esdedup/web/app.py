@@ -28,12 +28,11 @@ from esdedup.web import (
     list_page,
     try_out,
 )
-from esdedup.web.caching import Tagged
+from esdedup.web.caching import Heads, Tagged
 from esdedup.web.cors import origin_of, with_cors
 from esdedup.web.errors import handle_errors
 from esdedup.web.form import REPEATABLE
 from esdedup.web.guards import Limits, SafeHeaders, Visitors
-from esdedup.web.head import Heads
 from esdedup.web.marking import Marking
 from esdedup.web.state import Site
 

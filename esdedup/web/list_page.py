@@ -13,10 +13,10 @@ from esdedup.errors import EsdedupError
 from esdedup.messages import translatable
 from esdedup.reading.overview import Overview
 from esdedup.reading.results import Page
-from esdedup.web import last_visit, spread_curve
+from esdedup.web import last_visit
+from esdedup.web.bar_charts import CURVE_HEIGHT, CURVE_WIDTH, curve, histogram
 from esdedup.web.facets import changed, facets, narrowings
 from esdedup.web.form import PageForm
-from esdedup.web.histogram import histogram
 from esdedup.web.last_visit import Visits
 from esdedup.web.rendering import language_of, render
 from esdedup.web.state import CurrentSite, Site
@@ -56,7 +56,8 @@ async def list_page(request: Request, site: CurrentSite, form: Annotated[PageFor
         narrowings=narrowings(form, language),
         changed=changed,
         last_visit=visits.before,
-        curve=spread_curve,
+        curve=curve,
+        curve_size=(CURVE_WIDTH, CURVE_HEIGHT),
     )
     _remember(visits, request, answer)
     return answer

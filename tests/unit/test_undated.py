@@ -1,7 +1,7 @@
 """Dates that cannot be right are counted, and explained once."""
 
 import pytest
-from esdedup.ingest.undated import Undated
+from esdedup.ingest.dates import Undated
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
-from esdedup import VERIFIED, Dedup, Maintenance, ViolationKind
+from esdedup import VERIFIED, Dedup, Maintenance
 from esdedup.elastic.forest.stored import StoredNode
+from esdedup.maintenance import ViolationKind
 from tests.support.forests import ARTICLES, a_leaf, document, kinds, nodes, roots, without_pages, write
 
 pytestmark = pytest.mark.parametrize("profile", [VERIFIED], ids=lambda profile: profile.name)

@@ -117,10 +117,7 @@ class _Ranking:
     ) -> Requests[tuple[list[_Bucket], bool]]:
         """Count exactly the roots that the shards sent; return them, and whether their order is proved.
 
-        Args:
-            sent: The aggregation's answer.
-            depth: How many roots are needed.
-            is_cut: Whether the answer may leave out roots that the shards sent.
+        `is_cut` is whether the answer may leave out roots that the shards sent.
         """
         names = [bucket["key"] for bucket in sent["buckets"]]
         named = {"bool": {"must": [self.counted], "filter": [bodies.with_roots(names, self.request.fields)]}}

@@ -214,15 +214,7 @@ def others(
     source_field: str | None = None,
     not_from: Sequence[Any] = (),
 ) -> Query:
-    """Return the query for the articles of a root.
-
-    Args:
-        root: The root.
-        fields: The names of the articles' fields.
-        without: Index and id of an article to exclude.
-        source_field: The field that holds the sources.
-        not_from: Sources to exclude.
-    """
+    """Return the query for the articles of a root, without one (index and id), and those of some sources."""
     excluded: list[Query] = []
     if without is not None:
         index, article_id = without

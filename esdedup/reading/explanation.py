@@ -104,15 +104,10 @@ def explain_indexed(
     profile: Profile | None = None,
     forest_missing: str | None = None,
 ) -> Requests[IndexedExplanation]:
-    """Explain two articles; see `explain_articles`.
+    """Explain two articles, each named by its id and the index to take it from, if several have it.
 
-    Args:
-        scope: The forest, and what is pinned.
-        index: An index, alias or pattern.
-        one: The id of the first article, and the index to take it from, if it is named.
-        other: The same of the second.
-        profile: Compares the two; None: the profile that they were fingerprinted with.
-        forest_missing: Why the forest is not to be read; None if it is.
+    They are compared by `profile`; None: by the one that they were fingerprinted with. `forest_missing` says
+    why the forest is not to be read.
     """
     fields = (yield from scope.ready(index)).fields
     texts = []
@@ -183,14 +178,7 @@ class _IndexExplainer:
     """Explains why two articles of an index are in one cluster or not."""
 
     def __init__(self, index: str, *, fields: Fields, forest: _Forest | None, explainer: Explainer) -> None:
-        """Read articles of an index and the nodes of one forest.
-
-        Args:
-            index: An index, alias or pattern.
-            fields: The names of the articles' fields.
-            forest: The forest; None if it is missing.
-            explainer: Compares two texts by one profile.
-        """
+        """Read articles of an index and the nodes of one forest."""
         self._index = index
         self._fields = fields
         self._explainer = explainer

@@ -24,14 +24,7 @@ def articles(
 ) -> Query:
     """Return the search for articles in order, not grouped by root.
 
-    Args:
-        query: The user's.
-        by: The order.
-        size: How many articles.
-        fields: The names of the articles' fields.
-        after: The sort values of the last article read; None to begin with the first.
-        without: Roots whose articles are excluded.
-        first: How many articles to skip; only without `after`.
+    It begins after the sort values `after`, or skips the `first` articles, and those of the roots `without`.
     """
     matching = within(query, fields)
     if without:
@@ -83,10 +76,7 @@ def count_not_enriched(query: Query | None, *, fields: Fields) -> Query:
 def estimate_rows(query: Query | None, *, fields: Fields, partitions: int | None = None) -> Query:
     """Return the search that estimates how many roots the matching articles have.
 
-    Args:
-        query: The user's.
-        fields: The names of the articles' fields.
-        partitions: How many of the 256 partitions of roots to look at; None for all.
+    It looks at so many of the 256 partitions of roots; None: at all.
     """
     return {
         "query": _within(query, partitions, fields),
@@ -107,11 +97,7 @@ def _within(query: Query | None, partitions: int | None, fields: Fields) -> Quer
 def count_rows(query: Query | None, *, up_to: int, is_few: bool, fields: Fields) -> Query:
     """Return the search that counts roots exactly; a count above `up_to` means only that there are more.
 
-    Args:
-        query: The user's.
-        up_to: The largest exact count.
-        is_few: Whether few articles match: then only their roots are visited, not all roots of the index.
-        fields: The names of the articles' fields.
+    If few articles match, only their roots are visited, not all roots of the index.
     """
     terms: Query = {"field": fields.root, "size": up_to + 1}
     if is_few:
@@ -190,13 +176,8 @@ def roots_by_count(
 ) -> Query:
     """Return the search for roots sorted by how many of their articles match; ties are sorted by name.
 
-    Args:
-        query: Matches the articles that are counted.
-        descending: The largest counts first, else the smallest.
-        size: How many roots.
-        fields: The names of the articles' fields.
-        from_shard: How many roots each shard sends; None: `size`.
-        required: Another query; each root's articles that match it are counted separately.
+    Each shard sends `from_shard` roots (None: `size`). Of each root, the articles that match `required` are
+    counted separately.
     """
     by_count = [{"_count": "desc" if descending else "asc"}, {"_key": "asc"}]
     terms: Query = {"field": fields.root, "size": size, "order": by_count, "shard_size": from_shard or size}

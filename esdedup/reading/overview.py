@@ -197,12 +197,7 @@ def overview_body(
 ) -> Query:
     """Return the search that counts articles in all and by the values of fields, and finds their times.
 
-    Args:
-        query: Words and times.
-        choices: The chosen values; those of a field do not narrow the counts of its own values.
-        facets: The full names of the fields.
-        size: How many values of each.
-        fields: The names of the articles' fields.
+    The chosen values of a field do not narrow the counts of its own values.
     """
     times = {"first": {"min": {"field": fields.published}}, "last": {"max": {"field": fields.published}}}
     aggs: Query = {"matching": {"filter": {"bool": {"filter": choices.filters()}}, "aggs": times}}

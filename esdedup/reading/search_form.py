@@ -100,14 +100,7 @@ def narrowed(
     until: str | None = None,
     filters: Sequence[Query] = (),
 ) -> Query | None:
-    """Return the query that a search form describes; None if the form is empty.
-
-    Args:
-        text: Words, as for `words`.
-        fields: The names of the articles' fields.
-        since: The first moment, inclusive, ISO 8601.
-        until: The last moment, inclusive, ISO 8601; a day without a time lasts to its end.
-        filters: What articles must match besides.
+    """Return the query that a search form describes, and what else must match; None if there is nothing.
 
     Raises:
         SettingError: `since` or `until` is not a time.

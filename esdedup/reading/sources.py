@@ -182,11 +182,7 @@ def count_sources(query: Query, *, source_field: str, size: int) -> Query:
 def of_sources(query: Query, *, names: Sequence[Any], source_field: str, fields: Fields) -> Query:
     """Return the search for each source's earliest article, and the times of its first and last.
 
-    Args:
-        query: Matches the articles.
-        names: The sources; None stands for articles without one.
-        source_field: The field that holds the sources.
-        fields: The names of the articles' fields.
+    None among the names stands for articles without a source.
     """
     earliest = {"top_hits": {"size": 1, "sort": order("oldest", fields), "_source": with_signature(fields)}}
     each = {

@@ -41,12 +41,6 @@ def text_by_id(
 ) -> Requests[StoredText]:
     """Read the article of an id; if several indices have it, the last to arrive.
 
-    Args:
-        index: An index, alias or pattern.
-        article_id: The article's id.
-        fields: The names of the articles' fields.
-        in_index: The index to take it from; None: any.
-
     Raises:
         ArticleNotFound: No index has that id.
         ArticleRejected: It has no text.

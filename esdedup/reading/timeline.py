@@ -77,14 +77,7 @@ def timeline(scope: Scope, index: str, root: str) -> Requests[Timeline]:
 def timeline_of_search(
     index: str, query: Query | None, ready: ReadyIndex, matching: dict[str, Any]
 ) -> Requests[Timeline]:
-    """Return when the articles that match were published, between the first time and the last.
-
-    Args:
-        index: The index, alias or pattern.
-        query: Matches the articles.
-        ready: What the mappings say about the index.
-        matching: The aggregation with these times.
-    """
+    """Return when the articles that match were published, between the times in the aggregation `matching`."""
     first, last = (matching[name]["value"] for name in ("first", "last"))
     if first is None or last is None:
         return Timeline(interval_ms=SHORTEST_MS, steps=())

@@ -134,14 +134,9 @@ def outcome(
     gap_ms: int | None,
     retention_ms: int | None,
 ) -> Outcome:
-    """Decide whether two articles are in one cluster, and why.
+    """Decide whether two articles are in one cluster, and why; `comparison` is that of their present texts.
 
-    Args:
-        comparison: The comparison of their present texts.
-        one: The state of the first article.
-        other: The state of the second article.
-        gap_ms: Time between their arrivals, by the forest's time; None if unknown.
-        retention_ms: How long nodes live; None if unknown.
+    `gap_ms` is the time between their arrivals, by the forest's time.
     """
     if (one.index, one.id) == (other.index, other.id):
         return Outcome.SAME_ARTICLE

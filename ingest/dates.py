@@ -50,11 +50,11 @@ def is_too_old(dated_ms: int | None, *, arrived_ms: int) -> bool:
     return live != dated_ms == backfilled
 
 
-class Undated:
+class DateCheck:
     """Recognises articles without a date that can be right, and explains the first that has a wrong one."""
 
     def __init__(self, on_first: Callable[[str], None]) -> None:
-        """Begin.
+        """Explain by a call.
 
         Args:
             on_first: Called once, with a message about the first article whose date cannot be read, or lies

@@ -31,7 +31,7 @@ def opened(path: Path, on_bytes: Callable[[int], None]) -> Iterator[BinaryIO]:
         on_bytes: Called with the number of bytes read from disk since the last call.
     """
     with _standard_input() if path == STANDARD_INPUT else path.open("rb", buffering=0) as raw:
-        counted = io.BufferedReader(_Counted(raw, on_bytes), _BUFFER_BYTES)
+        counted = io.BufferedReader(_CountingReader(raw, on_bytes), _BUFFER_BYTES)
         is_gzip = counted.peek(2)[:2] == _GZIP_MAGIC
         yield gzip.GzipFile(fileobj=counted) if is_gzip else counted  # type: ignore[misc]
 
@@ -68,7 +68,7 @@ def _standard_input() -> Any:
     return getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
 
 
-class _Counted(io.RawIOBase):
+class _CountingReader(io.RawIOBase):
     """Reports how many bytes are read."""
 
     def __init__(self, raw: BinaryIO | Any, on_bytes: Callable[[int], None]) -> None:

@@ -34,14 +34,14 @@ Send = Callable[[Sequence[FileArticle]], dict[str, str]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Fed:
+class FeederResult:
     """What one feeder did."""
 
     articles: int
     seconds: float
 
 
-class Feeding:
+class SharedArticles:
     """Articles that feeders share: each takes the next ones as soon as it has sent those before."""
 
     def __init__(
@@ -63,7 +63,7 @@ class Feeding:
             self._readable(articles), most=_BATCH_ARTICLES, size_of=lambda article: article.size_bytes
         )
 
-    def run(self, feeders: Mapping[str, Send]) -> dict[str, Fed]:
+    def run(self, feeders: Mapping[str, Send]) -> dict[str, FeederResult]:
         """Send all articles; return what each feeder did.
 
         Raises:
@@ -79,7 +79,7 @@ class Feeding:
                     self._batches = iter(())
         return {name: each.result() for name, each in feeding.items()}
 
-    def _feed(self, send: Send) -> Fed:
+    def _feed(self, send: Send) -> FeederResult:
         articles, started = 0, time.monotonic()
         while batch := self._next():
             refused = send(batch)
@@ -88,7 +88,7 @@ class Feeding:
                 for article in batch:
                     if article.id in refused:
                         self._reject(ArticleRejected(article.name, refused[article.id]))
-        return Fed(articles=articles, seconds=time.monotonic() - started)
+        return FeederResult(articles=articles, seconds=time.monotonic() - started)
 
     def _next(self) -> list[FileArticle]:
         with self._lock:

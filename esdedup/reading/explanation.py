@@ -17,7 +17,7 @@ from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile, profile_labelled
 from esdedup.fingerprint.simhash import to_hex
 from esdedup.forest.model import NO_TIME
-from esdedup.neighbours.explainer import Decided, Explainer, compare_whole_texts
+from esdedup.neighbours.explainer import Explainer, PastSignature, compare_whole_texts
 from esdedup.neighbours.explanation import Explanation
 from esdedup.neighbours.relation import relation_of
 from esdedup.neighbours.representatives import distances_bits
@@ -270,7 +270,7 @@ class _IndexExplainer:
         pages = yield from self._nodes.pages([article.page] if article.page else [])
         return any(page.node is None and page.seen_ms >= self._live_since_ms for page in pages.values())
 
-    def _decided_by(self, article: StoredText) -> Decided | None:
+    def _decided_by(self, article: StoredText) -> PastSignature | None:
         """Return by what it was decided about the present text of an article.
 
         None if that is not known: its text has changed, or it was indexed with another profile.
@@ -278,9 +278,9 @@ class _IndexExplainer:
         if article.profile != self._label or not self._text_is_same(article):
             return None
         if article.fingerprint is None:
-            return Decided(None)
+            return PastSignature(None)
         is_whole = len(article.signature) == self._relation.dtype.itemsize
-        return Decided(signatures_of([article], self._relation)) if is_whole else None
+        return PastSignature(signatures_of([article], self._relation)) if is_whole else None
 
     def _node_state(self, node: StoredNode | None) -> NodeState:
         if node is None:

@@ -13,6 +13,11 @@ def root_of(hit: Hit, fields: Fields) -> str:
     return str(term_of(hit["_source"], fields.root))
 
 
+def place_of(hit: Hit) -> tuple[str, str]:
+    """Return the index and the id of a hit's article."""
+    return hit["_index"], hit["_id"]
+
+
 def fields_read(fields: Fields) -> list[str]:
     """Return the fields that `values_of` reads, for ``_source``: others are not in a hit."""
     return [fields.title, fields.time, fields.source, fields.link, fields.root, fields.published]

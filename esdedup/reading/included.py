@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from typing import TypeVar
 
-from esdedup.elastic.limits import MAX_HITS
-from esdedup.elastic.requests import Query, Requests, search
+from esdedup.elastic.requests import Requests, search
 from esdedup.errors import SettingError
 from esdedup.fields import value_of
-from esdedup.reading.hits import Hit
-from esdedup.reading.queries import MAX_NAMESAKES
+from esdedup.reading.hits import Hit, place_of
+from esdedup.reading.queries import by_ids
 from esdedup.reading.results import Article, Page, SimilarPage
 
 MAX_INCLUDED = 20
@@ -54,22 +53,13 @@ def _with_fields(
 ) -> Requests[tuple[_Article, ...]]:
     if not articles:
         return ()
-    (answer,) = yield from search(index, _body(articles, names))
-    found: dict[tuple[str, str], Hit] = {(hit["_index"], hit["_id"]): hit for hit in answer["hits"]["hits"]}
+    body = by_ids([article.id for article in articles]) | {"_source": list(names)}
+    (answer,) = yield from search(index, body)
+    found = {place_of(hit): hit for hit in answer["hits"]["hits"]}
     return tuple(
         article.model_copy(update={"included": _values(found.get((article.index, article.id)), names)})
         for article in articles
     )
-
-
-def _body(articles: Sequence[Article], names: Sequence[str]) -> Query:
-    return {
-        "query": {"ids": {"values": sorted({article.id for article in articles})}},
-        # The same ids may be in several indices.
-        "size": min(MAX_HITS, MAX_NAMESAKES * len(articles)),
-        "_source": list(names),
-        "track_total_hits": False,
-    }
 
 
 def _values(hit: Hit | None, names: Sequence[str]) -> dict[str, object]:

@@ -160,7 +160,7 @@ def _rows_by_relevance(request: ListRequest, start: Cursor) -> Requests[SortResu
     )
 
 
-class _Counted(NamedTuple):
+class _CountedRows(NamedTuple):
     """The rows of a page, and what is counted over all pages."""
 
     rows: tuple[Row, ...]
@@ -171,7 +171,7 @@ class _Counted(NamedTuple):
 
 def _with_counts(
     scope: Scope, request: ListRequest, result: SortResult, ready: ReadyIndex
-) -> Requests[_Counted]:
+) -> Requests[_CountedRows]:
     """Turn articles into rows, and count all others, in few requests."""
     roots = [root_of(hit, request.fields) for hit in result.hits]
     counter = ListCounter(request, scope.tuning, total_articles=result.total_articles)
@@ -192,7 +192,7 @@ def _with_counts(
     )
     totals = yield from counter.totals(for_rows[0] if for_rows else None)
     missing, *new = (each["hits"]["total"]["value"] for each in for_articles)
-    return _Counted(rows, totals, missing, next(iter(new), None))
+    return _CountedRows(rows, totals, missing, next(iter(new), None))
 
 
 def _articles_bodies(request: ListRequest) -> list[Query]:

@@ -129,7 +129,7 @@ def overview(
         raise SettingError(f"{size!r} values of each field: from 1 to {MAX_SIZE:,} are possible")
     ready = yield from scope.ready(index)
     choices = form.choices(index, ready)
-    asked = _Asked(
+    asked = _FacetFields(
         fields=[*([ready.source_field] if ready.source_field else []), *_further(ready, choices)],
         choices=choices,
     )
@@ -156,7 +156,7 @@ def _further(ready: ReadyIndex, choices: Choices) -> list[str]:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _Asked:
+class _FacetFields:
     """Fields whose values are counted."""
 
     fields: list[str]

@@ -1,9 +1,10 @@
 """Queries and parts of searches that several operations share. Pure: plain dicts, nothing is sent."""
 
+from collections.abc import Collection
 from datetime import date
 from typing import Any, Literal
 
-from esdedup.elastic.limits import MAX_TERM_BYTES
+from esdedup.elastic.limits import MAX_HITS, MAX_TERM_BYTES
 from esdedup.elastic.requests import Query
 from esdedup.errors import SettingError
 from esdedup.fields import Fields
@@ -89,6 +90,15 @@ def by_id(article_id: str, *, fields: Fields) -> dict[str, Any]:
         "sort": [{fields.seq: {"order": "desc", "unmapped_type": "long", "missing": "_last"}}],
         "size": 1,
         "_source": fields_read(fields),
+    }
+
+
+def by_ids(ids: Collection[str]) -> Query:
+    """Return the search for articles by their ids; the same ids may be in several indices."""
+    return {
+        "query": {"ids": {"values": sorted(set(ids))}},
+        "size": min(MAX_HITS, MAX_NAMESAKES * len(ids)),
+        "track_total_hits": False,
     }
 
 

@@ -15,7 +15,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 from elasticsearch import AsyncElasticsearch, Elasticsearch
 
 from esdedup.boilerplate.pins import NO_PINS, Pins
-from esdedup.elastic.execute import Known, execute, execute_async
+from esdedup.elastic.execute import ServerCache, execute, execute_async
 from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.given_client import take_async, take_blocking
 from esdedup.elastic.names import DEFAULT_FOREST
@@ -47,7 +47,7 @@ class _Reading(Generic[_Client]):
     def __init__(self, client: _Client, scope: ForestScope, *, refresh_interval_s: float) -> None:
         self._client: _Client = client
         self._scope = scope
-        self._known = Known(refresh_interval_s=refresh_interval_s)
+        self._known = ServerCache(refresh_interval_s=refresh_interval_s)
 
     @contextlib.contextmanager
     def _noticing_deletion(self) -> Iterator[None]:

@@ -9,12 +9,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from esdedup.elastic.limits import MAX_HITS
 from esdedup.elastic.requests import Query, Requests, search
 from esdedup.fields import Fields, term_of
-from esdedup.reading.hits import Hit, fields_read, values_of
+from esdedup.reading.hits import Hit, fields_read, place_of, values_of
 from esdedup.reading.list_request import ListRequest
-from esdedup.reading.queries import MAX_NAMESAKES, Order, order
+from esdedup.reading.queries import Order, by_ids, order
 from esdedup.reading.results import Article, Row, RowDetails, SimilarArticle, Snippet, SourceCount, TextPart
 from esdedup.reading.similarity import Similarity
 from esdedup.text.markup import visible_text
@@ -65,7 +64,7 @@ def with_details(
         each.root: _Cluster(asked=each, found=found, fields=fields)
         for each, found in zip(searches, _found(answers), strict=True)
     }
-    shown = {_place(hit): _with_record(hit) for hit in hits}
+    shown = {place_of(hit): _with_record(hit) for hit in hits}
     different = {
         (row.index, row.id): version
         for row in rows
@@ -173,19 +172,16 @@ def _similar_articles(
     """Read the most different version of each row's article, by the place of that article."""
     if not different:
         return {}
-    ids = sorted({hit["_id"] for hit, _ in different.values()})
-    (answer,) = yield from search(request.index, _by_ids(ids, fields=request.fields))
-    found = {_place(hit): hit for hit in answer["hits"]["hits"]}
+    ids = {hit["_id"] for hit, _ in different.values()}
+    body = by_ids(ids) | {"_source": fields_read(request.fields)}
+    (answer,) = yield from search(request.index, body)
+    found = {place_of(hit): hit for hit in answer["hits"]["hits"]}
     return {
-        of: SimilarArticle(**values_of(found[_place(hit)], request.fields), **measure)
+        of: SimilarArticle(**values_of(found[place_of(hit)], request.fields), **measure)
         for of, (hit, measure) in different.items()
         # It may have been deleted meanwhile.
-        if _place(hit) in found
+        if place_of(hit) in found
     }
-
-
-def _place(hit: Hit) -> _Place:
-    return hit["_index"], hit["_id"]
 
 
 def _with_record(hit: Hit) -> Hit:
@@ -257,25 +253,11 @@ def _record_read(fields: Fields) -> Query:
     return {"_source": False, "docvalue_fields": [f"{fields.dedup}.{name}" for name in names]}
 
 
-def _by_ids(ids: Sequence[str], *, fields: Fields) -> Query:
-    """Return the search for articles by their ids; the same ids may be in several indices."""
-    return {
-        "query": {"ids": {"values": list(ids)}},
-        "size": min(MAX_HITS, MAX_NAMESAKES * len(ids)),
-        "track_total_hits": False,
-        "_source": fields_read(fields),
-    }
-
-
 def snippets_body(rows: Sequence[Row], query: Query | None, *, fields: Fields) -> Query:
     """Return the search for the snippets of rows; `query` is the user's."""
     text = {"fragment_size": _LENGTH, "number_of_fragments": 1, "no_match_size": _LENGTH}
-    return {
-        "query": {"ids": {"values": sorted({row.id for row in rows})}},
-        # The same ids may be in several indices.
-        "size": min(MAX_HITS, MAX_NAMESAKES * len(rows)),
+    return by_ids([row.id for row in rows]) | {
         "_source": False,
-        "track_total_hits": False,
         "highlight": {
             "fields": {fields.title: {"number_of_fragments": 0}, fields.text: text},
             "highlight_query": query or {"match_all": {}},
@@ -288,7 +270,7 @@ def snippets_body(rows: Sequence[Row], query: Query | None, *, fields: Fields) -
 
 def snippets_of(rows: Sequence[Row], hits: Sequence[Hit], *, fields: Fields) -> list[Snippet]:
     """Return the snippet of each row from the hits of that search."""
-    found = {(hit["_index"], hit["_id"]): hit.get("highlight", {}) for hit in hits}
+    found = {place_of(hit): hit.get("highlight", {}) for hit in hits}
     return [_snippet(row, found.get((row.index, row.id), {}), fields) for row in rows]
 
 

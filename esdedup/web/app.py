@@ -28,7 +28,7 @@ from esdedup.web import (
     list_page,
     try_out,
 )
-from esdedup.web.caching import Heads, Tagged
+from esdedup.web.caching import EntityTags, Heads
 from esdedup.web.cors import origin_of, with_cors
 from esdedup.web.errors import handle_errors
 from esdedup.web.form import REPEATABLE
@@ -98,7 +98,7 @@ def create_app(
     app.mount("/static", StaticFiles(directory=str(static)), name="static")
     handle_errors(app)
     # The last one added comes first.
-    app.add_middleware(Tagged)
+    app.add_middleware(EntityTags)
     app.add_middleware(GZipMiddleware, minimum_size=_MIN_PACKED_BYTES, compresslevel=_PACKING)
     app.add_middleware(Limits)
     app.add_middleware(Heads)

@@ -19,7 +19,7 @@ REVALIDATED = "private, no-cache"
 _TAG_BYTES = 12
 
 
-class Tagged:
+class EntityTags:
     """Gives the answers to GET an entity tag, and answers 304 to who has what would be sent."""
 
     def __init__(self, app: ASGIApp) -> None:

@@ -16,7 +16,7 @@ from esdedup.web.bar_charts import curve, histogram
 from esdedup.web.facets import facets, narrowings
 from esdedup.web.form import PageForm
 from esdedup.web.languages import language
-from esdedup.web.last_visit import Visits
+from esdedup.web.list_page import Visits
 
 EN, ZH = language("en"), language("zh")
 MINUTE_MS = 60_000

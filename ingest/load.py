@@ -62,7 +62,7 @@ class Load:
         on_cut: Callable[[str], None] = lambda _: None,
         on_undated: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Count nothing yet.
+        """Account for the articles of one run.
 
         Args:
             on_rejected: Called for each article that is not indexed.

@@ -49,7 +49,7 @@ class ServerCache:
     """What need not be asked of the server again for some seconds: mappings, and to refresh an index."""
 
     def __init__(self, *, refresh_interval_s: float = 0.0) -> None:
-        """Know nothing yet.
+        """Keep what was read for some seconds.
 
         Args:
             refresh_interval_s: An index is refreshed at most that often; 0 refreshes it whenever an operation

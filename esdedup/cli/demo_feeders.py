@@ -50,12 +50,7 @@ class SharedArticles:
         *,
         on_rejected: Callable[[ArticleRejected], None],
     ) -> None:
-        """Share articles. None is read yet.
-
-        Args:
-            articles: Articles, and rejections of what could not be read.
-            on_rejected: Called for each article that is not indexed.
-        """
+        """Share articles, of which none is read yet; those that are not indexed are passed on."""
         self.read = self.failed = 0
         self._on_rejected = on_rejected
         self._lock = threading.Lock()
@@ -109,14 +104,7 @@ class SharedArticles:
 
 @contextlib.contextmanager
 def three_feeders(es: Elasticsearch, sidecar: str, *, index: str, forest: str) -> Iterator[dict[str, Send]]:
-    """Yield a feeder with curl, one with Elasticsearch's client, and one with `Dedup`.
-
-    Args:
-        es: A client of Elasticsearch itself, for `Dedup`.
-        sidecar: The sidecar's address.
-        index: Where the articles go.
-        forest: The forest of the sidecar.
-    """
+    """Yield a feeder with curl, one with Elasticsearch's client, and one with `Dedup` over `es`."""
     has_curl = shutil.which("curl") is not None
     with (
         Elasticsearch(sidecar, request_timeout=_ANSWER_S) as client,

@@ -26,13 +26,7 @@ def plan_for_programs(plan: Plan, costs: CostsFile) -> dict[str, Any]:
 
 
 def print_plan(plan: Plan, costs: CostsFile, *, name: str) -> None:
-    """Print a plan, and the costs that it was calculated from.
-
-    Args:
-        plan: What is printed.
-        costs: Which it was calculated from.
-        name: Of the costs.
-    """
+    """Print a plan, and the costs of that name that it was calculated from."""
     screen, workload = output.console(), plan.workload
     screen.print(
         f"{workload.articles_a_day:,.0f} articles a day, {workload.reprints:.0%} reprints "

@@ -6,7 +6,7 @@ from typing import Any
 from esdedup.elastic.requests import UNREAD, Query
 from esdedup.fields import Fields
 from esdedup.reading.hits import fields_read
-from esdedup.reading.queries import Order, arrived_since, order, within
+from esdedup.reading.queries import Order, aggregation, arrived_since, order, within
 
 # Sources of a cluster that are counted for its row.
 _MAX_COUNTED_SOURCES = 1_000
@@ -78,12 +78,10 @@ def estimate_rows(query: Query | None, *, fields: Fields, partitions: int | None
 
     It looks at so many of the 256 partitions of roots; None: at all.
     """
-    return {
-        "query": _within(query, partitions, fields),
-        "size": 0,
-        "track_total_hits": False,
-        "aggs": {"rows": {"cardinality": {"field": fields.root, "precision_threshold": 40_000}}},
-    }
+    return aggregation(
+        _within(query, partitions, fields),
+        {"rows": {"cardinality": {"field": fields.root, "precision_threshold": 40_000}}},
+    )
 
 
 def _within(query: Query | None, partitions: int | None, fields: Fields) -> Query:
@@ -102,15 +100,13 @@ def count_rows(query: Query | None, *, up_to: int, is_few: bool, fields: Fields)
     terms: Query = {"field": fields.root, "size": up_to + 1}
     if is_few:
         terms["execution_hint"] = "map"
-    return {
-        "query": within(query, fields),
-        "size": 0,
-        "track_total_hits": False,
-        "aggs": {
+    return aggregation(
+        within(query, fields),
+        {
             UNREAD: {"terms": terms},
             "rows": {"stats_bucket": {"buckets_path": f"{UNREAD}._count"}},
         },
-    }
+    )
 
 
 def count_clusters(
@@ -136,33 +132,23 @@ def count_clusters(
         # Counted as buckets, which stay on the server: a cardinality would be an estimate.
         aggs[UNREAD] = {"terms": {"field": source_field, "size": _MAX_COUNTED_SOURCES}}
         aggs["sources"] = {"stats_bucket": {"buckets_path": f"{UNREAD}._count"}}
-    return {
-        "query": with_roots(roots, fields),
-        "size": 0,
-        "track_total_hits": False,
-        "aggs": {"roots": {"terms": {"field": fields.root, "size": len(roots)}, "aggs": aggs}},
-    }
+    return aggregation(
+        with_roots(roots, fields),
+        {"roots": {"terms": {"field": fields.root, "size": len(roots)}, "aggs": aggs}},
+    )
 
 
 def roots_of(query: Query | None, *, size: int, fields: Fields, partitions: int | None = None) -> Query:
     """Return the search for the roots of matching articles; `partitions` as for `estimate_rows`."""
-    return {
-        "query": _within(query, partitions, fields),
-        "size": 0,
-        "track_total_hits": False,
-        "aggs": {"roots": {"terms": {"field": fields.root, "size": size}}},
-    }
+    return aggregation(
+        _within(query, partitions, fields), {"roots": {"terms": {"field": fields.root, "size": size}}}
+    )
 
 
 def larger_roots(roots: Sequence[str], *, fields: Fields) -> Query:
     """Return the search for those of `roots` that have several articles."""
     terms = {"field": fields.root, "size": len(roots), "min_doc_count": 2}
-    return {
-        "query": with_roots(roots, fields),
-        "size": 0,
-        "track_total_hits": False,
-        "aggs": {"roots": {"terms": terms}},
-    }
+    return aggregation(with_roots(roots, fields), {"roots": {"terms": terms}})
 
 
 def roots_by_count(
@@ -184,7 +170,7 @@ def roots_by_count(
     roots: Query = {"terms": terms}
     if required is not None:
         roots["aggs"] = {"required": {"filter": required}}
-    return {"query": query, "size": 0, "track_total_hits": False, "aggs": {"roots": roots}}
+    return aggregation(query, {"roots": roots})
 
 
 def with_roots(roots: Sequence[str], fields: Fields) -> Query:

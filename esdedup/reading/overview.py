@@ -9,7 +9,7 @@ from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.reading.choices import Choices, Values
 from esdedup.reading.paging import MAX_SIZE
-from esdedup.reading.queries import within
+from esdedup.reading.queries import aggregation, within
 from esdedup.reading.results import Result, Timeline, example
 from esdedup.reading.scope import ReadyIndex, Scope
 from esdedup.reading.search_form import SearchForm
@@ -208,7 +208,7 @@ def overview_body(
             counts["chosen"] = {"terms": {"field": field, "include": list(chosen), "size": len(chosen)}}
         others = {"bool": {"filter": choices.filters(but=field)}}
         aggs[_facet_name(number)] = {"filter": others, "aggs": counts}
-    return {"query": within(query, fields), "size": 0, "track_total_hits": False, "aggs": aggs}
+    return aggregation(within(query, fields), aggs)
 
 
 def _facet_name(number: int) -> str:

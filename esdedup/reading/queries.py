@@ -26,6 +26,11 @@ _UNRANKED = frozenset(
 )
 
 
+def aggregation(query: Query, aggs: Query) -> Query:
+    """Return the search that computes aggregations over the articles that match, and returns none of them."""
+    return {"query": query, "size": 0, "track_total_hits": False, "aggs": aggs}
+
+
 def check_term(name: str, value: str) -> None:
     """Make sure that a keyword field can have a value.
 

@@ -13,7 +13,7 @@ from esdedup.elastic.requests import Query, Requests, search
 from esdedup.fields import Fields, term_of
 from esdedup.reading.hits import Hit, fields_read, place_of, values_of
 from esdedup.reading.list_request import ListRequest
-from esdedup.reading.queries import Order, by_ids, order
+from esdedup.reading.queries import Order, aggregation, by_ids, order
 from esdedup.reading.results import Article, Row, RowDetails, SimilarArticle, Snippet, SourceCount, TextPart
 from esdedup.reading.similarity import Similarity
 from esdedup.text.markup import visible_text
@@ -194,18 +194,16 @@ def clusters_body(searches: Sequence[ClusterSearch], *, source_field: str | None
 
     Only the first and the last are read with their values: an article's source may be long.
     """
-    return {
-        "query": {"terms": {fields.root: [each.root for each in searches]}},
-        "size": 0,
-        "track_total_hits": False,
-        "aggs": {
+    return aggregation(
+        {"terms": {fields.root: [each.root for each in searches]}},
+        {
             _cluster_name(number): {
                 "filter": {"term": {fields.root: each.root}},
                 "aggs": _aggregations(each, source_field, fields),
             }
             for number, each in enumerate(searches)
         },
-    }
+    )
 
 
 def _cluster_name(number: int) -> str:

@@ -12,7 +12,7 @@ from esdedup.reading.articles import find_article
 from esdedup.reading.clusters import other_articles
 from esdedup.reading.hits import moment_of, root_of, with_signature
 from esdedup.reading.paging import Paging
-from esdedup.reading.queries import order
+from esdedup.reading.queries import aggregation, order
 from esdedup.reading.results import Source, SourcesPage
 from esdedup.reading.scope import Scope
 from esdedup.reading.similarity import Similarity
@@ -196,9 +196,4 @@ def of_sources(query: Query, *, names: Sequence[Any], source_field: str, fields:
         else {"term": {source_field: name}}
         for name in names
     ]
-    return {
-        "query": query,
-        "size": 0,
-        "track_total_hits": False,
-        "aggs": {"sources": {"filters": {"filters": filters}, "aggs": each}},
-    }
+    return aggregation(query, {"sources": {"filters": {"filters": filters}, "aggs": each}})

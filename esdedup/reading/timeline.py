@@ -5,7 +5,7 @@ from typing import Any
 from esdedup.elastic.requests import Query, Requests, search
 from esdedup.fields import Fields
 from esdedup.reading.hits import fields_read, values_of
-from esdedup.reading.queries import check_term, order, within
+from esdedup.reading.queries import aggregation, check_term, order, within
 from esdedup.reading.results import Article, Timeline, TimelineStep
 from esdedup.reading.scope import ReadyIndex, Scope
 from esdedup.times import iso
@@ -147,4 +147,4 @@ def articles_over_time(
     steps: Query = {"date_histogram": histogram}
     if source_field is not None:
         steps["aggs"] = {"sources": {"cardinality": {"field": source_field}}}
-    return {"query": query, "size": 0, "track_total_hits": False, "aggs": {"steps": steps}}
+    return aggregation(query, {"steps": steps})

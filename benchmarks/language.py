@@ -21,7 +21,7 @@ from benchmarks.run import Run
 from esdedup.elastic.mappings import article_index
 from esdedup.elastic.requests import Query
 from esdedup.fields import Fields
-from esdedup.reading.search_words import words
+from esdedup.reading.search_form import words
 
 _TABLE = "search-language"
 _FIELDS = Fields()

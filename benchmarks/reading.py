@@ -19,11 +19,10 @@ from benchmarks.rows import Row
 from benchmarks.run import Run
 from esdedup import Fields, Reader
 from esdedup.elastic.requests import Query
-from esdedup.reading import cluster_bodies, list_bodies
-from esdedup.reading.cursor import Cursor
-from esdedup.reading.hits import fields_read
+from esdedup.reading import list_bodies
+from esdedup.reading.hits import fields_read, with_signature
 from esdedup.reading.list_request import Counting, ListRequest, Sort
-from esdedup.reading.paging import Paging
+from esdedup.reading.paging import Cursor, Paging
 from esdedup.reading.queries import Order, order
 
 _INDEX = "benchmark-reading"
@@ -279,5 +278,5 @@ def _of_root(root: str) -> Query:
         "sort": order("newest", _FIELDS),
         "size": _WIDGET_SIZE,
         "track_total_hits": True,
-        "_source": cluster_bodies.with_signature(_FIELDS),
+        "_source": with_signature(_FIELDS),
     }

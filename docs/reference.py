@@ -4,6 +4,7 @@
 """
 
 import functools
+import importlib
 import inspect
 import re
 from collections.abc import Iterable, Iterator
@@ -23,8 +24,20 @@ GROUPS = {
     "Feeding": ("Dedup", "AsyncDedup"),
     "Reading": ("Reader", "AsyncReader"),
     "Maintenance": ("Maintenance", "explain"),
-    "Settings": ("Fields", "Pins", "Pin", "Profile", "get_profile", "Agreement", "Layout"),
+    "Settings": ("Fields", "Pins", "Pin", "Profile", "get_profile", "Agreement"),
 }
+# Their classes are public too: parts of results, and values of settings.
+FURTHER = (
+    "esdedup.reading.results",
+    "esdedup.reading.overview",
+    "esdedup.reading.versions",
+    "esdedup.maintenance",
+    "esdedup.neighbours.explanation",
+    "esdedup.fingerprint.bands",
+    "esdedup.text.segmenters",
+    "esdedup.text.dictionary",
+    "esdedup.text.weights",
+)
 # Headings of docstrings, as pages show them.
 _SECTION = re.compile(r"^(Args|Returns|Raises|Attributes|Yields):$")
 _COMMENT = re.compile(r"^ {4}# (.*)$")
@@ -50,7 +63,12 @@ def _joined(lines: Iterable[str]) -> str:
 
 
 def _python() -> Iterator[str]:
-    yield from ("# Python", "", "Everything is imported from `esdedup`; all else is internal.", "")
+    yield from (
+        "# Python",
+        "",
+        "Import these from `esdedup`, and the further parts from the modules named.",
+        "",
+    )
     grouped = {name for names in GROUPS.values() for name in names}
     others = [name for name in esdedup.__all__ if name not in grouped]
     values = {name: getattr(esdedup, name) for name in others}
@@ -61,6 +79,14 @@ def _python() -> Iterator[str]:
         yield from (f"## {title}", "")
         for name in names:
             yield from _described(name, getattr(esdedup, name))
+    yield from ("## Further parts", "")
+    for module in FURTHER:
+        found = importlib.import_module(module)
+        for name, value in sorted(vars(found).items()):
+            is_its = getattr(value, "__module__", None) == module or name in getattr(found, "__all__", ())
+            if is_its and _is_a(value, object) and name[0].isupper() and not hasattr(esdedup, name):
+                yield from (f"### {name}", "", f"From `{module}`.", "")
+                yield from list(_described(name, value))[2:]
 
 
 def _is_a(value: Any, kind: type) -> bool:

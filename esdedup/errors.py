@@ -1,4 +1,4 @@
-"""Every error that esdedup raises on purpose.
+"""Every error that programs can catch. What a sidecar refuses over HTTP has its errors there, in `sidecar/`.
 
 Each carries its facts as attributes and can be pickled; an owner is a `ForestOwner`. Messages name
 parameters; the command line adds advice about its options.

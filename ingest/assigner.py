@@ -8,14 +8,15 @@ from typing import NamedTuple
 from esdedup.ingest.actions import ArticleAction
 from esdedup.ingest.arrive import arrive
 from esdedup.ingest.assigned import Assigned, assigned_articles
-from esdedup.ingest.leaps import warn_of_leaps
 
 from esdedup.boilerplate.pins import Pins
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
-from esdedup.forest import Assignment, Forest
+from esdedup.forest import Aging, Assignment, Forest
 from esdedup.forest.growth import Growth
+from esdedup.forest.model import NO_TIME
 from esdedup.forest.store import at_once
+from esdedup.times import iso
 
 log = logging.getLogger("esdedup")
 
@@ -77,7 +78,7 @@ class Assigner:
             sites=[article.site for article in articles],
             articles=[article.id for article in articles],
         )
-        warn_of_leaps(articles, assignments, time_before_ms=time_before_ms, aging=forest.aging)
+        _warn_of_leaps(articles, assignments, time_before_ms=time_before_ms, aging=forest.aging)
         self._warn_of_growth(assignments)
         return AssignedBatch(
             assigned_articles(articles, fingerprints, assignments, profile=self._profile), written
@@ -91,3 +92,27 @@ class Assigner:
                 root,
                 f"{leaves:,}",
             )
+
+
+def _warn_of_leaps(
+    articles: Sequence[ArticleAction],
+    assignments: Sequence[Assignment],
+    *,
+    time_before_ms: int,
+    aging: Aging,
+) -> None:
+    """Log a warning for each article that moved the forest's time by more than the retention.
+
+    A date or a clock may be wrong, since all clusters before it have expired.
+    """
+    for article, assignment in zip(articles, assignments, strict=True):
+        if time_before_ms != NO_TIME and assignment.time_ms - time_before_ms > aging.retention_ms:
+            log.warning(
+                "%s: moved the forest's time from %s to %s, by more than the retention: all clusters before "
+                "it have expired. If its date is wrong (in a backfill) or a clock is ahead, stop, and set it "
+                "right; see `If a clock or a date was wrong` in the README",
+                article.name,
+                iso(time_before_ms),
+                iso(assignment.time_ms),
+            )
+        time_before_ms = assignment.time_ms

@@ -8,9 +8,9 @@ from datetime import timedelta
 import pydantic
 from esdedup.ingest.arrive import arrive
 from esdedup.ingest.batches import BATCH_SIZE, batches
+from esdedup.ingest.dates import DateCheck
 from esdedup.ingest.files import FileArticle, with_texts
 from esdedup.ingest.learn import OnLearned, learn
-from esdedup.ingest.undated import Undated
 
 from esdedup.boilerplate.pins import NO_PINS, Pins, refuse_useless
 from esdedup.errors import ArticleRejected, TextFailed
@@ -72,7 +72,7 @@ class Clustering:
         self._use_time = use_time
         self._on_rejected = on_rejected
         self._on_cut = on_cut
-        self._undated = Undated(on_undated)
+        self._undated = DateCheck(on_undated)
         self._fingerprinter = Fingerprinter(profile, threads=workers)
         relation = relation_of(profile)
         self._forest = Forest(MemoryStore(aging=Aging.of(retention=retention), relation=relation))

@@ -5,7 +5,7 @@ import csv
 import re
 from collections.abc import Iterator, Sequence
 
-from esdedup.ingest.numbered_lines import NumberedLines
+from esdedup.ingest.opening import NumberedLines
 
 _DELIMITERS = ",;\t|"
 _TAB = "\t"

@@ -35,7 +35,7 @@ OnAssigned = Callable[[ArticleAction, Assignment], None]
 """Called with each article and its assignment."""
 
 
-class Decided(Protocol):
+class AssignedArticle(Protocol):
     """An article with what was decided for it: `Assigned`, or what a sidecar has answered."""
 
     @property
@@ -53,7 +53,7 @@ class Decided(Protocol):
 class Assigns(Protocol):
     """Assigns articles: `Owner`, or `RemoteOwner`."""
 
-    def assign(self, articles: Sequence[ArticleAction]) -> Sequence[Decided]:
+    def assign(self, articles: Sequence[ArticleAction]) -> Sequence[AssignedArticle]:
         """Return the articles with what was decided for them, which is durable."""
 
 
@@ -63,7 +63,7 @@ class _Batch(NamedTuple):
     actions: list[tuple[ArticleAction | dict[str, Any], WritableIndex]]
     rejected: list[ArticleRejected]
     # Of the articles among the actions.
-    assigned: Future[Sequence[Decided]]
+    assigned: Future[Sequence[AssignedArticle]]
 
 
 class EnrichRun:
@@ -96,7 +96,7 @@ class EnrichRun:
         """
         actions: list[tuple[ArticleAction | dict[str, Any], WritableIndex]] = []
         rejected: list[ArticleRejected] = []
-        assigned: Future[Sequence[Decided]] = Future()
+        assigned: Future[Sequence[AssignedArticle]] = Future()
         try:
             self._read_actions(batch, actions, rejected)
         except EsdedupError as error:
@@ -165,7 +165,7 @@ class EnrichRun:
             else:
                 actions.append((action, index))
 
-    def _assign(self, articles: Sequence[ArticleAction]) -> Sequence[Decided]:
+    def _assign(self, articles: Sequence[ArticleAction]) -> Sequence[AssignedArticle]:
         """Assign articles, unless some before them could not be: that would change their order."""
         if self._failure is not None:
             raise self._failure

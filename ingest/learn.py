@@ -122,7 +122,7 @@ class Learning:
     """One run of pages that teach, and are assigned to nothing."""
 
     def __init__(self, *, on_rejected: Callable[[ArticleRejected], None]) -> None:
-        """Count nothing yet.
+        """Account for the texts of one run.
 
         Args:
             on_rejected: Called for each article that cannot be learned from.

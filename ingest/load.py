@@ -11,11 +11,10 @@ from elasticsearch import Elasticsearch
 from esdedup.ingest.actions import ArticleAction
 from esdedup.ingest.batches import BATCH_SIZE, batches
 from esdedup.ingest.check_again import check_again
-from esdedup.ingest.dates import is_too_old
+from esdedup.ingest.dates import DateCheck, is_too_old
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.files import FileArticle
 from esdedup.ingest.learn import first_look
-from esdedup.ingest.undated import Undated
 
 from esdedup.elastic.article_bulk import ArticleBulk, Written
 from esdedup.errors import ArticleRejected
@@ -44,7 +43,7 @@ class Summary(pydantic.BaseModel, frozen=True):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _Decided:
+class _Decision:
     """What is known of an assigned article."""
 
     kind: Kind
@@ -63,7 +62,7 @@ class Load:
         on_cut: Callable[[str], None] = lambda _: None,
         on_undated: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Count nothing yet.
+        """Account for the articles of one run.
 
         Args:
             on_rejected: Called for each article that is not indexed.
@@ -72,13 +71,13 @@ class Load:
         """
         self._on_rejected = on_rejected
         self._on_cut = on_cut
-        self._undated_ones = Undated(on_undated)
+        self._undated_ones = DateCheck(on_undated)
         self._read = self._failed = self._cut = self._undated = self._too_old = 0
         self._indexed: collections.Counter[Kind] = collections.Counter()
         self._seconds = 0.0
         # Articles that Elasticsearch has not acknowledged, by id, and what was decided for them.
         self._articles: dict[str, FileArticle] = {}
-        self._decided: dict[str, _Decided] = {}
+        self._decided: dict[str, _Decision] = {}
         # Where dates are looked for in a backfill.
         self._dated_by: Fields | None = None
 
@@ -164,7 +163,7 @@ class Load:
         if self._dated_by is not None:
             field, given = self._dated_by.time, self._articles[article.name]
             is_undated = self._undated_ones.sees(given.name, value_of(given.article, field), field=field)
-        self._decided[article.name] = _Decided(
+        self._decided[article.name] = _Decision(
             kind=assignment.kind,
             is_cut=article.is_cut,
             is_undated=is_undated,

@@ -1,4 +1,4 @@
-"""Opens what commands read: files or standard input, plain or gzip."""
+"""Opens what commands read, files or standard input, plain or gzip, and numbers its lines."""
 
 import contextlib
 import gzip
@@ -13,6 +13,8 @@ from esdedup.errors import SettingError
 STANDARD_INPUT = Path("-")
 _GZIP_MAGIC = b"\x1f\x8b"
 _BUFFER_BYTES = 1 << 16
+# A long line is read in pieces, so that it is never held whole.
+_PIECE_BYTES = 1 << 16
 
 
 def name_of(path: Path) -> str:
@@ -29,7 +31,7 @@ def opened(path: Path, on_bytes: Callable[[int], None]) -> Iterator[BinaryIO]:
         on_bytes: Called with the number of bytes read from disk since the last call.
     """
     with _standard_input() if path == STANDARD_INPUT else path.open("rb", buffering=0) as raw:
-        counted = io.BufferedReader(_Counted(raw, on_bytes), _BUFFER_BYTES)
+        counted = io.BufferedReader(_CountingReader(raw, on_bytes), _BUFFER_BYTES)
         is_gzip = counted.peek(2)[:2] == _GZIP_MAGIC
         yield gzip.GzipFile(fileobj=counted) if is_gzip else counted  # type: ignore[misc]
 
@@ -66,7 +68,7 @@ def _standard_input() -> Any:
     return getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)
 
 
-class _Counted(io.RawIOBase):
+class _CountingReader(io.RawIOBase):
     """Reports how many bytes are read."""
 
     def __init__(self, raw: BinaryIO | Any, on_bytes: Callable[[int], None]) -> None:
@@ -81,3 +83,33 @@ class _Counted(io.RawIOBase):
         buffer[: len(data)] = data
         self._on_bytes(len(data))
         return len(data)
+
+
+class NumberedLines:
+    """Reads a stream line by line.
+
+    Attributes:
+        number: Of the line that was read last, from 1.
+        is_at_end_of_line: Whether that line was read to its end.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self.number = 0
+        self.is_at_end_of_line = True
+        self._stream = stream
+
+    def read(self, max_bytes: int = _PIECE_BYTES) -> bytes:
+        """Return the next line, or so much of it; the next call goes on with it. Empty at the end."""
+        line = self._stream.readline(max_bytes)
+        self.number += self.is_at_end_of_line and bool(line)
+        self.is_at_end_of_line = line.endswith(b"\n")
+        return line
+
+    def read_new(self, *, max_bytes: int) -> bytes:
+        """Skip what is left of a line; return the next, or `max_bytes + 1` of it if it is longer.
+
+        Empty at the end.
+        """
+        while not self.is_at_end_of_line and self.read():
+            pass
+        return self.read(max_bytes + 1)

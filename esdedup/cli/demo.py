@@ -15,7 +15,7 @@ from esdedup import sample
 from esdedup.cli import options, output
 from esdedup.cli.background_sidecar import get, start_sidecar, stop_sidecar
 from esdedup.cli.command import command
-from esdedup.cli.demo_feeders import Feeding, three_feeders
+from esdedup.cli.demo_feeders import SharedArticles, three_feeders
 from esdedup.cli.extras import require_extra
 from esdedup.cli.messages import say, say_rejected
 from esdedup.elastic.client import connect
@@ -136,7 +136,7 @@ def _feed(client: Elasticsearch, sidecar: str, input_file: Path | None, fields: 
             output.file_progress("sending", total_bytes([input_file])) as on_bytes,
         ):
             articles = read_articles([input_file], fields=fields, id_field=id_field, on_bytes=on_bytes)
-            feeding = Feeding(articles, on_rejected=say_rejected)
+            feeding = SharedArticles(articles, on_rejected=say_rejected)
             fed = feeding.run(feeders)
         seconds = time.monotonic() - started
     client.indices.refresh(index=_INDEX)

@@ -34,14 +34,14 @@ Send = Callable[[Sequence[FileArticle]], dict[str, str]]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Fed:
+class FeederResult:
     """What one feeder did."""
 
     articles: int
     seconds: float
 
 
-class Feeding:
+class SharedArticles:
     """Articles that feeders share: each takes the next ones as soon as it has sent those before."""
 
     def __init__(
@@ -50,12 +50,7 @@ class Feeding:
         *,
         on_rejected: Callable[[ArticleRejected], None],
     ) -> None:
-        """Share articles. None is read yet.
-
-        Args:
-            articles: Articles, and rejections of what could not be read.
-            on_rejected: Called for each article that is not indexed.
-        """
+        """Share articles, of which none is read yet; those that are not indexed are passed on."""
         self.read = self.failed = 0
         self._on_rejected = on_rejected
         self._lock = threading.Lock()
@@ -63,7 +58,7 @@ class Feeding:
             self._readable(articles), most=_BATCH_ARTICLES, size_of=lambda article: article.size_bytes
         )
 
-    def run(self, feeders: Mapping[str, Send]) -> dict[str, Fed]:
+    def run(self, feeders: Mapping[str, Send]) -> dict[str, FeederResult]:
         """Send all articles; return what each feeder did.
 
         Raises:
@@ -79,7 +74,7 @@ class Feeding:
                     self._batches = iter(())
         return {name: each.result() for name, each in feeding.items()}
 
-    def _feed(self, send: Send) -> Fed:
+    def _feed(self, send: Send) -> FeederResult:
         articles, started = 0, time.monotonic()
         while batch := self._next():
             refused = send(batch)
@@ -88,7 +83,7 @@ class Feeding:
                 for article in batch:
                     if article.id in refused:
                         self._reject(ArticleRejected(article.name, refused[article.id]))
-        return Fed(articles=articles, seconds=time.monotonic() - started)
+        return FeederResult(articles=articles, seconds=time.monotonic() - started)
 
     def _next(self) -> list[FileArticle]:
         with self._lock:
@@ -109,14 +104,7 @@ class Feeding:
 
 @contextlib.contextmanager
 def three_feeders(es: Elasticsearch, sidecar: str, *, index: str, forest: str) -> Iterator[dict[str, Send]]:
-    """Yield a feeder with curl, one with Elasticsearch's client, and one with `Dedup`.
-
-    Args:
-        es: A client of Elasticsearch itself, for `Dedup`.
-        sidecar: The sidecar's address.
-        index: Where the articles go.
-        forest: The forest of the sidecar.
-    """
+    """Yield a feeder with curl, one with Elasticsearch's client, and one with `Dedup` over `es`."""
     has_curl = shutil.which("curl") is not None
     with (
         Elasticsearch(sidecar, request_timeout=_ANSWER_S) as client,

@@ -7,12 +7,11 @@ import typer
 
 from esdedup.cli import options, output
 from esdedup.cli.command import command
-from esdedup.cli.explanation_text import print_explanation
+from esdedup.cli.explanation_text import print_explanation, print_verdict
 from esdedup.cli.texts import read_text
-from esdedup.cli.verdict_text import print_verdict
 from esdedup.ingest.opening import check_readable
 from esdedup.maintenance import Maintenance
-from esdedup.maintenance.explain import explain as explain_texts
+from esdedup.reading.explanation import explain as explain_texts
 
 
 @command("explain", example="esdedup explain one.txt other.txt, or: esdedup explain 4711 4712 --index news")

@@ -8,8 +8,7 @@ import typer
 from esdedup.cli import options, output
 from esdedup.cli.command import command
 from esdedup.cli.messages import say
-from esdedup.cli.site_boilerplate import print_as_pins
-from esdedup.cli.stats_tables import print_stats
+from esdedup.cli.stats_tables import print_as_pins, print_stats
 from esdedup.errors import SettingError
 from esdedup.maintenance import Maintenance, Violation, ViolationKind
 from esdedup.maintenance.inspection import ARTICLES_READ, PASSAGES_SHOWN

@@ -3,9 +3,9 @@
 import contextlib
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 import rich.box
 import typer
@@ -181,12 +181,7 @@ def passage(text: str) -> str:
 def print_page(page: Page) -> None:
     """Print a page of the list as a table."""
     screen = console()
-    table = _table()
-    table.add_column("similar", justify="right", no_wrap=True)
-    _add_article_columns(table, page.rows, screen.width)
-    for row in page.rows:
-        table.add_row(f"+{row.similar}" if row.similar else "", *_article_cells(row))
-    screen.print(table)
+    _print_rows(screen, "similar", [(f"+{row.similar}" if row.similar else "", row) for row in page.rows])
     about = "" if page.total_rows_exact else "about "
     pages = max(1, -(-page.total_rows // page.size))
     screen.print(
@@ -211,13 +206,8 @@ def print_page(page: Page) -> None:
 def print_similar(page: SimilarPage) -> None:
     """Print the similar articles as a table."""
     screen = console()
-    table = _table()
-    table.add_column("likeness", justify="right", no_wrap=True)
-    _add_article_columns(table, page.rows, screen.width)
-    for article in page.rows:
-        table.add_row(_likeness(article), *_article_cells(article))
     if page.rows:
-        screen.print(table)
+        _print_rows(screen, "likeness", [(_likeness(article), article) for article in page.rows])
     _print_doubts(screen, page.rows)
     if page.left_out is not None and page.left_out.passages:
         screen.print(left_out_words(page.left_out))
@@ -232,13 +222,9 @@ def print_similar(page: SimilarPage) -> None:
 def print_articles(page: SimilarPage) -> None:
     """Print the articles of a cluster, or with a fingerprint, as a table."""
     screen = console()
-    table = _table()
-    table.add_column("root", no_wrap=True)
-    _add_article_columns(table, page.rows, screen.width)
-    for article in page.rows:
-        table.add_row((article.root or "")[:_ROOT_WIDTH], *_article_cells(article))
     if page.rows:
-        screen.print(table)
+        roots = [((article.root or "")[:_ROOT_WIDTH], article) for article in page.rows]
+        _print_rows(screen, "root", roots, justify="left")
     _print_doubts(screen, page.rows)
     screen.print(f"articles: {page.total:,}")
     _print_next(screen, page.next)
@@ -257,13 +243,8 @@ def left_out_words(left_out: LeftOut) -> str:
 def print_sources(page: SourcesPage) -> None:
     """Print the sources of similar articles as a table, with the earliest article of each."""
     screen = console()
-    table = _table()
-    table.add_column("articles", justify="right", no_wrap=True)
-    _add_article_columns(table, [each.earliest for each in page.sources], screen.width)
-    for each in page.sources:
-        table.add_row(str(each.articles), *_article_cells(each.earliest))
     if page.sources:
-        screen.print(table)
+        _print_rows(screen, "articles", [(str(each.articles), each.earliest) for each in page.sources])
     _print_doubts(screen, [each.earliest for each in page.sources])
     screen.print(
         f"{page.total:,} similar articles from {page.total_sources:,} sources under root {page.root}"
@@ -281,23 +262,46 @@ def _print_next(screen: Console, cursor: str | None) -> None:
         screen.print(f"next page: --after {cursor}", soft_wrap=True)
 
 
-def _table() -> Table:
-    return Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
+def print_table(
+    screen: Console,
+    title: str,
+    names: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    numbers: Collection[int] = (1,),
+) -> None:
+    """Print a table with a title; those of its columns that have numbers are aligned on the right."""
+    table = Table(title=title, title_justify="left", box=rich.box.SIMPLE_HEAD, pad_edge=False)
+    for at, name in enumerate(names):
+        table.add_column(name, justify="right" if at in numbers else "left", no_wrap=at in numbers)
+    for row in rows:
+        table.add_row(*(f"{cell:,}" if isinstance(cell, int) else escape(str(cell)) for cell in row))
+    screen.print(table)
 
 
-def _add_article_columns(table: Table, articles: Sequence[Article], width: int) -> None:
-    """Add the columns of articles; on a narrow screen titles are cut, ids never."""
-    longest_id = max((len(article.id) for article in articles), default=0)
+def _print_rows(
+    screen: Console,
+    name: str,
+    rows: Sequence[tuple[str, Article]],
+    *,
+    justify: Literal["left", "right"] = "right",
+) -> None:
+    """Print articles after a cell each; on a narrow screen titles are cut, ids never."""
+    table = Table(box=rich.box.SIMPLE_HEAD, pad_edge=False)
+    longest_id = max((len(article.id) for _, article in rows), default=0)
+    table.add_column(name, justify=justify, no_wrap=True)
     table.add_column("published", no_wrap=True)
     table.add_column("source", max_width=_SOURCE_WIDTH, no_wrap=True, overflow="ellipsis")
     # The first column is as wide as its widest heading; then gaps and edges.
     taken = (
         len("articles") + len("2026-01-01 00:00?") + _SOURCE_WIDTH + longest_id + 4 * len("   ") + len("  ")
     )
-    table.add_column(
-        "title", max_width=max(_MIN_TITLE_WIDTH, width - taken), no_wrap=True, overflow="ellipsis"
-    )
+    width = max(_MIN_TITLE_WIDTH, screen.width - taken)
+    table.add_column("title", max_width=width, no_wrap=True, overflow="ellipsis")
     table.add_column("id", no_wrap=True, overflow="fold")
+    for cell, article in rows:
+        table.add_row(cell, *_article_cells(article))
+    screen.print(table)
 
 
 def _article_cells(article: Article) -> tuple[str, ...]:

@@ -3,11 +3,6 @@
 import dataclasses
 from typing import Any
 
-import rich.box
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
-
 from esdedup.cli import output
 from esdedup.plan.costs import CostsFile, Measured
 from esdedup.plan.figures import Figure, figures
@@ -31,13 +26,7 @@ def plan_for_programs(plan: Plan, costs: CostsFile) -> dict[str, Any]:
 
 
 def print_plan(plan: Plan, costs: CostsFile, *, name: str) -> None:
-    """Print a plan, and the costs that it was calculated from.
-
-    Args:
-        plan: What is printed.
-        costs: Which it was calculated from.
-        name: Of the costs.
-    """
+    """Print a plan, and the costs of that name that it was calculated from."""
     screen, workload = output.console(), plan.workload
     screen.print(
         f"{workload.articles_a_day:,.0f} articles a day, {workload.reprints:.0%} reprints "
@@ -45,27 +34,18 @@ def print_plan(plan: Plan, costs: CostsFile, *, name: str) -> None:
         f"{workload.mean_length:,.0f} characters, kept {workload.retention_days:g} days; "
         f"{plan.profile.label}, {plan.profile.layout.name}\n"
     )
-    _print_table(
+    output.print_table(
         screen,
         "calculated",
         ("", "", "from"),
         [(each.title, _shown(each), each.basis) for each in figures(plan)],
     )
-    _print_table(screen, "measured unit costs", ("", ""), _costs(plan))
+    output.print_table(screen, "measured unit costs", ("", ""), _costs(plan))
     screen.print(f"measured on {_where(costs.measured)} ({name})", highlight=False, markup=False)
     if not plan.profile.keep_boilerplate:
         screen.print(
             f"what boilerplate takes, on {_where(costs.learned.measured)}", highlight=False, markup=False
         )
-
-
-def _print_table(screen: Console, title: str, names: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    table = Table(title=title, title_justify="left", box=rich.box.SIMPLE_HEAD, pad_edge=False)
-    for at, name in enumerate(names):
-        table.add_column(name, justify="right" if at == 1 else "left", no_wrap=at == 1)
-    for row in rows:
-        table.add_row(*map(escape, row))
-    screen.print(table)
 
 
 def _costs(plan: Plan) -> list[tuple[str, ...]]:

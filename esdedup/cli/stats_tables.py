@@ -1,11 +1,13 @@
-"""Tables of a forest's statistics."""
+"""What `esdedup stats` prints: tables of a forest, or what is boilerplate on its sites as a file of pins."""
 
-import rich.box
-from rich.table import Table
+import html
+from collections.abc import Iterator
+
+import typer
 
 from esdedup.cli import output
-from esdedup.cli.output import passage, print_stage
-from esdedup.maintenance import Stats
+from esdedup.cli.output import json_line, passage, print_stage, printable
+from esdedup.maintenance import BoilerplateBySite, SiteBoilerplate, Stats
 from esdedup.maintenance.learned_stats import LearnedStats
 from esdedup.maintenance.shared_representatives import SharedRepresentative
 
@@ -37,12 +39,7 @@ def print_stats(forest: str, stats: Stats) -> None:
         ("fullest keys", ("key", "nodes"), [(each.key, each.nodes) for each in stats.fullest_keys]),
         ("nodes by day", ("day", "made", "last needed"), days),
     ):
-        table = Table(title=title, title_justify="left", box=rich.box.SIMPLE_HEAD, pad_edge=False)
-        for at, name in enumerate(names):
-            table.add_column(name, justify="right" if at else "left")
-        for row in rows:
-            table.add_row(*(f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row))
-        screen.print(table)
+        output.print_table(screen, title, names, rows, numbers=range(1, len(names)))
     if stats.implausible_trees:
         title = (
             f"{stats.implausible_trees:,} clusters with more than {stats.most_plausible_leaves:,} live "
@@ -75,3 +72,28 @@ def _shared_cells(shared: SharedRepresentative | None) -> tuple[str, str, str]:
         return shared.simhash, count, ""
     kinds = {"minhash": "a minhash of: ", "words": "the heaviest words: "}
     return shared.simhash, count, kinds.get(shared.kind or "", "") + passage(shared.sentence)
+
+
+def print_as_pins(found: BoilerplateBySite) -> None:
+    """Print what is boilerplate as a file of pins, with all else in its comments."""
+    typer.echo(f"# What is boilerplate in the latest {found.articles:,} articles, as pins.")
+    if not found.is_complete:
+        typer.echo("# There are so many different passages that not all were counted.")
+    for site in found.sites:
+        for line in _pins_of(site):
+            typer.echo(line)
+
+
+def _pins_of(found: SiteBoilerplate) -> Iterator[str]:
+    name = "no site" if found.site is None else printable(found.site)
+    yield ""
+    yield f"# {name}: {found.articles:,} articles, {found.learned:,} passages are boilerplate"
+    for each in found.passages:
+        yield f"# in {each.articles:,} articles" + (": too long for a line" if each.text is None else "")
+        if each.text is not None:
+            # A pin may have markup; this text has none.
+            pin = {"boilerplate": html.escape(each.text, quote=False)}
+            yield json_line(pin if found.site is None else pin | {"site": found.site})
+    more = found.learned - len(found.passages)
+    if more:
+        yield f"# and {more:,} more passages"

@@ -45,11 +45,11 @@ _VERBS: dict[type[ServerRequest], str] = {
 }
 
 
-class Known:
+class ServerCache:
     """What need not be asked of the server again for some seconds: mappings, and to refresh an index."""
 
     def __init__(self, *, refresh_interval_s: float = 0.0) -> None:
-        """Know nothing yet.
+        """Keep what was read for some seconds.
 
         Args:
             refresh_interval_s: An index is refreshed at most that often; 0 refreshes it whenever an operation
@@ -79,7 +79,9 @@ class Known:
         self._known[index] = (time.monotonic(), mappings)
 
 
-def execute(client: Elasticsearch, requests: Requests[_Result], *, known: Known | None = None) -> _Result:
+def execute(
+    client: Elasticsearch, requests: Requests[_Result], *, known: ServerCache | None = None
+) -> _Result:
     """Execute an operation; return its result.
 
     Args:
@@ -104,7 +106,7 @@ def execute(client: Elasticsearch, requests: Requests[_Result], *, known: Known 
 
 
 async def execute_async(
-    client: AsyncElasticsearch, requests: Requests[_Result], *, known: Known | None = None
+    client: AsyncElasticsearch, requests: Requests[_Result], *, known: ServerCache | None = None
 ) -> _Result:
     """Execute an operation with an asynchronous client; parameters as for `execute`.
 
@@ -165,7 +167,9 @@ def hit_pages(client: Elasticsearch, index: str, body: Query) -> Iterator[Hits]:
             execute(client, close(page))
 
 
-def _for_server(requests: Requests[_Result], known: Known | None) -> Generator[ServerRequest, Any, _Result]:
+def _for_server(
+    requests: Requests[_Result], known: ServerCache | None
+) -> Generator[ServerRequest, Any, _Result]:
     """Yield the requests that need the server and read its responses; answer the other requests."""
     answer: Any = None
     while True:
@@ -182,7 +186,7 @@ def _for_server(requests: Requests[_Result], known: Known | None) -> Generator[S
             answer = _answer(request, (yield request), known)
 
 
-def _known_answer(request: ServerRequest, known: Known | None) -> Any:
+def _known_answer(request: ServerRequest, known: ServerCache | None) -> Any:
     """Return an answer that needs no server; None if there is none."""
     if known is None:
         return None
@@ -221,7 +225,7 @@ def _search(client: Elasticsearch | AsyncElasticsearch, request: Search) -> Any:
     return client.search(index=index, body=body, filter_path=filter_path, **_COMPLETE)
 
 
-def _answer(request: ServerRequest, response: Any, known: Known | None) -> Any:
+def _answer(request: ServerRequest, response: Any, known: ServerCache | None) -> Any:
     """Return the answer that the operation is sent for a response."""
     match request:
         case Search():

@@ -27,9 +27,9 @@ from esdedup.maintenance.stats import Stats, stats
 from esdedup.maintenance.stored_texts import LATEST_ARTICLES, StoredTexts
 from esdedup.maintenance.times_ahead import TimesAhead
 from esdedup.maintenance.violations import Violation
-from esdedup.neighbours.explainer import Explainer
-from esdedup.reading.explanation import ForestView, IndexExplainer, profile_of
+from esdedup.reading.explanation import explain_indexed
 from esdedup.reading.scope import Scope
+from esdedup.reading.texts import ForestScope
 from esdedup.reading.verdict import IndexedExplanation
 from esdedup.sites import RawPage
 
@@ -84,7 +84,7 @@ class Inspection:
         """
         check_index_names(indices)
         index = ForestIndex.find(self._client, self._forest)
-        return index.run(index.nodes.count_nodes()) + (self.count_articles(indices) if indices else 0)
+        return index.run(index.search.count_nodes()) + (self.count_articles(indices) if indices else 0)
 
     def count_articles(self, indices: Sequence[str]) -> int:
         """Count the articles that have a root.
@@ -123,30 +123,22 @@ class Inspection:
             SettingError: The articles' profile is unknown, or the name of the index or an id is empty; or the
                 profile keeps boilerplate, so pins would have no effect.
         """
-        texts = StoredTexts(self._client, indices=[index], fields=self._fields)
-        one, other = (texts.by_id(article_id) for article_id in (one_id, other_id))
-        profile = profile or profile_of((one, other))
-        refuse_useless(pins, keep_boilerplate=profile.keep_boilerplate)
-        learned = LearnedCopy()
-        forest: ForestView | None = None
-        forest_missing: str | None = None
-        learned_missing: str | None = None
+        check_index_names([index])
+        scope = ForestScope(fields=self._fields, forest=self._forest, pins=pins)
+        if profile is not None:
+            refuse_useless(pins, keep_boilerplate=profile.keep_boilerplate)
+        missing: str | None = None
         try:
-            found = ForestIndex.find(self._client, self._forest)
-            self._own_records(found, [index])
-            forest = found.run(ForestView.read(self._forest, found.meta, index=index, fields=texts.fields))
-            found.run(learned.update(self._forest))
+            self._own_records(ForestIndex.find(self._client, self._forest), [index])
         except ForestError as error:
-            learned_missing = str(error)
-            forest_missing = learned_missing if forest is None else None
-        omit_on = learned.omit_on(pins) if learned_missing is None else None
-        explainer = IndexExplainer(
-            index, fields=texts.fields, forest=forest, explainer=Explainer(profile, omit_on=omit_on)
+            missing = str(error)
+        requests = explain_indexed(
+            scope, index, (one_id, None), (other_id, None), profile=profile, forest_missing=missing
         )
-        explanation = explainer.explain(
-            one, other, forest=self._forest, forest_missing=forest_missing, learned_missing=learned_missing
-        )
-        return execute(patient(self._client), explanation)
+        found = execute(patient(self._client), requests)
+        compared_by = profile or profile_labelled(found.comparison.profile) or DEFAULT
+        refuse_useless(pins, keep_boilerplate=compared_by.keep_boilerplate)
+        return found
 
     def node(self, node_id: str) -> ForestNode | None:
         """Return the node with an id, which is the fingerprint of its articles; None if there is none.

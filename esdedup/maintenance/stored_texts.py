@@ -11,10 +11,9 @@ from esdedup.elastic.names import check_index_names
 from esdedup.elastic.requests import Query
 from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields
-from esdedup.reading import queries
 from esdedup.reading.scope import Scope
-from esdedup.reading.stored_text import StoredText, text_by_fingerprint, text_by_id
-from esdedup.sites import RawPage
+from esdedup.reading.stored_text import StoredText, text_by_fingerprint
+from esdedup.sites import RawPage, site_fields
 
 LATEST_ARTICLES = 100_000
 """How many articles a forest learns from by default. Of twice as many, it would forget the first again."""
@@ -44,15 +43,6 @@ class StoredTexts:
         self._names = ",".join(indices)
         self._fields = execute(client, Scope(fields=fields).ready(self._names)).fields
 
-    @property
-    def fields(self) -> Fields:
-        """The names of the articles' fields."""
-        return self._fields
-
-    def by_id(self, article_id: str) -> StoredText:
-        """Return the article of an id; see `text_by_id`."""
-        return execute(self._client, text_by_id(self._names, article_id, fields=self._fields))
-
     def by_fingerprint(self, fingerprints: Sequence[str]) -> StoredText | None:
         """Return the first article to arrive with one of some fingerprints; see `text_by_fingerprint`."""
         return execute(self._client, text_by_fingerprint(self._names, fingerprints, fields=self._fields))
@@ -71,7 +61,14 @@ class StoredTexts:
         Args:
             latest: Of how many arrivals; those that went to other indices count too.
         """
-        body = queries.texts_in_order(self._latest(latest), fields=self._fields) | {"size": _TEXTS_AT_ONCE}
+        by_arrival = {self._fields.seq: {"order": "asc", "unmapped_type": "long", "missing": "_first"}}
+        body = {
+            "query": self._latest(latest),
+            "sort": [by_arrival],
+            "_source": [self._fields.text, *site_fields(self._fields)],
+            "size": _TEXTS_AT_ONCE,
+            "track_total_hits": False,
+        }
         for hits in hit_pages(self._client, ",".join(self._indices), body):
             for hit in hits:
                 try:

@@ -31,15 +31,15 @@ Signatures = npt.NDArray[Any]
 
 
 @dataclasses.dataclass(frozen=True)
-class Decided:
-    """By what it was decided about a text."""
+class PastSignature:
+    """The signature by which a text was decided when it came, which today's may differ from."""
 
     # Of shape (1,); None if it had no fingerprint.
     signature: Signatures | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _Compared:
+class _ComparedText:
     """A raw text, and the signature by which it is compared."""
 
     text: str
@@ -94,7 +94,7 @@ class Explainer:
         other: str,
         *,
         sites: tuple[str | None, str | None] = (None, None),
-        decided: tuple[Decided | None, Decided | None] = (None, None),
+        decided: tuple[PastSignature | None, PastSignature | None] = (None, None),
     ) -> Explanation:
         """Compare two raw texts. Every stage is worked out, even after an earlier one has decided.
 
@@ -132,19 +132,19 @@ class Explainer:
     def _left_out(self, text: str, omit: Omit | None) -> LeftOut | None:
         return None if omit is None else left_out(text, omit, max_length=self.profile.max_text_length)
 
-    def _compared(self, text: str, site: str | None, decided: Decided | None) -> _Compared:
+    def _compared(self, text: str, site: str | None, decided: PastSignature | None) -> _ComparedText:
         omit = self._omit(site)
         todays = self._signature(text, omit)
         if decided is None or self._are_equal(decided.signature, todays):
-            return _Compared(text=text, signature=todays, omit=omit, is_todays=True)
-        return _Compared(text=text, signature=decided.signature, omit=omit, is_todays=False)
+            return _ComparedText(text=text, signature=todays, omit=omit, is_todays=True)
+        return _ComparedText(text=text, signature=decided.signature, omit=omit, is_todays=False)
 
     def _signature(self, text: str, omit: Omit | None) -> Signatures | None:
         """Return the signature of a raw text, ``(1,)``, None if it has no fingerprint."""
         found = self._fingerprinter.fingerprint([text], omit=omit).checked()
         return found.signatures if found.exists[0] else None
 
-    def _is_whole(self, text: _Compared) -> bool:
+    def _is_whole(self, text: _ComparedText) -> bool:
         """Return whether a text, compared by a signature that is not today's, had nothing left out."""
         return self._are_equal(text.signature, self._signature(text.text, None))
 
@@ -155,7 +155,7 @@ class Explainer:
         return self._relation.ids(one) == self._relation.ids(other)
 
     def _compare_whole_texts(
-        self, one: _Compared, other: _Compared
+        self, one: _ComparedText, other: _ComparedText
     ) -> tuple[Overlap | None, WholeTextComparison | None]:
         """Compare whole texts if both have a fingerprint and the profile compares whole texts."""
         rules = self.profile.agreement
@@ -170,12 +170,12 @@ class Explainer:
     def _parsed(self, text: str) -> ParsedTexts:
         return ParsedTexts.of([text], max_length=self.profile.max_text_length)
 
-    def _remaining(self, text: _Compared) -> tuple[ParsedTexts, npt.NDArray[np.bool_]]:
+    def _remaining(self, text: _ComparedText) -> tuple[ParsedTexts, npt.NDArray[np.bool_]]:
         """Return a text and which of its passages are not compared: those left out today, or none."""
         parsed = self._parsed(text.text)
         return parsed, parsed.omitted(text.omit if text.is_todays else None)
 
-    def _describe(self, text: _Compared, number_share: float | None) -> Text:
+    def _describe(self, text: _ComparedText, number_share: float | None) -> Text:
         letters, signature = self._parsed(text.text).letters, text.signature
         return Text(
             letters=int(letters[0]),
@@ -186,7 +186,7 @@ class Explainer:
             number_share=number_share,
         )
 
-    def _represented(self, text: _Compared, signature: Signatures) -> list[Representative]:
+    def _represented(self, text: _ComparedText, signature: Signatures) -> list[Representative]:
         """Return the representatives by which a text is compared."""
         if text.is_todays:
             return self._representatives(text.text, signature, text.omit)

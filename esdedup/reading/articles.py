@@ -1,30 +1,48 @@
-"""One article with its text, and the timeline of a cluster."""
+"""One article with its text."""
+
+from collections.abc import Sequence
 
 from esdedup.elastic.names import check_index_name
-from esdedup.elastic.requests import Requests, search
+from esdedup.elastic.requests import Query, Requests, search
 from esdedup.errors import ArticleNotFound, SettingError
 from esdedup.fields import Fields, term_of, terms_of, value_of
-from esdedup.reading import cluster_bodies as bodies
-from esdedup.reading.hits import Hit, values_of
-from esdedup.reading.intervals import SHORTEST_MS, interval_ms
-from esdedup.reading.queries import check_term
-from esdedup.reading.results import Article, FullArticle, Timeline, TimelineStep
+from esdedup.reading.hits import Hit, fields_read, values_of, with_signature
+from esdedup.reading.included import check_names, including_in_article
+from esdedup.reading.queries import by_id, with_text
+from esdedup.reading.results import FullArticle
 from esdedup.reading.scope import Scope
-from esdedup.sites import site_of
-from esdedup.times import iso
-
-_MAX_STEPS = 48
+from esdedup.sites import site_fields, site_of
 
 
 def article(
-    scope: Scope, index: str, article_id: str, *, in_index: str | None = None
+    scope: Scope,
+    index: str,
+    article_id: str,
+    *,
+    in_index: str | None = None,
+    source_includes: Sequence[str] = (),
 ) -> Requests[FullArticle]:
-    """Return one article with its text; see `Operations.article`."""
+    """Return one article with its text.
+
+    Args:
+        index: An index, alias or pattern.
+        article_id: The article's id. If several indices have it, the article that arrived last.
+        in_index: The index to take it from, if several have that id.
+        source_includes: Names of its further fields, which it then has in `included`; at most 20.
+
+    Raises:
+        ArticleNotFound: No article has that id, or it has no root.
+        SettingError: The id or the index is empty, no index can have the name `in_index`, or no field one
+            of `source_includes`.
+        IndexNotReady: The index is missing, or lacks the fields.
+        ServerError: Elasticsearch does not answer, or refuses the request.
+    """
+    check_names(source_includes)
     fields = (yield from scope.ready(index)).fields
     hit = yield from find_article(fields, index, article_id, in_index=in_index, has_text=True)
     source = hit["_source"]
     text, seq = value_of(source, fields.text), value_of(source, fields.seq)
-    return FullArticle(
+    found = FullArticle(
         **values_of(hit, fields),
         text=text if isinstance(text, str) else "",
         site=site_of(source, fields),
@@ -33,6 +51,7 @@ def article(
         profile=term_of(source, f"{fields.dedup}.profile"),
         seq=seq if isinstance(seq, int) else None,
     )
+    return (yield from including_in_article(found, index, source_includes))
 
 
 def find_article(
@@ -49,7 +68,7 @@ def find_article(
     if in_index is not None:
         # A remote cluster's name stands before a colon.
         check_index_name(in_index.rpartition(":")[2])
-    body = bodies.one_article(article_id, fields=fields, in_index=in_index, has_text=has_text)
+    body = one_article(article_id, fields=fields, in_index=in_index, has_text=has_text)
     (answer,) = yield from search(index, body)
     hits: list[Hit] = answer["hits"]["hits"]
     if not hits:
@@ -66,43 +85,16 @@ def find_article(
     return hits[0]
 
 
-def timeline(scope: Scope, index: str, root: str) -> Requests[Timeline]:
-    """Return the timeline of a cluster; see `Operations.timeline`."""
-    check_term("root", root)
-    ready = yield from scope.ready(index)
-    body = bodies.spread(root, source_field=ready.source_field, fields=ready.fields)
-    (answer,) = yield from search(index, body)
-    first, last = (answer["aggregations"][name]["value"] for name in ("first", "last"))
-    earliest = (Article(**values_of(hit, ready.fields)) for hit in answer["hits"]["hits"])
-    largest = [
-        (bucket["key"], bucket["doc_count"])
-        for bucket in answer["aggregations"].get("sources", {}).get("buckets", ())
-    ]
-    source, articles = largest[0] if largest else (None, 0)
-    known = Timeline(
-        interval_ms=SHORTEST_MS,
-        steps=(),
-        earliest=next(earliest, None),
-        largest_source=source,
-        largest_source_articles=articles,
-    )
-    if first is None or last is None:
-        return known
-    length_ms = interval_ms(int(last - first), most_steps=_MAX_STEPS)
-    body = bodies.timeline(
-        root,
-        interval_ms=length_ms,
-        offset_ms=int(first),
-        source_field=ready.source_field,
-        fields=ready.fields,
-    )
-    (answer,) = yield from search(index, body)
-    steps = tuple(
-        TimelineStep(
-            start=iso(int(bucket["key"])),
-            articles=bucket["doc_count"],
-            sources=bucket["sources"]["value"] if "sources" in bucket else None,
-        )
-        for bucket in answer["aggregations"]["steps"]["buckets"]
-    )
-    return known.model_copy(update={"interval_ms": length_ms, "steps": steps, "last": iso(int(last))})
+def one_article(
+    article_id: str, *, fields: Fields, in_index: str | None = None, has_text: bool = False
+) -> Query:
+    """Return the search for one article; the last to arrive if several have the id.
+
+    Its text may be long, and is read only with `has_text`.
+    """
+    whole = dict.fromkeys((*fields_read(fields), *with_text(fields), *site_fields(fields)))
+    read = list(whole) if has_text else with_signature(fields)
+    body = by_id(article_id, fields=fields) | {"_source": read}
+    if in_index is not None:
+        body["query"] = {"bool": {"filter": [body["query"], {"term": {"_index": in_index}}]}}
+    return body

@@ -14,13 +14,11 @@ from esdedup.elastic import limits
 from esdedup.elastic.requests import Query, Requests, search
 from esdedup.errors import SettingError
 from esdedup.reading import list_bodies as bodies
-from esdedup.reading.cursor import Cursor
 from esdedup.reading.hits import root_of
-from esdedup.reading.list_request import ListRequest
+from esdedup.reading.list_request import ListRequest, SortResult
+from esdedup.reading.paging import Cursor
 from esdedup.reading.queries import within
-from esdedup.reading.scope import ReadyIndex
-from esdedup.reading.sort_result import SortResult
-from esdedup.reading.tuning import Tuning
+from esdedup.reading.scope import ReadyIndex, Tuning
 
 _Bucket = dict[str, Any]
 
@@ -66,7 +64,7 @@ def _heads(request: ListRequest, roots: list[str]) -> Requests[list[dict[str, An
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _Ranked:
+class _RankedRoots:
     """Roots sorted by count."""
 
     roots: list[str]
@@ -87,7 +85,7 @@ class _Ranking:
     # Clusters without an article that matches this are skipped; None skips none.
     required: Query | None = None
 
-    def first(self, depth: int) -> Requests[_Ranked]:
+    def first(self, depth: int) -> Requests[_RankedRoots]:
         """Rank the first `depth` clusters, requesting as few roots from each shard as suffice."""
         from_shard = depth
         while True:
@@ -96,7 +94,7 @@ class _Ranking:
                 return ranked
             from_shard = min(self.tuning.max_roots, max(8 * from_shard, self.tuning.first_roots))
 
-    def _from_shards(self, depth: int, from_shard: int) -> Requests[_Ranked]:
+    def _from_shards(self, depth: int, from_shard: int) -> Requests[_RankedRoots]:
         """Rank clusters from the first `from_shard` roots of each shard."""
         answer = yield from self._search(self.counted, size=from_shard, from_shard=from_shard)
         sent = answer["aggregations"]["roots"]
@@ -112,17 +110,14 @@ class _Ranking:
             for bucket in buckets[:depth]
             if self.required is None or bucket["required"]["doc_count"]
         ]
-        return _Ranked(roots=roots, is_exact=is_exact, is_complete=is_complete)
+        return _RankedRoots(roots=roots, is_exact=is_exact, is_complete=is_complete)
 
     def _recounted(
         self, sent: dict[str, Any], depth: int, *, is_cut: bool
     ) -> Requests[tuple[list[_Bucket], bool]]:
         """Count exactly the roots that the shards sent; return them, and whether their order is proved.
 
-        Args:
-            sent: The aggregation's answer.
-            depth: How many roots are needed.
-            is_cut: Whether the answer may leave out roots that the shards sent.
+        `is_cut` is whether the answer may leave out roots that the shards sent.
         """
         names = [bucket["key"] for bucket in sent["buckets"]]
         named = {"bool": {"must": [self.counted], "filter": [bodies.with_roots(names, self.request.fields)]}}
@@ -152,7 +147,7 @@ class _Ranking:
         return answer
 
 
-def _whole_clusters(ranking: _Ranking, depth: int, *, total_articles: int) -> Requests[_Ranked]:
+def _whole_clusters(ranking: _Ranking, depth: int, *, total_articles: int) -> Requests[_RankedRoots]:
     """Rank the clusters with a match by all their articles, matching or not."""
     if total_articles > ranking.tuning.few_articles:
         ranked = yield from _sifted(ranking, depth)
@@ -163,7 +158,7 @@ def _whole_clusters(ranking: _Ranking, depth: int, *, total_articles: int) -> Re
     return (yield from dataclasses.replace(ranking, counted=named).first(depth))
 
 
-def _sifted(ranking: _Ranking, depth: int) -> Requests[_Ranked | None]:
+def _sifted(ranking: _Ranking, depth: int) -> Requests[_RankedRoots | None]:
     """Rank all clusters, and skip those without a match; None if too few remain.
 
     Fast if very many articles match: then most of the largest clusters have a match.

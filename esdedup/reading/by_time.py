@@ -13,11 +13,10 @@ from typing import Any
 
 from esdedup.elastic.requests import Requests, search
 from esdedup.reading import list_bodies as bodies
-from esdedup.reading.cursor import Cursor
-from esdedup.reading.hits import Hit, root_of
-from esdedup.reading.list_request import ListRequest
-from esdedup.reading.sort_result import SortResult
-from esdedup.reading.tuning import Tuning
+from esdedup.reading.hits import Hit, place_of, root_of
+from esdedup.reading.list_request import ListRequest, SortResult
+from esdedup.reading.paging import Cursor
+from esdedup.reading.scope import Tuning
 
 _MAX_CHUNK = 5_000
 # The next chunk excludes the clusters with the most articles read so far, at most this many.
@@ -98,8 +97,8 @@ def _without_rows_of_earlier_pages(hits: list[Hit], request: ListRequest) -> Req
     (answer,) = yield from search(
         request.index, bodies.heads(roots, query=request.query, by=request.order, fields=request.fields)
     )
-    firsts = {(hit["_index"], hit["_id"]) for hit in answer["hits"]["hits"]}
-    return [hit for hit in hits if (hit["_index"], hit["_id"]) in firsts]
+    firsts = set(map(place_of, answer["hits"]["hits"]))
+    return [hit for hit in hits if place_of(hit) in firsts]
 
 
 def _filtered_by_only(hits: list[Hit], request: ListRequest) -> Requests[list[Hit]]:

@@ -9,7 +9,7 @@ from esdedup.fields import PARTITIONS
 from esdedup.reading import list_bodies as bodies
 from esdedup.reading.hits import moment_of
 from esdedup.reading.list_request import ListRequest
-from esdedup.reading.tuning import Tuning
+from esdedup.reading.scope import Tuning
 
 # Times the sources counted for each root, this stays below Elasticsearch's limit on buckets.
 _ROOTS_IN_A_SEARCH = 60
@@ -30,13 +30,7 @@ class ListCounter:
     """Counts the clusters on a page, and the rows on all pages."""
 
     def __init__(self, request: ListRequest, tuning: Tuning, *, total_articles: int) -> None:
-        """Count for one list.
-
-        Args:
-            request: The list.
-            tuning: When estimates replace counts.
-            total_articles: How many articles match; decides how rows are counted.
-        """
+        """Count for one list."""
         self._request = request
         self._tuning = tuning
         self._articles = total_articles
@@ -80,11 +74,7 @@ class ListCounter:
         return [self._estimate_body(partitions=self._tuning.estimate_partitions)]
 
     def totals(self, answer: Any) -> Requests[Totals]:
-        """Return the totals.
-
-        Args:
-            answer: The answer to the search of `bodies_for_rows`; None if it returned none.
-        """
+        """Return the totals by the answer to `bodies_for_rows`; None if that returned none."""
         if answer is None:
             return Totals(articles=self._articles, rows=self._articles, rows_exact=True)
         if self._articles <= self._tuning.few_articles:

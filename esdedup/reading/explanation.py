@@ -1,12 +1,13 @@
-"""Why two articles are in one cluster or not, from their index and their forest."""
+"""Why two texts are near each other or not, and why two articles of an index are in one cluster or not."""
 
 import dataclasses
 from collections.abc import Sequence
 
+from esdedup.boilerplate.pins import NO_PINS, Pins, refuse_useless
+from esdedup.boilerplate.untaught import omit_untaught
 from esdedup.elastic.forest.article_nodes import ArticleNodes
-from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.forest.lookup import reader_nodes
-from esdedup.elastic.forest.meta import Meta, read_meta, refuse_incomplete
+from esdedup.elastic.forest.meta import read_meta, refuse_incomplete
 from esdedup.elastic.forest.node_cache import NodeCache
 from esdedup.elastic.forest.search import NodeSearch
 from esdedup.elastic.forest.status import ForestStatus, read_status
@@ -17,11 +18,12 @@ from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile, profile_labelled
 from esdedup.fingerprint.simhash import to_hex
 from esdedup.forest.model import NO_TIME
-from esdedup.neighbours.explainer import Decided, Explainer, compare_whole_texts
+from esdedup.neighbours.explainer import Explainer, PastSignature, compare_whole_texts
+from esdedup.neighbours.explanation import Explanation
 from esdedup.neighbours.relation import relation_of
 from esdedup.neighbours.representatives import distances_bits
-from esdedup.reading.scope import Scope
 from esdedup.reading.stored_text import StoredText, text_by_fingerprint, text_by_id
+from esdedup.reading.texts import ForestScope
 from esdedup.reading.verdict import (
     ArticleState,
     IndexedExplanation,
@@ -30,10 +32,132 @@ from esdedup.reading.verdict import (
     RootComparison,
     outcome,
 )
+from esdedup.sites import site_name
 from esdedup.times import DAY_MS, iso
 
 
-def profile_of(articles: Sequence[StoredText]) -> Profile:
+def explain(
+    one: str,
+    other: str,
+    profile: Profile = DEFAULT,
+    *,
+    pins: Pins = NO_PINS,
+    sites: tuple[str | None, str | None] = (None, None),
+) -> Explanation:
+    """Explain why two raw texts are near each other under a profile, or why they are not.
+
+    Of each is left out what a forest leaves out before it has learned anything.
+
+    Args:
+        one: The first text, with or without markup.
+        other: The second text.
+        profile: Decides fingerprints and thresholds.
+        pins: What is pinned as boilerplate or as text.
+        sites: The sites of the two, names or addresses, for the pins of these sites.
+
+    Raises:
+        SettingError: The profile keeps boilerplate, so pins would have no effect.
+    """
+    refuse_useless(pins, keep_boilerplate=profile.keep_boilerplate)
+    names = [None if site is None else site_name(site) for site in sites]
+    explainer = Explainer(profile, omit_on=omit_untaught(pins))
+    return explainer.explain(one, other, sites=(names[0], names[1]))
+
+
+def explain_articles(
+    scope: ForestScope,
+    index: str,
+    one_id: str,
+    other_id: str,
+    *,
+    in_index: str | None = None,
+    other_in_index: str | None = None,
+) -> Requests[IndexedExplanation]:
+    """Explain why two articles are in one cluster or not.
+
+    Each is compared by the profile that it was indexed with, and by the signature with which it was
+    decided, while its text is the same. If the forest is missing, the explanation uses the index alone.
+    `Maintenance.explain` also makes sure that the forest is that of the index.
+
+    Args:
+        index: An index, alias or pattern; if several articles have one id, the last to arrive counts.
+        one_id: The id of the first article.
+        other_id: The id of the second article; may be the same.
+        in_index: The index to take the first from, if several have that id.
+        other_in_index: The same for the second.
+
+    Raises:
+        ArticleNotFound: No article has that id.
+        ArticleRejected: An article has no text.
+        IndexNotReady: The index is missing, or lacks the fields.
+        SettingError: The articles' profile is unknown, or the name of the index or an id is empty.
+        ServerError: Elasticsearch does not answer, or refuses the request.
+    """
+    return explain_indexed(scope, index, (one_id, in_index), (other_id, other_in_index))
+
+
+def explain_indexed(
+    scope: ForestScope,
+    index: str,
+    one: tuple[str, str | None],
+    other: tuple[str, str | None],
+    *,
+    profile: Profile | None = None,
+    forest_missing: str | None = None,
+) -> Requests[IndexedExplanation]:
+    """Explain two articles, each named by its id and the index to take it from, if several have it.
+
+    They are compared by `profile`; None: by the one that they were fingerprinted with. `forest_missing` says
+    why the forest is not to be read.
+    """
+    fields = (yield from scope.ready(index)).fields
+    texts = []
+    for article_id, in_index in (one, other):
+        texts.append((yield from text_by_id(index, article_id, fields=fields, in_index=in_index)))
+    profile = profile or _profile_of(texts)
+    forest: _Forest | None = None
+    learned_missing = forest_missing
+    if forest_missing is None:
+        try:
+            forest = yield from _read_forest(scope.forest, index=index, fields=fields)
+            if not profile.keep_boilerplate:
+                yield from scope.learned.update(scope.forest)
+        except ForestError as error:
+            learned_missing = str(error)
+            forest_missing = learned_missing if forest is None else None
+    omit_on = scope.learned.omit_on(scope.pins) if learned_missing is None else None
+    explainer = _IndexExplainer(
+        index, fields=fields, forest=forest, explainer=Explainer(profile, omit_on=omit_on)
+    )
+    found = yield from explainer.explain(*texts, forest=scope.forest)
+    return found.model_copy(update={"forest_missing": forest_missing, "learned_missing": learned_missing})
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Forest:
+    """What explanations read of a forest."""
+
+    profile: str
+    nodes: NodeSearch | ArticleNodes
+    status: ForestStatus
+
+
+def _read_forest(name: str, *, index: str, fields: Fields) -> Requests[_Forest]:
+    """Read a forest, some of whose articles are in an index.
+
+    Raises:
+        ForestError: There is none, or it is incomplete.
+    """
+    meta = yield from read_meta(name)
+    if meta is None:
+        raise ForestMissing.of(name)
+    refuse_incomplete(name, meta)
+    status = yield from read_status(name)
+    nodes = reader_nodes(name, meta, status.aging, index=index, fields=fields)
+    return _Forest(profile=meta.profile, nodes=nodes, status=status)
+
+
+def _profile_of(articles: Sequence[StoredText]) -> Profile:
     """Return the profile that articles were fingerprinted with: the first article's if they differ.
 
     Raises:
@@ -52,75 +176,11 @@ def profile_of(articles: Sequence[StoredText]) -> Profile:
     return profile
 
 
-def explain_articles(
-    scope: Scope,
-    index: str,
-    one_id: str,
-    other_id: str,
-    *,
-    in_index: str | None,
-    other_in_index: str | None,
-    learned: LearnedCopy,
-) -> Requests[IndexedExplanation]:
-    """Explain two articles; see `Operations.explain`."""
-    fields = (yield from scope.ready(index)).fields
-    one = yield from text_by_id(index, one_id, fields=fields, in_index=in_index)
-    other = yield from text_by_id(index, other_id, fields=fields, in_index=other_in_index)
-    profile = profile_of((one, other))
-    forest: ForestView | None = None
-    missing: str | None = None
-    try:
-        meta = yield from read_meta(scope.forest)
-        if meta is None:
-            raise ForestMissing.of(scope.forest)
-        refuse_incomplete(scope.forest, meta)
-        forest = yield from ForestView.read(scope.forest, meta, index=index, fields=fields)
-        if not profile.keep_boilerplate:
-            yield from learned.update(scope.forest)
-    except ForestError as error:
-        missing = str(error)
-    explainer = Explainer(profile, omit_on=None if missing is not None else learned.omit_on(scope.pins))
-    return (
-        yield from IndexExplainer(index, fields=fields, forest=forest, explainer=explainer).explain(
-            one,
-            other,
-            forest=scope.forest,
-            forest_missing=missing if forest is None else None,
-            learned_missing=missing,
-        )
-    )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ForestView:
-    """What explanations read of a forest."""
-
-    profile: str
-    nodes: NodeSearch | ArticleNodes
-    status: ForestStatus
-
-    @classmethod
-    def read(cls, name: str, meta: Meta, *, index: str, fields: Fields) -> Requests["ForestView"]:
-        """Read the forest of that name and metadata, some of whose articles are in an index."""
-        status = yield from read_status(name)
-        nodes = reader_nodes(name, meta, status.aging, index=index, fields=fields)
-        return cls(profile=meta.profile, nodes=nodes, status=status)
-
-
-class IndexExplainer:
+class _IndexExplainer:
     """Explains why two articles of an index are in one cluster or not."""
 
-    def __init__(
-        self, index: str, *, fields: Fields, forest: ForestView | None, explainer: Explainer
-    ) -> None:
-        """Read articles of an index and the nodes of one forest.
-
-        Args:
-            index: An index, alias or pattern.
-            fields: The names of the articles' fields.
-            forest: The forest; None if it is missing.
-            explainer: Compares two texts by one profile.
-        """
+    def __init__(self, index: str, *, fields: Fields, forest: _Forest | None, explainer: Explainer) -> None:
+        """Read articles of an index and the nodes of one forest."""
         self._index = index
         self._fields = fields
         self._explainer = explainer
@@ -140,18 +200,8 @@ class IndexExplainer:
         other: StoredText,
         *,
         forest: str,
-        forest_missing: str | None,
-        learned_missing: str | None,
     ) -> Requests[IndexedExplanation]:
-        """Compare two articles, and explain their clusters.
-
-        Args:
-            one: The first article.
-            other: The second article; may be the same.
-            forest: The name of the forest.
-            forest_missing: Why the forest could not be read; None if it was.
-            learned_missing: Why what it has learned could not be read; None if it was.
-        """
+        """Compare two articles, and explain their clusters; `forest` is the name of the forest."""
         comparison = self._explainer.explain(
             one.text,
             other.text,
@@ -165,8 +215,8 @@ class IndexExplainer:
             one=states[0],
             other=states[1],
             forest=forest,
-            forest_missing=forest_missing,
-            learned_missing=learned_missing,
+            forest_missing=None,
+            learned_missing=None,
             retention_days=None if self._retention_ms is None else round(self._retention_ms / DAY_MS, 3),
             same_cluster=one.root is not None and one.root == other.root,
             outcome=outcome(
@@ -222,7 +272,7 @@ class IndexExplainer:
         pages = yield from self._nodes.pages([article.page] if article.page else [])
         return any(page.node is None and page.seen_ms >= self._live_since_ms for page in pages.values())
 
-    def _decided_by(self, article: StoredText) -> Decided | None:
+    def _decided_by(self, article: StoredText) -> PastSignature | None:
         """Return by what it was decided about the present text of an article.
 
         None if that is not known: its text has changed, or it was indexed with another profile.
@@ -230,9 +280,9 @@ class IndexExplainer:
         if article.profile != self._label or not self._text_is_same(article):
             return None
         if article.fingerprint is None:
-            return Decided(None)
+            return PastSignature(None)
         is_whole = len(article.signature) == self._relation.dtype.itemsize
-        return Decided(signatures_of([article], self._relation)) if is_whole else None
+        return PastSignature(signatures_of([article], self._relation)) if is_whole else None
 
     def _node_state(self, node: StoredNode | None) -> NodeState:
         if node is None:

@@ -13,9 +13,22 @@ def root_of(hit: Hit, fields: Fields) -> str:
     return str(term_of(hit["_source"], fields.root))
 
 
+def place_of(hit: Hit) -> tuple[str, str]:
+    """Return the index and the id of a hit's article."""
+    return hit["_index"], hit["_id"]
+
+
 def fields_read(fields: Fields) -> list[str]:
     """Return the fields that `values_of` reads, for ``_source``: others are not in a hit."""
     return [fields.title, fields.time, fields.source, fields.link, fields.root, fields.published]
+
+
+def with_signature(fields: Fields) -> list[str]:
+    """Return the fields that lists show, and those that similarity is computed from."""
+    return [
+        *fields_read(fields),
+        *(f"{fields.dedup}.{name}" for name in ("fingerprint", "signature", "profile")),
+    ]
 
 
 def values_of(hit: Hit, fields: Fields) -> dict[str, Any]:

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from typing import TypeVar
 
-from esdedup.elastic.limits import MAX_HITS
-from esdedup.elastic.requests import Query, Requests, search
+from esdedup.elastic.requests import Requests, search
 from esdedup.errors import SettingError
 from esdedup.fields import value_of
-from esdedup.reading.hits import Hit
-from esdedup.reading.queries import MAX_NAMESAKES
+from esdedup.reading.hits import Hit, place_of
+from esdedup.reading.queries import by_ids
 from esdedup.reading.results import Article, Page, SimilarPage
 
 MAX_INCLUDED = 20
@@ -18,31 +17,31 @@ _Page = TypeVar("_Page", Page, SimilarPage)
 _Article = TypeVar("_Article", bound=Article)
 
 
-def including(requests: Requests[_Page], index: str, names: Sequence[str]) -> Requests[_Page]:
-    """Return a page with further fields in the article of each row.
-
-    Args:
-        requests: What returns the page.
-        index: The index, alias or pattern that it reads.
-        names: The names of the fields; none adds nothing.
+def check_names(names: Sequence[str]) -> None:
+    """Refuse names of further fields before anything is read.
 
     Raises:
         SettingError: There are too many names, or one cannot be that of a field.
     """
-    _check(names)
-    page = yield from requests
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise SettingError("source_includes is a list of the names of fields")
+    if len(names) > MAX_INCLUDED:
+        raise SettingError(f"source_includes names {len(names):,} fields; at most {MAX_INCLUDED} are read")
+    for name in names:
+        if not all(name.split(".")) or "*" in name:
+            raise SettingError(f"{name!r:.100} cannot name a field of source_includes: give its full name")
+
+
+def including(page: _Page, index: str, names: Sequence[str]) -> Requests[_Page]:
+    """Return a page of an index with further fields in the article of each row; no names add nothing."""
     if not names:
         return page
     rows = yield from _with_fields(page.rows, index, names)
     return page.model_copy(update={"rows": rows})
 
 
-def including_in_article(
-    requests: Requests[_Article], index: str, names: Sequence[str]
-) -> Requests[_Article]:
-    """Return an article with further fields; as `including`."""
-    _check(names)
-    article = yield from requests
+def including_in_article(article: _Article, index: str, names: Sequence[str]) -> Requests[_Article]:
+    """Return an article of an index with further fields."""
     if not names:
         return article
     (found,) = yield from _with_fields((article,), index, names)
@@ -54,34 +53,15 @@ def _with_fields(
 ) -> Requests[tuple[_Article, ...]]:
     if not articles:
         return ()
-    (answer,) = yield from search(index, _body(articles, names))
-    found: dict[tuple[str, str], Hit] = {(hit["_index"], hit["_id"]): hit for hit in answer["hits"]["hits"]}
+    body = by_ids([article.id for article in articles]) | {"_source": list(names)}
+    (answer,) = yield from search(index, body)
+    found = {place_of(hit): hit for hit in answer["hits"]["hits"]}
     return tuple(
         article.model_copy(update={"included": _values(found.get((article.index, article.id)), names)})
         for article in articles
     )
 
 
-def _body(articles: Sequence[Article], names: Sequence[str]) -> Query:
-    return {
-        "query": {"ids": {"values": sorted({article.id for article in articles})}},
-        # The same ids may be in several indices.
-        "size": min(MAX_HITS, MAX_NAMESAKES * len(articles)),
-        "_source": list(names),
-        "track_total_hits": False,
-    }
-
-
 def _values(hit: Hit | None, names: Sequence[str]) -> dict[str, object]:
     source = {} if hit is None else hit.get("_source", {})
     return {name: value_of(source, name) for name in names}
-
-
-def _check(names: Sequence[str]) -> None:
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-        raise SettingError("source_includes is a list of the names of fields")
-    if len(names) > MAX_INCLUDED:
-        raise SettingError(f"source_includes names {len(names):,} fields; at most {MAX_INCLUDED} are read")
-    for name in names:
-        if not all(name.split(".")) or "*" in name:
-            raise SettingError(f"{name!r:.100} cannot name a field of source_includes: give its full name")

@@ -6,7 +6,7 @@ from typing import Any
 from esdedup.elastic.requests import UNREAD, Query
 from esdedup.fields import Fields
 from esdedup.reading.hits import fields_read
-from esdedup.reading.queries import Order, arrived_since, order, within
+from esdedup.reading.queries import Order, aggregation, arrived_since, order, within
 
 # Sources of a cluster that are counted for its row.
 _MAX_COUNTED_SOURCES = 1_000
@@ -24,14 +24,7 @@ def articles(
 ) -> Query:
     """Return the search for articles in order, not grouped by root.
 
-    Args:
-        query: The user's.
-        by: The order.
-        size: How many articles.
-        fields: The names of the articles' fields.
-        after: The sort values of the last article read; None to begin with the first.
-        without: Roots whose articles are excluded.
-        first: How many articles to skip; only without `after`.
+    It begins after the sort values `after`, or skips the `first` articles, and those of the roots `without`.
     """
     matching = within(query, fields)
     if without:
@@ -83,17 +76,12 @@ def count_not_enriched(query: Query | None, *, fields: Fields) -> Query:
 def estimate_rows(query: Query | None, *, fields: Fields, partitions: int | None = None) -> Query:
     """Return the search that estimates how many roots the matching articles have.
 
-    Args:
-        query: The user's.
-        fields: The names of the articles' fields.
-        partitions: How many of the 256 partitions of roots to look at; None for all.
+    It looks at so many of the 256 partitions of roots; None: at all.
     """
-    return {
-        "query": _within(query, partitions, fields),
-        "size": 0,
-        "track_total_hits": False,
-        "aggs": {"rows": {"cardinality": {"field": fields.root, "precision_threshold": 40_000}}},
-    }
+    return aggregation(
+        _within(query, partitions, fields),
+        {"rows": {"cardinality": {"field": fields.root, "precision_threshold": 40_000}}},
+    )
 
 
 def _within(query: Query | None, partitions: int | None, fields: Fields) -> Query:
@@ -107,24 +95,18 @@ def _within(query: Query | None, partitions: int | None, fields: Fields) -> Quer
 def count_rows(query: Query | None, *, up_to: int, is_few: bool, fields: Fields) -> Query:
     """Return the search that counts roots exactly; a count above `up_to` means only that there are more.
 
-    Args:
-        query: The user's.
-        up_to: The largest exact count.
-        is_few: Whether few articles match: then only their roots are visited, not all roots of the index.
-        fields: The names of the articles' fields.
+    If few articles match, only their roots are visited, not all roots of the index.
     """
     terms: Query = {"field": fields.root, "size": up_to + 1}
     if is_few:
         terms["execution_hint"] = "map"
-    return {
-        "query": within(query, fields),
-        "size": 0,
-        "track_total_hits": False,
-        "aggs": {
+    return aggregation(
+        within(query, fields),
+        {
             UNREAD: {"terms": terms},
             "rows": {"stats_bucket": {"buckets_path": f"{UNREAD}._count"}},
         },
-    }
+    )
 
 
 def count_clusters(
@@ -150,33 +132,23 @@ def count_clusters(
         # Counted as buckets, which stay on the server: a cardinality would be an estimate.
         aggs[UNREAD] = {"terms": {"field": source_field, "size": _MAX_COUNTED_SOURCES}}
         aggs["sources"] = {"stats_bucket": {"buckets_path": f"{UNREAD}._count"}}
-    return {
-        "query": with_roots(roots, fields),
-        "size": 0,
-        "track_total_hits": False,
-        "aggs": {"roots": {"terms": {"field": fields.root, "size": len(roots)}, "aggs": aggs}},
-    }
+    return aggregation(
+        with_roots(roots, fields),
+        {"roots": {"terms": {"field": fields.root, "size": len(roots)}, "aggs": aggs}},
+    )
 
 
 def roots_of(query: Query | None, *, size: int, fields: Fields, partitions: int | None = None) -> Query:
     """Return the search for the roots of matching articles; `partitions` as for `estimate_rows`."""
-    return {
-        "query": _within(query, partitions, fields),
-        "size": 0,
-        "track_total_hits": False,
-        "aggs": {"roots": {"terms": {"field": fields.root, "size": size}}},
-    }
+    return aggregation(
+        _within(query, partitions, fields), {"roots": {"terms": {"field": fields.root, "size": size}}}
+    )
 
 
 def larger_roots(roots: Sequence[str], *, fields: Fields) -> Query:
     """Return the search for those of `roots` that have several articles."""
     terms = {"field": fields.root, "size": len(roots), "min_doc_count": 2}
-    return {
-        "query": with_roots(roots, fields),
-        "size": 0,
-        "track_total_hits": False,
-        "aggs": {"roots": {"terms": terms}},
-    }
+    return aggregation(with_roots(roots, fields), {"roots": {"terms": terms}})
 
 
 def roots_by_count(
@@ -190,20 +162,15 @@ def roots_by_count(
 ) -> Query:
     """Return the search for roots sorted by how many of their articles match; ties are sorted by name.
 
-    Args:
-        query: Matches the articles that are counted.
-        descending: The largest counts first, else the smallest.
-        size: How many roots.
-        fields: The names of the articles' fields.
-        from_shard: How many roots each shard sends; None: `size`.
-        required: Another query; each root's articles that match it are counted separately.
+    Each shard sends `from_shard` roots (None: `size`). Of each root, the articles that match `required` are
+    counted separately.
     """
     by_count = [{"_count": "desc" if descending else "asc"}, {"_key": "asc"}]
     terms: Query = {"field": fields.root, "size": size, "order": by_count, "shard_size": from_shard or size}
     roots: Query = {"terms": terms}
     if required is not None:
         roots["aggs"] = {"required": {"filter": required}}
-    return {"query": query, "size": 0, "track_total_hits": False, "aggs": {"roots": roots}}
+    return aggregation(query, {"roots": roots})
 
 
 def with_roots(roots: Sequence[str], fields: Fields) -> Query:

@@ -1,4 +1,4 @@
-"""The parameters of a list: their values, which of them go together, and the default sort."""
+"""The parameters of a list, which of them go together, and what its sorts return."""
 
 import dataclasses
 from typing import Any, Literal, NamedTuple, get_args
@@ -6,8 +6,8 @@ from typing import Any, Literal, NamedTuple, get_args
 from esdedup.elastic.requests import Query
 from esdedup.errors import SettingError
 from esdedup.fields import Fields
-from esdedup.reading.cursor import Cursor
-from esdedup.reading.paging import Paging
+from esdedup.reading.hits import Hit
+from esdedup.reading.paging import Cursor, Paging
 from esdedup.reading.queries import Order, ranks_articles
 
 Sort = Literal["relevance", "newest", "oldest", "similar-desc", "similar-asc"]
@@ -34,7 +34,7 @@ _ORDER_OF_HEAD: dict[Head, Order] = {
 class _Rules(NamedTuple):
     """What follows from a sort."""
 
-    # Which module finds the rows: `by_relevance`, `by_time` or `by_count`.
+    # What finds the rows: `lists`, `by_time` or `by_count`.
     by: Literal["relevance", "time", "count"]
     # The order of articles that decides the order of rows; unused by counts.
     order: Order
@@ -149,6 +149,24 @@ class ListRequest:
     @property
     def _identity(self) -> list[Any]:
         return [self.index, self.query, self.sort, self.head, self.counting, self.only, self.dedup]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SortResult:
+    """The articles that a sort put on a page."""
+
+    # One article for each row, in the order of the rows.
+    hits: list[Hit]
+    # The sort values of the last one, if the next page can start after them.
+    place: list[Any] | None = None
+    has_more: bool
+    # Articles that match the query, on all pages.
+    total_articles: int
+    order_exact: bool = True
+    # Whether reading stopped before the page was full, though there may be more rows.
+    is_cut_short: bool = False
+    # True if `hits` are the heads that rows show; false if they only decide the order of rows.
+    are_heads: bool = False
 
 
 def _check_query(query: object) -> None:

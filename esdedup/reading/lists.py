@@ -2,25 +2,107 @@
 
 import dataclasses
 import itertools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from esdedup.elastic import limits
 from esdedup.elastic.requests import Query, Requests, search
 from esdedup.reading import list_bodies as bodies
 from esdedup.reading.by_count import rows_by_count
-from esdedup.reading.by_relevance import rows_by_relevance
 from esdedup.reading.by_time import rows_by_time
 from esdedup.reading.counts import ListCounter, Totals
-from esdedup.reading.cursor import Cursor
 from esdedup.reading.hits import Hit, root_of, values_of
-from esdedup.reading.list_request import ListRequest
+from esdedup.reading.included import check_names, including
+from esdedup.reading.list_request import (
+    Counting,
+    Head,
+    ListRequest,
+    Only,
+    Sort,
+    SortResult,
+    default_sort,
+)
+from esdedup.reading.paging import Cursor, Paging
+from esdedup.reading.queries import moment_ms
 from esdedup.reading.results import Page, Row
-from esdedup.reading.row_details import with_details
 from esdedup.reading.scope import ReadyIndex, Scope
-from esdedup.reading.sort_result import SortResult
 
 
-def list_rows(scope: Scope, request: ListRequest) -> Requests[Page]:
-    """Return a page; see `Operations.list`."""
+def list_rows(
+    scope: Scope,
+    index: str,
+    *,
+    query: Query | None = None,
+    sort: Sort | None = None,
+    head: Head | None = None,
+    counting: Counting = "similar",
+    only: Only | None = None,
+    dedup: bool = True,
+    details: bool = False,
+    arrived_since: str | None = None,
+    source_includes: Sequence[str] = (),
+    page: int = 1,
+    size: int = 20,
+    after: str | None = None,
+) -> Requests[Page]:
+    """Return a page of the list with dedup: one row for each cluster with a matching article.
+
+    The counts of a row are exact on any number of shards and indices. The order by count is exact on
+    one shard, and on several shards of one index with articles routed by root. An alias of several
+    indices loses that guarantee, since a cluster may lie in more than one of them. Otherwise the
+    order is exact if the shards' answers prove it; `Page.order_exact` says whether it is.
+
+    Args:
+        index: An index, alias or pattern.
+        query: Any query of Elasticsearch; None for all articles.
+        sort: What decides a row's position: its best match (``relevance``), its newest or oldest match,
+            or a count. None: ``relevance`` if the query ranks articles (has words, not only
+            filters) and `only` is not given, else ``newest``.
+        head: Which match a row shows: the ``best``, the ``newest``, the ``earliest`` (the
+            original) or the ``longest``. None: the one that decides the row's position; for
+            counts, the newest.
+        counting: What the sorts by count compare: all articles of a cluster (``similar``), or those
+            that match the query (``matching``); with other sorts, only ``similar`` is accepted.
+        only: Show only rows with ``similar`` articles, or only rows of ``single`` articles; needs a sort
+            by time.
+        dedup: False gives each article a row of its own, with the same counts.
+        details: Also return what a row unfolds to: some lines of its text, with the searched words
+            marked, and of its cluster the earliest, the latest and the most different article, the
+            largest sources, and its spread over time. That takes two more requests, whatever the number
+            of rows.
+        arrived_since: Also count the articles that arrived after this moment, ISO 8601: those of each
+            row's cluster, and all that match. With `backfill` an article arrived when it was published.
+        source_includes: Names of further fields of the articles, which each row then has in `included`;
+            at most 20.
+        page: From 1; `page` times `size` is at most 10,000.
+        size: Rows on a page, at most 1,000.
+        after: The cursor `next` of the previous page, in place of `page`. With sorts by
+            time, cursors reach any depth.
+
+    Raises:
+        SettingError: A value is invalid, two contradict each other, or the page lies too deep.
+        IndexNotReady: The index is missing, or lacks the fields.
+        ServerError: Elasticsearch does not answer, or refuses the request.
+    """
+    request = ListRequest(
+        index=index,
+        query=query,
+        sort=default_sort(query, only=only) if sort is None else sort,
+        head=head,
+        counting=counting,
+        only=only,
+        dedup=dedup,
+        details=details,
+        arrived_since_ms=moment_ms(arrived_since),
+        paging=Paging(page=page, size=size, after=after),
+    )
+    check_names(source_includes)
+    found = yield from _page_of(scope, request)
+    return (yield from including(found, index, source_includes))
+
+
+def _page_of(scope: Scope, request: ListRequest) -> Requests[Page]:
+    """Find the articles on a page, and count."""
     start = request.start()
     # A cached alias, some seconds old, could make an order by count wrongly count as exact.
     ready = yield from scope.ready(request.index, is_fresh=request.is_by_count)
@@ -29,6 +111,9 @@ def list_rows(scope: Scope, request: ListRequest) -> Requests[Page]:
     counted = yield from _with_counts(scope, request, result, ready)
     rows, totals = counted.rows, counted.totals
     if request.details and rows:
+        # Only details compare texts, which needs what makes fingerprints.
+        from esdedup.reading.row_details import with_details
+
         rows = yield from with_details(rows, request, source_field=ready.source_field)
     following = start.next(rows=request.size, place=result.place)
     return Page(
@@ -53,10 +138,29 @@ def _sorted(scope: Scope, request: ListRequest, start: Cursor, ready: ReadyIndex
         return (yield from rows_by_time(request, start, scope.tuning))
     if request.is_by_count:
         return (yield from rows_by_count(request, start, ready, scope.tuning))
-    return (yield from rows_by_relevance(request, start))
+    return (yield from _rows_by_relevance(request, start))
 
 
-class _Counted(NamedTuple):
+def _rows_by_relevance(request: ListRequest, start: Cursor) -> Requests[SortResult]:
+    """Let Elasticsearch collapse the matches to the best one of each cluster."""
+    fields = request.fields
+    body_of = bodies.first_of_each_root if request.dedup else bodies.articles
+    # One extra row shows whether there is a next page; at Elasticsearch's limit there is none.
+    size = min(request.size + 1, limits.MAX_HITS - start.offset)
+    answer, count = yield from search(
+        request.index,
+        body_of(request.query, by=request.order, first=start.offset, size=size, fields=fields),
+        bodies.count_articles(request.query, fields=fields),
+    )
+    hits = answer["hits"]["hits"]
+    return SortResult(
+        hits=hits[: request.size],
+        has_more=len(hits) > request.size,
+        total_articles=count["hits"]["total"]["value"],
+    )
+
+
+class _CountedRows(NamedTuple):
     """The rows of a page, and what is counted over all pages."""
 
     rows: tuple[Row, ...]
@@ -67,7 +171,7 @@ class _Counted(NamedTuple):
 
 def _with_counts(
     scope: Scope, request: ListRequest, result: SortResult, ready: ReadyIndex
-) -> Requests[_Counted]:
+) -> Requests[_CountedRows]:
     """Turn articles into rows, and count all others, in few requests."""
     roots = [root_of(hit, request.fields) for hit in result.hits]
     counter = ListCounter(request, scope.tuning, total_articles=result.total_articles)
@@ -88,7 +192,7 @@ def _with_counts(
     )
     totals = yield from counter.totals(for_rows[0] if for_rows else None)
     missing, *new = (each["hits"]["total"]["value"] for each in for_articles)
-    return _Counted(rows, totals, missing, next(iter(new), None))
+    return _CountedRows(rows, totals, missing, next(iter(new), None))
 
 
 def _articles_bodies(request: ListRequest) -> list[Query]:

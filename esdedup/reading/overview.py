@@ -1,38 +1,139 @@
 """What a search finds as a whole: articles over time, and facets. One search, and one more for the times."""
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from esdedup.elastic.requests import Query, Requests, search
 from esdedup.errors import SettingError
-from esdedup.reading import overview_bodies as bodies
-from esdedup.reading.choices import Choices
-from esdedup.reading.intervals import SHORTEST_MS, calendar_offset_ms, interval_ms
-from esdedup.reading.overview_results import Facet, FacetValue, Overview
+from esdedup.fields import Fields
+from esdedup.reading.choices import Choices, Values
 from esdedup.reading.paging import MAX_SIZE
-from esdedup.reading.results import Timeline, TimelineStep
+from esdedup.reading.queries import aggregation, within
+from esdedup.reading.results import Result, Timeline, example
 from esdedup.reading.scope import ReadyIndex, Scope
 from esdedup.reading.search_form import SearchForm
-from esdedup.times import iso
+from esdedup.reading.timeline import timeline_of_search
 
-# Narrow enough for a page, and with room for a click on each.
-_MAX_STEPS = 36
 _MAX_FIELDS = 8
 # A field of which each article has another value is an identifier, unless few articles are found.
 _MOST_ALONE = 3
+# Values that each shard sends: the counts of the largest are exact if no shard has many more.
+_VALUES_OF_A_SHARD = 1_000
 
 
-def overview(scope: Scope, index: str, form: SearchForm, *, size: int) -> Requests[Overview]:
-    """Return what a form finds; see `Operations.overview`."""
+class FacetValue(Result, frozen=True):
+    """A value of a field, and how many articles have it."""
+
+    value: str
+    articles: int
+    """Articles with this value, whatever else is chosen in this field."""
+    is_chosen: bool
+    """Whether the search asks for it."""
+
+
+class Facet(Result, frozen=True):
+    """The values of a field that articles have: those with the most articles first."""
+
+    field: str
+    """The full name of the field."""
+    values: tuple[FacetValue, ...]
+    other_articles: int
+    """Articles in values that are not listed; an article with several values counts for each."""
+    is_exact: bool
+    """Whether the counts are exact, and no other value has more articles; on several shards that may be
+    unknown."""
+
+
+class Overview(Result, frozen=True):
+    """What a search finds as a whole. Articles are counted, not rows."""
+
+    model_config = example(
+        total_articles=331,
+        timeline={
+            "interval_ms": 86_400_000,
+            "steps": [
+                {"start": "2026-09-06T00:00:00+00:00", "articles": 120, "sources": None},
+                {"start": "2026-09-07T00:00:00+00:00", "articles": 211, "sources": None},
+            ],
+            "last": "2026-09-07T21:32:00+00:00",
+        },
+        sources={
+            "field": "source",
+            "values": [
+                {"value": "Morning Wire", "articles": 48, "is_chosen": False},
+                {"value": "Daily Ledger", "articles": 31, "is_chosen": False},
+            ],
+            "other_articles": 252,
+            "is_exact": True,
+        },
+        facets=[
+            {
+                "field": "language",
+                "values": [
+                    {"value": "en", "articles": 201, "is_chosen": False},
+                    {"value": "zh", "articles": 130, "is_chosen": False},
+                ],
+                "other_articles": 0,
+                "is_exact": True,
+            }
+        ],
+    )
+
+    total_articles: int
+    """All matching articles with a root."""
+    timeline: Timeline
+    """How many of them were published when, in UTC; steps have no sources."""
+    sources: Facet | None
+    """None if the source field cannot be counted."""
+    facets: tuple[Facet, ...]
+    """Further keyword fields of the index, at most 8, those for the language first. A field whose values are
+    all different, such as an identifier, is left out unless one of them is chosen."""
+    uneven_fields: tuple[str, ...] = ()
+    """Fields that are no facets only because the indices behind the name map them differently, at most 8."""
+
+
+def overview(
+    scope: Scope,
+    index: str,
+    words: str | None = None,
+    *,
+    since: str | None = None,
+    until: str | None = None,
+    source: Values | None = None,
+    where: Mapping[str, Values] | None = None,
+    size: int = 10,
+) -> Requests[Overview]:
+    """Return what a search finds as a whole: articles over time, by source, by language and the like.
+
+    Articles are counted, not rows. Those without a root are not. The counts of a field ignore what is
+    chosen in that field, so that they say what another choice would find.
+
+    Args:
+        index: An index, alias or pattern.
+        words: As for `search_query`, like all parameters but `size`.
+        since: The first moment, inclusive, ISO 8601.
+        until: The last moment, inclusive, ISO 8601; a day without a time lasts to its end.
+        source: The exact names of chosen sources.
+        where: Chosen values of further keyword fields.
+        size: How many values of each field, those with the most articles, 1 to 1,000; chosen ones are
+            returned in any case.
+
+    Raises:
+        SettingError: As for `search_query`; or the size is out of range.
+        IndexNotReady: The index is missing, or lacks the fields that are searched.
+        ServerError: Elasticsearch does not answer, or refuses the request.
+    """
+    form = SearchForm(words=words, since=since, until=until, source=source, where=where)
     if size not in range(1, MAX_SIZE + 1):
         raise SettingError(f"{size!r} values of each field: from 1 to {MAX_SIZE:,} are possible")
     ready = yield from scope.ready(index)
     choices = form.choices(index, ready)
-    asked = _Asked(
+    asked = _FacetFields(
         fields=[*([ready.source_field] if ready.source_field else []), *_further(ready, choices)],
         choices=choices,
     )
-    body = bodies.overview(
+    body = overview_body(
         form.query(ready), choices=choices, facets=asked.fields, size=size, fields=ready.fields
     )
     (answer,) = yield from search(index, body)
@@ -41,7 +142,7 @@ def overview(scope: Scope, index: str, form: SearchForm, *, size: int) -> Reques
     sources = facets.pop(0) if ready.source_field else None
     return Overview(
         total_articles=found["matching"]["doc_count"],
-        timeline=(yield from _timeline(index, form.query(ready, choices), ready, found["matching"])),
+        timeline=(yield from timeline_of_search(index, form.query(ready, choices), ready, found["matching"])),
         sources=sources,
         facets=tuple(each for each in facets if _is_worth_showing(each)),
         uneven_fields=tuple(ready.uneven_fields[:_MAX_FIELDS]),
@@ -55,7 +156,7 @@ def _further(ready: ReadyIndex, choices: Choices) -> list[str]:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class _Asked:
+class _FacetFields:
     """Fields whose values are counted."""
 
     fields: list[str]
@@ -63,7 +164,7 @@ class _Asked:
 
     def facets(self, found: dict[str, Any]) -> list[Facet]:
         """Read the facets from the answer, in the order of the fields."""
-        return [self._facet(field, found[bodies.facet_name(at)]) for at, field in enumerate(self.fields)]
+        return [self._facet(field, found[_facet_name(at)]) for at, field in enumerate(self.fields)]
 
     def _facet(self, field: str, found: dict[str, Any]) -> Facet:
         chosen = self.choices.by_field.get(field, ())
@@ -91,22 +192,25 @@ def _is_worth_showing(facet: Facet) -> bool:
     return bool(facet.values) and (not is_identifier or any(each.is_chosen for each in facet.values))
 
 
-def _timeline(
-    index: str, query: Query | None, ready: ReadyIndex, matching: dict[str, Any]
-) -> Requests[Timeline]:
-    first, last = (matching[name]["value"] for name in ("first", "last"))
-    if first is None or last is None:
-        return Timeline(interval_ms=SHORTEST_MS, steps=())
-    length_ms = interval_ms(int(last - first), most_steps=_MAX_STEPS)
-    body = bodies.articles_over_time(
-        query, interval_ms=length_ms, offset_ms=calendar_offset_ms(length_ms), fields=ready.fields
-    )
-    (answer,) = yield from search(index, body)
-    return Timeline(
-        interval_ms=length_ms,
-        last=iso(int(last)),
-        steps=tuple(
-            TimelineStep(start=iso(int(bucket["key"])), articles=bucket["doc_count"], sources=None)
-            for bucket in answer["aggregations"]["steps"]["buckets"]
-        ),
-    )
+def overview_body(
+    query: Query | None, *, choices: Choices, facets: Sequence[str], size: int, fields: Fields
+) -> Query:
+    """Return the search that counts articles in all and by the values of fields, and finds their times.
+
+    The chosen values of a field do not narrow the counts of its own values.
+    """
+    times = {"first": {"min": {"field": fields.published}}, "last": {"max": {"field": fields.published}}}
+    aggs: Query = {"matching": {"filter": {"bool": {"filter": choices.filters()}}, "aggs": times}}
+    for number, field in enumerate(facets):
+        terms = {"field": field, "size": size, "shard_size": max(size, _VALUES_OF_A_SHARD)}
+        counts: Query = {"values": {"terms": terms}}
+        if chosen := choices.by_field.get(field):
+            counts["chosen"] = {"terms": {"field": field, "include": list(chosen), "size": len(chosen)}}
+        others = {"bool": {"filter": choices.filters(but=field)}}
+        aggs[_facet_name(number)] = {"filter": others, "aggs": counts}
+    return aggregation(within(query, fields), aggs)
+
+
+def _facet_name(number: int) -> str:
+    """Return the name of the aggregation for a field; the name of a field cannot always be one."""
+    return f"facet-{number}"

@@ -1,16 +1,14 @@
 """Queries and parts of searches that several operations share. Pure: plain dicts, nothing is sent."""
 
-from collections.abc import Sequence
+from collections.abc import Collection
 from datetime import date
 from typing import Any, Literal
 
-from esdedup.elastic.limits import MAX_TERM_BYTES
+from esdedup.elastic.limits import MAX_HITS, MAX_TERM_BYTES
 from esdedup.elastic.requests import Query
 from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.reading.hits import fields_read
-from esdedup.reading.search_words import words
-from esdedup.sites import site_fields
 from esdedup.times import DAY_MS, time_ms
 
 Order = Literal["relevance", "newest", "oldest", "longest"]
@@ -26,6 +24,11 @@ _UNRANKED = frozenset(
         *("term", "terms", "wildcard"),
     }
 )
+
+
+def aggregation(query: Query, aggs: Query) -> Query:
+    """Return the search that computes aggregations over the articles that match, and returns none of them."""
+    return {"query": query, "size": 0, "track_total_hits": False, "aggs": aggs}
 
 
 def check_term(name: str, value: str) -> None:
@@ -62,36 +65,6 @@ def ranks_articles(query: Query | None) -> bool:
     return False
 
 
-def narrowed(
-    text: str | None,
-    *,
-    fields: Fields,
-    since: str | None = None,
-    until: str | None = None,
-    filters: Sequence[Query] = (),
-) -> Query | None:
-    """Return the query that a search form describes; None if the form is empty.
-
-    Args:
-        text: Words, as for `words`.
-        fields: The names of the articles' fields.
-        since: The first moment, inclusive, ISO 8601.
-        until: The last moment, inclusive, ISO 8601; a day without a time lasts to its end.
-        filters: What articles must match besides.
-
-    Raises:
-        SettingError: `since` or `until` is not a time.
-    """
-    matched = list(filters)
-    bounds = {"gte": moment_ms(since), "lte": moment_ms(until, is_end=True)}
-    given = {bound: moment for bound, moment in bounds.items() if moment is not None}
-    if given:
-        # Independent of the field's own format.
-        matched.insert(0, {"range": {fields.published: given | {"format": "epoch_millis"}}})
-    matching = [words(text, fields)] if text and text.strip() else []
-    return {"bool": {"must": matching, "filter": matched}} if matching or matched else None
-
-
 def moment_ms(text: str | None, *, is_end: bool = False) -> int | None:
     """Return milliseconds since 1970, None for no text; for a day without a time, its first or last one.
 
@@ -125,35 +98,13 @@ def by_id(article_id: str, *, fields: Fields) -> dict[str, Any]:
     }
 
 
-def texts_by_id(article_id: str, *, fields: Fields) -> dict[str, Any]:
-    """Return the search for the articles with an id, in any index, with their texts; last to arrive first."""
-    return by_id(article_id, fields=fields) | {"size": MAX_NAMESAKES, **_with_record(fields)}
-
-
-def text_by_fingerprint(fingerprints: Sequence[str], *, fields: Fields) -> dict[str, Any]:
-    """Return the search for the first article to arrive with one of the fingerprints, and its text."""
+def by_ids(ids: Collection[str]) -> Query:
+    """Return the search for articles by their ids; the same ids may be in several indices."""
     return {
-        "query": {"terms": {fields.fingerprint: list(fingerprints)}},
-        "sort": [{fields.seq: {"order": "asc", "unmapped_type": "long"}}],
-        "size": 1,
-        **_with_record(fields),
+        "query": {"ids": {"values": sorted(set(ids))}},
+        "size": min(MAX_HITS, MAX_NAMESAKES * len(ids)),
+        "track_total_hits": False,
     }
-
-
-def texts_in_order(query: Query, *, fields: Fields) -> dict[str, Any]:
-    """Return the search for articles with texts and sites, in the order of arrival; others first."""
-    by_arrival = {fields.seq: {"order": "asc", "unmapped_type": "long", "missing": "_first"}}
-    source = [fields.text, *site_fields(fields)]
-    return {"query": query, "sort": [by_arrival], "_source": source, "track_total_hits": False}
-
-
-def _with_record(fields: Fields) -> dict[str, Any]:
-    """Return the part of a search that adds to each hit its text, and its record as it is indexed."""
-    record: list[Any] = [
-        f"{fields.dedup}.{name}" for name in ("root", "fingerprint", "page", "profile", "seq")
-    ]
-    record.append({"field": f"{fields.dedup}.seen", "format": "epoch_millis"})
-    return {"_source": [*with_text(fields), *site_fields(fields)], "docvalue_fields": record}
 
 
 def with_text(fields: Fields) -> list[str]:

@@ -1,11 +1,12 @@
 """`Reader` and `AsyncReader` read indices of articles. Neither takes the forest's lease.
 
-Both have the methods of `Operations`, with a blocking or an async client. Each method takes its signature
-and docstring from the operation.
+An operation is a function that yields requests, is sent their answers, and returns its result. A method runs
+one with a blocking or an async client, and takes its signature and docstring from it.
 """
 
 import contextlib
 import copy
+import dataclasses
 import inspect
 import typing
 from collections.abc import Callable, Coroutine, Iterator
@@ -14,31 +15,39 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 from elasticsearch import AsyncElasticsearch, Elasticsearch
 
 from esdedup.boilerplate.pins import NO_PINS, Pins
-from esdedup.elastic.execute import Known, execute, execute_async
+from esdedup.elastic.execute import ServerCache, execute, execute_async
+from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.given_client import take_async, take_blocking
 from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.elastic.requests import Requests
 from esdedup.errors import ForestMissing, IndexNotReady
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile
-from esdedup.reading.operations import Operations
-from esdedup.reading.scope import Scope
+from esdedup.reading.articles import article
+from esdedup.reading.clusters import cluster, similar, with_fingerprint
+from esdedup.reading.explanation import explain_articles
+from esdedup.reading.lists import list_rows
+from esdedup.reading.overview import overview
+from esdedup.reading.search_form import search_query
+from esdedup.reading.sources import source_field, source_names, sources
+from esdedup.reading.texts import ForestScope, left_out_of_text, similar_to_text
+from esdedup.reading.timeline import timeline
+from esdedup.reading.versions import versions
 
 _Params = ParamSpec("_Params")
 _Result = TypeVar("_Result")
 _Client = TypeVar("_Client", Elasticsearch, AsyncElasticsearch)
 _NOT_FOUND = 404
-_Operation = Callable[Concatenate[Operations, _Params], Requests[_Result]]
+_Operation = Callable[Concatenate[ForestScope, _Params], Requests[_Result]]
 
 
 class _Reading(Generic[_Client]):
     """A client, and the operations that it runs."""
 
-    def __init__(self, client: _Client, scope: Scope, *, refresh_interval_s: float) -> None:
+    def __init__(self, client: _Client, scope: ForestScope, *, refresh_interval_s: float) -> None:
         self._client: _Client = client
         self._scope = scope
-        self._operations = Operations(scope)
-        self._known = Known(refresh_interval_s=refresh_interval_s)
+        self._known = ServerCache(refresh_interval_s=refresh_interval_s)
 
     @contextlib.contextmanager
     def _noticing_deletion(self) -> Iterator[None]:
@@ -51,43 +60,47 @@ class _Reading(Generic[_Client]):
             raise
 
 
-def _described_by(method: Callable[..., Any], operation: Callable[..., Requests[Any]]) -> None:
-    """Give a method the name, docstring and parameters of an operation, and the type of its result."""
+def _described_by(method: Callable[..., Any], operation: Callable[..., Requests[Any]], name: str) -> None:
+    """Give a method the docstring and parameters of an operation, and the type of its result."""
     signature = inspect.signature(operation)
+    scope, *parameters = signature.parameters.values()
     result = typing.get_args(signature.return_annotation)[-1]
-    method.__name__ = method.__qualname__ = operation.__name__
+    method.__name__ = method.__qualname__ = name
     method.__doc__ = operation.__doc__
-    method.__annotations__ = operation.__annotations__ | {"return": result}
-    method.__signature__ = signature.replace(return_annotation=result)  # type: ignore[attr-defined]
+    method.__annotations__ = {each.name: each.annotation for each in parameters} | {"return": result}
+    itself = inspect.Parameter("self", scope.kind)
+    method.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[itself, *parameters], return_annotation=result
+    )
 
 
 def _blocking(
-    operation: _Operation[_Params, _Result],
+    operation: _Operation[_Params, _Result], name: str = ""
 ) -> Callable[Concatenate[_Reading[Elasticsearch], _Params], _Result]:
-    """Turn an operation into a method that returns its result."""
+    """Turn an operation into a method that returns its result; it has the same name, or another."""
 
     def method(self: _Reading[Elasticsearch], /, *args: _Params.args, **options: _Params.kwargs) -> _Result:
-        requests = operation(self._operations, *args, **options)
+        requests = operation(self._scope, *args, **options)
         with self._noticing_deletion():
             return execute(self._client, requests, known=self._known)
 
-    _described_by(method, operation)
+    _described_by(method, operation, name or operation.__name__)
     return method
 
 
 def _awaited(
-    operation: _Operation[_Params, _Result],
+    operation: _Operation[_Params, _Result], name: str = ""
 ) -> Callable[Concatenate[_Reading[AsyncElasticsearch], _Params], Coroutine[Any, Any, _Result]]:
     """Turn an operation into an async method that returns its result."""
 
     async def method(
         self: _Reading[AsyncElasticsearch], /, *args: _Params.args, **options: _Params.kwargs
     ) -> _Result:
-        requests = operation(self._operations, *args, **options)
+        requests = operation(self._scope, *args, **options)
         with self._noticing_deletion():
             return await execute_async(self._client, requests, known=self._known)
 
-    _described_by(method, operation)
+    _described_by(method, operation, name or operation.__name__)
     return method
 
 
@@ -119,25 +132,25 @@ class Reader(_Reading[Elasticsearch]):
                 would have no effect.
         """
         take_blocking(client, taker="Reader")
-        scope = Scope(fields=fields, forest=forest, profile=profile, pins=pins)
+        scope = ForestScope(fields=fields, forest=forest, profile=profile, pins=pins)
         super().__init__(client, scope, refresh_interval_s=refresh_interval_s)
 
-    article = _blocking(Operations.article)
-    cluster = _blocking(Operations.cluster)
-    explain = _blocking(Operations.explain)
-    fields = _blocking(Operations.fields)
-    left_out = _blocking(Operations.left_out)
-    list = _blocking(Operations.list)
-    overview = _blocking(Operations.overview)
-    search_query = _blocking(Operations.search_query)
-    similar = _blocking(Operations.similar)
-    similar_to_text = _blocking(Operations.similar_to_text)
-    source_field = _blocking(Operations.source_field)
-    source_names = _blocking(Operations.source_names)
-    sources = _blocking(Operations.sources)
-    timeline = _blocking(Operations.timeline)
-    versions = _blocking(Operations.versions)
-    with_fingerprint = _blocking(Operations.with_fingerprint)
+    article = _blocking(article)
+    cluster = _blocking(cluster)
+    explain = _blocking(explain_articles, "explain")
+    fields = _blocking(ForestScope.fields_of, "fields")
+    left_out = _blocking(left_out_of_text, "left_out")
+    list = _blocking(list_rows, "list")
+    overview = _blocking(overview)
+    search_query = _blocking(search_query)
+    similar = _blocking(similar)
+    similar_to_text = _blocking(similar_to_text)
+    source_field = _blocking(source_field)
+    source_names = _blocking(source_names)
+    sources = _blocking(sources)
+    timeline = _blocking(timeline)
+    versions = _blocking(versions)
+    with_fingerprint = _blocking(with_fingerprint)
 
 
 class AsyncReader(_Reading[AsyncElasticsearch]):
@@ -155,7 +168,7 @@ class AsyncReader(_Reading[AsyncElasticsearch]):
     ) -> None:
         """Read with an async client, which the caller closes; the other parameters are those of `Reader`."""
         take_async(client, taker="AsyncReader")
-        scope = Scope(fields=fields, forest=forest, profile=profile, pins=pins)
+        scope = ForestScope(fields=fields, forest=forest, profile=profile, pins=pins)
         super().__init__(client, scope, refresh_interval_s=refresh_interval_s)
 
     @classmethod
@@ -163,7 +176,12 @@ class AsyncReader(_Reading[AsyncElasticsearch]):
         """Return what reads as `reader` does, with an async client, which the caller closes."""
         take_async(client, taker="AsyncReader")
         other = cls.__new__(cls)
-        _Reading.__init__(other, client, reader._scope, refresh_interval_s=reader._known.refresh_interval_s)
+        _Reading.__init__(
+            other,
+            client,
+            dataclasses.replace(reader._scope, learned=LearnedCopy()),
+            refresh_interval_s=reader._known.refresh_interval_s,
+        )
         return other
 
     def with_client(self, client: AsyncElasticsearch) -> "AsyncReader":
@@ -179,19 +197,19 @@ class AsyncReader(_Reading[AsyncElasticsearch]):
         other._client = client
         return other
 
-    article = _awaited(Operations.article)
-    cluster = _awaited(Operations.cluster)
-    explain = _awaited(Operations.explain)
-    fields = _awaited(Operations.fields)
-    left_out = _awaited(Operations.left_out)
-    list = _awaited(Operations.list)
-    overview = _awaited(Operations.overview)
-    search_query = _awaited(Operations.search_query)
-    similar = _awaited(Operations.similar)
-    similar_to_text = _awaited(Operations.similar_to_text)
-    source_field = _awaited(Operations.source_field)
-    source_names = _awaited(Operations.source_names)
-    sources = _awaited(Operations.sources)
-    timeline = _awaited(Operations.timeline)
-    versions = _awaited(Operations.versions)
-    with_fingerprint = _awaited(Operations.with_fingerprint)
+    article = _awaited(article)
+    cluster = _awaited(cluster)
+    explain = _awaited(explain_articles, "explain")
+    fields = _awaited(ForestScope.fields_of, "fields")
+    left_out = _awaited(left_out_of_text, "left_out")
+    list = _awaited(list_rows, "list")
+    overview = _awaited(overview)
+    search_query = _awaited(search_query)
+    similar = _awaited(similar)
+    similar_to_text = _awaited(similar_to_text)
+    source_field = _awaited(source_field)
+    source_names = _awaited(source_names)
+    sources = _awaited(sources)
+    timeline = _awaited(timeline)
+    versions = _awaited(versions)
+    with_fingerprint = _awaited(with_fingerprint)

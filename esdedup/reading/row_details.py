@@ -1,23 +1,43 @@
-"""What the rows of a page unfold to, in two requests for all of them."""
+"""What the rows of a page unfold to, in two requests for all of them.
+
+Elasticsearch's highlighter finds the lines around the searched words; it marks words in markup too, which
+readers do not see.
+"""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from esdedup.elastic.requests import Requests, search
+from esdedup.elastic.requests import Query, Requests, search
 from esdedup.fields import Fields, term_of
-from esdedup.reading import row_details_bodies as bodies
-from esdedup.reading.hits import Hit, values_of
+from esdedup.reading.hits import Hit, fields_read, place_of, values_of
 from esdedup.reading.list_request import ListRequest
-from esdedup.reading.results import Article, Row, RowDetails, SimilarArticle, SourceCount
-from esdedup.reading.row_details_bodies import ClusterSearch
+from esdedup.reading.queries import Order, aggregation, by_ids, order
+from esdedup.reading.results import Article, Row, RowDetails, SimilarArticle, Snippet, SourceCount, TextPart
 from esdedup.reading.similarity import Similarity
-from esdedup.reading.snippets import snippets_body, snippets_of
+from esdedup.text.markup import visible_text
 from esdedup.times import time_ms
 
 _STEPS = 24
 # Times the buckets of each cluster, some 60, this stays far below Elasticsearch's limit on buckets.
 _CLUSTERS_IN_A_SEARCH = 60
+_SOURCES = 5
+_VERSIONS = 24
+# Sources that each shard sends: the counts of the largest are exact if no shard has more.
+_SOURCES_OF_A_SHARD = 1_000
+
+# Of a snippet.
+_LENGTH = 180
+# Of a longer text, words are sought in the beginning only.
+_MOST_ANALYSED = 100_000
+# Around a searched word: characters for private use, which no text that is exchanged has.
+_BEGIN, _END = "\ue000", "\ue001"
+_MARKS = re.compile(f"([{_BEGIN}{_END}])")
+# A full stop, in one script or another, and what may close a sentence after it.
+_SENTENCE_END = re.compile(r"""[.!?…。！？｡؟।]["'”’»)\]」』】）]*\Z""")
+# A tag whose other part lies outside of what is shown: from its last attribute to its end, or its beginning.
+_REST_OF_TAG = re.compile(r"""\A[^<>]*["'/]\s*>|<[a-zA-Z/!][^<>]*\Z""")
 
 _Place = tuple[str, str]
 """The index and the id of an article."""
@@ -31,9 +51,9 @@ def with_details(
     searches = list({row.root: _cluster_search(row) for row in rows if row.root and row.similar}.values())
     texts, *answers = yield from search(
         request.index,
-        snippets_body(rows, request.query, fields=fields) | bodies.with_record(fields),
+        snippets_body(rows, request.query, fields=fields) | _record_read(fields),
         *(
-            bodies.clusters(
+            clusters_body(
                 searches[first : first + _CLUSTERS_IN_A_SEARCH], source_field=source_field, fields=fields
             )
             for first in range(0, len(searches), _CLUSTERS_IN_A_SEARCH)
@@ -44,7 +64,7 @@ def with_details(
         each.root: _Cluster(asked=each, found=found, fields=fields)
         for each, found in zip(searches, _found(answers), strict=True)
     }
-    shown = {_place(hit): _with_record(hit) for hit in hits}
+    shown = {place_of(hit): _with_record(hit) for hit in hits}
     different = {
         (row.index, row.id): version
         for row in rows
@@ -61,6 +81,16 @@ def with_details(
         for row, snippet in zip(rows, snippets_of(rows, hits, fields=fields), strict=True)
     )
     return tuple(row.model_copy(update={"details": each}) for row, each in zip(rows, details, strict=True))
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ClusterSearch:
+    """A cluster, and the spans in which its articles are counted."""
+
+    root: str
+    first_ms: int
+    # None: they are not counted.
+    interval_ms: int | None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -117,7 +147,7 @@ def _cluster_search(row: Row) -> ClusterSearch:
 def _found(answers: Sequence[Any]) -> list[dict[str, Any]]:
     """Return what was found about each cluster, in the order of the searches."""
     return [
-        each["aggregations"][bodies.cluster_name(number)]
+        each["aggregations"][_cluster_name(number)]
         for each in answers
         for number in range(len(each["aggregations"]))
     ]
@@ -142,21 +172,136 @@ def _similar_articles(
     """Read the most different version of each row's article, by the place of that article."""
     if not different:
         return {}
-    ids = sorted({hit["_id"] for hit, _ in different.values()})
-    (answer,) = yield from search(request.index, bodies.by_ids(ids, fields=request.fields))
-    found = {_place(hit): hit for hit in answer["hits"]["hits"]}
+    ids = {hit["_id"] for hit, _ in different.values()}
+    body = by_ids(ids) | {"_source": fields_read(request.fields)}
+    (answer,) = yield from search(request.index, body)
+    found = {place_of(hit): hit for hit in answer["hits"]["hits"]}
     return {
-        of: SimilarArticle(**values_of(found[_place(hit)], request.fields), **measure)
+        of: SimilarArticle(**values_of(found[place_of(hit)], request.fields), **measure)
         for of, (hit, measure) in different.items()
         # It may have been deleted meanwhile.
-        if _place(hit) in found
+        if place_of(hit) in found
     }
-
-
-def _place(hit: Hit) -> _Place:
-    return hit["_index"], hit["_id"]
 
 
 def _with_record(hit: Hit) -> Hit:
     """Return a hit whose doc values stand where its source would."""
     return hit | {"_source": {name: values[0] for name, values in hit.get("fields", {}).items()}}
+
+
+def clusters_body(searches: Sequence[ClusterSearch], *, source_field: str | None, fields: Fields) -> Query:
+    """Return the search for the first and the last article of clusters, their versions, sources and spread.
+
+    Only the first and the last are read with their values: an article's source may be long.
+    """
+    return aggregation(
+        {"terms": {fields.root: [each.root for each in searches]}},
+        {
+            _cluster_name(number): {
+                "filter": {"term": {fields.root: each.root}},
+                "aggs": _aggregations(each, source_field, fields),
+            }
+            for number, each in enumerate(searches)
+        },
+    )
+
+
+def _cluster_name(number: int) -> str:
+    """Return the name of the aggregation for a cluster; a root cannot always be one."""
+    return f"cluster-{number}"
+
+
+def _aggregations(each: ClusterSearch, source_field: str | None, fields: Fields) -> Query:
+    version = {"size": 1, "sort": order("oldest", fields), **_record_read(fields)}
+    # By key: of very many versions, a selection that does not depend on what they say.
+    by_fingerprint = {
+        "field": fields.fingerprint,
+        "size": _VERSIONS,
+        "order": {"_key": "asc"},
+        # Else hits would be collected for every version of a large cluster, and most of them thrown away.
+        "collect_mode": "breadth_first",
+    }
+    aggs: Query = {
+        "earliest": _first("oldest", fields),
+        "latest": _first("newest", fields),
+        "versions": {"terms": by_fingerprint, "aggs": {"version": {"top_hits": version}}},
+    }
+    if source_field is not None:
+        terms = {"field": source_field, "size": _SOURCES, "shard_size": _SOURCES_OF_A_SHARD}
+        aggs["sources"] = {"terms": terms}
+    if each.interval_ms is not None:
+        aggs["spread"] = {
+            "date_histogram": {
+                "field": fields.published,
+                "fixed_interval": f"{each.interval_ms}ms",
+                "offset": f"{each.first_ms % each.interval_ms}ms",
+                "min_doc_count": 1,
+            }
+        }
+    return aggs
+
+
+def _first(by: Order, fields: Fields) -> Query:
+    return {"top_hits": {"size": 1, "sort": order(by, fields), "_source": fields_read(fields)}}
+
+
+def _record_read(fields: Fields) -> Query:
+    """Return the part of a search that adds to each hit what its text is compared by, without its source."""
+    names = ("fingerprint", "signature", "profile")
+    return {"_source": False, "docvalue_fields": [f"{fields.dedup}.{name}" for name in names]}
+
+
+def snippets_body(rows: Sequence[Row], query: Query | None, *, fields: Fields) -> Query:
+    """Return the search for the snippets of rows; `query` is the user's."""
+    text = {"fragment_size": _LENGTH, "number_of_fragments": 1, "no_match_size": _LENGTH}
+    return by_ids([row.id for row in rows]) | {
+        "_source": False,
+        "highlight": {
+            "fields": {fields.title: {"number_of_fragments": 0}, fields.text: text},
+            "highlight_query": query or {"match_all": {}},
+            "max_analyzed_offset": _MOST_ANALYSED,
+            "pre_tags": [_BEGIN],
+            "post_tags": [_END],
+        },
+    }
+
+
+def snippets_of(rows: Sequence[Row], hits: Sequence[Hit], *, fields: Fields) -> list[Snippet]:
+    """Return the snippet of each row from the hits of that search."""
+    found = {place_of(hit): hit.get("highlight", {}) for hit in hits}
+    return [_snippet(row, found.get((row.index, row.id), {}), fields) for row in rows]
+
+
+def _snippet(row: Row, highlight: dict[str, Any], fields: Fields) -> Snippet:
+    # A field may have several values.
+    title, *_ = highlight.get(fields.title) or [row.title or ""]
+    text, *_ = highlight.get(fields.text) or [""]
+    return Snippet(title=tuple(_parts(title)), text=tuple(_parts(_with_ellipses(text))))
+
+
+def _with_ellipses(fragment: str) -> str:
+    """Return a part of a text as readers see it, with ``…`` where it begins or stops in mid-sentence.
+
+    The highlighter does not say so, but cuts a sentence only if it is longer than a snippet. Such a snippet
+    has its full length, and begins with a small letter if its script has those.
+    """
+    letters = _MARKS.sub("", fragment)
+    shown = _visible(fragment)
+    seen = _MARKS.sub("", shown)
+    begins_within = letters != fragment and seen[:1].islower()
+    stops_within = len(letters) >= _LENGTH and not _SENTENCE_END.search(seen)
+    return "…" * begins_within + shown + "…" * stops_within
+
+
+def _visible(fragment: str) -> str:
+    """Return a part of a text as readers see it, on one line."""
+    return " ".join(visible_text(_REST_OF_TAG.sub(" ", fragment)).split())
+
+
+def _parts(marked: str) -> Iterator[TextPart]:
+    is_match = False
+    for piece in _MARKS.split(marked):
+        if piece in {_BEGIN, _END}:
+            is_match = piece == _BEGIN
+        elif piece:
+            yield TextPart(text=piece, is_match=is_match)

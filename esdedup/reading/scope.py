@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Any
 
-from esdedup.boilerplate.pins import NO_PINS, Pins, refuse_useless
+from esdedup.elastic import limits
 from esdedup.elastic.field_names import fields_of
 from esdedup.elastic.mappings import (
     check_mappings,
@@ -13,16 +13,37 @@ from esdedup.elastic.mappings import (
     mapping_of,
     refuse_forests,
 )
-from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
 from esdedup.elastic.requests import ReadMappings, Requests
 from esdedup.errors import IndexNotReady, SettingError
 from esdedup.fields import Fields
-from esdedup.fingerprint.profile import DEFAULT, Profile
 from esdedup.reading.choices import keyword_fields, uneven_fields
-from esdedup.reading.tuning import Tuning
 
 # The keyword subfield that Elasticsearch's default mapping gives a text field.
 _SUBFIELD = "keyword"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Tuning:
+    """The sizes at which estimates replace exact counts, and reading ends. Tests make them small."""
+
+    # Up to this many matching articles, their roots are visited one by one.
+    few_articles: int = 10_000
+    # With more matching articles than this, rows are estimated from some partitions of all roots.
+    many_articles: int = 300_000
+    # How many of the 256 partitions; the estimate is off by a few per cent.
+    estimate_partitions: int = 8
+    # A page by time reads so many articles, and so many more for each row on it and before it; then it is
+    # cut short. That takes a few seconds. Where most articles are reprints, a row needs some 4 of them.
+    read_articles: int = 20_000
+    read_articles_a_row: int = 5
+    # Up to this many rows are counted; more are estimated.
+    exact_rows: int = 10_000
+    # About how many roots are inspected to estimate how many rows `only` leaves.
+    inspected_roots: int = 8_000
+    # If the roots for one page do not prove an order by count, each shard next sends at least this many.
+    first_roots: int = 1_000
+    # Roots in one answer, and in one query: one less than Elasticsearch's limit on buckets.
+    max_roots: int = limits.MAX_BUCKETS - 1
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -52,6 +73,19 @@ class ReadyIndex:
         source = [self.fields.source] if self.source_field is None and any(of_each) else []
         return source + uneven_fields(self.mappings, self.fields)
 
+    def required_source_field(self, index: str) -> str:
+        """Return the field that sources are counted by.
+
+        Raises:
+            SettingError: The source field cannot be aggregated.
+        """
+        if self.source_field is None:
+            raise SettingError(
+                f"the sources in {index!r} cannot be matched or grouped: the field {self.fields.source!r} is "
+                "mapped as text; map it as keyword, or name another field"
+            )
+        return self.source_field
+
     def refuse_unsearchable(self, *names: str) -> None:
         """Make sure that articles can be found by one of some fields, of title, text and source.
 
@@ -70,22 +104,11 @@ class ReadyIndex:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Scope:
-    """The names of the articles' fields, and what assigns a text that is not indexed: forest, profile, pins.
-
-    Raises:
-        SettingError: The forest's name cannot name one index; or the pins would have no effect.
-    """
+    """A reader's configuration: the names of the articles' fields, and from what sizes on it estimates."""
 
     # None: those that an index keeps.
     fields: Fields | None = None
-    forest: str = DEFAULT_FOREST
-    profile: Profile = DEFAULT
-    pins: Pins = NO_PINS
-    tuning: Tuning = Tuning()  # noqa: RUF009 - frozen
-
-    def __post_init__(self) -> None:
-        check_index_name(self.forest)
-        refuse_useless(self.pins, keep_boilerplate=self.profile.keep_boilerplate)
+    tuning: Tuning = Tuning()
 
     def ready(self, index: str, *, is_fresh: bool = False) -> Requests[ReadyIndex]:
         """Check that every index behind a name has the fields; one without them would make counts wrong.
@@ -110,14 +133,17 @@ class Scope:
         )
 
     def fields_of(self, index: str) -> Requests[Fields]:
-        """Return the names of the articles' fields behind a name, whether they are mapped or not.
+        """Return the names of the fields of an index's articles: those given, else those that it keeps.
+
+        `setup` makes an index keep them. One that keeps none has the usual names, those of ``Fields()``.
 
         Args:
             index: An index, alias or pattern.
 
         Raises:
-            IndexNotReady: There is no such index, or several that keep different names.
-            SettingError: The name is empty, or not a string.
+            IndexNotReady: The index is missing, or there are several that keep different names.
+            SettingError: The name of the index is empty.
+            ServerError: Elasticsearch does not answer, or refuses the request.
         """
         return fields_of((yield from _mappings(index)), given=self.fields)
 

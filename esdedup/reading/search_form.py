@@ -1,21 +1,31 @@
-"""The query that a search form describes, for an index that can be searched so."""
+"""What a search form asks for, as a query: words, times and choices. Pure but for reading the mappings."""
 
 import dataclasses
-from collections.abc import Mapping
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
 
 from esdedup.elastic.requests import Query, Requests
 from esdedup.errors import SettingError
+from esdedup.fields import Fields
 from esdedup.reading.choices import Choices, Values, distinct
-from esdedup.reading.cluster_members import require_source_field
-from esdedup.reading.queries import narrowed
+from esdedup.reading.queries import moment_ms
 from esdedup.reading.scope import ReadyIndex, Scope
 
 _MOST_NAMED = 10
+# Those of Elasticsearch's simple syntax that people know. It takes whatever is typed, without an error.
+_OPERATORS = "AND|ESCAPE|NOT|OR|PHRASE|PRECEDENCE|PREFIX|WHITESPACE"
+# A quoted phrase, whose end may be missing; or a word.
+_PIECES = re.compile(r'"[^"]*"?|[^\s"]+')
+# What stands before and after the letters of a word.
+_WORD = re.compile(r"(?P<before>[-+|(]*)(?P<word>.*?)(?P<after>[*)|+]*)")
+
+_IDEOGRAPH = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SearchForm:
-    """What a search form asks for; see `Operations.search_query`."""
+    """What a search form asks for; its values are those of `search_query`."""
 
     words: str | None
     since: str | None
@@ -41,7 +51,7 @@ class SearchForm:
         chosen: dict[str, tuple[str, ...]] = {}
         if sources := distinct("source", self.source):
             ready.refuse_unsearchable(ready.fields.source)
-            chosen[require_source_field(index, ready)] = sources
+            chosen[ready.required_source_field(index)] = sources
         for name, given in (self.where or {}).items():
             if values := distinct(name, given):
                 _check_field(name, index, ready)
@@ -49,10 +59,82 @@ class SearchForm:
         return Choices(chosen)
 
 
-def search_query(scope: Scope, index: str, form: SearchForm) -> Requests[Query | None]:
-    """Return the query of a form; see `Operations.search_query`."""
+def search_query(
+    scope: Scope,
+    index: str,
+    words: str | None = None,
+    *,
+    since: str | None = None,
+    until: str | None = None,
+    source: Values | None = None,
+    where: Mapping[str, Values] | None = None,
+) -> Requests[Query | None]:
+    """Return the query that a search form describes, for `list`; None if the form is empty.
+
+    Args:
+        index: An index, alias or pattern.
+        words: All of them must be in the title or in the text; ``"a phrase"``, ``a | b``, ``-without``,
+            ``begin*`` and ``(group)`` mean what they do in most search boxes. Nothing typed is an error.
+        since: The first moment, inclusive, ISO 8601.
+        until: The last moment, inclusive, ISO 8601; a day without a time lasts to its end.
+        source: The exact name of a source, or of several: an article must have one of them.
+        where: Values of further keyword fields, as for `source`, such as ``{"language": ["en", "zh"]}``;
+            an article must have one in each of the fields. `overview` says which fields there are.
+
+    Raises:
+        SettingError: `since` or `until` is not a time; the source field is text, which cannot be matched
+            exactly; or the index has no such keyword field.
+        IndexNotReady: The index is missing, or lacks the fields that are searched.
+        ServerError: Elasticsearch does not answer, or refuses the request.
+    """
+    form = SearchForm(words=words, since=since, until=until, source=source, where=where)
     ready = yield from scope.ready(index)
     return form.query(ready, form.choices(index, ready))
+
+
+def narrowed(
+    text: str | None,
+    *,
+    fields: Fields,
+    since: str | None = None,
+    until: str | None = None,
+    filters: Sequence[Query] = (),
+) -> Query | None:
+    """Return the query that a search form describes, and what else must match; None if there is nothing.
+
+    Raises:
+        SettingError: `since` or `until` is not a time.
+    """
+    matched = list(filters)
+    bounds = {"gte": moment_ms(since), "lte": moment_ms(until, is_end=True)}
+    given = {bound: moment for bound, moment in bounds.items() if moment is not None}
+    if given:
+        # Independent of the field's own format.
+        matched.insert(0, {"range": {fields.published: given | {"format": "epoch_millis"}}})
+    matching = [words(text, fields)] if text and text.strip() else []
+    return {"bool": {"must": matching, "filter": matched}} if matching or matched else None
+
+
+def words(text: str, fields: Fields) -> Query:
+    """Return the query for words in title or text.
+
+    All words must occur; ``"quotes"`` hold a phrase, ``a | b`` is either, ``-word`` excludes, ``wor*`` is the
+    beginning of a word, and parentheses group. Chinese without spaces is one phrase, and so are words with
+    signs between them, such as ``long-term``: the standard analyser would cut both into words anywhere in
+    the text. Where there are no words, such as ``!?``, nothing is found.
+    """
+    if not any(map(_has_words, text)):
+        return {"match_none": {}}
+    return {
+        "simple_query_string": {
+            "query": " ".join(_phrased(piece) for piece in _PIECES.findall(text)),
+            "fields": [f"{fields.title}^2", fields.text],
+            "default_operator": "and",
+            "flags": _OPERATORS,
+            # A field with another type than text has none of the words.
+            "lenient": True,
+        }
+    }
 
 
 def _check_field(name: str, index: str, ready: ReadyIndex) -> None:
@@ -63,3 +145,26 @@ def _check_field(name: str, index: str, ready: ReadyIndex) -> None:
             f"articles in {index!r} cannot be chosen by {name!r:.100}: it is no further keyword field of the "
             f"index; {f'these are: {named}' if known else 'it has none'}"
         )
+
+
+def _phrased(piece: str) -> str:
+    """Return a word that the analyser would cut as a phrase; all else as it is."""
+    found = _WORD.fullmatch(piece)
+    if piece.startswith('"') or found is None:
+        return piece
+    before, word, after = found.group("before", "word", "after")
+    # A phrase has no beginning of a word in it, and operators within a word stay what they are.
+    if after.startswith("*") or any(sign in word for sign in r"|+()*\""):
+        return piece
+    if _IDEOGRAPH.fullmatch(word):
+        # Where Chinese is indexed by pairs, a character is the beginning of those that it is in.
+        return f"{before}{word}*{after}"
+    is_cut = len(word) > 1 and not (word.isalnum() and word.isascii())
+    return f'{before}"{word}"{after}' if is_cut else piece
+
+
+def _has_words(character: str) -> bool:
+    """Return whether Elasticsearch's standard analyser makes words of a character: not of punctuation."""
+    category = unicodedata.category(character)
+    # Emoji are "other symbols".
+    return category[0] in "LN" or category == "So"

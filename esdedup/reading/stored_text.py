@@ -2,13 +2,14 @@
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
-from esdedup.elastic.requests import Requests, search
+from esdedup.elastic.requests import Query, Requests, search
 from esdedup.errors import ArticleNotFound, SettingError
 from esdedup.fields import Fields, refuse_surrogates, signature_of, text_of
-from esdedup.reading import queries
 from esdedup.reading.hits import Hit
-from esdedup.sites import site_of
+from esdedup.reading.queries import MAX_NAMESAKES, by_id, with_text
+from esdedup.sites import site_fields, site_of
 
 _RECORD = ("root", "fingerprint", "page", "profile", "seq", "seen")
 
@@ -40,12 +41,6 @@ def text_by_id(
 ) -> Requests[StoredText]:
     """Read the article of an id; if several indices have it, the last to arrive.
 
-    Args:
-        index: An index, alias or pattern.
-        article_id: The article's id.
-        fields: The names of the articles' fields.
-        in_index: The index to take it from; None: any.
-
     Raises:
         ArticleNotFound: No index has that id.
         ArticleRejected: It has no text.
@@ -54,7 +49,9 @@ def text_by_id(
     if not article_id:
         raise SettingError("the id of the article is empty")
     refuse_surrogates(article_id, name=article_id)
-    (answer,) = yield from search(index, queries.texts_by_id(article_id, fields=fields))
+    # Of any index, the last to arrive first.
+    body = by_id(article_id, fields=fields) | {"size": MAX_NAMESAKES, **_with_record(fields)}
+    (answer,) = yield from search(index, body)
     hits = [hit for hit in answer["hits"]["hits"] if in_index is None or hit["_index"] == in_index]
     if not hits:
         raise ArticleNotFound(
@@ -72,7 +69,13 @@ def text_by_fingerprint(
     Raises:
         ArticleRejected: It has no text.
     """
-    (answer,) = yield from search(index, queries.text_by_fingerprint(fingerprints, fields=fields))
+    body = {
+        "query": {"terms": {fields.fingerprint: list(fingerprints)}},
+        "sort": [{fields.seq: {"order": "asc", "unmapped_type": "long"}}],
+        "size": 1,
+        **_with_record(fields),
+    }
+    (answer,) = yield from search(index, body)
     hits = answer["hits"]["hits"]
     return _stored_text(hits[0], fields) if hits else None
 
@@ -95,3 +98,12 @@ def _stored_text(hit: Hit, fields: Fields) -> StoredText:
         seq=None if record["seq"] is None else int(record["seq"]),
         seen_ms=None if record["seen"] is None else int(record["seen"]),
     )
+
+
+def _with_record(fields: Fields) -> Query:
+    """Return the part of a search that adds to each hit its text, and its record as it is indexed."""
+    record: list[Any] = [
+        f"{fields.dedup}.{name}" for name in ("root", "fingerprint", "page", "profile", "seq")
+    ]
+    record.append({"field": f"{fields.dedup}.seen", "format": "epoch_millis"})
+    return {"_source": [*with_text(fields), *site_fields(fields)], "docvalue_fields": record}

@@ -1,18 +1,71 @@
 """The versions of a story: the distinct texts in a cluster, each with the articles that have it."""
 
-from typing import Any
+from typing import Any, Literal, get_args
 
-from esdedup.elastic.requests import Query, Requests, search
-from esdedup.fields import Fields, term_of, value_of
-from esdedup.reading import cluster_bodies as bodies
+from esdedup.elastic.requests import UNREAD, Query, Requests, search
+from esdedup.errors import SettingError
+from esdedup.fields import Fields, term_of
 from esdedup.reading.articles import find_article
-from esdedup.reading.cluster_members import require_source_field
-from esdedup.reading.hits import Hit, root_of, values_of
+from esdedup.reading.clusters import other_articles
+from esdedup.reading.hits import Hit, fields_read, root_of, values_of, with_signature
 from esdedup.reading.paging import Paging
-from esdedup.reading.results import Article, SimilarArticle
-from esdedup.reading.scope import ReadyIndex, Scope
+from esdedup.reading.queries import order
+from esdedup.reading.results import EXAMPLE_ARTICLE, Article, Result, SimilarArticle, example
+from esdedup.reading.scope import Scope
 from esdedup.reading.similarity import Similarity
-from esdedup.reading.version_results import TimeOrder, Version, VersionsPage
+
+# Texts that are counted.
+_MAX_COUNTED = 10_000
+# Of each text, besides the article that stands for it: so many that have the same text are named.
+_COPIES_SHOWN = 20
+
+TimeOrder = Literal["oldest", "newest"]
+"""What comes first."""
+
+
+class Version(Result, frozen=True):
+    """One text of a cluster: the first article that has it, in the order of the page, and the others."""
+
+    fingerprint: str | None
+    """What these articles have in common; None if the text has none."""
+    article: SimilarArticle
+    copies: int
+    """How many further articles have the same fingerprint: the same text, as far as it is compared."""
+    copies_shown: tuple[Article, ...]
+    """The first of these, at most 20."""
+
+
+class VersionsPage(Result, frozen=True):
+    """The distinct texts of an article's cluster, in order of time."""
+
+    model_config = example(
+        root=EXAMPLE_ARTICLE["root"],
+        total=46,
+        total_versions=31,
+        versions=[
+            {
+                "fingerprint": EXAMPLE_ARTICLE["root"],
+                "article": EXAMPLE_ARTICLE | {"resemblance": 0.93, "distance_bits": None},
+                "copies": 1,
+                "copies_shown": [EXAMPLE_ARTICLE | {"id": "en-17-9", "source": "Evening Post"}],
+            }
+        ],
+        page=1,
+        size=1,
+        sort="oldest",
+    )
+
+    root: str | None
+    total: int
+    """Articles on all pages, with the article itself."""
+    total_versions: int
+    """Distinct texts on all pages, at most 10,000."""
+    versions: tuple[Version, ...]
+    page: int
+    """From 1."""
+    size: int
+    sort: TimeOrder
+    """Which article of each text counts, and which text comes first."""
 
 
 def versions(
@@ -20,22 +73,39 @@ def versions(
     index: str,
     article_id: str,
     *,
-    in_index: str | None,
-    other_sources: bool,
-    sort: TimeOrder,
-    paging: Paging,
+    in_index: str | None = None,
+    other_sources: bool = False,
+    sort: TimeOrder = "oldest",
+    page: int = 1,
+    size: int = 20,
 ) -> Requests[VersionsPage]:
-    """Return the versions in an article's cluster; see `Operations.versions`."""
-    start = paging.start([], is_endless=False)
+    """Return the distinct texts of an article's cluster: who was first with each, and who copied it.
+
+    The article itself is among them. Articles with the same fingerprint are one version.
+
+    Args:
+        index: An index, alias or pattern.
+        article_id: The article's id. If several indices have it, the article that arrived last.
+        in_index: The index to take it from, if several have that id.
+        other_sources: Leave out articles from the article's own source, and so the article itself.
+        sort: ``oldest``: in the order in which the texts appeared, each shown by its first article;
+            ``newest``: the text with the latest article first, each shown by that article.
+        page: From 1; `page` times `size` is at most 10,000.
+        size: Versions on a page, at most 1,000.
+
+    Raises:
+        ArticleNotFound: No article has that id, or it has no root.
+        SettingError: A value is invalid, or the page lies too deep.
+        IndexNotReady: The index is missing, or lacks the fields.
+        ServerError: Elasticsearch does not answer, or refuses the request.
+    """
+    if sort not in get_args(TimeOrder):
+        raise SettingError(f"there is no sort {sort!r} of versions: oldest or newest")
+    start = Paging(page=page, size=size).start([], is_endless=False)
     ready = yield from scope.ready(index)
     hit = yield from find_article(ready.fields, index, article_id, in_index=in_index)
-    body = bodies.versions(
-        _members(index, ready, hit, other_sources=other_sources),
-        sort=sort,
-        first=start.offset,
-        size=paging.size,
-        fields=ready.fields,
-    )
+    query = other_articles(index, ready, hit, other_sources=other_sources, with_itself=True)
+    body = versions_body(query, sort=sort, first=start.offset, size=size, fields=ready.fields)
     (answer,) = yield from search(index, body)
     hits: list[Hit] = answer["hits"]["hits"]
     shown = Similarity.to(hit, ready.fields).articles(hits, ready.fields)
@@ -44,20 +114,9 @@ def versions(
         total=answer["hits"]["total"]["value"],
         total_versions=int(answer["aggregations"]["versions"]["count"]),
         versions=tuple(map(_version, shown, hits, [ready.fields] * len(hits))),
-        page=paging.page,
-        size=paging.size,
+        page=page,
+        size=size,
         sort=sort,
-    )
-
-
-def _members(index: str, ready: ReadyIndex, hit: Hit, *, other_sources: bool) -> Query:
-    """Return the query for the articles of a cluster, without those of an article's source if asked to."""
-    source = value_of(hit["_source"], ready.fields.source) if other_sources else None
-    return bodies.others(
-        root_of(hit, ready.fields),
-        fields=ready.fields,
-        source_field=None if source is None else require_source_field(index, ready),
-        not_from=source if isinstance(source, list) else [] if source is None else [source],
     )
 
 
@@ -70,3 +129,26 @@ def _version(article: SimilarArticle, hit: dict[str, Any], fields: Fields) -> Ve
         copies=same["total"]["value"] - 1,
         copies_shown=tuple(each for each in copies if (each.index, each.id) != (article.index, article.id)),
     )
+
+
+def versions_body(query: Query, *, sort: TimeOrder, first: int, size: int, fields: Fields) -> Query:
+    """Return the search for a page of the distinct texts among the articles that match.
+
+    Of each text it returns the first article in the order, and some of the others.
+    """
+    by_time = order(sort, fields)
+    same = {"name": "same", "size": 1 + _COPIES_SHOWN, "sort": by_time, "_source": fields_read(fields)}
+    return {
+        "query": query,
+        "sort": by_time,
+        "collapse": {"field": fields.fingerprint, "inner_hits": same},
+        "from": first,
+        "size": size,
+        "track_total_hits": True,
+        "_source": with_signature(fields),
+        "aggs": {
+            # An article without a fingerprint has a cluster of its own.
+            UNREAD: {"terms": {"field": fields.fingerprint, "size": _MAX_COUNTED, "missing": ""}},
+            "versions": {"stats_bucket": {"buckets_path": f"{UNREAD}._count"}},
+        },
+    }

@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from esdedup.errors import SettingError
 from esdedup.fingerprint.profile import MAX_TEXT_LENGTH
-from esdedup.reading.overview_results import Overview
+from esdedup.reading.overview import Overview
 from esdedup.reading.results import (
     FullArticle,
     Page,
@@ -15,7 +15,7 @@ from esdedup.reading.results import (
     SourcesPage,
     Timeline,
 )
-from esdedup.reading.version_results import TimeOrder, VersionsPage
+from esdedup.reading.versions import TimeOrder, VersionsPage
 from esdedup.serving.problems import described
 from esdedup.text.left_out import LeftOut
 from esdedup.web.bounds import MAX_SHOWN_TEXT, MAX_VALUE, bounded

@@ -23,17 +23,16 @@ from esdedup.web import (
     comparison_page,
     description,
     downloads,
-    explanation_api,
+    explanation,
     language_page,
     list_page,
     try_out,
 )
-from esdedup.web.caching import Tagged
+from esdedup.web.caching import EntityTags, Heads
 from esdedup.web.cors import origin_of, with_cors
 from esdedup.web.errors import handle_errors
 from esdedup.web.form import REPEATABLE
 from esdedup.web.guards import Limits, SafeHeaders, Visitors
-from esdedup.web.head import Heads
 from esdedup.web.marking import Marking
 from esdedup.web.state import Site
 
@@ -99,7 +98,7 @@ def create_app(
     app.mount("/static", StaticFiles(directory=str(static)), name="static")
     handle_errors(app)
     # The last one added comes first.
-    app.add_middleware(Tagged)
+    app.add_middleware(EntityTags)
     app.add_middleware(GZipMiddleware, minimum_size=_MIN_PACKED_BYTES, compresslevel=_PACKING)
     app.add_middleware(Limits)
     app.add_middleware(Heads)
@@ -128,7 +127,7 @@ def _with_routes(lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]
     )
     for routes in (
         api,
-        explanation_api,
+        explanation,
         try_out,
         downloads,
         list_page,

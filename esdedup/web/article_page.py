@@ -6,13 +6,13 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse
 
 from esdedup.reading.results import Article, SourcesPage
-from esdedup.reading.version_results import VersionsPage
+from esdedup.reading.versions import VersionsPage
+from esdedup.web.bar_charts import draw
 from esdedup.web.bounds import MAX_SHOWN_TEXT, MAX_SPANS
 from esdedup.web.form import PageForm
 from esdedup.web.rendering import language_of, render
 from esdedup.web.shown_text import shown_text
 from esdedup.web.state import CurrentSite, Site
-from esdedup.web.timeline_drawing import draw
 
 View = Literal["oldest", "newest", "source"]
 """How the articles of a story are shown: in one of two orders of time, or by source."""

@@ -4,6 +4,8 @@ A root never changes, but every answer has something that does: a cluster grows 
 article may be indexed again, and the forest learns what is boilerplate in it. So no answer is fresh for any
 time (``no-cache``), and an entity tag spares its way over the network, though not the search. Answers are for
 one reader (``private``): a proxy with a log-in before the pages must not give them to another.
+
+HEAD is answered here too: what GET would be, but for the body.
 """
 
 import hashlib
@@ -17,7 +19,7 @@ REVALIDATED = "private, no-cache"
 _TAG_BYTES = 12
 
 
-class Tagged:
+class EntityTags:
     """Gives the answers to GET an entity tag, and answers 304 to who has what would be sent."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -70,3 +72,21 @@ def _tag(start: Message, body: Message, known: str) -> None:
         body["body"] = b""
         for name in ("content-length", "content-type"):
             del headers[name]
+
+
+class Heads:
+    """Answers HEAD, with which links are checked and servers watched, as GET but without the body."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer; every method but HEAD is left alone."""
+
+        async def send_head(message: Message) -> None:
+            await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
+
+        if scope["type"] == "http" and scope["method"] == "HEAD":
+            await self._app({**scope, "method": "GET"}, receive, send_head)
+        else:
+            await self._app(scope, receive, send)

@@ -11,7 +11,7 @@ from esdedup.reading.results import FullArticle
 from esdedup.web.article_page import LONGEST_LISTED
 from esdedup.web.bounds import MAX_SHOWN_TEXT, MAX_SPANS
 from esdedup.web.differences import MAX_TOKENS
-from esdedup.web.explained import Explained, explained
+from esdedup.web.explanation import ExplanationForReaders, explained
 from esdedup.web.form import PageForm
 from esdedup.web.languages import Language
 from esdedup.web.rendering import language_of, render
@@ -75,7 +75,9 @@ def read_place(text: str) -> tuple[str | None, str]:
     return (index, article_id) if slash else (None, text)
 
 
-async def _explained(site: Site, one: FullArticle, other: FullArticle, language: Language) -> Explained | str:
+async def _explained(
+    site: Site, one: FullArticle, other: FullArticle, language: Language
+) -> ExplanationForReaders | str:
     """Explain two articles in words, or return why that is not possible, such as a text that is missing."""
     try:
         found = await site.reader.explain(

@@ -1,8 +1,10 @@
-"""What a list shows, to take away: a feed, and files."""
+"""What a list shows, to take away: a feed, and files, CSV for spreadsheets and JSON Lines for programs."""
 
+import csv
 import functools
+import io
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -14,10 +16,12 @@ from starlette.exceptions import HTTPException
 from esdedup.elastic.limits import MAX_HITS
 from esdedup.reading.results import Row
 from esdedup.serving.problems import described
-from esdedup.web import exports, feeds, formats
+from esdedup.times import iso, time_ms
+from esdedup.web import feeds, formats
 from esdedup.web.bounds import bounded
 from esdedup.web.caching import UNKEPT
 from esdedup.web.form import PageForm
+from esdedup.web.formats import joined, source_names
 from esdedup.web.state import CurrentSite, Site
 
 MAX_EXPORTED = MAX_HITS
@@ -26,6 +30,13 @@ _MAX_EXPORTED_BYTES = 8_000_000
 """Beyond which no more rows are read: rows are some 300 bytes, but may have many further fields."""
 _READ_AT_ONCE = 1_000
 _FEED_PATH = "/feed.rss"
+_COLUMNS = (
+    *("root", "similar", "matching", "sources", "first", "last"),
+    *("title", "source", "published_at", "url", "index", "id"),
+)
+"""Those of each row; the fields of `source_includes` follow."""
+# What makes spreadsheets take a cell for a formula, which may send others' cells to a server.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
 class ExportForm(PageForm):
@@ -76,7 +87,7 @@ async def feed(request: Request, site: CurrentSite, form: Annotated[PageForm, Qu
     "/export.csv",
     summary="The rows of the list as CSV",
     response_class=Response,
-    responses=_file_of("text/csv", ",".join(exports.COLUMNS)),
+    responses=_file_of("text/csv", ",".join(_COLUMNS)),
 )
 async def export_csv(request: Request, site: CurrentSite, form: Annotated[ExportForm, Query()]) -> Response:
     """The first rows of the list, with a header; times are ISO 8601.
@@ -90,8 +101,8 @@ async def export_csv(request: Request, site: CurrentSite, form: Annotated[Export
         site,
         # No column has them.
         form.model_copy(update={"details": False}),
-        write=functools.partial(exports.csv_lines, included=form.source_includes),
-        header=exports.csv_header(form.source_includes),
+        write=functools.partial(_csv_lines, included=form.source_includes),
+        header=_csv_header(form.source_includes),
         ending="csv",
         media_type="text/csv",
     )
@@ -110,7 +121,7 @@ async def export_jsonl(request: Request, site: CurrentSite, form: Annotated[Expo
     the header `Link` has the address of the rest.
     """
     return await _export(
-        request, site, form, write=exports.json_lines, ending="jsonl", media_type="application/jsonl"
+        request, site, form, write=_json_lines, ending="jsonl", media_type="application/jsonl"
     )
 
 
@@ -150,3 +161,49 @@ async def _export(
         following = request.url.include_query_params(after=found.next).remove_query_params("page")
         headers["Link"] = f'<{following}>; rel="next"'
     return Response(bytes(body), media_type=media_type, headers=headers)
+
+
+def _csv_header(included: Sequence[str]) -> str:
+    """Return the first line of a CSV file: a byte order mark, without which Excel does not expect UTF-8."""
+    return "\ufeff" + _csv_line([*_COLUMNS, *included])
+
+
+def _csv_lines(rows: Iterable[Row], *, included: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of a CSV file (RFC 4180) after its header.
+
+    A text that a spreadsheet would take for a formula gets an apostrophe before it, as spreadsheets write it
+    themselves.
+    """
+    for row in rows:
+        values = row.model_dump(mode="json", include=set(_COLUMNS))
+        values |= {
+            "published_at": joined(row.published_at, _time),
+            "source": row.source and source_names(row.source),
+        }
+        further = row.included or {}
+        yield _csv_line([*(values[name] for name in _COLUMNS), *(further.get(name) for name in included)])
+
+
+def _json_lines(rows: Iterable[Row]) -> Iterator[str]:
+    """Yield the lines of a JSON Lines file: rows as the API answers them, with times as ISO 8601."""
+    for row in rows:
+        yield row.model_copy(update={"published_at": _time(row.published_at)}).model_dump_json() + "\n"
+
+
+def _csv_line(values: Sequence[Any]) -> str:
+    line = io.StringIO()
+    csv.writer(line).writerow([_cell(value) for value in values])
+    return line.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    if value is None or isinstance(value, int | float):
+        return value
+    text = joined(value)
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def _time(value: object) -> object:
+    """Return an article's time as ISO 8601 if it can be read, else as it is."""
+    milliseconds = time_ms(value)
+    return value if milliseconds is None else iso(milliseconds)

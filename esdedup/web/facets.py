@@ -7,7 +7,7 @@ import dataclasses
 from typing import Any
 
 from esdedup.reading.choices import is_language
-from esdedup.reading.overview_results import Facet, Overview
+from esdedup.reading.overview import Facet, Overview
 from esdedup.web.bounds import MAX_VALUE
 from esdedup.web.form import PageForm
 from esdedup.web.languages import Language

@@ -1,7 +1,13 @@
-"""The list page."""
+"""The list page, with what is new since a visitor was here last.
+
+That is kept in a cookie that no script reads. A visit lasts until half an hour has passed without a page.
+Until then, what is new is what arrived after the visit before, however often pages are loaded.
+"""
 
 import asyncio
-from datetime import UTC, datetime
+import dataclasses
+import re
+from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
@@ -11,13 +17,11 @@ from fastapi.responses import HTMLResponse
 from esdedup.elastic.limits import MAX_HITS
 from esdedup.errors import EsdedupError
 from esdedup.messages import translatable
-from esdedup.reading.overview_results import Overview
+from esdedup.reading.overview import Overview
 from esdedup.reading.results import Page
-from esdedup.web import last_visit, spread_curve
+from esdedup.web.bar_charts import CURVE_HEIGHT, CURVE_WIDTH, curve, histogram
 from esdedup.web.facets import changed, facets, narrowings
 from esdedup.web.form import PageForm
-from esdedup.web.histogram import histogram
-from esdedup.web.last_visit import Visits
 from esdedup.web.rendering import language_of, render
 from esdedup.web.state import CurrentSite, Site
 
@@ -29,14 +33,52 @@ SORT_NAMES = {
     "similar-asc": translatable("fewest similar"),
 }
 _VALUES_OF_A_FACET = 40
+VISIT_COOKIE = "esdedup_visit"
+_VISITS_KEPT = timedelta(days=90)
+_PAUSE = timedelta(minutes=30)
+# Seconds since 1970: the end of the visit before, if there was one, and the last page of this one.
+_VALUE = re.compile(r"([0-9]{1,11})?-([0-9]{1,11})")
 
 router = APIRouter(include_in_schema=False, default_response_class=HTMLResponse)
+
+
+@dataclasses.dataclass(frozen=True)
+class Visits:
+    """The visit before this one, and this one."""
+
+    # None: there was none.
+    before: datetime | None
+    now: datetime
+
+    @classmethod
+    def of(cls, cookie: str | None, now: datetime) -> "Visits":
+        """Read the cookie of a visitor who is here now; one that makes no sense is none."""
+        found = _VALUE.fullmatch(cookie or "")
+        if found is None:
+            return cls(None, now)
+        before, last = (_moment(each) for each in found.groups())
+        if last is None or last > now:
+            return cls(None, now)
+        return cls(last if now - last > _PAUSE else before, now)
+
+    @property
+    def cookie(self) -> str:
+        """The value of the cookie after this page."""
+        before = "" if self.before is None else int(self.before.timestamp())
+        return f"{before}-{int(self.now.timestamp())}"
+
+
+def _moment(seconds: str | None) -> datetime | None:
+    try:
+        return None if seconds is None else datetime.fromtimestamp(int(seconds), UTC)
+    except (OverflowError, ValueError, OSError):
+        return None
 
 
 @router.get("/")
 async def list_page(request: Request, site: CurrentSite, form: Annotated[PageForm, Query()]) -> HTMLResponse:
     """Show the list."""
-    visits = Visits.of(request.cookies.get(last_visit.COOKIE), datetime.now(UTC))
+    visits = Visits.of(request.cookies.get(VISIT_COOKIE), datetime.now(UTC))
     options = await form.options(site) | {"details": True}
     if visits.before is not None:
         options["arrived_since"] = visits.before.isoformat()
@@ -56,7 +98,8 @@ async def list_page(request: Request, site: CurrentSite, form: Annotated[PageFor
         narrowings=narrowings(form, language),
         changed=changed,
         last_visit=visits.before,
-        curve=spread_curve,
+        curve=curve,
+        curve_size=(CURVE_WIDTH, CURVE_HEIGHT),
     )
     _remember(visits, request, answer)
     return answer
@@ -80,9 +123,9 @@ async def _read(site: Site, form: PageForm, options: dict[str, Any]) -> tuple[Pa
 def _remember(visits: Visits, request: Request, answer: HTMLResponse) -> None:
     """Let the visitor's browser keep when the list was seen."""
     answer.set_cookie(
-        last_visit.COOKIE,
+        VISIT_COOKIE,
         visits.cookie,
-        max_age=int(last_visit.MAX_AGE.total_seconds()),
+        max_age=int(_VISITS_KEPT.total_seconds()),
         path=request.scope.get("root_path", "") or "/",
         secure=request.url.scheme == "https",
         httponly=True,

@@ -21,14 +21,7 @@ def language_of(request: Request) -> Language:
 
 
 def render(name: str, request: Request, *, status_code: int = 200, **values: object) -> HTMLResponse:
-    """Answer with a page, in the visitor's language.
-
-    Args:
-        name: The template's.
-        request: What is answered.
-        status_code: Of the answer.
-        values: What the template shows.
-    """
+    """Answer with a page, made by the template of that name, in the visitor's language."""
     language = language_of(request)
     site: Site = request.app.state.site
     site = dataclasses.replace(site, prefix=request.scope.get("root_path", ""))

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
-from esdedup import CLASSIC, PROFILES, VERIFIED, Dedup, Pin, Pins, Profile, sample
+from esdedup import CLASSIC, VERIFIED, Dedup, Pin, Pins, Profile, sample
 from esdedup.boilerplate.pins import NO_PINS
+from esdedup.fingerprint.profile import PROFILES
 from tests.acceptance.conftest import Run
 from tests.support.names import Names
 

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page
 
 from esdedup import Dedup, Reader, sample
 from esdedup.times import time_ms
-from esdedup.web.last_visit import COOKIE
+from esdedup.web.list_page import VISIT_COOKIE as COOKIE
 from tests.support.browsing import SIZES, served, watched
 
 SHARED_WORDS = "harbour"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch
 
-from esdedup import LAYOUTS
+from esdedup.fingerprint.bands import LAYOUTS
 from tests.acceptance.conftest import LONG, Run, lines, run_in
 from tests.support.names import Names, new_names
 

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch
 
-from esdedup import ClockMismatch, Dedup, ForestAhead, Maintenance, ViolationKind
+from esdedup import ClockMismatch, Dedup, ForestAhead, Maintenance
 from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.forest.model import State
+from esdedup.maintenance import ViolationKind
 from esdedup.times import DAY_MS, iso
 from tests.support.forests import ARTICLES, feed, nodes, roots
 from tests.support.names import Names, new_names

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 import pytest
 from elasticsearch import Elasticsearch
 
-from esdedup import CLASSIC, VERIFIED, ArticleNotFound, Dedup, Maintenance, Profile, Reader, ViolationKind
+from esdedup import CLASSIC, VERIFIED, ArticleNotFound, Dedup, Maintenance, Profile, Reader
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.meta import Lookup
 from esdedup.elastic.forest.stored import StoredNode, StoredPage
+from esdedup.maintenance import ViolationKind
 from esdedup.times import DAY_MS
 from tests.support.forests import (
     ARTICLES,

@@ -5,8 +5,9 @@ import time
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
-from esdedup import BulkAction, Dedup, Head, Sort
+from esdedup import BulkAction, Dedup
 from esdedup.cli import output
+from esdedup.reading.list_request import Head, Sort
 from esdedup.times import DAY_MS, iso
 from tests.support.asgi import request
 from tests.support.forests import TEXT

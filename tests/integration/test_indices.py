@@ -8,7 +8,7 @@ from elasticsearch import BadRequestError, Elasticsearch, helpers
 
 from esdedup import Dedup, Fields, IndexNotReady, Maintenance, Reader, SettingError
 from esdedup.elastic.article_indices import Articles
-from esdedup.reading.search_words import words
+from esdedup.reading.search_form import words
 from tests.support.asgi import request
 from tests.support.forests import TEXT
 from tests.support.names import Names

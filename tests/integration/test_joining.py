@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch
 
-from esdedup import CLASSIC, Dedup, ForestError, Maintenance, ViolationKind
+from esdedup import CLASSIC, Dedup, ForestError, Maintenance
 from esdedup.elastic.forest.writer import ForestWriter
+from esdedup.maintenance import ViolationKind
 from tests.support.forests import a_leaf, feed, kinds, nodes, roots, stories, write
 from tests.support.names import Names
 

@@ -8,13 +8,14 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
-from esdedup import Dedup, ForestDamaged, Maintenance, SettingError, ViolationKind
+from esdedup import Dedup, ForestDamaged, Maintenance, SettingError
 from esdedup.boilerplate.lesson import Lesson
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.learned import LearnedCopy, read_learned
 from esdedup.elastic.forest.learned_log import LearnedLog
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import VERIFIED
+from esdedup.maintenance import ViolationKind
 from tests.support import stream
 from tests.support.forests import Read
 from tests.support.learned import Pace, contents, documents, learned

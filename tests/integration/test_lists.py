@@ -14,9 +14,8 @@ from esdedup.elastic import limits
 from esdedup.elastic.execute import execute
 from esdedup.elastic.requests import Requests, Search
 from esdedup.fields import Fields, partition_of
-from esdedup.reading.operations import Operations
-from esdedup.reading.scope import Scope
-from esdedup.reading.tuning import Tuning
+from esdedup.reading.lists import list_rows
+from esdedup.reading.scope import Scope, Tuning
 from esdedup.times import iso
 from tests.support.brute_force import (
     Document,
@@ -164,8 +163,8 @@ def test_a_list_without_rows_does_not_read_the_whole_index(corpus: Corpus, es: E
     # No article is the only one of its cluster.
     alone = {"terms": {"dedup.root": [row.root for row in Reader(es).list(corpus.index, only="single").rows]}}
     query = {"bool": {"must_not": alone}}
-    operations = Operations(Scope(fields=Fields(), tuning=Tuning(read_articles=30, read_articles_a_row=1)))
-    page = execute(es, watched(operations.list(corpus.index, query=query, only="single", size=5)))
+    scope = Scope(fields=Fields(), tuning=Tuning(read_articles=30, read_articles_a_row=1))
+    page = execute(es, watched(list_rows(scope, corpus.index, query=query, only="single", size=5)))
     bodies = [body for request in sent if isinstance(request, Search) for body in request.bodies]
     assert sum(body["size"] for body in bodies if "collapse" not in body) == 36
     assert page.total_articles > 36

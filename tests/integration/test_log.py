@@ -27,7 +27,7 @@ from tests.support.names import Names
 def documents(es: Elasticsearch, forest: str) -> list[str]:
     es.indices.refresh(index=forest)
     hits = es.search(index=forest, query=EVERY_LOG, size=1_000, sort="log")["hits"]["hits"]
-    return [hit["_id"] for hit in hits]
+    return [str(hit["_id"]) for hit in hits]
 
 
 def opened(es: Elasticsearch, forest: str, *, memory_bytes: int = 2**30) -> ElasticStore:
@@ -61,7 +61,8 @@ def test_a_node_that_is_needed_longer_takes_a_line_and_not_a_copy(
 
     def size_bytes() -> int:
         es.indices.refresh(index=forest)
-        hits = es.search(index=forest, query=EVERY_LOG, docvalue_fields=["packed"], size=100)["hits"]["hits"]
+        body = {"query": EVERY_LOG, "docvalue_fields": ["packed"], "size": 100}
+        hits = es.search(index=forest, body=body)["hits"]["hits"]
         return sum(len(hit["fields"]["packed"][0]) for hit in hits)
 
     with opened(es, forest) as store:
@@ -139,7 +140,7 @@ def test_a_rebuild_makes_one_of_the_other(es: Elasticsearch, fed: tuple[str, str
     before, nodes_before, pages_before = roots(es, index), nodes(es, forest), pages(es, forest)
     maintenance = Maintenance(es, forest=forest)
     for lookup in ("search", "memory"):
-        maintenance.rebuild([index], replace=True, lookup=lookup)  # type: ignore[arg-type] # both are one
+        maintenance.rebuild([index], replace=True, lookup=lookup)
         assert ForestIndex.find(es, forest).meta.lookup == lookup
         assert without_pages(nodes(es, forest)) == without_pages(nodes_before)
         assert pages(es, forest) == pages_before

@@ -8,16 +8,7 @@ from datetime import timedelta
 import pytest
 from elasticsearch import Elasticsearch
 
-from esdedup import (
-    Dedup,
-    Fields,
-    ForestBusy,
-    ForestError,
-    ForestMismatch,
-    ForestMissing,
-    Maintenance,
-    ViolationKind,
-)
+from esdedup import Dedup, Fields, ForestBusy, ForestError, ForestMismatch, ForestMissing, Maintenance
 from esdedup.elastic.forest import expiry
 from esdedup.elastic.forest.documents import documents
 from esdedup.elastic.forest.index import ForestIndex
@@ -25,6 +16,7 @@ from esdedup.elastic.forest.meta import Lookup
 from esdedup.elastic.forest.status import STATE_ID
 from esdedup.elastic.limits import Limits
 from esdedup.fingerprint.profile import CLASSIC
+from esdedup.maintenance import ViolationKind
 from tests.support.forests import ARTICLES, feed, in_both_lookups, nodes, remove, renewing_threads, stories
 from tests.support.names import Names
 

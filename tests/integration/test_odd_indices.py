@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from esdedup import Dedup, IndexNotReady
 from esdedup.fields import Fields
-from esdedup.reading.queries import narrowed
-from esdedup.reading.search_words import words
-from esdedup.reading.tuning import Tuning
+from esdedup.reading.scope import Tuning
+from esdedup.reading.search_form import narrowed, words
 from esdedup.times import time_ms
 from tests.support.asgi import request
 from tests.support.brute_force import expected_list, random_corpus, random_query

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch
 
-from esdedup import Maintenance, Pins, Violation
+from esdedup import Maintenance, Pins
+from esdedup.maintenance import Violation
 from tests.support import released
 from tests.support.forests import roots
 from tests.support.released import name_of

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from elasticsearch import Elasticsearch
 
-from esdedup import Dedup, Maintenance, ViolationKind
+from esdedup import Dedup, Maintenance
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.signature import Fingerprints
+from esdedup.maintenance import ViolationKind
 from tests.support.forests import ARTICLES, feed, pages, roots
 from tests.support.names import Names
 from tests.support.site_pages import ENOUGH, HARBOUR, MAIL, RIGHTS, stored_page

@@ -5,8 +5,9 @@ from typing import Any
 
 from elasticsearch import Elasticsearch
 
-from esdedup import VERIFIED, Dedup, Maintenance, ViolationKind
+from esdedup import VERIFIED, Dedup, Maintenance
 from esdedup.elastic.forest.stored import signatures_of
+from esdedup.maintenance import ViolationKind
 from esdedup.neighbours.relation import relation_of
 from tests.support import stream
 from tests.support.forests import feed, kinds, nodes

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
-from esdedup import VERIFIED, Dedup, Maintenance, Profile, ViolationKind
+from esdedup import VERIFIED, Dedup, Maintenance, Profile
 from esdedup.elastic.forest.stored import StoredNode
+from esdedup.maintenance import ViolationKind
 from tests.support.forests import (
     ARTICLES,
     a_leaf,

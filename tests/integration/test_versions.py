@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch, helpers
 
-from esdedup import ArticleNotFound, Dedup, Maintenance, Reader, SettingError, TimeOrder, sample
+from esdedup import ArticleNotFound, Dedup, Maintenance, Reader, SettingError, sample
+from esdedup.reading.versions import TimeOrder
 from esdedup.times import time_ms
 
 INDEX, FOREST = "test-versions", "test-versions-forest"

@@ -11,7 +11,7 @@ import pytest
 from elasticsearch import Elasticsearch, helpers
 from esdedup.ingest.owner import Owner
 
-from esdedup import Dedup, Maintenance, Profile, ViolationKind, sample
+from esdedup import Dedup, Maintenance, Profile, sample
 from esdedup.elastic.forest.documents import documents, stored_of
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lease import LEASE_ID
@@ -24,6 +24,7 @@ from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.fingerprint.simhash import from_hex
 from esdedup.forest import NO_TIME, State
+from esdedup.maintenance import ViolationKind
 from tests.support.names import Names
 
 LOOKUPS: dict[str, dict[str, Any]] = {

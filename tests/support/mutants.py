@@ -162,7 +162,7 @@ MUTANTS = [
     ),
     Mutant(
         "a title that begins with an at sign is a formula in a spreadsheet",
-        "esdedup/web/exports.py",
+        "esdedup/web/downloads.py",
         '_FORMULA = ("=", "+", "-", "@", "\\t", "\\r", "\\n")',
         '_FORMULA = ("=", "+", "-", "\\t", "\\r", "\\n")',
         ("integration/test_downloads.py",),

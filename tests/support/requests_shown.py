@@ -2,17 +2,25 @@
 
 from esdedup.elastic.requests import Query
 from esdedup.fields import Fields
-from esdedup.reading import cluster_bodies, list_bodies, overview_bodies, row_details_bodies
+from esdedup.reading import (
+    articles,
+    clusters,
+    list_bodies,
+    overview,
+    row_details,
+    sources,
+    timeline,
+    versions,
+)
 from esdedup.reading.choices import Choices
 from esdedup.reading.queries import within
-from esdedup.reading.row_details_bodies import ClusterSearch
-from esdedup.reading.tuning import Tuning
+from esdedup.reading.scope import Tuning
 
 FIELDS = Fields()
 QUERY: Query = {"match": {"title": "ferry"}}
 ROOTS = ["ROOT-1", "ROOT-2"]
 PLACE = [1789935360000, 331, "news"]
-_OTHERS = cluster_bodies.others("ROOT-1", without=("news", "ID"), fields=FIELDS)
+_OTHERS = clusters.others("ROOT-1", without=("news", "ID"), fields=FIELDS)
 
 IN_DOCS: dict[str, Query] = {
     "articles": list_bodies.articles(QUERY, by="newest", size=42, fields=FIELDS),
@@ -27,18 +35,18 @@ IN_DOCS: dict[str, Query] = {
     "about-rows": list_bodies.estimate_rows(QUERY, fields=FIELDS),
     "rows-of-partitions": list_bodies.estimate_rows(QUERY, fields=FIELDS, partitions=8),
     "relevance": list_bodies.first_of_each_root(QUERY, by="relevance", first=0, size=21, fields=FIELDS),
-    "overview": overview_bodies.overview(
+    "overview": overview.overview_body(
         QUERY,
         choices=Choices({"source": ("Morning Wire", "Daily Ledger")}),
         facets=["source", "language"],
         size=10,
         fields=FIELDS,
     ),
-    "over-time": overview_bodies.articles_over_time(
-        QUERY, interval_ms=86_400_000, offset_ms=0, fields=FIELDS
+    "over-time": timeline.articles_over_time(
+        within(QUERY, FIELDS), interval_ms=86_400_000, offset_ms=0, fields=FIELDS
     ),
-    "row-details": row_details_bodies.clusters(
-        [ClusterSearch(root="ROOT-1", first_ms=1_789_000_000_000, interval_ms=3_600_000)],
+    "row-details": row_details.clusters_body(
+        [row_details.ClusterSearch(root="ROOT-1", first_ms=1_789_000_000_000, interval_ms=3_600_000)],
         source_field="source",
         fields=FIELDS,
     ),
@@ -46,24 +54,28 @@ IN_DOCS: dict[str, Query] = {
     "by-count-of-matches": list_bodies.roots_by_count(
         within(QUERY, FIELDS), descending=True, size=21, fields=FIELDS
     ),
-    "one": cluster_bodies.one_article("ID", fields=FIELDS, has_text=True),
-    "similar": cluster_bodies.cluster_members(_OTHERS, first=0, after=None, size=20, fields=FIELDS),
-    "sources": cluster_bodies.count_sources(_OTHERS, source_field="source", size=20),
-    "of-sources": cluster_bodies.of_sources(
+    "one": articles.one_article("ID", fields=FIELDS, has_text=True),
+    "similar": clusters.cluster_members(_OTHERS, first=0, after=None, size=20, fields=FIELDS),
+    "sources": sources.count_sources(_OTHERS, source_field="source", size=20),
+    "of-sources": sources.of_sources(
         _OTHERS, names=["Morning Wire", None], source_field="source", fields=FIELDS
     ),
-    "versions": cluster_bodies.versions(
-        cluster_bodies.others("ROOT-1", fields=FIELDS), sort="oldest", first=0, size=20, fields=FIELDS
+    "versions": versions.versions_body(
+        clusters.others("ROOT-1", fields=FIELDS), sort="oldest", first=0, size=20, fields=FIELDS
     ),
-    "with-fingerprint": cluster_bodies.cluster_members(
-        cluster_bodies.with_fingerprint("FINGERPRINT", fields=FIELDS),
+    "with-fingerprint": clusters.cluster_members(
+        clusters.same_fingerprint("FINGERPRINT", fields=FIELDS),
         first=0,
         after=None,
         size=20,
         fields=FIELDS,
     ),
-    "timeline": cluster_bodies.timeline(
-        "ROOT-1", interval_ms=3_600_000, offset_ms=0, source_field="source", fields=FIELDS
+    "timeline": timeline.articles_over_time(
+        {"term": {FIELDS.root: "ROOT-1"}},
+        interval_ms=3_600_000,
+        offset_ms=0,
+        source_field="source",
+        fields=FIELDS,
     ),
 }
 
@@ -72,8 +84,8 @@ IN_MAPPINGS: dict[str, Query] = {
     "list-most-similar": list_bodies.roots_by_count(
         within(None, FIELDS), descending=True, size=20, fields=FIELDS
     ),
-    "similar": cluster_bodies.cluster_members(
-        cluster_bodies.others("ROOT", without=("INDEX", "ID"), fields=FIELDS),
+    "similar": clusters.cluster_members(
+        clusters.others("ROOT", without=("INDEX", "ID"), fields=FIELDS),
         first=0,
         after=None,
         size=20,

@@ -7,8 +7,9 @@ import pytest
 
 from benchmarks.hash_seed import hashed_by
 from benchmarks.steps import STEPS
-from esdedup import PROFILES, Profile, sample
+from esdedup import Profile, sample
 from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.fingerprint.profile import PROFILES
 
 
 def test_every_step_that_is_timed_exists() -> None:

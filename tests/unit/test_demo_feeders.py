@@ -7,7 +7,7 @@ import pytest
 from esdedup.ingest.files import FileArticle
 
 from esdedup.cli import demo_feeders
-from esdedup.cli.demo_feeders import Feeding
+from esdedup.cli.demo_feeders import SharedArticles
 from esdedup.errors import ArticleRejected, SidecarError
 
 
@@ -31,7 +31,7 @@ def test_each_article_is_sent_once_and_every_refusal_is_named() -> None:
         return {each.id: "no" for each in articles if each.id == "7"}
 
     unreadable = ArticleRejected("a.jsonl:1000", "is not JSON")
-    feeding = Feeding([*map(article, range(1_000)), unreadable], on_rejected=rejected.append)
+    feeding = SharedArticles([*map(article, range(1_000)), unreadable], on_rejected=rejected.append)
     fed = feeding.run({"one": send, "two": send, "three": send})
     assert sorted(sent, key=int) == [str(number) for number in range(1_000)]
     assert sum(each.articles for each in fed.values()) == 1_000
@@ -60,7 +60,7 @@ def test_a_feeder_that_fails_ends_the_others() -> None:
         return {}
 
     with pytest.raises(SidecarError):
-        Feeding(endless(), on_rejected=lambda _: None).run({"one": send, "two": fail, "three": send})
+        SharedArticles(endless(), on_rejected=lambda _: None).run({"one": send, "two": fail, "three": send})
 
 
 def test_an_answer_that_is_none_of_a_bulk_request_is_an_error() -> None:

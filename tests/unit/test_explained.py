@@ -5,7 +5,7 @@ import pytest
 from esdedup import explain
 from esdedup.neighbours.explanation import Explanation
 from esdedup.reading.verdict import ArticleState, IndexedExplanation, outcome
-from esdedup.web.explained import explained
+from esdedup.web.explanation import explained
 from esdedup.web.languages import language
 
 FERRY = "The ferry to the outer islands runs again from Monday, the harbour council says in a letter."
@@ -43,8 +43,8 @@ def test_two_versions_of_a_story() -> None:
     assert found.is_one_cluster
     assert (found.verdict, found.reason) == ("One story.", "Their wording is alike enough.")
     assert found.rule.endswith("one cluster.")
-    assert found.shared == [each.lower().removesuffix(".") for each in (FERRY, RAIN)]
-    facts = dict(found.facts)
+    assert found.shared == tuple(each.lower().removesuffix(".") for each in (FERRY, RAIN))
+    facts = {fact.name: fact.value for fact in found.facts}
     assert facts["Wording in common"].endswith("% counted")
     assert facts["Needed at this length"].endswith("%")
     assert " in A, " in facts["Representatives in common"]
@@ -61,7 +61,7 @@ def test_two_stories(code: str, verdict: str, reason: str) -> None:
     found = explained(indexed(explain(FERRY, RAIN), roots=("a", "b")), language(code))
     assert not found.is_one_cluster
     assert (found.verdict, found.reason) == (verdict, reason)
-    assert found.shared == []
+    assert found.shared == ()
     assert found.more_shared == 0
 
 
@@ -75,4 +75,4 @@ def test_a_text_without_words() -> None:
     found = explained(indexed(explain(FERRY, ""), roots=("a", None)), language("en"))
     assert found.reason.startswith("B was indexed without esdedup")
     assert found.rule.startswith("One of them has no fingerprint")
-    assert found.facts == []
+    assert found.facts == ()

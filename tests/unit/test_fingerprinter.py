@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup import CLASSIC, KEYWORDS, PROFILES, Profile, SettingError, Tf, WordTable, get_profile, sample
+from esdedup import CLASSIC, KEYWORDS, Profile, SettingError, get_profile, sample
 from esdedup.fingerprint.fingerprinter import Fingerprinter
-from esdedup.fingerprint.profile import VERIFIED
+from esdedup.fingerprint.profile import PROFILES, VERIFIED
 from esdedup.fingerprint.simhash import simhash
 from esdedup.neighbours.relation import relation_of
 from esdedup.text.normalise import normalise
 from esdedup.text.passages import Passages
 from esdedup.text.segmenters import JIEBA
-from esdedup.text.weights import WEIGHT_SCALE
+from esdedup.text.weights import WEIGHT_SCALE, Tf, WordTable
 
 ZH = "云陵市地铁七号线昨天清晨开始试运行。首班列车五时五十分从北郊车辆段发出，乘坐iPhone扫码即可进站！"
 EN = "The ferry line has ordered four electric ships. Each of them will carry ninety cars & 400 passengers."

@@ -15,9 +15,10 @@ from elasticsearch import AsyncElasticsearch, Elasticsearch
 
 import esdedup
 from esdedup import AsyncReader, Dedup, Maintenance, Page, Reader, SimilarPage, maintenance
+from esdedup.fingerprint import bands
 from esdedup.neighbours import explanation
-from esdedup.reading import results
-from esdedup.reading.operations import Operations
+from esdedup.reading import overview, results, versions
+from esdedup.text import dictionary, hashing, segmenters, weights
 
 # What programs may use: the names of `esdedup`, and the parts of larger results where its docstring says.
 PUBLIC = {
@@ -25,32 +26,41 @@ PUBLIC = {
     **{name: getattr(maintenance, name) for name in maintenance.__all__},
     **{
         name: value
-        for name, value in vars(explanation).items()
-        if inspect.isclass(value) and value.__module__ == explanation.__name__
+        for module in (
+            bands,
+            dictionary,
+            explanation,
+            hashing,
+            overview,
+            results,
+            segmenters,
+            versions,
+            weights,
+        )
+        for name, value in vars(module).items()
+        if inspect.isclass(value) and value.__module__ == module.__name__ and not name.startswith("_")
     },
 }
-OPERATIONS = [name for name in dir(Operations) if not name.startswith("_")]
+OPERATIONS = [name for name, value in vars(Reader).items() if not name.startswith("_") and callable(value)]
 
 
-def test_every_name_exists_is_sorted_and_has_a_static_type() -> None:
-    assert sorted(esdedup.__all__, key=lambda name: (not name.isupper(), name)) == list(esdedup.__all__)
-    assert all(hasattr(esdedup, name) for name in esdedup.__all__)
+def test_every_name_exists_once_and_where_types_are_looked_for() -> None:
     listed = list(esdedup.__dir__())
     # Each once, though by now they have been used.
     assert set(esdedup.__all__) <= set(listed)
     assert len(listed) == len(set(listed))
-    source = ast.parse(Path(inspect.getfile(esdedup)).read_text())
-    imported = {
-        alias.name: node.module
+    source = ast.parse(Path(inspect.getfile(esdedup)).with_suffix(".pyi").read_text())
+    imported = [
+        (alias.name, alias.asname, str(node.module))
         for node in ast.walk(source)
         if isinstance(node, ast.ImportFrom)
-        and node.module != "importlib.metadata"
-        and node.module != "typing"
         for alias in node.names
-    }
-    assert imported.keys() == set(esdedup.__all__)
-    for name, module in imported.items():
-        assert getattr(importlib.import_module(str(module)), name) is getattr(esdedup, name)
+    ]
+    assert [name for name, *_ in imported] == list(esdedup.__all__)
+    assert len(set(esdedup.__all__)) == len(esdedup.__all__)
+    for name, exported, module in imported:
+        assert name == exported
+        assert getattr(importlib.import_module(module), name) is getattr(esdedup, name)
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
@@ -61,13 +71,15 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_readers_are_described_as_callers_see_them(name: str) -> None:
-    operation = getattr(Operations, name)
+    reading = inspect.signature(getattr(Reader, name))
+    assert next(iter(reading.parameters)) == "self"
+    assert "scope" not in reading.parameters
     for kind in (Reader, AsyncReader):
         method = getattr(kind, name)
         signature = inspect.signature(method)
-        assert list(signature.parameters) == list(inspect.signature(operation).parameters)
+        assert signature == reading
         assert method.__name__ == name
-        assert inspect.getdoc(method) == inspect.getdoc(operation)
+        assert inspect.getdoc(method) == inspect.getdoc(getattr(Reader, name))
         hints = typing.get_type_hints(method)
         assert hints["return"] == signature.return_annotation
         assert "Generator" not in str(hints["return"])

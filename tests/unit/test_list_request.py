@@ -8,7 +8,8 @@ from esdedup import Fields, SettingError
 from esdedup.elastic.requests import Query
 from esdedup.reading.list_request import ListRequest, default_sort
 from esdedup.reading.paging import Paging
-from esdedup.reading.queries import narrowed, ranks_articles
+from esdedup.reading.queries import ranks_articles
+from esdedup.reading.search_form import narrowed
 
 MATCH: Query = {"match": {"title": "ferry"}}
 TERM: Query = {"term": {"source": "A"}}

@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup.reading.overview_results import Facet, FacetValue, Overview
+from esdedup.reading.overview import Facet, FacetValue, Overview
 from esdedup.reading.queries import moment_ms
 from esdedup.reading.results import Timeline, TimelineStep
 from esdedup.times import iso, time_ms
+from esdedup.web.bar_charts import HISTOGRAM_HEIGHT as HEIGHT
+from esdedup.web.bar_charts import curve, histogram
 from esdedup.web.facets import facets, narrowings
 from esdedup.web.form import PageForm
-from esdedup.web.histogram import HEIGHT, histogram
 from esdedup.web.languages import language
-from esdedup.web.last_visit import Visits
-from esdedup.web.spread_curve import path
+from esdedup.web.list_page import Visits
 
 EN, ZH = language("en"), language("zh")
 MINUTE_MS = 60_000
@@ -165,10 +165,10 @@ def test_times_outside_the_calendar_are_not_drawn() -> None:
 
 
 def test_a_curve_has_a_bar_for_each_span_with_articles() -> None:
-    assert path([]) == path([0, 0]) == ""
-    assert path([10, 0, 1, 1_000]).count("M") == 3
+    assert curve([]) == curve([0, 0]) == ""
+    assert curve([10, 0, 1, 1_000]).count("M") == 3
     # One article among many is visible.
-    assert path([1, 1_000]) == "M0 20v-2h47v2M48 20v-20h47v20"
+    assert curve([1, 1_000]) == "M0 20v-2h47v2M48 20v-20h47v20"
 
 
 def test_a_visit_lasts_until_there_is_a_pause() -> None:

@@ -14,8 +14,8 @@ from esdedup.fingerprint.sketch import Sketches
 from esdedup.forest import Aging, Arrivals, Forest
 from esdedup.forest.memory import MemoryStore
 from esdedup.forest.model import DEFAULT_RETENTION
-from esdedup.maintenance.explain import explain
 from esdedup.neighbours.relation import relation_of
+from esdedup.reading.explanation import explain
 from tests.support.comparison import resemblance
 
 _RELATION = relation_of(VERIFIED)

@@ -3,14 +3,16 @@ from typing import Any
 
 import pytest
 
-from esdedup import CLASSIC, KEYWORDS, PROFILES, VERIFIED, Profile, SettingError, Tf, WordTable, get_profile
+from esdedup import CLASSIC, KEYWORDS, VERIFIED, Profile, SettingError, get_profile
 from esdedup.fingerprint.agreement import Agreement
 from esdedup.fingerprint.bands import LAYOUTS, choose
 from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.fingerprint.profile import PROFILES
 from esdedup.forest import Aging, Arrivals, Forest
 from esdedup.forest.memory import MemoryStore
 from esdedup.neighbours.relation import relation_of
 from esdedup.sample import articles
+from esdedup.text.weights import Tf, WordTable
 
 
 def test_labels_tell_profiles_apart() -> None:

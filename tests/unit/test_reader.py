@@ -6,7 +6,7 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from esdedup import Fields, Reader, SettingError
-from esdedup.reading.search_words import words
+from esdedup.reading.search_form import words
 
 
 @pytest.fixture

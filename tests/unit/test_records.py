@@ -46,7 +46,7 @@ def test_an_array_is_cut_into_its_elements(
     tmp_path: Path, articles: list[object], indent: int | None, piece_bytes: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("esdedup.ingest.numbered_lines.NumberedLines.read.__defaults__", (piece_bytes,))
+        patch.setattr("esdedup.ingest.opening.NumberedLines.read.__defaults__", (piece_bytes,))
         content = json.dumps(articles, indent=indent, ensure_ascii=False).encode()
         assert fields(read(tmp_path / "a.json", content)) == articles
 

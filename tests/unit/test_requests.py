@@ -10,8 +10,10 @@ from esdedup.elastic.requests import ClosePointInTime, OpenPointInTime, Request,
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.neighbours.relation import relation_of
-from esdedup.reading.operations import Operations
+from esdedup.reading.articles import article
+from esdedup.reading.clusters import similar
 from esdedup.reading.scope import Scope
+from esdedup.reading.sources import sources
 
 
 def run(requests: Requests[Any], *answers: Any) -> tuple[list[Request], Any]:
@@ -65,11 +67,10 @@ def test_no_query_has_more_terms_than_the_limit() -> None:
 
 def test_only_the_article_itself_is_read_with_its_text() -> None:
     mappings = {"news": article_index(Fields())["mappings"]}
-    operations = Operations(Scope())
     for operation, has_text in (
-        (operations.article("news", "1"), True),
-        (operations.similar("news", "1"), False),
-        (operations.sources("news", "1"), False),
+        (article(Scope(), "news", "1"), True),
+        (similar(Scope(), "news", "1"), False),
+        (sources(Scope(), "news", "1"), False),
     ):
         next(operation)
         asked = operation.send(mappings)

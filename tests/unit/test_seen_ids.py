@@ -2,7 +2,7 @@
 
 import tracemalloc
 
-from esdedup.ingest.seen_ids import SeenIds
+from esdedup.ingest.files import SeenIds
 
 
 def test_the_latest_ids_are_known() -> None:

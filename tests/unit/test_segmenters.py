@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup import CustomSegmenter, Jieba, NGrams, SettingError, UnicodeWords
+from esdedup import SettingError
 from esdedup.text.normalise import normalise
-from esdedup.text.segmenters import Segmenter, get_segmenter
+from esdedup.text.segmenters import CustomSegmenter, Jieba, NGrams, Segmenter, UnicodeWords, get_segmenter
 
 
 @pytest.mark.parametrize(

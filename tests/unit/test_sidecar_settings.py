@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from esdedup import CLASSIC, KEYWORDS, TOKEN_HASHES, Dictionary, Jieba, StopWords, Tf, UnicodeWords
+from esdedup import CLASSIC, KEYWORDS
 from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.bands import HALVES
@@ -15,6 +15,10 @@ from esdedup.sidecar.assembly import assemble
 from esdedup.sidecar.loading import as_toml, load
 from esdedup.sidecar.setting_names import groups_of, settings_of
 from esdedup.sidecar.settings import Settings
+from esdedup.text.dictionary import Dictionary
+from esdedup.text.hashing import TOKEN_HASHES
+from esdedup.text.segmenters import Jieba, UnicodeWords
+from esdedup.text.weights import StopWords, Tf
 
 SECRET = "a-secret-that-nobody-may-see"
 Load = Callable[..., Settings]

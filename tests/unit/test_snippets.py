@@ -2,7 +2,7 @@ import pytest
 
 from esdedup.fields import Fields
 from esdedup.reading.results import Row
-from esdedup.reading.snippets import snippets_body, snippets_of
+from esdedup.reading.row_details import snippets_body, snippets_of
 
 ROW = Row(id="1", index="news", root="r", title="A title", similar=0, matching=1)
 

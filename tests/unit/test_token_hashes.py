@@ -7,8 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup import TOKEN_HASHES, SettingError, TokenHash
-from esdedup.text.hashing import crc32, get_token_hash, java31, mixed, murmur64, times33
+from esdedup import SettingError
+from esdedup.text.hashing import (
+    TOKEN_HASHES,
+    TokenHash,
+    crc32,
+    get_token_hash,
+    java31,
+    mixed,
+    murmur64,
+    times33,
+)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Dates that cannot be right are counted, and explained once."""
 
 import pytest
-from esdedup.ingest.undated import Undated
+from esdedup.ingest.dates import DateCheck
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from esdedup.ingest.undated import Undated
 )
 def test_a_date_that_cannot_be_right(value: object, wrong: str | None) -> None:
     said: list[str] = []
-    undated = Undated(said.append)
+    undated = DateCheck(said.append)
     assert undated.sees("f:1", value, field="date")
     assert undated.sees("f:2", value, field="date")
     if wrong is None:
@@ -28,4 +28,4 @@ def test_a_date_that_cannot_be_right(value: object, wrong: str | None) -> None:
 
 @pytest.mark.parametrize("value", ["2026-11-21", "Sat, 21 Nov 2026 08:00:00 GMT", 1_795_248_000_000, -1])
 def test_a_date_that_can_be_right(value: object) -> None:
-    assert not Undated(pytest.fail).sees("f:1", value, field="date")
+    assert not DateCheck(pytest.fail).sees("f:1", value, field="date")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from esdedup.fingerprint.profile import VERIFIED
-from esdedup.maintenance.explain import explain
+from esdedup.reading.explanation import explain
 from esdedup.reading.verdict import ArticleState, Outcome, RootComparison, outcome
 
 NEAR = explain("the ferry line has ordered four ships", "The ferry line has ordered four ships!", VERIFIED)

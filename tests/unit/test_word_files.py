@@ -15,27 +15,13 @@ from esdedup.ingest.word_files import read_segmenter, read_weights, with_words, 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup import (
-    CLASSIC,
-    KEYWORDS,
-    ArticleRejected,
-    Dictionary,
-    Fields,
-    Jieba,
-    NGrams,
-    Profile,
-    SettingError,
-    StopWords,
-    Tf,
-    TfIdf,
-    UnicodeWords,
-    WordTable,
-    sample,
-)
+from esdedup import CLASSIC, KEYWORDS, ArticleRejected, Fields, Profile, SettingError, sample
 from esdedup.fingerprint.document_frequencies import DocumentFrequencies
 from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.text.dictionary import Dictionary
 from esdedup.text.normalise import normalise
-from esdedup.text.segmenters import Segmenter
+from esdedup.text.segmenters import Jieba, NGrams, Segmenter, UnicodeWords
+from esdedup.text.weights import StopWords, Tf, TfIdf, WordTable
 from tests.unit.test_fingerprinter import EN, ZH, names
 
 Write = Callable[[str, str], Path]

@@ -5,21 +5,11 @@ import zlib
 
 import pytest
 
-from esdedup import (
-    CLASSIC,
-    KEYWORDS,
-    TOKEN_HASHES,
-    VERIFIED,
-    CustomSegmenter,
-    Jieba,
-    NGrams,
-    Profile,
-    SettingError,
-    TokenHash,
-    UnicodeWords,
-)
+from esdedup import CLASSIC, KEYWORDS, VERIFIED, Profile, SettingError
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.simhash import simhash
+from esdedup.text.hashing import TOKEN_HASHES, TokenHash
+from esdedup.text.segmenters import CustomSegmenter, Jieba, NGrams, UnicodeWords
 from esdedup.text.weights import WEIGHT_SCALE
 from tests.unit.test_fingerprinter import EN, ZH, names
 

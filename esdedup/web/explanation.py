@@ -1,13 +1,18 @@
-"""Why two articles are in one cluster or not, in the words of a page. Pure."""
+"""Why two articles are in one cluster or not, in words: for the page that compares them, and as JSON."""
 
-import dataclasses
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
 
 from esdedup.messages import translatable
 from esdedup.neighbours.explanation import Explanation, Rule, Text
-from esdedup.reading.explanation_words import RULES, verdict
-from esdedup.reading.verdict import IndexedExplanation, Outcome
-from esdedup.web.bounds import cut
+from esdedup.reading.results import Result, example
+from esdedup.reading.verdict import RULES, IndexedExplanation, Outcome, verdict
+from esdedup.web.api import ERRORS, NOT_FOUND, PREFIX, Id, InIndex
+from esdedup.web.bounds import bounded, cut
 from esdedup.web.languages import Language
+from esdedup.web.rendering import language_of
+from esdedup.web.state import CurrentSite
 
 _MOST_PASSAGES = 6
 _LONGEST_PASSAGE = 200
@@ -26,41 +31,86 @@ _REASONS = {
 """What each rule means for readers, if it is what decided."""
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Explained:
-    """An explanation in one language."""
+class Fact(Result, frozen=True):
+    """What was measured."""
+
+    name: str
+    value: str
+
+
+class ExplanationInWords(Result, frozen=True):
+    """Why two articles are in one cluster or not, in words for people."""
+
+    model_config = example(
+        is_one_cluster=True,
+        verdict="Both are in one cluster: the second joined the first when it arrived.",
+        rule="They share a sentence, and their whole texts agree.",
+        shared=["the harbour council voted on monday to buy a second ferry"],
+        more_shared=3,
+        facts=[{"name": "Wording in common", "value": "98% by estimate, 97% counted"}],
+    )
 
     is_one_cluster: bool
-    # What became of the two.
     verdict: str
-    # Why, for readers if the two alone decided it.
-    reason: str
-    # What the comparison of the two alone says, in the terms of esdedup.
+    """What became of the two."""
     rule: str
-    # Sentences that both have, or nearly, as they are compared: without punctuation and case.
-    shared: list[str]
-    # How many further ones there are.
+    """What the comparison of the two alone says."""
+    shared: tuple[str, ...]
+    """Sentences that both have, or nearly, as they are compared: without punctuation and case."""
     more_shared: int
-    # What was measured, each with its name.
-    facts: list[tuple[str, str]]
+    """How many further ones there are."""
+    facts: tuple[Fact, ...]
 
 
-def explained(found: IndexedExplanation, language: Language) -> Explained:
+class ExplanationForReaders(ExplanationInWords, frozen=True):
+    """The same, as the page shows it."""
+
+    reason: str
+    """Why, in plain words if the two alone decided it."""
+
+
+router = APIRouter(prefix=PREFIX, responses=ERRORS)
+
+
+@router.get("/explanation", summary="Why two articles are in one cluster or not", responses=NOT_FOUND)
+async def explanation(
+    request: Request,
+    response: Response,
+    site: CurrentSite,
+    id: Id,  # noqa: A002
+    other: Annotated[
+        str, Query(min_length=1, description="The id of the other article.", examples=["en-17-4"])
+    ],
+    index: InIndex = None,
+    other_index: InIndex = None,
+) -> ExplanationInWords:
+    """In the language that the header `Accept-Language` wishes for: English or Chinese."""
+    language = language_of(request)
+    found = await site.reader.explain(site.index, id, other, in_index=index, other_in_index=other_index)
+    response.headers.update({"Content-Language": language.code, "Vary": "Accept-Language, Cookie"})
+    words = explained(found, language)
+    return bounded(
+        ExplanationInWords(**{name: getattr(words, name) for name in ExplanationInWords.model_fields})
+    )
+
+
+def explained(found: IndexedExplanation, language: Language) -> ExplanationForReaders:
     """Put an explanation into words."""
     _, comparison = language.gettext, found.comparison
     shared = _shared(comparison)
-    return Explained(
+    facts = [
+        *_in_common(comparison, language),
+        *_whole_texts(comparison, language),
+        *_left_out(comparison, language),
+    ]
+    return ExplanationForReaders(
         is_one_cluster=found.same_cluster,
         verdict=_("One story.") if found.same_cluster else _("Two stories."),
         reason=_reason(found, language),
         rule=_(RULES[comparison.rule]),
-        shared=[cut(passage, _LONGEST_PASSAGE) for passage in shared[:_MOST_PASSAGES]],
+        shared=tuple(cut(passage, _LONGEST_PASSAGE) for passage in shared[:_MOST_PASSAGES]),
         more_shared=max(0, len(shared) - _MOST_PASSAGES),
-        facts=[
-            *_in_common(comparison, language),
-            *_whole_texts(comparison, language),
-            *_left_out(comparison, language),
-        ],
+        facts=tuple(Fact(name=name, value=value) for name, value in facts),
     )
 
 

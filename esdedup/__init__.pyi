@@ -1,0 +1,63 @@
+"""The names that programs import from `esdedup`, each once; `__init__.py` reads them from here."""
+
+from esdedup.boilerplate.pins import Pin as Pin
+from esdedup.boilerplate.pins import Pins as Pins
+from esdedup.elastic.requests import Query as Query
+from esdedup.errors import ArticleNotFound as ArticleNotFound
+from esdedup.errors import ArticleRejected as ArticleRejected
+from esdedup.errors import ClientForked as ClientForked
+from esdedup.errors import ClockMismatch as ClockMismatch
+from esdedup.errors import EsdedupError as EsdedupError
+from esdedup.errors import FieldsNotFound as FieldsNotFound
+from esdedup.errors import ForestAhead as ForestAhead
+from esdedup.errors import ForestBusy as ForestBusy
+from esdedup.errors import ForestDamaged as ForestDamaged
+from esdedup.errors import ForestError as ForestError
+from esdedup.errors import ForestExists as ForestExists
+from esdedup.errors import ForestFull as ForestFull
+from esdedup.errors import ForestIncomplete as ForestIncomplete
+from esdedup.errors import ForestLost as ForestLost
+from esdedup.errors import ForestMismatch as ForestMismatch
+from esdedup.errors import ForestMissing as ForestMissing
+from esdedup.errors import ForestOwner as ForestOwner
+from esdedup.errors import IndexBlocked as IndexBlocked
+from esdedup.errors import IndexNotReady as IndexNotReady
+from esdedup.errors import NodeError as NodeError
+from esdedup.errors import ServerError as ServerError
+from esdedup.errors import ServerUnavailable as ServerUnavailable
+from esdedup.errors import SettingError as SettingError
+from esdedup.errors import SidecarError as SidecarError
+from esdedup.errors import SidecarUnavailable as SidecarUnavailable
+from esdedup.fields import Fields as Fields
+from esdedup.fingerprint.agreement import Agreement as Agreement
+from esdedup.fingerprint.profile import CLASSIC as CLASSIC
+from esdedup.fingerprint.profile import KEYWORDS as KEYWORDS
+from esdedup.fingerprint.profile import VERIFIED as VERIFIED
+from esdedup.fingerprint.profile import Profile as Profile
+from esdedup.fingerprint.profile import get_profile as get_profile
+from esdedup.forest.model import Assignment as Assignment
+from esdedup.forest.model import Kind as Kind
+from esdedup.ingest.actions import ArticleAction as ArticleAction
+from esdedup.ingest.actions import BulkAction as BulkAction
+from esdedup.ingest.async_dedup import AsyncDedup as AsyncDedup
+from esdedup.ingest.dedup import Dedup as Dedup
+from esdedup.maintenance import Maintenance as Maintenance
+from esdedup.reading.explanation import explain as explain
+from esdedup.reading.overview import Overview as Overview
+from esdedup.reading.reader import AsyncReader as AsyncReader
+from esdedup.reading.reader import Reader as Reader
+from esdedup.reading.results import Article as Article
+from esdedup.reading.results import FullArticle as FullArticle
+from esdedup.reading.results import Page as Page
+from esdedup.reading.results import Row as Row
+from esdedup.reading.results import SimilarArticle as SimilarArticle
+from esdedup.reading.results import SimilarPage as SimilarPage
+from esdedup.reading.results import SourcesPage as SourcesPage
+from esdedup.reading.results import Timeline as Timeline
+from esdedup.reading.versions import VersionsPage as VersionsPage
+from esdedup.sites import RawPage as RawPage
+from esdedup.text.left_out import LeftOut as LeftOut
+from esdedup.text.left_out import Span as Span
+
+__all__: list[str]
+__version__: str

@@ -1,0 +1,289 @@
+"""Articles over time as bars. Pure.
+
+Of a list they are links to the list of their time, of a cluster the first and the largest are named, and of a
+row they are a tiny curve.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from datetime import datetime, time, timedelta
+
+from esdedup.reading.results import Timeline, TimelineStep
+from esdedup.web.bounds import cut
+from esdedup.web.facets import Parameters, changed
+from esdedup.web.form import PageForm
+from esdedup.web.formats import source_names
+from esdedup.web.languages import Language
+
+_MS = timedelta(milliseconds=1)
+# Of a list's histogram, in pixels.
+_WIDTH, HISTOGRAM_HEIGHT = 720, 56
+_PIXELS_BETWEEN = 2
+_MIN_PIXELS = 3.0
+# On a phone, so many steps share a bar: a finger needs 24 pixels.
+_STEPS_OF_WIDE_BARS = 3
+# Of a cluster's timeline: the space between two bars, as a share of the step.
+_GAP = 0.15
+_MIN_PERCENT = 3.0
+# What stands beside a bar.
+_LONGEST_NAME = 40
+# Of a row's curve, in pixels.
+CURVE_WIDTH, CURVE_HEIGHT = 96, 20
+_CURVE_GAP = 1
+_CURVE_MIN_HEIGHT = 2
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Bar:
+    """A bar, from its upper left corner."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class LinkedBar(Bar):
+    """A bar that is a link, in the units of the drawing."""
+
+    # How wide the place to click is: up to the next step.
+    reach: float
+    label: str
+    # Of the list of its articles.
+    parameters: Parameters
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Histogram:
+    """The same bars twice, for wide and for narrow windows."""
+
+    width: int
+    height: int
+    bars: list[LinkedBar]
+    wide_bars: list[LinkedBar]
+    begin: str
+    end: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TimelineBar(Bar):
+    """The bar of one interval, in percent of the drawing's width and height."""
+
+    # What it says on hover.
+    label: str
+    is_first: bool
+    is_peak: bool
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Mark:
+    """A line of text over a bar."""
+
+    # Where the text begins or ends, in percent of the width.
+    x: float
+    # Whether it ends there, since there is no room on the right of the bar.
+    is_left: bool
+    text: str
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Drawing:
+    """The bars, what stands over two of them, and a summary in words."""
+
+    bars: list[TimelineBar]
+    # None if nobody knows who was first.
+    first: Mark | None
+    # None if no interval has several articles.
+    peak: Mark | None
+    begin: str
+    end: str | None
+    summary: str
+
+
+def histogram(timeline: Timeline, form: PageForm, language: Language) -> Histogram | None:
+    """Draw articles over time; None if they fit in one step, or lie outside the calendar."""
+    steps = timeline.steps
+    if len(steps) < 2:
+        return None
+    try:
+        begin = datetime.fromisoformat(steps[0].start)
+        end = begin + len(steps) * timedelta(milliseconds=timeline.interval_ms) - _MS
+    except (ValueError, OverflowError):
+        return None
+    merged = [_sum(steps[at : at + _STEPS_OF_WIDE_BARS]) for at in range(0, len(steps), _STEPS_OF_WIDE_BARS)]
+    return Histogram(
+        width=_WIDTH,
+        height=HISTOGRAM_HEIGHT,
+        bars=_linked(steps, timeline.interval_ms, end, form, language),
+        wide_bars=_linked(merged, _STEPS_OF_WIDE_BARS * timeline.interval_ms, end, form, language),
+        begin=language.day(begin),
+        end=language.day(end),
+    )
+
+
+def draw(timeline: Timeline, language: Language) -> Drawing | None:
+    """Draw a timeline; None if it has fewer than two steps, or times outside the calendar."""
+    steps = timeline.steps
+    if len(steps) < 2 or not all(map(_is_in_calendar, (steps[0].start, steps[-1].start))):
+        return None
+    _, moment = language.gettext, language.moment
+    step, counts = 100 / len(steps), [each.articles for each in steps]
+    most, peak_at = max(counts), counts.index(max(counts))
+    bars = [
+        TimelineBar(
+            **vars(bar),
+            label=_(
+                "%(articles)s from %(time)s",
+                articles=_articles(counts[at], language),
+                time=moment(steps[at].start),
+            ),
+            is_first=at == 0,
+            is_peak=most > 1 and at == peak_at,
+        )
+        for at, bar in _bars(
+            counts, step=step, width=step * (1 - _GAP), height=100, least=_MIN_PERCENT, digits=2
+        )
+    ]
+    first = timeline.earliest and cut(source_names(timeline.earliest.source), _LONGEST_NAME)
+    return Drawing(
+        bars=bars,
+        first=Mark(x=0, is_left=False, text=_("first: %(source)s", source=first)) if first else None,
+        peak=_peak(timeline, peak_at, language) if most > 1 else None,
+        begin=steps[0].start,
+        end=timeline.last,
+        summary=_summary(timeline, peak_at, language),
+    )
+
+
+def curve(counts: Sequence[int]) -> str:
+    """Return the bars of counts in equal spans of time, as the path of an SVG; empty if there are none."""
+    if not any(counts):
+        return ""
+    step, most = CURVE_WIDTH / len(counts), max(counts)
+    bars = []
+    for at, count in enumerate(counts):
+        if count:
+            height = max(_CURVE_MIN_HEIGHT, round(CURVE_HEIGHT * count / most))
+            bars.append(f"M{at * step:g} {CURVE_HEIGHT}v-{height}h{step - _CURVE_GAP:g}v{height}")
+    return "".join(bars)
+
+
+def _bars(
+    counts: Sequence[int], *, step: float, width: float, height: float, least: float, digits: int
+) -> Iterator[tuple[int, Bar]]:
+    """Yield the bars of counts that are not 0, with their places among the counts.
+
+    Args:
+        counts: At least one is not 0.
+        step: From one bar to the next.
+        width: Of a bar.
+        height: Of the drawing, and of the highest bar.
+        least: The height of the lowest bar: one article among many must remain visible.
+        digits: To which lengths are rounded.
+    """
+    most = max(counts)
+    for at, count in enumerate(counts):
+        if count:
+            up = max(least, height * count / most)
+            yield (
+                at,
+                Bar(
+                    x=round(at * step, digits),
+                    y=round(height - up, digits),
+                    width=round(width, digits),
+                    height=round(up, digits),
+                ),
+            )
+
+
+def _sum(steps: Sequence[TimelineStep]) -> TimelineStep:
+    return steps[0].model_copy(update={"articles": sum(each.articles for each in steps)})
+
+
+def _linked(
+    steps: Sequence[TimelineStep], interval_ms: int, last: datetime, form: PageForm, language: Language
+) -> list[LinkedBar]:
+    step, bars = _WIDTH / len(steps), []
+    counts = [each.articles for each in steps]
+    drawn = _bars(
+        counts, step=step, width=step - _PIXELS_BETWEEN, height=HISTOGRAM_HEIGHT, least=_MIN_PIXELS, digits=1
+    )
+    for at, bar in drawn:
+        start = datetime.fromisoformat(steps[at].start)
+        end = min(start + timedelta(milliseconds=interval_ms) - _MS, last)
+        bars.append(
+            LinkedBar(
+                **vars(bar),
+                reach=round(step, 2),
+                label=_label(counts[at], start, end, language),
+                parameters=changed(form, since=_first(start), until=_last(end)),
+            )
+        )
+    return bars
+
+
+def _label(articles: int, start: datetime, end: datetime, language: Language) -> str:
+    counted = _articles(articles, language)
+    is_days = _is_midnight(start) and _is_midnight(end + _MS)
+    write = language.day if is_days else language.utc
+    first, last = write(start), write(end)
+    if first == last:
+        return language.gettext("%(articles)s: %(time)s", articles=counted, time=first)
+    return language.gettext("%(articles)s: %(first)s to %(last)s", articles=counted, first=first, last=last)
+
+
+def _first(moment: datetime) -> str:
+    """Write the first moment of a period, as short as it can be."""
+    return str(moment.date()) if _is_midnight(moment) else moment.strftime("%Y-%m-%dT%H:%MZ")
+
+
+def _last(moment: datetime) -> str:
+    """Write the last moment of a period: a day lasts to its end."""
+    return str(moment.date()) if _is_midnight(moment + _MS) else moment.strftime("%Y-%m-%dT%H:%M:%S.999Z")
+
+
+def _is_midnight(moment: datetime) -> bool:
+    return moment.time() == time.min
+
+
+def _peak(timeline: Timeline, at: int, language: Language) -> Mark:
+    step = 100 / len(timeline.steps)
+    is_left = at * step > 50
+    text = language.gettext(
+        "most: %(articles)s within %(length)s",
+        articles=_articles(timeline.steps[at].articles, language),
+        length=language.length(timeline.interval_ms),
+    )
+    return Mark(x=round((at + (1 - _GAP) * is_left) * step, 2), is_left=is_left, text=text)
+
+
+def _summary(timeline: Timeline, peak_at: int, language: Language) -> str:
+    _, moment, peak = language.gettext, language.moment, timeline.steps[peak_at]
+    values = {
+        "articles": _articles(sum(each.articles for each in timeline.steps), language),
+        "first": moment(timeline.steps[0].start),
+        "last": moment(timeline.last),
+    }
+    if peak.articles <= 1:
+        return _("%(articles)s between %(first)s and %(last)s.", **values)
+    return _(
+        "%(articles)s between %(first)s and %(last)s; peak: %(peak)s within %(length)s from %(time)s.",
+        **values,
+        peak=language.number(peak.articles),
+        length=language.length(timeline.interval_ms),
+        time=moment(peak.start),
+    )
+
+
+def _is_in_calendar(moment: str) -> bool:
+    try:
+        datetime.fromisoformat(moment)
+    except ValueError:
+        return False
+    return True
+
+
+def _articles(count: int, language: Language) -> str:
+    number = language.number(count)
+    return language.ngettext("%(number)s article", "%(number)s articles", count, number=number)

@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import TypeVar
 
 from elasticsearch import AsyncElasticsearch, Elasticsearch
+from pydantic import SecretStr
 from starlette.types import ASGIApp
 
 from esdedup.boilerplate.pins import Pins
@@ -68,9 +69,9 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
     Raises:
         SettingError: A setting cannot be used.
     """
-    for line in words_never_cut(settings.fingerprint_profile()):
+    profile = settings.fingerprint_profile
+    for line in words_never_cut(profile):
         log.warning("%s", line)
-    profile, token = settings.fingerprint_profile(), settings.read_token()
     metrics = Metrics(settings.forest)
     upstream = Upstream(
         settings.urls,
@@ -161,15 +162,23 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
         metrics=metrics,
     )
     return Callers(
-        bounded, hosts=settings.hosts, token=token, metrics=metrics, origins=settings.allow_origins
+        bounded,
+        hosts=settings.hosts,
+        token=_shown(settings.token),
+        metrics=metrics,
+        origins=settings.allow_origins,
     )
 
 
 def _client(make: Callable[..., _Client], settings: Settings) -> _Client:
     """Return the client for what the sidecar itself reads and writes."""
-    password = settings.read_password()
+    password = _shown(settings.password)
     user = None if settings.user is None or password is None else (settings.user, password)
-    return make(settings.url, user=user, api_key=settings.read_api_key(), ca_certs=settings.ca_certs)
+    return make(settings.url, user=user, api_key=_shown(settings.api_key), ca_certs=settings.ca_certs)
+
+
+def _shown(secret: SecretStr | None) -> str | None:
+    return None if secret is None else secret.get_secret_value()
 
 
 def _pages(settings: Settings, pins: Pins) -> list[PagesRoute]:
@@ -184,7 +193,7 @@ def _pages(settings: Settings, pins: Pins) -> list[PagesRoute]:
         settings.pages_index,
         fields=settings.fields(),
         forest=settings.forest,
-        profile=settings.fingerprint_profile(),
+        profile=settings.fingerprint_profile,
         pins=pins,
         hosts=settings.hosts,
         origins=settings.allow_origins,
@@ -197,7 +206,7 @@ def _reader(client: AsyncElasticsearch, settings: Settings, pins: Pins) -> Async
         client,
         fields=settings.fields(),
         forest=settings.forest,
-        profile=settings.fingerprint_profile(),
+        profile=settings.fingerprint_profile,
         pins=pins,
         refresh_interval_s=_REFRESH_INTERVAL_S,
     )

@@ -29,7 +29,7 @@ def create_app(
     upstream: Upstream,
     *,
     own: Sequence[APIRouter] = (),
-    writes: Sequence[BaseRoute] = (),
+    others: Sequence[BaseRoute] = (),
     alongside: Sequence[AbstractAsyncContextManager[object]] = (),
 ) -> FastAPI:
     """Return the application.
@@ -37,7 +37,8 @@ def create_app(
     Args:
         upstream: Where requests go on to; opened when the application starts, closed when it ends.
         own: The sidecar's own endpoints; they come first.
-        writes: The routes of what writes articles; a request that none of them matches passes.
+        others: The routes of what writes articles, and of what shows them; a request that none of them
+            matches passes.
         alongside: What begins with the application, in this order, and ends with it.
     """
 
@@ -62,7 +63,7 @@ def create_app(
     for router in own:
         app.include_router(router)
     endpoints = [route for router in own for route in router.routes]
-    app.router.routes += [NotServed(endpoints), *writes, _Everything(Passing(upstream))]
+    app.router.routes += [NotServed(endpoints), *others, _Everything(Passing(upstream))]
     return app
 
 

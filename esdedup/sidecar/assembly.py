@@ -19,7 +19,6 @@ from esdedup.ingest.word_files import words_never_cut
 from esdedup.reading.reader import AsyncReader
 from esdedup.sidecar.app import PagesRoute, create_app
 from esdedup.sidecar.bounds import Bounds
-from esdedup.sidecar.cluster_api import cluster_routes
 from esdedup.sidecar.enrich_api import enrich_routes
 from esdedup.sidecar.enrichment import Enrichment
 from esdedup.sidecar.feeding import Feeding, Ownership
@@ -29,6 +28,7 @@ from esdedup.sidecar.indices import Indices
 from esdedup.sidecar.intake import BatchBounds
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.own_endpoints import handle_errors
+from esdedup.sidecar.reading_api import ReadingApi
 from esdedup.sidecar.requests import Headers
 from esdedup.sidecar.rights import PATH, Answer, Rights
 from esdedup.sidecar.server import run
@@ -110,6 +110,7 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
         metrics=metrics,
     )
     reading = connect_async(settings.url, ca_certs=settings.ca_certs)
+    api = ReadingApi(_reader(reading, settings, pins), reading, index=settings.pages_index)
     pages = _pages(settings, pins)
     indices = Indices(Articles(client, fields=settings.fields()).find)
     enrichment = Enrichment(
@@ -133,15 +134,10 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
                 metrics=metrics,
                 max_body_bytes=settings.max_body_bytes,
             ),
-            cluster_routes(
-                _reader(reading, settings, pins),
-                reading,
-                index=settings.pages_index,
-                max_body_bytes=settings.max_body_bytes,
-            ),
         ],
-        writes=[
+        others=[
             *pages,
+            api,
             Writing(
                 upstream,
                 enrichment,
@@ -152,6 +148,7 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
         ],
         alongside=[indices, feeding, reading, *(each.running() for each in pages)],
     )
+    api.describe(app)
     handle_errors(app, metrics)
     bounded = Bounds(
         app,

@@ -8,6 +8,7 @@ HEALTH = "/healthz"
 READY = "/readyz"
 METRICS = "/metrics"
 V1 = "/v1/"
+API = "/api/v1/"
 PAGES = "/pages"
 
 
@@ -23,9 +24,14 @@ def is_watching(method: str, path: str) -> bool:
 
 def is_own(method: str, path: str) -> bool:
     """Return whether a request is for the sidecar itself."""
-    return is_watching(method, path) or is_under_v1(path)
+    return is_watching(method, path) or is_under_v1(path) or is_under_api(path)
 
 
 def is_under_v1(path: str) -> bool:
     """Return whether a path is the sidecar's, with or without an endpoint; Elasticsearch has none like it."""
     return path.startswith(V1) and path[len(V1) :][:1] not in {"", "_"}
+
+
+def is_under_api(path: str) -> bool:
+    """Return whether a path is that of the API for reading, with or without an endpoint; likewise."""
+    return path.startswith(API) and path[len(API) :][:1] not in {"", "_"}

@@ -2,7 +2,7 @@
 
 import dataclasses
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -13,7 +13,6 @@ from esdedup.errors import EsdedupError, PageTooDeep, ServerError, ServerUnavail
 from esdedup.messages import translatable
 from esdedup.serving.problems import Problem
 from esdedup.web import api
-from esdedup.web.rendering import render_error
 
 # What stands at the beginning of the paths that programs read; people read all others.
 _OF_PROGRAMS = (api.ROOT, "/feed.", "/export.")
@@ -40,9 +39,22 @@ _TOO_DEEP = translatable("Pages reach no further down. Narrow the search, or cho
 log = logging.getLogger("esdedup")
 
 
-def handle_errors(app: FastAPI) -> None:
-    """Make an application answer every error."""
-    app.add_exception_handler(EsdedupError, _failed)
+def handle_errors(
+    app: FastAPI, *, problem_of: Callable[[EsdedupError], Problem | None] = lambda _: None
+) -> None:
+    """Make an application answer every error.
+
+    Args:
+        app: The application.
+        problem_of: Returns what is answered to an error of ours, if that differs from what follows here.
+    """
+
+    async def failed(request: Request, error: Exception) -> Response:
+        assert isinstance(error, EsdedupError)
+        problem = problem_of(error)
+        return await _failed(request, error) if problem is None else error_answer(request, problem)
+
+    app.add_exception_handler(EsdedupError, failed)
     app.add_exception_handler(RequestValidationError, _refused)
     app.add_exception_handler(HTTPException, _not_served)
     app.add_exception_handler(Exception, _broken)
@@ -66,6 +78,9 @@ def error_answer(
     if _path(request).startswith(_OF_PROGRAMS):
         answer = problem.response()
     else:
+        # Not for all: the API alone needs no templates.
+        from esdedup.web.rendering import render_error
+
         words = words or _WORDS.get(problem.kind, problem.detail)
         answer = render_error(request, problem.status, words, detail=problem.detail)
         answer.headers.update(problem.headers)

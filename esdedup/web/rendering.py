@@ -30,7 +30,7 @@ def render(name: str, request: Request, *, status_code: int = 200, **values: obj
         values: What the template shows.
     """
     language = language_of(request)
-    site: Site = request.app.state.site
+    site: Site = request.app.state.site_of(request)
     site = dataclasses.replace(site, prefix=request.scope.get("root_path", ""))
     html = _environment(language.code).get_template(name).render(site=site, own=_own(request), **values)
     return HTMLResponse(

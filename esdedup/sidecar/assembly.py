@@ -17,20 +17,24 @@ from esdedup.ingest.owner_settings import OwnerSettings
 from esdedup.ingest.pins_file import read_pins
 from esdedup.ingest.word_files import words_never_cut
 from esdedup.reading.reader import AsyncReader
+from esdedup.serving.errors import handle_errors
+from esdedup.serving.guards import Guard
+from esdedup.serving.limits import Limits
+from esdedup.serving.problems import Answer, Problem
 from esdedup.sidecar.app import PagesRoute, create_app
-from esdedup.sidecar.bounds import Bounds
 from esdedup.sidecar.enrich_api import enrich_routes
 from esdedup.sidecar.enrichment import Enrichment
 from esdedup.sidecar.feeding import Feeding, Ownership
-from esdedup.sidecar.guards import Callers
+from esdedup.sidecar.guards import TokenGuard
 from esdedup.sidecar.health import Readiness, health_routes
 from esdedup.sidecar.indices import Indices
 from esdedup.sidecar.intake import BatchBounds
 from esdedup.sidecar.metrics import Metrics
-from esdedup.sidecar.own_endpoints import handle_errors
+from esdedup.sidecar.own_paths import PAGES, is_probe, is_watching, kind_of
+from esdedup.sidecar.problems import counting
 from esdedup.sidecar.reading_api import ReadingApi
 from esdedup.sidecar.requests import Headers
-from esdedup.sidecar.rights import PATH, Answer, Rights
+from esdedup.sidecar.rights import PATH, ElasticAnswer, Rights
 from esdedup.sidecar.server import run
 from esdedup.sidecar.settings import Settings
 from esdedup.sidecar.upstream import Upstream
@@ -87,9 +91,9 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
         async with upstream.send("HEAD", b"/", ()):
             pass
 
-    async def ask_rights(headers: Headers, body: bytes) -> Answer:
+    async def ask_rights(headers: Headers, body: bytes) -> ElasticAnswer:
         async with upstream.send("POST", PATH, headers, body) as given:
-            return Answer(given.status, given.headers, await given.read())
+            return ElasticAnswer(given.status, given.headers, await given.read())
 
     def ownership() -> Ownership:
         return feeding.ownership
@@ -149,21 +153,43 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
         alongside=[indices, feeding, reading, *(each.running() for each in pages)],
     )
     api.describe(app)
-    handle_errors(app, metrics)
-    bounded = Bounds(
+    handle_errors(app, answer := counting(metrics))
+    return guarded(app, settings, answer, metrics)
+
+
+def guarded(app: ASGIApp, settings: Settings, answer: Answer, metrics: Metrics) -> ASGIApp:
+    """Return an application behind all that stands before it.
+
+    Args:
+        app: The application.
+        settings: All of them.
+        answer: Gives a refusal its shape.
+        metrics: Measures requests.
+    """
+    most = settings.max_requests
+    limited = Limits(
         app,
-        max_requests=settings.max_requests,
+        answer=answer,
+        max_requests=most,
+        busy=Problem.of(429, "requests", f"{most:,} requests are in progress, and no more may be: try again"),
+        timeout_s=settings.request_timeout_s + settings.answer_timeout_s,
         max_body_bytes=settings.max_body_bytes,
         max_bodies_bytes=settings.max_bodies_bytes,
-        timeout_s=settings.request_timeout_s + settings.answer_timeout_s,
-        metrics=metrics,
+        # Those who ask how the sidecar is are always answered.
+        is_free=lambda scope: is_watching(scope["method"], scope["path"]),
+        measured=lambda scope: metrics.request(kind_of(scope)),
+        on_held=metrics.bodies,
     )
-    return Callers(
-        bounded,
+    return Guard(
+        TokenGuard(limited, token=_shown(settings.token), answer=answer),
         hosts=settings.hosts,
-        token=_shown(settings.token),
-        metrics=metrics,
+        answer=answer,
+        naming="--allow-host or ESDEDUP_SIDECAR_ALLOW_HOSTS names it",
+        foreign="pages of other sites may not send requests",
         origins=settings.allow_origins,
+        readable=f"{PAGES}/",
+        # Health checks name us as they like.
+        is_open=lambda scope: is_probe(scope["method"], scope["path"]),
     )
 
 

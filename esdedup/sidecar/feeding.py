@@ -18,6 +18,7 @@ from esdedup.ingest.assigned import Assigned
 from esdedup.ingest.assigner import AssignedBatch
 from esdedup.ingest.owner import Owner
 from esdedup.serial_thread import SerialThread
+from esdedup.serving.refusals import Refused
 from esdedup.sidecar.intake import BatchBounds, Intake
 from esdedup.sidecar.metrics import Metrics
 
@@ -61,8 +62,10 @@ class Ownership:
             raise NotOwner(self)
 
 
-class NotOwner(EsdedupError):
+class NotOwner(Refused):
     """This process does not own the forest now; another may, or Elasticsearch is away."""
+
+    usual_status, usual_kind = 503, "not_owner"
 
     def __init__(self, ownership: Ownership) -> None:
         if ownership.url is not None:

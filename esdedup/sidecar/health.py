@@ -14,7 +14,7 @@ from esdedup.serving.problems import Problem
 from esdedup.sidecar.feeding import Ownership
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.own_paths import HEALTH, METRICS, READY
-from esdedup.sidecar.problems import answer, problem_of
+from esdedup.sidecar.problems import answer
 
 # Less than probes usually wait.
 _ASK_S = 2.0
@@ -71,7 +71,7 @@ async def _silent(who: str, asking: Awaitable[object]) -> str | None:
     except TimeoutError:
         return f"{who} does not answer within {_ASK_S:.0f} seconds"
     except EsdedupError as error:
-        return problem_of(error).detail
+        return Problem.of_error(error).detail
     return None
 
 

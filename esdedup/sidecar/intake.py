@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
-from esdedup.errors import EsdedupError
+from esdedup.serving.refusals import Refused
 from esdedup.sidecar.metrics import Metrics
 
 
@@ -26,12 +26,16 @@ _Article = TypeVar("_Article", bound=Sized)
 _Decided = TypeVar("_Decided")
 
 
-class Overloaded(EsdedupError):
+class Overloaded(Refused):
     """More articles wait than may; the same request will succeed later."""
 
+    usual_status, usual_kind = 429, "queue_full"
 
-class ShuttingDown(EsdedupError):
+
+class ShuttingDown(Refused):
     """No more articles are taken, because the process ends."""
+
+    usual_status, usual_kind = 503, "shutting_down"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

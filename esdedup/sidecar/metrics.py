@@ -28,6 +28,8 @@ Refusal = Literal[
     "shutting_down",
 ]
 """Why a request is refused; what Elasticsearch refuses is not counted here."""
+# By the kind of problem, where that is not the reason: too much waits, and what is too large when unpacked.
+_REASONS = {"queue_full": "queue", "content_too_long_exception": "body_too_large"}
 _Status = Literal["2xx", "3xx", "409", "429", "4xx", "5xx", "none"]
 _EXACT: dict[int, _Status] = {409: "409", 429: "429"}
 _CLASSES: dict[int, _Status] = {2: "2xx", 3: "3xx", 4: "4xx"}
@@ -177,9 +179,11 @@ class Metrics:
             self._in_progress.dec()
             self._requests.labels(kind).observe(time.perf_counter() - start_s)
 
-    def refused(self, reason: Refusal) -> None:
-        """Count a request that the sidecar refused."""
-        self._refused.labels(reason).inc()
+    def refused(self, kind: str) -> None:
+        """Count a request that the sidecar refused, by the kind of its problem; others do not count."""
+        reason = _REASONS.get(kind, kind)
+        if reason in get_args(Refusal):
+            self._refused.labels(reason).inc()
 
     def bodies(self, size: int) -> None:
         """Add to how many bytes the bodies of the requests in progress have."""

@@ -1,36 +1,26 @@
-"""What the sidecar's own endpoints share: how bodies are read, and errors answered."""
+"""What the sidecar's own endpoints share: how bodies are read, and what is answered where there is none."""
 
 import asyncio
-import logging
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 import orjson
-from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
+from fastapi import Request
 from fastapi.routing import APIRoute
-from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
-from esdedup.errors import EsdedupError
 from esdedup.ingest.json_values import parsed_with_surrogates
 from esdedup.serving.problems import Problem
-from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.own_paths import is_under_v1
-from esdedup.sidecar.problems import answer, count_refusal, problem_of
+from esdedup.sidecar.problems import answer
 from esdedup.sidecar.refusals import RequestRefused
 from esdedup.sidecar.requests import unpacked
-
-log = logging.getLogger("esdedup")
 
 _UTF8_MARK = b"\xef\xbb\xbf"
 # What pipelines say who send what they have, and it is JSON: Logstash the first, NiFi the second.
 _UNSAID = frozenset(("", "text/plain", "application/octet-stream"))
-# Of many wrong values, those that are named.
-_MOST_NAMED = 5
 
 
 def json_route(*, max_body_bytes: int, check: Callable[[], None] = lambda: None) -> type[APIRoute]:
@@ -85,43 +75,6 @@ class _JsonRequest(Request):
         # Large ones take long. Meanwhile others have their turn.
         read._json = await asyncio.to_thread(_parsed, body)
         return read
-
-
-def handle_errors(app: FastAPI, metrics: Metrics) -> None:
-    """Let an application answer the errors of its own endpoints as problem details."""
-
-    async def failed(request: Request, error: Exception) -> Response:
-        assert isinstance(error, EsdedupError)
-        count_refusal(error, metrics)
-        return answer(request.scope, problem_of(error))
-
-    async def invalid(request: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)
-        found = error.errors()
-        named = [
-            f"{'.'.join(map(str, each['loc'][1:])) or 'body'}: {each['msg'].removeprefix('Value error, ')}"
-            for each in found
-        ]
-        detail = "; ".join(named[:_MOST_NAMED]) + ("; …" if len(named) > _MOST_NAMED else "")
-        return answer(request.scope, Problem(status=400, kind="invalid_request", detail=detail))
-
-    async def refused(request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        problem = Problem(status=error.status_code, kind="invalid_request", detail=str(error.detail))
-        return answer(request.scope, problem)
-
-    async def left(_request: Request, _error: Exception) -> Response:
-        # Nobody reads it.
-        return Response(status_code=400)
-
-    async def broken(request: Request, error: Exception) -> Response:
-        return answer(request.scope, problem_of(error))
-
-    app.add_exception_handler(EsdedupError, failed)
-    app.add_exception_handler(RequestValidationError, invalid)
-    app.add_exception_handler(HTTPException, refused)
-    app.add_exception_handler(ClientDisconnect, left)
-    app.add_exception_handler(Exception, broken)
 
 
 class NotServed(BaseRoute):

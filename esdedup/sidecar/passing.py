@@ -10,8 +10,8 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from esdedup.errors import ServerUnavailable
+from esdedup.serving.problems import Problem
 from esdedup.sidecar.problems import answer as answer_of
-from esdedup.sidecar.problems import problem_of
 from esdedup.sidecar.requests import RequestUnreadable
 from esdedup.sidecar.upstream import Upstream, UpstreamAnswer
 
@@ -73,14 +73,14 @@ class Passing:
                     await send({"type": "http.response.body", "body": part, "more_body": True})
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
         except RequestUnreadable as error:
-            await answer_of(scope, problem_of(error))(scope, receive, send)
+            await answer_of(scope, Problem.of_error(error))(scope, receive, send)
         except ServerUnavailable as error:
             if has_begun:
                 _log.warning("%s; the caller's connection is closed", error)
             else:
                 _log.warning("%s", error)
                 # What a proxy says of the server behind it. Whether to try again, clients know.
-                problem = dataclasses.replace(problem_of(error), status=502, retry_after_s=None)
+                problem = dataclasses.replace(Problem.of_error(error), status=502, retry_after_s=None)
                 await answer_of(scope, problem)(scope, receive, send)
 
 

@@ -18,6 +18,7 @@ from esdedup.serving.problems import Problem, described
 from esdedup.sidecar.own_paths import is_under_api
 from esdedup.sidecar.rights import RAW_CREDENTIALS
 from esdedup.web.api_app import create_api
+from esdedup.web.errors import problem_of
 from esdedup.web.marking import FreshMarking
 from esdedup.web.state import Site
 
@@ -98,12 +99,10 @@ class ReadingApi(BaseRoute):
         return Site(reader=reader, index=index, marking=FreshMarking(reader))
 
 
-def _problem_of(error: EsdedupError) -> Problem | None:
+def _problem_of(request: Request, error: EsdedupError) -> Problem:
     """Return what callers are told of what Elasticsearch refuses them; it is asked with their credentials."""
-    if not isinstance(error, ServerError):
-        return None
-    if error.status == 401:
+    if isinstance(error, ServerError) and error.status == 401:
         return Problem.of(401, "caller_refused", "Elasticsearch refuses the caller with status 401")
-    if error.status == 403 and type(error) is ServerError:
+    if type(error) is ServerError and error.status == 403:
         return Problem.of(403, "not_allowed", "the caller may not read the index, or not the forest")
-    return None
+    return problem_of(request, error)

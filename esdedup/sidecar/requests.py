@@ -8,6 +8,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope
 
 from esdedup.errors import SettingError
+from esdedup.serving.limits import HOLD
 from esdedup.sidecar.refusals import RequestRefused
 
 Header = tuple[bytes, bytes]
@@ -105,9 +106,6 @@ def json_content_type(content_type: str | None, *, usual: str) -> str:
         f"Content-Type header [{given}] is not supported where articles are enriched: send JSON",
     )
 
-
-HOLD = "esdedup.hold"
-"""Where the scope of a request has what is called with the size of its unpacked body."""
 
 _GZIP = 16 + zlib.MAX_WBITS
 _MAGIC = b"\x1f\x8b"

@@ -13,7 +13,8 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 import orjson
 
 from esdedup.elastic.client import CREDENTIALS
-from esdedup.errors import EsdedupError, ServerUnavailable
+from esdedup.errors import ServerUnavailable
+from esdedup.serving.refusals import Refused
 from esdedup.sidecar.requests import Headers
 
 PATH = b"/_security/user/_has_privileges"
@@ -31,7 +32,7 @@ _UNSECURED = (b"no handler found for uri", b"must be explicitly enabled", b"Inva
 
 
 @dataclasses.dataclass(frozen=True)
-class Answer:
+class ElasticAnswer:
     """What Elasticsearch has answered."""
 
     status: int
@@ -39,26 +40,23 @@ class Answer:
     body: bytes
 
 
-class CallerRefused(EsdedupError):
+class CallerRefused(Refused):
     """Elasticsearch does not know the caller.
 
     Attributes:
         answer: What it said, for the caller.
     """
 
-    def __init__(self, answer: Answer) -> None:
-        super().__init__(f"Elasticsearch refuses the caller with status {answer.status}")
+    def __init__(self, answer: ElasticAnswer) -> None:
+        said = f"Elasticsearch refuses the caller with status {answer.status}"
+        super().__init__(said, status=answer.status, kind="caller_refused")
         self.answer = answer
-
-
-class CallerMayNot(EsdedupError):
-    """Elasticsearch does not let the caller read an index, or write to it."""
 
 
 class Rights:
     """Knows for a short time who may write where."""
 
-    def __init__(self, ask: Callable[[Headers, bytes], Awaitable[Answer]]) -> None:
+    def __init__(self, ask: Callable[[Headers, bytes], Awaitable[ElasticAnswer]]) -> None:
         """Know nothing yet.
 
         Args:

@@ -26,10 +26,9 @@ from esdedup.fields import Fields
 from esdedup.fingerprint.bands import LAYOUTS, get_layout
 from esdedup.fingerprint.profile import DEFAULT, LONGEST_TEXT_LENGTH, MAX_TEXT_LENGTH, Profile, get_profile
 from esdedup.ingest.word_files import with_words
-from esdedup.origins import is_loopback, is_wildcard
+from esdedup.origins import is_loopback, is_wildcard, origin_of
 from esdedup.sidecar.setting_names import PREFIX, Named, refusal, settings_of
 from esdedup.text.hashing import TOKEN_HASHES
-from esdedup.web.cors import origin_of
 
 log = logging.getLogger("esdedup")
 

@@ -10,6 +10,7 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
 from esdedup.errors import EsdedupError
+from esdedup.serving.problems import Problem
 from esdedup.sidecar.bulk_answer import (
     ItemStatuses,
     all_refused,
@@ -24,7 +25,7 @@ from esdedup.sidecar.enrichment import Changed, Enrichment, Outcome, Rejected, c
 from esdedup.sidecar.feeding import Ownership
 from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.passing import Passing, target_of
-from esdedup.sidecar.problems import answer, count_refusal, problem_of
+from esdedup.sidecar.problems import counting
 from esdedup.sidecar.refusals import ARTICLE_REJECTED, RequestRefused
 from esdedup.sidecar.requests import Header, json_content_type, read_whole, unpacked
 from esdedup.sidecar.rights import CallerRefused
@@ -65,6 +66,7 @@ class Writing(BaseRoute):
         self._enrichment = enrichment
         self._ownership = ownership
         self._metrics = metrics
+        self._answer = counting(metrics)
         self._max_body_bytes = max_body_bytes
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
@@ -93,11 +95,10 @@ class Writing(BaseRoute):
             response.raw_headers = [each for each in headers if each[0].lower() != b"transfer-encoding"]
             await response(scope, receive, send)
         except RequestRefused as refused:
-            count_refusal(refused, self._metrics)
+            self._metrics.refused(refused.kind)
             await _own(refused.body(), refused.status, _JSON)(scope, receive, send)
         except EsdedupError as error:
-            count_refusal(error, self._metrics)
-            await answer(scope, problem_of(error))(scope, receive, send)
+            await self._answer(scope, Problem.of_error(error))(scope, receive, send)
 
     async def _bulk(
         self, request: "_Request", outcomes: Sequence[Outcome], receive: Receive, send: Send

@@ -11,12 +11,13 @@ from fastapi import APIRouter, Depends, FastAPI, Request
 from starlette.middleware.gzip import GZipMiddleware
 
 from esdedup.errors import EsdedupError, SettingError
+from esdedup.serving.errors import handle_errors
 from esdedup.serving.problems import Problem
 from esdedup.web import api, description
 from esdedup.web.caching import Tagged
-from esdedup.web.errors import handle_errors
+from esdedup.web.errors import error_answer, problem_of, problem_of_http
 from esdedup.web.form import REPEATABLE
-from esdedup.web.guards import Limits
+from esdedup.web.guards import limited
 from esdedup.web.head import Heads
 from esdedup.web.state import Site
 
@@ -29,18 +30,17 @@ _PACKING = 4
 def create_api(
     site_of: Callable[[Request], Site],
     *,
-    problem_of: Callable[[EsdedupError], Problem | None] = lambda _: None,
+    problem_of: Callable[[Request, EsdedupError], Problem] = problem_of,
 ) -> FastAPI:
     """Return an application of the JSON API alone.
 
     Args:
         site_of: Returns what a request reads; may raise an `EsdedupError`, which is answered.
-        problem_of: Returns what is answered to an error, if that differs from what the pages answer.
+        problem_of: Says what an error is, if that differs from what the pages say.
     """
     app = with_routes([api.router])
     app.state.site_of = site_of
-    handle_errors(app, problem_of=problem_of)
-    add_layers(app)
+    add_layers(app, problem_of=problem_of)
     return app
 
 
@@ -68,12 +68,13 @@ def with_routes(
     return app
 
 
-def add_layers(app: FastAPI) -> None:
-    """Bound requests, answer HEAD, pack answers, and tag them."""
+def add_layers(app: FastAPI, *, problem_of: Callable[[Request, EsdedupError], Problem] = problem_of) -> None:
+    """Answer errors, limit requests, answer HEAD, pack answers, and tag them."""
+    handle_errors(app, error_answer, problem_of=problem_of, problem_of_http=problem_of_http)
     # The last one added comes first.
     app.add_middleware(Tagged)
     app.add_middleware(GZipMiddleware, minimum_size=_MIN_PACKED_BYTES, compresslevel=_PACKING)
-    app.add_middleware(Limits)
+    app.add_middleware(limited)
     app.add_middleware(Heads)
 
 

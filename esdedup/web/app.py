@@ -14,7 +14,10 @@ from esdedup.boilerplate.pins import NO_PINS, Pins
 from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile
+from esdedup.messages import translatable
+from esdedup.origins import origin_of
 from esdedup.reading.reader import AsyncReader
+from esdedup.serving.guards import Guard
 from esdedup.web import (
     api,
     article_page,
@@ -26,9 +29,9 @@ from esdedup.web import (
     try_out,
 )
 from esdedup.web.api_app import add_layers, with_routes
-from esdedup.web.cors import origin_of, with_cors
-from esdedup.web.errors import handle_errors
-from esdedup.web.guards import SafeHeaders, Visitors
+from esdedup.web.cors import with_cors
+from esdedup.web.errors import error_answer
+from esdedup.web.guards import SafeHeaders
 from esdedup.web.marking import Marking
 from esdedup.web.state import Site
 
@@ -98,9 +101,15 @@ def create_app(
     app.state.site_of = lambda _: site
     static = resources.files("esdedup.web") / "static"
     app.mount("/static", StaticFiles(directory=str(static)), name="static")
-    handle_errors(app)
     add_layers(app)
-    app.add_middleware(Visitors, hosts=hosts, origins=origins)
+    app.add_middleware(
+        Guard,
+        hosts=hosts,
+        answer=error_answer,
+        naming="`serve --allow-host NAME` adds a name",
+        foreign=translatable("pages of other sites may only link to this one"),
+        origins=origins,
+    )
     # Outside the application, since not even its middleware sees the answer to an unexpected error.
     return SafeHeaders(with_cors(app, origins) if origins else app)
 

@@ -15,9 +15,10 @@ from starlette.routing import Match
 
 from esdedup import AsyncReader, Dedup
 from esdedup.elastic.client import connect_async
+from esdedup.serving.errors import handle_errors
 from esdedup.sidecar.app import PagesRoute, create_app
 from esdedup.sidecar.metrics import Metrics
-from esdedup.sidecar.own_endpoints import handle_errors
+from esdedup.sidecar.problems import counting
 from esdedup.sidecar.reading_api import ReadingApi
 from esdedup.sidecar.upstream import Upstream
 from esdedup.web import create_app as create_pages
@@ -53,7 +54,7 @@ async def _asked(
     async with connect_async(url) as client:
         reader = AsyncReader(client, forest=forest)
         app = create_app(Upstream([url]), others=[ReadingApi(reader, client, index=default)])
-        handle_errors(app, Metrics())
+        handle_errors(app, counting(Metrics()))
         sent = asgi.Request(
             path=request.path,
             query=request.query,

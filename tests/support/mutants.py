@@ -192,7 +192,7 @@ MUTANTS = [
     # sidecar/
     Mutant(
         "a body that comes in parts counts several times among all bodies, and is refused too early",
-        "esdedup/sidecar/bounds.py",
+        "esdedup/serving/limits.py",
         "self._admit_more(size - of.held_bytes)",
         "self._admit_more(size)",
         ("unit/test_sidecar_guards.py",),

@@ -118,7 +118,7 @@ def test_any_bytes_are_read_or_refused(body: bytes, at: int, inserted: bytes) ->
     items = _read(body)
     if isinstance(items, BulkMalformed):
         assert items.status in (400, 413)
-        assert json.loads(items.body())["error"]["type"] == items.type
+        assert json.loads(items.body())["error"]["type"] == items.kind
         return
     for item in items:
         assert item.as_it_came() in body.replace(b"\r\n", b"\n")
@@ -157,8 +157,8 @@ def test_of_an_action_line_is_read_where_and_how_it_writes(
 def test_what_is_no_action_line_is_refused_and_named(line: bytes) -> None:
     with pytest.raises(BulkMalformed) as caught:
         read_bulk(b'{"delete":{"_id":"1"}}\n\n' + line + b"\n{}\n", index="news")
-    assert (caught.value.status, caught.value.type) == (400, "illegal_argument_exception")
-    assert caught.value.reason.startswith("Malformed action/metadata line [3], ")
+    assert (caught.value.status, caught.value.kind) == (400, "illegal_argument_exception")
+    assert str(caught.value).startswith("Malformed action/metadata line [3], ")
 
 
 def test_one_line_more_than_the_bound_is_refused() -> None:

@@ -21,12 +21,14 @@ from esdedup.errors import (
     SettingError,
 )
 from esdedup.forest.model import Kind
+from esdedup.serving.problems import Problem
+from esdedup.serving.refusals import Refused
 from esdedup.sidecar import health
 from esdedup.sidecar.feeding import NotOwner, Ownership
 from esdedup.sidecar.health import Readiness, health_routes
 from esdedup.sidecar.intake import Overloaded, ShuttingDown
 from esdedup.sidecar.metrics import Metrics, Outcome
-from esdedup.sidecar.problems import Refused, answer, problem_of
+from esdedup.sidecar.problems import answer
 from tests.support.asgi import Request, Response, send
 
 OTHER_URL = "http://a:9500"
@@ -190,12 +192,12 @@ def test_metrics_are_named_as_prometheus_asks_for() -> None:
         (ServerUnavailable("no"), 502, "elasticsearch_unavailable"),
         (ServerError("no"), 502, "elasticsearch_error"),
         (SettingError("no"), 400, "invalid_request"),
-        (Refused("no", status=413, reason="body_too_large"), 413, "body_too_large"),
+        (Refused("no", status=413, kind="body_too_large"), 413, "body_too_large"),
         (EsdedupError("no"), 500, "failed"),
     ],
 )
 def test_an_error_has_one_meaning_in_both_shapes(error: EsdedupError, status: int, kind: str) -> None:
-    problem = problem_of(error)
+    problem = Problem.of_error(error)
     ours = answer({"method": "POST", "path": "/v1/enrich"}, problem)
     theirs = answer({"method": "POST", "path": "/news/_bulk"}, problem)
     assert ours.status_code == theirs.status_code == status
@@ -208,11 +210,11 @@ def test_an_error_has_one_meaning_in_both_shapes(error: EsdedupError, status: in
 
 
 def test_what_is_none_of_ours_says_nothing_of_itself() -> None:
-    problem = problem_of(RuntimeError("a text of an article"))
+    problem = Problem.of_error(RuntimeError("a text of an article"))
     assert (problem.status, "article" in problem.detail) == (500, False)
 
 
 def test_a_detail_is_short_and_can_be_written() -> None:
-    problem = problem_of(SettingError("x" * 5_000 + "\ud800"))
+    problem = Problem.of_error(SettingError("x" * 5_000 + "\ud800"))
     assert len(problem.detail) == 1_001
-    assert answer({"method": "GET", "path": "/"}, problem_of(SettingError("\ud800"))).status_code == 400
+    assert answer({"method": "GET", "path": "/"}, Problem.of_error(SettingError("\ud800"))).status_code == 400

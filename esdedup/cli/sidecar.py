@@ -33,7 +33,7 @@ def _sidecar(
         return
     if settings.pages:
         require_extra("serve")
-    from esdedup.sidecar.assembly import serve
+    from esdedup.sidecar.server import serve
 
     if with_pid is not None:
         end_with(with_pid)

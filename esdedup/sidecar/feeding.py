@@ -171,8 +171,9 @@ class Feeding:
         began_s = time.perf_counter()
         batch = self._noting(lambda: self._owner.decide(articles))
         decided_s = time.perf_counter()
-        self._metrics.decided(decided_s - began_s)
-        batch.written.add_done_callback(lambda _: self._metrics.written(time.perf_counter() - decided_s))
+        self._metrics.batch_decide.observe(decided_s - began_s)
+        write = self._metrics.batch_write
+        batch.written.add_done_callback(lambda _: write.observe(time.perf_counter() - decided_s))
         return batch
 
     def _noting(self, job: Callable[[], _Result]) -> _Result:
@@ -222,18 +223,20 @@ class Feeding:
         has_changed = ownership.is_owner is not self.ownership.is_owner
         self.ownership = ownership
         if has_changed:
-            self._metrics.lease(is_held=ownership.is_owner)
+            self._metrics.lease.set(ownership.is_owner)
             self._count_at_s = time.monotonic()
             if not ownership.is_owner:
                 # That is for the next owner to say.
                 self._note_contents(Contents(nodes=0, pages=0, memory_bytes=0, learned_bytes=0, passages=0))
 
     def _note_contents(self, contents: Contents) -> None:
-        self._metrics.forest(nodes=contents.nodes, pages=contents.pages, memory_bytes=contents.memory_bytes)
-        self._metrics.boilerplate(contents.passages)
+        self._metrics.nodes.set(contents.nodes)
+        self._metrics.pages.set(contents.pages)
+        self._metrics.memory.set(contents.memory_bytes)
+        self._metrics.passages.set(contents.passages)
 
     def _note_expired(self, expired: Expired) -> None:
         number = expired.leaves + expired.roots
         # Another deletion begins at 0.
-        self._metrics.expired(number - self._expired if number >= self._expired else number)
+        self._metrics.expired_nodes.inc(number - self._expired if number >= self._expired else number)
         self._expired = number

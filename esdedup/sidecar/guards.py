@@ -41,7 +41,7 @@ class TokenGuard:
         await app(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> Problem | None:
-        if self._token is None or is_probe(scope["method"], scope["path"]):
+        if self._token is None or is_probe(scope):
             return None
         sent = [value for name, value in scope["headers"] if name == _RAW_TOKEN_HEADER]
         if scope["path"] == METRICS:

@@ -109,11 +109,6 @@ class Intake(Generic[_Article, _Decided]):
         # Batches that are decided, and not answered yet.
         self._answering: set[asyncio.Task[None]] = set()
 
-    @property
-    def waiting_articles(self) -> int:
-        """How many articles wait or are being decided."""
-        return self._articles
-
     async def assign(self, articles: Sequence[_Article]) -> list[_Decided]:
         """Return what is decided for each article of a request.
 
@@ -163,7 +158,7 @@ class Intake(Generic[_Article, _Decided]):
     def _hold(self, articles: int, characters: int) -> None:
         self._articles += articles
         self._characters += characters
-        self._metrics.queue(articles)
+        self._metrics.queue.inc(articles)
 
     async def _is_batch_ready(self) -> bool:
         """Wait until there is a batch; return False if there will be none."""
@@ -199,7 +194,8 @@ class Intake(Generic[_Article, _Decided]):
             return
         given = [article for _, articles in batch for article in articles]
         waited_s = asyncio.get_running_loop().time() - batch[0][0].came_s
-        self._metrics.batch(articles=len(given), wait_s=waited_s)
+        self._metrics.batch_articles.observe(len(given))
+        self._metrics.batch_wait.observe(waited_s)
         try:
             durable = await self._decide(given)
         except Exception as error:

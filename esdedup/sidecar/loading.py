@@ -1,6 +1,7 @@
 """Reads the settings, says what is wrong with them, and writes them as a file that can be read again."""
 
 import difflib
+import functools
 import itertools
 import json
 import os
@@ -11,6 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from esdedup.errors import SettingError
+from esdedup.fields import fields_given
 from esdedup.sidecar.setting_names import PREFIX, refusal, settings_of
 from esdedup.sidecar.settings import Settings
 
@@ -98,10 +100,7 @@ def _messages(error: ValidationError, options: Mapping[str, Any]) -> Iterator[st
 
 def _contradictions(settings: Settings) -> Iterator[str]:
     """Yield what settings contradict each other or what there is, and what to do."""
-
-    def called(*names: str) -> str:
-        return refusal(Settings, *names)
-
+    called = functools.partial(refusal, Settings)
     if (settings.password is None) != (settings.user is None):
         yield f"{called('user', 'password_file')} go together: give a user and a password"
     if settings.password is not None and settings.api_key is not None:
@@ -132,7 +131,7 @@ def _contradictions(settings: Settings) -> Iterator[str]:
         path = getattr(settings, name)
         if path is not None and not path.exists():
             yield f"there is no file {path}, which {called(name)} names"
-    for read in (lambda: settings.fingerprint_profile, settings.fields):
+    for read in (lambda: settings.fingerprint_profile, lambda: fields_given(settings)):
         try:
             read()
         except SettingError as error:

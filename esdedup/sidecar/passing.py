@@ -7,11 +7,12 @@ import logging
 from collections.abc import AsyncIterator, Callable
 
 from starlette.requests import ClientDisconnect
+from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
 from esdedup.errors import ServerUnavailable
 from esdedup.serving.problems import Problem
-from esdedup.sidecar.problems import answer as answer_of
+from esdedup.sidecar.own_paths import answer as answer_of
 from esdedup.sidecar.requests import RequestUnreadable
 from esdedup.sidecar.upstream import Upstream, UpstreamAnswer
 
@@ -29,13 +30,17 @@ def target_of(scope: Scope) -> bytes:
     return path + b"?" + query if query else path
 
 
-class Passing:
-    """Sends a request on, and its answer back."""
+class Passing(BaseRoute):
+    """Sends a request on, and its answer back. Matches all: none is refused for its path or its method."""
 
     def __init__(self, upstream: Upstream) -> None:
         self._upstream = upstream
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Match all requests over HTTP."""
+        return (Match.FULL if scope["type"] == "http" else Match.NONE), {}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer. An answer that breaks off stays incomplete, and so the server ends the connection."""
         caller = Caller(scope, receive)
         try:

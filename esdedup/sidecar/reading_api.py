@@ -15,8 +15,8 @@ from starlette.types import Receive, Scope, Send
 from esdedup.errors import EsdedupError, ServerError, SettingError
 from esdedup.reading.reader import AsyncReader
 from esdedup.serving.problems import Problem, described
-from esdedup.sidecar.own_paths import is_under_api
-from esdedup.sidecar.rights import RAW_CREDENTIALS
+from esdedup.sidecar.indices import RAW_CREDENTIALS
+from esdedup.sidecar.own_paths import API, is_under
 from esdedup.web.api_app import create_api
 from esdedup.web.errors import problem_of
 from esdedup.web.marking import FreshMarking
@@ -56,7 +56,7 @@ class ReadingApi(BaseRoute):
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Match by the path."""
-        is_ours = scope["type"] == "http" and is_under_api(scope["path"])
+        is_ours = scope["type"] == "http" and is_under(API, scope)
         return (Match.FULL if is_ours else Match.NONE), {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:

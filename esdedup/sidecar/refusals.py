@@ -19,10 +19,6 @@ class RequestRefused(Refused):
         return error_body(self.status, self.kind, str(self))
 
 
-class BulkMalformed(RequestRefused):
-    """The body of a bulk request cannot be read, so none of its articles is taken."""
-
-
 def error_body(status: int, kind: str, reason: str) -> bytes:
     """Return an error as Elasticsearch writes one."""
     # The reason may quote half a character, which UTF-8 cannot encode.

@@ -22,7 +22,6 @@ from pydantic_settings.sources import PydanticBaseSettingsSource, TomlConfigSett
 from esdedup.elastic.limits import DEFAULT_LIMITS
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
 from esdedup.errors import SettingError
-from esdedup.fields import Fields
 from esdedup.fingerprint.bands import LAYOUTS, get_layout
 from esdedup.fingerprint.profile import DEFAULT, LONGEST_TEXT_LENGTH, MAX_TEXT_LENGTH, Profile, get_profile
 from esdedup.ingest.word_files import with_words
@@ -58,10 +57,6 @@ def _checked_address(address: str | None) -> str | None:
     return address.rstrip("/")
 
 
-def _checked_origins(origins: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(map(origin_of, origins))
-
-
 def _checked_token(token: SecretStr | None) -> SecretStr | None:
     text = "-" * _MIN_TOKEN_LENGTH if token is None else token.get_secret_value()
     if len(text) < _MIN_TOKEN_LENGTH or not text.isascii() or not text.isprintable() or " " in text:
@@ -78,6 +73,7 @@ def _split(given: object) -> object:
 
 
 _Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+_Origins = Annotated[tuple[Annotated[str, AfterValidator(origin_of)], ...], NoDecode, BeforeValidator(_split)]
 
 
 class Settings(BaseSettings):
@@ -235,7 +231,7 @@ class Settings(BaseSettings):
     """Serve the pages of `esdedup serve` as well, under /pages."""
     pages_index: Annotated[str | None, Named(flag="--index")] = None
     """Index, alias or pattern that the pages show, and that is read if a request names none."""
-    allow_origins: Annotated[_Names, AfterValidator(_checked_origins), Named(flag="--allow-origin")] = ()
+    allow_origins: Annotated[_Origins, Named(flag="--allow-origin")] = ()
     """The origin of another site, such as https://desk.example, whose pages may read what the pages show
     (CORS); may be repeated; * for all."""
 
@@ -350,17 +346,6 @@ class Settings(BaseSettings):
             max_text_length=self.max_text_length,
             keep_boilerplate=self.keep_boilerplate,
         )
-
-    def fields(self) -> Fields | None:
-        """Return the names of the articles' fields; None: those that each index keeps.
-
-        Raises:
-            SettingError: The names contradict each other.
-        """
-        roles = ("text", "title", "time", "source", "link", "site", "dedup")
-        names = {role: getattr(self, f"{role}_field") for role in roles}
-        given = {role: name for role, name in names.items() if name is not None}
-        return Fields(**given) if given else None
 
 
 class _File(TomlConfigSettingsSource):

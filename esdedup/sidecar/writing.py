@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
@@ -21,14 +21,14 @@ from esdedup.sidecar.bulk_answer import (
 )
 from esdedup.sidecar.bulk_request import BulkItem, read_bulk
 from esdedup.sidecar.document_request import ArticlePath, article_path, read_document, routed
-from esdedup.sidecar.enrichment import Changed, Enrichment, Outcome, Rejected, count_articles
+from esdedup.sidecar.enrichment import Changed, Enrichment, Outcome, Rejected
 from esdedup.sidecar.feeding import Ownership
+from esdedup.sidecar.indices import CallerRefused
 from esdedup.sidecar.metrics import Metrics
+from esdedup.sidecar.own_paths import counting
 from esdedup.sidecar.passing import Passing, target_of
-from esdedup.sidecar.problems import counting
 from esdedup.sidecar.refusals import ARTICLE_REJECTED, RequestRefused
-from esdedup.sidecar.requests import Header, json_content_type, read_whole, unpacked
-from esdedup.sidecar.rights import CallerRefused
+from esdedup.sidecar.requests import Header, json_content_type, unpacked
 from esdedup.sidecar.upstream import Upstream
 
 _NDJSON, _JSON = "application/x-ndjson", "application/json"
@@ -58,7 +58,7 @@ class Writing(BaseRoute):
             upstream: Where requests go on to.
             enrichment: Says what becomes of each item.
             ownership: Returns whether this process owns the forest: if not, requests are refused unread.
-            metrics: Counts articles.
+            metrics: Counts what Elasticsearch makes of articles, and what is refused.
             max_body_bytes: Of a body that is unpacked.
         """
         self._upstream = upstream
@@ -78,9 +78,9 @@ class Writing(BaseRoute):
         """Answer."""
         try:
             self._ownership().require()
-            request = _Request(scope, await read_whole(receive), max_body_bytes=self._max_body_bytes)
+            body = await Request(scope, receive).body()
+            request = _Request(scope, body, max_body_bytes=self._max_body_bytes)
             outcomes = await self._enrichment.enrich(request.items, headers=request.headers)
-            count_articles(outcomes, self._metrics)
             if not any(isinstance(each, Changed | Rejected) for each in outcomes):
                 await self._passing.send_on(scope, receive, send, body=request.raw_body)
             elif request.path.operation == "bulk":

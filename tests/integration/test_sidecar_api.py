@@ -18,7 +18,7 @@ from esdedup.elastic.client import connect_async
 from esdedup.serving.errors import handle_errors
 from esdedup.sidecar.app import PagesRoute, create_app
 from esdedup.sidecar.metrics import Metrics
-from esdedup.sidecar.problems import counting
+from esdedup.sidecar.own_paths import counting
 from esdedup.sidecar.reading_api import ReadingApi
 from esdedup.sidecar.upstream import Upstream
 from esdedup.web import create_app as create_pages

@@ -213,7 +213,7 @@ MUTANTS = [
     ),
     Mutant(
         "who was refused once may write when he asks again within a minute",
-        "esdedup/sidecar/rights.py",
+        "esdedup/sidecar/indices.py",
         "for each in unknown if granted[each]}",
         "for each in unknown}",
         ("unit/test_sidecar_rights.py",),

@@ -21,11 +21,11 @@ from esdedup.sidecar.app import create_app
 from esdedup.sidecar.enrich_api import enrich_routes
 from esdedup.sidecar.enrichment import Enrichment
 from esdedup.sidecar.feeding import Ownership
+from esdedup.sidecar.indices import CallerRefused, ElasticAnswer
 from esdedup.sidecar.intake import Overloaded
 from esdedup.sidecar.metrics import Metrics
-from esdedup.sidecar.problems import counting
+from esdedup.sidecar.own_paths import counting
 from esdedup.sidecar.requests import Headers
-from esdedup.sidecar.rights import CallerRefused, ElasticAnswer
 from esdedup.sidecar.upstream import Upstream
 from tests.support import asgi
 
@@ -57,7 +57,11 @@ class Sidecar:
         self.metrics = Metrics()
         self.ownership = Ownership(is_owner=True)
         enrichment = Enrichment(
-            forest="own", find=self._find, may_write=self._may_write, assign=assign or self._assign
+            forest="own",
+            find=self._find,
+            may_write=self._may_write,
+            assign=assign or self._assign,
+            metrics=self.metrics,
         )
         routes = enrich_routes(
             enrichment,
@@ -65,7 +69,6 @@ class Sidecar:
             forest="own",
             profile="verified-3",
             ownership=lambda: self.ownership,
-            metrics=self.metrics,
             max_body_bytes=max_body_bytes,
         )
         self.app = create_app(Upstream(["http://localhost:9200"]), own=[routes])

@@ -16,8 +16,7 @@ from esdedup.serving.problems import Problem
 from esdedup.serving.refusals import Refused
 from esdedup.sidecar.assembly import guarded
 from esdedup.sidecar.metrics import Metrics
-from esdedup.sidecar.own_paths import kind_of
-from esdedup.sidecar.problems import counting
+from esdedup.sidecar.own_paths import counting, kind_of
 from esdedup.sidecar.settings import Settings
 
 TOKEN = "0123456789abcdef"

@@ -25,10 +25,10 @@ from esdedup.serving.problems import Problem
 from esdedup.serving.refusals import Refused
 from esdedup.sidecar import health
 from esdedup.sidecar.feeding import NotOwner, Ownership
-from esdedup.sidecar.health import Readiness, health_routes
+from esdedup.sidecar.health import health_routes
 from esdedup.sidecar.intake import Overloaded, ShuttingDown
 from esdedup.sidecar.metrics import Metrics, Outcome
-from esdedup.sidecar.problems import answer
+from esdedup.sidecar.own_paths import answer
 from tests.support.asgi import Request, Response, send
 
 OTHER_URL = "http://a:9500"
@@ -53,14 +53,14 @@ async def hangs() -> None:
     await asyncio.Event().wait()
 
 
-def readiness_of(ownership: Ownership, *, ask: Any = answers) -> Readiness:
-    return Readiness(forest="f", ownership=lambda: ownership, ask=ask)
+def readiness_of(ownership: Ownership, *, ask: Any = answers) -> dict[str, Any]:
+    return {"ownership": lambda: ownership, "ask": ask}
 
 
-def get(path: str, *, readiness: Readiness | None = None, metrics: Metrics | None = None) -> Response:
+def get(path: str, *, readiness: dict[str, Any] | None = None, metrics: Metrics | None = None) -> Response:
     app = FastAPI()
     ready = readiness or readiness_of(Ownership(is_owner=True))
-    app.include_router(health_routes(readiness=ready, metrics=metrics or Metrics()))
+    app.include_router(health_routes(forest="f", **ready, metrics=metrics or Metrics()))
     return asyncio.run(send(app, Request(path=path)))
 
 
@@ -116,17 +116,20 @@ def test_what_happened_is_exposed() -> None:
     metrics = Metrics()
     metrics.article("new_root")
     metrics.article("joined", number=3)
-    metrics.batch(articles=4, wait_s=0.003)
-    metrics.decided(0.02)
-    metrics.written(0.2)
-    metrics.queue(5)
+    metrics.batch_articles.observe(4)
+    metrics.batch_wait.observe(0.003)
+    metrics.batch_decide.observe(0.02)
+    metrics.batch_write.observe(0.2)
+    metrics.queue.inc(5)
     metrics.upstream(200, seconds=0.1)
     metrics.upstream(None, seconds=0.1)
     metrics.items({201: 3, 409: 1, 400: 2, 503: 1, 700: 1})
-    metrics.lease(is_held=True)
-    metrics.forest(nodes=6, pages=7, memory_bytes=8)
-    metrics.expired(9)
-    metrics.boilerplate(10)
+    metrics.lease.set(1)
+    metrics.nodes.set(6)
+    metrics.pages.set(7)
+    metrics.memory.set(8)
+    metrics.expired_nodes.inc(9)
+    metrics.passages.set(10)
     metrics.refused("queue")
     response = get("/metrics", metrics=metrics)
     assert response.headers["content-type"].startswith("text/plain; version=")
@@ -176,7 +179,7 @@ def test_metrics_are_named_as_prometheus_asks_for() -> None:
         assert each.text.endswith(".")
     assert len({each.name for each in metrics.described}) == len(metrics.described)
     # Two sidecars in one process do not meet.
-    metrics.expired(1)
+    metrics.expired_nodes.inc(1)
     assert Metrics().registry.get_sample_value("esdedup_expired_nodes_total") == 0
 
 

@@ -7,9 +7,9 @@ import orjson
 import pytest
 
 from esdedup.errors import ServerUnavailable
-from esdedup.sidecar import rights
+from esdedup.sidecar import indices as module
+from esdedup.sidecar.indices import CallerRefused, ElasticAnswer, Rights
 from esdedup.sidecar.requests import Headers
-from esdedup.sidecar.rights import CallerRefused, ElasticAnswer, Rights
 
 FEEDER = [(b"Authorization", b"ApiKey feeder"), (b"User-Agent", b"test")]
 VISITOR = [(b"authorization", b"ApiKey visitor")]
@@ -46,7 +46,7 @@ def test_elasticsearch_is_asked_with_the_credentials_of_the_caller_and_nothing_e
 
 def test_a_right_counts_for_a_while_and_for_that_caller_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     server, now_s = Elasticsearch(), [0.0]
-    monkeypatch.setattr(f"{rights.__name__}.time.monotonic", lambda: now_s[0])
+    monkeypatch.setattr(f"{module.__name__}.time.monotonic", lambda: now_s[0])
     given = Rights(server)
     for _ in range(3):
         assert may_write(given, FEEDER, "news") == {"news": True}

@@ -9,7 +9,7 @@ import pytest
 
 from esdedup import CLASSIC, KEYWORDS, TOKEN_HASHES, Dictionary, Jieba, StopWords, Tf, UnicodeWords
 from esdedup.errors import SettingError
-from esdedup.fields import Fields
+from esdedup.fields import Fields, fields_given
 from esdedup.fingerprint.bands import HALVES
 from esdedup.fingerprint.profile import DEFAULT
 from esdedup.sidecar.assembly import assemble
@@ -247,8 +247,8 @@ def test_the_printed_settings_are_read_back_without_their_secrets(loaded: Load, 
 
 
 def test_settings_as_the_library_takes_them(loaded: Load, tmp_path: Path) -> None:
-    assert loaded().fields() is None
-    assert loaded({"text_field": "body"}).fields() == Fields(text="body")
+    assert fields_given(loaded()) is None
+    assert fields_given(loaded({"text_field": "body"})) == Fields(text="body")
     assert loaded().fingerprint_profile == DEFAULT
     assert loaded({"keep_boilerplate": True}).fingerprint_profile.keep_boilerplate
     assert loaded({"layout": "2x32~1"}).fingerprint_profile == DEFAULT.with_changes(layout=HALVES)

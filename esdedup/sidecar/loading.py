@@ -32,9 +32,9 @@ def load(options: Mapping[str, Any]) -> Settings:
         settings = Settings(**options)
     except ValidationError as error:
         raise SettingError("\n".join(_messages(error, options))) from None
-    except tomllib.TOMLDecodeError as error:
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise SettingError(
-            f"the file that {refusal(Settings, 'config')} names is not TOML: {error}"
+            f"the file that {refusal(Settings, 'config')} names cannot be read, or is not TOML: {error}"
         ) from error
     if found := list(_contradictions(settings)):
         raise SettingError("\n".join(found))
@@ -52,11 +52,10 @@ def as_toml(settings: Settings) -> str:
             if setting.name in values:
                 value = values[setting.name]
                 # JSON's strings, numbers, lists and booleans are TOML's, but for one control character.
-                text = json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+                text = "" if value is None else json.dumps(value, ensure_ascii=False)
                 mark = "# " if value is None or setting.is_secret else ""
-                shown = "" if value is None else f" {text}"
-                lines += [f"# {setting.description}", f"{mark}{setting.name} ={shown}", ""]
-    return "\n".join(lines)
+                lines += [f"# {setting.description}", f"{mark}{setting.name} = {text}".rstrip(), ""]
+    return "\n".join(lines).replace("\x7f", "\\u007f")
 
 
 def _refuse_unknown_variables() -> None:

@@ -257,13 +257,16 @@ class Settings(BaseSettings):
 
     @model_validator(mode="before")
     @classmethod
-    def _take_credentials_from_addresses(cls, given: Any) -> Any:
+    def _take_credentials_from_addresses(cls, given: Mapping[str, Any]) -> Mapping[str, Any]:
         """Move user and password from the addresses to their own fields, so that no address is secret."""
-        if not isinstance(given, Mapping) or not isinstance(given.get("url"), str):
+        if not isinstance(given.get("url"), str):
             return given
-        addresses = [urlsplit(each) for each in _BETWEEN_ADDRESSES.split(given["url"].strip())]
+        try:
+            addresses = [urlsplit(each) for each in _BETWEEN_ADDRESSES.split(given["url"].strip())]
+        except ValueError:
+            addresses = [urlsplit("")]
         if not all(each.scheme.lower() in {"http", "https"} and each.hostname for each in addresses):
-            # Not quoted: it may have a password in it.
+            # Neither it nor that error is quoted: a password may be in it.
             raise ValueError(f"{refusal(cls, 'url')}: an address must be like https://localhost:9200")
         users = {(each.username, each.password or "") for each in addresses if each.username is not None}
         if len(users) > 1:
@@ -277,15 +280,14 @@ class Settings(BaseSettings):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_secrets(cls, given: Any) -> Any:
-        """Take secrets from the files that are named."""
-        if not isinstance(given, Mapping):
-            return given
-        read: dict[str, SecretStr] = {}
+    def _read_secrets(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Take secrets from the files that are named; what is no name of a file is refused later."""
+        read = dict(given)
         for name in SECRETS:
-            path, called = given.get(f"{name}_file"), refusal(cls, f"{name}_file")
-            if path is None:
+            path = given.get(f"{name}_file")
+            if not isinstance(path, str | Path):
                 continue
+            called = refusal(cls, f"{name}_file")
             if given.get(name) is not None:
                 raise ValueError(f"{refusal(cls, name)} and {called} are both given: give one of them")
             try:
@@ -296,7 +298,7 @@ class Settings(BaseSettings):
             if not text:
                 raise ValueError(f"{path}, which {called} names, is empty")
             read[name] = SecretStr(text)
-        return {**given, **read}
+        return read
 
     @property
     def is_loopback(self) -> bool:

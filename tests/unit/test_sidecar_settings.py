@@ -141,6 +141,8 @@ def test_lists_and_sizes_as_people_write_them(loaded: Load) -> None:
         ({"max_body_bytes": "1GB"}, "it must be at least what one body may have"),
         ({"url": "localhost:9200"}, "an address must be like https://localhost:9200"),
         ({"url": f"http://a:{SECRET}@x:1,http://b:{SECRET}@y:1"}, "the addresses name several users"),
+        ({"url": f"http://a:{SECRET}@[x"}, "an address must be like https://localhost:9200"),
+        ({"url": f"http://a:{SECRET}@x\u2100y"}, "an address must be like https://localhost:9200"),
         ({"config": "/nowhere"}, "there is no file /nowhere, which --config (ESDEDUP_SIDECAR_CONFIG) names"),
     ],
 )
@@ -181,6 +183,14 @@ def test_unknown_names_are_refused_with_the_nearest_one(loaded: Load) -> None:
         SettingError, match="'port' in the file of settings, is 'x': it must be a whole number"
     ):
         loaded(file='port = "x"')
+    with pytest.raises(SettingError, match="'token_file' in the file of settings, is 5: it must be a file"):
+        loaded(file="token_file = 5")
+
+
+def test_a_file_in_another_encoding_is_refused(loaded: Load, tmp_path: Path) -> None:
+    (tmp_path / "sidecar.toml").write_bytes("forest = 'größe'".encode("latin-1"))
+    with pytest.raises(SettingError, match=r"names cannot be read, or is not TOML: .*utf-8"):
+        loaded({"config": str(tmp_path / "sidecar.toml")})
 
 
 def test_a_file_of_an_earlier_version_is_read_unless_it_names_several_forests(

@@ -1,11 +1,12 @@
 """Makes the tables of documents that say what the code says: ``python -m docs.made_from_code``."""
 
+import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from esdedup.sidecar.metrics import Metrics
-from esdedup.sidecar.setting_names import groups_of
+from esdedup.sidecar.setting_names import settings_of
 from esdedup.sidecar.settings import Settings
 
 DOCUMENT = Path(__file__).parent / "sidecar.md"
@@ -18,7 +19,7 @@ def made(text: str) -> str:
 
 
 def _settings() -> Iterator[str]:
-    for group, members in groups_of(Settings):
+    for group, members in itertools.groupby(settings_of(Settings), lambda each: each.group):
         yield from (
             "",
             f"**{group}**",

@@ -92,6 +92,17 @@ class Fields:
         return f"{self.dedup}.partition"
 
 
+def fields_given(given: object) -> Fields | None:
+    """Return the names of fields that an object has as ``text_field`` and so on; None if it has none of them.
+
+    Raises:
+        SettingError: The names contradict each other.
+    """
+    names = {each.name: getattr(given, f"{each.name}_field") for each in dataclasses.fields(Fields)}
+    names = {role: name for role, name in names.items() if name is not None}
+    return Fields(**names) if names else None
+
+
 def is_in_object(key: str, name: str) -> bool:
     """Return whether a key names an object, or by a dotted name what is in it."""
     return key.startswith(name) and key[len(name) : len(name) + 1] in {"", "."}

@@ -6,8 +6,14 @@ always accepted.
 """
 
 import ipaddress
+import re
 from collections.abc import Collection
 from urllib.parse import urlsplit
+
+from esdedup.errors import SettingError
+
+_ANY = "*"
+_ORIGIN = re.compile(r"https?://(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(:\d{1,5})?")
 
 
 def is_known_host(host: str, names: Collection[str] = ()) -> bool:
@@ -34,6 +40,27 @@ def is_foreign(method: str, *, host: str, origin: str | None, site: str | None, 
     if site is not None:
         return site not in {"same-origin", "none"}
     return origin is not None and urlsplit(origin).netloc != host
+
+
+def origin_of(given: str) -> str:
+    """Return an origin as browsers write it.
+
+    Raises:
+        SettingError: It is none.
+    """
+    origin = given.strip().lower().removesuffix("/")
+    if origin != _ANY and not _ORIGIN.fullmatch(origin):
+        raise SettingError(
+            f"{given!r} is not an origin: write it as https://desk.example or "
+            "http://localhost:5173, or * for all"
+        )
+    # Browsers leave out the usual port.
+    return re.sub(r"^(http:.*):80$|^(https:.*):443$", lambda found: found[1] or found[2], origin)
+
+
+def is_allowed(origin: str | None, origins: Collection[str]) -> bool:
+    """Return whether the page that sends a request is of an origin that may."""
+    return origin is not None and (origin in origins or _ANY in origins)
 
 
 def is_loopback(host: str) -> bool:

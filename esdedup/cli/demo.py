@@ -180,7 +180,7 @@ def _say_how_to_go_on(url: str, sidecar: str, data: Path, fields: Fields, root: 
     own = json.dumps(
         {fields.title: "A pier", fields.text: "The council voted on Monday to build a second ferry pier."}
     )
-    cluster = f"\n  curl '{sidecar}/v1/clusters/{root}?index={_INDEX}&size=3'" if root else ""
+    cluster = f"\n  curl '{sidecar}/api/v1/articles?root={root}&index={_INDEX}&size=3'" if root else ""
     typer.echo(
         f"""
 Open it in a browser: {sidecar}/pages/

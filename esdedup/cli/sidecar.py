@@ -33,7 +33,7 @@ def _sidecar(
         return
     if settings.pages:
         require_extra("serve")
-    from esdedup.sidecar.assembly import serve
+    from esdedup.sidecar.server import serve
 
     if with_pid is not None:
         end_with(with_pid)
@@ -58,20 +58,21 @@ def _options() -> list[inspect.Parameter]:
 
 def _option(setting: "Setting") -> inspect.Parameter:
     kind: Any = str
-    if setting.is_switch:
+    is_switch = setting.kind is bool
+    if is_switch:
         kind = bool
-    elif setting.is_list:
+    elif setting.kind is tuple:
         kind = list[str]
     # Whether a value is allowed is for the settings to say, wherever it comes from.
-    flag = f"{setting.flag}/--no-{setting.name.replace('_', '-')}" if setting.is_switch else setting.flag
+    flag = f"{setting.flag}/--no-{setting.name.replace('_', '-')}" if is_switch else setting.flag
     shown = typer.Option(
         flag,
         help=setting.description,
         envvar=list(setting.variables),
         metavar=setting.metavar,
-        rich_help_panel=setting.named.group,
+        rich_help_panel=setting.group,
     )
-    default = setting.field.default if setting.is_switch else setting.default or None
+    default = setting.field.default if is_switch else setting.default or None
     return _parameter(setting.name, Annotated[kind | None, shown], default=default)
 
 

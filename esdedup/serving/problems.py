@@ -2,10 +2,12 @@
 
 import dataclasses
 import json
+from collections.abc import Callable
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 from starlette.responses import Response
+from starlette.types import Scope
 
 from esdedup.errors import (
     ArticleNotFound,
@@ -21,6 +23,7 @@ from esdedup.errors import (
     SettingError,
     TextFailed,
 )
+from esdedup.serving.refusals import Refused
 
 PROBLEM_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:esdedup:problem:"
@@ -56,6 +59,8 @@ class Problem:
     detail: str
     # After how many seconds to try again; None if that is no use.
     retry_after_s: int | None = None
+    # What people read of it on pages; None: what is known of its kind, else its detail.
+    words: str | None = None
     # Further members of problem details.
     facts: dict[str, Any] = dataclasses.field(default_factory=dict)
 
@@ -73,6 +78,8 @@ class Problem:
     @classmethod
     def of_error(cls, error: BaseException) -> "Problem":
         """Return what is said of an error; of one that is none of ours, only that it happened."""
+        if isinstance(error, Refused):
+            return cls.of(error.status, error.kind, str(error))
         for known, status, kind in _KNOWN:
             if isinstance(error, known):
                 return cls.of(status, kind, str(error))
@@ -103,7 +110,16 @@ class Problem:
     @property
     def headers(self) -> dict[str, str]:
         """The headers of the answer, in whatever shape its body is."""
-        return {} if self.retry_after_s is None else {"Retry-After": str(self.retry_after_s)}
+        headers = {} if self.retry_after_s is None else {"Retry-After": str(self.retry_after_s)}
+        if self.status == 401:
+            is_ours = self.kind == "token"
+            scheme = 'X-Esdedup-Token realm="esdedup"' if is_ours else 'Basic realm="Elasticsearch"'
+            headers["WWW-Authenticate"] = scheme
+        return headers
+
+
+Answer = Callable[[Scope, Problem], Response]
+"""Gives the answer to a request that failed the shape of its path."""
 
 
 class ProblemDetails(BaseModel):

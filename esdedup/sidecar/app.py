@@ -17,8 +17,8 @@ from starlette.responses import RedirectResponse
 from starlette.routing import BaseRoute, Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from esdedup.sidecar.own_endpoints import NotServed
-from esdedup.sidecar.own_paths import PAGES
+from esdedup.serving.problems import Problem
+from esdedup.sidecar.own_paths import PAGES, V1, answer, is_under
 from esdedup.sidecar.passing import Passing
 from esdedup.sidecar.upstream import Upstream
 
@@ -29,7 +29,7 @@ def create_app(
     upstream: Upstream,
     *,
     own: Sequence[APIRouter] = (),
-    writes: Sequence[BaseRoute] = (),
+    others: Sequence[BaseRoute] = (),
     alongside: Sequence[AbstractAsyncContextManager[object]] = (),
 ) -> FastAPI:
     """Return the application.
@@ -37,7 +37,8 @@ def create_app(
     Args:
         upstream: Where requests go on to; opened when the application starts, closed when it ends.
         own: The sidecar's own endpoints; they come first.
-        writes: The routes of what writes articles; a request that none of them matches passes.
+        others: The routes of what writes articles, and of what shows them; a request that none of them
+            matches passes.
         alongside: What begins with the application, in this order, and ends with it.
     """
 
@@ -62,23 +63,38 @@ def create_app(
     for router in own:
         app.include_router(router)
     endpoints = [route for router in own for route in router.routes]
-    app.router.routes += [NotServed(endpoints), *writes, _Everything(Passing(upstream))]
+    app.router.routes += [_NotServed(endpoints), *others, Passing(upstream)]
     return app
 
 
-class _Everything(BaseRoute):
-    """Matches every request, so that none is refused here: not for its path, not for its method."""
+class _NotServed(BaseRoute):
+    """Matches what is under the sidecar's own path without an endpoint; Elasticsearch has none there."""
 
-    def __init__(self, passing: Passing) -> None:
-        self._passing = passing
+    def __init__(self, endpoints: Sequence[BaseRoute]) -> None:
+        """Answer for what is not among these endpoints."""
+        self._endpoints = endpoints
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Match all requests over HTTP."""
-        return (Match.FULL if scope["type"] == "http" else Match.NONE), {}
+        """Match by the path."""
+        is_ours = scope["type"] == "http" and is_under(V1, scope)
+        return (Match.FULL if is_ours else Match.NONE), {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request."""
-        await self._passing(scope, receive, send)
+        """Answer which methods there are, or that there is nothing."""
+        methods = sorted(
+            method
+            for each in self._endpoints
+            if each.matches(scope)[0] is not Match.NONE
+            for method in getattr(each, "methods", None) or ()
+        )
+        if methods:
+            detail = f"this endpoint is asked with {' or '.join(methods)}, not with {scope['method']:.20}"
+            response = answer(scope, Problem(status=405, kind="method_not_allowed", detail=detail))
+            response.headers["Allow"] = ", ".join(methods)
+        else:
+            detail = "the description is /v1/openapi.json"
+            response = answer(scope, Problem(status=404, kind="no_such_endpoint", detail=detail))
+        await response(scope, receive, send)
 
 
 class PagesRoute(BaseRoute):

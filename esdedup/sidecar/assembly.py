@@ -1,61 +1,47 @@
 """The sidecar with all its parts, made from its settings."""
 
 import logging
-from collections.abc import Callable
 from datetime import timedelta
-from typing import TypeVar
+from typing import Any
 
-from elasticsearch import AsyncElasticsearch, Elasticsearch
+from pydantic import SecretStr
 from starlette.types import ASGIApp
 
 from esdedup.boilerplate.pins import Pins
 from esdedup.elastic.article_indices import Articles
 from esdedup.elastic.client import client_of, connect_async
+from esdedup.fields import fields_given
 from esdedup.ingest.owner import Owner
 from esdedup.ingest.owner_settings import OwnerSettings
 from esdedup.ingest.pins_file import read_pins
 from esdedup.ingest.word_files import words_never_cut
 from esdedup.reading.reader import AsyncReader
+from esdedup.serving.errors import handle_errors
+from esdedup.serving.guards import Guard
+from esdedup.serving.limits import Limits
+from esdedup.serving.problems import Answer, Problem
 from esdedup.sidecar.app import PagesRoute, create_app
-from esdedup.sidecar.bounds import Bounds
-from esdedup.sidecar.cluster_api import cluster_routes
 from esdedup.sidecar.enrich_api import enrich_routes
 from esdedup.sidecar.enrichment import Enrichment
 from esdedup.sidecar.feeding import Feeding, Ownership
-from esdedup.sidecar.guards import Callers
-from esdedup.sidecar.health import Readiness, health_routes
-from esdedup.sidecar.indices import Indices
+from esdedup.sidecar.guards import TokenGuard
+from esdedup.sidecar.health import health_routes
+from esdedup.sidecar.indices import PATH, ElasticAnswer, Indices, Rights
 from esdedup.sidecar.intake import BatchBounds
 from esdedup.sidecar.metrics import Metrics
-from esdedup.sidecar.own_endpoints import handle_errors
+from esdedup.sidecar.own_paths import PAGES, counting, is_probe, is_watching, kind_of
+from esdedup.sidecar.reading_api import ReadingApi
 from esdedup.sidecar.requests import Headers
-from esdedup.sidecar.rights import PATH, Answer, Rights
-from esdedup.sidecar.server import run
 from esdedup.sidecar.settings import Settings
 from esdedup.sidecar.upstream import Upstream
 from esdedup.sidecar.writing import Writing
 
 log = logging.getLogger("esdedup")
 
-_Client = TypeVar("_Client", Elasticsearch, AsyncElasticsearch)
-
 # Beside those for the requests of callers: for what the sidecar asks by itself.
 _OWN_CONNECTIONS = 8
 # As often as Elasticsearch refreshes an index by itself: looking up texts costs no more.
 _REFRESH_INTERVAL_S = 1.0
-
-
-def serve(settings: Settings, *, on_listening: Callable[[str], None] = lambda _: None) -> None:
-    """Take requests until told to end, then answer those that were accepted.
-
-    Args:
-        settings: All of them.
-        on_listening: Called with the address, as soon as it can be reached.
-
-    Raises:
-        SettingError: A setting cannot be used.
-    """
-    run(lambda port: assemble(settings, port=port), settings, on_listening=on_listening)
 
 
 def assemble(settings: Settings, *, port: int) -> ASGIApp:
@@ -68,9 +54,9 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
     Raises:
         SettingError: A setting cannot be used.
     """
-    for line in words_never_cut(settings.fingerprint_profile()):
+    profile, fields = settings.fingerprint_profile, fields_given(settings)
+    for line in words_never_cut(profile):
         log.warning("%s", line)
-    profile, token = settings.fingerprint_profile(), settings.read_token()
     metrics = Metrics(settings.forest)
     upstream = Upstream(
         settings.urls,
@@ -86,14 +72,14 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
         async with upstream.send("HEAD", b"/", ()):
             pass
 
-    async def ask_rights(headers: Headers, body: bytes) -> Answer:
+    async def ask_rights(headers: Headers, body: bytes) -> ElasticAnswer:
         async with upstream.send("POST", PATH, headers, body) as given:
-            return Answer(given.status, given.headers, await given.read())
+            return ElasticAnswer(given.status, given.headers, await given.read())
 
     def ownership() -> Ownership:
         return feeding.ownership
 
-    client = _client(client_of, settings)
+    client = client_of(settings.url, **_login(settings))
     pins = read_pins(settings.pins_file, keep_boilerplate=settings.keep_boilerplate)
     feeding = Feeding(
         Owner(
@@ -109,38 +95,40 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
         metrics=metrics,
     )
     reading = connect_async(settings.url, ca_certs=settings.ca_certs)
+    reader = AsyncReader(
+        reading,
+        fields=fields,
+        forest=settings.forest,
+        profile=profile,
+        pins=pins,
+        refresh_interval_s=_REFRESH_INTERVAL_S,
+    )
+    api = ReadingApi(reader, reading, index=settings.pages_index)
     pages = _pages(settings, pins)
-    indices = Indices(Articles(client, fields=settings.fields()).find)
+    indices = Indices(Articles(client, fields=fields).find)
     enrichment = Enrichment(
         forest=settings.forest,
         find=indices.find,
         may_write=Rights(ask_rights).may_write,
         assign=feeding.assign,
+        metrics=metrics,
     )
     app = create_app(
         upstream,
         own=[
-            health_routes(
-                readiness=Readiness(forest=settings.forest, ownership=ownership, ask=ask), metrics=metrics
-            ),
+            health_routes(forest=settings.forest, ownership=ownership, ask=ask, metrics=metrics),
             enrich_routes(
                 enrichment,
-                fields=settings.fields(),
+                fields=fields,
                 forest=settings.forest,
                 profile=profile.label,
                 ownership=ownership,
-                metrics=metrics,
-                max_body_bytes=settings.max_body_bytes,
-            ),
-            cluster_routes(
-                _reader(reading, settings, pins),
-                reading,
-                index=settings.pages_index,
                 max_body_bytes=settings.max_body_bytes,
             ),
         ],
-        writes=[
+        others=[
             *pages,
+            api,
             Writing(
                 upstream,
                 enrichment,
@@ -151,25 +139,56 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
         ],
         alongside=[indices, feeding, reading, *(each.running() for each in pages)],
     )
-    handle_errors(app, metrics)
-    bounded = Bounds(
+    api.describe(app)
+    handle_errors(app, answer := counting(metrics))
+    return guarded(app, settings, answer, metrics)
+
+
+def guarded(app: ASGIApp, settings: Settings, answer: Answer, metrics: Metrics) -> ASGIApp:
+    """Return an application behind all that stands before it.
+
+    Args:
+        app: The application.
+        settings: All of them.
+        answer: Gives a refusal its shape.
+        metrics: Measures requests.
+    """
+    most = settings.max_requests
+    limited = Limits(
         app,
-        max_requests=settings.max_requests,
+        answer=answer,
+        max_requests=most,
+        busy=Problem.of(429, "requests", f"{most:,} requests are in progress, and no more may be: try again"),
+        timeout_s=settings.request_timeout_s + settings.answer_timeout_s,
         max_body_bytes=settings.max_body_bytes,
         max_bodies_bytes=settings.max_bodies_bytes,
-        timeout_s=settings.request_timeout_s + settings.answer_timeout_s,
-        metrics=metrics,
+        # Those who ask how the sidecar is are always answered.
+        is_free=is_watching,
+        measured=lambda scope: metrics.request(kind_of(scope)),
+        on_held=metrics.bodies.inc,
     )
-    return Callers(
-        bounded, hosts=settings.hosts, token=token, metrics=metrics, origins=settings.allow_origins
+    return Guard(
+        TokenGuard(limited, token=_shown(settings.token), answer=answer),
+        hosts=settings.hosts,
+        answer=answer,
+        naming="--allow-host or ESDEDUP_SIDECAR_ALLOW_HOSTS names it",
+        foreign="pages of other sites may not send requests",
+        origins=settings.allow_origins,
+        readable=f"{PAGES}/",
+        # Health checks name us as they like.
+        is_open=is_probe,
     )
 
 
-def _client(make: Callable[..., _Client], settings: Settings) -> _Client:
-    """Return the client for what the sidecar itself reads and writes."""
-    password = settings.read_password()
+def _login(settings: Settings) -> dict[str, Any]:
+    """Return as whom a client asks for what the sidecar itself reads and writes, and whom it trusts."""
+    password = _shown(settings.password)
     user = None if settings.user is None or password is None else (settings.user, password)
-    return make(settings.url, user=user, api_key=settings.read_api_key(), ca_certs=settings.ca_certs)
+    return {"user": user, "api_key": _shown(settings.api_key), "ca_certs": settings.ca_certs}
+
+
+def _shown(secret: SecretStr | None) -> str | None:
+    return None if secret is None else secret.get_secret_value()
 
 
 def _pages(settings: Settings, pins: Pins) -> list[PagesRoute]:
@@ -180,27 +199,16 @@ def _pages(settings: Settings, pins: Pins) -> list[PagesRoute]:
     from esdedup.web import create_app as create_pages
 
     app = create_pages(
-        _client(connect_async, settings),
+        connect_async(settings.url, **_login(settings)),
         settings.pages_index,
-        fields=settings.fields(),
+        fields=fields_given(settings),
         forest=settings.forest,
-        profile=settings.fingerprint_profile(),
+        profile=settings.fingerprint_profile,
         pins=pins,
         hosts=settings.hosts,
         origins=settings.allow_origins,
     )
     return [PagesRoute(app)]
-
-
-def _reader(client: AsyncElasticsearch, settings: Settings, pins: Pins) -> AsyncReader:
-    return AsyncReader(
-        client,
-        fields=settings.fields(),
-        forest=settings.forest,
-        profile=settings.fingerprint_profile(),
-        pins=pins,
-        refresh_interval_s=_REFRESH_INTERVAL_S,
-    )
 
 
 def _owner_settings(settings: Settings, pins: Pins) -> OwnerSettings:

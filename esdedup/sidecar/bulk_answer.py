@@ -9,15 +9,14 @@ import re
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import unquote_plus
 
 from esdedup.errors import ServerError
 from esdedup.sidecar.bulk_request import BulkItem
+from esdedup.sidecar.document_request import without
 from esdedup.sidecar.refusals import ARTICLE_REJECTED
 
 # Elasticsearch's parameters by which an answer is less, or written otherwise.
-_FORMS = frozenset((b"filter_path", b"format", b"pretty"))
-_SEPARATOR = re.compile(rb"[&;]")
+_FORMS = frozenset(("filter_path", "format", "pretty"))
 _VERSION = re.compile(r"compatible-with=(\d+)", re.ASCII)
 
 
@@ -75,8 +74,7 @@ def all_refused(items: Mapping[int, dict[str, Any]], *, took_ms: int) -> bytes:
 
 def whole_answer(query: bytes) -> bytes:
     """Return a query for Elasticsearch to answer whole: its other parts stay as they came."""
-    given = _SEPARATOR.split(query.partition(b"#")[0])
-    return b"&".join(each for each in given if each and _name(each) not in _FORMS)
+    return b"&".join(without(query, _FORMS))
 
 
 def json_type(accept: str | None) -> str:
@@ -85,10 +83,6 @@ def json_type(accept: str | None) -> str:
     if versioned is None:
         return "application/json"
     return f"application/vnd.elasticsearch+json;compatible-with={versioned[1]}"
-
-
-def _name(parameter: bytes) -> bytes:
-    return unquote_plus(parameter.partition(b"=")[0].decode(errors="replace")).encode()
 
 
 def _written(answer: dict[str, Any]) -> bytes:

@@ -16,7 +16,7 @@ from esdedup.errors import ArticleRejected
 from esdedup.fields import is_in_object
 from esdedup.ingest.actions import Addition, writes_out_upsert
 from esdedup.ingest.json_values import parsed_with_surrogates
-from esdedup.sidecar.refusals import BulkMalformed
+from esdedup.sidecar.refusals import RequestRefused
 
 MAX_ITEMS = 100_000
 """In one body. Some 20 times what clients send; each takes about 1 kB of memory besides its bytes."""
@@ -116,10 +116,10 @@ def read_bulk(
         max_line_bytes: Bodies with a longer line are refused.
 
     Raises:
-        BulkMalformed: It cannot be read, or is too large.
+        RequestRefused: It cannot be read, or is too large.
     """
     if not body:
-        raise BulkMalformed(400, "parse_exception", "request body is required")
+        raise RequestRefused(400, "parse_exception", "request body is required")
     most_lines = _LINES_PER_ITEM * max_items
     # After the last line break nothing may follow.
     *lines, rest = body.split(b"\n", most_lines)
@@ -153,11 +153,11 @@ def read_bulk(
             )
         )
     if rest:
-        raise BulkMalformed(
+        raise RequestRefused(
             400, "illegal_argument_exception", r"The bulk request must be terminated by a newline [\n]"
         )
     if not items:
-        raise BulkMalformed(
+        raise RequestRefused(
             400, "action_request_validation_exception", "Validation Failed: 1: no requests added;"
         )
     if len(items) > max_items:
@@ -169,7 +169,7 @@ def _read_action(line: bytes, number: int) -> tuple[str, dict[str, Any]]:
     """Return the operation of an action line, and its parameters."""
 
     def refuse(what: str) -> NoReturn:
-        raise BulkMalformed(400, _ILLEGAL, f"Malformed action/metadata line [{number}], {what}")
+        raise RequestRefused(400, _ILLEGAL, f"Malformed action/metadata line [{number}], {what}")
 
     try:
         action = orjson.loads(line)
@@ -202,8 +202,10 @@ def _replaced(value: Any) -> Any:
     return value
 
 
-def _too_large(what: str) -> BulkMalformed:
-    return BulkMalformed(413, "content_too_long_exception", f"the bulk request has {what}: send smaller ones")
+def _too_large(what: str) -> RequestRefused:
+    return RequestRefused(
+        413, "content_too_long_exception", f"the bulk request has {what}: send smaller ones"
+    )
 
 
 def _with_object(source: bytes, old: Mapping[str, Any], values: Mapping[str, Any] | None, name: str) -> bytes:

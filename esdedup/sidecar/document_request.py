@@ -5,6 +5,7 @@ Elasticsearch splits the path before it decodes it: `%2F` is part of an id, and 
 
 import dataclasses
 import re
+from collections.abc import Collection
 from urllib.parse import quote, unquote, unquote_plus
 
 from esdedup.sidecar.bulk_request import BulkItem
@@ -95,9 +96,13 @@ def read_document(path: ArticlePath, query: bytes, body: bytes) -> BulkItem:
 
 def routed(query: bytes, routing: str) -> bytes:
     """Return a query with the routing, instead of any other."""
+    return b"&".join((*without(query, {"routing"}), b"routing=" + quote(routing, safe="").encode()))
+
+
+def without(query: bytes, names: Collection[str]) -> list[bytes]:
+    """Return the parameters of a query as they came, but for some."""
     given = _PARAMETERS.split(query.partition(b"#")[0])
-    others = [each for each in given if each and _name(each) != "routing"]
-    return b"&".join((*others, b"routing=" + quote(routing, safe="").encode()))
+    return [each for each in given if each and _name(each) not in names]
 
 
 def _decoded(part: bytes) -> str:

@@ -1,7 +1,6 @@
 """Articles in, their roots out, for pipelines that write to Elasticsearch by themselves."""
 
 import asyncio
-import dataclasses
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
@@ -11,16 +10,14 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from esdedup.elastic.article_indices import WritableIndex
-from esdedup.fields import Fields
+from esdedup.fields import Fields, fields_given
 from esdedup.serving.problems import Problem, ProblemDetails, described
 from esdedup.sidecar.bulk_request import BulkItem, read_bulk
-from esdedup.sidecar.enrichment import Changed, Enrichment, Outcome, Rejected, count_articles
+from esdedup.sidecar.enrichment import Changed, Enrichment, Outcome, Rejected
 from esdedup.sidecar.feeding import Ownership
-from esdedup.sidecar.metrics import Metrics
-from esdedup.sidecar.own_endpoints import json_route, read_body
-from esdedup.sidecar.problems import answer
+from esdedup.sidecar.own_paths import answer
 from esdedup.sidecar.refusals import RequestRefused
-from esdedup.sidecar.requests import Headers
+from esdedup.sidecar.requests import json_route, read_body
 
 _PATH = "/v1/enrich"
 _JSON = "application/json"
@@ -83,16 +80,6 @@ class Asked(BaseModel):
     site_field: str | None = None
     dedup_field: str | None = None
 
-    def fields(self) -> Fields | None:
-        """Return the names of the articles' fields; None if none is given.
-
-        Raises:
-            SettingError: They contradict each other.
-        """
-        names = {each.name: getattr(self, f"{each.name}_field") for each in dataclasses.fields(Fields)}
-        given = {role: name for role, name in names.items() if name is not None}
-        return Fields(**given) if given else None
-
 
 class Item(BaseModel):
     """What is to be added to an action; nothing to a deletion, and to an update without a text or a date."""
@@ -154,7 +141,6 @@ def enrich_routes(
     forest: str,
     profile: str,
     ownership: Callable[[], Ownership],
-    metrics: Metrics,
     max_body_bytes: int,
 ) -> APIRouter:
     """Return the routes.
@@ -165,18 +151,10 @@ def enrich_routes(
         forest: The name of the forest.
         profile: The label of its profile.
         ownership: Returns whether this process owns the forest: if not, requests are refused unread.
-        metrics: Counts articles.
         max_body_bytes: Of a body that is unpacked.
     """
     router = APIRouter(prefix=_PATH, tags=["enrich"], responses=_ERRORS)
     unset = WritableIndex(fields=fields or Fields())
-
-    async def enrich(
-        items: list[BulkItem], headers: Headers, *, unset: WritableIndex = unset, backfill: bool = False
-    ) -> list[Outcome]:
-        outcomes = await enrichment.enrich(items, headers=headers, unset=unset, backfill=backfill)
-        count_articles(outcomes, metrics)
-        return outcomes
 
     def require_owned() -> None:
         ownership().require()
@@ -210,12 +188,15 @@ def enrich_routes(
         require_owned()
         require(asked.forest, forest, "forest")
         require(asked.profile, profile, "profile")
-        own = asked.fields() or unset.fields
+        own = fields_given(asked) or unset.fields
         body = await read_body(request, max_body_bytes=max_body_bytes)
         # Large ones take long. Meanwhile others have their turn.
         items = await asyncio.to_thread(read_bulk, body, index=asked.index)
-        outcomes = await enrich(
-            items, request.scope["headers"], unset=WritableIndex(fields=own), backfill=asked.backfill
+        outcomes = await enrichment.enrich(
+            items,
+            headers=request.scope["headers"],
+            unset=WritableIndex(fields=own),
+            backfill=asked.backfill,
         )
         return Response(await asyncio.to_thread(_answer, outcomes), media_type=_JSON)
 
@@ -246,7 +227,7 @@ def enrich_routes(
         item = BulkItem(
             operation="index", index=index, meta=meta, header=b"", source=await request.body(), line=1
         )
-        (outcome,) = await enrich([item], request.scope["headers"])
+        (outcome,) = await enrichment.enrich([item], headers=request.scope["headers"], unset=unset)
         if isinstance(outcome, Rejected):
             return answer(request.scope, _problem(outcome))
         assert isinstance(outcome, Changed)

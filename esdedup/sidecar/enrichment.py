@@ -4,7 +4,6 @@ import asyncio
 import dataclasses
 import re
 import time
-from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -63,6 +62,7 @@ class Enrichment:
         find: Callable[[Collection[str]], Awaitable[Mapping[str, Found]]],
         may_write: Callable[[Headers, Collection[str]], Awaitable[Mapping[str, bool]]],
         assign: Callable[[Sequence[ArticleAction]], Awaitable[Sequence[Assigned]]],
+        metrics: Metrics,
     ) -> None:
         """Enrich.
 
@@ -71,11 +71,13 @@ class Enrichment:
             find: As `Indices.find`.
             may_write: As `Rights.may_write`.
             assign: As `Feeding.assign`.
+            metrics: Counts the articles by what became of them.
         """
         self._forest = forest
         self._find = find
         self._may_write = may_write
         self._assign = assign
+        self._metrics = metrics
 
     async def enrich(
         self,
@@ -126,6 +128,8 @@ class Enrichment:
                 parts = {**forged_parts(own.document, fields), **added.parts}
                 added = added._replace(parts=parts)
             outcomes[at] = Changed(added, own.document, fields.dedup, each)
+            self._metrics.article(each.assignment.kind.value)
+        self._metrics.article("rejected", number=sum(isinstance(each, Rejected) for each in outcomes))
         return outcomes
 
     async def _targets(
@@ -179,18 +183,6 @@ class Enrichment:
             redated = redating(action, fields=index.fields, now_ms=now_ms, backfill=backfill)
             parts = {**forged_parts(document, index.fields), **(redated.parts if redated else {})}
         return Changed(Addition(parts), document, index.fields.dedup, None) if parts else Untouched()
-
-
-def count_articles(outcomes: Sequence[Outcome], metrics: Metrics) -> None:
-    """Count the articles among items by what became of them."""
-    kinds = Counter(
-        each.assigned.assignment.kind
-        for each in outcomes
-        if isinstance(each, Changed) and each.assigned is not None
-    )
-    for kind, number in kinds.items():
-        metrics.article(kind.value, number=number)
-    metrics.article("rejected", number=sum(isinstance(each, Rejected) for each in outcomes))
 
 
 class _Read(NamedTuple):

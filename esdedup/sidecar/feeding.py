@@ -18,6 +18,7 @@ from esdedup.ingest.assigned import Assigned
 from esdedup.ingest.assigner import AssignedBatch
 from esdedup.ingest.owner import Owner
 from esdedup.serial_thread import SerialThread
+from esdedup.serving.refusals import Refused
 from esdedup.sidecar.intake import BatchBounds, Intake
 from esdedup.sidecar.metrics import Metrics
 
@@ -61,8 +62,10 @@ class Ownership:
             raise NotOwner(self)
 
 
-class NotOwner(EsdedupError):
+class NotOwner(Refused):
     """This process does not own the forest now; another may, or Elasticsearch is away."""
+
+    usual_status, usual_kind = 503, "not_owner"
 
     def __init__(self, ownership: Ownership) -> None:
         if ownership.url is not None:
@@ -168,8 +171,9 @@ class Feeding:
         began_s = time.perf_counter()
         batch = self._noting(lambda: self._owner.decide(articles))
         decided_s = time.perf_counter()
-        self._metrics.decided(decided_s - began_s)
-        batch.written.add_done_callback(lambda _: self._metrics.written(time.perf_counter() - decided_s))
+        self._metrics.batch_decide.observe(decided_s - began_s)
+        write = self._metrics.batch_write
+        batch.written.add_done_callback(lambda _: write.observe(time.perf_counter() - decided_s))
         return batch
 
     def _noting(self, job: Callable[[], _Result]) -> _Result:
@@ -219,18 +223,20 @@ class Feeding:
         has_changed = ownership.is_owner is not self.ownership.is_owner
         self.ownership = ownership
         if has_changed:
-            self._metrics.lease(is_held=ownership.is_owner)
+            self._metrics.lease.set(ownership.is_owner)
             self._count_at_s = time.monotonic()
             if not ownership.is_owner:
                 # That is for the next owner to say.
                 self._note_contents(Contents(nodes=0, pages=0, memory_bytes=0, learned_bytes=0, passages=0))
 
     def _note_contents(self, contents: Contents) -> None:
-        self._metrics.forest(nodes=contents.nodes, pages=contents.pages, memory_bytes=contents.memory_bytes)
-        self._metrics.boilerplate(contents.passages)
+        self._metrics.nodes.set(contents.nodes)
+        self._metrics.pages.set(contents.pages)
+        self._metrics.memory.set(contents.memory_bytes)
+        self._metrics.passages.set(contents.passages)
 
     def _note_expired(self, expired: Expired) -> None:
         number = expired.leaves + expired.roots
         # Another deletion begins at 0.
-        self._metrics.expired(number - self._expired if number >= self._expired else number)
+        self._metrics.expired_nodes.inc(number - self._expired if number >= self._expired else number)
         self._expired = number

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
-from esdedup.errors import EsdedupError
+from esdedup.serving.refusals import Refused
 from esdedup.sidecar.metrics import Metrics
 
 
@@ -26,12 +26,16 @@ _Article = TypeVar("_Article", bound=Sized)
 _Decided = TypeVar("_Decided")
 
 
-class Overloaded(EsdedupError):
+class Overloaded(Refused):
     """More articles wait than may; the same request will succeed later."""
 
+    usual_status, usual_kind = 429, "queue_full"
 
-class ShuttingDown(EsdedupError):
+
+class ShuttingDown(Refused):
     """No more articles are taken, because the process ends."""
+
+    usual_status, usual_kind = 503, "shutting_down"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -105,11 +109,6 @@ class Intake(Generic[_Article, _Decided]):
         # Batches that are decided, and not answered yet.
         self._answering: set[asyncio.Task[None]] = set()
 
-    @property
-    def waiting_articles(self) -> int:
-        """How many articles wait or are being decided."""
-        return self._articles
-
     async def assign(self, articles: Sequence[_Article]) -> list[_Decided]:
         """Return what is decided for each article of a request.
 
@@ -159,7 +158,7 @@ class Intake(Generic[_Article, _Decided]):
     def _hold(self, articles: int, characters: int) -> None:
         self._articles += articles
         self._characters += characters
-        self._metrics.queue(articles)
+        self._metrics.queue.inc(articles)
 
     async def _is_batch_ready(self) -> bool:
         """Wait until there is a batch; return False if there will be none."""
@@ -195,7 +194,8 @@ class Intake(Generic[_Article, _Decided]):
             return
         given = [article for _, articles in batch for article in articles]
         waited_s = asyncio.get_running_loop().time() - batch[0][0].came_s
-        self._metrics.batch(articles=len(given), wait_s=waited_s)
+        self._metrics.batch_articles.observe(len(given))
+        self._metrics.batch_wait.observe(waited_s)
         try:
             durable = await self._decide(given)
         except Exception as error:

@@ -1,20 +1,20 @@
 """Reads the settings, says what is wrong with them, and writes them as a file that can be read again."""
 
 import difflib
+import functools
+import itertools
 import json
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
-from pydantic import SecretStr, ValidationError
+from pydantic import ValidationError
 
 from esdedup.errors import SettingError
-from esdedup.sidecar.setting_names import PREFIX, Setting, groups_of, refusal, settings_of
+from esdedup.fields import fields_given
+from esdedup.sidecar.setting_names import PREFIX, refusal, settings_of
 from esdedup.sidecar.settings import Settings
-
-_MASK = "**********"
 
 
 def load(options: Mapping[str, Any]) -> Settings:
@@ -32,50 +32,43 @@ def load(options: Mapping[str, Any]) -> Settings:
         settings = Settings(**options)
     except ValidationError as error:
         raise SettingError("\n".join(_messages(error, options))) from None
-    except tomllib.TOMLDecodeError as error:
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise SettingError(
-            f"the file that {refusal(Settings, 'config')} names is not TOML: {error}"
+            f"the file that {refusal(Settings, 'config')} names cannot be read, or is not TOML: {error}"
         ) from error
-    _check_files(settings)
+    if found := list(_contradictions(settings)):
+        raise SettingError("\n".join(found))
     return settings
 
 
 def as_toml(settings: Settings) -> str:
     """Return settings as TOML that `load` reads: what has no value, or is secret, is a comment."""
     lines: list[str] = []
-    for group, members in groups_of(Settings):
+    # Secrets are masked.
+    values = settings.model_dump(mode="json", exclude={"config"})
+    for group, members in itertools.groupby(settings_of(Settings), lambda each: each.group):
         lines += [f"# {group}", ""]
         for setting in members:
-            if setting.name != "config":
-                lines += [
-                    f"# {setting.description}",
-                    _assignment(setting, getattr(settings, setting.name)),
-                    "",
-                ]
-    return "\n".join(lines)
-
-
-def _assignment(setting: Setting, value: object) -> str:
-    match value:
-        case None:
-            return f"# {setting.name} ="
-        case SecretStr():
-            return f'# {setting.name} = "{_MASK}"'
-        case Path():
-            value = str(value)
-    # JSON's strings, numbers, lists and booleans are TOML's, but for one control character.
-    return f"{setting.name} = {json.dumps(value, ensure_ascii=False)}".replace("\x7f", "\\u007f")
+            if setting.name in values:
+                value = values[setting.name]
+                # JSON's strings, numbers, lists and booleans are TOML's, but for one control character.
+                text = "" if value is None else json.dumps(value, ensure_ascii=False)
+                mark = "# " if value is None or setting.is_secret else ""
+                lines += [f"# {setting.description}", f"{mark}{setting.name} = {text}".rstrip(), ""]
+    return "\n".join(lines).replace("\x7f", "\\u007f")
 
 
 def _refuse_unknown_variables() -> None:
     known = {variable for setting in settings_of(Settings) for variable in setting.variables}
     for variable, value in os.environ.items():
-        if variable.upper().startswith(PREFIX) and value.startswith("tcp://"):
+        if not variable.upper().startswith(PREFIX):
+            continue
+        if value.startswith("tcp://"):
             raise SettingError(
                 f"{variable} is set by Kubernetes for a service named esdedup-sidecar: name it otherwise, or "
                 "set enableServiceLinks: false"
             )
-        if variable.upper().startswith(PREFIX) and variable.upper() not in known:
+        if variable.upper() not in known:
             raise SettingError(f"there is no setting {variable}{_nearest(variable.upper(), known)}")
 
 
@@ -85,32 +78,60 @@ def _nearest(name: str, known: set[str]) -> str:
 
 
 def _messages(error: ValidationError, options: Mapping[str, Any]) -> Iterator[str]:
-    fields = Settings.model_fields
+    settings = {each.name: each for each in settings_of(Settings)}
     for each in error.errors(include_url=False):
         name = str(each["loc"][0]) if each["loc"] else None
         reason = str(each.get("ctx", {}).get("error", "")) if each["type"] == "value_error" else ""
         if name is None:
             yield reason
-        elif name not in fields:
+        elif name not in settings:
             # Options are made from the fields, so that only the file can have others.
-            yield f"the file of settings has {name!r}, which is no setting{_nearest(name, set(fields))}"
+            yield f"the file of settings has {name!r}, which is no setting{_nearest(name, set(settings))}"
         else:
-            setting = Setting(name, fields[name])
-            value = "" if setting.is_secret else f" is {each['input']!r}"
-            reason = reason or f"it must be {setting.allowed}"
-            yield f"{refusal(Settings, name)}{_origin(setting, options)}{value}: {reason}"
+            setting = settings[name]
+            given = f" is {each['input']!r}"
+            if setting.is_secret:
+                given = " or what is in its file cannot be used"
+            elif name not in options and not any(map(os.environ.get, setting.variables)):
+                given = f", {name!r} in the file of settings,{given}"
+            yield f"{refusal(Settings, name)}{given}: {reason or f'it must be {setting.allowed}'}"
 
 
-def _origin(setting: Setting, options: Mapping[str, Any]) -> str:
-    if setting.name in options or any(os.environ.get(variable) for variable in setting.variables):
-        return ""
-    return f", {setting.name!r} in the file of settings,"
-
-
-def _check_files(settings: Settings) -> None:
-    for read in (settings.read_token, settings.read_password, settings.read_api_key):
-        read()
+def _contradictions(settings: Settings) -> Iterator[str]:
+    """Yield what settings contradict each other or what there is, and what to do."""
+    called = functools.partial(refusal, Settings)
+    if (settings.password is None) != (settings.user is None):
+        yield f"{called('user', 'password_file')} go together: give a user and a password"
+    if settings.password is not None and settings.api_key is not None:
+        yield f"{called('user', 'api_key')} are both given: give a user or a key"
+    if (settings.tls_cert_file is None) != (settings.tls_key_file is None):
+        yield f"{called('tls_cert_file', 'tls_key_file')} go together: give both, or none"
+    if not (settings.is_loopback or settings.insecure or settings.token):
+        yield (
+            f"{called('host')} is {settings.host!r}, which other machines reach, and there is no token: "
+            f"anyone there could write articles. Name one by {called('token_file')}, or allow that with "
+            f"{called('insecure')}"
+        )
+    if settings.most_plausible_leaves.bit_count() != 1:
+        yield (
+            f"{called('most_plausible_leaves')} is {settings.most_plausible_leaves}: it must be a power of "
+            "two, such as 1024"
+        )
+    if settings.max_bodies_bytes < settings.max_body_bytes:
+        yield (
+            f"{called('max_bodies_bytes')} is {settings.max_bodies_bytes}: it must be at least what one body "
+            f"may have, {settings.max_body_bytes} by {called('max_body_bytes')}"
+        )
+    if settings.pages and settings.pages_index is None:
+        yield f"{called('pages', 'pages_index')} go together: name the index that the pages show"
+    if settings.allow_origins and not settings.pages:
+        yield f"{called('allow_origins')} concerns the pages: give {called('pages')} too, or leave it out"
     for name in ("ca_certs", "tls_cert_file", "tls_key_file", "pins_file"):
-        path: Path | None = getattr(settings, name)
+        path = getattr(settings, name)
         if path is not None and not path.exists():
-            raise SettingError(f"there is no file {path}, which {refusal(Settings, name)} names")
+            yield f"there is no file {path}, which {called(name)} names"
+    for read in (lambda: settings.fingerprint_profile, lambda: fields_given(settings)):
+        try:
+            read()
+        except SettingError as error:
+            yield str(error)

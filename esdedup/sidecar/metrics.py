@@ -28,6 +28,8 @@ Refusal = Literal[
     "shutting_down",
 ]
 """Why a request is refused; what Elasticsearch refuses is not counted here."""
+# By the kind of problem, where that is not the reason: too much waits, and what is too large when unpacked.
+_REASONS = {"queue_full": "queue", "content_too_long_exception": "body_too_large"}
 _Status = Literal["2xx", "3xx", "409", "429", "4xx", "5xx", "none"]
 _EXACT: dict[int, _Status] = {409: "409", 429: "429"}
 _CLASSES: dict[int, _Status] = {2: "2xx", 3: "3xx", 4: "4xx"}
@@ -51,7 +53,7 @@ class Described:
 
 
 class Metrics:
-    """The metrics of one sidecar. Its methods may be called from any thread."""
+    """The metrics of one sidecar, which may be changed from any thread."""
 
     def __init__(self, forest: str = DEFAULT_FOREST) -> None:
         """Record nothing yet.
@@ -59,7 +61,6 @@ class Metrics:
         Args:
             forest: The name of the forest, a label of what is said of it.
         """
-        self._forest = forest
         self.registry = CollectorRegistry()
         # In the order of the documents; without those of the process in general, which Prometheus defines.
         self.described: list[Described] = []
@@ -68,28 +69,28 @@ class Metrics:
         self._articles = self._new(
             Counter, "articles", "Articles by what became of them.", by=("outcome", Outcome)
         )
-        self._batch_articles = self._new(
+        self.batch_articles = self._new(
             Histogram, "batch_articles", "Articles of a batch.", buckets=_ARTICLES
         )
-        self._batch_wait = self._new(
+        self.batch_wait = self._new(
             Histogram,
             "batch_wait_seconds",
             "From a batch's first article until deciding begins.",
             buckets=_SECONDS,
         )
-        self._batch_decide = self._new(
+        self.batch_decide = self._new(
             Histogram,
             "batch_decide_seconds",
             "Fingerprinting a batch and deciding its roots.",
             buckets=_SECONDS,
         )
-        self._batch_write = self._new(
+        self.batch_write = self._new(
             Histogram,
             "batch_write_seconds",
             "Writing the nodes of a batch, until Elasticsearch has acknowledged them.",
             buckets=_SECONDS,
         )
-        self._queue = self._new(Gauge, "queue_articles", "Articles that wait or are being decided.")
+        self.queue = self._new(Gauge, "queue_articles", "Articles that wait or are being decided.")
 
         self._requests = self._new(
             Histogram,
@@ -102,7 +103,7 @@ class Metrics:
         self._refused = self._new(
             Counter, "requests_refused", "Requests that the sidecar refused.", by=("reason", Refusal)
         )
-        self._bodies = self._new(Gauge, "request_bodies_bytes", "Bodies of the requests in progress.")
+        self.bodies = self._new(Gauge, "request_bodies_bytes", "Bodies of the requests in progress.")
 
         self._upstream = self._new(
             Counter,
@@ -124,47 +125,22 @@ class Metrics:
             by=("status", _Status),
         )
 
-        by_forest = ("forest", (forest,))
-        self._lease = self._new(
-            Gauge, "lease_held", "1 if this process owns the forest, else 0.", by=by_forest
-        )
-        self._nodes = self._new(
-            Gauge, "forest_nodes", "Nodes of the forest, as its owner knows it; else 0.", by=by_forest
-        )
-        self._pages = self._new(
-            Gauge, "forest_pages", "Pages that the forest remembers, likewise.", by=by_forest
-        )
-        self._memory = self._new(
-            Gauge, "forest_memory_bytes", "Memory that its nodes and pages take.", by=by_forest
-        )
-        self._expired = self._new(Counter, "expired_nodes", "Expired nodes that were deleted.")
-        self._passages = self._new(
-            Gauge,
+        def of_forest(name: str, text: str) -> Gauge:
+            return self._new(Gauge, name, text, by=("forest", (forest,))).labels(forest)
+
+        self.lease = of_forest("lease_held", "1 if this process owns the forest, else 0.")
+        self.nodes = of_forest("forest_nodes", "Nodes of the forest, as its owner knows it; else 0.")
+        self.pages = of_forest("forest_pages", "Pages that the forest remembers, likewise.")
+        self.memory = of_forest("forest_memory_bytes", "Memory that its nodes and pages take.")
+        self.expired_nodes = self._new(Counter, "expired_nodes", "Expired nodes that were deleted.")
+        self.passages = of_forest(
             "boilerplate_passages",
             "Passages that were learned to be boilerplate, as the owner knows it; else 0.",
-            by=by_forest,
         )
 
     def article(self, outcome: Outcome, *, number: int = 1) -> None:
         """Count articles of which something became."""
         self._articles.labels(outcome).inc(number)
-
-    def batch(self, *, articles: int, wait_s: float) -> None:
-        """Record a batch that is closed."""
-        self._batch_articles.observe(articles)
-        self._batch_wait.observe(wait_s)
-
-    def decided(self, seconds: float) -> None:
-        """Record a batch that was decided."""
-        self._batch_decide.observe(seconds)
-
-    def written(self, seconds: float) -> None:
-        """Record a batch whose nodes were written."""
-        self._batch_write.observe(seconds)
-
-    def queue(self, articles: int) -> None:
-        """Add to how many articles wait or are being decided."""
-        self._queue.inc(articles)
 
     @contextlib.contextmanager
     def request(self, kind: RequestKind) -> Iterator[None]:
@@ -177,13 +153,11 @@ class Metrics:
             self._in_progress.dec()
             self._requests.labels(kind).observe(time.perf_counter() - start_s)
 
-    def refused(self, reason: Refusal) -> None:
-        """Count a request that the sidecar refused."""
-        self._refused.labels(reason).inc()
-
-    def bodies(self, size: int) -> None:
-        """Add to how many bytes the bodies of the requests in progress have."""
-        self._bodies.inc(size)
+    def refused(self, kind: str) -> None:
+        """Count a request that the sidecar refused, by the kind of its problem; others do not count."""
+        reason = _REASONS.get(kind, kind)
+        if reason in get_args(Refusal):
+            self._refused.labels(reason).inc()
 
     def upstream(self, status: int | None, *, seconds: float) -> None:
         """Record a request to Elasticsearch; without a status it was not answered."""
@@ -194,24 +168,6 @@ class Metrics:
         """Count enriched articles by the status that Elasticsearch gave them."""
         for status, number in statuses.items():
             self._items.labels(_status(status)).inc(number)
-
-    def lease(self, *, is_held: bool) -> None:
-        """Set whether this process owns the forest."""
-        self._lease.labels(self._forest).set(is_held)
-
-    def forest(self, *, nodes: int, pages: int, memory_bytes: int) -> None:
-        """Set what the owner holds."""
-        self._nodes.labels(self._forest).set(nodes)
-        self._pages.labels(self._forest).set(pages)
-        self._memory.labels(self._forest).set(memory_bytes)
-
-    def expired(self, nodes: int) -> None:
-        """Count expired nodes that were deleted."""
-        self._expired.inc(nodes)
-
-    def boilerplate(self, passages: int) -> None:
-        """Set how many passages were learned to be boilerplate."""
-        self._passages.labels(self._forest).set(passages)
 
     def exposed(self, accept: str) -> tuple[bytes, str]:
         """Return all metrics as a scraper accepts them, and the type of that text."""

@@ -7,11 +7,12 @@ import logging
 from collections.abc import AsyncIterator, Callable
 
 from starlette.requests import ClientDisconnect
+from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
 from esdedup.errors import ServerUnavailable
-from esdedup.sidecar.problems import answer as answer_of
-from esdedup.sidecar.problems import problem_of
+from esdedup.serving.problems import Problem
+from esdedup.sidecar.own_paths import answer as answer_of
 from esdedup.sidecar.requests import RequestUnreadable
 from esdedup.sidecar.upstream import Upstream, UpstreamAnswer
 
@@ -29,13 +30,17 @@ def target_of(scope: Scope) -> bytes:
     return path + b"?" + query if query else path
 
 
-class Passing:
-    """Sends a request on, and its answer back."""
+class Passing(BaseRoute):
+    """Sends a request on, and its answer back. Matches all: none is refused for its path or its method."""
 
     def __init__(self, upstream: Upstream) -> None:
         self._upstream = upstream
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Match all requests over HTTP."""
+        return (Match.FULL if scope["type"] == "http" else Match.NONE), {}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer. An answer that breaks off stays incomplete, and so the server ends the connection."""
         caller = Caller(scope, receive)
         try:
@@ -73,14 +78,14 @@ class Passing:
                     await send({"type": "http.response.body", "body": part, "more_body": True})
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
         except RequestUnreadable as error:
-            await answer_of(scope, problem_of(error))(scope, receive, send)
+            await answer_of(scope, Problem.of_error(error))(scope, receive, send)
         except ServerUnavailable as error:
             if has_begun:
                 _log.warning("%s; the caller's connection is closed", error)
             else:
                 _log.warning("%s", error)
                 # What a proxy says of the server behind it. Whether to try again, clients know.
-                problem = dataclasses.replace(problem_of(error), status=502, retry_after_s=None)
+                problem = dataclasses.replace(Problem.of_error(error), status=502, retry_after_s=None)
                 await answer_of(scope, problem)(scope, receive, send)
 
 

@@ -2,36 +2,25 @@
 
 import orjson
 
-from esdedup.errors import EsdedupError
+from esdedup.serving.refusals import Refused
 
 ARTICLE_REJECTED = "esdedup_article_rejected"
 """The type of error of an article that gets no root."""
 
 
-class RequestRefused(EsdedupError):
-    """A request to Elasticsearch's interface is refused as a whole.
-
-    Attributes:
-        status: The HTTP status.
-        type: The kind of error, as Elasticsearch names it.
-        reason: What is wrong with the request.
-    """
+class RequestRefused(Refused):
+    """A request to Elasticsearch's interface is refused as a whole; its kind is that of Elasticsearch."""
 
     def __init__(self, status: int, kind: str, reason: str) -> None:
-        super().__init__(status, kind, reason)
-        self.status = status
-        self.type = kind
-        self.reason = reason
-
-    def __str__(self) -> str:
-        return f"{self.type}: {self.reason}"
+        super().__init__(reason, status=status, kind=kind)
 
     def body(self) -> bytes:
         """Return the answer, JSON as Elasticsearch's clients expect it."""
-        # The reason may quote half a character, which UTF-8 cannot encode.
-        cause = {"type": self.type, "reason": self.reason.encode(errors="replace").decode()}
-        return orjson.dumps({"error": {"root_cause": [cause], **cause}, "status": self.status})
+        return error_body(self.status, self.kind, str(self))
 
 
-class BulkMalformed(RequestRefused):
-    """The body of a bulk request cannot be read, so none of its articles is taken."""
+def error_body(status: int, kind: str, reason: str) -> bytes:
+    """Return an error as Elasticsearch writes one."""
+    # The reason may quote half a character, which UTF-8 cannot encode.
+    cause = {"type": kind, "reason": reason.encode(errors="replace").decode()}
+    return orjson.dumps({"error": {"root_cause": [cause], **cause}, "status": status})

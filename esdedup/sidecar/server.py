@@ -15,6 +15,7 @@ from starlette.types import ASGIApp
 from esdedup.errors import SettingError
 from esdedup.serving.connections import BoundedConnection
 from esdedup.serving.listening import address_of, listen
+from esdedup.sidecar.assembly import assemble
 from esdedup.sidecar.setting_names import refusal
 from esdedup.sidecar.settings import Settings
 
@@ -24,27 +25,21 @@ log = logging.getLogger("esdedup")
 _MARGIN_S = 5.0
 
 
-def run(
-    make: Callable[[int], ASGIApp],
-    settings: Settings,
-    *,
-    on_listening: Callable[[str], None] = lambda _: None,
-) -> None:
+def serve(settings: Settings, *, on_listening: Callable[[str], None] = lambda _: None) -> None:
     """Take requests until SIGTERM or SIGINT, then answer those that were accepted.
 
     Args:
-        make: Returns the application, by the port that it is reached at.
-        settings: Where to listen, and how.
+        settings: All of them.
         on_listening: Called with the address, as soon as it can be reached.
 
     Raises:
-        SettingError: Nobody can listen there, or the certificate cannot be used.
+        SettingError: A setting cannot be used: nobody can listen there, say.
     """
     # Uvicorn raises the signal that has ended it again: the process then ends without an error.
     signal.signal(signal.SIGTERM, _end)
     logging.getLogger("esdedup").setLevel(settings.log_level.upper())
     with contextlib.suppress(KeyboardInterrupt), listen(settings.host, settings.port) as listening:
-        server = _Server(config(make(listening.getsockname()[1]), settings))
+        server = _Server(config(assemble(settings, port=listening.getsockname()[1]), settings))
         address = address_of(listening, scheme="https" if settings.tls_cert_file else "http")
         log.info("takes articles for the forest %s at %s", settings.forest, address)
         on_listening(address)

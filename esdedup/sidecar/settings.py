@@ -2,52 +2,81 @@
 
 A setting comes from, in this order: an option of the command, an environment variable, the file that
 ``--config`` names, its default. The options, their help, and the table in docs/sidecar.md are made from the
-fields (`setting_names.py`); `load` (`loading.py`) reads them and says what is wrong.
+fields and what stands below each (`setting_names.py`); `load` (`loading.py`) reads them and says what is
+wrong.
 """
 
 import functools
 import logging
-from collections.abc import Iterator, Mapping
+import os
+import re
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Self
-from urllib.parse import urlsplit
+from typing import Annotated, Any, ClassVar, Literal
+from urllib.parse import unquote, urlsplit, urlunsplit
 
-from pydantic import SecretStr, model_validator
-from pydantic_settings import BaseSettings, InitSettingsSource, SettingsConfigDict
+from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, SecretStr, model_validator
+from pydantic_settings import BaseSettings, InitSettingsSource, NoDecode, SettingsConfigDict
 from pydantic_settings.sources import PydanticBaseSettingsSource, TomlConfigSettingsSource
 
+from esdedup.elastic.limits import DEFAULT_LIMITS
+from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
 from esdedup.errors import SettingError
-from esdedup.fields import Fields
-from esdedup.fingerprint.bands import get_layout
-from esdedup.fingerprint.profile import Profile, get_profile
+from esdedup.fingerprint.bands import LAYOUTS, get_layout
+from esdedup.fingerprint.profile import DEFAULT, LONGEST_TEXT_LENGTH, MAX_TEXT_LENGTH, Profile, get_profile
 from esdedup.ingest.word_files import with_words
-from esdedup.origins import is_loopback, is_wildcard
-from esdedup.sidecar.setting_fields import SettingFields, checked_token, read_addresses
-from esdedup.sidecar.setting_names import other_variables, refusal
+from esdedup.origins import is_loopback, is_wildcard, origin_of
+from esdedup.sidecar.setting_names import PREFIX, Named, refusal, settings_of
+from esdedup.text.hashing import TOKEN_HASHES
 
 log = logging.getLogger("esdedup")
 
+_MB = 1024 * 1024
+_BETWEEN_ADDRESSES = re.compile(r"\s*,\s*(?=https?://)", re.IGNORECASE)
+# Shorter ones can be guessed.
+_MIN_TOKEN_LENGTH = 16
+SECRETS = ("token", "password", "api_key")
+"""Each may stand in a file of its own, which a setting of its name with ``_file`` names."""
 _WORDS = ("segmenter", "dictionary", "weights", "stop_words", "token_hash")
 _GONE = frozenset(("batch_wait_ms", "forest_by", "forest_values", "peer_ca_certs", "standby_refuses"))
-_CREDENTIALS = {"user", "password", "password_file", "api_key", "api_key_file"}
+_CREDENTIALS = frozenset(("user", "password", "password_file", "api_key", "api_key_file"))
 
 
-class _File(TomlConfigSettingsSource):
-    """A file of settings, without those of earlier versions that are gone."""
-
-    def __call__(self) -> dict[str, Any]:
-        given = super().__call__()
-        if given.get("forest_by") is not None:
-            raise SettingError(
-                "the file of settings has 'forest_by', but a sidecar has one forest now: take it out, and "
-                "start a sidecar for each of the forests, which 'forest' names"
-            )
-        if gone := sorted(_GONE & given.keys()):
-            log.warning("the file of settings names settings that are gone: %s", ", ".join(gone))
-        return {name: value for name, value in given.items() if name not in _GONE}
+def _checked_index(name: str) -> str:
+    check_index_name(name)
+    return name
 
 
-class Settings(SettingFields):
+def _checked_address(address: str | None) -> str | None:
+    if address is None:
+        return None
+    parts = urlsplit(address)
+    is_one = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    if not is_one or parts.username is not None or parts.query or parts.fragment:
+        raise ValueError("it must be like https://sidecar-1:9500")
+    return address.rstrip("/")
+
+
+def _checked_token(token: SecretStr | None) -> SecretStr | None:
+    text = "-" * _MIN_TOKEN_LENGTH if token is None else token.get_secret_value()
+    if len(text) < _MIN_TOKEN_LENGTH or not text.isascii() or not text.isprintable() or " " in text:
+        raise ValueError(
+            f"it must be {_MIN_TOKEN_LENGTH} or more visible ASCII characters, such as the output of "
+            "`openssl rand -hex 32`"
+        )
+    return token
+
+
+def _split(given: object) -> object:
+    """Take the names in an environment variable apart."""
+    return [name.strip() for name in given.split(",") if name.strip()] if isinstance(given, str) else given
+
+
+_Names = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_split)]
+_Origins = Annotated[tuple[Annotated[str, AfterValidator(origin_of)], ...], NoDecode, BeforeValidator(_split)]
+
+
+class Settings(BaseSettings):
     """The settings of one sidecar. Made by `load`, which turns what pydantic raises into `SettingError`."""
 
     model_config: ClassVar[SettingsConfigDict] = SettingsConfigDict(
@@ -55,12 +84,156 @@ class Settings(SettingFields):
         extra="forbid",
         validate_default=True,
         hide_input_in_errors=True,
-        env_prefix="ESDEDUP_SIDECAR_",
+        use_attribute_docstrings=True,
+        env_prefix=PREFIX,
         # Compose files and the like set what they do not know to nothing.
         env_ignore_empty=True,
         # A field named `validate`, `copy` or the like there will never be.
         protected_namespaces=(),
     )
+
+    config: Annotated[Path | None, Named(heading="Settings")] = None
+    """A TOML file with settings, named as in the output of --print-config."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """The least important messages that are logged, to standard error."""
+
+    url: Annotated[str, Named(heading="Elasticsearch", others=("ELASTICSEARCH_URL", "ES_URL"))] = (
+        "http://localhost:9200"
+    )
+    """Address of Elasticsearch; may contain user and password. Separate several by commas."""
+    user: str | None = None
+    """The user that writes the forest. Feeders use their own credentials."""
+    password: Annotated[SecretStr | None, Named(flag=None)] = None
+    """The user's password."""
+    password_file: Path | None = None
+    """A file with the user's password."""
+    api_key: Annotated[SecretStr | None, Named(others=("ES_API_KEY", "ELASTICSEARCH_API_KEY"))] = None
+    """API key instead of a user, in the base64 form that Elasticsearch returns."""
+    api_key_file: Path | None = None
+    """A file with the API key."""
+    ca_certs: Annotated[Path | None, Named(others=("ES_CA_CERTS", "ELASTICSEARCH_CA_CERTS"))] = None
+    """Certificate of the authority that signed Elasticsearch's certificate."""
+    connect_timeout_s: float = Field(default=5.0, ge=0.1, le=60)
+    """Seconds to wait for a connection before the next address is tried."""
+
+    host: Annotated[str, Named(heading="Listening")] = Field(default="127.0.0.1", min_length=1)
+    """Address to listen on."""
+    port: int = Field(default=9500, ge=0, le=65_535)
+    """Port to listen on; 0 takes a free one."""
+    allow_hosts: Annotated[_Names, Named(flag="--allow-host")] = ()
+    """A name under which feeders reach the sidecar; may be repeated. Addresses, localhost and --host need
+    none. Requests for other names are refused."""
+    tls_cert_file: Path | None = None
+    """Certificate of the sidecar, with those between it and its authority (PEM)."""
+    tls_key_file: Path | None = None
+    """The certificate's private key (PEM)."""
+    token: Annotated[SecretStr | None, AfterValidator(_checked_token), Named(flag=None)] = None
+    """What feeders must send in the header X-Esdedup-Token."""
+    token_file: Path | None = None
+    """A file with the token."""
+    insecure: bool = False
+    """Listen beyond this machine without a token."""
+
+    forest: Annotated[str, AfterValidator(_checked_index), Named(heading="Forest")] = DEFAULT_FOREST
+    """Name of the forest's index."""
+    retention_days: float | None = Field(default=None, ge=0.001, le=1_000_000)
+    """How many days a cluster accepts articles after its last one. Default: the forest's retention, 30 in a
+    new forest."""
+    expire_every_s: float = Field(default=3_600.0, ge=1, le=31_536_000)
+    """Seconds between deletions of expired nodes."""
+    lease_ttl_s: float = Field(default=30.0, ge=1, le=3_600)
+    """Seconds after which a standby takes over from an owner that died."""
+    memory_bytes: ByteSize = Field(default=ByteSize(2 * 1024 * _MB), ge=64 * _MB)
+    """Memory for nodes; beyond, the forest is searched in Elasticsearch. Or as 4GiB."""
+    most_plausible_leaves: int = Field(default=1_024, ge=1)
+    """A warning is logged when a cluster grows beyond this many texts; a power of two."""
+
+    advertise: Annotated[str | None, AfterValidator(_checked_address), Named(heading="Several sidecars")] = (
+        None
+    )
+    """Address of this sidecar, which a standby names to callers. Default: the one that it listens at; none if
+    that is a wildcard such as 0.0.0.0."""
+
+    profile: Annotated[str, Named(heading="Fingerprint")] = DEFAULT.name
+    """How texts are fingerprinted: verified, classic or keywords."""
+    layout: str = Field(
+        default=DEFAULT.layout.name,
+        description=f"Band keys of articles and nodes, decided when a forest is made: {', '.join(LAYOUTS)}.",
+    )
+    segmenter: str | None = None
+    """How classic and keywords cut texts into words: jieba (the default), words, or such as 3-grams."""
+    dictionary: Path | None = None
+    """A file with words that jieba keeps whole, in jieba's own format."""
+    weights: str | None = None
+    """Word weights of classic and keywords: tf-idf (the default), tf, or a file, as `esdedup weights` writes
+    it."""
+    stop_words: Path | None = None
+    """A file with words that weigh nothing, one a line."""
+    token_hash: str | None = Field(
+        default=None,
+        description=f"How classic and keywords hash words: {', '.join(TOKEN_HASHES)}. Default: the first.",
+    )
+    max_text_length: int = Field(default=MAX_TEXT_LENGTH, ge=1, le=LONGEST_TEXT_LENGTH)
+    """How many characters of a text are fingerprinted; what lies beyond is not compared."""
+    keep_boilerplate: bool = False
+    """Fingerprint pages whole, with their menus and disclaimers."""
+    pins_file: Annotated[Path | None, Named(flag="--pins")] = None
+    """Passages that are boilerplate or text, whatever was learned (JSON Lines)."""
+    workers: int = Field(default=1, ge=1, le=256)
+    """Threads that fingerprint texts; they cut no words, as `classic` and `keywords` do."""
+
+    text_field: Annotated[str | None, Named(heading="Field names")] = None
+    """The text. This and the following: default is what each index keeps from `setup`."""
+    title_field: str | None = None
+    """The title."""
+    time_field: str | None = None
+    """The publication time."""
+    source_field: str | None = None
+    """The publisher."""
+    link_field: str | None = None
+    """The web address."""
+    site_field: str | None = None
+    """The site."""
+    dedup_field: str | None = None
+    """The object that esdedup writes."""
+
+    batch_size: Annotated[int, Named(heading="Batches and limits")] = Field(
+        default=1_000, ge=1, le=DEFAULT_LIMITS.bulk_documents
+    )
+    """Articles that are decided together at most."""
+    queue_articles: int = Field(default=20_000, ge=1, le=1_000_000)
+    """Articles that may wait; further requests get 429."""
+    # As Elasticsearch's own http.max_content_length.
+    max_body_bytes: ByteSize = Field(default=ByteSize(100 * _MB), ge=1_000, le=2**31 - 1)
+    """Of one request, also when unpacked; a larger one gets 413."""
+    max_bodies_bytes: ByteSize = Field(default=ByteSize(512 * _MB), ge=1_000)
+    """Of all requests in progress together; beyond, requests get 429."""
+    max_requests: int = Field(default=128, ge=1, le=100_000)
+    """Requests in progress; further ones get 429."""
+    # With as many requests, and the connections to Elasticsearch that these need, below the 1,024 files that
+    # a process may usually open.
+    max_connections: int = Field(default=500, ge=1, le=100_000)
+    """Connections of feeders; further ones are closed."""
+    header_timeout_s: float = Field(default=20.0, ge=0.1, le=600)
+    """Seconds within which the headers of a request must arrive."""
+    request_timeout_s: float = Field(default=300.0, ge=1, le=86_400)
+    """Seconds within which the body must then arrive."""
+    # Feeders wait for less; but whoever merges or reindexes through the sidecar may wait for very long.
+    answer_timeout_s: float = Field(default=3_600.0, ge=1, le=86_400)
+    """Seconds that the answer may take from then on."""
+    # Clients keep connections, and one that is closed while they send costs them a retry.
+    keep_alive_s: float = Field(default=600.0, ge=0, le=86_400)
+    """Seconds that an idle connection is kept."""
+    shutdown_timeout_s: float = Field(default=30.0, ge=0, le=3_600)
+    """Seconds that accepted requests have left after SIGTERM."""
+
+    pages: Annotated[bool, Named(heading="Pages")] = False
+    """Serve the pages of `esdedup serve` as well, under /pages."""
+    pages_index: Annotated[str | None, Named(flag="--index")] = None
+    """Index, alias or pattern that the pages show, and that is read if a request names none."""
+    allow_origins: Annotated[_Origins, Named(flag="--allow-origin")] = ()
+    """The origin of another site, such as https://desk.example, whose pages may read what the pages show
+    (CORS); may be repeated; * for all."""
 
     @classmethod
     def settings_customise_sources(
@@ -75,35 +248,57 @@ class Settings(SettingFields):
         config = {**env_settings(), **init_settings()}.get("config")
         if config is not None and not Path(config).is_file():
             raise SettingError(f"there is no file {config}, which {refusal(cls, 'config')} names")
-        return (
-            init_settings,
-            env_settings,
-            InitSettingsSource(settings_cls, other_variables(settings_cls)),
-            _File(settings_cls, config),
-        )
+        others = {
+            setting.name: given[0]
+            for setting in settings_of(cls)
+            if (given := [os.environ[name] for name in setting.named.others if os.environ.get(name)])
+        }
+        return init_settings, env_settings, InitSettingsSource(settings_cls, others), _File(cls, config)
 
     @model_validator(mode="before")
     @classmethod
-    def _take_credentials_from_addresses(cls, given: Any) -> Any:
+    def _take_credentials_from_addresses(cls, given: Mapping[str, Any]) -> Mapping[str, Any]:
         """Move user and password from the addresses to their own fields, so that no address is secret."""
-        if not isinstance(given, Mapping) or not isinstance(given.get("url"), str):
+        if not isinstance(given.get("url"), str):
             return given
         try:
-            addresses = read_addresses(given["url"])
-        except ValueError as error:
-            raise ValueError(f"{refusal(cls, 'url')}: {error}") from None
+            addresses = [urlsplit(each) for each in _BETWEEN_ADDRESSES.split(given["url"].strip())]
+        except ValueError:
+            addresses = [urlsplit("")]
+        if not all(each.scheme.lower() in {"http", "https"} and each.hostname for each in addresses):
+            # Neither it nor that error is quoted: a password may be in it.
+            raise ValueError(f"{refusal(cls, 'url')}: an address must be like https://localhost:9200")
+        users = {(each.username, each.password or "") for each in addresses if each.username is not None}
+        if len(users) > 1:
+            raise ValueError(f"{refusal(cls, 'url')}: the addresses name several users; give one")
+        plain = [urlunsplit(each._replace(netloc=each.netloc.rpartition("@")[2])) for each in addresses]
+        found = {**given, "url": ",".join(plain)}
         # What is set for the sidecar counts more than the user in an address, which is often that of feeders.
-        use = addresses.credentials is not None and not given.keys() & _CREDENTIALS
-        credentials = zip(("user", "password"), addresses.credentials or (), strict=False) if use else ()
-        return {**given, "url": ",".join(addresses.urls), **dict(credentials)}
+        if users and not given.keys() & _CREDENTIALS:
+            found["user"], found["password"] = map(unquote, users.pop())
+        return found
 
-    @model_validator(mode="after")
-    def _agree(self) -> Self:
-        """Refuse settings that contradict each other."""
-        found = list(contradictions(self))
-        if found:
-            raise ValueError("\n".join(found))
-        return self
+    @model_validator(mode="before")
+    @classmethod
+    def _read_secrets(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Take secrets from the files that are named; what is no name of a file is refused later."""
+        read = dict(given)
+        for name in SECRETS:
+            path = given.get(f"{name}_file")
+            if not isinstance(path, str | Path):
+                continue
+            called = refusal(cls, f"{name}_file")
+            if given.get(name) is not None:
+                raise ValueError(f"{refusal(cls, name)} and {called} are both given: give one of them")
+            try:
+                text = Path(path).read_text("utf-8").strip()
+            except (OSError, UnicodeDecodeError) as error:
+                reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+                raise ValueError(f"cannot read {path}, which {called} names: {reason}") from None
+            if not text:
+                raise ValueError(f"{path}, which {called} names, is empty")
+            read[name] = SecretStr(text)
+        return read
 
     @property
     def is_loopback(self) -> bool:
@@ -130,50 +325,17 @@ class Settings(SettingFields):
     @property
     def urls(self) -> tuple[str, ...]:
         """The addresses of Elasticsearch, without credentials."""
-        return read_addresses(self.url).urls
+        return tuple(_BETWEEN_ADDRESSES.split(self.url))
 
-    def read_token(self) -> str | None:
-        """Return what feeders must send, None if nothing.
-
-        Raises:
-            SettingError: The token's file cannot be read, or has no token in it.
-        """
-        text = self._secret("token")
-        if text is not None:
-            try:
-                checked_token(SecretStr(text))
-            except ValueError as error:
-                raise SettingError(f"{refusal(type(self), 'token_file')} holds no token: {error}") from error
-        return text
-
-    def read_password(self) -> str | None:
-        """Return the password for Elasticsearch, None if there is none.
-
-        Raises:
-            SettingError: Its file cannot be read, or is empty.
-        """
-        return self._secret("password")
-
-    def read_api_key(self) -> str | None:
-        """Return the API key for Elasticsearch, None if there is none.
-
-        Raises:
-            SettingError: Its file cannot be read, or is empty.
-        """
-        return self._secret("api_key")
-
+    # Read once: the files might change, and a compiled dictionary is large.
+    @functools.cached_property
     def fingerprint_profile(self) -> Profile:
-        """Return the profile that texts are fingerprinted with.
+        """The profile that texts are fingerprinted with.
 
         Raises:
             SettingError: There is none of that name, or no layout; or what is said about words is wrong, or
                 does not go with it.
         """
-        return self._fingerprint_profile
-
-    # Read once: the files might change, and a compiled dictionary is large.
-    @functools.cached_property
-    def _fingerprint_profile(self) -> Profile:
         profile = get_profile(self.profile)
         words = {name: getattr(self, name) for name in _WORDS if getattr(self, name) is not None}
         if words and profile.agreement is not None:
@@ -187,83 +349,17 @@ class Settings(SettingFields):
             keep_boilerplate=self.keep_boilerplate,
         )
 
-    def fields(self) -> Fields | None:
-        """Return the names of the articles' fields; None: those that each index keeps.
 
-        Raises:
-            SettingError: The names contradict each other.
-        """
-        roles = ("text", "title", "time", "source", "link", "site", "dedup")
-        names = {role: getattr(self, f"{role}_field") for role in roles}
-        given = {role: name for role, name in names.items() if name is not None}
-        return Fields(**given) if given else None
+class _File(TomlConfigSettingsSource):
+    """A file of settings, without those of earlier versions that are gone."""
 
-    def _secret(self, name: str) -> str | None:
-        path: Path | None = getattr(self, f"{name}_file")
-        if path is None:
-            given: SecretStr | None = getattr(self, name)
-            return None if given is None else given.get_secret_value()
-        try:
-            text = path.read_text("utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+    def __call__(self) -> dict[str, Any]:
+        given = super().__call__()
+        if given.get("forest_by") is not None:
             raise SettingError(
-                f"cannot read {path}, which {refusal(type(self), f'{name}_file')} names: {reason}"
-            ) from error
-        if not text:
-            raise SettingError(f"{path}, which {refusal(type(self), f'{name}_file')} names, is empty")
-        return text
-
-
-def contradictions(settings: "Settings") -> Iterator[str]:
-    """Yield what settings contradict each other, and what to do."""
-
-    def called(*names: str) -> str:
-        return refusal(type(settings), *names)
-
-    yield from _of_credentials(settings)
-    if (settings.tls_cert_file is None) != (settings.tls_key_file is None):
-        yield f"{called('tls_cert_file', 'tls_key_file')} go together: give both, or none"
-    has_token = settings.token is not None or settings.token_file is not None
-    if not (settings.is_loopback or settings.insecure or has_token):
-        yield (
-            f"{called('host')} is {settings.host!r}, which other machines reach, and there is no token: "
-            f"anyone there could write articles. Name one by {called('token_file')}, or allow that with "
-            f"{called('insecure')}"
-        )
-    if settings.most_plausible_leaves.bit_count() != 1:
-        yield (
-            f"{called('most_plausible_leaves')} is {settings.most_plausible_leaves}: it must be a power of "
-            "two, such as 1024"
-        )
-    if settings.max_bodies_bytes < settings.max_body_bytes:
-        yield (
-            f"{called('max_bodies_bytes')} is {settings.max_bodies_bytes}: it must be at least what one body "
-            f"may have, {settings.max_body_bytes} by {called('max_body_bytes')}"
-        )
-    if settings.pages and settings.pages_index is None:
-        yield f"{called('pages', 'pages_index')} go together: name the index that the pages show"
-    if settings.allow_origins and not settings.pages:
-        yield f"{called('allow_origins')} concerns the pages: give {called('pages')} too, or leave it out"
-    for checked in (settings.fingerprint_profile, settings.fields):
-        try:
-            checked()
-        except SettingError as error:
-            yield str(error)
-
-
-def _of_credentials(settings: "Settings") -> Iterator[str]:
-    def called(*names: str) -> str:
-        return refusal(type(settings), *names)
-
-    given = {
-        name: getattr(settings, name) is not None or getattr(settings, f"{name}_file") is not None
-        for name in ("token", "password", "api_key")
-    }
-    for name in given:
-        if getattr(settings, name) is not None and getattr(settings, f"{name}_file") is not None:
-            yield f"{called(name, f'{name}_file')} are both given: give one of them"
-    if given["password"] != (settings.user is not None):
-        yield f"{called('user', 'password_file')} go together: give a user and a password"
-    if given["password"] and given["api_key"]:
-        yield f"{called('user', 'api_key')} are both given: give a user or a key"
+                "the file of settings has 'forest_by', but a sidecar has one forest now: take it out, and "
+                "start a sidecar for each of the forests, which 'forest' names"
+            )
+        if gone := sorted(_GONE & given.keys()):
+            log.warning("the file of settings names settings that are gone: %s", ", ".join(gone))
+        return {name: value for name, value in given.items() if name not in _GONE}

@@ -96,14 +96,6 @@ class Node:
         return asyncio.get_running_loop().time() < self._avoided_until_s
 
 
-MAX_CONNECTIONS = 200
-"""To all nodes together; further requests wait for a free one."""
-CONNECT_TIMEOUT_S = 5.0
-"""A node in the same network takes milliseconds."""
-READ_TIMEOUT_S = 3_600.0
-"""Between two parts of an answer. Merging or reindexing may take very long, and whoever waits for less has a
-timeout of his own: his request ends when he leaves. A node that has vanished is noticed within minutes."""
-
 # The client of aiohttp would add these; without `Host` there is no request.
 _NOT_ADDED = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 # A repetition changes nothing (RFC 9110, 9.2.2).
@@ -173,9 +165,9 @@ class Upstream:
         urls: Sequence[str],
         *,
         ca_certs: Path | None = None,
-        max_connections: int = MAX_CONNECTIONS,
-        connect_timeout_s: float = CONNECT_TIMEOUT_S,
-        read_timeout_s: float = READ_TIMEOUT_S,
+        max_connections: int = 200,
+        connect_timeout_s: float = 5.0,
+        read_timeout_s: float = 3_600.0,
         metrics: Metrics | None = None,
     ) -> None:
         """Connect to nothing yet.
@@ -183,9 +175,10 @@ class Upstream:
         Args:
             urls: The addresses of the nodes, as for `Nodes`.
             ca_certs: A file or directory with the authority that signed the nodes' certificates.
-            max_connections: To all nodes together.
+            max_connections: To all nodes together; further requests wait for a free one.
             connect_timeout_s: For a connection to a node, after which the next one is tried.
-            read_timeout_s: Between two parts of an answer.
+            read_timeout_s: Between two parts of an answer. Merging or reindexing may take very long, and
+                whoever waits for less leaves: then his request ends. A node that vanishes is noticed sooner.
             metrics: Counts the requests, and the seconds until the headers of their answers.
 
         Raises:

@@ -4,12 +4,13 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
 from esdedup.errors import EsdedupError
+from esdedup.serving.problems import Problem
 from esdedup.sidecar.bulk_answer import (
     ItemStatuses,
     all_refused,
@@ -20,14 +21,14 @@ from esdedup.sidecar.bulk_answer import (
 )
 from esdedup.sidecar.bulk_request import BulkItem, read_bulk
 from esdedup.sidecar.document_request import ArticlePath, article_path, read_document, routed
-from esdedup.sidecar.enrichment import Changed, Enrichment, Outcome, Rejected, count_articles
+from esdedup.sidecar.enrichment import Changed, Enrichment, Outcome, Rejected
 from esdedup.sidecar.feeding import Ownership
+from esdedup.sidecar.indices import CallerRefused
 from esdedup.sidecar.metrics import Metrics
+from esdedup.sidecar.own_paths import counting
 from esdedup.sidecar.passing import Passing, target_of
-from esdedup.sidecar.problems import answer, count_refusal, problem_of
 from esdedup.sidecar.refusals import ARTICLE_REJECTED, RequestRefused
-from esdedup.sidecar.requests import Header, json_content_type, read_whole, unpacked
-from esdedup.sidecar.rights import CallerRefused
+from esdedup.sidecar.requests import Header, json_content_type, unpacked
 from esdedup.sidecar.upstream import Upstream
 
 _NDJSON, _JSON = "application/x-ndjson", "application/json"
@@ -57,7 +58,7 @@ class Writing(BaseRoute):
             upstream: Where requests go on to.
             enrichment: Says what becomes of each item.
             ownership: Returns whether this process owns the forest: if not, requests are refused unread.
-            metrics: Counts articles.
+            metrics: Counts what Elasticsearch makes of articles, and what is refused.
             max_body_bytes: Of a body that is unpacked.
         """
         self._upstream = upstream
@@ -65,6 +66,7 @@ class Writing(BaseRoute):
         self._enrichment = enrichment
         self._ownership = ownership
         self._metrics = metrics
+        self._answer = counting(metrics)
         self._max_body_bytes = max_body_bytes
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
@@ -76,9 +78,9 @@ class Writing(BaseRoute):
         """Answer."""
         try:
             self._ownership().require()
-            request = _Request(scope, await read_whole(receive), max_body_bytes=self._max_body_bytes)
+            body = await Request(scope, receive).body()
+            request = _Request(scope, body, max_body_bytes=self._max_body_bytes)
             outcomes = await self._enrichment.enrich(request.items, headers=request.headers)
-            count_articles(outcomes, self._metrics)
             if not any(isinstance(each, Changed | Rejected) for each in outcomes):
                 await self._passing.send_on(scope, receive, send, body=request.raw_body)
             elif request.path.operation == "bulk":
@@ -93,11 +95,10 @@ class Writing(BaseRoute):
             response.raw_headers = [each for each in headers if each[0].lower() != b"transfer-encoding"]
             await response(scope, receive, send)
         except RequestRefused as refused:
-            count_refusal(refused, self._metrics)
+            self._metrics.refused(refused.kind)
             await _own(refused.body(), refused.status, _JSON)(scope, receive, send)
         except EsdedupError as error:
-            count_refusal(error, self._metrics)
-            await answer(scope, problem_of(error))(scope, receive, send)
+            await self._answer(scope, Problem.of_error(error))(scope, receive, send)
 
     async def _bulk(
         self, request: "_Request", outcomes: Sequence[Outcome], receive: Receive, send: Send

@@ -11,11 +11,11 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 from pydantic import Field
-from starlette.exceptions import HTTPException
 
 from esdedup.elastic.limits import MAX_HITS
 from esdedup.reading.results import Row
 from esdedup.serving.problems import described
+from esdedup.serving.refusals import Refused
 from esdedup.times import iso, time_ms
 from esdedup.web import feeds, formats
 from esdedup.web.bounds import bounded
@@ -137,7 +137,8 @@ async def _export(
 ) -> Response:
     """Read the rows, some at a time, and answer with a file of them."""
     if site.exports.locked():
-        raise HTTPException(503, "as many exports as may be are being made; try again", {"Retry-After": "1"})
+        busy = "as many exports as may be are being made; try again"
+        raise Refused(busy, status=503, kind="requests")
     async with site.exports:
         options = await form.options(site) | {"page": 1}
         # An article that was not indexed through esdedup may contain a lone surrogate, which UTF-8 lacks.

@@ -2,29 +2,21 @@
 
 import dataclasses
 import logging
-from collections.abc import Mapping
+from http import HTTPStatus
 
-from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
+from fastapi import Request
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
+from starlette.types import Scope
 
 from esdedup.errors import EsdedupError, PageTooDeep, ServerError, ServerUnavailable
 from esdedup.messages import translatable
+from esdedup.serving.errors import of_http
 from esdedup.serving.problems import Problem
 from esdedup.web import api
-from esdedup.web.rendering import render_error
 
 # What stands at the beginning of the paths that programs read; people read all others.
 _OF_PROGRAMS = (api.ROOT, "/feed.", "/export.")
-# Of those that Starlette raises, and those of `bodies`.
-_KINDS = {
-    400: "invalid_request",
-    404: "no_such_page",
-    405: "method_not_allowed",
-    413: "body_too_large",
-    503: "requests",
-}
 # What people read of a problem whose detail is for programmers; they read that, too, in small letters.
 _WORDS = {
     "article_not_found": translatable("There is no such article. It may have been deleted."),
@@ -32,6 +24,7 @@ _WORDS = {
     "elasticsearch_error": translatable("Elasticsearch cannot answer this."),
     "forest_not_usable": translatable("What is known of similar articles cannot be read at the moment."),
     "index_not_ready": translatable("The articles cannot be read: their index is missing, or not set up."),
+    "internal_error": translatable("internal error; the server's log has the details"),
     "invalid_request": translatable("A value in the address of this page is not possible."),
     "late": translatable("This took too long. Try again, perhaps with a narrower search."),
 }
@@ -40,79 +33,44 @@ _TOO_DEEP = translatable("Pages reach no further down. Narrow the search, or cho
 log = logging.getLogger("esdedup")
 
 
-def handle_errors(app: FastAPI) -> None:
-    """Make an application answer every error."""
-    app.add_exception_handler(EsdedupError, _failed)
-    app.add_exception_handler(RequestValidationError, _refused)
-    app.add_exception_handler(HTTPException, _not_served)
-    app.add_exception_handler(Exception, _broken)
+def error_answer(scope: Scope, problem: Problem) -> Response:
+    """Return the answer for an error, in the form that its path has."""
+    if _path(scope).startswith(_OF_PROGRAMS):
+        return problem.response()
+    # Not for all: the API alone needs no templates.
+    from esdedup.web.rendering import render_error
 
-
-def error_answer(
-    request: Request,
-    problem: Problem,
-    headers: Mapping[str, str] | None = None,
-    *,
-    words: str | None = None,
-) -> Response:
-    """Return the answer for an error, in the form that its path has.
-
-    Args:
-        request: What is answered.
-        problem: What failed.
-        headers: Further ones of the answer.
-        words: What people read of it. Default: what is known of its kind, else its detail.
-    """
-    if _path(request).startswith(_OF_PROGRAMS):
-        answer = problem.response()
-    else:
-        words = words or _WORDS.get(problem.kind, problem.detail)
-        answer = render_error(request, problem.status, words, detail=problem.detail)
-        answer.headers.update(problem.headers)
-    answer.headers.update(headers or {})
+    words = problem.words or _WORDS.get(problem.kind, problem.detail)
+    answer = render_error(Request(scope), problem.status, words, detail=problem.detail)
+    answer.headers.update(problem.headers)
     return answer
 
 
-def refused_answer(request: Request, error: HTTPException) -> Response:
-    """Return the answer to a request that is refused before, or by, the choice of a route."""
-    kind, detail = _KINDS.get(error.status_code, "refused"), str(error.detail)
-    if error.status_code == 404:
-        detail = translatable("there is no such page")
-        if _path(request).startswith(api.ROOT):
-            kind, detail = "no_such_endpoint", "there is no such endpoint: /openapi.json describes all"
-    return error_answer(request, Problem.of(error.status_code, kind, detail), error.headers)
-
-
-def _path(request: Request) -> str:
-    return str(request.scope["path"]).removeprefix(request.scope.get("root_path", ""))
-
-
-async def _failed(request: Request, error: Exception) -> Response:
+def problem_of(request: Request, error: EsdedupError) -> Problem:
+    """Return what visitors are told of an error of ours; also of one that they have made."""
     if type(error) is ServerError and error.status == 400:
         # Elasticsearch cannot read what the parameters say, such as a year that a date_nanos field lacks.
-        return error_answer(request, Problem.of(400, "invalid_request", str(error)))
+        return Problem.of(400, "invalid_request", str(error))
     problem = Problem.of_error(error)
     if isinstance(error, ServerUnavailable):
         # Where Elasticsearch is, is nobody's business.
-        log.warning("no answer for %s: %s", _path(request), error)
+        log.warning("no answer for %s: %s", _path(request.scope), error)
         detail = translatable("Elasticsearch does not answer; the server's log has the details")
-        problem = dataclasses.replace(problem, detail=detail)
-    return error_answer(request, problem, words=_TOO_DEEP if isinstance(error, PageTooDeep) else None)
+        return dataclasses.replace(problem, detail=detail)
+    if isinstance(error, PageTooDeep):
+        return dataclasses.replace(problem, words=_TOO_DEEP)
+    return problem
 
 
-async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
-    detail = "; ".join(
-        f"{each['loc'][-1]}: {each['msg'].removeprefix('Value error, ')}" for each in error.errors()
-    )
-    return error_answer(request, Problem.of(400, "invalid_request", detail))
+def problem_of_http(request: Request, error: HTTPException) -> Problem:
+    """Return what visitors are told of what is not served."""
+    if error.status_code != HTTPStatus.NOT_FOUND:
+        return of_http(request, error)
+    if _path(request.scope).startswith(api.ROOT):
+        there = "there is no such endpoint: /openapi.json describes all"
+        return Problem.of(404, "no_such_endpoint", there)
+    return Problem.of(404, "no_such_page", translatable("there is no such page"))
 
 
-async def _not_served(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    return refused_answer(request, error)
-
-
-async def _broken(request: Request, _: Exception) -> Response:
-    detail = translatable("internal error; the server's log has the details")
-    return error_answer(request, Problem.of(500, "internal_error", detail))
+def _path(scope: Scope) -> str:
+    return str(scope["path"]).removeprefix(scope.get("root_path", ""))

@@ -62,6 +62,17 @@ class Marking:
             self._unknown = None
 
 
+class FreshMarking(Marking):
+    """Asks anew for each text, with a reader that is one caller's; nothing goes on when it is answered."""
+
+    async def left_out(self, text: str, *, site: str | None) -> LeftOut | str:
+        """Return what is left out, as `Marking` does."""
+        try:
+            return await self._reader.left_out(text, site=site)
+        except EsdedupError as error:
+            return _reason(error)
+
+
 def _reason(error: EsdedupError) -> str:
     """Return the first sentence of an error: what is to be done about it concerns no visitor."""
     return str(error).partition(". ")[0]

@@ -23,7 +23,7 @@ def language_of(request: Request) -> Language:
 def render(name: str, request: Request, *, status_code: int = 200, **values: object) -> HTMLResponse:
     """Answer with a page, made by the template of that name, in the visitor's language."""
     language = language_of(request)
-    site: Site = request.app.state.site
+    site: Site = request.app.state.site_of(request)
     site = dataclasses.replace(site, prefix=request.scope.get("root_path", ""))
     html = _environment(language.code).get_template(name).render(site=site, own=_own(request), **values)
     return HTMLResponse(

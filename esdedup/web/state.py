@@ -34,8 +34,9 @@ class Site:
         )
 
 
-def _site(request: Request) -> Site:
-    return cast("Site", request.app.state.site)
+async def site_of(request: Request) -> Site:
+    """Return what a request reads, as its application says."""
+    return cast("Site", request.app.state.site_of(request))
 
 
-CurrentSite = Annotated[Site, Depends(_site)]
+CurrentSite = Annotated[Site, Depends(site_of)]

@@ -170,7 +170,7 @@ def test_the_help_has_every_setting_with_its_variable_and_default(run_process: R
         if setting.flag is not None:
             for part in (setting.flag, setting.description, *setting.variables):
                 assert part in shown
-            assert setting.is_switch or not setting.default or f"[default: {setting.default}]" in shown
+            assert setting.kind is bool or not setting.default or f"[default: {setting.default}]" in shown
     assert "--token " not in shown
 
 

@@ -16,9 +16,9 @@ from starlette.types import ASGIApp
 from esdedup import Dedup, sample
 from esdedup.elastic.client import connect_async
 from esdedup.errors import SettingError
+from esdedup.origins import origin_of
 from esdedup.web import create_app
 from esdedup.web.api import PREFIX
-from esdedup.web.cors import origin_of
 from tests.support.asgi import Request, Response, request, requests, send
 
 DESK = "https://desk.example"

@@ -15,10 +15,11 @@ from starlette.routing import Match
 
 from esdedup import AsyncReader, Dedup
 from esdedup.elastic.client import connect_async
+from esdedup.serving.errors import handle_errors
 from esdedup.sidecar.app import PagesRoute, create_app
-from esdedup.sidecar.cluster_api import cluster_routes
 from esdedup.sidecar.metrics import Metrics
-from esdedup.sidecar.own_endpoints import handle_errors
+from esdedup.sidecar.own_paths import counting
+from esdedup.sidecar.reading_api import ReadingApi
 from esdedup.sidecar.upstream import Upstream
 from esdedup.web import create_app as create_pages
 from tests.support import asgi
@@ -52,9 +53,8 @@ async def _asked(
 ) -> asgi.Response:
     async with connect_async(url) as client:
         reader = AsyncReader(client, forest=forest)
-        routes = cluster_routes(reader, client, index=default, max_body_bytes=1_000_000)
-        app = create_app(Upstream([url]), own=[routes])
-        handle_errors(app, Metrics())
+        app = create_app(Upstream([url]), others=[ReadingApi(reader, client, index=default)])
+        handle_errors(app, counting(Metrics()))
         sent = asgi.Request(
             path=request.path,
             query=request.query,
@@ -76,7 +76,7 @@ def test_the_articles_of_a_cluster_come_page_by_page(
     found: set[str] = set()
     after = ""
     while True:
-        page = fed("GET", f"/v1/clusters/{quote(root)}?size=2{after}").json
+        page = fed("GET", f"/api/v1/articles?root={quote(root)}&size=2{after}").json
         assert (page["root"], page["total"]) == (root, len(members))
         found |= {each["id"] for each in page["rows"]}
         if page["next"] is None:
@@ -87,32 +87,34 @@ def test_the_articles_of_a_cluster_come_page_by_page(
 
 def test_texts_and_articles_have_the_same_similar_ones(fed: Any, unchanged: tuple[str, str]) -> None:
     article = ARTICLES[0]
-    by_id = fed("POST", "/v1/similar", {"id": article["_id"], "index": unchanged[0]}, default=None).json
-    by_text = fed("POST", "/v1/similar", {"text": article["text"], "size": 100}).json
+    asked = f"/api/v1/similar?id={article['_id']}&index={unchanged[0]}"
+    by_id = fed("GET", asked, default=None).json
+    by_text = fed("POST", "/api/v1/similar?size=100", {"text": article["text"]}).json
     assert by_id["root"] == by_text["root"]
     assert by_text["total"] == by_id["total"] + 1
-    new = fed("POST", "/v1/similar", {"text": "Nobody has ever written such a sentence before today."})
+    new = fed("POST", "/api/v1/similar", {"text": "Nobody has ever written such a sentence before today."})
     assert (new.status, new.json["root"], new.json["rows"]) == (200, None, [])
 
 
 @pytest.mark.parametrize(
     ("method", "path", "body", "status"),
     [
-        ("GET", "/v1/clusters/nothing", None, 404),
-        ("GET", "/v1/clusters/nothing?index=none-there", None, 409),
-        ("GET", "/v1/clusters/nothing?size=0", None, 400),
-        ("GET", "/v1/clusters/nothing?page=2&after=x", None, 400),
-        ("GET", "/v1/clusters/%00%ff", None, 404),
-        ("POST", "/v1/clusters/nothing", {}, 405),
-        ("GET", "/v1/similar", None, 405),
-        ("POST", "/v1/similar", None, 400),
-        ("POST", "/v1/similar", {}, 400),
-        ("POST", "/v1/similar", {"text": "x", "id": "y"}, 400),
-        ("POST", "/v1/similar", {"id": "nobody"}, 404),
-        ("POST", "/v1/similar", {"text": "x" * 200_001}, 400),
-        ("POST", "/v1/similar", {"text": "x", "other_sources": True}, 400),
-        ("POST", "/v1/similar", {"id": "x", "site": "y"}, 400),
-        ("POST", "/v1/similar", {"text": "half \ud83d"}, 400),
+        ("GET", "/api/v1/articles?root=nothing&index=none-there", None, 409),
+        ("GET", "/api/v1/articles?root=nothing&index=a&index=b", None, 400),
+        ("GET", "/api/v1/articles?root=nothing&size=0", None, 400),
+        ("GET", "/api/v1/articles?root=nothing&page=2&after=x", None, 400),
+        ("GET", "/api/v1/articles?root=nothing&fingerprint=x", None, 400),
+        ("GET", "/api/v1/articles?unknown=1", None, 400),
+        ("GET", "/api/v1/nothing", None, 404),
+        ("POST", "/api/v1/list", {}, 405),
+        ("GET", "/api/v1/similar", None, 400),
+        ("GET", "/api/v1/similar?id=nobody", None, 404),
+        ("POST", "/api/v1/similar", None, 400),
+        ("POST", "/api/v1/similar", {}, 400),
+        ("POST", "/api/v1/similar", {"text": "x", "id": "y"}, 400),
+        ("POST", "/api/v1/similar", {"text": "x" * 200_001}, 400),
+        ("POST", "/api/v1/similar", {"text": "x" * 2_000_000}, 413),
+        ("POST", "/api/v1/similar", {"text": "half \ud83d"}, 400),
     ],
 )
 def test_odd_requests_are_problems(fed: Any, method: str, path: str, body: Any, status: int) -> None:
@@ -121,7 +123,7 @@ def test_odd_requests_are_problems(fed: Any, method: str, path: str, body: Any, 
 
 
 def test_without_a_default_a_request_names_its_index(fed: Any) -> None:
-    answer = fed("GET", "/v1/clusters/nothing", default=None)
+    answer = fed("GET", "/api/v1/articles?root=nothing", default=None)
     assert (answer.status, answer.json["detail"][:16]) == (400, "index is missing")
 
 
@@ -144,7 +146,7 @@ def test_elasticsearch_is_asked_as_the_caller(status: int, kind: str) -> None:
         answer = asyncio.run(
             _asked(
                 server.url,
-                asgi.Request(path="/v1/clusters/x"),
+                asgi.Request(path="/api/v1/articles", query="root=x"),
                 None,
                 forest="forest",
                 default="news",
@@ -166,7 +168,7 @@ def test_pages_lead_to_pages_under_their_prefix(elasticsearch_url: str, unchange
     async def follow() -> dict[str, int]:
         async with connect_async(elasticsearch_url) as client:
             pages = PagesRoute(create_pages(client, index, forest=forest))
-            app = create_app(Upstream([elasticsearch_url]), writes=[pages], alongside=[pages.running()])
+            app = create_app(Upstream([elasticsearch_url]), others=[pages], alongside=[pages.running()])
             async with app.router.lifespan_context(app):
                 moved = await asgi.send(app, asgi.Request(path="/pages"))
                 assert moved.headers["location"] == "/pages/"
@@ -238,7 +240,7 @@ def test_enriched_articles_have_the_roots_of_written_ones(
     assert one["dedup"]["root"] == enriched[7]["dedup"]["root"]
     written = [line for each in enriched for line in ({"index": {"_id": each["_id"]}}, _source(each))]
     assert not es.bulk(index=index, operations=written, refresh=True)["errors"]
-    cluster = ask(f"/v1/clusters/{one['dedup']['root']}?index={index}")
+    cluster = ask(f"/api/v1/articles?root={one['dedup']['root']}&index={index}")
     assert ARTICLES[7]["_id"] in {each["id"] for each in cluster["rows"]}
 
 

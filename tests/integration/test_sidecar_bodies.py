@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup.sidecar.bulk_request import read_bulk
-from esdedup.sidecar.refusals import BulkMalformed
+from esdedup.sidecar.refusals import RequestRefused
 from tests.support.bulk_bodies import BODIES
 from tests.support.exploring import examples
 from tests.support.fuzzed import Fuzzed, check_bulk, fuzzed
@@ -29,7 +29,7 @@ def _check_is_read_alike(stage: Fuzzed, body: bytes) -> None:
     answer = stage.elasticsearch.send("POST", f"/{stage.plain.theirs}/_bulk", body, NDJSON)
     try:
         read = read_bulk(body, index=stage.plain.theirs)
-    except BulkMalformed:
+    except RequestRefused:
         return
     # What the server does not take it refuses itself: it gets the same bytes.
     if answer.status == 200:

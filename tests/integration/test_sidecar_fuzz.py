@@ -188,7 +188,7 @@ def test_bodies_that_break_off_are_never_taken(stage: Fuzzed, data: st.DataObjec
     stage.check_lives()
 
 
-@pytest.mark.parametrize("path", ["/{index}/_bulk", "/{index}/_doc/1", "/v1/enrich", "/v1/similar"])
+@pytest.mark.parametrize("path", ["/{index}/_bulk", "/{index}/_doc/1", "/v1/enrich", "/v1/enrich/one"])
 @pytest.mark.parametrize("which", ["set_up", "plain"])
 def test_damaged_gzip_is_refused(stage: Fuzzed, path: str, which: str) -> None:
     packed = gzip.compress(_BULKS[0])

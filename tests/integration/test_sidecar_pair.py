@@ -95,8 +95,8 @@ def test_a_standby_names_the_owner_and_takes_over_from_it(pair: Pair, es: Elasti
     assert pair.standby.get("/healthz") == {"status": "alive"}
 
     # All else is answered without the owner.
-    assert {each["id"] for each in pair.standby.get(f"/v1/clusters/{root}")["rows"]} == {"a"}
-    similar = pair.standby.post("/v1/similar", {"text": one["text"]})
+    assert {each["id"] for each in pair.standby.get(f"/api/v1/articles?root={root}")["rows"]} == {"a"}
+    similar = pair.standby.post("/api/v1/similar", {"text": one["text"]})
     assert (similar["root"], similar["total"]) == (root, 1)
     with Elasticsearch(pair.standby.url) as client:
         assert client.get(index=pair.index, id="a")["_source"]["dedup"]["root"] == root

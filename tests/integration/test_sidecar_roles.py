@@ -63,9 +63,9 @@ def test_the_roles_suffice_and_have_nothing_that_is_not_needed(
         assert helpers.bulk(feeder, actions, raise_on_error=False)[0] == len(TEXTS)
         es.indices.refresh(index=index)
         assert sidecar.get("/pages/api/v1/list")["total_articles"] == len(TEXTS)
-        asked = json.dumps({"index": index, "text": next(iter(TEXTS.values()))["text"]}).encode()
+        asked = json.dumps({"text": next(iter(TEXTS.values()))["text"]}).encode()
         headers = {"Content-Type": "application/json", **READER}
-        request = urllib.request.Request(f"{sidecar.url}/v1/similar", asked, headers)
+        request = urllib.request.Request(f"{sidecar.url}/api/v1/similar?index={index}", asked, headers)
         with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
             assert json.load(answer)["total"] >= 1
 

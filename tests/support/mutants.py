@@ -192,7 +192,7 @@ MUTANTS = [
     # sidecar/
     Mutant(
         "a body that comes in parts counts several times among all bodies, and is refused too early",
-        "esdedup/sidecar/bounds.py",
+        "esdedup/serving/limits.py",
         "self._admit_more(size - of.held_bytes)",
         "self._admit_more(size)",
         ("unit/test_sidecar_guards.py",),
@@ -213,7 +213,7 @@ MUTANTS = [
     ),
     Mutant(
         "who was refused once may write when he asks again within a minute",
-        "esdedup/sidecar/rights.py",
+        "esdedup/sidecar/indices.py",
         "for each in unknown if granted[each]}",
         "for each in unknown}",
         ("unit/test_sidecar_rights.py",),

@@ -151,7 +151,7 @@ def test_other_formats_are_refused(content_type: str) -> None:
     with pytest.raises(RequestRefused) as caught:
         json_content_type(content_type, usual="x")
     assert caught.value.status == 415
-    assert caught.value.type == "media_type_header_exception"
+    assert caught.value.kind == "media_type_header_exception"
 
 
 @given(st.text(), st.binary())

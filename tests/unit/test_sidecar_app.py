@@ -23,7 +23,7 @@ PASSED, OWN, WRITES = "{}", '"own"', "writes"
     [
         ("GET", "/healthz", OWN),
         ("POST", "/v1/enrich", OWN),
-        ("GET", "/v1/clusters/abc", OWN),
+        ("GET", "/v1/other/abc", OWN),
         ("POST", "/_bulk", WRITES),
         # An index may have any of these names.
         ("HEAD", "/healthz", ""),
@@ -73,7 +73,7 @@ def test_what_runs_alongside_begins_in_order_and_ends_in_reverse() -> None:
 
 def _ask(method: str, path: str) -> tuple[int, str]:
     own = APIRouter()
-    for its_method, its_path in (("GET", "/healthz"), ("POST", "/v1/enrich"), ("GET", "/v1/clusters/{root}")):
+    for its_method, its_path in (("GET", "/healthz"), ("POST", "/v1/enrich"), ("GET", "/v1/other/{name}")):
         own.add_api_route(its_path, lambda: "own", methods=[its_method])
 
     async def write(_: Request) -> PlainTextResponse:
@@ -81,7 +81,7 @@ def _ask(method: str, path: str) -> tuple[int, str]:
 
     async def run(url: str) -> tuple[int, str]:
         upstream = Upstream([url])
-        app = create_app(upstream, own=[own], writes=[Route("/_bulk", write, methods=["POST", "PUT"])])
+        app = create_app(upstream, own=[own], others=[Route("/_bulk", write, methods=["POST", "PUT"])])
         sent: list[Any] = []
         parts = iter([{"type": "http.request", "body": b"", "more_body": False}])
 

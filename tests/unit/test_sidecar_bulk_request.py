@@ -22,7 +22,7 @@ from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields
 from esdedup.forest.model import Assignment, Kind
 from esdedup.sidecar.bulk_request import BulkItem, members, read_bulk, with_member, without_object
-from esdedup.sidecar.refusals import BulkMalformed
+from esdedup.sidecar.refusals import RequestRefused
 from tests.support.bulk_bodies import BODIES
 
 _values = st.recursive(
@@ -62,10 +62,10 @@ def _enriched(item: BulkItem, *, route_by_root: bool = False) -> bytes:
     return item.with_addition(added, document, dedup="dedup")
 
 
-def _read(body: bytes) -> list[BulkItem] | BulkMalformed:
+def _read(body: bytes) -> list[BulkItem] | RequestRefused:
     try:
         return read_bulk(body, index=None)
-    except BulkMalformed as error:
+    except RequestRefused as error:
         return error
 
 
@@ -116,9 +116,9 @@ def test_items_are_those_that_were_written(written: list[Any], ascii_only: bool)
 def test_any_bytes_are_read_or_refused(body: bytes, at: int, inserted: bytes) -> None:
     body = body[:at] + inserted + body[at:]
     items = _read(body)
-    if isinstance(items, BulkMalformed):
+    if isinstance(items, RequestRefused):
         assert items.status in (400, 413)
-        assert json.loads(items.body())["error"]["type"] == items.type
+        assert json.loads(items.body())["error"]["type"] == items.kind
         return
     for item in items:
         assert item.as_it_came() in body.replace(b"\r\n", b"\n")
@@ -155,22 +155,22 @@ def test_of_an_action_line_is_read_where_and_how_it_writes(
     ],
 )
 def test_what_is_no_action_line_is_refused_and_named(line: bytes) -> None:
-    with pytest.raises(BulkMalformed) as caught:
+    with pytest.raises(RequestRefused) as caught:
         read_bulk(b'{"delete":{"_id":"1"}}\n\n' + line + b"\n{}\n", index="news")
-    assert (caught.value.status, caught.value.type) == (400, "illegal_argument_exception")
-    assert caught.value.reason.startswith("Malformed action/metadata line [3], ")
+    assert (caught.value.status, caught.value.kind) == (400, "illegal_argument_exception")
+    assert str(caught.value).startswith("Malformed action/metadata line [3], ")
 
 
 def test_one_line_more_than_the_bound_is_refused() -> None:
     body = b'{"delete":{"_id":"1"}}\n' * 5
     assert len(read_bulk(body, index="a", max_items=5)) == 5
     for most in (4, 1):
-        with pytest.raises(BulkMalformed) as caught:
+        with pytest.raises(RequestRefused) as caught:
             read_bulk(body, index="a", max_items=most)
         assert caught.value.status == 413
     longest = len(b'{"delete":{"_id":"1"}}')
     assert read_bulk(body, index="a", max_line_bytes=longest)
-    with pytest.raises(BulkMalformed, match="a line of more than 21 bytes"):
+    with pytest.raises(RequestRefused, match="a line of more than 21 bytes"):
         read_bulk(body, index="a", max_line_bytes=longest - 1)
 
 
@@ -242,7 +242,7 @@ def test_lines_are_read_in_a_time_that_is_linear(repeated: bytes, around: bytes)
     """Where each of its quotes began the search anew, 100 kB took 87 s."""
     line = around % (repeated * (1_000_000 // len(repeated)))
     began = time.process_time()
-    assert isinstance(_read(line + b'\n{"text":"x"}\n'), list | BulkMalformed)
+    assert isinstance(_read(line + b'\n{"text":"x"}\n'), list | RequestRefused)
     with contextlib.suppress(ArticleRejected):
         assert b"evil" not in _enriched(_item(line))
     assert time.process_time() - began < 5

@@ -75,7 +75,7 @@ def test_others_reach_each_sidecar_by_its_name_and_address(
     assert settings.advertise is not None
     assert settings.advertise.endswith(":9500")
     assert settings.hosts >= names
-    assert settings.insecure == (settings.read_token() is None)
+    assert settings.insecure == (settings.token is None)
 
 
 def test_compose_shows_the_pages_of_what_its_feeder_writes(
@@ -88,8 +88,8 @@ def test_compose_shows_the_pages_of_what_its_feeder_writes(
 
 def test_the_unit_has_its_secrets(loaded: Callable[[dict[str, str]], Settings]) -> None:
     settings = loaded(of_unit())
-    assert settings.read_token()
-    assert settings.read_api_key()
+    assert settings.token
+    assert settings.api_key
 
 
 def test_what_was_accepted_has_time_to_be_answered(loaded: Callable[[dict[str, str]], Settings]) -> None:

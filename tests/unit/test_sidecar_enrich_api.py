@@ -16,15 +16,16 @@ from esdedup.elastic.article_indices import WritableIndex
 from esdedup.errors import ForestBusy, ForestOwner
 from esdedup.fields import Fields
 from esdedup.forest.model import Assignment, Kind
+from esdedup.serving.errors import handle_errors
 from esdedup.sidecar.app import create_app
 from esdedup.sidecar.enrich_api import enrich_routes
 from esdedup.sidecar.enrichment import Enrichment
 from esdedup.sidecar.feeding import Ownership
+from esdedup.sidecar.indices import CallerRefused, ElasticAnswer
 from esdedup.sidecar.intake import Overloaded
 from esdedup.sidecar.metrics import Metrics
-from esdedup.sidecar.own_endpoints import handle_errors
+from esdedup.sidecar.own_paths import counting
 from esdedup.sidecar.requests import Headers
-from esdedup.sidecar.rights import Answer, CallerRefused
 from esdedup.sidecar.upstream import Upstream
 from tests.support import asgi
 
@@ -56,7 +57,11 @@ class Sidecar:
         self.metrics = Metrics()
         self.ownership = Ownership(is_owner=True)
         enrichment = Enrichment(
-            forest="own", find=self._find, may_write=self._may_write, assign=assign or self._assign
+            forest="own",
+            find=self._find,
+            may_write=self._may_write,
+            assign=assign or self._assign,
+            metrics=self.metrics,
         )
         routes = enrich_routes(
             enrichment,
@@ -64,11 +69,10 @@ class Sidecar:
             forest="own",
             profile="verified-3",
             ownership=lambda: self.ownership,
-            metrics=self.metrics,
             max_body_bytes=max_body_bytes,
         )
         self.app = create_app(Upstream(["http://localhost:9200"]), own=[routes])
-        handle_errors(self.app, self.metrics)
+        handle_errors(self.app, counting(self.metrics))
 
     async def _find(self, names: Any) -> Any:
         return {name: INDICES.get(name) for name in names}
@@ -218,7 +222,7 @@ def test_each_index_says_which_fields_its_articles_have_and_who_may_write_there(
     kinds = ("not_allowed", "index_not_ready", "article_rejected", "article_rejected")
     assert [each["error"]["type"] for each in refused] == [f"urn:esdedup:problem:{kind}" for kind in kinds]
     # Nothing is asked about those that name none.
-    assert Sidecar(refused=CallerRefused(Answer(401, [], b""))).enrich({"index": {}}, {"text": "one"})
+    assert Sidecar(refused=CallerRefused(ElasticAnswer(401, [], b""))).enrich({"index": {}}, {"text": "one"})
 
 
 def test_a_text_that_is_cut_is_named() -> None:
@@ -295,7 +299,7 @@ def test_names_of_fields_are_given_where_no_index_is() -> None:
 @pytest.mark.parametrize(
     ("sidecar", "status", "kind"),
     [
-        (Sidecar(refused=CallerRefused(Answer(401, [], b""))), 401, "caller_refused"),
+        (Sidecar(refused=CallerRefused(ElasticAnswer(401, [], b""))), 401, "caller_refused"),
         (Sidecar(failure=Overloaded("full")), 429, "queue_full"),
         (Sidecar(failure=RuntimeError("one")), 500, "internal_error"),
     ],

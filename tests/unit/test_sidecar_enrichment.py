@@ -16,6 +16,7 @@ from esdedup.forest.model import Assignment, Kind
 from esdedup.sidecar.bulk_request import BulkItem, read_bulk
 from esdedup.sidecar.enrichment import Changed, Enrichment, Outcome, Rejected, Untouched
 from esdedup.sidecar.intake import Overloaded
+from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.requests import Headers
 
 DATE, NOW_MS = "2020-01-02T03:04:05Z", 2_000_000_000_000
@@ -40,7 +41,9 @@ class Sidecar:
         self.enrichment = self.enrichment_with(self.assign)
 
     def enrichment_with(self, assign: Assign) -> Enrichment:
-        return Enrichment(forest="own", find=self.find, may_write=self.may_write, assign=assign)
+        return Enrichment(
+            forest="own", find=self.find, may_write=self.may_write, assign=assign, metrics=Metrics()
+        )
 
     async def find(self, names: Collection[str]) -> dict[str, Any]:
         return {name: INDICES.get(name) for name in names}

@@ -6,15 +6,18 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from esdedup.sidecar.bounds import Bounds, kind_of
-from esdedup.sidecar.guards import Callers
+from esdedup.serving.limits import HOLD
+from esdedup.serving.problems import Problem
+from esdedup.serving.refusals import Refused
+from esdedup.sidecar.assembly import guarded
 from esdedup.sidecar.metrics import Metrics
-from esdedup.sidecar.problems import Refused, answer, problem_of
-from esdedup.sidecar.requests import HOLD
+from esdedup.sidecar.own_paths import counting, kind_of
+from esdedup.sidecar.settings import Settings
 
 TOKEN = "0123456789abcdef"
 Answer = tuple[int, dict[str, str], Any]
@@ -74,12 +77,17 @@ def refused(metrics: Metrics, reason: str) -> float | None:
 
 
 def callers(metrics: Metrics, *, token: str | None = TOKEN) -> ASGIApp:
-    return Callers(show, hosts={"news.example"}, token=token, metrics=metrics)
+    return behind(show, metrics, allow_hosts=("news.example",), token=token and SecretStr(token))
 
 
-def bounds(app: ASGIApp, metrics: Metrics, **others: Any) -> Bounds:
-    limits = {"max_requests": 2, "max_body_bytes": 100, "max_bodies_bytes": 150, "timeout_s": 60.0}
-    return Bounds(app, **limits | others, metrics=metrics)
+def bounds(app: ASGIApp, metrics: Metrics, *, timeout_s: float = 60.0) -> ASGIApp:
+    limits = {"max_requests": 2, "max_body_bytes": 100, "max_bodies_bytes": 150}
+    return behind(app, metrics, **limits, request_timeout_s=timeout_s, answer_timeout_s=0)
+
+
+def behind(app: ASGIApp, metrics: Metrics, **given: Any) -> ASGIApp:
+    """Return an application behind all that stands before a sidecar's, with settings that are not checked."""
+    return guarded(app, Settings.model_construct(**given), counting(metrics), metrics)
 
 
 @pytest.mark.parametrize(
@@ -113,15 +121,15 @@ def test_who_may_send_requests(headers: dict[str, str], status: int) -> None:
 
 
 def test_pages_of_named_origins_may_read_the_pages_and_nothing_else() -> None:
-    guarded = Callers(show, hosts=(), token=None, metrics=Metrics(), origins=("https://desk.example",))
+    app = behind(show, Metrics(), allow_origins=("https://desk.example",))
 
     def status(path: str, origin: str) -> int:
         headers = {"origin": origin, "sec_fetch_site": "cross-site", "sec_fetch_dest": "empty"}
-        return asyncio.run(asked(guarded, path, headers, method="GET"))[0]
+        return asyncio.run(asked(app, path, headers, method="GET"))[0]
 
     assert status("/pages/api/v1/list", "https://desk.example") == 200
     assert status("/pages/api/v1/list", "https://evil.example") == 403
-    for path in ("/_search", "/v1/clusters/1", "/pages", "/pagesx/1"):
+    for path in ("/_search", "/api/v1/list", "/pages", "/pagesx/1"):
         assert status(path, "https://desk.example") == 403
 
 
@@ -244,7 +252,7 @@ def test_what_a_body_is_unpacked_to_counts_too() -> None:
         try:
             scope[HOLD](unpacked.pop(0))
         except Refused as error:
-            await answer(scope, problem_of(error))(scope, receive, send)
+            await counting(metrics)(scope, Problem.of_error(error))(scope, receive, send)
         else:
             await JSONResponse({})(scope, receive, send)
 

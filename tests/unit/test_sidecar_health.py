@@ -21,12 +21,14 @@ from esdedup.errors import (
     SettingError,
 )
 from esdedup.forest.model import Kind
+from esdedup.serving.problems import Problem
+from esdedup.serving.refusals import Refused
 from esdedup.sidecar import health
 from esdedup.sidecar.feeding import NotOwner, Ownership
-from esdedup.sidecar.health import Readiness, health_routes
+from esdedup.sidecar.health import health_routes
 from esdedup.sidecar.intake import Overloaded, ShuttingDown
 from esdedup.sidecar.metrics import Metrics, Outcome
-from esdedup.sidecar.problems import Refused, answer, problem_of
+from esdedup.sidecar.own_paths import answer
 from tests.support.asgi import Request, Response, send
 
 OTHER_URL = "http://a:9500"
@@ -51,14 +53,14 @@ async def hangs() -> None:
     await asyncio.Event().wait()
 
 
-def readiness_of(ownership: Ownership, *, ask: Any = answers) -> Readiness:
-    return Readiness(forest="f", ownership=lambda: ownership, ask=ask)
+def readiness_of(ownership: Ownership, *, ask: Any = answers) -> dict[str, Any]:
+    return {"ownership": lambda: ownership, "ask": ask}
 
 
-def get(path: str, *, readiness: Readiness | None = None, metrics: Metrics | None = None) -> Response:
+def get(path: str, *, readiness: dict[str, Any] | None = None, metrics: Metrics | None = None) -> Response:
     app = FastAPI()
     ready = readiness or readiness_of(Ownership(is_owner=True))
-    app.include_router(health_routes(readiness=ready, metrics=metrics or Metrics()))
+    app.include_router(health_routes(forest="f", **ready, metrics=metrics or Metrics()))
     return asyncio.run(send(app, Request(path=path)))
 
 
@@ -114,17 +116,20 @@ def test_what_happened_is_exposed() -> None:
     metrics = Metrics()
     metrics.article("new_root")
     metrics.article("joined", number=3)
-    metrics.batch(articles=4, wait_s=0.003)
-    metrics.decided(0.02)
-    metrics.written(0.2)
-    metrics.queue(5)
+    metrics.batch_articles.observe(4)
+    metrics.batch_wait.observe(0.003)
+    metrics.batch_decide.observe(0.02)
+    metrics.batch_write.observe(0.2)
+    metrics.queue.inc(5)
     metrics.upstream(200, seconds=0.1)
     metrics.upstream(None, seconds=0.1)
     metrics.items({201: 3, 409: 1, 400: 2, 503: 1, 700: 1})
-    metrics.lease(is_held=True)
-    metrics.forest(nodes=6, pages=7, memory_bytes=8)
-    metrics.expired(9)
-    metrics.boilerplate(10)
+    metrics.lease.set(1)
+    metrics.nodes.set(6)
+    metrics.pages.set(7)
+    metrics.memory.set(8)
+    metrics.expired_nodes.inc(9)
+    metrics.passages.set(10)
     metrics.refused("queue")
     response = get("/metrics", metrics=metrics)
     assert response.headers["content-type"].startswith("text/plain; version=")
@@ -174,7 +179,7 @@ def test_metrics_are_named_as_prometheus_asks_for() -> None:
         assert each.text.endswith(".")
     assert len({each.name for each in metrics.described}) == len(metrics.described)
     # Two sidecars in one process do not meet.
-    metrics.expired(1)
+    metrics.expired_nodes.inc(1)
     assert Metrics().registry.get_sample_value("esdedup_expired_nodes_total") == 0
 
 
@@ -190,12 +195,12 @@ def test_metrics_are_named_as_prometheus_asks_for() -> None:
         (ServerUnavailable("no"), 502, "elasticsearch_unavailable"),
         (ServerError("no"), 502, "elasticsearch_error"),
         (SettingError("no"), 400, "invalid_request"),
-        (Refused("no", status=413, reason="body_too_large"), 413, "body_too_large"),
+        (Refused("no", status=413, kind="body_too_large"), 413, "body_too_large"),
         (EsdedupError("no"), 500, "failed"),
     ],
 )
 def test_an_error_has_one_meaning_in_both_shapes(error: EsdedupError, status: int, kind: str) -> None:
-    problem = problem_of(error)
+    problem = Problem.of_error(error)
     ours = answer({"method": "POST", "path": "/v1/enrich"}, problem)
     theirs = answer({"method": "POST", "path": "/news/_bulk"}, problem)
     assert ours.status_code == theirs.status_code == status
@@ -208,11 +213,11 @@ def test_an_error_has_one_meaning_in_both_shapes(error: EsdedupError, status: in
 
 
 def test_what_is_none_of_ours_says_nothing_of_itself() -> None:
-    problem = problem_of(RuntimeError("a text of an article"))
+    problem = Problem.of_error(RuntimeError("a text of an article"))
     assert (problem.status, "article" in problem.detail) == (500, False)
 
 
 def test_a_detail_is_short_and_can_be_written() -> None:
-    problem = problem_of(SettingError("x" * 5_000 + "\ud800"))
+    problem = Problem.of_error(SettingError("x" * 5_000 + "\ud800"))
     assert len(problem.detail) == 1_001
-    assert answer({"method": "GET", "path": "/"}, problem_of(SettingError("\ud800"))).status_code == 400
+    assert answer({"method": "GET", "path": "/"}, Problem.of_error(SettingError("\ud800"))).status_code == 400

@@ -49,8 +49,14 @@ class Decider:
         return decided
 
 
-def intake_of(decider: Decider, *, bounds: BatchBounds) -> Intake[Article, str]:
-    return Intake(decider, bounds=bounds, metrics=Metrics())
+def intake_of(
+    decider: Decider, *, bounds: BatchBounds, metrics: Metrics | None = None
+) -> Intake[Article, str]:
+    return Intake(decider, bounds=bounds, metrics=metrics or Metrics())
+
+
+def waiting(metrics: Metrics) -> float | None:
+    return metrics.registry.get_sample_value("esdedup_queue_articles")
 
 
 def articles(*texts: str) -> list[Article]:
@@ -61,13 +67,16 @@ def articles(*texts: str) -> list[Article]:
 def test_every_request_gets_its_own_answers_in_order(requests: list[list[str]], size: int) -> None:
     async def run() -> Decider:
         decider = Decider()
-        intake = intake_of(decider, bounds=BatchBounds(batch_articles=size, batch_characters=12))
+        metrics = Metrics()
+        intake = intake_of(
+            decider, bounds=BatchBounds(batch_articles=size, batch_characters=12), metrics=metrics
+        )
         running = asyncio.create_task(intake.run())
         answers = await asyncio.gather(*(intake.assign(articles(*texts)) for texts in requests))
         assert answers == [[text.upper() for text in texts] for texts in requests]
         intake.close()
         await running
-        assert intake.waiting_articles == 0
+        assert waiting(metrics) == 0
         return decider
 
     decider = asyncio.run(run())
@@ -168,7 +177,8 @@ def test_a_request_whose_client_has_gone_is_not_decided() -> None:
     async def run() -> list[list[str]]:
         decider = Decider()
         decider.free.clear()
-        intake = intake_of(decider, bounds=BatchBounds())
+        metrics = Metrics()
+        intake = intake_of(decider, bounds=BatchBounds(), metrics=metrics)
         running = asyncio.create_task(intake.run())
         first = asyncio.create_task(intake.assign(articles("a")))
         await asyncio.sleep(0.01)
@@ -179,7 +189,7 @@ def test_a_request_whose_client_has_gone_is_not_decided() -> None:
         await asyncio.gather(first, last)
         intake.close()
         await running
-        assert intake.waiting_articles == 0
+        assert waiting(metrics) == 0
         return decider.batches
 
     assert asyncio.run(run()) == [["a"], ["c"]]

@@ -6,8 +6,9 @@ from random import Random
 
 import pytest
 
+from esdedup.serving.limits import HOLD
 from esdedup.sidecar.refusals import RequestRefused
-from esdedup.sidecar.requests import HOLD, unpacked
+from esdedup.sidecar.requests import unpacked
 
 ONE, OTHER = b'{"index":{}}\n{"text":"a"}\n', Random(1).randbytes(50_000)
 MOST_BYTES = 60_000

@@ -1,5 +1,6 @@
 """The settings of the sidecar: where they come from, what is refused, and how they are shown."""
 
+import itertools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,13 +9,13 @@ import pytest
 
 from esdedup import CLASSIC, KEYWORDS
 from esdedup.errors import SettingError
-from esdedup.fields import Fields
+from esdedup.fields import Fields, fields_given
 from esdedup.fingerprint.bands import HALVES
 from esdedup.fingerprint.profile import DEFAULT
 from esdedup.sidecar.assembly import assemble
 from esdedup.sidecar.loading import as_toml, load
-from esdedup.sidecar.setting_names import groups_of, settings_of
-from esdedup.sidecar.settings import Settings
+from esdedup.sidecar.setting_names import settings_of
+from esdedup.sidecar.settings import SECRETS, Settings
 from esdedup.text.dictionary import Dictionary
 from esdedup.text.hashing import TOKEN_HASHES
 from esdedup.text.segmenters import Jieba, UnicodeWords
@@ -22,6 +23,12 @@ from esdedup.text.weights import StopWords, Tf
 
 SECRET = "a-secret-that-nobody-may-see"
 Load = Callable[..., Settings]
+
+
+def secrets(settings: Settings) -> dict[str, str | None]:
+    """Return the secrets as they are, by name."""
+    given = {name: getattr(settings, name) for name in SECRETS}
+    return {name: value and value.get_secret_value() for name, value in given.items()}
 
 
 @pytest.fixture
@@ -53,7 +60,7 @@ def test_the_variables_of_other_commands_count_after_our_own(loaded: Load) -> No
     others = {"ES_URL": "http://third:9200", "ELASTICSEARCH_URL": "http://second:9200"}
     assert loaded(file='url = "http://fourth:9200"', **others).url == "http://second:9200"
     assert loaded(ESDEDUP_SIDECAR_URL="http://first:9200", **others).url == "http://first:9200"
-    assert loaded(ES_API_KEY=SECRET).read_api_key() == SECRET
+    assert secrets(loaded(ES_API_KEY=SECRET))["api_key"] == SECRET
 
 
 @pytest.mark.parametrize(
@@ -138,6 +145,8 @@ def test_lists_and_sizes_as_people_write_them(loaded: Load) -> None:
         ({"max_body_bytes": "1GB"}, "it must be at least what one body may have"),
         ({"url": "localhost:9200"}, "an address must be like https://localhost:9200"),
         ({"url": f"http://a:{SECRET}@x:1,http://b:{SECRET}@y:1"}, "the addresses name several users"),
+        ({"url": f"http://a:{SECRET}@[x"}, "an address must be like https://localhost:9200"),
+        ({"url": f"http://a:{SECRET}@x\u2100y"}, "an address must be like https://localhost:9200"),
         ({"config": "/nowhere"}, "there is no file /nowhere, which --config (ESDEDUP_SIDECAR_CONFIG) names"),
     ],
 )
@@ -178,6 +187,14 @@ def test_unknown_names_are_refused_with_the_nearest_one(loaded: Load) -> None:
         SettingError, match="'port' in the file of settings, is 'x': it must be a whole number"
     ):
         loaded(file='port = "x"')
+    with pytest.raises(SettingError, match="'token_file' in the file of settings, is 5: it must be a file"):
+        loaded(file="token_file = 5")
+
+
+def test_a_file_in_another_encoding_is_refused(loaded: Load, tmp_path: Path) -> None:
+    (tmp_path / "sidecar.toml").write_bytes("forest = 'größe'".encode("latin-1"))
+    with pytest.raises(SettingError, match=r"names cannot be read, or is not TOML: .*utf-8"):
+        loaded({"config": str(tmp_path / "sidecar.toml")})
 
 
 def test_a_file_of_an_earlier_version_is_read_unless_it_names_several_forests(
@@ -198,11 +215,11 @@ def test_what_kubernetes_sets_for_a_service_of_our_name_is_explained(loaded: Loa
 def test_no_address_keeps_a_password(loaded: Load) -> None:
     settings = loaded({"url": f"https://elastic:{SECRET}%40@es1:9200, https://es2:9200"})
     assert settings.urls == ("https://es1:9200", "https://es2:9200")
-    assert (settings.user, settings.read_password()) == ("elastic", f"{SECRET}@")
+    assert (settings.user, secrets(settings)["password"]) == ("elastic", f"{SECRET}@")
     assert SECRET not in as_toml(settings)
     # The address is that of all commands; the key is the sidecar's.
     settings = loaded({"api_key": "k"}, ES_URL=f"https://elastic:{SECRET}@es1:9200")
-    assert (settings.user, settings.password, settings.read_api_key()) == (None, None, "k")
+    assert (settings.user, secrets(settings)) == (None, {"token": None, "password": None, "api_key": "k"})
 
 
 @pytest.mark.parametrize(
@@ -244,11 +261,11 @@ def test_the_printed_settings_are_read_back_without_their_secrets(loaded: Load, 
 
 
 def test_settings_as_the_library_takes_them(loaded: Load, tmp_path: Path) -> None:
-    assert loaded().fields() is None
-    assert loaded({"text_field": "body"}).fields() == Fields(text="body")
-    assert loaded().fingerprint_profile() == DEFAULT
-    assert loaded({"keep_boilerplate": True}).fingerprint_profile().keep_boilerplate
-    assert loaded({"layout": "2x32~1"}).fingerprint_profile() == DEFAULT.with_changes(layout=HALVES)
+    assert fields_given(loaded()) is None
+    assert fields_given(loaded({"text_field": "body"})) == Fields(text="body")
+    assert loaded().fingerprint_profile == DEFAULT
+    assert loaded({"keep_boilerplate": True}).fingerprint_profile.keep_boilerplate
+    assert loaded({"layout": "2x32~1"}).fingerprint_profile == DEFAULT.with_changes(layout=HALVES)
     (tmp_path / "stop.txt").write_text("the\n")
     words = {
         "segmenter": "words",
@@ -256,7 +273,7 @@ def test_settings_as_the_library_takes_them(loaded: Load, tmp_path: Path) -> Non
         "token_hash": "crc32",
         "stop_words": str(tmp_path / "stop.txt"),
     }
-    assert loaded({"profile": "classic", **words}).fingerprint_profile().label == (
+    assert loaded({"profile": "classic", **words}).fingerprint_profile.label == (
         CLASSIC.with_changes(
             segmenter=UnicodeWords(), weighting=StopWords(["the"], Tf()), token_hash=TOKEN_HASHES["crc32"]
         ).label
@@ -265,20 +282,23 @@ def test_settings_as_the_library_takes_them(loaded: Load, tmp_path: Path) -> Non
     settings = loaded({"profile": "keywords", "dictionary": str(tmp_path / "words.txt")})
     (tmp_path / "words.txt").write_text("short-term\n")
     # Read once, whatever becomes of the file.
-    assert settings.fingerprint_profile().label == (
+    assert settings.fingerprint_profile.label == (
         KEYWORDS.with_changes(segmenter=Jieba(Dictionary.of_words(["long-term"]))).label
     )
     (tmp_path / "token").write_text(f"{SECRET}\n")
-    assert loaded({"token_file": str(tmp_path / "token")}).read_token() == SECRET
+    settings = loaded({"token_file": str(tmp_path / "token")})
+    assert secrets(settings)["token"] == SECRET
+    assert SECRET not in as_toml(settings) + repr(settings)
 
 
 def test_every_setting_is_described_and_has_its_unit() -> None:
-    assert [setting for _, members in groups_of(Settings) for setting in members] == settings_of(Settings)
+    groups = [group for group, _ in itertools.groupby(settings_of(Settings), lambda each: each.group)]
+    assert len(groups) == len(set(groups)) == 9
     for setting in settings_of(Settings):
         assert setting.description.endswith(".")
         assert setting.allowed
-        if setting.field.annotation is float:
-            assert setting.name.endswith(("_s", "_ms"))
+        if setting.kind is float:
+            assert setting.name.endswith(("_s", "_days"))
 
 
 def test_words_that_are_never_cut_are_logged(

@@ -33,7 +33,7 @@ def test_a_standby_refuses_what_it_has_not_read(path: str, ownership: Ownership,
     metrics, sent = Metrics(), list[Any]()
     writing = Writing(
         Upstream(["http://localhost:9200"]),
-        Enrichment(forest="f", find=unexpected, may_write=unexpected, assign=unexpected),
+        Enrichment(forest="f", find=unexpected, may_write=unexpected, assign=unexpected, metrics=metrics),
         ownership=lambda: ownership,
         metrics=metrics,
         max_body_bytes=100,

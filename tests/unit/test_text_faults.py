@@ -28,6 +28,7 @@ from esdedup.neighbours.explainer import Explainer
 from esdedup.neighbours.relation import relation_of
 from esdedup.sidecar.bulk_request import read_bulk
 from esdedup.sidecar.enrichment import Changed, Enrichment, Rejected
+from esdedup.sidecar.metrics import Metrics
 from esdedup.sites import RawPage
 from tests.support.clusterings import clustering
 from tests.support.faults import PLACE, fail_at
@@ -136,7 +137,7 @@ def test_their_items_are_rejected_by_a_sidecar() -> None:
         return dict.fromkeys(names, True)
 
     assign = InMemory().assign_later
-    enrichment = Enrichment(forest="own", find=find, may_write=may_write, assign=assign)
+    enrichment = Enrichment(forest="own", find=find, may_write=may_write, assign=assign, metrics=Metrics())
     lines = [line for each in ARTICLES for line in ({"index": {"_id": each["id"]}}, {"text": each["text"]})]
     body = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
     outcomes = asyncio.run(enrichment.enrich(read_bulk(body, index="news"), headers=[]))

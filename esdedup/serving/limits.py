@@ -1,64 +1,80 @@
-"""How much callers may send at once: bodies of a limited size, requests of a limited number and time."""
+"""How much may be going on at once: bodies of a limited size, requests of a limited number and time."""
 
 import asyncio
+import math
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from esdedup.sidecar.metrics import Metrics, RequestKind
-from esdedup.sidecar.own_paths import is_own, is_watching
-from esdedup.sidecar.problems import Refused, answer, problem_of
-from esdedup.sidecar.requests import HOLD
+from esdedup.serving.problems import Answer, Problem
+from esdedup.serving.refusals import Refused
 
-_DOCUMENTS = ("_doc", "_create", "_update")
+HOLD = "esdedup.hold"
+"""Where the scope of a request has what is called with the size of its unpacked body."""
 
 
-class Bounds:
-    """Bounds what is in progress, and measures it. Those who ask how the sidecar is are always answered."""
+class Limits:
+    """Limits what is in progress."""
 
     def __init__(
         self,
         app: ASGIApp,
         *,
+        answer: Answer,
         max_requests: int,
-        max_body_bytes: int,
-        max_bodies_bytes: int,
+        busy: Problem,
         timeout_s: float,
-        metrics: Metrics,
+        max_body_bytes: float = math.inf,
+        max_bodies_bytes: float = math.inf,
+        is_free: Callable[[Scope], bool] = lambda _: False,
+        measured: Callable[[Scope], AbstractContextManager[None]] = lambda _: nullcontext(),
+        on_held: Callable[[int], None] = lambda _: None,
     ) -> None:
-        """Bound an application.
+        """Limit an application.
 
         Args:
             app: The application.
+            answer: Gives a refusal its shape.
             max_requests: In progress.
+            busy: What further ones are told.
+            timeout_s: Of one request.
             max_body_bytes: Of one request.
             max_bodies_bytes: Of all requests in progress.
-            timeout_s: Of one request.
-            metrics: Counts requests, and what is refused.
+            is_free: Says of a request whether it is answered however much is going on.
+            measured: Is around each other request.
+            on_held: Called with how many bytes more, or less, the bodies in progress have.
         """
         self._app = app
+        self._answer = answer
         self._max_requests = max_requests
+        self._busy = busy
+        self._timeout_s = timeout_s
         self._max_body_bytes = max_body_bytes
         self._max_bodies_bytes = max_bodies_bytes
-        self._timeout_s = timeout_s
-        self._metrics = metrics
+        self._is_free = is_free
+        self._measured = measured
+        self._on_held = on_held
         self._in_progress = 0
         self._bodies_bytes = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer within the bounds."""
-        if scope["type"] != "http" or is_watching(scope["method"], scope["path"]):
+        """Answer within the limits."""
+        if scope["type"] != "http" or self._is_free(scope):
             await self._app(scope, receive, send)
             return
-        with self._metrics.request(kind_of(scope)):
-            await self._bounded(_Exchange(scope, receive, send))
+        with self._measured(scope):
+            await self._limited(_Exchange(scope, receive, send, self._answer))
 
-    async def _bounded(self, exchange: "_Exchange") -> None:
+    async def _limited(self, exchange: "_Exchange") -> None:
+        if self._in_progress >= self._max_requests:
+            await exchange.refuse(self._busy)
+            return
         try:
-            self._admit_one()
             self._admit(exchange.announced_bytes, of=exchange)
         except Refused as refused:
-            await self._refuse(exchange, refused)
+            await exchange.refuse(Problem.of_error(refused))
             return
         self._in_progress += 1
         scope = {**exchange.scope, HOLD: lambda size: self._hold_unpacked(exchange, size)}
@@ -68,16 +84,12 @@ class Bounds:
         except TimeoutError:
             if not clock.expired():
                 raise
-            late = Refused(f"no answer within {self._timeout_s:,.0f} seconds", status=504, reason="late")
-            await self._refuse(exchange, late)
+            late = f"no answer within {self._timeout_s:,.0f} seconds"
+            await exchange.refuse(Problem.of(504, "late", late))
         except asyncio.CancelledError:
             # The server does that when the time is over that requests have after SIGTERM.
-            ending = Refused(
-                "this process has ended before it could answer: send this again",
-                status=503,
-                reason="shutting_down",
-            )
-            await self._refuse(exchange, ending)
+            ended = "this process has ended before it could answer: send this again"
+            await exchange.refuse(Problem.of(503, "shutting_down", ended))
         except Exception:
             # What was told that its caller has left may fail.
             if not exchange.is_refused:
@@ -93,23 +105,10 @@ class Bounds:
         try:
             self._admit(exchange.held_bytes + size, of=exchange)
         except Refused as refused:
-            await self._refuse(exchange, refused)
+            await exchange.refuse(Problem.of_error(refused))
             return {"type": "http.disconnect"}
         self._hold(exchange, size)
         return message
-
-    def _admit_one(self) -> None:
-        """Make sure that there may be one more request.
-
-        Raises:
-            Refused: There are too many.
-        """
-        if self._in_progress >= self._max_requests:
-            raise Refused(
-                f"{self._in_progress:,} requests are in progress, and no more may be: try again",
-                status=429,
-                reason="requests",
-            )
 
     def _admit(self, size: int, *, of: "_Exchange") -> None:
         """Make sure that the body of a request may have so many bytes.
@@ -121,7 +120,7 @@ class Bounds:
             raise Refused(
                 f"the request is larger than {self._max_body_bytes:,} bytes: send fewer articles at once",
                 status=413,
-                reason="body_too_large",
+                kind="body_too_large",
             )
         self._admit_more(size - of.held_bytes)
 
@@ -136,7 +135,7 @@ class Bounds:
                 f"the requests in progress have {self._bodies_bytes:,} bytes, and together no more than "
                 f"{self._max_bodies_bytes:,} may: try again",
                 status=429,
-                reason="bodies",
+                kind="bodies",
             )
 
     def _hold_unpacked(self, exchange: "_Exchange", size: int) -> None:
@@ -145,30 +144,23 @@ class Bounds:
         Raises:
             Refused: Together they are too many.
         """
-        try:
-            self._admit_more(size)
-        except Refused as refused:
-            self._metrics.refused(refused.reason)
-            raise
+        self._admit_more(size)
         self._hold(exchange, size)
 
     def _hold(self, exchange: "_Exchange", size: int) -> None:
         exchange.held_bytes += size
         self._bodies_bytes += size
-        self._metrics.bodies(size)
-
-    async def _refuse(self, exchange: "_Exchange", refused: Refused) -> None:
-        self._metrics.refused(refused.reason)
-        await exchange.refuse(refused)
+        self._on_held(size)
 
 
 class _Exchange:
     """A request and its answer."""
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __init__(self, scope: Scope, receive: Receive, send: Send, answer: Answer) -> None:
         self.scope = scope
         self.receive = receive
         self._send = send
+        self._answer = answer
         # Of the body, as far as it has been read.
         self.held_bytes = 0
         self._has_begun = self.is_refused = False
@@ -185,29 +177,16 @@ class _Exchange:
             self._has_begun = True
             await self._send(message)
 
-    async def refuse(self, refused: Refused) -> None:
+    async def refuse(self, problem: Problem) -> None:
         """Answer that the request is refused; an answer that has begun breaks off.
 
         Raises:
             Refused: The answer has begun.
         """
+        response = self._answer(self.scope, problem)
         if self._has_begun:
-            raise refused
+            raise Refused(problem.detail, status=problem.status, kind=problem.kind)
         self.is_refused = True
-        response = answer(self.scope, problem_of(refused))
         # The rest of the body is not read.
         response.headers["Connection"] = "close"
         await response(self.scope, self.receive, self._send)
-
-
-def kind_of(scope: Scope) -> RequestKind:
-    """Return under which kind a request is counted."""
-    method, path = scope["method"], scope["path"]
-    if is_own(method, path):
-        return "own"
-    if method in {"GET", "HEAD", "DELETE"}:
-        return "other"
-    parts = path.strip("/").split("/")
-    if parts[-1] == "_bulk":
-        return "bulk"
-    return "document" if len(parts) > 1 and parts[1] in _DOCUMENTS else "other"

@@ -1,0 +1,100 @@
+"""The application of the JSON API, and what stands before its routes; the pages add theirs to it.
+
+Needs nothing of the extra ``serve``, so that a sidecar without pages has the API too.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from fastapi import APIRouter, Depends, FastAPI, Request
+from starlette.middleware.gzip import GZipMiddleware
+
+from esdedup.errors import EsdedupError, SettingError
+from esdedup.serving.errors import handle_errors
+from esdedup.serving.problems import Problem
+from esdedup.web import api, description
+from esdedup.web.caching import EntityTags, Heads
+from esdedup.web.errors import error_answer, problem_of, problem_of_http
+from esdedup.web.form import REPEATABLE
+from esdedup.web.guards import limited
+from esdedup.web.state import Site
+
+# A smaller answer fits into one packet anyway.
+_MIN_PACKED_BYTES = 1_400
+# The most that still takes less time than it saves in a local network.
+_PACKING = 4
+
+
+def create_api(
+    site_of: Callable[[Request], Site],
+    *,
+    problem_of: Callable[[Request, EsdedupError], Problem] = problem_of,
+) -> FastAPI:
+    """Return an application of the JSON API alone.
+
+    Args:
+        site_of: Returns what a request reads; may raise an `EsdedupError`, which is answered.
+        problem_of: Says what an error is, if that differs from what the pages say.
+    """
+    app = with_routes([api.router])
+    app.state.site_of = site_of
+    add_layers(app, problem_of=problem_of)
+    return app
+
+
+def with_routes(
+    routers: Iterable[APIRouter],
+    *,
+    lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None,
+) -> FastAPI:
+    """Return an application with routes, and its description; nothing stands before them yet."""
+    app = FastAPI(
+        title="esdedup",
+        summary="Articles, one row for each cluster of near-duplicates, and who else published them.",
+        description=api.DESCRIPTION,
+        version="1",
+        lifespan=lifespan,
+        # These pages load scripts from other servers; `try_out` has one of our own.
+        docs_url=None,
+        redoc_url=None,
+        # Clients that are generated name their functions so.
+        generate_unique_id_function=lambda route: route.name,
+    )
+    for router in routers:
+        app.include_router(router, dependencies=[Depends(_check_parameters)])
+    description.correct(app.openapi())
+    return app
+
+
+def add_layers(app: FastAPI, *, problem_of: Callable[[Request, EsdedupError], Problem] = problem_of) -> None:
+    """Answer errors, limit requests, answer HEAD, pack answers, and tag them."""
+    handle_errors(app, error_answer, problem_of=problem_of, problem_of_http=problem_of_http)
+    # The last one added comes first.
+    app.add_middleware(EntityTags)
+    app.add_middleware(GZipMiddleware, minimum_size=_MIN_PACKED_BYTES, compresslevel=_PACKING)
+    app.add_middleware(limited)
+    app.add_middleware(Heads)
+
+
+async def _check_parameters(request: Request) -> None:
+    """Refuse what would be silently left out.
+
+    Pages, feeds and files ignore parameters that they do not have: those who share links add some.
+
+    Raises:
+        SettingError: A parameter is repeated that has one value, or unknown to an operation of the API.
+    """
+    given = request.query_params
+    for name in given:
+        if name not in REPEATABLE and len(given.getlist(name)) > 1:
+            raise SettingError(f"{name} is given more than once; give it once")
+    path = request.scope["route"].path
+    paths: Mapping[str, Any] = request.app.openapi()["paths"]
+    operation = paths.get(path, {}).get(request.method.lower())
+    if operation is None or not path.startswith(api.PREFIX):
+        return
+    known = [each["name"] for each in operation.get("parameters", [])]
+    for name in given:
+        if name not in known:
+            raise SettingError(f"there is no parameter {name!r} here; there are {', '.join(known)}")

@@ -67,8 +67,7 @@ def problem_of_http(request: Request, error: HTTPException) -> Problem:
     if error.status_code != HTTPStatus.NOT_FOUND:
         return of_http(request, error)
     if _path(request.scope).startswith(api.ROOT):
-        there = "there is no such endpoint: /openapi.json describes all"
-        return Problem.of(404, "no_such_endpoint", there)
+        return Problem.of(404, "no_such_endpoint", "there is no such endpoint: the description names all")
     return Problem.of(404, "no_such_page", translatable("there is no such page"))
 
 

@@ -216,6 +216,7 @@ def _owner_settings(settings: Settings, pins: Pins) -> OwnerSettings:
     return OwnerSettings(
         retention=None if days is None else timedelta(days=days),
         lease_ttl_s=settings.lease_ttl_s,
+        lookup=settings.lookup,
         memory_bytes=settings.memory_bytes,
         most_plausible_leaves=settings.most_plausible_leaves,
         pins=pins,

@@ -66,12 +66,17 @@ class Setting:
         return " ".join((self.field.description or "").split())
 
     @property
-    def kind(self) -> Any:
-        """The type of its value, without what is in it, such as ``tuple``."""
+    def type(self) -> Any:
+        """The type of its value, if it has one."""
         annotation, parts = self.field.annotation, get_args(self.field.annotation)
-        if NoneType in parts:
-            annotation = next(each for each in parts if each is not NoneType)
-        return get_origin(annotation) or annotation
+        return (
+            next((each for each in parts if each is not NoneType), None) if NoneType in parts else annotation
+        )
+
+    @property
+    def kind(self) -> Any:
+        """That type, without what is in it, such as ``tuple``."""
+        return get_origin(self.type) or self.type
 
     @property
     def is_secret(self) -> bool:
@@ -97,7 +102,7 @@ class Setting:
     def allowed(self) -> str:
         """What its value must be."""
         if self.kind is Literal:
-            return f"one of {', '.join(get_args(self.field.annotation))}"
+            return f"one of {', '.join(get_args(self.type))}"
         text, _ = _KINDS.get(self.kind, ("a text", None))
         least = [each.ge for each in self.field.metadata if isinstance(each, annotated_types.Ge)]
         most = [each.le for each in self.field.metadata if isinstance(each, annotated_types.Le)]

@@ -19,6 +19,7 @@ from pydantic import AfterValidator, BeforeValidator, ByteSize, Field, SecretStr
 from pydantic_settings import BaseSettings, InitSettingsSource, NoDecode, SettingsConfigDict
 from pydantic_settings.sources import PydanticBaseSettingsSource, TomlConfigSettingsSource
 
+from esdedup.elastic.forest.meta import Lookup
 from esdedup.elastic.limits import DEFAULT_LIMITS
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
 from esdedup.errors import SettingError
@@ -143,8 +144,12 @@ class Settings(BaseSettings):
     """Seconds between deletions of expired nodes."""
     lease_ttl_s: float = Field(default=30.0, ge=1, le=3_600)
     """Seconds after which a standby takes over from an owner that died."""
-    memory_bytes: ByteSize = Field(default=ByteSize(2 * 1024 * _MB), ge=64 * _MB)
-    """Memory for nodes; beyond, the forest is searched in Elasticsearch. Or as 4GiB."""
+    lookup: Lookup | None = None
+    """How a new forest finds nodes: memory, in that of its owner, or search, in Elasticsearch, for more than
+    memory holds. Default: memory; a forest that is there keeps its own."""
+    memory_bytes: ByteSize | None = Field(default=None, ge=64 * _MB)
+    """Memory for nodes, or as 4GiB. Beyond it articles are refused, or with the lookup search, nodes searched
+    for. Default: half of the machine's, or of the container's."""
     most_plausible_leaves: int = Field(default=1_024, ge=1)
     """A warning is logged when a cluster grows beyond this many texts; a power of two."""
 

@@ -107,6 +107,7 @@ def test_what_was_accepted_has_time_to_be_answered(loaded: Callable[[dict[str, s
 def test_pods_have_memory_for_nodes_and_bodies(loaded: Callable[[dict[str, str]], Settings]) -> None:
     (limit,) = re.findall(r"limits: \{memory: (\d+)Gi\}", PODS)
     settings = loaded(of_pods())
+    assert settings.memory_bytes is not None
     needed = settings.memory_bytes + settings.max_bodies_bytes
     # A half more, for the process itself, and for bodies that are copied while they are read.
     assert TypeAdapter(ByteSize).validate_python(f"{limit}GiB") > 1.5 * needed

@@ -82,7 +82,7 @@ def similar_to_text(
     check_names(source_includes)
     fields = (yield from scope.ready(index)).fields
     profile, name = scope.profile, None if site is None else site_name(site)
-    assignment = yield from look_up(
+    assignment, is_exact = yield from look_up(
         text,
         index=index,
         fields=fields,
@@ -96,7 +96,9 @@ def similar_to_text(
     if not profile.keep_boilerplate:
         omitted = left_out(text, scope.learned.omit_on(scope.pins)(name), max_length=profile.max_text_length)
     if assignment.root is None or assignment.kind is Kind.NEW_ROOT:
-        return SimilarPage(root=None, total=0, rows=(), page=page, size=size, left_out=omitted)
+        return SimilarPage(
+            root=None, root_exact=is_exact, total=0, rows=(), page=page, size=size, left_out=omitted
+        )
     members = SimilarArticles(
         index=index,
         fields=fields,
@@ -106,7 +108,7 @@ def similar_to_text(
         identity=[index, assignment.root],
     )
     found = yield from members.page(paging, source_includes)
-    return found.model_copy(update={"left_out": omitted})
+    return found.model_copy(update={"left_out": omitted, "root_exact": is_exact})
 
 
 def left_out_of_text(

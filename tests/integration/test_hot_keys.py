@@ -169,15 +169,14 @@ def test_a_text_whose_keys_are_flooded_costs_a_small_page(
     put(es, forest, profile, np.concatenate([[near], *strangers]))
     read = count_hits(monkeypatch)
     (node_of_near,) = relation.ids(np.array([near]))
-    assert (
-        execute(
-            es,
-            look_up(
-                TEXT, index=forest, fields=Fields(), forest=forest, profile=profile, learned=LearnedCopy()
-            ),
-        ).root
-        == node_of_near
-    )
+    of: dict[str, Any] = {
+        "fields": Fields(),
+        "forest": forest,
+        "profile": profile,
+        "learned": LearnedCopy(),
+    }
+    found, is_exact = execute(es, look_up(TEXT, index=forest, **of))
+    assert (found.root, is_exact) == (node_of_near, True)
     assert sum(read) < 1_500
     # An article that is fed costs no more, and the next one less.
     store = ElasticStore(es, forest=forest, profile=profile, aging=AGING, **SEARCHED)

@@ -43,6 +43,7 @@ def test_a_text_gets_the_root_that_its_article_gets(
             root = after[article["_id"]]
             is_new = root not in before.values()
             assert page.root == (None if is_new else root)
+            assert page.root_exact == (lookup == "search")
             members = [each for each, its in before.items() if its == root]
             assert page.total == len(members)
             assert {each.id for each in page.rows} <= set(members)
@@ -85,7 +86,7 @@ def test_limits_and_common_keys_do_not_change_the_answer(es: Elasticsearch, inde
                     learned=LearnedCopy(),
                     limits=limits,
                 ),
-            )
+            )[0]
             for limits in (DEFAULT_LIMITS, low)
         )
         assert (limited.kind, limited.root) == (plain.kind, plain.root)

@@ -785,6 +785,13 @@ export interface components {
              * @description The cluster; None for a text that belongs to none, and for the articles with a fingerprint.
              */
             root: string | null;
+            /**
+             * Root Exact
+             * @description Of a text that was looked up: false if the forest's nodes are in the memory of its owner. Then the
+             *     cluster is what stored articles show, and one that was deleted shows nothing.
+             * @default true
+             */
+            root_exact: boolean;
             /** Rows */
             rows: components["schemas"]["SimilarArticle"][];
             /** Size */

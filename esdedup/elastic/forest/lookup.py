@@ -53,10 +53,10 @@ def look_up(
     pins: Pins = NO_PINS,
     site: str | None = None,
     limits: Limits = DEFAULT_LIMITS,
-) -> Requests[Assignment]:
-    """Return what the forest would assign to a text that arrived now, as far as its index shows.
+) -> Requests[tuple[Assignment, bool]]:
+    """Return what the forest would assign to a text that arrived now, and whether that is exact.
 
-    If the forest's nodes are in its owner's memory, the articles show it, as far as they do.
+    It is as far as the forest's index shows; if its nodes are in its owner's memory, as far as articles do.
 
     Args:
         text: With or without markup.
@@ -89,7 +89,7 @@ def look_up(
     search = reader_nodes(forest, meta, status.aging, index=index, fields=fields, limits=limits)
     nodes = yield from gather(search, arrivals, recent=[], live_since_ms=live_since_ms, aging=status.aging)
     (assignment,) = nodes.assign(arrivals, status.state, now_ms=now_ms).assignments
-    return assignment
+    return assignment, isinstance(search, NodeSearch)
 
 
 def what_is_left_out(

@@ -84,7 +84,7 @@ class Inspection:
         """
         check_index_names(indices)
         index = ForestIndex.find(self._client, self._forest)
-        return index.run(index.search.count_nodes()) + (self.count_articles(indices) if indices else 0)
+        return index.run(index.nodes.count_nodes()) + (self.count_articles(indices) if indices else 0)
 
     def count_articles(self, indices: Sequence[str]) -> int:
         """Count the articles that have a root.

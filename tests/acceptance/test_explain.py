@@ -12,8 +12,10 @@ from elasticsearch import Elasticsearch, helpers
 
 from esdedup import CLASSIC, VERIFIED, Dedup, Pin, Pins, Profile, sample
 from esdedup.boilerplate.pins import NO_PINS
+from esdedup.elastic.forest.meta import Lookup
 from esdedup.fingerprint.profile import PROFILES
 from tests.acceptance.conftest import Run
+from tests.support.forests import in_both_lookups
 from tests.support.names import Names
 
 SAMPLE = [article["text"] for article in sample.articles(20)]
@@ -39,14 +41,19 @@ def feed(es: Elasticsearch, index_name: Names) -> Callable[..., tuple[str, str]]
     """Feed texts to a new index, one after the other, each on its day of January."""
 
     def feed(
-        texts: dict[str, str], days: Sequence[int] = (), profile: Profile = VERIFIED, pins: Pins = NO_PINS
+        texts: dict[str, str],
+        days: Sequence[int] = (),
+        profile: Profile = VERIFIED,
+        pins: Pins = NO_PINS,
+        lookup: Lookup = "memory",
     ) -> tuple[str, str]:
         index, forest = index_name("news"), index_name("forest")
         actions = [
             {"_index": index, "_id": name, "text": text, "published_at": f"2026-01-{day:02}"}
             for (name, text), day in zip(texts.items(), days or [1] * len(texts), strict=True)
         ]
-        with Dedup(es, forest=forest, profile=profile, retention=timedelta(days=3), pins=pins) as dedup:
+        how: dict[str, Any] = {"retention": timedelta(days=3), "pins": pins, "lookup": lookup}
+        with Dedup(es, forest=forest, profile=profile, **how) as dedup:
             dedup.setup(index)
             helpers.bulk(es, dedup.enrich(actions, backfill=True), refresh=True)
         return index, forest
@@ -226,11 +233,16 @@ def test_the_index_says_otherwise(
         assert found["one"]["node"] == "expired"
 
 
-def test_a_root_whose_text_is_gone(es: Elasticsearch, feed: Any, explain: Any) -> None:
-    index, forest = feed({"a": FIRST, "b": SECOND, "c": THIRD})
+@in_both_lookups
+def test_a_root_whose_text_is_gone(es: Elasticsearch, feed: Any, explain: Any, lookup: Lookup) -> None:
+    index, forest = feed({"a": FIRST, "b": SECOND, "c": THIRD}, lookup=lookup)
     es.delete(index=index, id="a", refresh=True)
     found = explain("b", "c", index, forest)
     assert found["outcome"] == "together"
+    if lookup == "memory":
+        # What was known of it, its article said.
+        assert [found[each]["to_root"] for each in ("one", "other")] == [None, None]
+        return
     for each in (found["one"], found["other"]):
         assert (each["to_root"]["article"], each["to_root"]["may_join"]) == (None, True)
         assert each["to_root"]["whole_texts"]["exact_resemblance"] is None

@@ -8,6 +8,7 @@ from elasticsearch import Elasticsearch, helpers
 
 from esdedup import sample
 from tests.acceptance.conftest import Run
+from tests.support.forests import remove
 from tests.support.names import Names
 
 
@@ -18,12 +19,19 @@ def roots(es: Elasticsearch, index: str) -> dict[str, str]:
 
 
 @pytest.fixture
-def fed(run: Run, elasticsearch_url: str, index_name: Names) -> tuple[str, str]:
+def lookup() -> str:
+    """How the forest of `fed` finds nodes; a test may name another way."""
+    return "memory"
+
+
+@pytest.fixture
+def fed(run: Run, elasticsearch_url: str, index_name: Names, lookup: str) -> tuple[str, str]:
     """An index of the sample's articles and its forest, by their own times, kept for two days."""
     index, forest = index_name("news"), index_name("forest")
     lines = "".join(json.dumps(article) + "\n" for article in sample.articles(100)).encode()
     run("setup", index, url=elasticsearch_url)
     options = ["--index", index, "--forest", forest, "--backfill", "--retention-days", 2]
+    options += ["--lookup", lookup]
     assert run("index", "-", *options, stdin=lines, url=elasticsearch_url).code == 0
     return index, forest
 
@@ -66,7 +74,7 @@ def test_verify_and_repair(run: Run, es: Elasticsearch, elasticsearch_url: str, 
     assert sound.out.endswith("nodes and articles checked, 0 violations\n")
     before = roots(es, index)
     last = es.search(index=index, sort=["dedup.seq:desc"], size=1)["hits"]["hits"][0]
-    es.delete(index=forest, id=last["_source"]["dedup"]["fingerprint"], refresh=True)
+    remove(es, forest, last["_source"]["dedup"]["fingerprint"])
     broken = run(*verify, "--json", url=elasticsearch_url)
     assert broken.code == 1
     assert broken.json["violations"]
@@ -83,6 +91,8 @@ def test_verify_and_repair(run: Run, es: Elasticsearch, elasticsearch_url: str, 
     assert roots(es, index) == before
 
 
+# A log forgets what has expired with the document that it is in: `tests/integration/test_log.py`.
+@pytest.mark.parametrize("lookup", ["search"])
 def test_expire_deletes_what_has_expired(
     run: Run, es: Elasticsearch, elasticsearch_url: str, fed: tuple[str, str]
 ) -> None:

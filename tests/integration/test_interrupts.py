@@ -14,7 +14,7 @@ from esdedup import Dedup
 from esdedup.elastic.forest.lease import Lease
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.forest import Forest, Nodes
-from tests.support.forests import ARTICLES, owner_of
+from tests.support.forests import ARTICLES, LOOKUPS, owner_of
 from tests.support.interrupts import Interrupted, Interrupts
 from tests.support.names import Names
 
@@ -22,7 +22,12 @@ TIMEOUT_S = 30
 # What later batches find in memory is changed in these ...
 KEEPING: list[Any] = [Forest.decide, ElasticStore.commit, ElasticStore.state, ElasticStore._refresh]
 # ... and, when they call them, in these.
-IN_MEMORY: list[Any] = [Nodes.assign, Nodes.keep, Nodes.undo, ElasticStore._recover, Nodes.load, Nodes.settle]
+_UNDONE = [Nodes.assign, Nodes.keep, Nodes.undo, ElasticStore._recover, Nodes.settle]
+CHANGED: dict[str, list[Any]] = {
+    "searched": [Nodes.assign],
+    "both": [*_UNDONE, Nodes.load],
+    "in memory": [*_UNDONE, Nodes.load_logs],
+}
 
 
 def keeping(functions: list[Any]) -> Callable[[FrameType], bool]:
@@ -53,18 +58,16 @@ def roots_of(dedup: Dedup, number: int) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("memory_bytes", "called"), [(None, [Nodes.assign]), (2**30, IN_MEMORY)], ids=["searched", "in memory"]
+    ("lookup", "called"), [(LOOKUPS[name], CHANGED[name]) for name in LOOKUPS], ids=LOOKUPS
 )
 def test_a_batch_may_be_interrupted_at_any_line_and_repeated(
-    elasticsearch_url: str, index_name: Names, memory_bytes: int | None, called: list[Any]
+    elasticsearch_url: str, index_name: Names, lookup: dict[str, Any], called: list[Any]
 ) -> None:
     """The roots are those of a forest that nobody disturbed."""
     functions = [*KEEPING, *called]
     interrupts = Interrupts(keeping(functions))
     client = Elasticsearch(elasticsearch_url)
-    undisturbed, disturbed = (
-        Dedup(client, forest=index_name("forest"), memory_bytes=memory_bytes) for _ in range(2)
-    )
+    undisturbed, disturbed = (Dedup(client, forest=index_name("forest"), **lookup) for _ in range(2))
     with client, undisturbed, disturbed:
         for number in range(1, len(ARTICLES)):
             expected, count = roots_of(undisturbed, number), len(interrupts.raised)

@@ -1,5 +1,6 @@
 """Deletion of expired nodes and pages, which no decision uses."""
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pydantic
@@ -30,6 +31,11 @@ class Expired(pydantic.BaseModel, frozen=True):
     # Not deleted: those that were written after they were found, and roots that still have a leaf.
     kept: int = 0
 
+    def plus(self, other: "Expired") -> "Expired":
+        """Return the sum of both."""
+        names = type(self).model_fields
+        return Expired(**{name: getattr(self, name) + getattr(other, name) for name in names})
+
     @property
     def checked(self) -> int:
         """How many documents were looked at."""
@@ -45,7 +51,13 @@ def count_expired(index: ForestIndex, aging: Aging) -> Expired:
     live_since_ms = index.status().live_since_ms(aging)
     if live_since_ms == NO_TIME:
         return Expired()
-    leaves, roots, pages = index.run(index.nodes.count_expired(live_since_ms))
+    if index.log is not None:
+        index.run(index.log.update())
+        expired = Expired()
+        for _, _, gone in _expired_logs(index, live_since_ms, index.log.living):
+            expired = expired.plus(gone)
+        return expired
+    leaves, roots, pages = index.run(index.search.count_expired(live_since_ms))
     return Expired(leaves=leaves, roots=roots, pages=pages)
 
 
@@ -102,26 +114,38 @@ def _shorten_log(
 
     That is written again first.
     """
-    index, packing, done = writer.index, Packing(writer.index.relation), Expired()
+    index, done = writer.index, Expired()
     if living == nodes.living:
         index.run(nodes.update())
-    body = log_body(expired(EVERY_LOG, live_since_ms), versions=True)
-    for hits in hit_pages(index.client, index.name, body):
-        for hit in hits:
-            (log,) = packed_of([hit]) or [b""]
-            kept = living(log, live_since_ms)
-            had, has = _count(packing.whole(log), packing), _count(kept, packing)
-            if kept:
-                writer.write(kept)
-            if writer.delete([hit]):
-                done = Expired(
-                    leaves=done.leaves + had.leaves - has.leaves,
-                    roots=done.roots + had.roots - has.roots,
-                    pages=done.pages + had.pages - has.pages,
-                    kept=done.kept + len(kept),
-                )
+    for hits, kept, gone in _expired_logs(index, live_since_ms, living):
+        if kept:
+            writer.write(kept)
+        if writer.delete(hits):
+            done = done.plus(gone)
         yield done
     index.refresh()
+
+
+def _expired_logs(
+    index: ForestIndex, live_since_ms: int, living: Living
+) -> Iterator[tuple[Hits, Sequence[bytes], Expired]]:
+    """Yield each document of a log in which all was expired, what was needed again, and what goes with it."""
+    packing = Packing(index.relation)
+    body = log_body(expired(EVERY_LOG, live_since_ms), versions=True)
+    for hit in itertools.chain.from_iterable(hit_pages(index.client, index.name, body)):
+        (log,) = packed_of([hit]) or [b""]
+        kept = living(log, live_since_ms)
+        had, has = _count(packing.whole(log), packing), _count(kept, packing)
+        yield (
+            [hit],
+            kept,
+            Expired(
+                leaves=had.leaves - has.leaves,
+                roots=had.roots - has.roots,
+                pages=had.pages - has.pages,
+                kept=len(kept),
+            ),
+        )
 
 
 def _count(packed: Iterable[bytes], packing: Packing) -> Expired:

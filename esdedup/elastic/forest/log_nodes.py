@@ -134,14 +134,6 @@ class LogNodes:
         yield from self.update()
         return len(self._nodes)
 
-    def count_expired(self, live_since_ms: int) -> Requests[tuple[int, int, int]]:
-        """Count the leaves, roots and pages that do not live at a `seen` (inclusive)."""
-        yield from self.update()
-        nodes = [node for node in map(self._node, self._nodes) if node.seen_ms < live_since_ms]
-        roots = sum(node.is_root for node in nodes)
-        pages = sum(page.seen_ms < live_since_ms for page in self._pages.values())
-        return len(nodes) - roots, roots, pages
-
     def counts(self, *, new_since_ms: int, live_since_ms: int) -> Requests[NodeCounts]:
         """Count the nodes of several kinds; arguments as of `NodeSearch.counts`."""
         yield from self.update()

@@ -2,6 +2,9 @@
 
 import dataclasses
 import io
+import struct
+import zlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -43,7 +46,7 @@ COLUMNS: dict[str, tuple[type[np.generic], int | None]] = {
     "contexts_keys": (np.uint64, None),
     "contexts_values": (np.uint32, 9),
 }
-"""The arrays of the archive in their order: the type, and how many columns, if there are several."""
+"""What is stored, in its order: the type of each value, and how many columns it has, if several."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,26 +87,55 @@ class Changes:
         }
 
     def to_bytes(self) -> bytes:
-        """Return the changes as bytes: an archive of arrays."""
-        archive = io.BytesIO()
-        np.savez(archive, allow_pickle=False, **self.arrays())
-        return archive.getvalue()
+        """Return the changes as bytes: a checksum, then the length of each column, and the columns."""
+        return bytes_of(self.core.columns())
 
     @classmethod
     def of_bytes(cls, content: bytes) -> "Changes":
-        """Read what `to_bytes` has returned.
+        """Read what `to_bytes` has returned, or the archive of arrays that forests of format 10 have.
 
         Raises:
             ValueError: The bytes are something else, or no batch has such changes.
         """
-        try:
-            with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in COLUMNS}
-        except Exception as error:  # damaged archives fail in many ways
-            raise ValueError("it cannot be read") from error
-        if not all(_is_right(arrays[name], *column) for name, column in COLUMNS.items()):
-            raise ValueError("its arrays have other types or shapes")
-        return cls(_core.Changes.of_columns([array.tobytes() for array in arrays.values()]))
+        columns = _columns(content) if content.startswith(_FORMAT) else _columns_of_archive(content)
+        return cls(_core.Changes.of_columns(columns))
+
+
+_FORMAT = b"changes1"
+_LENGTHS = f"<{len(COLUMNS)}I"
+
+
+def bytes_of(columns: Sequence[bytes]) -> bytes:
+    """Return columns as they are stored."""
+    body = struct.pack(_LENGTHS, *map(len, columns)) + b"".join(columns)
+    return _FORMAT + zlib.crc32(body).to_bytes(4, "little") + body
+
+
+def _columns(content: bytes) -> list[bytes]:
+    start = len(_FORMAT) + 4
+    body, at = content[start:], struct.calcsize(_LENGTHS)
+    if len(body) < at or zlib.crc32(body).to_bytes(4, "little") != content[len(_FORMAT) : start]:
+        raise ValueError("it cannot be read")
+    columns: list[bytes] = []
+    for (dtype, width), length in zip(COLUMNS.values(), struct.unpack_from(_LENGTHS, body), strict=True):
+        columns.append(body[at : at + length])
+        if length % (np.dtype(dtype).itemsize * (width or 1)):
+            raise ValueError("its columns have other lengths")
+        at += length
+    if at != len(body):
+        raise ValueError("its columns have other lengths")
+    return columns
+
+
+def _columns_of_archive(content: bytes) -> list[bytes]:
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in COLUMNS}
+    except Exception as error:  # damaged archives fail in many ways
+        raise ValueError("it cannot be read") from error
+    if not all(_is_right(arrays[name], *column) for name, column in COLUMNS.items()):
+        raise ValueError("its arrays have other types or shapes")
+    return [array.tobytes() for array in arrays.values()]
 
 
 def _is_right(array: npt.NDArray[Any], dtype: type[np.generic], width: int | None) -> bool:

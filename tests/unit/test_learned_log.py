@@ -59,7 +59,7 @@ def test_batches_of_one_page_take_few_documents(is_reopened: bool) -> None:
         log = documents.opened() if is_reopened else log
     kept_bytes = sum(documents.sizes)
     assert kept_bytes < 2_000 * len(ids)
-    assert len(documents.sizes) <= kept_bytes / 32_000 + 2
+    assert len(documents.sizes) <= kept_bytes / 8_000 + 2
     assert contents(documents.opened().boilerplate) == contents(log.boilerplate)
 
 

@@ -35,7 +35,7 @@ EVERY_DOCUMENT: Query = {"bool": {"should": [{"exists": {"field": FIELD}}, {"ids
 
 # Servers refuse documents of tens of megabytes, and small ones sooner.
 _MOST_BYTES = 1_000_000
-_READ_AT_ONCE = 20
+_READ_AT_ONCE = 50
 
 
 class LearnedRecord(NamedTuple):

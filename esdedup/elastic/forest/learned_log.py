@@ -11,7 +11,7 @@ from esdedup.elastic.forest.learned import FIELD, LearnedRecord, documents_of, t
 from esdedup.elastic.requests import Query
 
 # The changes of small batches share a document, which is written again with each of them.
-_ENOUGH_BYTES = 32_000
+_ENOUGH_BYTES = 8_000
 _LOG_BYTES = 8
 # One document with changes, and the one that says how many there must be.
 _ONE_AND_LAST = 2

@@ -22,7 +22,7 @@ FIELD = "log"
 EVERY_LOG: Query = {"exists": {"field": FIELD}}
 
 # Smaller documents grow with the next batches: the log of a trickle of articles is read as fast as others.
-_ENOUGH_BYTES = 16_000
+_ENOUGH_BYTES = 8_000
 # Of a document, some hundred kilobytes.
 _READ_AT_ONCE = 100
 

@@ -26,7 +26,8 @@ TEXT = {"text": "Somebody else's article about a ferry that left the harbour"}
 STOPS = {
     "between batches": Point(signal=signal.SIGSTOP, matching="/_search", number=3),
     "before state and nodes": Point(signal=signal.SIGSTOP, matching="/_bulk.*log-", number=2),
-    "before articles": Point(signal=signal.SIGSTOP, matching="PUT /_bulk", number=2),
+    # The first ones: one batch is assigned ahead, and another must be left.
+    "before articles": Point(signal=signal.SIGSTOP, matching="PUT /_bulk", number=1),
     "before the lease is renewed": Point(signal=signal.SIGSTOP, matching="~lease.if_"),
     "before the lease is given back": Point(signal=signal.SIGSTOP, matching='~lease.if_.*"released":true'),
     "before the alias is looked at": Point(signal=signal.SIGSTOP, matching="GET .*/_alias", number=2),

@@ -104,7 +104,7 @@ impl<R: Relation> Nodes<R> {
     /// after it.
     pub fn settle(&mut self, loading: &mut Loading, live_since_ms: i64) {
         if live_since_ms != NO_TIME {
-            self.forget_expired(live_since_ms);
+            self.forget_expired(usize::MAX, live_since_ms);
             loading.rows.retain(|_, row| self.node(*row).root != NONE);
         }
         let again = std::mem::take(&mut loading.again);

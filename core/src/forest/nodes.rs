@@ -228,24 +228,17 @@ impl<R: Relation> Nodes<R> {
         if step.live_since_ms == NO_TIME {
             return;
         }
-        let count = SWEPT_PER_CHANGE * step.changes.len();
-        self.pages.sweep(count, step.live_since_ms);
-        for _ in 0..count.min(self.nodes.len()) {
-            self.next_swept = (self.next_swept + 1) % self.nodes.len();
-            let node = &self.nodes[self.next_swept];
-            if node.root != NONE && node.seen_ms < step.live_since_ms {
-                self.remove(self.next_swept as u32);
-            }
-        }
+        self.forget_expired(SWEPT_PER_CHANGE * step.changes.len(), step.live_since_ms);
     }
 
-    /// Forgets all that has expired.
-    pub fn forget_expired(&mut self, live_since_ms: i64) {
-        self.pages.sweep(usize::MAX, live_since_ms);
-        for row in 0..self.nodes.len() {
-            let node = &self.nodes[row];
+    /// Looks at so many rows and pages, or at all, and forgets those that have expired.
+    pub fn forget_expired(&mut self, most: usize, live_since_ms: i64) {
+        self.pages.sweep(most, live_since_ms);
+        for _ in 0..most.min(self.nodes.len()) {
+            self.next_swept = (self.next_swept + 1) % self.nodes.len();
+            let node = &self.nodes[self.next_swept];
             if node.root != NONE && node.seen_ms < live_since_ms {
-                self.remove(row as u32);
+                self.remove(self.next_swept as u32);
             }
         }
     }

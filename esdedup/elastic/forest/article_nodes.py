@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from esdedup.elastic.forest.documents import Hit, chunks
 from esdedup.elastic.forest.stored import Stored, StoredNode, StoredPage, is_node_id
-from esdedup.elastic.limits import MAX_TERMS
 from esdedup.elastic.requests import Query, Requests, search
 from esdedup.fields import Fields
 from esdedup.fingerprint.bands import Layout, exact_terms
@@ -85,9 +84,9 @@ class ArticleNodes:
     def pages(self, pages: Iterable[str]) -> Requests[dict[str, StoredPage]]:
         """Return pages by their ids, each as its latest article has it."""
         latest: dict[str, StoredPage] = {}
-        for some in chunks(sorted(pages), MAX_TERMS):
+        for some in chunks(sorted(pages), _MOST_CANDIDATES):
             of_pages = {"terms": {f"{self._object}.page": list(some)}}
-            hits = yield from self._latest([of_pages], NO_TIME, size=_MOST_CANDIDATES, by="page")
+            hits = yield from self._latest([of_pages], NO_TIME, size=len(some), by="page")
             for hit in hits:
                 page = self._value(hit, "page")
                 latest[page] = StoredPage(page, self._value(hit, "fingerprint"), self._seen_ms(hit))

@@ -93,16 +93,20 @@ class OwnerSettings:
             )
 
 
-def available_bytes() -> int:
-    """Return the memory of this machine, or of the container if that may have less."""
+def machine_bytes() -> int:
+    """Return the memory of this machine, as far as it says so."""
     try:
-        machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError):
         # Windows does not say it there.
-        machine = _UNKNOWN_BYTES
+        return _UNKNOWN_BYTES
+
+
+def available_bytes() -> int:
+    """Return the memory of this machine, or of the container if that may have less."""
     with contextlib.suppress(OSError, ValueError):
-        machine = min(machine, int(_CONTAINER.read_text()))
-    return machine
+        return min(machine_bytes(), int(_CONTAINER.read_text()))
+    return machine_bytes()
 
 
 def check_batch_size(batch_size: int) -> None:

@@ -6,6 +6,8 @@ import resource
 import sys
 from pathlib import Path
 
+from esdedup.ingest.owner_settings import machine_bytes
+
 _MIB = 1 << 20
 
 
@@ -13,7 +15,7 @@ def machine() -> str:
     """Return its cores, processor and memory, in words."""
     lines = _lines(Path("/proc/cpuinfo"))
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    memory_mib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // _MIB
+    memory_mib = machine_bytes() // _MIB
     name = names[0] if names else platform.processor() or platform.machine()
     return f"{os.cpu_count()} cores of {name}, {memory_mib / 1024:.0f} GiB"
 

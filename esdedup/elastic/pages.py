@@ -1,6 +1,7 @@
 """All hits of a search, however many, page by page, from one point in time."""
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 from esdedup.elastic.requests import (
@@ -52,12 +53,18 @@ def close(page: Page) -> Requests[None]:
 
 def all_hits(index: str, body: Query) -> Requests[Hits]:
     """Read every page of a search; return all hits. Parameters as for `first_page`."""
+    hits: Hits = []
+    yield from each_page(index, body, hits.extend)
+    return hits
+
+
+def each_page(index: str, body: Query, take: Callable[[Hits], None]) -> Requests[None]:
+    """Read every page of a search, and have the hits of each taken. Parameters as for `first_page`."""
     page = yield from first_page(index, body)
-    hits = page.hits
+    take(page.hits)
     while not page.is_last:
         page = yield from next_page(page)
-        hits += page.hits
-    return hits
+        take(page.hits)
 
 
 def _read(index: str, body: Query, point: str, after: Query) -> Requests[Page]:

@@ -6,9 +6,8 @@ The forest then is as if the arrivals that brought those times had brought none:
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from esdedup.elastic.execute import hit_pages
 from esdedup.elastic.forest.index import ForestIndex
-from esdedup.elastic.forest.log import FIELD, log_body
+from esdedup.elastic.forest.log import FIELD
 from esdedup.elastic.forest.log_nodes import LogNodes
 from esdedup.elastic.forest.stored import Stored, StoredPage
 from esdedup.elastic.forest.writer import ForestWriter
@@ -90,8 +89,7 @@ class TimesAhead:
         write([self._set_stored_back(each, state) for each in log.all()])
         writer.write([], state=state)
         self._index.refresh()
-        body = log_body({"range": {FIELD: {"lt": first}}}, versions=True)
-        for hits in hit_pages(self._index.client, self._index.name, body):
+        for hits in self._index.log_pages({"range": {FIELD: {"lt": first}}}, versions=True):
             writer.delete(hits)
         return count
 

@@ -1,5 +1,6 @@
 """A forest whose nodes are in a log: what its documents have, and how much memory its owner may take."""
 
+import base64
 import logging
 from typing import Any
 
@@ -92,6 +93,28 @@ def test_what_has_expired_goes_with_its_document_and_what_is_needed_stays(
     with opened(es, forest) as store:
         assert {each.kind.value for each in assign(store, range(10))} == {"known"}
     assert list(Maintenance(es, forest=forest).verify()) == []
+
+
+def test_a_damaged_document_takes_nothing_with_it_that_stands_in_another(
+    es: Elasticsearch, index_name: Names
+) -> None:
+    """Both have expired, and are deleted together."""
+    forest, day = index_name("forest"), AGING.retention_ms
+    with opened(es, forest) as store:
+        assign(store, range(500))
+        assign(store, range(500, 1_000))
+        assign(store, range(700, 710), time=day // 2)
+        assign(store, range(1_000, 1_500), time=day + day // 4)
+        body = {"query": {"ids": {"values": ["log-1"]}}, "docvalue_fields": ["packed"]}
+        es.indices.refresh(index=forest)
+        (hit,) = es.search(index=forest, body=body)["hits"]["hits"]
+        packed = base64.b64encode(base64.b64decode(hit["fields"]["packed"][0])[:1_000]).decode()
+        es.index(index=forest, id="log-1", document={"log": 1, "packed": packed, "seen": 0}, refresh=True)
+        *_, expired = store.expiring()
+        assert expired.kept == 10
+    assert len(nodes(es, forest)) == 510
+    with opened(es, forest) as store:
+        assert {each.kind.value for each in assign(store, range(700, 710))} == {"known"}
 
 
 def test_maintenance_expires_a_log_as_its_owner_does(es: Elasticsearch, index_name: Names) -> None:

@@ -1,17 +1,14 @@
 """Deletion of expired nodes and pages, which no decision uses."""
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pydantic
 
-from esdedup.elastic.execute import hit_pages
 from esdedup.elastic.forest.documents import chunks, packed_of
 from esdedup.elastic.forest.index import ForestIndex
-from esdedup.elastic.forest.log import EVERY_LOG, log_body
-from esdedup.elastic.forest.log_nodes import LogNodes
+from esdedup.elastic.forest.log import EVERY_LOG
 from esdedup.elastic.forest.packing import Packing
-from esdedup.elastic.forest.search import EVERY_PAGE, LEAVES, ROOTS, expired
+from esdedup.elastic.forest.search import EVERY_NODE, EVERY_PAGE
 from esdedup.elastic.forest.stored import StoredNode
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.elastic.pages import Hits
@@ -19,6 +16,13 @@ from esdedup.elastic.requests import Query
 from esdedup.forest.model import NO_TIME, Aging
 
 _DELETED_AT_ONCE = 2_000
+# Documents of a log, each of which has some dozens or hundreds of nodes.
+_LOGS_AT_ONCE = 10
+_LEAVES, _ROOTS = (
+    {"bool": {"filter": [EVERY_NODE, {"term": {"leaf": is_leaf}}]}} for is_leaf in (True, False)
+)
+# A page goes before its node: no page may name one that is gone.
+_IN_ORDER: dict[str, Query] = {"pages": EVERY_PAGE, "leaves": _LEAVES, "roots": _ROOTS}
 
 
 class Expired(pydantic.BaseModel, frozen=True):
@@ -51,33 +55,32 @@ def count_expired(index: ForestIndex, aging: Aging) -> Expired:
     live_since_ms = index.status().live_since_ms(aging)
     if live_since_ms == NO_TIME:
         return Expired()
-    if index.log is not None:
-        index.run(index.log.update())
-        expired = Expired()
-        for _, _, gone in _expired_logs(index, live_since_ms, index.log.living):
-            expired = expired.plus(gone)
-        return expired
-    leaves, roots, pages = index.run(index.search.count_expired(live_since_ms))
-    return Expired(leaves=leaves, roots=roots, pages=pages)
+    if index.log is None:
+        search = index.search
+        return Expired(
+            **{
+                name: index.run(search.count(_expired(query, live_since_ms)))
+                for name, query in _IN_ORDER.items()
+            }
+        )
+    done = Expired()
+    for _, _, gone in _expired_logs(index, live_since_ms, _as_logged(index)):
+        done = done.plus(gone)
+    return done
 
 
 def expire(
-    writer: ForestWriter,
-    aging: Aging,
-    *,
-    living: Living | None = None,
-    on_progress: Callable[[int], None] = lambda _: None,
+    writer: ForestWriter, aging: Aging, *, on_progress: Callable[[int], None] = lambda _: None
 ) -> Expired:
     """Delete all expired pages and nodes; see `expiring`.
 
     Args:
         writer: The forest's owner.
         aging: How long nodes live.
-        living: As in `expiring`.
         on_progress: Called with the number of documents checked since the last call.
     """
     done = Expired()
-    for after in expiring(writer, aging, living=living):
+    for after in expiring(writer, aging):
         on_progress(after.checked - done.checked)
         done = after
     return done
@@ -104,48 +107,45 @@ def expiring(writer: ForestWriter, aging: Aging, *, living: Living | None = None
     if index.log is None:
         yield from _delete_nodes(writer, live_since_ms)
     else:
-        yield from _shorten_log(writer, index.log, live_since_ms, living or index.log.living)
+        yield from _shorten_log(writer, live_since_ms, living or _as_logged(index))
 
 
-def _shorten_log(
-    writer: ForestWriter, nodes: LogNodes, live_since_ms: int, living: Living
-) -> Iterator[Expired]:
+def _as_logged(index: ForestIndex) -> Living:
+    """Read a log, and return what tells by it what lives."""
+    assert index.log is not None
+    index.run(index.log.update())
+    return index.log.living
+
+
+def _shorten_log(writer: ForestWriter, live_since_ms: int, living: Living) -> Iterator[Expired]:
     """Delete the documents of a log in which all was expired, but for what was needed again.
 
     That is written again first.
     """
-    index, done = writer.index, Expired()
-    if living == nodes.living:
-        index.run(nodes.update())
-    for hits, kept, gone in _expired_logs(index, live_since_ms, living):
+    done = Expired()
+    for hits, kept, gone in _expired_logs(writer.index, live_since_ms, living):
         if kept:
             writer.write(kept)
         if writer.delete(hits):
             done = done.plus(gone)
         yield done
-    index.refresh()
+    writer.index.refresh()
 
 
 def _expired_logs(
     index: ForestIndex, live_since_ms: int, living: Living
 ) -> Iterator[tuple[Hits, Sequence[bytes], Expired]]:
-    """Yield each document of a log in which all was expired, what was needed again, and what goes with it."""
+    """Yield documents of a log in which all was expired, what was needed again, and what goes with them."""
     packing = Packing(index.relation)
-    body = log_body(expired(EVERY_LOG, live_since_ms), versions=True)
-    for hit in itertools.chain.from_iterable(hit_pages(index.client, index.name, body)):
-        (log,) = packed_of([hit]) or [b""]
-        kept = living(log, live_since_ms)
-        had, has = _count(packing.whole(log), packing), _count(kept, packing)
-        yield (
-            [hit],
-            kept,
-            Expired(
-                leaves=had.leaves - has.leaves,
-                roots=had.roots - has.roots,
-                pages=had.pages - has.pages,
-                kept=len(kept),
-            ),
-        )
+    for page in index.log_pages(_expired(EVERY_LOG, live_since_ms), versions=True):
+        for hits in chunks(page, _LOGS_AT_ONCE):
+            # One by one: what cannot be read in one of them must not hide what comes after it.
+            logs = packed_of(hits)
+            kept = [each for log in logs for each in living(log, live_since_ms)]
+            had = _count([each for log in logs for each in packing.whole(log)], packing)
+            has = _count(kept, packing)
+            gone = {name: getattr(had, name) - getattr(has, name) for name in _IN_ORDER}
+            yield list(hits), kept, Expired(**gone, kept=len(kept))
 
 
 def _count(packed: Iterable[bytes], packing: Packing) -> Expired:
@@ -159,9 +159,8 @@ def _count(packed: Iterable[bytes], packing: Packing) -> Expired:
 def _delete_nodes(writer: ForestWriter, live_since_ms: int) -> Iterator[Expired]:
     """Delete expired documents, those of leaves before their roots."""
     index, done = writer.index, Expired()
-    # A page goes before its node: no page may name one that is gone.
-    for name, query in (("pages", EVERY_PAGE), ("leaves", LEAVES), ("roots", ROOTS)):
-        for hits in _hits(index, expired(query, live_since_ms)):
+    for name, query in _IN_ORDER.items():
+        for hits in _hits(index, _expired(query, live_since_ms)):
             # A leaf refreshes its root, so none should have leaves; but no root may be deleted before its
             # leaves.
             with_leaves = (
@@ -170,11 +169,13 @@ def _delete_nodes(writer: ForestWriter, live_since_ms: int) -> Iterator[Expired]
                 else frozenset()
             )
             deleted = writer.delete(hit for hit in hits if hit["_id"] not in with_leaves)
-            done = done.model_copy(
-                update={name: getattr(done, name) + deleted, "kept": done.kept + len(hits) - deleted}
-            )
+            done = done.plus(Expired(**{name: deleted}, kept=len(hits) - deleted))
             yield done
         index.refresh()
+
+
+def _expired(query: Query, live_since_ms: int) -> Query:
+    return {"bool": {"filter": query, "must_not": {"range": {"seen": {"gte": live_since_ms}}}}}
 
 
 def _hits(index: ForestIndex, query: Query) -> Iterator[Hits]:

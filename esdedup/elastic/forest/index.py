@@ -10,6 +10,7 @@ from esdedup.elastic.client import PartlyRefused, patient, retry_while_refused
 from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import execute, hit_pages
 from esdedup.elastic.forest.documents import search_body
+from esdedup.elastic.forest.log import EVERY_LOG, log_body
 from esdedup.elastic.forest.log_nodes import LogNodes
 from esdedup.elastic.forest.meta import Lookup, Meta, read_meta, refuse_incomplete, refuse_others
 from esdedup.elastic.forest.search import NodeSearch
@@ -173,6 +174,10 @@ class ForestIndex:
         size = self.limits.max_hits
         body = search_body(query, sort=sort, versions=versions, repeated=repeated, size=size)
         return hit_pages(self.client, self.name, body)
+
+    def log_pages(self, query: Query = EVERY_LOG, *, versions: bool = False) -> Iterator[Hits]:
+        """Yield the documents of a log that match, in their order, some at a time; as `hit_pages` does."""
+        return hit_pages(self.client, self.name, log_body(query, versions=versions))
 
     def size_bytes(self) -> int:
         """Return the space that the index takes on disk, without replicas."""

@@ -2,10 +2,8 @@
 
 from collections.abc import Callable
 
-from esdedup.elastic.execute import hit_pages
 from esdedup.elastic.forest.documents import live_filter, packed_of
 from esdedup.elastic.forest.index import ForestIndex
-from esdedup.elastic.forest.log import log_body
 from esdedup.elastic.forest.matching import load_missing
 from esdedup.elastic.forest.search import EVERY_NODE
 from esdedup.elastic.requests import Query
@@ -67,7 +65,7 @@ def load_log(
         ServerError: Elasticsearch does not answer, or refuses.
     """
     nodes = Nodes(index.relation, aging)
-    for hits in hit_pages(index.client, index.name, log_body()):
+    for hits in index.log_pages():
         nodes.load_logs(packed_of(hits))
         on_read()
         # Some of them have expired.

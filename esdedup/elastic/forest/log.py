@@ -27,54 +27,15 @@ _ENOUGH_BYTES = 8_000
 _READ_AT_ONCE = 100
 
 
-class LogDocuments:
-    """Makes the documents of a log, for the forest's owner."""
-
-    def __init__(self, packing: Packing, *, last: int) -> None:
-        """Go on after the document of that number, 0 for none."""
-        self._packing = packing
-        self._number = last + 1
-        self._tail = b""
-        self._seen_ms = NO_TIME
-        self._state = State()
-
-    @property
-    def number(self) -> int:
-        """The number of the last document, or the next one."""
-        return self._number
-
-    def begin_another(self) -> None:
-        """Begin another document: nobody knows what the last one has."""
-        self._tail, self._seen_ms, self._state = b"", NO_TIME, State()
-        self._number += 1
-
-    def add(self, packed: Sequence[bytes], log: bytes | None, state: State | None) -> "LogDocument":
-        """Return the document that has what a batch writes: a new one, or the last with more in it.
-
-        Args:
-            packed: Nodes and pages.
-            log: The same as a log has it. None: all of them are written whole.
-            state: The forest's after the batch; None leaves it.
-        """
-        added = self._packing.log(packed) if log is None else log
-        if self._tail and len(self._tail) + len(added) > _ENOUGH_BYTES:
-            self.begin_another()
-        self._tail += added
-        seen_ms = (self._packing.seen_ms(*each) for each in self._packing.entries(added))
-        self._seen_ms = max(self._seen_ms, max(seen_ms, default=NO_TIME))
-        self._state = self._state if state is None else state
-        return LogDocument(self._number, self._tail, self._seen_ms, self._state)
-
-
 class LogDocument(NamedTuple):
     """One document of a log."""
 
     number: int
-    log: bytes
+    log: bytes = b""
     # The latest `seen` of what it has; NO_TIME if none is known.
-    seen_ms: int
+    seen_ms: int = NO_TIME
     # The forest's after the last batch in it.
-    state: State
+    state: State = State()
 
     def json(self) -> JsonDocument:
         """Return its id and its source."""
@@ -91,13 +52,51 @@ class LogDocument(NamedTuple):
         return f"{FIELD}-{self.number}", json.dumps(source)
 
 
+class LogDocuments:
+    """Makes the documents of a log, for the forest's owner."""
+
+    def __init__(self, packing: Packing, *, last: int) -> None:
+        """Go on after the document of that number, 0 for none."""
+        self._packing = packing
+        self._last = LogDocument(last + 1)
+
+    @property
+    def number(self) -> int:
+        """The number of the last document, or the next one."""
+        return self._last.number
+
+    def begin_another(self) -> None:
+        """Begin another document: nobody knows what the last one has."""
+        self._last = LogDocument(self.number + 1)
+
+    def add(self, packed: Sequence[bytes], log: bytes | None, state: State | None) -> LogDocument:
+        """Return the document that has what a batch writes: a new one, or the last with more in it.
+
+        Args:
+            packed: Nodes and pages.
+            log: The same as a log has it. None: all of them are written whole.
+            state: The forest's after the batch; None leaves it.
+        """
+        added = self._packing.log(packed) if log is None else log
+        if self._last.log and len(self._last.log) + len(added) > _ENOUGH_BYTES:
+            self.begin_another()
+        last = self._last
+        seen_ms = max(
+            (self._packing.seen_ms(*each) for each in self._packing.entries(added)), default=NO_TIME
+        )
+        self._last = LogDocument(
+            last.number, last.log + added, max(last.seen_ms, seen_ms), last.state if state is None else state
+        )
+        return self._last
+
+
 def read_last_number(forest: str) -> Requests[int]:
     """Read the number of the last document, as far as a refresh has shown it; 0 if there is none."""
     answer = yield from aggregate(forest, EVERY_LOG, {"last": {"max": {"field": FIELD}}})
     return int(answer["last"]["value"] or 0)
 
 
-def log_body(query: Query = EVERY_LOG, *, versions: bool = False) -> Query:
+def log_body(query: Query, *, versions: bool = False) -> Query:
     """Return the body of a search for documents in their order; what they have is read by `packed_of`."""
     return search_body(query, size=_READ_AT_ONCE, sort=[FIELD], versions=versions)
 

@@ -3,7 +3,6 @@
 import collections
 import itertools
 import random
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -16,7 +15,7 @@ from esdedup.elastic.forest.packing import Entry, Packing
 from esdedup.elastic.forest.search import Scan
 from esdedup.elastic.forest.stored import Stored, StoredNode, StoredPage, is_node_id
 from esdedup.elastic.limits import MAX_HITS
-from esdedup.elastic.pages import close, first_page, next_page
+from esdedup.elastic.pages import Hits, each_page
 from esdedup.elastic.requests import Requests
 from esdedup.forest.model import NO_TIME
 from esdedup.neighbours.index import NeighbourIndex
@@ -36,7 +35,6 @@ class LogNodes:
         self.relation = relation
         self._forest = forest
         self._packing = Packing(relation)
-        self._lock = threading.Lock()
         # The number of the last document, which may have grown when it is read again, and what it had.
         self._number, self._read = 0, 0
         self._nodes: dict[str, bytes] = {}
@@ -50,20 +48,9 @@ class LogNodes:
 
     def update(self) -> Requests[None]:
         """Read what the log has got since the last time."""
-        page = yield from first_page(
-            self._forest, log_body({"range": {FIELD: {"gte": self._number}}}, versions=True)
-        )
-        while True:
-            with self._lock:
-                for hit in page.hits:
-                    self._add(hit)
-            if page.is_last:
-                return
-            try:
-                page = yield from next_page(page)
-            except BaseException:
-                yield from close(page)
-                raise
+        # The last document may have grown.
+        body = log_body({"range": {FIELD: {"gte": self._number}}}, versions=True)
+        yield from each_page(self._forest, body, self._add)
 
     def candidates(self, signatures: npt.NDArray[Any], *, live_since_ms: int) -> Requests[list[StoredNode]]:
         """Find the live nodes near one of `signatures`, or with its id. Nodes may be repeated."""
@@ -175,10 +162,9 @@ class LogNodes:
         seen_ms: int,
     ) -> Iterator[list[Stored]]:
         """Yield what was made or seen later than these times."""
-        nodes: Iterable[Stored] = map(self._node, list(self._nodes))
         yield [
             each
-            for each in [*nodes, *self._pages.values()]
+            for each in self.all()
             if each.seen_ms > seen_ms or (isinstance(each, StoredNode) and each.made_ms > made_ms)
         ]
 
@@ -202,18 +188,19 @@ class LogNodes:
         assert isinstance(node, StoredNode)
         return node
 
-    def _add(self, hit: Hit) -> None:
-        """Add what a document has that was not read before."""
-        number = hit["sort"][0]
-        read = self._read if number == self._number else 0
-        self._number, self._read = number, 0
-        try:
-            (log,) = packed_of([hit])
-            self._read = len(log)
-            for kind, entry in self._packing.entries(log[read:]):
-                self._add_entry(kind, entry)
-        except ValueError:
-            self._damaged[hit["_id"]] = hit
+    def _add(self, hits: Hits) -> None:
+        """Add what documents have that was not read before."""
+        for hit in hits:
+            number = hit["sort"][0]
+            read = self._read if number == self._number else 0
+            self._number, self._read = number, 0
+            try:
+                (log,) = packed_of([hit])
+                self._read = len(log)
+                for kind, entry in self._packing.entries(log[read:]):
+                    self._add_entry(kind, entry)
+            except ValueError:
+                self._damaged[hit["_id"]] = hit
 
     def _add_entry(self, kind: Entry, entry: bytes) -> None:
         if kind is Entry.REFRESHED:

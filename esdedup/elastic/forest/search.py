@@ -37,9 +37,6 @@ Scan = Callable[..., Iterator[Hits]]
 EVERY_NODE: Query = {"exists": {"field": "root"}}
 """Matches nodes, live or not."""
 
-LEAVES, ROOTS = ({"bool": {"filter": [EVERY_NODE, {"term": {"leaf": is_leaf}}]}} for is_leaf in (True, False))
-"""Match those of one kind."""
-
 _WITH_KEYS: Query = {"exists": {"field": "keys"}}
 
 ROOTLESS: Query = {"bool": {"filter": _WITH_KEYS, "must_not": EVERY_NODE}}
@@ -50,11 +47,6 @@ EVERY_PAGE: Query = {"bool": {"filter": {"exists": {"field": "page"}}, "must_not
 
 # Trees in one answer or query; less than MAX_BUCKETS and MAX_TERMS.
 _TREES_AT_ONCE = 10_000
-
-
-def expired(query: Query, live_since_ms: int) -> Query:
-    """Return a query for what has expired of what matches another."""
-    return {"bool": {"filter": query, "must_not": {"range": {"seen": {"gte": live_since_ms}}}}}
 
 
 class NodeSearch:
@@ -184,12 +176,6 @@ class NodeSearch:
     def count_nodes(self) -> Requests[int]:
         """Count all nodes, live or not."""
         return self.count(EVERY_NODE)
-
-    def count_expired(self, live_since_ms: int) -> Requests[tuple[int, int, int]]:
-        """Count the leaves, roots and pages that do not live at a `seen` (inclusive)."""
-        leaves = yield from self.count(expired(LEAVES, live_since_ms))
-        roots = yield from self.count(expired(ROOTS, live_since_ms))
-        return leaves, roots, (yield from self.count(expired(EVERY_PAGE, live_since_ms)))
 
     def counts(self, *, new_since_ms: int, live_since_ms: int) -> Requests[NodeCounts]:
         """Count the nodes of several kinds.

@@ -12,7 +12,7 @@ from esdedup.elastic.forest.bulk import ForestBulk
 from esdedup.elastic.forest.documents import Document, JsonDocument, chunks, json_documents
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.lease import Lease
-from esdedup.elastic.forest.log import LogDocuments, read_last_number
+from esdedup.elastic.forest.log import LogDocument, LogDocuments, read_last_number
 from esdedup.elastic.forest.packing import Packing
 from esdedup.elastic.forest.status import aging_document, ordered_since_document, state_document
 from esdedup.elastic.given_client import is_inherited, refuse_inherited
@@ -161,14 +161,14 @@ class ForestWriter(Closing):
             EsdedupError: What was begun before has failed.
         """
         self.flush()
-        if self._log is None:
-            return self._thread.begin(
-                lambda: self._write_noting_failure(lambda: self._nodes(packed, state), learned)
-            )
-        document = self._log.add(packed, log, state) if packed or state else None
-        return self._thread.begin(
-            lambda: self._write_noting_failure(lambda: [document.json()] if document else [], learned)
-        )
+        added: list[LogDocument] | None = None
+        if self._log is not None:
+            added = [self._log.add(packed, log, state)] if packed or state else []
+
+        def documents() -> Sequence[Document | JsonDocument]:
+            return self._nodes(packed, state) if added is None else [each.json() for each in added]
+
+        return self._thread.begin(lambda: self._write_noting_failure(documents, learned))
 
     def begin_log(self) -> int:
         """Let what is written from now on be in documents of its own; return the number of the first."""

@@ -15,7 +15,7 @@ from esdedup.ingest.learn import OnLearned, learn
 from esdedup.boilerplate.pins import NO_PINS, Pins, refuse_useless
 from esdedup.errors import ArticleRejected, TextFailed
 from esdedup.fields import Fields, value_of
-from esdedup.fingerprint.fingerprinter import Fingerprinter
+from esdedup.fingerprint.fingerprinter import WORKERS, Fingerprinter
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import Aging, Forest
 from esdedup.forest.memory import MemoryStore
@@ -50,7 +50,7 @@ class Clustering:
         on_rejected: Callable[[ArticleRejected], None],
         on_cut: Callable[[str], None] = lambda _: None,
         on_undated: Callable[[str], None] = lambda _: None,
-        workers: int = 1,
+        workers: int = WORKERS,
     ) -> None:
         """Begin with an empty forest.
 

@@ -34,6 +34,7 @@ from esdedup.elastic.given_client import is_inherited, refuse_inherited, take_bl
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
 from esdedup.errors import ArticleRejected, IndexNotReady, SettingError
 from esdedup.fields import Fields
+from esdedup.fingerprint.fingerprinter import WORKERS
 from esdedup.fingerprint.profile import DEFAULT, Profile
 from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
 from esdedup.reading.reader import Reader
@@ -87,7 +88,7 @@ class Dedup(Closing):
         memory_bytes: int | None = None,
         most_plausible_leaves: int = MOST_PLAUSIBLE_LEAVES,
         pins: Pins = NO_PINS,
-        workers: int = 1,
+        workers: int = WORKERS,
         expire_every_s: float | None = EXPIRE_EVERY_S,
         sidecar: str | Sequence[str] | None = None,
         sidecar_token: str | None = None,

@@ -12,6 +12,7 @@ from esdedup.boilerplate.pins import NO_PINS, Pins
 from esdedup.elastic.forest.meta import LOOKUPS, Lookup
 from esdedup.elastic.limits import DEFAULT_LIMITS
 from esdedup.errors import SettingError
+from esdedup.fingerprint.fingerprinter import WORKERS
 from esdedup.forest import Aging
 from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
 
@@ -42,7 +43,7 @@ class OwnerSettings:
     memory_bytes: int | None = None
     most_plausible_leaves: int = MOST_PLAUSIBLE_LEAVES
     pins: Pins = NO_PINS
-    workers: int = 1
+    workers: int = WORKERS
     expire_every_s: float | None = EXPIRE_EVERY_S
 
     def __post_init__(self) -> None:

@@ -426,7 +426,24 @@ fn held<H: Send, T: Send>(
     work: impl FnOnce(&mut H) -> T + Send,
 ) -> PyResult<T> {
     // After a panic, the lock is poisoned.
-    let done = py.detach(|| guarded(|| lock.lock().ok().map(|mut held| work(&mut held))));
+    settled(py, name, py.detach(|| guarded(|| lock.lock().ok().map(|mut held| work(&mut held)))))
+}
+
+/// Does what takes a microsecond, and keeps the interpreter's lock meanwhile, if nobody else works on it: to get that
+/// back from a busy thread may take thousands of them.
+fn held_briefly<H: Send, T: Send>(
+    py: Python<'_>,
+    lock: &Mutex<H>,
+    name: &str,
+    work: impl FnOnce(&mut H) -> T + Send,
+) -> PyResult<T> {
+    match lock.try_lock() {
+        Ok(mut held) => settled(py, name, guarded(move || Some(work(&mut held)))),
+        Err(_) => self::held(py, lock, name, work),
+    }
+}
+
+fn settled<T>(py: Python<'_>, name: &str, done: Result<Option<T>, Fault>) -> PyResult<T> {
     let fault = match done {
         Ok(Some(found)) => return Ok(found),
         Ok(None) => "it was stopped in the middle of a change before".to_owned(),

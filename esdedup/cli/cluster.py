@@ -13,6 +13,7 @@ from esdedup.cli.messages import say, say_cut, say_rejected
 from esdedup.cli.output_file import opened_output
 from esdedup.errors import ArticleRejected, SettingError
 from esdedup.fields import Fields
+from esdedup.fingerprint.fingerprinter import WORKERS
 from esdedup.forest.model import DEFAULT_RETENTION
 from esdedup.ingest.cluster import ClusteredArticle, Clustering
 from esdedup.ingest.files import read_articles
@@ -55,7 +56,7 @@ def cluster(
         ),
     ] = None,
     learn_first: options.LearnFirst = False,
-    workers: options.Workers = 1,
+    workers: options.Workers = WORKERS,
     fingerprinting: options.Fingerprinting,
     id_field: options.IdField = "id",
     text_field: options.TextField = "text",

@@ -10,6 +10,7 @@ from esdedup.cli.command import command
 from esdedup.cli.messages import say, say_cut, say_rejected
 from esdedup.elastic.limits import MAX_SHARDS
 from esdedup.errors import FieldsNotFound
+from esdedup.fingerprint.fingerprinter import WORKERS
 from esdedup.ingest.dedup import Dedup
 from esdedup.ingest.files import read_articles
 from esdedup.ingest.learn import check_two_looks, looks
@@ -89,7 +90,7 @@ def index(
         ),
     ] = False,
     learn_first: options.LearnFirst = False,
-    workers: options.Workers = 1,
+    workers: options.Workers = WORKERS,
     flush_interval_s: Annotated[
         float,
         typer.Option(

@@ -13,9 +13,12 @@ from esdedup.fingerprint.signature import Fingerprints
 from esdedup.text.parsed import ParsedTexts
 from esdedup.text.passages import Omit, Passages
 
+WORKERS = 2
+"""How many threads fingerprint texts, unless another number is given: the most that a small machine has."""
+
 # So much is held at once for each thread; a character takes up to some 30 bytes. More is no faster.
 _TEXTS_AT_ONCE = 512
-_CHARACTERS_AT_ONCE = 100_000
+_CHARACTERS_AT_ONCE = 400_000
 
 
 Bools = npt.NDArray[np.bool_]

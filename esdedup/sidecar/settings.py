@@ -24,6 +24,7 @@ from esdedup.elastic.limits import DEFAULT_LIMITS
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
 from esdedup.errors import SettingError
 from esdedup.fingerprint.bands import LAYOUTS, get_layout
+from esdedup.fingerprint.fingerprinter import WORKERS
 from esdedup.fingerprint.profile import DEFAULT, LONGEST_TEXT_LENGTH, MAX_TEXT_LENGTH, Profile, get_profile
 from esdedup.ingest.word_files import with_words
 from esdedup.origins import is_loopback, is_wildcard, origin_of
@@ -184,7 +185,7 @@ class Settings(BaseSettings):
     """Fingerprint pages whole, with their menus and disclaimers."""
     pins_file: Annotated[Path | None, Named(flag="--pins")] = None
     """Passages that are boilerplate or text, whatever was learned (JSON Lines)."""
-    workers: int = Field(default=1, ge=1, le=256)
+    workers: int = Field(default=WORKERS, ge=1, le=256)
     """Threads that fingerprint texts; they cut no words, as `classic` and `keywords` do."""
 
     text_field: Annotated[str | None, Named(heading="Field names")] = None

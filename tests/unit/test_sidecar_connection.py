@@ -117,7 +117,7 @@ def test_what_cannot_be_used_is_refused_before_anything_is_sent() -> None:
         ({"sidecar_token": "a\n"}, "sidecar_token is blank, or has an invalid character"),
         ({"sidecar_patience_s": 0}, "sidecar_patience_s is 0"),
         (
-            {"workers": 2, "wait_s": 1.0},
+            {"workers": 3, "wait_s": 1.0},
             "wait_s and workers: with a sidecar, these are settings of the sidecar",
         ),
     ]

@@ -19,6 +19,9 @@ use crate::forest::relation::{ByDistance, Id, Relation as Rules};
 use crate::forest::table::NONE;
 use crate::forest::terms::Layout;
 
+// In messages.
+const NAME: &str = "the forest in memory";
+
 type Numbers = (i64, i64, i64);
 type Outcomes<'py> =
     (Column<'py>, Column<'py>, Column<'py>, Column<'py>, Column<'py>, Vec<Column<'py>>, Column<'py>, Numbers);
@@ -384,22 +387,22 @@ impl Nodes {
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        self.with(py, |held| held.len())
+        self.briefly(py, |held| held.len())
     }
 
     #[getter]
     fn lone_page_count(&self, py: Python<'_>) -> PyResult<usize> {
-        self.with(py, |held| held.lone_page_count())
+        self.briefly(py, |held| held.lone_page_count())
     }
 
     #[getter]
     fn size_bytes(&self, py: Python<'_>) -> PyResult<usize> {
-        self.with(py, |held| held.size_bytes())
+        self.briefly(py, |held| held.size_bytes())
     }
 
     #[getter]
     fn depth(&self, py: Python<'_>) -> PyResult<usize> {
-        self.with(py, |held| held.depth())
+        self.briefly(py, |held| held.depth())
     }
 
     #[getter]
@@ -410,7 +413,11 @@ impl Nodes {
 
 impl Nodes {
     fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut dyn Held) -> T + Send) -> PyResult<T> {
-        super::held(py, &self.0, "the forest in memory", |held| work(held.as_mut()))
+        super::held(py, &self.0, NAME, |held| work(held.as_mut()))
+    }
+
+    fn briefly<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut dyn Held) -> T + Send) -> PyResult<T> {
+        super::held_briefly(py, &self.0, NAME, |held| work(held.as_mut()))
     }
 }
 

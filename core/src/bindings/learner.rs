@@ -6,7 +6,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 
-use super::{Column, column, held, numbers};
+use super::{Column, column, held, held_briefly, numbers};
 use crate::boilerplate::changes::{Changes as Taught, pages_of};
 use crate::boilerplate::judge::Passage;
 use crate::boilerplate::learn::SiteRule;
@@ -15,6 +15,9 @@ use crate::boilerplate::names::origin_of;
 use crate::boilerplate::overrides::Overrides as Declared;
 use crate::boilerplate::periods::Puts;
 use crate::boilerplate::window::Window;
+
+// In messages.
+const NAME: &str = "the learner of boilerplate";
 
 type Names<'py> = Vec<Option<Bound<'py, PyString>>>;
 
@@ -112,11 +115,11 @@ impl Learner {
     }
 
     fn begin(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(py, Core::begin)
+        self.briefly(py, Core::begin)
     }
 
     fn keep(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(py, Core::keep)
+        self.briefly(py, Core::keep)
     }
 
     fn undo(&self, py: Python<'_>) -> PyResult<()> {
@@ -152,29 +155,29 @@ impl Learner {
 
     #[getter]
     fn depth(&self, py: Python<'_>) -> PyResult<usize> {
-        self.with(py, |learner| learner.depth())
+        self.briefly(py, |learner| learner.depth())
     }
 
     #[getter]
     fn last_page(&self, py: Python<'_>) -> PyResult<u32> {
-        self.with(py, |learner| learner.last_page())
+        self.briefly(py, |learner| learner.last_page())
     }
 
     #[getter]
     fn last_learned_page(&self, py: Python<'_>) -> PyResult<u32> {
-        self.with(py, |learner| learner.memory().last_learned)
+        self.briefly(py, |learner| learner.memory().last_learned)
     }
 
     /// The capacity, the records of the present period, and the first pages of this period and of the former one.
     #[getter]
     fn window(&self, py: Python<'_>) -> PyResult<(u64, u64, u32, u32)> {
-        let window = self.with(py, |learner| learner.memory().window)?;
+        let window = self.briefly(py, |learner| learner.memory().window)?;
         Ok((window.capacity, window.count, window.present_from, window.former_from))
     }
 
     #[getter]
     fn size_bytes(&self, py: Python<'_>) -> PyResult<usize> {
-        self.with(py, |learner| learner.memory().size_bytes())
+        self.briefly(py, |learner| learner.memory().size_bytes())
     }
 
     /// Whether a mistake in the crate has stopped a change halfway.
@@ -187,7 +190,11 @@ impl Learner {
 impl Learner {
     /// Works without the interpreter's lock; a panic is raised as an `EsdedupError`, and leaves the learner torn.
     fn with<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Core) -> T + Send) -> PyResult<T> {
-        held(py, &self.0, "the learner of boilerplate", work)
+        held(py, &self.0, NAME, work)
+    }
+
+    fn briefly<T: Send>(&self, py: Python<'_>, work: impl FnOnce(&mut Core) -> T + Send) -> PyResult<T> {
+        held_briefly(py, &self.0, NAME, work)
     }
 }
 

@@ -113,7 +113,7 @@ class _Steps:
 def _enriched(
     run: EnrichRun, batch: list[BulkAction], on_rejected: OnRejected, on_assigned: OnAssigned
 ) -> Iterator[dict[str, Any]]:
-    yield from run.enriched(run.read(batch), on_rejected, on_assigned)
+    yield from run.results(run.enrich(batch), on_rejected, on_assigned)
 
 
 class AsyncDedup:

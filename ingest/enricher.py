@@ -22,7 +22,7 @@ from esdedup.ingest.check_again import check_again
 from esdedup.ingest.json_values import size_of
 
 from esdedup.elastic.article_indices import WritableIndex
-from esdedup.errors import ArticleRejected, EsdedupError
+from esdedup.errors import ArticleRejected
 from esdedup.fields import Fields
 from esdedup.forest import Assignment
 from esdedup.serial_thread import SerialThread
@@ -57,13 +57,21 @@ class Assigns(Protocol):
         """Return the articles with what was decided for them, which is durable."""
 
 
-class _Batch(NamedTuple):
-    """Actions that were read, while or after their articles are assigned."""
+class _Enriched(NamedTuple):
+    """What became of an action: it goes on, or its article cannot be indexed."""
 
-    actions: list[tuple[ArticleAction | dict[str, Any], WritableIndex]]
-    rejected: list[ArticleRejected]
-    # Of the articles among the actions.
-    assigned: Future[Sequence[AssignedArticle]]
+    action: dict[str, Any] | None
+    # Of an article that goes on.
+    assigned: AssignedArticle | None = None
+    rejected: ArticleRejected | None = None
+
+
+class _Batch(NamedTuple):
+    """What became of the actions of a batch."""
+
+    actions: list[_Enriched]
+    # Why no more of them go on; what comes after them does not either.
+    failure: Exception | None = None
 
 
 class EnrichRun:
@@ -87,93 +95,87 @@ class EnrichRun:
         self._read = 0
         self._names: set[str] = set()
 
-    def read(self, batch: list[BulkAction], *, ahead: bool = False) -> _Batch:
-        """Read the actions of a batch, and assign its articles; `enriched` raises what that meets.
+    def begin(self, batch: list[BulkAction]) -> Future[_Batch]:
+        """Begin with the next batch in a thread, while the actions of the one before are used."""
+        return self._thread.begin(lambda: self.enrich(batch))
 
-        Args:
-            batch: The next one.
-            ahead: Assign them in a thread, while the actions of the batch before are used.
-        """
-        actions: list[tuple[ArticleAction | dict[str, Any], WritableIndex]] = []
-        rejected: list[ArticleRejected] = []
-        assigned: Future[Sequence[AssignedArticle]] = Future()
+    def enrich(self, batch: list[BulkAction]) -> _Batch:
+        """Assign the articles of the next batch; `results` raises what that meets."""
+        read: list[tuple[ArticleAction | dict[str, Any] | ArticleRejected, WritableIndex]] = []
         try:
-            self._read_actions(batch, actions, rejected)
-        except EsdedupError as error:
-            self._failure = error
-            assigned.set_exception(error)
-            return _Batch([], rejected, assigned)
-        articles = [action for action, _ in actions if isinstance(action, ArticleAction)]
-        if ahead:
-            return _Batch(actions, rejected, self._thread.begin(lambda: self._assign(articles)))
-        try:
-            assigned.set_result(self._assign(articles))
+            # Of an index that cannot be written to, what came before it is known all the same.
+            read.extend(self._read_actions(batch))
+            assigned = self._assign([action for action, _ in read if isinstance(action, ArticleAction)])
         except Exception as error:  # raised after what is said of the rejected ones
-            assigned.set_exception(error)
-        return _Batch(actions, rejected, assigned)
+            self._failure = error
+            rejected = [_Enriched(None, None, each) for each, _ in read if isinstance(each, ArticleRejected)]
+            return _Batch(rejected, error)
+        return _Batch([self._enriched(action, index, assigned) for action, index in read])
 
-    def enriched(
+    def results(
         self, batch: _Batch, on_rejected: OnRejected, on_assigned: OnAssigned
     ) -> Iterator[dict[str, Any]]:
         """Yield the actions of a batch with the dedup object in their articles."""
         # The caller may have forked meanwhile: the rest belongs to the parent.
         refuse_fork(self._process)
-        for rejected in batch.rejected:
-            on_rejected(rejected)
-        assigned = iter(batch.assigned.result())
-        for action, index in batch.actions:
-            if isinstance(action, ArticleAction):
-                each = next(assigned)
-                try:
-                    added = each.addition(index)
-                except ArticleRejected as error:
-                    on_rejected(error.bare())
-                    continue
-                on_assigned(each.article, each.assignment)
-                changed = with_addition(action.action, added, index.fields)
-            else:
-                now_ms = int(time.time() * 1000)
-                redated = redating(action, fields=index.fields, now_ms=now_ms, backfill=self._backfill)
-                changed = action if redated is None else with_addition(action, redated, index.fields)
-            yield changed
-            refuse_fork(self._process)
-            if (name := index_of(changed)) is not None:
-                self._names.add(name)
+        for action, assigned, rejected in batch.actions:
+            if rejected is not None:
+                on_rejected(rejected)
+            if assigned is not None:
+                on_assigned(assigned.article, assigned.assignment)
+            if action is not None:
+                yield action
+                refuse_fork(self._process)
+                if (name := index_of(action)) is not None:
+                    self._names.add(name)
+        if batch.failure is not None:
+            raise batch.failure
 
     def _read_actions(
-        self,
-        batch: list[BulkAction],
-        actions: list[tuple[ArticleAction | dict[str, Any], WritableIndex]],
-        rejected: list[ArticleRejected],
-    ) -> None:
+        self, batch: list[BulkAction]
+    ) -> Iterator[tuple[ArticleAction | dict[str, Any] | ArticleRejected, WritableIndex]]:
         named_index = functools.cache(self._check_index)
         for given in batch:
             self._read += 1
             name = index_of(given)
             index = self._unnamed_index if name is None else named_index(name)
             try:
-                routed = name if index.is_routed_by_root else None
                 action = read_action(
                     given,
                     index.fields,
                     position=self._read,
-                    routed_index=routed,
+                    routed_index=name if index.is_routed_by_root else None,
                     backfill=self._backfill,
                 )
             except ArticleRejected as error:
-                rejected.append(error.bare())
+                yield error.bare(), index
             else:
-                actions.append((action, index))
+                yield action, index
 
-    def _assign(self, articles: Sequence[ArticleAction]) -> Sequence[AssignedArticle]:
+    def _assign(self, articles: Sequence[ArticleAction]) -> Iterator[AssignedArticle]:
         """Assign articles, unless some before them could not be: that would change their order."""
         if self._failure is not None:
             raise self._failure
+        return iter(self._forest.assign(articles) if articles else ())
+
+    def _enriched(
+        self,
+        action: ArticleAction | dict[str, Any] | ArticleRejected,
+        index: WritableIndex,
+        assigned: Iterator[AssignedArticle],
+    ) -> _Enriched:
+        if isinstance(action, ArticleRejected):
+            return _Enriched(None, rejected=action)
+        if not isinstance(action, ArticleAction):
+            now_ms = int(time.time() * 1000)
+            redated = redating(action, fields=index.fields, now_ms=now_ms, backfill=self._backfill)
+            return _Enriched(action if redated is None else with_addition(action, redated, index.fields))
+        each = next(assigned)
         try:
-            return self._forest.assign(articles) if articles else ()
-        except Exception as error:
-            self._failure = error
-            raise
+            added = each.addition(index)
+        except ArticleRejected as error:
+            return _Enriched(None, rejected=error.bare())
+        return _Enriched(with_addition(action.action, added, index.fields), each)
 
     def end(self) -> None:
         """Check the indices once more: the last batch may be half written by now."""
@@ -227,21 +229,22 @@ class Enricher:
         run = self.begin(backfill=backfill)
         found = batches(actions, most=self.batch_size, size_of=size_of, flush_interval_s=flush_interval_s)
         ready: _Batch | None = None
-        following: _Batch | None
         is_more = True
         while is_more:
             failure: Exception | None = None
+            following: _Batch | Future[_Batch] | None = None
             try:
                 # Empty: the next one would have to be waited for.
                 is_more = (batch := next(found, None)) is not None
-                following = run.read(batch, ahead=ready is not None) if batch else None
+                if batch:
+                    following = run.enrich(batch) if ready is None else run.begin(batch)
             except Exception as error:  # raised after the actions that came before it
-                failure, following = error, None
+                failure = error
             if ready is not None:
-                yield from run.enriched(ready, on_rejected or log_rejected, on_assigned or self.log_cut)
+                yield from run.results(ready, on_rejected or log_rejected, on_assigned or self.log_cut)
             if failure is not None:
                 raise failure
-            ready = following
+            ready = following.result() if isinstance(following, Future) else following
         run.end()
 
     def begin(self, *, backfill: bool) -> "EnrichRun":

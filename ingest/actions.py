@@ -122,7 +122,7 @@ def read_action(
             raise ArticleRejected(nameless, f"is not JSON: {error}") from error
     if not isinstance(action, dict):
         raise ArticleRejected(nameless, f"is a {type(action).__name__}, not a bulk action")
-    name = _name(action.get("_id"), nameless)
+    name = name_of(action.get("_id"), nameless)
     operation = action.get("_op_type", "index")
     if operation == "delete":
         return action
@@ -135,29 +135,52 @@ def read_action(
     if not isinstance(body, Mapping):
         body = {key: value for key, value in action.items() if key not in _META}
     refuse_unstorable(body, name=name)
+    found = read_document(
+        {**meta, "_source": dict(body)}, fields, name=name, routed_index=routed_index, backfill=backfill
+    )
+    return action if found is None else found
+
+
+def read_document(
+    action: dict[str, Any],
+    fields: Fields,
+    *,
+    name: str,
+    routed_index: str | None = None,
+    backfill: bool = False,
+) -> ArticleAction | dict[str, Any] | None:
+    """Find the article in a bulk action that is valid, and has its document under ``_source``.
+
+    Parameters and errors are those of `read_action`.
+
+    Returns:
+        The action with its article; an update without the text, and without what it would change in the dedup
+        object; or None if there is nothing to change.
+    """
+    body: Mapping[str, Any] = action["_source"]
     articles: list[Any] = [body]
-    if operation == "update":
+    if action.get("_op_type") == "update":
         if forged := forged_parts(body, fields):
-            action = with_addition({**meta, "_source": body}, Addition(forged), fields)
+            action = with_addition(action, Addition(forged), fields)
             body = action["_source"]
         articles = [part for part in map(body.get, ("doc", "upsert")) if _has_text(part, fields)]
         if not articles:
-            return action
+            return action if forged else None
+        if routed_index is not None:
+            # The update would miss it there, or make a second article of the same id.
+            raise ArticleRejected(
+                name,
+                f"updates a text in {routed_index!r}, which is routed by root: with another text the article "
+                "may belong to another shard. Delete it, with its root as routing, and index it whole",
+            )
     texts = [text_of(article, fields, name=name) for article in articles]
     if len(set(texts)) > 1:
         raise ArticleRejected(
             name,
             "its doc and its upsert have different texts: give both the same, or index the article whole",
         )
-    if operation == "update" and routed_index is not None:
-        # The update would miss it there, or make a second article of the same id.
-        raise ArticleRejected(
-            name,
-            f"updates a text in {routed_index!r}, which is routed by root: with another text the article may "
-            "belong to another shard. Delete it, with its root as routing, and index it whole",
-        )
     return ArticleAction(
-        action={**meta, "_source": dict(body)},
+        action=action,
         name=name,
         text=texts[0],
         dated_ms=next((dated for each in articles if (dated := _dated_ms(each, fields)) is not None), None),
@@ -289,8 +312,8 @@ def lone_root(index: str | None, article_id: object, *, nonce: str) -> str:
     return f"~{digest.hexdigest()}"
 
 
-def _name(article_id: object, nameless: str) -> str:
-    """Return the id as a string, or `nameless` if there is none.
+def name_of(article_id: object, nameless: str) -> str:
+    """Return an article's id as a string, or `nameless` if there is none.
 
     Raises:
         ArticleRejected: Elasticsearch would refuse it.

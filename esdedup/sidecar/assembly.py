@@ -110,7 +110,7 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
         forest=settings.forest,
         find=indices.find,
         may_write=Rights(ask_rights).may_write,
-        assign=feeding.assign,
+        assigning=feeding.assigning,
         metrics=metrics,
     )
     app = create_app(

@@ -210,7 +210,7 @@ def _too_large(what: str) -> RequestRefused:
 
 def _with_object(source: bytes, old: Mapping[str, Any], values: Mapping[str, Any] | None, name: str) -> bytes:
     """Return a document with the dedup object, if there is one, instead of what it has by that name."""
-    if any(is_in_object(key, name) for key in old):
+    if any(key.startswith(name) for key in old):
         source = without_object(source, name)
     return source if values is None else with_member(source, name, orjson.dumps(values))
 

@@ -4,17 +4,26 @@ import asyncio
 import dataclasses
 import re
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple
 
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.elastic.names import check_index_name
 from esdedup.errors import ArticleRejected, IndexNotReady, SettingError
-from esdedup.ingest.actions import Addition, ArticleAction, forged_parts, read_action, redating
+from esdedup.ingest.actions import (
+    Addition,
+    ArticleAction,
+    forged_parts,
+    name_of,
+    read_document,
+    redating,
+)
 from esdedup.ingest.assigned import Assigned
 from esdedup.sidecar.bulk_request import BulkItem
 from esdedup.sidecar.indices import Found
-from esdedup.sidecar.metrics import Metrics
+from esdedup.sidecar.metrics import ArticleKind, Metrics
 from esdedup.sidecar.requests import Headers
 
 # Reading an article takes some 20 µs. In between, other requests have their turn.
@@ -61,7 +70,7 @@ class Enrichment:
         forest: str,
         find: Callable[[Collection[str]], Awaitable[Mapping[str, Found]]],
         may_write: Callable[[Headers, Collection[str]], Awaitable[Mapping[str, bool]]],
-        assign: Callable[[Sequence[ArticleAction]], Awaitable[Sequence[Assigned]]],
+        assigning: Callable[[Sequence[ArticleAction]], AbstractAsyncContextManager[Sequence[Assigned]]],
         metrics: Metrics,
     ) -> None:
         """Enrich.
@@ -70,13 +79,13 @@ class Enrichment:
             forest: The name of the forest that assigns.
             find: As `Indices.find`.
             may_write: As `Rights.may_write`.
-            assign: As `Feeding.assign`.
+            assigning: As `Feeding.assigning`.
             metrics: Counts the articles by what became of them.
         """
         self._forest = forest
         self._find = find
         self._may_write = may_write
-        self._assign = assign
+        self._assigning = assigning
         self._metrics = metrics
 
     async def enrich(
@@ -98,7 +107,7 @@ class Enrichment:
 
         Raises:
             CallerRefused: Elasticsearch does not know the caller.
-            EsdedupError: No article of the request could be assigned: see `Feeding.assign`.
+            EsdedupError: No article of the request could be assigned: see `Feeding.assigning`.
         """
         named = frozenset(name for each in items if (name := _written(each)) is not None)
         targets = await self._targets(named, headers, is_required=unset is not None)
@@ -116,20 +125,11 @@ class Enrichment:
                 read.append((at, outcome))
             elif outcome is not None:
                 outcomes[at] = outcome
-        assigned = await self._assign([each.article for _, each in read])
-        for (at, own), each in zip(read, assigned, strict=True):
-            try:
-                added = each.addition(own.target)
-            except ArticleRejected as rejected:
-                outcomes[at] = Rejected(str(rejected))
-                continue
-            fields = own.target.fields
-            if own.article.is_update:
-                parts = {**forged_parts(own.document, fields), **added.parts}
-                added = added._replace(parts=parts)
-            outcomes[at] = Changed(added, own.document, fields.dedup, each)
-            self._metrics.article(each.assignment.kind.value)
-        self._metrics.article("rejected", number=sum(isinstance(each, Rejected) for each in outcomes))
+        async with self._assigning([each.article for _, each in read]) as assigned:
+            # While it is being written.
+            for (at, own), each in zip(read, assigned, strict=True):
+                outcomes[at] = _changed(own, each)
+        self._metrics.articles(Counter(kind for each in outcomes if (kind := _kind_of(each)) is not None))
         return outcomes
 
     async def _targets(
@@ -167,20 +167,19 @@ class Enrichment:
     def _read(self, item: BulkItem, index: WritableIndex, backfill: bool) -> "Outcome | _Read":
         """Return the item's article; or what becomes of the item if it has none."""
         try:
+            name = name_of(item.meta.get("_id"), f"line {item.line}")
             document = item.document()
-            given = {**item.meta, "_op_type": item.operation, "_index": item.index, "_source": document}
+            action = {**item.meta, "_op_type": item.operation, "_index": item.index, "_source": document}
             routed = item.index if index.is_routed_by_root else None
-            action = read_action(
-                given, index.fields, position=item.line, routed_index=routed, backfill=backfill
-            )
+            found = read_document(action, index.fields, name=name, routed_index=routed, backfill=backfill)
         except ArticleRejected as rejected:
             return Rejected(str(rejected))
-        if isinstance(action, ArticleAction):
-            return _Read(action, index, document)
+        if isinstance(found, ArticleAction):
+            return _Read(found, index, document)
         parts: dict[str, Any] = {}
         if item.operation == "update":
             now_ms = int(time.time() * 1000)
-            redated = redating(action, fields=index.fields, now_ms=now_ms, backfill=backfill)
+            redated = redating(found or action, fields=index.fields, now_ms=now_ms, backfill=backfill)
             parts = {**forged_parts(document, index.fields), **(redated.parts if redated else {})}
         return Changed(Addition(parts), document, index.fields.dedup, None) if parts else Untouched()
 
@@ -189,6 +188,26 @@ class _Read(NamedTuple):
     article: ArticleAction
     target: WritableIndex
     document: Mapping[str, Any]
+
+
+def _changed(read: _Read, assigned: Assigned) -> Changed | Rejected:
+    fields = read.target.fields
+    try:
+        added = assigned.addition(read.target)
+    except ArticleRejected as rejected:
+        return Rejected(str(rejected))
+    if read.article.is_update:
+        added = added._replace(parts={**forged_parts(read.document, fields), **added.parts})
+    return Changed(added, read.document, fields.dedup, assigned)
+
+
+def _kind_of(outcome: Outcome) -> ArticleKind | None:
+    """Return what became of the article of an item, for the metrics; None if it has none."""
+    if isinstance(outcome, Rejected):
+        return "rejected"
+    if isinstance(outcome, Changed) and outcome.assigned is not None:
+        return outcome.assigned.assignment.kind.value
+    return None
 
 
 def _written(item: BulkItem) -> str | None:

@@ -102,17 +102,19 @@ class Feeding:
         self._expired = 0
         self.ownership = Ownership()
 
-    async def assign(self, articles: Sequence[ArticleAction]) -> list[Assigned]:
-        """Return what is decided for the articles of a request, when it is durable.
+    def assigning(
+        self, articles: Sequence[ArticleAction]
+    ) -> contextlib.AbstractAsyncContextManager[Sequence[Assigned]]:
+        """Yield what is decided for the articles of a request; at the end, wait until that is durable.
 
         Raises:
             NotOwner: This process does not own the forest.
             EsdedupError: It has lost it meanwhile, or Elasticsearch does not answer; or as for
-                `Intake.assign`. Some articles may have been decided: they get the same roots when they are
-                sent again.
+                `Intake.assigning`. Some articles may have been decided: they get the same roots when they
+                are sent again.
         """
         self.ownership.require()
-        return await self._intake.assign(articles)
+        return self._intake.assigning(articles)
 
     async def __aenter__(self) -> Self:
         """Begin."""
@@ -148,18 +150,17 @@ class Feeding:
             if not is_more_to_do:
                 await asyncio.sleep(_LOOK_S)
 
-    async def _decide(self, articles: list[ArticleAction]) -> Awaitable[list[Assigned]]:
-        """Decide a batch; return what waits until that is durable, with what is decided for each article."""
+    async def _decide(self, articles: list[ArticleAction]) -> tuple[list[Assigned], Awaitable[None]]:
+        """Decide a batch; return what is decided for each article, and what waits until that is durable."""
         assigned, written = await self._run(lambda: self._decided(articles))
-        return self._durable(assigned, written)
+        return assigned, self._durable(written)
 
-    async def _durable(self, assigned: list[Assigned], written: Future[None]) -> list[Assigned]:
+    async def _durable(self, written: Future[None]) -> None:
         try:
             await asyncio.wrap_future(written)
         except EsdedupError:
             # What has become of the forest is known in its thread.
             await self._run(lambda: self._noting(written.result))
-        return assigned
 
     async def _run(self, job: Callable[[], _Result]) -> _Result:
         """Do a job in the thread. It goes on if nobody waits for it any more."""

@@ -5,9 +5,10 @@ once, and the more there is to do, the more is done with each batch.
 """
 
 import asyncio
+import contextlib
 import dataclasses
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from esdedup.serving.refusals import Refused
@@ -60,16 +61,26 @@ class _Waiting(Generic[_Article, _Decided]):
         # How many articles are in batches already.
         self.taken = 0
         self.decided: list[_Decided] = []
-        self.all: asyncio.Future[list[_Decided]] = asyncio.get_running_loop().create_future()
+        self.all_decided: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        # Of those that are decided.
+        self.durable = 0
+        self.all_durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def add(self, decided: Sequence[_Decided]) -> None:
         self.decided += decided
-        if len(self.decided) == len(self.articles) and not self.all.done():
-            self.all.set_result(self.decided)
+        if len(self.decided) == len(self.articles) and not self.all_decided.done():
+            self.all_decided.set_result(None)
+
+    def add_durable(self, count: int) -> None:
+        self.durable += count
+        if self.durable == len(self.articles) and not self.all_durable.done():
+            self.all_durable.set_result(None)
 
     def fail(self, error: BaseException) -> None:
-        if not self.all.done():
-            self.all.set_exception(error)
+        # Whoever waits for the first of these does not come to the second one.
+        failed = self.all_durable if self.all_decided.done() else self.all_decided
+        if not failed.done():
+            failed.set_exception(error)
 
 
 # Requests, each with its next articles.
@@ -85,7 +96,7 @@ class Intake(Generic[_Article, _Decided]):
 
     def __init__(
         self,
-        decide: Callable[[list[_Article]], Awaitable[Awaitable[Sequence[_Decided]]]],
+        decide: Callable[[list[_Article]], Awaitable[tuple[Sequence[_Decided], Awaitable[None]]]],
         *,
         bounds: BatchBounds,
         metrics: Metrics,
@@ -93,9 +104,9 @@ class Intake(Generic[_Article, _Decided]):
         """Take nothing yet; `run` must be running for anything to be decided.
 
         Args:
-            decide: Called with one batch after the other. What it returns waits for what became of each
-                article, while the next batch is decided. What either raises is raised for every request that
-                has articles in the batch.
+            decide: Called with one batch after the other. Returns what was decided for each article, and what
+                waits until that is durable, while the next batch is decided. What either raises is raised for
+                every request that has articles in the batch.
             bounds: Of batches and of what waits.
             metrics: Records batches, and what waits.
         """
@@ -109,15 +120,17 @@ class Intake(Generic[_Article, _Decided]):
         # Batches that are decided, and not answered yet.
         self._answering: set[asyncio.Task[None]] = set()
 
-    async def assign(self, articles: Sequence[_Article]) -> list[_Decided]:
-        """Return what is decided for each article of a request.
+    @contextlib.asynccontextmanager
+    async def assigning(self, articles: Sequence[_Article]) -> AsyncIterator[Sequence[_Decided]]:
+        """Yield what is decided for each article of a request; at the end, wait until that is durable.
 
         Raises:
             Overloaded: Too much waits already.
             ShuttingDown: `close` was called.
         """
         if not articles:
-            return []
+            yield ()
+            return
         characters = sum(each.size for each in articles)
         self._admit(len(articles), characters)
         waiting: _Waiting[_Article, _Decided] = _Waiting(articles, asyncio.get_running_loop().time())
@@ -125,8 +138,13 @@ class Intake(Generic[_Article, _Decided]):
         self._queue.append(waiting)
         self._changed.set()
         try:
-            return await waiting.all
+            await waiting.all_decided
+            yield waiting.decided
+            await waiting.all_durable
         finally:
+            # What its batches have met meanwhile concerns nobody any more.
+            waiting.all_decided.cancel()
+            waiting.all_durable.cancel()
             self._hold(-len(articles), -characters)
             self._changed.set()
 
@@ -175,7 +193,7 @@ class Intake(Generic[_Article, _Decided]):
         articles, characters = self._bounds.batch_articles, self._bounds.batch_characters
         while self._queue and articles > 0 and characters > 0:
             waiting = self._queue[0]
-            if waiting.all.done():
+            if waiting.all_decided.done():
                 # Its client has gone, or an earlier batch of it has failed.
                 self._queue.popleft()
                 continue
@@ -197,21 +215,7 @@ class Intake(Generic[_Article, _Decided]):
         self._metrics.batch_articles.observe(len(given))
         self._metrics.batch_wait.observe(waited_s)
         try:
-            durable = await self._decide(given)
-        except Exception as error:
-            _fail(batch, error)
-            return
-        answering = asyncio.create_task(self._answer(batch, durable))
-        self._answering.add(answering)
-        answering.add_done_callback(self._answering.discard)
-
-    async def _answer(
-        self,
-        batch: _Batch[_Article, _Decided],
-        durable: Awaitable[Sequence[_Decided]],
-    ) -> None:
-        try:
-            decided = await durable
+            decided, durable = await self._decide(given)
         except Exception as error:
             _fail(batch, error)
             return
@@ -219,6 +223,18 @@ class Intake(Generic[_Article, _Decided]):
         for waiting, articles in batch:
             waiting.add(decided[start : start + len(articles)])
             start += len(articles)
+        answering = asyncio.create_task(self._answer(batch, durable))
+        self._answering.add(answering)
+        answering.add_done_callback(self._answering.discard)
+
+    async def _answer(self, batch: _Batch[_Article, _Decided], durable: Awaitable[None]) -> None:
+        try:
+            await durable
+        except Exception as error:
+            _fail(batch, error)
+            return
+        for waiting, articles in batch:
+            waiting.add_durable(len(articles))
 
 
 def _fail(batch: _Batch[_Article, _Decided], error: Exception) -> None:

@@ -11,7 +11,7 @@ from prometheus_client.exposition import choose_encoder
 
 from esdedup.elastic.names import DEFAULT_FOREST
 
-Outcome = Literal["new_root", "joined", "known", "without_fingerprint", "rejected"]
+ArticleKind = Literal["new_root", "joined", "known", "without_fingerprint", "rejected"]
 """What becomes of an article."""
 RequestKind = Literal["bulk", "document", "own", "other"]
 """What a request is: writes of articles, one by one or many; our own interface; all others."""
@@ -67,7 +67,7 @@ class Metrics:
         ProcessCollector(registry=self.registry)
 
         self._articles = self._new(
-            Counter, "articles", "Articles by what became of them.", by=("outcome", Outcome)
+            Counter, "articles", "Articles by what became of them.", by=("outcome", ArticleKind)
         )
         self.batch_articles = self._new(
             Histogram, "batch_articles", "Articles of a batch.", buckets=_ARTICLES
@@ -138,9 +138,10 @@ class Metrics:
             "Passages that were learned to be boilerplate, as the owner knows it; else 0.",
         )
 
-    def article(self, outcome: Outcome, *, number: int = 1) -> None:
-        """Count articles of which something became."""
-        self._articles.labels(outcome).inc(number)
+    def articles(self, counts: Mapping[ArticleKind, int]) -> None:
+        """Count articles by what became of them."""
+        for kind, count in counts.items():
+            self._articles.labels(kind).inc(count)
 
     @contextlib.contextmanager
     def request(self, kind: RequestKind) -> Iterator[None]:

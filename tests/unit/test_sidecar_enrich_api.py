@@ -1,9 +1,11 @@
 """The endpoints that give articles their roots without writing them."""
 
 import asyncio
+import contextlib
 import dataclasses
 import gzip
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -48,7 +50,8 @@ class Sidecar:
         *,
         refused: Exception | None = None,
         failure: Exception | None = None,
-        assign: Callable[[Sequence[ArticleAction]], Awaitable[list[Assigned]]] | None = None,
+        assigning: Callable[[Sequence[ArticleAction]], AbstractAsyncContextManager[Sequence[Assigned]]]
+        | None = None,
         max_body_bytes: int = MOST_BYTES,
     ) -> None:
         self.refused = refused
@@ -60,7 +63,7 @@ class Sidecar:
             forest="own",
             find=self._find,
             may_write=self._may_write,
-            assign=assign or self._assign,
+            assigning=assigning or self._assigning,
             metrics=self.metrics,
         )
         routes = enrich_routes(
@@ -82,11 +85,12 @@ class Sidecar:
             raise self.refused
         return {name: name != "secret" for name in names}
 
-    async def _assign(self, articles: Sequence[ArticleAction]) -> list[Assigned]:
+    @contextlib.asynccontextmanager
+    async def _assigning(self, articles: Sequence[ArticleAction]) -> AsyncIterator[list[Assigned]]:
         if self.failure is not None:
             raise self.failure
         self.articles += articles
-        return [
+        yield [
             Assigned(
                 dataclasses.replace(each, is_cut="long" in each.text),
                 Assignment(Kind.NEW_ROOT, f"n{at}", f"root-{at}", at, 1_000, b""),
@@ -217,7 +221,7 @@ def test_each_index_says_which_fields_its_articles_have_and_who_may_write_there(
         (409, "the index 'logs' was not set up for articles"),
         (400, "no index can be called 'Bad,name'"),
         # That is for the index of the request.
-        (400, "action 13: has no field 'body', or it is null"),
+        (400, "line 13: has no field 'body', or it is null"),
     ]
     kinds = ("not_allowed", "index_not_ready", "article_rejected", "article_rejected")
     assert [each["error"]["type"] for each in refused] == [f"urn:esdedup:problem:{kind}" for kind in kinds]

@@ -1,7 +1,9 @@
 """What becomes of the items of a request: enriched, rejected, or left as they came."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Sequence
+import contextlib
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import orjson
@@ -27,7 +29,7 @@ INDICES: dict[str, Any] = {
     "own": WritableIndex(fields=Fields(), name="own", forest="own"),
     "closed": IndexNotReady("the index 'closed' is closed: open it first", index="closed"),
 }
-Assign = Callable[[Sequence[ArticleAction]], Awaitable[list[Assigned]]]
+Assigning = Callable[[Sequence[ArticleAction]], AbstractAsyncContextManager[Sequence[Assigned]]]
 HEADERS = [(b"authorization", b"ApiKey feeder")]
 
 
@@ -38,11 +40,11 @@ class Sidecar:
         self.articles: list[ArticleAction] = []
         self.asked: list[Collection[str]] = []
         self.forbidden = forbidden
-        self.enrichment = self.enrichment_with(self.assign)
+        self.enrichment = self.enrichment_with(self.assigning)
 
-    def enrichment_with(self, assign: Assign) -> Enrichment:
+    def enrichment_with(self, assigning: Assigning) -> Enrichment:
         return Enrichment(
-            forest="own", find=self.find, may_write=self.may_write, assign=assign, metrics=Metrics()
+            forest="own", find=self.find, may_write=self.may_write, assigning=assigning, metrics=Metrics()
         )
 
     async def find(self, names: Collection[str]) -> dict[str, Any]:
@@ -53,8 +55,12 @@ class Sidecar:
         self.asked.append(names)
         return {name: name != self.forbidden for name in names}
 
-    async def assign(self, articles: Sequence[ArticleAction]) -> list[Assigned]:
+    @contextlib.asynccontextmanager
+    async def assigning(self, articles: Sequence[ArticleAction]) -> AsyncIterator[list[Assigned]]:
         self.articles += articles
+        yield self.assigned(articles)
+
+    def assigned(self, articles: Sequence[ArticleAction]) -> list[Assigned]:
         return [
             Assigned(
                 each,
@@ -224,7 +230,7 @@ def test_updates_get_what_they_get_from_the_library(update: dict[str, Any]) -> N
     assert isinstance(outcome, Changed)
     read = read_action(action, Fields(), position=1, backfill=True)
     if isinstance(read, ArticleAction):
-        (assigned,) = asyncio.run(sidecar.assign([read]))
+        (assigned,) = sidecar.assigned([read])
         expected = with_addition(read.action, assigned.addition(INDICES["news"]), Fields())
     else:
         redated = redating(read, fields=Fields(), now_ms=NOW_MS, backfill=True)
@@ -243,7 +249,7 @@ def test_nobody_is_asked_about_requests_without_articles() -> None:
 def test_what_the_intake_refuses_is_refused() -> None:
     sidecar = Sidecar()
 
-    async def refuse(_: Sequence[ArticleAction]) -> list[Assigned]:
+    def refuse(_: Sequence[ArticleAction]) -> AbstractAsyncContextManager[Sequence[Assigned]]:
         raise Overloaded("too much waits")
 
     sidecar.enrichment = sidecar.enrichment_with(refuse)

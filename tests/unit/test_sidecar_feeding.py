@@ -111,7 +111,9 @@ async def owning(forest: Forest) -> AsyncIterator[Feeding]:
 
 
 async def decided(feeding: Feeding, *texts: str) -> list[str]:
-    return [each.article.text for each in await feeding.assign([*map(article, texts)])]
+    async with feeding.assigning([*map(article, texts)]) as assigned:
+        pass
+    return [each.article.text for each in assigned]
 
 
 async def until(is_true: Callable[[], object]) -> None:

@@ -27,7 +27,7 @@ from esdedup.sidecar import health
 from esdedup.sidecar.feeding import NotOwner, Ownership
 from esdedup.sidecar.health import health_routes
 from esdedup.sidecar.intake import Overloaded, ShuttingDown
-from esdedup.sidecar.metrics import Metrics, Outcome
+from esdedup.sidecar.metrics import ArticleKind, Metrics
 from esdedup.sidecar.own_paths import answer
 from tests.support.asgi import Request, Response, send
 
@@ -114,8 +114,7 @@ def test_who_owns_the_forest_is_said(ownership: Ownership, shown: dict[str, str 
 
 def test_what_happened_is_exposed() -> None:
     metrics = Metrics()
-    metrics.article("new_root")
-    metrics.article("joined", number=3)
+    metrics.articles({"new_root": 1, "joined": 3})
     metrics.batch_articles.observe(4)
     metrics.batch_wait.observe(0.003)
     metrics.batch_decide.observe(0.02)
@@ -168,7 +167,7 @@ def test_what_happened_is_exposed() -> None:
 
 
 def test_every_outcome_of_the_forest_is_counted() -> None:
-    assert {kind.value for kind in Kind} | {"rejected"} == set(get_args(Outcome))
+    assert {kind.value for kind in Kind} | {"rejected"} == set(get_args(ArticleKind))
 
 
 def test_metrics_are_named_as_prometheus_asks_for() -> None:

@@ -34,19 +34,18 @@ class Decider:
         self.writes.set()
         self.write_error: Exception | None = None
 
-    async def __call__(self, articles: list[Article]) -> Awaitable[Sequence[str]]:
+    async def __call__(self, articles: list[Article]) -> tuple[Sequence[str], Awaitable[None]]:
         self.batches.append([each.text for each in articles])
         await self.free.wait()
         if self.error is not None:
             error, self.error = self.error, None
             raise error
-        return self._written([each.text.upper() for each in articles])
+        return [each.text.upper() for each in articles], self._written()
 
-    async def _written(self, decided: list[str]) -> list[str]:
+    async def _written(self) -> None:
         await self.writes.wait()
         if self.write_error is not None:
             raise self.write_error
-        return decided
 
 
 def intake_of(
@@ -57,6 +56,12 @@ def intake_of(
 
 def waiting(metrics: Metrics) -> float | None:
     return metrics.registry.get_sample_value("esdedup_queue_articles")
+
+
+async def assign(intake: Intake[Article, str], articles: Sequence[Article]) -> list[str]:
+    async with intake.assigning(articles) as decided:
+        pass
+    return [*decided]
 
 
 def articles(*texts: str) -> list[Article]:
@@ -72,7 +77,7 @@ def test_every_request_gets_its_own_answers_in_order(requests: list[list[str]], 
             decider, bounds=BatchBounds(batch_articles=size, batch_characters=12), metrics=metrics
         )
         running = asyncio.create_task(intake.run())
-        answers = await asyncio.gather(*(intake.assign(articles(*texts)) for texts in requests))
+        answers = await asyncio.gather(*(assign(intake, articles(*texts)) for texts in requests))
         assert answers == [[text.upper() for text in texts] for texts in requests]
         intake.close()
         await running
@@ -93,9 +98,9 @@ def test_what_comes_while_the_owner_is_busy_is_one_batch() -> None:
         decider.free.clear()
         intake = intake_of(decider, bounds=BatchBounds())
         running = asyncio.create_task(intake.run())
-        first = asyncio.create_task(intake.assign(articles("a")))
+        first = asyncio.create_task(assign(intake, articles("a")))
         await asyncio.sleep(0.01)
-        others = [asyncio.create_task(intake.assign(articles(text))) for text in "bcd"]
+        others = [asyncio.create_task(assign(intake, articles(text))) for text in "bcd"]
         await asyncio.sleep(0.01)
         decider.free.set()
         await asyncio.gather(first, *others)
@@ -113,9 +118,9 @@ def test_a_failure_reaches_the_requests_of_its_batch_and_no_others() -> None:
         intake = intake_of(decider, bounds=BatchBounds(batch_articles=2))
         running = asyncio.create_task(intake.run())
         outcomes = await asyncio.gather(
-            intake.assign(articles("a")),
-            intake.assign(articles("b", "c", "d")),
-            intake.assign(articles("e")),
+            assign(intake, articles("a")),
+            assign(intake, articles("b", "c", "d")),
+            assign(intake, articles("e")),
             return_exceptions=True,
         )
         intake.close()
@@ -135,16 +140,16 @@ def test_requests_beyond_the_bounds_are_refused_but_one_alone_may_be_larger() ->
         decider.free.clear()
         intake = intake_of(decider, bounds=BatchBounds(waiting_articles=2))
         running = asyncio.create_task(intake.run())
-        large = asyncio.create_task(intake.assign(articles("a", "b", "c")))
+        large = asyncio.create_task(assign(intake, articles("a", "b", "c")))
         await asyncio.sleep(0.01)
         with pytest.raises(Overloaded, match="3 articles wait to be assigned, and no more than 2 may"):
-            await intake.assign(articles("d"))
+            await assign(intake, articles("d"))
         decider.free.set()
         assert await large == ["A", "B", "C"]
-        assert await intake.assign(articles("d")) == ["D"]
+        assert await assign(intake, articles("d")) == ["D"]
         intake.close()
         with pytest.raises(ShuttingDown):
-            await intake.assign(articles("e"))
+            await assign(intake, articles("e"))
         await running
 
     asyncio.run(run())
@@ -156,9 +161,9 @@ def test_the_next_batch_is_decided_while_one_is_written() -> None:
         decider.writes.clear()
         intake = intake_of(decider, bounds=BatchBounds())
         running = asyncio.create_task(intake.run())
-        first = asyncio.create_task(intake.assign(articles("a")))
+        first = asyncio.create_task(assign(intake, articles("a")))
         await asyncio.sleep(0.01)
-        second = asyncio.create_task(intake.assign(articles("b")))
+        second = asyncio.create_task(assign(intake, articles("b")))
         await asyncio.sleep(0.01)
         assert decider.batches == [["a"], ["b"]]
         assert not first.done()
@@ -180,9 +185,9 @@ def test_a_request_whose_client_has_gone_is_not_decided() -> None:
         metrics = Metrics()
         intake = intake_of(decider, bounds=BatchBounds(), metrics=metrics)
         running = asyncio.create_task(intake.run())
-        first = asyncio.create_task(intake.assign(articles("a")))
+        first = asyncio.create_task(assign(intake, articles("a")))
         await asyncio.sleep(0.01)
-        gone, last = (asyncio.create_task(intake.assign(articles(text))) for text in "bc")
+        gone, last = (asyncio.create_task(assign(intake, articles(text))) for text in "bc")
         await asyncio.sleep(0.01)
         gone.cancel()
         decider.free.set()
@@ -193,3 +198,23 @@ def test_a_request_whose_client_has_gone_is_not_decided() -> None:
         return decider.batches
 
     assert asyncio.run(run()) == [["a"], ["c"]]
+
+
+def test_what_is_decided_is_known_while_it_is_written() -> None:
+    async def run() -> None:
+        decider = Decider()
+        decider.writes.clear()
+        intake = intake_of(decider, bounds=BatchBounds(batch_articles=2))
+        running = asyncio.create_task(intake.run())
+        async with intake.assigning(articles("a", "b", "c")) as decided:
+            assert decided == ["A", "B", "C"]
+            assert not decider.writes.is_set()
+            decider.write_error = EsdedupError("the disk is full")
+            asyncio.get_running_loop().call_later(0.01, decider.writes.set)
+            with pytest.raises(EsdedupError, match="the disk is full"):
+                await assign(intake, articles("d"))
+        intake.close()
+        await running
+
+    with pytest.raises(EsdedupError, match="the disk is full"):
+        asyncio.run(run())

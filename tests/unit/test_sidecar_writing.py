@@ -20,7 +20,7 @@ OWNER = ForestOwner(host="h", pid=1, since=datetime(2026, 1, 1, tzinfo=UTC), rel
 BUSY = ForestBusy("process 1 on h owns it", forest="f", owner=OWNER)
 
 
-async def unexpected(*_: Any, **__: Any) -> Any:
+def unexpected(*_: Any, **__: Any) -> Any:
     raise AssertionError("the body was read")
 
 
@@ -33,7 +33,7 @@ def test_a_standby_refuses_what_it_has_not_read(path: str, ownership: Ownership,
     metrics, sent = Metrics(), list[Any]()
     writing = Writing(
         Upstream(["http://localhost:9200"]),
-        Enrichment(forest="f", find=unexpected, may_write=unexpected, assign=unexpected, metrics=metrics),
+        Enrichment(forest="f", find=unexpected, may_write=unexpected, assigning=unexpected, metrics=metrics),
         ownership=lambda: ownership,
         metrics=metrics,
         max_body_bytes=100,

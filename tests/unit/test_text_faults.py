@@ -1,9 +1,10 @@
 """Texts at which the core fails: their articles are rejected by name, and all others go on."""
 
 import asyncio
+import contextlib
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -58,8 +59,9 @@ class InMemory:
     def assign(self, articles: Sequence[ArticleAction]) -> list[Assigned]:
         return self._assigner.assign(articles, forest=self.forest, now_ms=0).articles
 
-    async def assign_later(self, articles: Sequence[ArticleAction]) -> list[Assigned]:
-        return self.assign(articles)
+    @contextlib.asynccontextmanager
+    async def assigning(self, articles: Sequence[ArticleAction]) -> AsyncIterator[list[Assigned]]:
+        yield self.assign(articles)
 
 
 def enriched(forest: Assigns) -> tuple[list[dict[str, Any]], list[ArticleRejected], list[str]]:
@@ -112,7 +114,7 @@ def test_their_articles_are_rejected_by_name(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_through_a_sidecar_too() -> None:
-    sidecar = Sidecar(assign=InMemory().assign_later, max_body_bytes=10**6)
+    sidecar = Sidecar(assigning=InMemory().assigning, max_body_bytes=10**6)
 
     class Connection:
         address = "http://localhost:9500"
@@ -136,8 +138,9 @@ def test_their_items_are_rejected_by_a_sidecar() -> None:
     async def may_write(_: Any, names: Any) -> dict[str, bool]:
         return dict.fromkeys(names, True)
 
-    assign = InMemory().assign_later
-    enrichment = Enrichment(forest="own", find=find, may_write=may_write, assign=assign, metrics=Metrics())
+    enrichment = Enrichment(
+        forest="own", find=find, may_write=may_write, assigning=InMemory().assigning, metrics=Metrics()
+    )
     lines = [line for each in ARTICLES for line in ({"index": {"_id": each["id"]}}, {"text": each["text"]})]
     body = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
     outcomes = asyncio.run(enrichment.enrich(read_bulk(body, index="news"), headers=[]))

@@ -166,7 +166,7 @@ def signature_of(article: Mapping[str, Any], fields: Fields) -> bytes:
 
 
 def text_of(article: Mapping[str, Any], fields: Fields, *, name: str) -> str:
-    """Return the text of an article.
+    """Return the text of an article; a list of strings is one text of several lines.
 
     Args:
         article: Its fields.
@@ -174,16 +174,26 @@ def text_of(article: Mapping[str, Any], fields: Fields, *, name: str) -> str:
         name: How the error names the article.
 
     Raises:
-        ArticleRejected: The text is missing, or not a string.
+        ArticleRejected: The text is missing, or neither a string nor a list of them.
     """
-    text = value_of(article, fields.text)
-    if text is None:
+    value = value_of(article, fields.text)
+    if value is None:
         raise ArticleRejected(name, f"has no field {fields.text!r}, or it is null")
-    if not isinstance(text, str):
+    if (text := as_text(value)) is None:
         raise ArticleRejected(
-            name, f"the text in the field {fields.text!r} is a {_json_type(text)}, not a string"
+            name, f"the text in the field {fields.text!r} is a {_json_type(value)}, not a string"
         )
     return text
+
+
+def as_text(value: object) -> str | None:
+    """Return a text as it is stored: a string, or a list of them, which are its lines; None for all else."""
+    if isinstance(value, str):
+        return value
+    # Elasticsearch takes any number of values for a field.
+    if isinstance(value, list) and value and all(isinstance(line, str) for line in value):
+        return "\n".join(value)
+    return None
 
 
 def refuse_surrogates(text: str, *, name: str) -> None:

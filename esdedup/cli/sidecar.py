@@ -10,6 +10,7 @@ import typer
 from esdedup.cli.background_sidecar import announce, end_with
 from esdedup.cli.command import command
 from esdedup.cli.extras import require_extra
+from esdedup.errors import SettingError
 
 if TYPE_CHECKING:
     from esdedup.sidecar.setting_names import Setting
@@ -27,7 +28,9 @@ def _sidecar(
     from esdedup.sidecar.loading import as_toml, load
 
     # The settings read the environment themselves; typer only shows the names of the variables.
-    settings = load({name: value for name, value in values.items() if _is_given(ctx, name)})
+    given = {name: value for name, value in values.items() if _is_given(ctx, name)}
+    _refuse_password(given.get("url") or "")
+    settings = load(given)
     if print_config:
         typer.echo(as_toml(settings))
         return
@@ -38,6 +41,19 @@ def _sidecar(
     if with_pid is not None:
         end_with(with_pid)
     serve(settings, on_listening=lambda url: None if announce_to is None else announce(announce_to, url))
+
+
+def _refuse_password(url: str) -> None:
+    """Make sure that no password stands on the command line, which everybody on a machine can read.
+
+    Raises:
+        SettingError: One does.
+    """
+    if "@" in url:
+        raise SettingError(
+            "--url has a user or a password in it, and everybody on this machine can read command lines: "
+            "give the address by ESDEDUP_SIDECAR_URL, or --user and --password-file"
+        )
 
 
 def _is_given(ctx: typer.Context, name: str) -> bool:

@@ -223,7 +223,7 @@ class Articles:
         """Return the one of several indices that is written to by their alias."""
         aliases = self._client.indices.get_alias(name=alias)
         for name, each in aliases.items():
-            if each["aliases"][alias].get("is_write_index"):
+            if each["aliases"].get(alias, {}).get("is_write_index"):
                 return str(name)
         raise IndexNotReady(
             f"{alias!r} is an alias of {', '.join(indices)}, and none of them is its write index", index=alias

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from esdedup.elastic.names import check_index_name
 from esdedup.elastic.requests import Query, Requests, search
 from esdedup.errors import ArticleNotFound, SettingError
-from esdedup.fields import Fields, term_of, terms_of, value_of
+from esdedup.fields import Fields, as_text, term_of, terms_of, value_of
 from esdedup.reading.hits import Hit, fields_read, values_of, with_signature
 from esdedup.reading.included import check_names, including_in_article
 from esdedup.reading.queries import by_id, with_text
@@ -44,7 +44,7 @@ def article(
     text, seq = value_of(source, fields.text), value_of(source, fields.seq)
     found = FullArticle(
         **values_of(hit, fields),
-        text=text if isinstance(text, str) else "",
+        text=as_text(text) or "",
         site=site_of(source, fields),
         fingerprint=term_of(source, fields.fingerprint),
         bands=terms_of(source, f"{fields.dedup}.bands"),

@@ -11,6 +11,8 @@ from typing import ClassVar, cast
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
+from esdedup.serving.framing import framing_fault
+
 
 class BoundedConnection(H11Protocol):
     """Ends a connection whose request or answer takes too long, and any beyond the largest number.
@@ -46,11 +48,19 @@ class BoundedConnection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Take a part of a request; once it is whole, begin to wait for the answer."""
+        if self.conn.their_state is h11.IDLE and self._is_refused(self.conn.trailing_data[0] + data):
+            return
         super().data_received(data)
         self._note_progress()
 
     def on_response_complete(self) -> None:
         """Begin to wait for the next request."""
+        # It may have come already.
+        begun = self.conn.trailing_data[0]
+        if begun and self.conn.our_state is self.conn.their_state is h11.DONE and framing_fault(begun):
+            self.conn.start_next_cycle()
+            self._is_refused(begun)
+            return
         super().on_response_complete()
         self._has_head = self._is_whole = False
         self._wait(self.max_idle_s)
@@ -71,6 +81,14 @@ class BoundedConnection(H11Protocol):
         ):
             self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
+
+    def _is_refused(self, begun: bytes) -> bool:
+        """Refuse a request for what has come of its head, if there is a reason."""
+        if (fault := framing_fault(begun)) is None:
+            return False
+        self.logger.warning("refused a request: %s", fault)
+        self.send_400_response(f"Invalid HTTP request received: {fault}.")
+        return True
 
     def _note_progress(self) -> None:
         # Until the first request there is none, which uvicorn's type leaves out.

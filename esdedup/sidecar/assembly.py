@@ -33,6 +33,7 @@ from esdedup.sidecar.own_paths import PAGES, counting, is_probe, is_watching, ki
 from esdedup.sidecar.reading_api import ReadingApi
 from esdedup.sidecar.requests import Headers
 from esdedup.sidecar.settings import Settings
+from esdedup.sidecar.unread_writes import UnreadWrites
 from esdedup.sidecar.upstream import Upstream
 from esdedup.sidecar.writing import Writing
 
@@ -135,7 +136,9 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
                 ownership=ownership,
                 metrics=metrics,
                 max_body_bytes=settings.max_body_bytes,
+                passes_rejected=settings.rejected == "pass",
             ),
+            UnreadWrites(upstream, indices.find),
         ],
         alongside=[indices, feeding, reading, *(each.running() for each in pages)],
     )

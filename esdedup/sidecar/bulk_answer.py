@@ -12,8 +12,8 @@ from typing import Any
 
 from esdedup.errors import ServerError
 from esdedup.sidecar.bulk_request import BulkItem
-from esdedup.sidecar.document_request import without
-from esdedup.sidecar.refusals import ARTICLE_REJECTED
+from esdedup.sidecar.document_request import values_of, without
+from esdedup.sidecar.refusals import ARTICLE_REJECTED, RequestRefused
 
 # Elasticsearch's parameters by which an answer is less, or written otherwise.
 _FORMS = frozenset(("filter_path", "format", "pretty"))
@@ -83,6 +83,24 @@ def json_type(accept: str | None) -> str:
     if versioned is None:
         return "application/json"
     return f"application/vnd.elasticsearch+json;compatible-with={versioned[1]}"
+
+
+def require_json(accept: str | None, query: bytes) -> None:
+    """Make sure that a caller can read an answer with items of ours, which is JSON.
+
+    Raises:
+        RequestRefused: He wants another format.
+    """
+    format_ = values_of(query).get("format", "json")
+    is_json = accept is None or any(
+        each in accept.lower() for each in ("json", "*/*", "application/*", "text/plain")
+    )
+    if not is_json or format_ != "json":
+        raise RequestRefused(
+            406,
+            "media_type_header_exception",
+            "an item of this request is refused, which can be told in JSON only: accept application/json",
+        )
 
 
 def _written(answer: dict[str, Any]) -> bytes:

@@ -6,17 +6,17 @@ Elasticsearch splits the path before it decodes it: `%2F` is part of an id, and 
 import dataclasses
 import re
 from collections.abc import Collection
-from urllib.parse import quote, unquote, unquote_plus
+from urllib.parse import quote, unquote, unquote_plus, unquote_to_bytes
 
 from esdedup.sidecar.bulk_request import BulkItem
 from esdedup.sidecar.refusals import RequestRefused
 
-# Of each endpoint: its operation and its methods. Only `_doc` may lack the id, and only with POST.
-_DOCUMENTS = {
+DOCUMENTS = {
     b"_doc": ("index", frozenset(("POST", "PUT"))),
     b"_create": ("create", frozenset(("POST", "PUT"))),
     b"_update": ("update", frozenset(("POST",))),
 }
+"""Of each endpoint for one document: its operation and methods. Only `_doc` may lack the id, with POST."""
 _BULK = b"_bulk"
 _BULK_METHODS = frozenset(("POST", "PUT"))
 _NO_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
@@ -54,14 +54,20 @@ def article_path(method: str, raw_path: bytes) -> ArticlePath | None:
         if method not in _BULK_METHODS:
             return None
         return ArticlePath("bulk", _decoded(parts[0]) if len(parts) == 2 else None, None)
-    if len(parts) < 2 or parts[1] not in _DOCUMENTS or not all(parts):
+    if len(parts) < 2 or parts[1] not in DOCUMENTS or not all(parts):
         return None
-    operation, methods = _DOCUMENTS[parts[1]]
+    operation, methods = DOCUMENTS[parts[1]]
     if method not in methods:
         return None
     if len(parts) == 2 and (method, operation) != ("POST", "index"):
         return None
     return ArticlePath(operation, _decoded(parts[0]), _decoded(parts[2]) if len(parts) == 3 else None)
+
+
+def parts_of(raw_path: bytes) -> list[bytes]:
+    """Return the parts of a path that are not empty, of which the first is decoded: it may name an index."""
+    parts = [part for part in raw_path.partition(b"#")[0].split(b"/") if part]
+    return [unquote_to_bytes(part) for part in parts[:1]] + parts[1:]
 
 
 def read_document(path: ArticlePath, query: bytes, body: bytes) -> BulkItem:
@@ -82,7 +88,7 @@ def read_document(path: ArticlePath, query: bytes, body: bytes) -> BulkItem:
         raise RequestRefused(400, "action_request_validation_exception", reason)
     if not body:
         raise RequestRefused(400, "parse_exception", "request body is required")
-    given = _values(query)
+    given = values_of(query)
     meta = {"_index": path.index, "_id": path.id, "routing": given.get("routing") or None}
     is_create = path.operation == "index" and given.get("op_type", "").lower() == "create"
     return BulkItem(
@@ -109,7 +115,7 @@ def _decoded(part: bytes) -> str:
     return unquote(part, errors="replace")
 
 
-def _values(query: bytes) -> dict[str, str]:
+def values_of(query: bytes) -> dict[str, str]:
     """Return the parameters of a query; of one that comes twice, the last."""
     parts = [each.partition(b"=") for each in _PARAMETERS.split(query.partition(b"#")[0])]
     return {_name(name): unquote_plus(value.decode(errors="replace")) for name, _, value in parts}

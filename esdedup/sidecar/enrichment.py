@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.elastic.names import check_index_name
 from esdedup.errors import ArticleRejected, IndexNotReady, SettingError
+from esdedup.fields import Fields
 from esdedup.ingest.actions import (
     Addition,
     ArticleAction,
@@ -56,6 +57,20 @@ class Rejected:
 
     reason: str
     status: int = 400
+    # Those of its article, if that alone is at fault: it could go on without a root.
+    fields: Fields | None = None
+
+    def passed(self, item: BulkItem) -> "Outcome":
+        """Let the item go on without a root, also without one of its caller's, if its article is at fault."""
+        if self.fields is None:
+            return self
+        try:
+            document = item.document()
+        except ArticleRejected:
+            # Elasticsearch says what is wrong with it.
+            return Untouched()
+        parts = forged_parts(document, self.fields) if item.operation == "update" else {"source": None}
+        return Changed(Addition(parts), document, self.fields.dedup, None) if parts else Untouched()
 
 
 Outcome = Untouched | Changed | Rejected
@@ -173,7 +188,7 @@ class Enrichment:
             routed = item.index if index.is_routed_by_root else None
             found = read_document(action, index.fields, name=name, routed_index=routed, backfill=backfill)
         except ArticleRejected as rejected:
-            return Rejected(str(rejected))
+            return Rejected(str(rejected), fields=index.fields)
         if isinstance(found, ArticleAction):
             return _Read(found, index, document)
         parts: dict[str, Any] = {}
@@ -195,7 +210,7 @@ def _changed(read: _Read, assigned: Assigned) -> Changed | Rejected:
     try:
         added = assigned.addition(read.target)
     except ArticleRejected as rejected:
-        return Rejected(str(rejected))
+        return Rejected(str(rejected), fields=fields)
     if read.article.is_update:
         added = added._replace(parts={**forged_parts(read.document, fields), **added.parts})
     return Changed(added, read.document, fields.dedup, assigned)

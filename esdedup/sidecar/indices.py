@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
 from types import TracebackType
 from typing import Self
 
@@ -19,7 +20,7 @@ import orjson
 
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.elastic.client import CREDENTIALS
-from esdedup.errors import IndexNotReady, ServerUnavailable
+from esdedup.errors import IndexNotReady, ServerError, ServerUnavailable
 from esdedup.serving.refusals import Refused
 from esdedup.sidecar.requests import Headers
 
@@ -90,6 +91,11 @@ class Indices:
             return self._find(name)
         except IndexNotReady as error:
             return error
+        except ServerError as error:
+            if error.status != HTTPStatus.BAD_REQUEST:
+                raise
+            # A name that Elasticsearch cannot read, such as one with a wrong date in it.
+            return IndexNotReady(str(error), index=name)
 
 
 PATH = b"/_security/user/_has_privileges"

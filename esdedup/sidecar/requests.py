@@ -121,30 +121,52 @@ _FIRST_PIECE_BYTES = 4_096
 _MOST_MEMBERS = 10_000
 
 
-def unpacked(body: bytes, *, scope: Scope, encoding: str | None, most_bytes: int) -> bytes:
-    """Return a body without its gzip, if it has any.
+def unpacked(body: bytes, *, scope: Scope, encoding: str, most_bytes: int) -> bytes:
+    """Return a body that may be packed by gzip or deflate.
 
     Args:
         body: As it came.
         scope: Of its request.
-        encoding: The header `Content-Encoding`.
+        encoding: The header `Content-Encoding`; empty if there is none.
         most_bytes: Of the unpacked body.
 
     Raises:
         RequestRefused: It is packed otherwise, damaged, or too large.
         EsdedupError: As what counts it in the scope raises.
     """
-    encoding = (encoding or "identity").strip().lower()
-    if encoding == "identity":
+    encoding = encoding.strip().lower()
+    if encoding in {"", "identity"}:
         return body
-    if encoding not in {"gzip", "x-gzip"}:
+    if encoding == "deflate":
+        whole = _inflated(body, most_bytes=most_bytes)
+    elif encoding in {"gzip", "x-gzip"}:
+        whole = _unzipped(body, most_bytes=most_bytes)
+    else:
         raise RequestRefused(
             415, "media_type_header_exception", f"Content-Encoding [{encoding}] is not supported"
         )
-    whole = _unzipped(body, most_bytes=most_bytes)
     if HOLD in scope:
         scope[HOLD](len(whole))
     return whole
+
+
+def _inflated(packed: bytes, *, most_bytes: int) -> bytes:
+    """Return what is in a body of the encoding `deflate`, with the header of zlib or, as some send, without.
+
+    Raises:
+        RequestRefused: It is damaged, or too large.
+    """
+    for window_bits in (zlib.MAX_WBITS, -zlib.MAX_WBITS):
+        stream = zlib.decompressobj(window_bits)
+        try:
+            whole = stream.decompress(packed, most_bytes + 1)
+        except zlib.error:
+            continue
+        if len(whole) > most_bytes:
+            raise _too_large(most_bytes)
+        if stream.eof:
+            return whole
+    raise _damaged("the body is not deflate, or breaks off")
 
 
 def _unzipped(packed: bytes, *, most_bytes: int) -> bytes:
@@ -170,16 +192,20 @@ def _unzipped(packed: bytes, *, most_bytes: int) -> bytes:
                 raise _damaged(f"the body is not gzip: {error}") from error
             at, size, left_bytes = at + len(piece), 2 * size, left_bytes - len(part)
             if left_bytes < 0:
-                raise RequestRefused(
-                    413,
-                    "content_too_long_exception",
-                    f"the request is larger than {most_bytes:,} bytes unpacked: send fewer articles at once",
-                )
+                raise _too_large(most_bytes)
             parts.append(part)
         at -= len(member.unused_data)
         if not packed.startswith(_MAGIC, at):
             return b"".join(parts)
     raise _damaged(f"the body is gzip of more than {_MOST_MEMBERS:,} parts: pack it at once")
+
+
+def _too_large(most_bytes: int) -> RequestRefused:
+    return RequestRefused(
+        413,
+        "content_too_long_exception",
+        f"the request is larger than {most_bytes:,} bytes unpacked: send fewer articles at once",
+    )
 
 
 def _damaged(reason: str) -> RequestRefused:
@@ -217,9 +243,9 @@ async def read_body(request: Request, *, max_body_bytes: int) -> bytes:
 
     Raises:
         ClientDisconnect: The caller has left.
-        RequestRefused: It is packed otherwise than by gzip, damaged, or too large.
+        RequestRefused: It is packed otherwise, damaged, or too large.
     """
-    encoding = request.headers.get("content-encoding")
+    encoding = ", ".join(request.headers.getlist("content-encoding"))
     return unpacked(await request.body(), scope=request.scope, encoding=encoding, most_bytes=max_body_bytes)
 
 

@@ -233,6 +233,10 @@ class Settings(BaseSettings):
     shutdown_timeout_s: float = Field(default=30.0, ge=0, le=3_600)
     """Seconds that accepted requests have left after SIGTERM."""
 
+    rejected: Literal["refuse", "pass"] = "refuse"
+    """What becomes of articles that can get no root, such as those without a text: they are refused, or pass
+    without one. Both are logged, by their ids, and counted."""
+
     pages: Annotated[bool, Named(heading="Pages")] = False
     """Serve the pages of `esdedup serve` as well, under /pages."""
     pages_index: Annotated[str | None, Named(flag="--index")] = None

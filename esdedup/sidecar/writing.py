@@ -1,6 +1,7 @@
 """`Writing`: the routes of what writes articles. These go on to Elasticsearch with their roots."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Sequence
 
@@ -17,6 +18,7 @@ from esdedup.sidecar.bulk_answer import (
     json_type,
     merged,
     refused_item,
+    require_json,
     whole_answer,
 )
 from esdedup.sidecar.bulk_request import BulkItem, read_bulk
@@ -30,6 +32,8 @@ from esdedup.sidecar.passing import Passing, target_of
 from esdedup.sidecar.refusals import ARTICLE_REJECTED, RequestRefused
 from esdedup.sidecar.requests import Header, json_content_type, unpacked
 from esdedup.sidecar.upstream import Upstream
+
+log = logging.getLogger("esdedup")
 
 _NDJSON, _JSON = "application/x-ndjson", "application/json"
 # Those of a body that is written anew.
@@ -51,6 +55,7 @@ class Writing(BaseRoute):
         ownership: Callable[[], Ownership],
         metrics: Metrics,
         max_body_bytes: int,
+        passes_rejected: bool = False,
     ) -> None:
         """Enrich, and send on.
 
@@ -60,6 +65,7 @@ class Writing(BaseRoute):
             ownership: Returns whether this process owns the forest: if not, requests are refused unread.
             metrics: Counts what Elasticsearch makes of articles, and what is refused.
             max_body_bytes: Of a body that is unpacked.
+            passes_rejected: Send articles on that can get no root, instead of refusing them.
         """
         self._upstream = upstream
         self._passing = Passing(upstream)
@@ -68,6 +74,7 @@ class Writing(BaseRoute):
         self._metrics = metrics
         self._answer = counting(metrics)
         self._max_body_bytes = max_body_bytes
+        self._passes_rejected = passes_rejected
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Match by method and path."""
@@ -80,7 +87,10 @@ class Writing(BaseRoute):
             self._ownership().require()
             body = await Request(scope, receive).body()
             request = _Request(scope, body, max_body_bytes=self._max_body_bytes)
-            outcomes = await self._enrichment.enrich(request.items, headers=request.headers)
+            outcomes: Sequence[Outcome] = await self._enrichment.enrich(
+                request.items, headers=request.headers
+            )
+            outcomes = [self._after_refusal(*each) for each in zip(request.items, outcomes, strict=True)]
             if not any(isinstance(each, Changed | Rejected) for each in outcomes):
                 await self._passing.send_on(scope, receive, send, body=request.raw_body)
             elif request.path.operation == "bulk":
@@ -100,6 +110,13 @@ class Writing(BaseRoute):
         except EsdedupError as error:
             await self._answer(scope, Problem.of_error(error))(scope, receive, send)
 
+    def _after_refusal(self, item: BulkItem, outcome: Outcome) -> Outcome:
+        """Log what gets no root; return what becomes of it."""
+        if not isinstance(outcome, Rejected):
+            return outcome
+        log.warning("an article gets no root: %s", outcome.reason)
+        return outcome.passed(item) if self._passes_rejected else outcome
+
     async def _bulk(
         self, request: "_Request", outcomes: Sequence[Outcome], receive: Receive, send: Send
     ) -> None:
@@ -115,6 +132,7 @@ class Writing(BaseRoute):
             for at, each in enumerate(outcomes)
             if isinstance(each, Rejected)
         }
+        require_json(request.header(b"accept"), request.scope["query_string"])
         media_type = json_type(request.header(b"accept"))
         if not places:
             took_ms = round(1000 * (time.perf_counter() - request.came_s))
@@ -163,7 +181,8 @@ class _Request:
         body = unpacked(
             raw_body,
             scope=scope,
-            encoding=self.header(b"content-encoding"),
+            # Of several, no two servers make the same.
+            encoding=", ".join(self._values(b"content-encoding")),
             most_bytes=max_body_bytes,
         )
         self.items = (
@@ -174,8 +193,11 @@ class _Request:
 
     def header(self, name: bytes) -> str | None:
         """Return the last header of a name, in lower case; None if there is none."""
-        values = [value for given, value in self.headers if given.lower() == name]
-        return values[-1].decode("latin-1") if values else None
+        values = self._values(name)
+        return values[-1] if values else None
+
+    def _values(self, name: bytes) -> list[str]:
+        return [value.decode("latin-1") for given, value in self.headers if given.lower() == name]
 
     def rewritten(self, query: bytes | None = None, *, accept: str | None = None) -> Scope:
         """Return the request as it goes on with another body.

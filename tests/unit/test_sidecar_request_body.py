@@ -1,6 +1,7 @@
 """Bodies are unpacked as Elasticsearch unpacks them, and only as far as they may be."""
 
 import gzip
+import zlib
 from collections.abc import Callable
 from random import Random
 
@@ -19,8 +20,8 @@ def _name(value: object) -> str:
     return f"{len(value)} bytes" if isinstance(value, bytes) else str(value)
 
 
-def _unpacked(body: bytes, *, hold: Callable[[int], None] = lambda _: None) -> bytes:
-    return unpacked(body, scope={HOLD: hold}, encoding="gzip", most_bytes=MOST_BYTES)
+def _unpacked(body: bytes, *, encoding: str = "gzip", hold: Callable[[int], None] = lambda _: None) -> bytes:
+    return unpacked(body, scope={HOLD: hold}, encoding=encoding, most_bytes=MOST_BYTES)
 
 
 @pytest.mark.parametrize(
@@ -62,3 +63,24 @@ def test_what_is_damaged_or_too_large_is_refused(packed: bytes, status: int, rea
     with pytest.raises(RequestRefused, match=reason) as refused:
         _unpacked(packed)
     assert refused.value.status == status
+
+
+@pytest.mark.parametrize("window_bits", [zlib.MAX_WBITS, -zlib.MAX_WBITS])
+def test_deflate_is_unpacked_with_its_header_and_without(window_bits: int) -> None:
+    def packed(content: bytes) -> bytes:
+        return zlib.compress(content, wbits=window_bits)
+
+    sizes: list[int] = []
+    assert _unpacked(packed(ONE), encoding="deflate", hold=sizes.append) == ONE
+    assert sizes == [len(ONE)]
+    for broken, status in ((packed(OTHER)[:-9], 400), (b"", 400), (packed(bytes(MOST_BYTES + 1)), 413)):
+        with pytest.raises(RequestRefused) as refused:
+            _unpacked(broken, encoding="deflate")
+        assert refused.value.status == status
+
+
+@pytest.mark.parametrize("encoding", ["br", "gzip, gzip", "identity, gzip", "gzip, identity"])
+def test_what_no_two_servers_may_unpack_alike_is_refused(encoding: str) -> None:
+    with pytest.raises(RequestRefused) as refused:
+        _unpacked(gzip.compress(ONE), encoding=encoding)
+    assert refused.value.status == 415

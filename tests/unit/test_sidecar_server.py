@@ -101,3 +101,33 @@ def test_connections_beyond_the_limit_are_closed() -> None:
             return answers
 
     assert asyncio.run(received()) == [b"HTTP/1.1 200"] * 3 + [b""] * 2
+
+
+SMUGGLED = b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nabcd\r\n0\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("sent", "refused_at"),
+    [
+        ([HEAD + SMUGGLED], 0),
+        ([HEAD + b"X-A: b", b"\r\n c\r\n" + BODY + b"abcd"], 0),
+        ([HEAD + BODY + b"abcd" + HEAD + SMUGGLED], 1),
+        ([HEAD + BODY + b"ab", b"cd" + HEAD[:9], HEAD[9:] + SMUGGLED], 1),
+    ],
+    ids=["at once", "in two parts", "behind another", "partly behind another"],
+)
+def test_what_two_servers_may_read_differently_is_refused(sent: list[bytes], refused_at: int) -> None:
+    async def received() -> bytes:
+        async with listening() as port:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            for part in sent:
+                writer.write(part)
+                await asyncio.sleep(0.1)
+            answer = await asyncio.wait_for(reader.read(), timeout=20)
+            writer.close()
+            return answer
+
+    answer = asyncio.run(received())
+    assert answer.count(b"HTTP/1.1 200") == refused_at
+    assert answer.count(b"HTTP/1.1 400") == 1
+    assert answer.endswith(b"Invalid HTTP request received: " + answer.rpartition(b": ")[2])

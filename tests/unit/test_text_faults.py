@@ -144,7 +144,9 @@ def test_their_items_are_rejected_by_a_sidecar() -> None:
     lines = [line for each in ARTICLES for line in ({"index": {"_id": each["id"]}}, {"text": each["text"]})]
     body = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
     outcomes = asyncio.run(enrichment.enrich(read_bulk(body, index="news"), headers=[]))
-    assert [each for each in outcomes if isinstance(each, Rejected)] == [Rejected(said) for said in SAID]
+    assert [each for each in outcomes if isinstance(each, Rejected)] == [
+        Rejected(said, fields=Fields()) for said in SAID
+    ]
     assert sum(isinstance(each, Changed) for each in outcomes) == len(OTHERS)
 
 

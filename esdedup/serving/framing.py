@@ -1,0 +1,40 @@
+"""Heads of requests of which two servers may disagree where their bodies end, or what they ask for. Pure.
+
+What stands between servers must refuse them: one may see a request in what is the body of another to the next
+server (RFC 9112, 11.2). The parser below takes them, for the sake of old clients.
+"""
+
+import re
+
+_END = re.compile(rb"\n\r?\n")
+_BARE_LINE_FEED = re.compile(rb"(?<!\r)\n")
+_FOLD = re.compile(rb"\n[ \t]")
+_METHOD = re.compile(rb"[A-Z-]+ ")
+_LENGTH = re.compile(rb"^content-length[ \t]*:", re.IGNORECASE | re.MULTILINE)
+_CODING = re.compile(rb"^transfer-encoding[ \t]*:", re.IGNORECASE | re.MULTILINE)
+_OLD_VERSION = b" HTTP/1.0"
+
+
+def framing_fault(begun: bytes) -> str | None:
+    """Return what is wrong with the head of a request; None for nothing.
+
+    Args:
+        begun: What has come of the request, or more than that; what has not come yet is not judged.
+    """
+    # Blank lines before a request mean nothing.
+    begun = begun.lstrip(b"\r\n")
+    end = _END.search(begun)
+    head = begun if end is None else begun[: end.start() + 1]
+    first_line = head.partition(b"\r\n")[0]
+    if _BARE_LINE_FEED.search(head):
+        return "its lines must end with CR LF"
+    if _FOLD.search(head):
+        return "a header goes on in the next line"
+    if b" " in first_line and not _METHOD.match(first_line):
+        return "methods are written in capitals"
+    lengths, codings = len(_LENGTH.findall(head)), len(_CODING.findall(head))
+    if lengths + codings > 1:
+        return "it says more than once how long its body is"
+    if codings and first_line.endswith(_OLD_VERSION):
+        return "HTTP/1.0 has no Transfer-Encoding"
+    return None

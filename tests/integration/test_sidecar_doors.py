@@ -1,0 +1,155 @@
+"""What the sidecar takes, refuses and passes on, where clients or versions of Elasticsearch differ."""
+
+import json
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import urllib3
+from elasticsearch import Elasticsearch
+
+from esdedup import Dedup
+from tests.support.names import Names, new_names
+from tests.support.sidecar_process import SidecarProcess, running
+
+NDJSON, JSON = "application/x-ndjson", "application/json"
+TEXT = "The council voted on Monday to build a second ferry pier. "
+
+
+class Door:
+    """A sidecar, and an index that was set up."""
+
+    def __init__(self, es: Elasticsearch, process: SidecarProcess, index: str) -> None:
+        self.es = es
+        self.process = process
+        self.index = index
+        self._pool = urllib3.PoolManager(retries=False)
+
+    def ask(self, method: str, path: str, body: bytes = b"", type_: str = JSON, **headers: str) -> Any:
+        """Return the status, and what is answered if that is JSON."""
+        named = {"content-type": type_} | {name.replace("_", "-"): each for name, each in headers.items()}
+        answer = self._pool.request(method, self.process.url + path, body=body, headers=named)
+        try:
+            return answer.status, answer.json()
+        except ValueError:
+            return answer.status, None
+
+    def bulk(self, *lines: Any, **headers: str) -> Any:
+        body = b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+        return self.ask("POST", f"/{self.index}/_bulk", body, NDJSON, **headers)
+
+    def stored(self) -> dict[str, Any]:
+        """Return the articles."""
+        self.es.indices.refresh(index=self.index)
+        hits = self.es.search(index=self.index, size=100)["hits"]["hits"]
+        return {hit["_id"]: hit["_source"] for hit in hits}
+
+
+@pytest.fixture(scope="module")
+def process(
+    es: Elasticsearch, elasticsearch_url: str, request: pytest.FixtureRequest
+) -> Iterator[SidecarProcess]:
+    """A sidecar with options."""
+    with new_names(es) as name:
+        forest = name("forest")
+        with running(elasticsearch_url, *getattr(request, "param", ()), forest=forest) as process:
+            yield process
+
+
+@pytest.fixture
+def door(es: Elasticsearch, index_name: Names, process: SidecarProcess) -> Door:
+    index = index_name("articles")
+    Dedup(es).setup(index)
+    return Door(es, process, index)
+
+
+@pytest.mark.parametrize(
+    ("process", "passes"),
+    [((), False), (("--rejected", "pass"), True)],
+    indirect=["process"],
+    ids=["refuse", "pass"],
+)
+def test_articles_without_a_text_are_refused_or_pass_without_any_root(door: Door, passes: bool) -> None:
+    forged = {"title": "no text", "dedup": {"root": "forged"}, "dedup.seq": 7}
+    status, answer = door.bulk(
+        *({"index": {"_id": "a"}}, {"text": TEXT}, {"index": {"_id": "b"}}, forged),
+        *({"update": {"_id": "a"}}, {"doc": {"text": 5, "dedup": {"root": "forged"}}}),
+    )
+    assert status == 200
+    statuses = [next(iter(item.values()))["status"] for item in answer["items"]]
+    assert statuses == ([201, 201, 200] if passes else [201, 400, 400])
+    assert door.ask("PUT", f"/{door.index}/_doc/c", json.dumps(forged).encode())[0] == statuses[1]
+    stored = door.stored()
+    if passes:
+        assert stored["b"] == stored["c"] == {"title": "no text"}
+        assert stored["a"]["text"] == 5
+    else:
+        assert set(stored) == {"a"}
+    assert stored["a"]["dedup"]["root"] != "forged"
+    for name in "abc":
+        assert f"an article gets no root: {name}: " in door.process.log
+    assert door.process.metric('esdedup_articles_total{outcome="rejected"}') == 3
+
+
+def test_what_elasticsearch_takes_is_taken(door: Door) -> None:
+    body = b"".join(
+        json.dumps(line).encode() + b"\n"
+        for line in ({"index": {"_id": "a"}}, {"text": [TEXT, TEXT.upper()], "title": "half a \ud83d"})
+    )
+    status, answer = door.ask(
+        "POST", f"/{door.index}/_bulk", zlib.compress(body), NDJSON, content_encoding="deflate"
+    )
+    assert (status, answer["errors"]) == (200, False)
+    assert door.bulk({"index": {"_id": "b"}}, {"text": f"{TEXT}\n{TEXT.upper()}"})[0] == 200
+    stored = door.stored()
+    assert stored["a"]["text"] == [TEXT, TEXT.upper()]
+    assert stored["a"]["dedup"]["root"] == stored["b"]["dedup"]["root"]
+
+
+def test_a_name_of_an_index_never_fails_the_others(door: Door) -> None:
+    for name in ("a*", "_all", "", "x:a1", "_x", "<a1-{now/x}>", "A", "..", "a,b"):
+        (status, answer) = door.bulk(
+            *(
+                {"index": {"_id": "a"}},
+                {"text": TEXT},
+                {"index": {"_id": "b", "_index": name}},
+                {"text": TEXT},
+            )
+        )
+        assert status == 200, name
+        assert [each["index"]["status"] for each in answer["items"]][1:] == [400], name
+        assert answer["items"][0]["index"]["status"] < 300, name
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("PUT", "/{index}/typed/1"),
+        ("POST", "/{index}/typed"),
+        ("POST", "/{index}/typed/1/_update"),
+        ("POST", "/{index}/typed/_bulk"),
+        ("POST", "/{index}/_update_by_query"),
+        ("POST", "/{index}*/_update_by_query"),
+        ("POST", "/_reindex"),
+    ],
+)
+def test_what_is_not_read_reaches_no_index_that_was_set_up(door: Door, method: str, path: str) -> None:
+    def ask(index: str) -> Any:
+        body = json.dumps({"source": {"index": "none"}, "dest": {"index": index}, "text": TEXT}).encode()
+        return door.ask(method, path.format(index=index), body)
+
+    status, answer = ask(door.index)
+    assert (status, answer["error"]["type"]) == (400, "esdedup_not_understood")
+    # Elsewhere the server answers.
+    _, answer = ask("elsewhere")
+    assert "esdedup" not in json.dumps(answer)
+    assert door.stored() == {}
+
+
+def test_who_reads_no_json_is_told_before_anything_is_written(door: Door) -> None:
+    lines = [{"index": {"_id": "a"}}, {"text": TEXT}, {"index": {"_id": "b"}}, {"title": "no text"}]
+    for accept in ("application/yaml", "application/cbor"):
+        assert door.bulk(*lines, accept=accept)[0] == 406
+        assert door.stored() == {}
+    assert door.bulk(*lines[:2], accept="application/yaml") == (200, None)

@@ -15,8 +15,10 @@ from esdedup.ingest.learn import OnLearned, learn
 from esdedup.ingest.owner_settings import OwnerSettings
 
 from esdedup.elastic.closing import Closing
+from esdedup.elastic.forest.contents import Contents
 from esdedup.elastic.forest.expiry import Expired
-from esdedup.elastic.forest.store import Contents, ElasticStore
+from esdedup.elastic.forest.following import Following
+from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.given_client import is_inherited
 from esdedup.errors import EsdedupError
 from esdedup.fingerprint.fingerprinter import Fingerprinter
@@ -68,6 +70,7 @@ class Owner(Closing):
         self._check_process = check_process
         self._on_new = on_new
         self._store: ElasticStore | None = None
+        self._following = Following(client, forest=forest, memory_bytes=settings.most_bytes)
         self._assigner = Assigner(
             profile,
             pins=settings.pins,
@@ -94,6 +97,14 @@ class Owner(Closing):
         """
         with self._locked():
             self._opened().writer.renew()
+
+    def follow(self) -> bool:
+        """Read some of what another process writes, to take the forest sooner; return whether there is more.
+
+        Raises no error of Elasticsearch.
+        """
+        with self._locked():
+            return False if self.is_open else self._following.follow()
 
     def decide(self, articles: Sequence[ArticleAction]) -> AssignedBatch:
         """Decide articles in the order of their arrival, and begin to write that.
@@ -198,6 +209,7 @@ class Owner(Closing):
                 address=self._address,
                 lookup=settings.lookup,
                 memory_bytes=settings.most_bytes,
+                followed=self._following,
             )
             if self._store.state().seq == 0:
                 self._on_new()

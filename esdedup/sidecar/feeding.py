@@ -10,8 +10,8 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Self, TypeVar
 
+from esdedup.elastic.forest.contents import Contents
 from esdedup.elastic.forest.expiry import Expired
-from esdedup.elastic.forest.store import Contents
 from esdedup.errors import EsdedupError, ForestBusy, ForestLost
 from esdedup.ingest.actions import ArticleAction
 from esdedup.ingest.assigned import Assigned
@@ -197,7 +197,8 @@ class Feeding:
             expired = self._owner.expire_some()
         except EsdedupError as error:
             self._note(error)
-            return False
+            # A standby, which will load less.
+            return isinstance(error, ForestBusy) and self._owner.follow()
         if expired is not None:
             self._note_expired(expired)
         return expired is not None

@@ -15,8 +15,8 @@ from esdedup.ingest.assigned import Assigned
 from esdedup.ingest.assigner import AssignedBatch
 from esdedup.ingest.owner import Owner
 
+from esdedup.elastic.forest.contents import Contents
 from esdedup.elastic.forest.expiry import Expired
-from esdedup.elastic.forest.store import Contents
 from esdedup.errors import EsdedupError, ForestBusy, ForestLost, ForestOwner, ServerUnavailable
 from esdedup.forest.model import Assignment, Kind
 from esdedup.forest.store import at_once
@@ -45,6 +45,8 @@ class Forest:
         self.steps = steps
         self.expired = 0
         self.closed = 0
+        # How often a standby has read some of what the owner has written, and how often it has to.
+        self.followed = self.behind = 0
         self.threads: set[int] = set()
         self.decided: list[str] = []
         # What happens at each of these, before all else.
@@ -68,6 +70,11 @@ class Forest:
         written = self.write(texts)
         self.decided += texts
         return AssignedBatch([assigned(each) for each in articles], written)
+
+    def follow(self) -> bool:
+        self.threads.add(threading.get_ident())
+        self.followed += 1
+        return self.followed < self.behind
 
     def contents(self) -> Contents:
         self.threads.add(threading.get_ident())
@@ -144,6 +151,40 @@ def test_it_decides_once_it_owns_the_forest() -> None:
         assert len(forest.threads - {threading.get_ident()}) == len(forest.threads) == 1
         with pytest.raises(NotOwner):
             await decided(feeding, "a")
+
+    asyncio.run(run())
+
+
+def test_a_standby_reads_what_the_owner_writes() -> None:
+    async def run() -> None:
+        forest = Forest(refusals=10**6)
+        forest.behind = 100
+        async with feeding_of(forest) as feeding:
+            # Where there is more to read, it looks at once whether the forest is free, and reads on.
+            await until(lambda: forest.followed > 100)
+            assert forest.refusals <= 10**6 - 100
+            forest.refusals = 0
+            await until(lambda: feeding.ownership.is_owner)
+            followed = forest.followed
+            assert await decided(feeding, "a") == ["a"]
+        assert forest.followed == followed
+        assert len(forest.threads - {threading.get_ident()}) == len(forest.threads) == 1
+
+    asyncio.run(run())
+
+
+def test_who_is_no_standby_reads_nothing() -> None:
+    async def run() -> None:
+        forest = Forest()
+
+        def fail() -> None:
+            raise ServerUnavailable("no server answers")
+
+        forest.on_open = fail
+        async with feeding_of(forest) as feeding:
+            await until(lambda: feeding.ownership.reason)
+            await asyncio.sleep(0.05)
+        assert forest.followed == 0
 
     asyncio.run(run())
 

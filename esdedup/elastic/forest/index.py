@@ -179,6 +179,13 @@ class ForestIndex:
         """Yield the documents of a log that match, in their order, some at a time; as `hit_pages` does."""
         return hit_pages(self.client, self.name, log_body(query, versions=versions))
 
+    def uuid(self) -> str:
+        """Return what tells this index from others that have had its name, or will have it."""
+        with translated(f"find the forest {self.name!r}", index=self.name):
+            answer = self.client.indices.get(index=self.name, features="settings")
+        (found,) = answer.values()
+        return str(found["settings"]["index"]["uuid"])
+
     def size_bytes(self) -> int:
         """Return the space that the index takes on disk, without replicas."""
         with translated(f"read the size of the forest {self.name!r}", index=self.name):

@@ -6,6 +6,7 @@ before.
 """
 
 import base64
+import collections
 import functools
 import itertools
 import threading
@@ -38,6 +39,13 @@ _MOST_BYTES = 1_000_000
 _READ_AT_ONCE = 50
 
 
+class End(NamedTuple):
+    """Where a record ends: the numbers of its last document, and of the last page that it has."""
+
+    document: int
+    page: int
+
+
 class LearnedRecord(NamedTuple):
     """The changes of some batches, in one document, or in several if they are too large for one."""
 
@@ -66,6 +74,11 @@ class LearnedRecord(NamedTuple):
         except (KeyError, TypeError, ValueError) as error:
             raise damaged(forest, numbers[0], f"unreadable ({error})") from error
         return cls(numbers[0], numbers[-1], str(states[0]["log"]), changes, len(content))
+
+    @property
+    def end(self) -> End:
+        """Where it ends."""
+        return End(self.last, self.changes.last_page)
 
     def to_documents(self) -> list[Document]:
         """Return its documents as they are stored."""
@@ -96,6 +109,8 @@ class LearnedCopy:
         self._log = ""
         # The latest write of it that was read.
         self._write: tuple[Any, ...] | None = None
+        self._last: LearnedRecord | None = None
+        self._ends: collections.deque[End] = collections.deque()
 
     def update(self, forest: str) -> Requests[None]:
         """Learn what has been learned since the last time, as far as a refresh has made it visible.
@@ -126,8 +141,26 @@ class LearnedCopy:
             self._number, self._write = 0, None
             teach(boilerplate, found, forest=forest)
             self._boilerplate = boilerplate
+            self._ends = self._ends if number else collections.deque()
             if found:
                 self._number, self._log, self._write = found[-1].first, found[-1].log, found[-1].write
+                self._last = found[-1]
+                if number:
+                    # It may have grown, and is among those that were found.
+                    self._ends.pop()
+                self._ends.extend(each.end for each in found)
+                while self._ends[0].page < boilerplate.window.former_from and len(self._ends) > 1:
+                    self._ends.popleft()
+
+    def taken(self) -> "tuple[Boilerplate, LearnedRecord | None, collections.deque[End]]":
+        """Return what it knows, the last record, and the ends of all that still teach; then it is empty."""
+        with self._lock:
+            taken = self._boilerplate, self._last if self._number else None, self._ends
+            if taken[0].has_begun:
+                taken[0].keep()
+            self._boilerplate, self._number, self._write = Boilerplate(), 0, None
+            self._ends = collections.deque()
+            return taken
 
     def are_learned(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
         """Return which passages are boilerplate by what has been learned, by their hashes: bool ``(n,)``."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.changes import Changes
 from esdedup.elastic.forest.documents import Document
-from esdedup.elastic.forest.learned import FIELD, LearnedRecord, documents_of, teach
+from esdedup.elastic.forest.learned import FIELD, End, LearnedCopy, LearnedRecord, documents_of, teach
 from esdedup.elastic.requests import Query
 
 # The changes of small batches share a document, which is written again with each of them.
@@ -26,18 +26,31 @@ class LearnedLog:
         Raises:
             ForestDamaged: One is missing, or does not follow the one before.
         """
-        self.boilerplate = Boilerplate()
-        teach(self.boilerplate, found, forest=forest)
+        boilerplate = Boilerplate()
+        teach(boilerplate, found, forest=forest)
         if found:
-            self.boilerplate.keep()
-        self._log = found[0].log if found else secrets.token_hex(_LOG_BYTES)
-        self._number = found[-1].last if found else 0
+            boilerplate.keep()
+        self._go_on(boilerplate, found[-1] if found else None, collections.deque(each.end for each in found))
+
+    @classmethod
+    def of(cls, copy: LearnedCopy) -> "LearnedLog":
+        """Go on from what a copy knows, which knows nothing then."""
+        log = cls.__new__(cls)
+        log._go_on(*copy.taken())
+        return log
+
+    def _go_on(
+        self, boilerplate: Boilerplate, last: LearnedRecord | None, ends: collections.deque[End]
+    ) -> None:
+        self.boilerplate = boilerplate
+        self._log = last.log if last else secrets.token_hex(_LOG_BYTES)
+        self._number = last.last if last else 0
         # The changes in the last document, while there is room for more.
         self._tail: Changes | None = None
-        if found and found[-1].size_bytes < _ENOUGH_BYTES:
-            self._tail = found[-1].changes
-        # The last document of each record, and its last page.
-        self._last_pages = collections.deque((each.last, each.changes.last_page) for each in found)
+        if last and last.size_bytes < _ENOUGH_BYTES:
+            self._tail = last.changes
+        # Of the records that may teach still.
+        self._ends = ends
 
     def add(self, changes: Changes) -> list[Document]:
         """Return the documents that add the changes of a batch: new ones, or the last with more in it.
@@ -53,11 +66,11 @@ class LearnedLog:
         # What is there already must not become a part of something that does not count yet.
         if len(documents) == _ONE_AND_LAST:
             changes = joined
-            self._last_pages.pop()
+            self._ends.pop()
         else:
             documents = documents_of(changes, log=self._log, first=self._number + 1)
         self._number = documents[-1][1]["state"]["last"]
-        self._last_pages.append((self._number, changes.last_page))
+        self._ends.append(End(self._number, changes.last_page))
         is_small = sum(len(each["state"].get("changes", "")) for _, each in documents) < _ENOUGH_BYTES
         self._tail = changes if is_small else None
         return documents
@@ -66,6 +79,6 @@ class LearnedLog:
         """Return a query for documents that teach nothing any more; None if there are no new ones."""
         outdated = 0
         # The last document may get more.
-        while len(self._last_pages) > 1 and self._last_pages[0][1] < self.boilerplate.window.former_from:
-            outdated, _ = self._last_pages.popleft()
+        while len(self._ends) > 1 and self._ends[0].page < self.boilerplate.window.former_from:
+            outdated = self._ends.popleft().document
         return {"range": {FIELD: {"lte": outdated}}} if outdated else None

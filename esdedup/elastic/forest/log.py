@@ -96,9 +96,9 @@ def read_last_number(forest: str) -> Requests[int]:
     return int(answer["last"]["value"] or 0)
 
 
-def log_body(query: Query, *, versions: bool = False) -> Query:
+def log_body(query: Query, *, versions: bool = False, repeated: bool = False) -> Query:
     """Return the body of a search for documents in their order; what they have is read by `packed_of`."""
-    return search_body(query, size=_READ_AT_ONCE, sort=[FIELD], versions=versions)
+    return search_body(query, size=_READ_AT_ONCE, sort=[FIELD], versions=versions, repeated=repeated)
 
 
 def read_logs(forest: str, *, first: int) -> Requests[Iterator[bytes]]:

@@ -1,7 +1,6 @@
 """A forest's store in Elasticsearch: its index, and in memory the nodes not yet visible to searches."""
 
 import collections
-import dataclasses
 import logging
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
@@ -13,11 +12,13 @@ from esdedup.boilerplate.changes import Changes
 from esdedup.elastic.closing import Closing
 from esdedup.elastic.forest.background import BackgroundLoading
 from esdedup.elastic.forest.clock import Clock
+from esdedup.elastic.forest.contents import Contents
 from esdedup.elastic.forest.expiry import Expired, expire, expiring
+from esdedup.elastic.forest.following import Following
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.learned import FIELD, read_learned
 from esdedup.elastic.forest.learned_log import LearnedLog
-from esdedup.elastic.forest.loading import load_log
+from esdedup.elastic.forest.loading import LoadLog, load_log
 from esdedup.elastic.forest.log import read_logs
 from esdedup.elastic.forest.matching import gather, load_missing
 from esdedup.elastic.forest.meta import Lookup
@@ -35,22 +36,6 @@ log = logging.getLogger("esdedup")
 
 # A small forest is in memory when its first batch comes.
 _SHORT_LOADING_S = 0.5
-
-
-@dataclasses.dataclass(frozen=True)
-class Contents:
-    """What a forest holds, as its owner knows it."""
-
-    # Live or not; without nodes in memory, as far as a refresh has shown them.
-    nodes: int
-    # Besides those that made a node.
-    pages: int
-    # Of this process: nodes, pages and what was learned.
-    memory_bytes: int
-    # Of these, what was learned: all of them unless nodes are in memory.
-    learned_bytes: int
-    # How many passages are boilerplate.
-    passages: int
 
 
 class ElasticStore(Closing):
@@ -71,6 +56,7 @@ class ElasticStore(Closing):
         address: str | None = None,
         lookup: Lookup | None = None,
         memory_bytes: int = 2**30,
+        followed: Following | None = None,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         """Open the forest, or create it if there is none, and take its lease.
@@ -90,6 +76,7 @@ class ElasticStore(Closing):
             memory_bytes: What the nodes may take in memory. With the lookup `memory`, articles are refused
                 beyond that; with `search`, all live nodes are in memory as long as they take no more, and
                 batches then need no search. 0 keeps none.
+            followed: What this process has read of the forest while another one owned it.
             limits: What a request may carry.
 
         Raises:
@@ -111,7 +98,7 @@ class ElasticStore(Closing):
             self._clock.check(status.state)
             self._dead_before_ms = status.dead_before_ms
             self.aging = self._settle_aging(status, aging)
-            self._learned = self._read_learned()
+            self._learned = followed.learned(self._index) if followed else self._read_learned()
         self._state = status.state
         self._commit_failed = False
         # Nodes are either all in memory, or searched for, but for the recent ones.
@@ -127,7 +114,7 @@ class ElasticStore(Closing):
         self._unsettled: collections.deque[Plan] = collections.deque()
         self._loading: BackgroundLoading | None = None
         with self.writer.released_on_error():
-            self._begin_loading(wait_s=_SHORT_LOADING_S)
+            self._begin_loading(wait_s=_SHORT_LOADING_S, load=followed.load if followed else load_log)
 
     def close(self) -> None:
         """Make the nodes visible to others, and release the lease."""
@@ -317,11 +304,11 @@ class ElasticStore(Closing):
         while nodes.depth > depth:
             nodes.undo()
 
-    def _begin_loading(self, *, wait_s: float) -> None:
+    def _begin_loading(self, *, wait_s: float, load: LoadLog = load_log) -> None:
         """Begin to load all nodes into memory, if they may be there; load those of a log."""
         self._end_loading()
         if self._is_log:
-            self._nodes = load_log(
+            self._nodes = load(
                 self._index,
                 aging=self.aging,
                 live_since_ms=self._live_since_ms(),

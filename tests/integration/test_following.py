@@ -1,0 +1,320 @@
+"""A standby follows what the forest's owner writes, and takes over without loading that again."""
+
+import logging
+import re
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from elasticsearch import Elasticsearch
+from hypothesis import HealthCheck, given
+from hypothesis import strategies as st
+
+from esdedup import CLASSIC, Dedup
+from esdedup.elastic.forest import following as module
+from esdedup.elastic.forest import log as log_module
+from esdedup.elastic.forest.following import Following
+from esdedup.elastic.forest.index import ForestIndex
+from esdedup.elastic.forest.loading import load_log
+from esdedup.elastic.forest.log import EVERY_LOG
+from esdedup.elastic.forest.store import ElasticStore
+from esdedup.forest import Forest
+from esdedup.maintenance import Maintenance
+from tests.support.arrivals import (
+    AGING,
+    NOW_MS,
+    Arrival,
+    arrivals,
+    as_batch,
+    assert_follows_model,
+    batch_sizes,
+    batches,
+    ordered_arrivals,
+)
+from tests.support.exploring import examples
+from tests.support.forests import ARTICLES, feed, roots
+from tests.support.learned import Pace, contents, learned
+from tests.support.model import Model
+from tests.support.names import Names
+from tests.support.pages import pages
+from tests.support.sidecar_process import START_S, SidecarProcess, running, until
+
+PLENTY = 2**30
+TOOK_OVER = re.compile(r"took over the ([\d,]+) nodes .* by ([\d,]+) documents .*: ([\d,]+) had been")
+
+
+@pytest.fixture(autouse=True)
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look whenever it is asked for."""
+    monkeypatch.setattr(module, "_LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr(log_module, "_READ_AT_ONCE", 3)
+
+
+@pytest.fixture
+def taken(caplog: pytest.LogCaptureFixture) -> Callable[[], tuple[int, ...] | None]:
+    """Tells how many nodes were taken over, by how many documents, after how many; None if all are loaded."""
+    caplog.set_level(logging.INFO, "esdedup")
+
+    def last() -> tuple[int, ...] | None:
+        found = TOOK_OVER.findall(caplog.text)
+        caplog.clear()
+        return tuple(int(each.replace(",", "")) for each in found[-1]) if found else None
+
+    return last
+
+
+def follow(following: Following) -> None:
+    while following.follow():
+        pass
+
+
+def following(es: Elasticsearch, forest: str, *, memory_bytes: int = PLENTY) -> Following:
+    return Following(es, forest=forest, memory_bytes=memory_bytes)
+
+
+def opened(es: Elasticsearch, forest: str, followed: Following | None = None, **how: Any) -> ElasticStore:
+    return ElasticStore(
+        es, **{"forest": forest, "profile": CLASSIC, "aging": AGING, "followed": followed, **how}
+    )
+
+
+def scattered(numbers: range, time: int = 0) -> list[Arrival]:
+    return [Arrival(f"{number * 0x9E3779B97F4A7C15 % 2**64:016x}", time) for number in numbers]
+
+
+def assign(store: ElasticStore, numbers: range, *, time: int = 0) -> list[str]:
+    found = Forest(store).assign(as_batch(scattered(numbers, time)), now_ms=NOW_MS)
+    return [each.kind.value for each in found]
+
+
+@examples(5, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.one_of(arrivals, ordered_arrivals, ordered_arrivals),
+    batch_sizes,
+    *[st.sets(st.integers(0, 20))] * 3,
+)
+def test_who_takes_over_follows_the_laws(
+    es: Elasticsearch,
+    index_name: Names,
+    all_arrivals: list[Arrival],
+    sizes: list[int],
+    looks: set[int],
+    restarts: set[int],
+    expiries: set[int],
+) -> None:
+    forest, model = index_name("forest"), Model(AGING)
+    store, standby = opened(es, forest), following(es, forest)
+    for number, batch in enumerate(batches(all_arrivals, sizes)):
+        assert_follows_model(store, model, batch)
+        if number in expiries:
+            list(store.expiring())
+        if number in looks:
+            follow(standby)
+        if number in restarts:
+            store.close()
+            store, standby = opened(es, forest, standby), following(es, forest)
+    store.close()
+    assert list(Maintenance(es, forest=forest).verify()) == []
+
+
+def test_only_the_rest_is_read(
+    es: Elasticsearch, index_name: Names, taken: Callable[[], tuple[int, ...] | None]
+) -> None:
+    forest, day = index_name("forest"), AGING.retention_ms
+    standby = following(es, forest)
+    with opened(es, forest) as store:
+        for start in range(0, 10_000, 1_000):
+            assign(store, range(start, start + 1_000))
+        follow(standby)
+        assign(store, range(10), time=day // 2)
+        assign(store, range(10_000, 11_000), time=day + day // 4)
+        # Before the last document that was read is deleted.
+        follow(standby)
+        *_, expired = store.expiring()
+        assert expired.kept == 10
+        follow(standby)
+        assign(store, range(11_000, 11_010), time=day + day // 4)
+    with opened(es, forest, standby) as store:
+        nodes, read, followed = taken() or ()
+        assert (nodes, read) == (1_020, 1)
+        assert followed > 10
+        assert set(assign(store, range(10), time=day + day // 4)) == {"known"}
+        assert set(assign(store, range(10, 100), time=day + day // 4)) == {"new_root"}
+    # What was followed is used once.
+    with opened(es, forest, standby) as store:
+        assert taken() is None
+        assert set(assign(store, range(10_000, 11_010), time=day + day // 4)) == {"known"}
+
+
+def deleted(es: Elasticsearch, forest: str) -> None:
+    es.delete(index=forest, id="log-2", refresh=True)
+
+
+def written_again(es: Elasticsearch, forest: str) -> None:
+    fields = es.search(
+        index=forest,
+        query={"ids": {"values": ["log-2"]}},
+        docvalue_fields=[{"field": "packed"}, {"field": "seen", "format": "epoch_millis"}],
+    )["hits"]["hits"][0]["fields"]
+    document = {"log": 2, "packed": fields["packed"][0], "seen": int(fields["seen"][0])}
+    es.index(index=forest, id="log-2", document=document, refresh=True)
+
+
+def emptied(es: Elasticsearch, forest: str) -> None:
+    for hit in es.search(index=forest, query=EVERY_LOG, size=100)["hits"]["hits"]:
+        es.delete(index=forest, id=hit["_id"], refresh=True)
+
+
+def made_anew(es: Elasticsearch, forest: str) -> None:
+    es.indices.delete(index=forest)
+    with opened(es, forest) as store:
+        for start in range(0, 5_000, 1_000):
+            # As many writes.
+            assign(store, range(start, start + 500))
+
+
+def of_another_retention(es: Elasticsearch, forest: str) -> None:
+    with opened(es, forest, aging=type(AGING)(retention_ms=50, granularity_ms=10)):
+        pass
+
+
+def as_loaded(es: Elasticsearch, forest: str) -> int:
+    index = ForestIndex.find(es, forest)
+    status = index.status()
+    nodes = load_log(
+        index,
+        aging=status.aging,
+        live_since_ms=status.live_since_ms(status.aging),
+        memory_bytes=PLENTY,
+        on_read=lambda: None,
+    )
+    return len(nodes)
+
+
+CHANGES = {
+    "deleted": deleted,
+    "written again": written_again,
+    "emptied": emptied,
+    "made anew": made_anew,
+    "another retention": of_another_retention,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_all_is_loaded_if_the_log_has_not_only_grown(
+    es: Elasticsearch,
+    index_name: Names,
+    taken: Callable[[], tuple[int, ...] | None],
+    change: Callable[[Elasticsearch, str], None],
+) -> None:
+    forest = index_name("forest")
+    standby = following(es, forest)
+    with opened(es, forest) as store:
+        for start in range(0, 5_000, 1_000):
+            assign(store, range(start, start + 500))
+        follow(standby)
+    change(es, forest)
+    with opened(es, forest, standby, aging=None) as store:
+        assert taken() is None
+        assert store.contents().nodes == as_loaded(es, forest)
+
+
+def test_whatever_goes_wrong_a_standby_goes_on(
+    es: Elasticsearch,
+    index_name: Names,
+    taken: Callable[[], tuple[int, ...] | None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    forest = index_name("forest")
+    standby = following(es, forest)
+    # There is no forest.
+    assert standby.follow() is False
+    with opened(es, forest) as store:
+        for start in range(0, 3_000, 1_000):
+            assign(store, range(start, start + 1_000))
+        # A pause is over only later.
+        follow(standby)
+        assert standby._copy is None
+        small = following(es, forest, memory_bytes=10_000)
+        follow(small)
+        assert small._copy is None
+        standby = following(es, forest)
+        follow(standby)
+
+    def fail(*_: object) -> None:
+        raise OSError("no memory")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "_read", fail)
+        store = opened(es, forest, standby)
+    with store:
+        assert taken() is None
+        assert set(assign(store, range(3_000))) == {"known"}
+
+
+def test_a_forest_that_is_searched_is_not_followed(es: Elasticsearch, index_name: Names) -> None:
+    forest = index_name("forest")
+    standby = following(es, forest)
+    with opened(es, forest, lookup="search") as store:
+        assign(store, range(100))
+        follow(standby)
+        assert standby._copy is None
+    with opened(es, forest, standby) as store:
+        assert set(assign(store, range(100))) == {"known"}
+
+
+def test_what_was_learned_is_followed(es: Elasticsearch, index_name: Names) -> None:
+    """The next owner learns on as if it had read all."""
+    index, forest = index_name("articles"), index_name("forest")
+    articles = [{"_id": page["id"], **page} for page in pages(120)]
+    with Pace().kept():
+        for at in range(0, 120, 30):
+            standby = following(es, forest)
+            with Dedup(es, forest=forest, batch_size=7) as dedup:
+                if at == 0:
+                    dedup.setup(index)
+                feed(es, dedup, index, articles[at : at + 10])
+                follow(standby)
+                feed(es, dedup, index, articles[at + 10 : at + 20])
+                follow(standby)
+                feed(es, dedup, index, articles[at + 20 : at + 23])
+            found, read = standby.learned(ForestIndex.find(es, forest)), learned(es, forest)
+            assert contents(found.boilerplate) == read
+            with Dedup(es, forest=forest, batch_size=7) as dedup:
+                owner = dedup._owner
+                owner._following = standby = following(es, forest)  # type: ignore[union-attr]
+                follow(standby)
+                feed(es, dedup, index, articles[at + 23 : at + 30])
+    assert list(Maintenance(es, forest=forest).verify([index])) == []
+
+
+def test_a_sidecar_takes_over_what_it_has_followed(
+    es: Elasticsearch, elasticsearch_url: str, index_name: Names, unchanged: tuple[str, str]
+) -> None:
+    """Its owner is killed; articles get the roots that one process gives them."""
+    index, forest = index_name("articles"), index_name("forest")
+    with Dedup(es, forest=forest) as dedup:
+        dedup.setup(index)
+
+    def send(sidecar: SidecarProcess, articles: list[dict[str, Any]]) -> None:
+        for article in articles:
+            source = {name: value for name, value in article.items() if name != "_id"}
+            sidecar.post(f"/{index}/_doc/{article['_id']}", source)
+
+    options = ("--forest", forest, "--lease-ttl-s", "2")
+    with running(elasticsearch_url, *options[2:], forest=forest) as owner:
+        send(owner, ARTICLES[:200])
+        standby = SidecarProcess(elasticsearch_url, *options)
+        try:
+            until(lambda: "stands by for the forest" in standby.log, START_S, standby)
+            send(owner, ARTICLES[200:250])
+            owner.process.send_signal(signal.SIGKILL)
+            until(standby.owns, START_S, standby)
+            ((_, read, followed),) = TOOK_OVER.findall(standby.log)
+            assert 0 <= int(read) <= 2
+            assert int(followed) > 5
+            send(standby, ARTICLES[250:])
+        finally:
+            standby.end()
+    assert roots(es, index) == roots(es, unchanged[0])

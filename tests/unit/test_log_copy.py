@@ -1,0 +1,239 @@
+"""What follows a log that grows, is shortened and expires decides as what loads it from the beginning."""
+
+import base64
+import dataclasses
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from esdedup.elastic.forest.log import LogDocument, LogDocuments
+from esdedup.elastic.forest.log_copy import LogCopy
+from esdedup.elastic.forest.packing import Packing
+from esdedup.fingerprint.profile import CLASSIC
+from esdedup.forest import NO_TIME, Nodes, State
+from esdedup.neighbours.relation import relation_of
+from tests.support.arrivals import (
+    AGING,
+    NOW_MS,
+    Arrival,
+    arrivals,
+    as_batch,
+    batch_sizes,
+    batches,
+    ordered_arrivals,
+)
+
+RELATION = relation_of(CLASSIC)
+PACKING = Packing(RELATION)
+PLENTY = 2**30
+
+
+class Owner:
+    """Decides, and writes a log as the forest's owner does; its documents hold little."""
+
+    def __init__(self) -> None:
+        self.nodes, self.state = Nodes(RELATION, AGING), State()
+        self.log = LogDocuments(PACKING, last=0)
+        self.documents: dict[int, LogDocument] = {}
+        self.writes: dict[int, int] = {}
+
+    @property
+    def live_since_ms(self) -> int:
+        return self.state.live_since_ms(AGING)
+
+    def decide(self, batch: Sequence[Arrival], *, is_new: bool) -> None:
+        plan = self.nodes.assign(as_batch(list(batch)), self.state, now_ms=NOW_MS)
+        self.nodes.keep()
+        self.state = plan.state
+        if is_new and self.documents:
+            self.log.begin_another()
+        self.write(self.log.add(plan.written, plan.log, plan.state))
+
+    def write(self, document: LogDocument) -> None:
+        self.documents[document.number] = document
+        self.writes[document.number] = 1 + max(self.writes.values(), default=0)
+
+    def expire(self) -> None:
+        """Shorten the log by what has expired."""
+        for number, each in list(self.documents.items()):
+            seen_ms = max(each.seen_ms, each.state.time_ms)
+            if self.live_since_ms != NO_TIME and seen_ms < self.live_since_ms:
+                kept = self.nodes.living(each.log, live_since_ms=self.live_since_ms)
+                if kept:
+                    self.write(self.log.add(kept, None, None))
+                del self.documents[number]
+
+    def hits(self, first: int) -> list[dict[str, Any]]:
+        return [self.hit(self.documents[each]) for each in sorted(self.documents) if each >= first]
+
+    def hit(self, document: LogDocument) -> dict[str, Any]:
+        _, source = document.json()
+        fields = {
+            name: value if isinstance(value, list) else [value] for name, value in json.loads(source).items()
+        }
+        versions = {"_seq_no": self.writes[document.number], "_primary_term": 1}
+        return {"sort": [document.number], "fields": fields, **versions}
+
+    def loaded(self) -> Nodes:
+        nodes = Nodes(RELATION, AGING)
+        nodes.load_logs([self.documents[number].log for number in sorted(self.documents)])
+        nodes.settle(live_since_ms=self.live_since_ms)
+        return nodes
+
+    def versions(self, copy: LogCopy) -> dict[int, tuple[int, int]]:
+        """Return what a search finds of documents that a copy has read."""
+        lives = {number: max(each.seen_ms, each.state.time_ms) for number, each in self.documents.items()}
+        return {
+            number: (self.writes[number], 1)
+            for number, seen_ms in lives.items()
+            if number < copy.number and seen_ms >= self.live_since_ms
+        }
+
+
+def read(copy: LogCopy, owner: Owner, *, at_once: int) -> None:
+    """Read some documents at a time, to the end."""
+    while True:
+        hits = owner.hits(copy.number)[:at_once]
+        copy.add(hits)
+        if len(hits) < at_once:
+            return
+
+
+def copied(memory_bytes: int = PLENTY) -> LogCopy:
+    return LogCopy(RELATION, AGING, memory_bytes=memory_bytes)
+
+
+# Whether the owner begins a document, whether it shortens the log, and whether the copy looks.
+steps = st.tuples(st.booleans(), st.booleans(), st.booleans())
+
+
+@given(
+    st.one_of(arrivals, ordered_arrivals, ordered_arrivals),
+    batch_sizes,
+    st.lists(steps, min_size=1),
+    st.integers(2, 5),
+    st.one_of(arrivals, ordered_arrivals),
+)
+def test_nodes_that_were_followed_decide_as_those_that_are_loaded(
+    before: list[Arrival],
+    sizes: list[int],
+    steps: list[tuple[bool, bool, bool]],
+    at_once: int,
+    after: list[Arrival],
+) -> None:
+    owner, copy = Owner(), copied()
+    for number, batch in enumerate(batches(before, sizes)):
+        is_new, shortens, looks = steps[number % len(steps)]
+        owner.decide(batch, is_new=is_new)
+        if shortens:
+            owner.expire()
+        if looks:
+            read(copy, owner, at_once=at_once)
+            copy.settle()
+    # The owner ends here.
+    assert owner.versions(copy) == copy.versions(owner.live_since_ms)
+    read(copy, owner, at_once=at_once)
+    copy.settle(live_since_ms=owner.live_since_ms)
+    loaded = owner.loaded()
+    assert len(copy.nodes) == len(loaded)
+    state = owner.state
+    for batch in batches(
+        [dataclasses.replace(each, time=max(each.time, state.time_ms)) for each in after], [3, 7]
+    ):
+        expected, found = (
+            nodes.assign(as_batch(batch), state, now_ms=NOW_MS) for nodes in (loaded, copy.nodes)
+        )
+        assert expected == found
+        state = found.state
+        loaded.keep()
+        copy.nodes.keep()
+
+
+def many(numbers: range, time: int = 0) -> list[Arrival]:
+    return [Arrival(f"{number * 0x9E3779B97F4A7C15 % 2**64:016x}", time) for number in numbers]
+
+
+def followed(owner: Owner) -> LogCopy:
+    copy = copied()
+    read(copy, owner, at_once=100)
+    copy.settle()
+    return copy
+
+
+@pytest.fixture
+def owner() -> Owner:
+    owner = Owner()
+    for start in range(0, 30, 10):
+        owner.decide(many(range(start, start + 10), time=start), is_new=True)
+    return owner
+
+
+def test_only_what_is_new_is_read(owner: Owner) -> None:
+    copy = followed(owner)
+    assert copy.read_count == 3
+    read(copy, owner, at_once=100)
+    assert not copy.is_unsettled
+    owner.decide(many(range(30, 31)), is_new=False)
+    read(copy, owner, at_once=100)
+    assert (copy.read_count, copy.is_unsettled) == (4, True)
+
+
+def test_a_last_document_that_is_another_one_is_refused(owner: Owner) -> None:
+    copy = followed(owner)
+    last = owner.documents[3]
+    owner.write(last._replace(log=last.log[1:]))
+    with pytest.raises(ValueError, match="another one"):
+        read(copy, owner, at_once=100)
+    copy = followed(owner)
+    with pytest.raises(ValueError, match="another one"):
+        copy.add([])
+
+
+@pytest.mark.parametrize("change", ["deleted", "written", "added"])
+def test_an_earlier_document_that_has_changed_is_noticed(owner: Owner, change: str) -> None:
+    if change == "added":
+        late = owner.documents.pop(2)
+        copy = followed(owner)
+        owner.documents[2] = late
+    else:
+        copy = followed(owner)
+        if change == "deleted":
+            del owner.documents[1]
+        else:
+            owner.write(owner.documents[1])
+    assert owner.versions(copy) != copy.versions(owner.live_since_ms)
+
+
+def test_what_has_expired_takes_no_memory(owner: Owner) -> None:
+    copy = followed(owner)
+    for time in range(40, 2_000, 40):
+        owner.decide(many(range(time * 10, time * 10 + 10), time=time), is_new=True)
+        owner.expire()
+        read(copy, owner, at_once=100)
+        copy.settle()
+    assert len(copy.nodes) < 60
+    assert len(copy.versions(NO_TIME)) < 6
+    assert owner.versions(copy) == copy.versions(owner.live_since_ms)
+
+
+def test_what_takes_too_much_memory_is_refused(owner: Owner) -> None:
+    size_bytes = followed(owner).nodes.size_bytes
+    copy = copied(size_bytes - 1)
+    read(copy, owner, at_once=100)
+    with pytest.raises(ValueError, match="memory"):
+        copy.settle()
+    with pytest.raises(ValueError, match="memory"):
+        read(copied(size_bytes // 3), owner, at_once=100)
+
+
+def test_a_document_that_cannot_be_read_is_refused(owner: Owner) -> None:
+    for damage in ({}, {"packed": ["a"]}, {"packed": [base64.b64encode(b"a").decode()] * 2}):
+        hits = owner.hits(1)
+        del hits[1]["fields"]["packed"]
+        hits[1]["fields"] |= damage
+        with pytest.raises(ValueError, match=r".*"):
+            copied().add(hits)

@@ -32,6 +32,7 @@ from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.meta import Lookup
 from esdedup.elastic.given_client import is_inherited, refuse_inherited, take_blocking
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
+from esdedup.elastic.patience import patient
 from esdedup.errors import ArticleRejected, IndexNotReady, SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile
@@ -152,7 +153,7 @@ class Dedup(Closing):
         self._client = client
         self._profile = profile
         self._forest_name = forest
-        self._articles = Articles(client, fields=fields)
+        self._articles = Articles(patient(client), fields=fields)
         # Where articles have been written to, by name.
         self._indices: dict[str, WritableIndex] = {}
         self._owner: Owner | RemoteOwner
@@ -236,8 +237,11 @@ class Dedup(Closing):
             index, shards=shards, route_by_root=route_by_root, language=language, forest=forest
         )
 
-    def require_ready(self, index: str) -> None:
+    def require_ready(self, index: str) -> Fields:
         """Raise unless articles can be written to an index. `enrich` does this by itself for each index.
+
+        Returns:
+            The names of its articles' fields.
 
         Raises:
             IndexNotReady: The index is missing, lacks the fields that `setup` adds, or belongs to another
@@ -246,7 +250,7 @@ class Dedup(Closing):
             ServerError: Elasticsearch does not answer, or refuses the request.
         """
         self._check_process()
-        self._check_index(index)
+        return self._check_index(index).fields
 
     def enrich(
         self,

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from elasticsearch import Elasticsearch
 
 from esdedup.boilerplate.pins import NO_PINS, Pins, refuse_useless
-from esdedup.elastic.client import patient
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.learned import LearnedCopy
 from esdedup.elastic.given_client import take_blocking
 from esdedup.elastic.names import check_index_name, check_index_names
+from esdedup.elastic.patience import patient
 from esdedup.errors import ArticleRejected, ForestError, SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile, profile_labelled
@@ -68,7 +68,7 @@ class Inspection:
         take_blocking(client, taker=type(self).__name__)
         check_index_name(forest)
         check_at_least_1(most_plausible_leaves=most_plausible_leaves, audit_batch=audit_batch)
-        self._client = client
+        self._client = patient(client)
         self._forest = forest
         self._fields = fields
         self._most_plausible_leaves = most_plausible_leaves
@@ -135,7 +135,7 @@ class Inspection:
         requests = explain_indexed(
             scope, index, (one_id, None), (other_id, None), profile=profile, forest_missing=missing
         )
-        found = execute(patient(self._client), requests)
+        found = execute(self._client, requests)
         compared_by = profile or profile_labelled(found.comparison.profile) or DEFAULT
         refuse_useless(pins, keep_boilerplate=compared_by.keep_boilerplate)
         return found

@@ -6,7 +6,6 @@ import logging
 
 from elasticsearch import Elasticsearch
 
-from esdedup.elastic.client import patient
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.documents import keys_of
@@ -58,7 +57,7 @@ def begin(
         ForestMismatch: The articles are of several profiles, or of an unknown one, or belong to another
             forest than the one that is replaced.
     """
-    found = execute(patient(client), read_meta(name))
+    found = execute(client, read_meta(name))
     meta = dataclasses.replace(_meta(name, records), lookup=lookup or (found.lookup if found else "memory"))
     index = ForestIndex.make(client, name, meta=meta)
     latest_ms = Clock(index).latest_ms()

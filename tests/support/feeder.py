@@ -23,6 +23,7 @@ from elasticsearch import helpers
 
 from esdedup import Dedup, EsdedupError
 from esdedup.elastic.client import connect
+from esdedup.elastic.patience import patient
 from esdedup.fingerprint.profile import CLASSIC, Profile
 from esdedup.sites import RawPage
 from tests.support import stream
@@ -211,7 +212,8 @@ def _work(job: Job, tell: Connection) -> None:
             enriched = dedup.enrich(
                 actions(), on_assigned=lambda article, said: roots.update({article.name: said.root})
             )
-            for _, result in helpers.streaming_bulk(client, enriched, chunk_size=job.batch_size):
+            # Servers are killed and started again.
+            for _, result in helpers.streaming_bulk(patient(client), enriched, chunk_size=job.batch_size):
                 article_id = result["index"]["_id"]
                 tell.send(("acknowledged", article_id, roots[article_id]))
     except EsdedupError as error:

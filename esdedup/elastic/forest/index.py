@@ -6,7 +6,6 @@ from typing import Any, TypeVar
 
 from elasticsearch import ApiError, Elasticsearch
 
-from esdedup.elastic.client import PartlyRefused, patient, retry_while_refused
 from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import execute, hit_pages
 from esdedup.elastic.forest.documents import search_body
@@ -18,6 +17,7 @@ from esdedup.elastic.forest.status import ForestStatus, read_ordered_since, read
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.elastic.mappings import forest_index
 from esdedup.elastic.pages import Hits
+from esdedup.elastic.patience import PartlyRefused, patient, retry_while_refused
 from esdedup.elastic.requests import Query, Requests
 from esdedup.errors import ForestMismatch, ForestMissing
 from esdedup.fingerprint.bands import Layout

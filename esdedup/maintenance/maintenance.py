@@ -162,7 +162,7 @@ class Maintenance(Inspection):
             ForestError: There is a forest already and `replace` is false, or another process owns it.
             ForestMismatch: The articles are of several profiles, or of an unknown one, or belong to another
                 forest than the one that is replaced.
-            IndexNotReady: An index is missing.
+            IndexNotReady: An index is missing, or none of the articles was indexed through esdedup.
             SettingError: `indices` is a string, or empty, or contains an empty name.
         """
         records = self._records(indices)

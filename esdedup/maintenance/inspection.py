@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 from elasticsearch import Elasticsearch
 
+from esdedup.arguments import checked
 from esdedup.boilerplate.pins import NO_PINS, Pins, refuse_useless
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.learned import LearnedCopy
-from esdedup.elastic.given_client import take_blocking
 from esdedup.elastic.names import check_index_name, check_index_names
 from esdedup.elastic.patience import patient
 from esdedup.elastic.requests import refresh
@@ -45,6 +45,7 @@ PASSAGES_SHOWN = 10
 class Inspection:
     """Reads one forest and its articles. Needs no lease."""
 
+    @checked
     def __init__(
         self,
         client: Elasticsearch,
@@ -64,9 +65,8 @@ class Inspection:
             audit_batch: The fewest nodes that are verified together.
 
         Raises:
-            SettingError: The client is asynchronous, the forest's name is invalid, or a number is below 1.
+            SettingError: An argument has a wrong type, the forest's name is invalid, or a number is below 1.
         """
-        take_blocking(client, taker=type(self).__name__)
         check_index_name(forest)
         check_at_least_1(most_plausible_leaves=most_plausible_leaves, audit_batch=audit_batch)
         self._client = patient(client)

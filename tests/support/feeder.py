@@ -22,7 +22,7 @@ from elastic_transport.client_utils import DEFAULT, DefaultType
 from elasticsearch import helpers
 
 from esdedup import Dedup, EsdedupError
-from esdedup.elastic.client import connect
+from esdedup.elastic.client import client_of
 from esdedup.elastic.patience import patient
 from esdedup.fingerprint.profile import CLASSIC, Profile
 from esdedup.sites import RawPage
@@ -197,7 +197,8 @@ def _work(job: Job, tell: Connection) -> None:
     try:
         with (
             job.pace.kept() if job.pace else contextlib.nullcontext(),
-            connect(job.url) as client,
+            # It may be started while the server is away.
+            client_of(job.url) as client,
             Dedup(
                 client,
                 forest=job.forest,

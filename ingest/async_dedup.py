@@ -17,8 +17,8 @@ from esdedup.ingest.enricher import EnrichRun, OnAssigned, OnRejected, log_rejec
 from esdedup.ingest.json_values import size_of
 from esdedup.ingest.owner_settings import check_flush_interval
 
+from esdedup.arguments import check_type
 from esdedup.elastic.client import blocking_twin
-from esdedup.elastic.given_client import take_async
 from esdedup.errors import EsdedupError
 from esdedup.reading.reader import AsyncReader
 
@@ -65,7 +65,7 @@ def _as_dedup(
 
         The other parameters are those of `Dedup`.
         """
-        take_async(client, taker="AsyncDedup")
+        check_type("client", client, AsyncElasticsearch, taker="AsyncDedup")
         self._blocking = blocking_twin(client)
         self._dedup = Dedup.__new__(Dedup)
         init(self._dedup, self._blocking, *args, **settings)

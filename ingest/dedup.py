@@ -24,18 +24,20 @@ from esdedup.ingest.owner_settings import (
 from esdedup.ingest.remote_owner import RemoteOwner
 from esdedup.ingest.sidecar_connection import SidecarConnection
 
+from esdedup.arguments import checked
 from esdedup.boilerplate.pins import NO_PINS, Pins
 from esdedup.elastic.article_indices import Articles, WritableIndex
 from esdedup.elastic.client import credentials_of
 from esdedup.elastic.closing import Closing
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.elastic.forest.meta import Lookup
-from esdedup.elastic.given_client import is_inherited, refuse_inherited, take_blocking
+from esdedup.elastic.given_client import is_inherited, refuse_inherited
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
+from esdedup.elastic.patience import patient
 from esdedup.errors import ArticleRejected, IndexNotReady, SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.fingerprinter import WORKERS
-from esdedup.fingerprint.profile import DEFAULT, Profile
+from esdedup.fingerprint.profile import DEFAULT, Profile, get_profile
 from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
 from esdedup.reading.reader import Reader
 from esdedup.sites import RawPage
@@ -73,11 +75,12 @@ class Dedup(Closing):
     list = _shortcut(Reader.list)
     similar = _shortcut(Reader.similar)
 
+    @checked
     def __init__(
         self,
         client: Elasticsearch,
         *,
-        profile: Profile = DEFAULT,
+        profile: Profile | str = DEFAULT,
         fields: Fields | None = None,
         forest: str = DEFAULT_FOREST,
         retention: timedelta | None = None,
@@ -99,7 +102,8 @@ class Dedup(Closing):
 
         Args:
             client: Closed by the caller.
-            profile: How texts are fingerprinted; must be the profile that the forest was made with.
+            profile: How texts are fingerprinted, or the name of a standard profile; must be the profile that
+                the forest was made with.
             fields: The names of the articles' fields, which `setup` makes an index keep. None: those that an
                 index keeps, else the usual ones.
             forest: The forest's index. Several article indices may share one.
@@ -133,9 +137,9 @@ class Dedup(Closing):
                 death of one and the other's taking over.
 
         Raises:
-            SettingError: A value is out of its range, or the client is asynchronous.
+            SettingError: A value is out of its range, or of a wrong type, such as an asynchronous client.
         """
-        take_blocking(client, taker="Dedup")
+        profile = get_profile(profile)
         check_batch_size(batch_size)
         check_index_name(forest)
         settings = OwnerSettings(
@@ -153,7 +157,7 @@ class Dedup(Closing):
         self._client = client
         self._profile = profile
         self._forest_name = forest
-        self._articles = Articles(client, fields=fields)
+        self._articles = Articles(patient(client), fields=fields)
         # Where articles have been written to, by name.
         self._indices: dict[str, WritableIndex] = {}
         self._owner: Owner | RemoteOwner
@@ -224,8 +228,9 @@ class Dedup(Closing):
             Whether the index was created.
 
         Raises:
-            IndexNotReady: Its mapping does not suit; it is a forest, or closed; or it exists with another
-                number of shards or another language, or is not routed by root as requested.
+            IndexNotReady: Its mapping does not suit; it is a forest, or closed; it exists with another number
+                of shards or another language, or is not routed by root as requested; or it has articles
+                that the forest does not know.
             SettingError: The name or the number of shards is invalid, the name is the forest's, or there is
                 no such language, or no analyzer for it in Elasticsearch.
             ServerError: Elasticsearch does not answer, or refuses the request.
@@ -237,8 +242,11 @@ class Dedup(Closing):
             index, shards=shards, route_by_root=route_by_root, language=language, forest=forest
         )
 
-    def require_ready(self, index: str) -> None:
+    def require_ready(self, index: str) -> Fields:
         """Raise unless articles can be written to an index. `enrich` does this by itself for each index.
+
+        Returns:
+            The names of its articles' fields.
 
         Raises:
             IndexNotReady: The index is missing, lacks the fields that `setup` adds, or belongs to another
@@ -247,7 +255,7 @@ class Dedup(Closing):
             ServerError: Elasticsearch does not answer, or refuses the request.
         """
         self._check_process()
-        self._check_index(index)
+        return self._check_index(index).fields
 
     def enrich(
         self,
@@ -275,8 +283,9 @@ class Dedup(Closing):
                 warning is logged for each whose text is longer than is fingerprinted (`is_cut`).
             flush_interval_s: Assign what has come so long after the first action of a batch, if the batch is
                 not full by then; for actions that come slowly. They are then read in a thread of their own.
-                None: wait until a batch is full. Give ``elasticsearch.helpers.streaming_bulk`` the same as
-                its ``flush_after_seconds``, since it waits too.
+                None: they are read in this one, which waits until a batch is full, and then for the next one
+                before it yields anything. Give ``elasticsearch.helpers.streaming_bulk`` the same as its
+                ``flush_after_seconds``, since it waits too.
 
         Raises:
             SettingError: `flush_interval_s` is not greater than 0.

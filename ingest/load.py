@@ -128,11 +128,12 @@ class Load:
             EsdedupError: The run cannot continue.
         """
         started = time.monotonic()
-        self._dated_by = dedup.reader.fields(index) if backfill else None
+        fields = dedup.require_ready(index)
+        self._dated_by = fields if backfill else None
         bulk = ArticleBulk(client, index=index)
         try:
             if learned_from:
-                first_look(dedup, learned_from, dedup.reader.fields(index))
+                first_look(dedup, learned_from, fields)
             for batch in batches(articles, most=batch_size, size_of=_size, flush_interval_s=flush_interval_s):
                 actions = dedup.enrich(
                     self._actions(batch, index),

@@ -23,7 +23,7 @@ def name_of(path: Path) -> str:
 
 
 @contextlib.contextmanager
-def opened(path: Path, on_bytes: Callable[[int], None]) -> Iterator[BinaryIO]:
+def opened(path: Path, on_bytes: Callable[[int], None]) -> Iterator[io.BufferedReader]:
     """Open an input; gzip is recognised by its first bytes.
 
     Args:

@@ -3,6 +3,7 @@
 One article is in memory at a time, and none beyond a limit: a longer one is skipped without being kept.
 """
 
+import codecs
 import dataclasses
 import json
 import re
@@ -23,6 +24,14 @@ MAX_ARTICLE_BYTES = 20_000_000
 much memory."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# In this order: one begins another.
+_WIDE_MARKS = {
+    codecs.BOM_UTF32_LE: "UTF-32",
+    codecs.BOM_UTF32_BE: "UTF-32",
+    codecs.BOM_UTF16_LE: "UTF-16",
+    codecs.BOM_UTF16_BE: "UTF-16",
+}
+_RECOGNISED_BYTES = 64
 # An array of objects, which stand on this line or the next.
 _BEGINS_ARRAY = re.compile(rb"\s*\[\s*([{\]]|$)")
 _OUTSIDE_STRINGS = re.compile(rb'[\[\]{}",]')
@@ -53,6 +62,13 @@ def read_records(path: Path, *, on_bytes: Callable[[int], None]) -> Iterator[Rec
     name, lines = name_of(path), None
     try:
         with opened(path, on_bytes) as stream:
+            if (encoding := _wide_encoding(stream.peek(_RECOGNISED_BYTES)[:_RECOGNISED_BYTES])) is not None:
+                yield ArticleRejected(
+                    f"{name}:1",
+                    f"is {encoding}, as is all that follows: convert the file to UTF-8, for example with "
+                    f"`iconv -f {encoding} -t UTF-8`",
+                )
+                return
             lines = NumberedLines(stream)
             yield from _records(lines, name)
     except (OSError, EOFError, zlib.error) as error:
@@ -60,6 +76,18 @@ def read_records(path: Path, *, on_bytes: Callable[[int], None]) -> Iterator[Rec
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         number = lines.number + 1 if lines else 1
         yield ArticleRejected(f"{name}:{number}", f"cannot be read from here on: {reason}")
+
+
+def _wide_encoding(begin: bytes) -> str | None:
+    """Return the encoding of a text whose characters have several bytes each; None if it is another one."""
+    for mark, encoding in _WIDE_MARKS.items():
+        if begin.startswith(mark):
+            return encoding
+    # Letters, digits and signs of ASCII have a NUL before or after them, where UTF-8 has none at all.
+    before, after = begin[0::2].count(0), begin[1::2].count(0)
+    if before + after < 2 or before == after:
+        return None
+    return "UTF-16BE" if before > after else "UTF-16LE"
 
 
 def _records(lines: NumberedLines, name: str) -> Iterator[Record | ArticleRejected]:

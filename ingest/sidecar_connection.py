@@ -14,12 +14,12 @@ import tenacity
 from elastic_transport.client_utils import url_to_node_config
 
 from esdedup.elastic.limits import BUSY_STATUSES
+from esdedup.elastic.patience import retrying
 from esdedup.errors import SettingError, SidecarError, SidecarUnavailable
 
 TOKEN_HEADER = "X-Esdedup-Token"  # noqa: S105
 # A batch takes a second or so. Who hangs longer has lost the forest to another by then.
 _ANSWER_S = 30.0
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
 # As many threads may use it at the same time without opening connections anew.
 _CONNECTIONS = 32
 _ADVICE = {
@@ -92,15 +92,10 @@ class SidecarConnection:
             SidecarUnavailable: None has taken it for as long as was allowed.
             SidecarError: One refuses it.
         """
-        retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type(_Busy),
-            stop=tenacity.stop_after_delay(self._patience_s),
-            wait=tenacity.wait_random_exponential(multiplier=_FIRST_PAUSE_S, max=_LONGEST_PAUSE_S),
-            reraise=True,
-        )
+        patience = retrying(tenacity.retry_if_exception_type(_Busy), patience_s=self._patience_s)
         end_s = time.monotonic() + self._patience_s
         try:
-            return retrying(self._ask_all, path, body, content_type, end_s)
+            return patience(self._ask_all, path, body, content_type, end_s)
         except _Busy as error:
             raise SidecarUnavailable(
                 f"no sidecar has taken these articles within {self._patience_s:g} s ({error}). Send them "

@@ -45,9 +45,10 @@ def with_words(
     """
     weighting = None if weights is None else read_weights(weights)
     if stop_words is not None:
-        weighting = StopWords(
-            filter(None, _lines(stop_words)), profile.weighting if weighting is None else weighting
-        )
+        words = list(filter(None, _lines(stop_words)))
+        if not words:
+            raise SettingError(f"{stop_words} has no words: leave it out")
+        weighting = StopWords(words, profile.weighting if weighting is None else weighting)
     return profile.with_changes(
         weighting=weighting,
         segmenter=read_segmenter(segmenter, dictionary),

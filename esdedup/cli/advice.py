@@ -27,10 +27,7 @@ _ADVICE: dict[type[EsdedupError], str] = {
     ForestBusy: "--wait SECONDS waits until the forest is released; --forest NAME uses another one",
     ForestExists: "--replace deletes the forest first; --forest NAME makes another one",
     ForestIncomplete: "`esdedup rebuild`, with all indices of the forest, completes it",
-    ForestMismatch: (
-        "--profile, and options that change one (such as --layout), name the profile of a forest; "
-        "--forest NAME uses another forest"
-    ),
+    ForestMismatch: "--forest NAME uses another forest",
     ForestMissing: "--forest NAME uses another forest; `esdedup rebuild` makes one from articles",
     ServerUnavailable: "--url names another server; `esdedup node start` starts one on this machine",
 }
@@ -38,6 +35,8 @@ _ADVICE: dict[type[EsdedupError], str] = {
 
 def advice(error: EsdedupError) -> Iterator[str]:
     """Yield lines that name the options and commands that help with an error."""
+    if isinstance(error, ForestMismatch) and isinstance(error.supported, str):
+        yield "--profile, and options that change one (such as --layout), name the profile of a forest"
     if type(error) in _ADVICE:
         yield _ADVICE[type(error)]
     elif isinstance(error, FieldsNotFound):

@@ -8,7 +8,10 @@ import typer
 from esdedup.cli import options, output
 from esdedup.cli.command import command
 from esdedup.cli.messages import say, say_cut, say_rejected
+from esdedup.elastic.execute import execute
 from esdedup.elastic.limits import MAX_SHARDS
+from esdedup.elastic.patience import patient
+from esdedup.elastic.requests import refresh
 from esdedup.errors import FieldsNotFound
 from esdedup.fingerprint.fingerprinter import WORKERS
 from esdedup.ingest.dedup import Dedup
@@ -128,11 +131,10 @@ def index(
             wait_s=forest.wait_s,
             workers=workers,
         )
-        dedup.require_ready(index)
+        fields = dedup.require_ready(index)
         try:
             bytes_read = total_bytes(files * (1 + learn_first))
             with dedup, output.file_progress("indexing", bytes_read) as on_bytes:
-                fields = dedup.reader.fields(index)
                 read = functools.partial(
                     read_articles, files, fields=fields, id_field=id_field, on_bytes=on_bytes
                 )
@@ -146,7 +148,7 @@ def index(
                         flush_interval_s=flush_interval_s,
                         learned_from=first,
                     )
-            client.indices.refresh(index=index)
+            execute(patient(client), refresh(index))
         except FieldsNotFound as error:
             error.index, has_begun = index, False
             raise

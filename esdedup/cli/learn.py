@@ -64,12 +64,11 @@ def learn(
         dedup = Dedup(
             client, profile=profile, pins=pins, fields=fields, forest=forest.name, wait_s=forest.wait_s
         )
-        dedup.require_ready(index)
+        own = dedup.require_ready(index)
         try:
             with dedup:
                 if files:
                     with output.file_progress("learning", total_bytes(files)) as on_bytes:
-                        own = dedup.reader.fields(index)
                         articles = read_articles(files, fields=own, id_field=id_field, on_bytes=on_bytes)
                         learning.run(dedup, texts_of(articles, own))
                 else:

@@ -175,6 +175,7 @@ class FieldNames(OptionGroup):
             SettingError: The names contradict each other.
             ServerError: Elasticsearch does not answer, or refuses the request.
         """
+        from esdedup.elastic.patience import patient
         from esdedup.reading.reader import Reader
 
         if not self._given:
@@ -182,7 +183,7 @@ class FieldNames(OptionGroup):
         if not indices:
             return self.fields()
         try:
-            return self.fields(Reader(client).fields(",".join(indices)))
+            return self.fields(Reader(patient(client)).fields(",".join(indices)))
         except IndexNotReady as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise

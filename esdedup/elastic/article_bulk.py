@@ -9,9 +9,9 @@ from typing import Any, cast
 import elastic_transport
 from elasticsearch import ApiError, Elasticsearch
 
-from esdedup.elastic.client import patient
 from esdedup.elastic.errors import is_blocked, is_closed, reason, refused, translated
 from esdedup.elastic.limits import BUSY_STATUSES
+from esdedup.elastic.patience import patient
 
 _CHUNK_ARTICLES = 500
 # Of a chunk with more than one article; a server takes 100 MB, unless it is told otherwise.

@@ -8,6 +8,7 @@ from elasticsearch import ApiError, Elasticsearch, NotFoundError
 
 from esdedup.elastic.errors import reason, translated
 from esdedup.elastic.field_names import fields_of, kept_fields, kept_forest, meta_with_fields, require_kept
+from esdedup.elastic.forest.homing import refuse_strangers
 from esdedup.elastic.languages import analyzer_of, code_of, kept_language
 from esdedup.elastic.limits import MAX_SHARDS
 from esdedup.elastic.mappings import (
@@ -85,7 +86,8 @@ class Articles:
         Raises:
             IndexNotReady: Its mapping, or that of the templates for it, does not suit; it is a forest, or
                 closed; or it exists, and its number of shards is not `shards`, `route_by_root` is set and
-                it is not routed so, or it was set up for another language.
+                it is not routed so, it was set up for another language, or it has articles that `forest`
+                does not know.
             SettingError: No index can have that name, or that many shards; there is no such language, or
                 Elasticsearch lacks its analyzer.
         """
@@ -129,6 +131,9 @@ class Articles:
                     "an index is made. Make a new index, and index the articles into it.",
                     index=index,
                 )
+            for name, mapping in mappings.items():
+                if forest is not None and kept_forest(mapping) != forest:
+                    refuse_strangers(self._client, name, fields=fields, forest=forest)
             for name, mapping in mappings.items():
                 self._add(name, mapping, fields, forest)
             # What the index had before may still differ from what is needed.

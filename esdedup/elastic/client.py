@@ -1,4 +1,4 @@
-"""Clients for the command line, and retries for any client. Programs pass clients of their own."""
+"""Clients for the command line. Programs pass clients of their own."""
 
 import importlib.util
 import re
@@ -7,36 +7,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import elastic_transport
-import tenacity
 from elasticsearch import ApiError, AsyncElasticsearch, AuthorizationException, Elasticsearch
 
-from esdedup.elastic.errors import is_blocked, translated
-from esdedup.elastic.given_client import refuse_inherited
-from esdedup.elastic.limits import BUSY_STATUSES
+from esdedup.elastic.errors import translated
 from esdedup.errors import ServerUnavailable, SettingError
 
 _Client = TypeVar("_Client", Elasticsearch, AsyncElasticsearch)
 
 _COMPATIBLE = re.compile(r"compatible-with=\d+")
 _BETWEEN_ADDRESSES = re.compile(r"\s*,\s*(?=https?://)", re.IGNORECASE)
-# A cluster that has lost a server recovers within seconds, and moves its shards within a minute.
-_PATIENCE_S = 60.0
 CREDENTIALS = frozenset(("authorization", "es-secondary-authorization", "es-security-runas-user"))
 """The headers by which callers are told apart: who they are, and for whom they act; in small letters."""
-_TRANSIENT = (elastic_transport.ConnectionError, elastic_transport.ConnectionTimeout)
-
-
-class PartlyRefused(ServerUnavailable):
-    """The server was too busy for a part of a request."""
-
-
-retry_while_refused = tenacity.retry(
-    retry=tenacity.retry_if_exception_type(PartlyRefused),
-    stop=tenacity.stop_after_attempt(8),
-    wait=tenacity.wait_random_exponential(multiplier=0.2, max=10),
-    reraise=True,
-)
-"""Decorates a function that may be repeated: repeats it, up to 8 times in all, while a part is refused."""
 
 
 class _AnyVersionTransport(elastic_transport.Transport):
@@ -58,44 +39,6 @@ class _AnyVersionAsyncTransport(elastic_transport.AsyncTransport):
         self, method: str, target: str, *, headers: Mapping[str, str], **parameters: Any
     ) -> elastic_transport.TransportApiResponse:
         return await super().perform_request(method, target, headers=_of_version_8(headers), **parameters)
-
-
-class _PatientTransport:
-    """Retries a request while the cluster is unavailable, with pauses; clients retry without pauses."""
-
-    def __init__(self, client: Elasticsearch, *, patience_s: float) -> None:
-        self._client = client
-        self._transport = client.transport
-        self._patience_s = patience_s
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-    def perform_request(self, *request: Any, **parameters: Any) -> elastic_transport.TransportApiResponse:
-        refuse_inherited(self._client)
-        retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception(_is_transient) | tenacity.retry_if_result(_is_busy),
-            stop=tenacity.stop_after_delay(self._patience_s),
-            wait=tenacity.wait_random_exponential(multiplier=0.1, max=2),
-            retry_error_callback=_last_answer,
-        )
-        return retrying(self._transport.perform_request, *request, **parameters)
-
-
-def patient(client: Elasticsearch, *, patience_s: float = _PATIENCE_S) -> Elasticsearch:
-    """Return a client of the same servers that retries requests while these are unavailable.
-
-    A request may be executed twice, so use it only for requests that can be repeated.
-
-    Args:
-        client: Owned by the caller; not changed.
-        patience_s: How long a request is retried, and how long each response may take.
-    """
-    if isinstance(client.transport, _PatientTransport):
-        return client
-    copy = client.options(request_timeout=patience_s, max_retries=3, retry_on_timeout=True)
-    copy._transport = _PatientTransport(client, patience_s=patience_s)  # type: ignore[assignment]
-    return copy
 
 
 def connect(url: str, *, api_key: str | None = None, ca_certs: Path | None = None) -> Elasticsearch:
@@ -216,16 +159,3 @@ def _client(
 
 def _of_version_8(headers: Mapping[str, str]) -> dict[str, str]:
     return {name: _COMPATIBLE.sub("compatible-with=8", value) for name, value in headers.items()}
-
-
-def _is_transient(error: BaseException) -> bool:
-    return isinstance(error, _TRANSIENT) and not isinstance(error, elastic_transport.TlsError)
-
-
-def _is_busy(answer: elastic_transport.TransportApiResponse) -> bool:
-    return answer.meta.status in BUSY_STATUSES and not is_blocked(answer.body)
-
-
-def _last_answer(state: tenacity.RetryCallState) -> Any:
-    assert state.outcome is not None
-    return state.outcome.result()

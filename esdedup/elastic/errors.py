@@ -14,6 +14,7 @@ _NOT_ALLOWED_STATUS = frozenset({401, 403})
 _NOT_FOUND_STATUS = 404
 _BLOCK = "cluster_block_exception"
 _CLOSED = "index_closed_exception"
+_LOST_POINT = "search_context_missing_exception"
 # With 503 it passes by itself: the cluster is starting, or is choosing a master.
 _BLOCKED_STATUS = frozenset({403, 429})
 _FULL_DISK = "read-only-allow-delete"
@@ -96,6 +97,17 @@ def is_closed(answer: object) -> bool:
         answer: The body of a response, or one item of a bulk response.
     """
     return _type(answer) == _CLOSED
+
+
+def is_lost_point(answer: object) -> bool:
+    """Return whether a search was refused because the server does not know its point in time any more.
+
+    Args:
+        answer: The body of the response.
+    """
+    error = answer.get("error") if isinstance(answer, dict) else None
+    causes = error.get("root_cause", []) if isinstance(error, dict) else []
+    return any(isinstance(each, dict) and each.get("type") == _LOST_POINT for each in causes)
 
 
 def reason(error: ApiError) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from elasticsearch import AsyncElasticsearch, Elasticsearch
 
-from esdedup.elastic.errors import refused, translated
+from esdedup.elastic.errors import is_lost_point, refused, translated
 from esdedup.elastic.given_client import is_inherited, refuse_inherited
 from esdedup.elastic.pages import Hits, close, first_page, next_page
 from esdedup.elastic.requests import (
@@ -24,6 +24,7 @@ from esdedup.elastic.requests import (
     Refresh,
     Requests,
     Search,
+    SearchPoint,
     ServerRequest,
 )
 
@@ -37,6 +38,7 @@ _COMPLETE: dict[str, Any] = {"allow_partial_search_results": False}
 _WITHOUT_UNREAD = f"-**.{UNREAD}"
 _VERBS: dict[type[ServerRequest], str] = {
     Search: "search",
+    SearchPoint: "search",
     OpenPointInTime: "search",
     ClosePointInTime: "search",
     ReadDocument: "read a document of",
@@ -202,6 +204,8 @@ def _call(client: Elasticsearch | AsyncElasticsearch, request: ServerRequest) ->
     match request:
         case Search():
             return _search(client, request)
+        case SearchPoint():
+            return client.options(ignore_status=404).search(body=request.body, **_COMPLETE)
         case OpenPointInTime():
             return client.open_point_in_time(index=request.index, keep_alive=POINT_KEEP_ALIVE)
         case ClosePointInTime():
@@ -221,8 +225,7 @@ def _search(client: Elasticsearch | AsyncElasticsearch, request: Search) -> Any:
         lines = [line for body in request.bodies for line in ({"index": request.index, **_COMPLETE}, body)]
         return client.msearch(searches=lines, filter_path=filter_path)
     (body,) = request.bodies
-    index = None if "pit" in body else request.index
-    return client.search(index=index, body=body, filter_path=filter_path, **_COMPLETE)
+    return client.search(index=request.index, body=body, filter_path=filter_path, **_COMPLETE)
 
 
 def _answer(request: ServerRequest, response: Any, known: ServerCache | None) -> Any:
@@ -230,6 +233,12 @@ def _answer(request: ServerRequest, response: Any, known: ServerCache | None) ->
     match request:
         case Search():
             return [response] if len(request.bodies) == 1 else _checked(request, response["responses"])
+        case SearchPoint():
+            if response.meta.status != 404:
+                return response
+            if is_lost_point(response.body):
+                return None
+            raise refused(_task(request), response.body, status=404, index=request.index)
         case OpenPointInTime():
             return response["id"]
         case ReadDocument():

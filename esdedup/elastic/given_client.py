@@ -1,4 +1,4 @@
-"""Checks the clients that callers give: blocking or asynchronous, and not inherited by a forked process.
+"""Checks that the clients which callers give were not inherited by a forked process.
 
 A fork copies open connections and held locks, but no threads: two processes on one connection read each
 other's answers, and nobody renews the child's copy of a lease.
@@ -11,32 +11,12 @@ from typing import Any
 from elasticsearch import AsyncElasticsearch, Elasticsearch
 
 from esdedup.elastic.inherited_sockets import has_connected, has_inherited_socket
-from esdedup.errors import ClientForked, SettingError
+from esdedup.errors import ClientForked
 
 _Client = Elasticsearch | AsyncElasticsearch
 
 # The process in which this package has used the connections of each client.
 _users: "weakref.WeakKeyDictionary[Any, int]" = weakref.WeakKeyDictionary()
-
-
-def take_blocking(client: _Client, *, taker: str) -> None:
-    """Check a client that is given to `taker`. Sends nothing.
-
-    Raises:
-        SettingError: It is asynchronous.
-    """
-    if isinstance(client, AsyncElasticsearch):
-        raise SettingError(f"client is an AsyncElasticsearch; {taker} needs an Elasticsearch")
-
-
-def take_async(client: _Client, *, taker: str) -> None:
-    """Check a client that is given to `taker`. Sends nothing.
-
-    Raises:
-        SettingError: It is not asynchronous.
-    """
-    if isinstance(client, Elasticsearch):
-        raise SettingError(f"client is an Elasticsearch; {taker} needs an AsyncElasticsearch")
 
 
 def is_inherited(client: _Client) -> bool:

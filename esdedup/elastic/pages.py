@@ -1,4 +1,8 @@
-"""All hits of a search, however many, page by page, from one point in time."""
+"""All hits of a search, however many, page by page, from one point in time.
+
+A server that was started again has forgotten its points in time. A search with an order of its own then goes
+on in another one, after the last hit in that order; what was written meanwhile may be among the hits.
+"""
 
 import dataclasses
 from collections.abc import Callable
@@ -10,10 +14,42 @@ from esdedup.elastic.requests import (
     OpenPointInTime,
     Query,
     Requests,
-    search,
+    SearchPoint,
 )
+from esdedup.errors import ServerUnavailable
 
 Hits = list[dict[str, Any]]
+
+# Otherwise the server forgets what it has just opened.
+_MOST_LOSSES = 10
+_ARBITRARY_ORDER = ["_doc"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class _Place:
+    """How far hits have been read."""
+
+    # What the last one is sorted by, in its point in time; None before the first.
+    last: list[Any] | None = None
+    # The order of the last one that differs from it, and how many have come since.
+    before: list[Any] | None = None
+    equal: int = 0
+
+    def after(self, hits: Hits, width: int) -> "_Place":
+        """Return the place behind further hits, which are sorted by so many values."""
+        if not hits:
+            return self
+        orders = [hit["sort"][:width] for hit in hits]
+        equal = next((at for at, order in enumerate(reversed(orders)) if order != orders[-1]), len(orders))
+        if equal < len(orders):
+            before = orders[-equal - 1]
+        elif self.last is None:
+            before = self.before
+        elif self.last[:width] == orders[-1]:
+            before, equal = self.before, self.equal + equal
+        else:
+            before = self.last[:width]
+        return _Place(last=hits[-1]["sort"], before=before, equal=equal)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -24,6 +60,7 @@ class Page:
     index: str
     body: Query
     point: str
+    place: _Place
     # Whether there are no more hits; the point in time is closed then.
     is_last: bool
 
@@ -36,13 +73,12 @@ def first_page(index: str, body: Query) -> Requests[Page]:
         body: The body of a search, with `sort`, and `size` as the hits per page.
     """
     point: str = yield OpenPointInTime(index=index)
-    return (yield from _read(index, body, point, {}))
+    return (yield from _read(index, body, point, _Place()))
 
 
 def next_page(page: Page) -> Requests[Page]:
     """Read the page after one that is not the last."""
-    after = {"search_after": page.hits[-1]["sort"]}
-    return (yield from _read(page.index, page.body, page.point, after))
+    return (yield from _read(page.index, page.body, page.point, page.place))
 
 
 def close(page: Page) -> Requests[None]:
@@ -67,12 +103,31 @@ def each_page(index: str, body: Query, take: Callable[[Hits], None]) -> Requests
         take(page.hits)
 
 
-def _read(index: str, body: Query, point: str, after: Query) -> Requests[Page]:
-    (answer,) = yield from search(
-        index, {**body, "pit": {"id": point, "keep_alive": POINT_KEEP_ALIVE}, **after}
-    )
-    hits: Hits = answer["hits"]["hits"]
-    page = Page(hits=hits, index=index, body=body, point=point, is_last=len(hits) < body["size"])
-    if page.is_last:
+def _read(index: str, body: Query, point: str, start: _Place) -> Requests[Page]:
+    """Read the page behind a place."""
+    place, skipped, losses = start, 0, 0
+    while True:
+        after = place.before if place.last is None else place.last
+        in_point = {**body, "pit": {"id": point, "keep_alive": POINT_KEEP_ALIVE}}
+        answer = yield SearchPoint(
+            index=index, body=in_point if after is None else {**in_point, "search_after": after}
+        )
+        if answer is None:
+            losses += 1
+            if losses > _MOST_LOSSES or (start.last is not None and body["sort"] == _ARBITRARY_ORDER):
+                raise ServerUnavailable(
+                    f"cannot go on searching the index {index!r}: its server was started again meanwhile",
+                    index=index,
+                )
+            point = yield OpenPointInTime(index=index)
+            place, skipped = dataclasses.replace(start, last=None, equal=0), start.equal
+            continue
+        found: Hits = answer["hits"]["hits"]
+        place = place.after(found, len(body["sort"]))
+        hits, skipped = found[skipped:], max(0, skipped - len(found))
+        is_last = len(found) < body["size"]
+        if hits or is_last:
+            break
+    if is_last:
         yield ClosePointInTime(index=index, point=point)
-    return page
+    return Page(hits=hits, index=index, body=body, point=point, place=place, is_last=is_last)

@@ -32,9 +32,17 @@ POINT_KEEP_ALIVE = "5m"
 class Search:
     """Run searches side by side. The response is a list, one answer each; partial results are an error."""
 
-    # Not used by a body that names a point in time.
     index: str
     bodies: Sequence[Query]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SearchPoint:
+    """Search in a point in time. The response is the answer; None if the server has forgotten the point."""
+
+    # For messages; the body names the point.
+    index: str
+    body: Query
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -81,12 +89,19 @@ class ReadClock:
     """Read the clock. The response is milliseconds since 1970."""
 
 
-ServerRequest = Search | OpenPointInTime | ClosePointInTime | ReadDocument | ReadMappings | Refresh
+ServerRequest = (
+    Search | SearchPoint | OpenPointInTime | ClosePointInTime | ReadDocument | ReadMappings | Refresh
+)
 """A request that a server answers."""
 
 Request = ServerRequest | ReadClock
 Requests = Generator[Request, Any, _Result]
 """An operation that returns a `_Result`."""
+
+
+def refresh(index: str) -> Requests[None]:
+    """Make writes visible to searches, if the client has the privilege."""
+    yield Refresh(index=index)
 
 
 def search(index: str, *bodies: Query) -> Requests[list[Any]]:

@@ -239,12 +239,14 @@ KEYWORDS = PROFILES["keywords"]
 DEFAULT = VERIFIED
 
 
-def get_profile(name: str) -> Profile:
-    """Return the standard profile of that name.
+def get_profile(name: str | Profile) -> Profile:
+    """Return the standard profile of that name; a profile is returned as it is.
 
     Raises:
         SettingError: There is no such profile.
     """
+    if isinstance(name, Profile):
+        return name
     try:
         return PROFILES[name]
     except KeyError:

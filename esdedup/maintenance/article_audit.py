@@ -96,7 +96,7 @@ class ArticleAudit:
         """Yield the articles, some at a time, with the nodes of their texts and roots."""
         for records in self._records.batches():
             # Nodes are written before articles: after a refresh all nodes of this batch are visible.
-            self._index.refresh()
+            self._index.refresh_if_allowed()
             valid: list[Record] = []
             invalid: list[Record] = []
             for record in records:

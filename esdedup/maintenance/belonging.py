@@ -24,6 +24,7 @@ def refuse_others_articles(index: ForestIndex, records: Records, *, most_known: 
     Raises:
         ForestMismatch: One belongs to another forest.
     """
+    may_refresh = index.refresh_if_allowed()
     if not index.run(index.nodes.count_nodes()):
         return
     status = index.status()
@@ -35,9 +36,10 @@ def refuse_others_articles(index: ForestIndex, records: Records, *, most_known: 
         nodes = {node.id for node in index.run(index.nodes.by_id(ids))}
         known = sum(not nodes.isdisjoint((record.fingerprint, record.root)) for record in sample)
         if known <= most_known * len(sample):
+            seen = "" if may_refresh else ", as far as this client, which may not refresh it, sees them"
             raise ForestMismatch(
                 f"the articles in {name!r} seem to belong to another forest than {index.name!r}, which has "
-                f"the nodes of {known} out of {len(sample)}. Name their forest, or leave them out; if it is "
-                "theirs, rebuild it from all its articles",
+                f"the nodes of {known} out of {len(sample)}{seen}. Name their forest, or leave them out; if "
+                "it is theirs, rebuild it from all its articles",
                 forest=index.name,
             )

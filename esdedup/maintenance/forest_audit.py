@@ -67,7 +67,7 @@ class ForestAudit:
 
     def violations(self) -> Iterator[Violation]:
         """Yield every violation that shows in the nodes alone. The forest may be written to meanwhile."""
-        self._index.refresh()
+        self._index.refresh_if_allowed()
         if self._index.log is not None:
             self._index.run(self._index.log.update())
         self._damaged: list[Hit] = []

@@ -5,14 +5,15 @@ from collections.abc import Callable, Iterator, Sequence
 
 from elasticsearch import Elasticsearch
 
+from esdedup.arguments import checked
 from esdedup.boilerplate.pins import NO_PINS, Pins, refuse_useless
-from esdedup.elastic.client import patient
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.learned import LearnedCopy
-from esdedup.elastic.given_client import take_blocking
 from esdedup.elastic.names import check_index_name, check_index_names
+from esdedup.elastic.patience import patient
+from esdedup.elastic.requests import refresh
 from esdedup.errors import ArticleRejected, ForestError, SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile, profile_labelled
@@ -44,6 +45,7 @@ PASSAGES_SHOWN = 10
 class Inspection:
     """Reads one forest and its articles. Needs no lease."""
 
+    @checked
     def __init__(
         self,
         client: Elasticsearch,
@@ -63,12 +65,11 @@ class Inspection:
             audit_batch: The fewest nodes that are verified together.
 
         Raises:
-            SettingError: The client is asynchronous, the forest's name is invalid, or a number is below 1.
+            SettingError: An argument has a wrong type, the forest's name is invalid, or a number is below 1.
         """
-        take_blocking(client, taker=type(self).__name__)
         check_index_name(forest)
         check_at_least_1(most_plausible_leaves=most_plausible_leaves, audit_batch=audit_batch)
-        self._client = client
+        self._client = patient(client)
         self._forest = forest
         self._fields = fields
         self._most_plausible_leaves = most_plausible_leaves
@@ -83,7 +84,7 @@ class Inspection:
             SettingError: `indices` is a string, or contains an empty name.
         """
         check_index_names(indices)
-        index = ForestIndex.find(self._client, self._forest)
+        index = self._found()
         return index.run(index.nodes.count_nodes()) + (self.count_articles(indices) if indices else 0)
 
     def count_articles(self, indices: Sequence[str]) -> int:
@@ -135,7 +136,7 @@ class Inspection:
         requests = explain_indexed(
             scope, index, (one_id, None), (other_id, None), profile=profile, forest_missing=missing
         )
-        found = execute(patient(self._client), requests)
+        found = execute(self._client, requests)
         compared_by = profile or profile_labelled(found.comparison.profile) or DEFAULT
         refuse_useless(pins, keep_boilerplate=compared_by.keep_boilerplate)
         return found
@@ -146,7 +147,7 @@ class Inspection:
         Raises:
             ForestError: There is no such forest.
         """
-        return node_of(ForestIndex.find(self._client, self._forest), node_id)
+        return node_of(self._found(), node_id)
 
     def texts(
         self, indices: Sequence[str], *, latest: int = LATEST_ARTICLES
@@ -187,7 +188,7 @@ class Inspection:
             SettingError: `indices` is a string, or contains an empty name.
         """
         check_index_names(indices)
-        index = ForestIndex.find(self._client, self._forest)
+        index = self._found()
         texts = StoredTexts(self._client, indices=indices, fields=self._fields) if indices else None
         records = self._own_records(index, indices)
         return stats(
@@ -223,7 +224,7 @@ class Inspection:
         """
         _check_named(indices)
         check_at_least_1(articles=articles, passages=passages)
-        index, learned = ForestIndex.find(self._client, self._forest), LearnedCopy()
+        index, learned = self._found(), LearnedCopy()
         fields = execute(self._client, Scope(fields=self._fields).ready(",".join(indices))).fields
         self._own_records(index, indices)
         index.run(learned.update(self._forest))
@@ -256,7 +257,7 @@ class Inspection:
             SettingError: `indices` is a string, or contains an empty name.
         """
         check_index_names(indices)
-        index = ForestIndex.find(self._client, self._forest)
+        index = self._found()
         records = self._own_records(index, indices)
         aging, latest_ms = self._aging(index), Clock(index).latest_ms()
         yield from TimesAhead(index, records, latest_ms=latest_ms, aging=aging).violations()
@@ -283,8 +284,17 @@ class Inspection:
 
     def _records(self, indices: Sequence[str]) -> Records:
         _check_named(indices)
-        fields = execute(self._client, Scope(fields=self._fields).fields_of(",".join(indices)))
+        names = ",".join(indices)
+        fields = execute(self._client, Scope(fields=self._fields).fields_of(names))
+        # What was acknowledged counts.
+        execute(self._client, refresh(names))
         return Records(self._client, indices=indices, fields=fields)
+
+    def _found(self) -> ForestIndex:
+        """Find the forest, with all that was acknowledged in it."""
+        index = ForestIndex.find(self._client, self._forest)
+        index.refresh_if_allowed()
+        return index
 
     def _aging(self, index: ForestIndex) -> Aging:
         return index.status().aging

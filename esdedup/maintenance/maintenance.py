@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from elasticsearch import Elasticsearch
 
+from esdedup.arguments import check_type, checked
 from esdedup.elastic.forest import expiry
 from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.expiry import Expired
@@ -36,6 +37,7 @@ _MOST_PASSES = 10
 class Maintenance(Inspection):
     """Maintains one forest. Methods that change it hold its lease until they return."""
 
+    @checked
     def __init__(
         self,
         client: Elasticsearch,
@@ -59,8 +61,8 @@ class Maintenance(Inspection):
             write_batch: The most nodes or articles that a repair writes in one request.
 
         Raises:
-            SettingError: The client is asynchronous, the forest's name is invalid, `wait_s` is negative, or
-                a number is below 1.
+            SettingError: An argument has a wrong type, the forest's name is invalid, `wait_s` is negative,
+                or a number is below 1.
         """
         super().__init__(
             client,
@@ -162,9 +164,10 @@ class Maintenance(Inspection):
             ForestError: There is a forest already and `replace` is false, or another process owns it.
             ForestMismatch: The articles are of several profiles, or of an unknown one, or belong to another
                 forest than the one that is replaced.
-            IndexNotReady: An index is missing.
+            IndexNotReady: An index is missing, or none of the articles was indexed through esdedup.
             SettingError: `indices` is a string, or empty, or contains an empty name.
         """
+        check_type("retention", retention, timedelta | None, taker="Maintenance.rebuild")
         records = self._records(indices)
         aging = None if retention is None else Aging.of(retention=retention)
         begun = rebuild.begin(

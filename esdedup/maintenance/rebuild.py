@@ -6,7 +6,6 @@ import logging
 
 from elasticsearch import Elasticsearch
 
-from esdedup.elastic.client import patient
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.clock import Clock
 from esdedup.elastic.forest.documents import keys_of
@@ -15,7 +14,7 @@ from esdedup.elastic.forest.learned import LearnedRecord, read_learned
 from esdedup.elastic.forest.learned_log import LearnedLog
 from esdedup.elastic.forest.meta import Lookup, Meta, read_meta
 from esdedup.elastic.forest.writer import ForestWriter
-from esdedup.errors import ForestDamaged, ForestExists, ForestMismatch, SettingError
+from esdedup.errors import ForestDamaged, ForestExists, ForestMismatch, IndexNotReady, SettingError
 from esdedup.fingerprint.bands import LAYOUTS, Layout
 from esdedup.fingerprint.profile import get_profile
 from esdedup.forest.model import NO_TIME, Aging, State
@@ -58,7 +57,7 @@ def begin(
         ForestMismatch: The articles are of several profiles, or of an unknown one, or belong to another
             forest than the one that is replaced.
     """
-    found = execute(patient(client), read_meta(name))
+    found = execute(client, read_meta(name))
     meta = dataclasses.replace(_meta(name, records), lookup=lookup or (found.lookup if found else "memory"))
     index = ForestIndex.make(client, name, meta=meta)
     latest_ms = Clock(index).latest_ms()
@@ -128,11 +127,14 @@ def _learned(index: ForestIndex) -> list[LearnedRecord]:
 
 def _meta(name: str, records: Records) -> Meta:
     found = records.profiles()
+    if not found:
+        raise IndexNotReady(
+            "none of the articles was indexed through esdedup, so there is nothing to rebuild a forest from: "
+            "index them through esdedup, which makes their forest"
+        )
     if len(found) != 1:
         raise ForestMismatch(
-            f"the articles were fingerprinted with {' and '.join(found)}: name indices of one profile"
-            if found
-            else "none of the articles was fingerprinted by esdedup",
+            f"the articles were fingerprinted with {' and '.join(found)}: name indices of one profile",
             forest=name,
         )
     (label,) = found

@@ -5,9 +5,9 @@ from typing import Any
 
 from elasticsearch import Elasticsearch
 
-from esdedup.elastic.client import PartlyRefused, retry_while_refused
 from esdedup.elastic.errors import is_blocked, refused, translated
 from esdedup.elastic.limits import BUSY_STATUSES
+from esdedup.elastic.patience import PartlyRefused, retry_while_refused
 from esdedup.fields import Fields, partition_of
 from esdedup.maintenance.record import Record
 

@@ -7,7 +7,6 @@ from typing import Any
 from elasticsearch import Elasticsearch
 
 from esdedup.elastic import limits
-from esdedup.elastic.client import patient
 from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import hit_pages
 from esdedup.elastic.forest.documents import columns_of
@@ -31,7 +30,7 @@ class Records:
         """Use some indices; nothing is sent yet.
 
         Args:
-            client: Closed by the caller.
+            client: Closed by the caller; should be `patient`.
             indices: Names, aliases or patterns; at least one.
             fields: The names of the articles' fields.
 
@@ -41,7 +40,7 @@ class Records:
         check_index_names(indices)
         if not indices:
             raise SettingError("name the indices of the articles, as a list")
-        self._client = patient(client)
+        self._client = client
         self._indices = list(indices)
         self._fields = fields
         self.writer = RecordWriter(self._client, indices=indices, fields=fields)

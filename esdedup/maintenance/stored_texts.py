@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 
 from elasticsearch import Elasticsearch
 
-from esdedup.elastic.client import patient
 from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import execute, hit_pages
 from esdedup.elastic.names import check_index_names
@@ -29,7 +28,7 @@ class StoredTexts:
         """Use some indices, after checking that each has the fields of esdedup.
 
         Args:
-            client: Closed by the caller.
+            client: Closed by the caller; should be `patient`.
             indices: Names, aliases or patterns.
             fields: The names of the articles' fields; None: those that the indices keep.
 
@@ -38,10 +37,10 @@ class StoredTexts:
             SettingError: `indices` is a string, or contains an empty name.
         """
         check_index_names(indices)
-        self._client = patient(client)
+        self._client = client
         self._indices = list(indices)
         self._names = ",".join(indices)
-        self._fields = execute(client, Scope(fields=fields).ready(self._names)).fields
+        self._fields = execute(self._client, Scope(fields=fields).ready(self._names)).fields
 
     def by_fingerprint(self, fingerprints: Sequence[str]) -> StoredText | None:
         """Return the first article to arrive with one of some fingerprints; see `text_by_fingerprint`."""

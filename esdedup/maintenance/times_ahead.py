@@ -39,7 +39,7 @@ class TimesAhead:
 
     def violations(self) -> Iterator[Violation]:
         """Yield each time that is in the future."""
-        self._index.refresh()
+        self._index.refresh_if_allowed()
         state = self._index.status().state
         if state.time_ms > self._latest_ms:
             yield _violation(self._index.name, state.time_ms)

@@ -16,8 +16,11 @@ from esdedup.reading.search_form import SearchForm
 from esdedup.reading.timeline import timeline_of_search
 
 _MAX_FIELDS = 8
-# A field of which each article has another value is an identifier, unless few articles are found.
-_MOST_ALONE = 3
+# So few values can be looked at one by one, whatever they are.
+_FEW_VALUES = 3
+# A field whose largest values have a smaller share of the articles together is an identifier, even if some
+# of them are repeated.
+_LEAST_SHARE = 0.01
 # Values that each shard sends: the counts of the largest are exact if no shard has many more.
 _VALUES_OF_A_SHARD = 1_000
 
@@ -88,7 +91,7 @@ class Overview(Result, frozen=True):
     """None if the source field cannot be counted."""
     facets: tuple[Facet, ...]
     """Further keyword fields of the index, at most 8, those for the language first. A field whose values are
-    all different, such as an identifier, is left out unless one of them is chosen."""
+    nearly all different, such as an identifier, is left out unless one of them is chosen."""
     uneven_fields: tuple[str, ...] = ()
     """Fields that are no facets only because the indices behind the name map them differently, at most 8."""
 
@@ -187,9 +190,15 @@ class _FacetFields:
 
 
 def _is_worth_showing(facet: Facet) -> bool:
-    """Return whether a facet groups articles: an identifier has another value in each."""
-    is_identifier = len(facet.values) > _MOST_ALONE and all(each.articles <= 1 for each in facet.values)
-    return bool(facet.values) and (not is_identifier or any(each.is_chosen for each in facet.values))
+    """Return whether a facet groups articles: an identifier has another value in nearly each."""
+    if any(each.is_chosen for each in facet.values):
+        return True
+    if len(facet.values) <= _FEW_VALUES and not facet.other_articles:
+        return bool(facet.values)
+    articles = facet.other_articles + sum(each.articles for each in facet.values)
+    shared = [each.articles for each in facet.values if each.articles > 1]
+    # A single one may be what identifiers are where they are not known.
+    return len(shared) >= min(2, len(facet.values)) and sum(shared) >= _LEAST_SHARE * articles
 
 
 def overview_body(

@@ -14,15 +14,15 @@ from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from elasticsearch import AsyncElasticsearch, Elasticsearch
 
+from esdedup.arguments import checked
 from esdedup.boilerplate.pins import NO_PINS, Pins
 from esdedup.elastic.execute import ServerCache, execute, execute_async
 from esdedup.elastic.forest.learned import LearnedCopy
-from esdedup.elastic.given_client import take_async, take_blocking
 from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.elastic.requests import Requests
 from esdedup.errors import ForestMissing, IndexNotReady
 from esdedup.fields import Fields
-from esdedup.fingerprint.profile import DEFAULT, Profile
+from esdedup.fingerprint.profile import DEFAULT, Profile, get_profile
 from esdedup.reading.articles import article
 from esdedup.reading.clusters import cluster, similar, with_fingerprint
 from esdedup.reading.explanation import explain_articles
@@ -107,13 +107,14 @@ def _awaited(
 class Reader(_Reading[Elasticsearch]):
     """Reads indices of articles. May be shared between threads if its client may."""
 
+    @checked
     def __init__(
         self,
         client: Elasticsearch,
         *,
         fields: Fields | None = None,
         forest: str = DEFAULT_FOREST,
-        profile: Profile = DEFAULT,
+        profile: Profile | str = DEFAULT,
         pins: Pins = NO_PINS,
         refresh_interval_s: float = 0.0,
     ) -> None:
@@ -123,16 +124,15 @@ class Reader(_Reading[Elasticsearch]):
             client: Closed by the caller.
             fields: The names of the articles' fields; None: those that an index keeps, see `fields`.
             forest: The forest's index; only `similar_to_text` and `left_out` need it.
-            profile: The profile that the forest was made with; only those need it.
+            profile: The profile that the forest was made with, or its name; only those need it.
             pins: The pins that the forest is fed with; only those need them.
             refresh_interval_s: How old its view of the forest may be; 0 refreshes the forest for each text.
 
         Raises:
-            SettingError: The client is asynchronous, the forest's name cannot name one index, or the pins
+            SettingError: An argument is of a wrong type, the forest's name cannot name one index, or the pins
                 would have no effect.
         """
-        take_blocking(client, taker="Reader")
-        scope = ForestScope(fields=fields, forest=forest, profile=profile, pins=pins)
+        scope = ForestScope(fields=fields, forest=forest, profile=get_profile(profile), pins=pins)
         super().__init__(client, scope, refresh_interval_s=refresh_interval_s)
 
     article = _blocking(article)
@@ -156,25 +156,25 @@ class Reader(_Reading[Elasticsearch]):
 class AsyncReader(_Reading[AsyncElasticsearch]):
     """Reads indices of articles with an async client."""
 
+    @checked
     def __init__(
         self,
         client: AsyncElasticsearch,
         *,
         fields: Fields | None = None,
         forest: str = DEFAULT_FOREST,
-        profile: Profile = DEFAULT,
+        profile: Profile | str = DEFAULT,
         pins: Pins = NO_PINS,
         refresh_interval_s: float = 0.0,
     ) -> None:
         """Read with an async client, which the caller closes; the other parameters are those of `Reader`."""
-        take_async(client, taker="AsyncReader")
-        scope = ForestScope(fields=fields, forest=forest, profile=profile, pins=pins)
+        scope = ForestScope(fields=fields, forest=forest, profile=get_profile(profile), pins=pins)
         super().__init__(client, scope, refresh_interval_s=refresh_interval_s)
 
     @classmethod
+    @checked
     def like(cls, reader: Reader, client: AsyncElasticsearch) -> "AsyncReader":
         """Return what reads as `reader` does, with an async client, which the caller closes."""
-        take_async(client, taker="AsyncReader")
         other = cls.__new__(cls)
         _Reading.__init__(
             other,
@@ -184,6 +184,7 @@ class AsyncReader(_Reading[AsyncElasticsearch]):
         )
         return other
 
+    @checked
     def with_client(self, client: AsyncElasticsearch) -> "AsyncReader":
         """Return a reader that differs in its client, such as one with another caller's credentials.
 
@@ -192,7 +193,6 @@ class AsyncReader(_Reading[AsyncElasticsearch]):
         Args:
             client: Closed by the caller.
         """
-        take_async(client, taker="AsyncReader")
         other = copy.copy(self)
         other._client = client
         return other

@@ -22,11 +22,19 @@ _MAX_LENGTH = 256
 
 @dataclasses.dataclass(frozen=True)
 class Dictionary:
-    """Words for jieba beside those of its own dictionary; of entries with the same word, the last counts."""
+    """Words for jieba beside those of its own dictionary; of entries with the same word, the last counts.
+
+    Raises:
+        SettingError: There are none, which would change the profile's label and nothing else.
+    """
 
     # Each word in its normal form, as texts are when they are cut, and how often it occurs, as in jieba's own
     # dictionary. None: as often as it takes for jieba to keep the word whole. 0: never.
     entries: tuple[tuple[str, int | None], ...]
+
+    def __post_init__(self) -> None:
+        if not self.entries:
+            raise SettingError("the dictionary has no words: leave it out")
 
     @classmethod
     def of_words(cls, words: Iterable[str]) -> "Dictionary":
@@ -44,8 +52,8 @@ class Dictionary:
             name: Of the dictionary, for messages.
 
         Raises:
-            SettingError: A frequency is too large; a word has more than 256 characters; or a word is followed
-                by another one, which jieba itself takes for its part of speech.
+            SettingError: There is no word; a frequency is too large; a word has more than 256 characters; or
+                a word is followed by another one, which jieba itself takes for its part of speech.
         """
         entries: list[tuple[str, int | None]] = []
         for number, line in enumerate(lines, start=1):
@@ -69,6 +77,8 @@ class Dictionary:
                     f"{name}:{number}: the frequency {frequency:.20} is more than {_MAX_FREQUENCY:,}"
                 )
             entries.append((normal_form(word), None if frequency is None else int(frequency)))
+        if not entries:
+            raise SettingError(f"{name} has no words: leave it out")
         return cls(tuple(entries))
 
     @property

@@ -114,8 +114,13 @@ class StopWords:
         Args:
             words: Those that count nothing.
             weighting: How much all others weigh.
+
+        Raises:
+            SettingError: There are none, which would change the profile's label and nothing else.
         """
         self._words = frozenset(map(normal_form, words))
+        if not self._words:
+            raise SettingError("there are no stop words: leave them out")
         self._weighting = weighting
 
     @property

@@ -7,7 +7,7 @@ import pytest
 from elasticsearch import Elasticsearch, helpers
 
 from esdedup import sample
-from tests.acceptance.conftest import Run
+from tests.acceptance.conftest import LONG, Run
 from tests.support.forests import remove
 from tests.support.names import Names
 
@@ -144,3 +144,16 @@ def test_no_forest_is_made_from_a_forest_or_replaced_unasked(
     assert run("stats", "--forest", index, url=elasticsearch_url).code == 3
     replaced = run("rebuild", "--index", index, "--forest", forest, "--replace", url=elasticsearch_url)
     assert replaced.code == 0
+
+
+def test_articles_of_another_program_rebuild_no_forest(
+    run: Run, es: Elasticsearch, elasticsearch_url: str, index_name: Names
+) -> None:
+    index, forest = index_name("news"), index_name("forest")
+    run("setup", index, url=elasticsearch_url)
+    es.index(index=index, document={"text": LONG}, refresh=True)
+    refused = run("rebuild", "--index", index, "--forest", forest, url=elasticsearch_url)
+    assert refused.code == 3
+    assert "none of the articles was indexed through esdedup" in refused.err
+    assert "--" not in refused.err
+    assert not es.indices.exists(index=forest)

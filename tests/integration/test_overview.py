@@ -2,7 +2,7 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import urlencode
 
@@ -154,6 +154,36 @@ def test_few_values_are_listed_and_chosen_ones_always(es: Elasticsearch, index: 
         ("none", True),
     ]
     assert found.sources.values[-1].articles == 0
+
+
+@pytest.mark.parametrize(
+    ("named", "is_facet"),
+    [
+        (lambda number: f"a{number}", False),
+        # An identifier that some articles share, by accident or where it is not known.
+        (lambda number: f"a{max(number, 1)}", False),
+        (lambda number: "unknown" if number < 50 else f"a{number}", False),
+        (lambda number: f"a{number // 2}" if number < 20 else f"a{number}", False),
+        # Few large values, and many small ones.
+        (lambda number: f"a{min(number, 20) // 10}" if number < 30 else f"a{number}", True),
+        (lambda number: f"a{number // 3}", True),
+    ],
+)
+def test_a_field_with_another_value_in_nearly_each_article_is_no_facet(
+    es: Elasticsearch, index_name: Names, named: Callable[[int], str], is_facet: bool
+) -> None:
+    index = index_name("identified")
+    Dedup(es).setup(index)
+    es.indices.put_mapping(index=index, properties={"identifier": {"type": "keyword"}})
+    articles = (
+        {"source": "Wire", "identifier": named(number), "dedup": {"root": "r", "seq": number, "published": 0}}
+        for number in range(3_000)
+    )
+    helpers.bulk(es, ({"_index": index, "_source": each} for each in articles), refresh=True)
+    reader = Reader(es)
+    assert [each.field for each in reader.overview(index).facets] == ["identifier"] * is_facet
+    chosen = reader.overview(index, where={"identifier": named(2_000)})
+    assert [each.field for each in chosen.facets] == ["identifier"]
 
 
 def test_steps_are_hours_and_days_of_utc(es: Elasticsearch, index: str) -> None:

@@ -20,7 +20,8 @@ from typing import Literal
 import psutil
 
 from esdedup import CLASSIC, VERIFIED, Dedup, Profile, node
-from esdedup.elastic.client import connect, patient
+from esdedup.elastic.client import connect
+from esdedup.elastic.patience import patient
 from tests.support import stream
 from tests.support.feeder import TIMEOUT_S, Feeder, Job, Point
 

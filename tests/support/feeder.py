@@ -22,7 +22,8 @@ from elastic_transport.client_utils import DEFAULT, DefaultType
 from elasticsearch import helpers
 
 from esdedup import Dedup, EsdedupError
-from esdedup.elastic.client import connect
+from esdedup.elastic.client import client_of
+from esdedup.elastic.patience import patient
 from esdedup.fingerprint.profile import CLASSIC, Profile
 from esdedup.sites import RawPage
 from tests.support import stream
@@ -196,7 +197,8 @@ def _work(job: Job, tell: Connection) -> None:
     try:
         with (
             job.pace.kept() if job.pace else contextlib.nullcontext(),
-            connect(job.url) as client,
+            # It may be started while the server is away.
+            client_of(job.url) as client,
             Dedup(
                 client,
                 forest=job.forest,
@@ -211,7 +213,8 @@ def _work(job: Job, tell: Connection) -> None:
             enriched = dedup.enrich(
                 actions(), on_assigned=lambda article, said: roots.update({article.name: said.root})
             )
-            for _, result in helpers.streaming_bulk(client, enriched, chunk_size=job.batch_size):
+            # Servers are killed and started again.
+            for _, result in helpers.streaming_bulk(patient(client), enriched, chunk_size=job.batch_size):
                 article_id = result["index"]["_id"]
                 tell.send(("acknowledged", article_id, roots[article_id]))
     except EsdedupError as error:

@@ -31,6 +31,7 @@ _ACTIONS = [
     ("POST", r"/([^/]+)/_refresh", "indices:admin/refresh"),
     ("POST", r"/([^/]+)/_pit", "indices:data/read/open_point_in_time"),
     ("POST", r"/([^/]+)/_search", "indices:data/read/search"),
+    ("GET|POST", r"/([^/]+)/_count", "indices:data/read/search"),
     ("GET", r"/([^/]+)/_doc/[^/]+", "indices:data/read/get"),
     ("PUT|POST", r"/([^/]+)/_doc(?:/[^/]+)?", "indices:data/write/index"),
     ("PUT|POST", r"/([^/]+)/_bulk", "indices:data/write/bulk"),

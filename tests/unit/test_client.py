@@ -9,17 +9,21 @@ import pytest
 from elasticsearch import ApiError, Elasticsearch
 
 from esdedup import SettingError
-from esdedup.elastic.client import connect, connect_async, credentials_of, patient
+from esdedup.elastic.client import connect, connect_async, credentials_of
 from esdedup.elastic.errors import translated
+from esdedup.elastic.patience import patient
 
 ADDRESS = "http://127.0.0.1:9"
 
+Answer = int | dict[str, Any] | Exception
+Answers = Callable[..., list[Answer]]
+
 
 @pytest.fixture
-def answers(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int | Exception]]:
-    """Lets a server answer with these statuses and errors; what is left over was not asked for."""
+def answers(monkeypatch: pytest.MonkeyPatch) -> Answers:
+    """Lets a server answer with these statuses, bodies and errors; what is left over was not asked for."""
 
-    def answers(*queue: int | Exception) -> list[int | Exception]:
+    def answers(*queue: Answer) -> list[Answer]:
         left = list(queue)
         node = elastic_transport.NodeConfig("http", "127.0.0.1", 9)
 
@@ -28,8 +32,9 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int | Excepti
             if isinstance(answer, Exception):
                 raise answer
             headers = elastic_transport.HttpHeaders({"x-elastic-product": "Elasticsearch"})
-            meta = elastic_transport.ApiResponseMeta(answer, "1.1", headers, 0.0, node)
-            return elastic_transport.TransportApiResponse(meta, {})
+            status, body = (answer, {}) if isinstance(answer, int) else (200, answer)
+            meta = elastic_transport.ApiResponseMeta(status, "1.1", headers, 0.0, node)
+            return elastic_transport.TransportApiResponse(meta, body)
 
         monkeypatch.setattr(elastic_transport.Transport, "perform_request", perform_request)
         return left
@@ -38,7 +43,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int | Excepti
 
 
 def test_a_patient_client_asks_again_while_the_cluster_cannot_answer(
-    answers: Callable[..., list[int | Exception]],
+    answers: Answers,
 ) -> None:
     left = answers(503, elastic_transport.ConnectionError("refused"), 429, 200)
     with Elasticsearch(ADDRESS) as es:
@@ -52,10 +57,33 @@ def test_a_patient_client_asks_again_while_the_cluster_cannot_answer(
         assert left == []
 
 
-@pytest.mark.parametrize("final", [400, 404, 409, elastic_transport.TlsError("no certificate")])
-def test_what_will_not_change_is_told_at_once(
-    answers: Callable[..., list[int | Exception]], final: int | Exception
+def test_several_searches_are_asked_again_if_the_cluster_cannot_answer_one(
+    answers: Answers,
 ) -> None:
+    left = answers(*({"responses": [{"status": 200}, {"status": each}]} for each in (503, 429, 200, 503)))
+    with Elasticsearch(ADDRESS) as es:
+        patient(es).msearch(searches=[{}, {}, {}, {}])
+    assert len(left) == 1
+
+
+def test_who_waits_says_so_and_that_it_is_over(
+    answers: Answers,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("esdedup.elastic.patience._UNREMARKABLE_S", 0.2)
+    answers(*[elastic_transport.ConnectionError("refused")] * 8, 200, 503, 200)
+    with Elasticsearch(ADDRESS) as es:
+        patient(es).indices.refresh(index="news")
+        # Over so soon that it is not worth a line.
+        patient(es).indices.refresh(index="news")
+    asked, over = (each.message for each in caplog.records if each.name == "esdedup")
+    assert asked == "Elasticsearch does not answer: it is asked again for up to 90 s"
+    assert over.startswith("Elasticsearch answers again, after ")
+
+
+@pytest.mark.parametrize("final", [400, 404, 409, elastic_transport.TlsError("no certificate")])
+def test_what_will_not_change_is_told_at_once(answers: Answers, final: int | Exception) -> None:
     left = answers(final, 200)
     with Elasticsearch(ADDRESS) as es, pytest.raises((ApiError, elastic_transport.TlsError)):
         patient(es).indices.refresh(index="news")
@@ -63,9 +91,7 @@ def test_what_will_not_change_is_told_at_once(
 
 
 @pytest.mark.parametrize("last", [503, elastic_transport.ConnectionError("refused")])
-def test_a_patient_client_gives_up_in_the_end(
-    answers: Callable[..., list[int | Exception]], last: int | Exception
-) -> None:
+def test_a_patient_client_gives_up_in_the_end(answers: Answers, last: int | Exception) -> None:
     answers(*[last] * 50)
     with Elasticsearch(ADDRESS) as es, pytest.raises((ApiError, elastic_transport.ConnectionError)):
         patient(es, patience_s=0.2).indices.refresh(index="news")

@@ -3,6 +3,7 @@
 import gzip
 import json
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,27 @@ def test_an_array_with_all_that_can_be_wrong(tmp_path: Path) -> None:
     ]
     found = read(tmp_path / "b.json", b'[{"id": 1},\n{"id": 2}')
     assert fields(found) == [{"id": 1}, {"id": 2}, "cannot be read from here on: the JSON array has no end"]
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+@pytest.mark.parametrize(
+    ("encoding", "named"),
+    [
+        ("utf-16", "UTF-16"),
+        ("utf-16-le", "UTF-16LE"),
+        ("utf-16-be", "UTF-16BE"),
+        ("utf-32", "UTF-32"),
+    ],
+)
+@pytest.mark.parametrize(
+    "content", ['{"id": 1}\n' * 3, '[\n{"id": 1},\n{"id": 2}]', "编号,标题\n1,一二\n2,渡轮\n"]
+)
+def test_a_file_in_another_encoding_is_one_rejection_that_says_so(
+    tmp_path: Path, content: str, encoding: str, named: str, pack: Callable[[bytes], bytes]
+) -> None:
+    found = read(tmp_path / "a", pack(content.encode(encoding)))
+    assert places(found) == [1]
+    assert f"is {named}, as is all that follows: convert the file to UTF-8" in str(fields(found)[0])
 
 
 def test_csv(tmp_path: Path) -> None:

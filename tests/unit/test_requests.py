@@ -1,12 +1,17 @@
 """Operations without a server: what they ask for, and what they make of the answers."""
 
+import itertools
+from collections.abc import Callable
 from typing import Any
 
+import pytest
+
+from esdedup import ServerUnavailable
 from esdedup.elastic.forest.search import NodeSearch
 from esdedup.elastic.limits import Limits
 from esdedup.elastic.mappings import article_index
 from esdedup.elastic.pages import all_hits
-from esdedup.elastic.requests import ClosePointInTime, OpenPointInTime, Request, Requests, Search
+from esdedup.elastic.requests import ClosePointInTime, OpenPointInTime, Request, Requests, Search, SearchPoint
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import CLASSIC
 from esdedup.neighbours.relation import relation_of
@@ -28,8 +33,19 @@ def run(requests: Requests[Any], *answers: Any) -> tuple[list[Request], Any]:
     raise AssertionError(f"the operation asks for more: {asked[-1]}")
 
 
-def hits(*ids: str) -> list[dict[str, Any]]:
-    return [{"hits": {"hits": [{"_id": each, "sort": [each]} for each in ids]}}]
+def served(requests: Requests[Any], answer: Callable[[Request], Any]) -> Any:
+    """Answer an operation's requests; return its result."""
+    said: Any = None
+    while True:
+        try:
+            asked = requests.send(said)
+        except StopIteration as end:
+            return end.value
+        said = answer(asked)
+
+
+def hits(*ids: str) -> dict[str, Any]:
+    return {"hits": {"hits": [{"_id": each, "sort": [each, 1]} for each in ids]}}
 
 
 def test_all_hits_are_read_page_by_page_and_the_point_is_closed() -> None:
@@ -38,12 +54,45 @@ def test_all_hits_are_read_page_by_page_and_the_point_is_closed() -> None:
     pit = {"id": "point", "keep_alive": "5m"}
     assert asked == [
         OpenPointInTime(index="news"),
-        Search(index="news", bodies=({**body, "pit": pit},)),
-        Search(index="news", bodies=({**body, "pit": pit, "search_after": ["b"]},)),
-        Search(index="news", bodies=({**body, "pit": pit, "search_after": ["d"]},)),
+        SearchPoint(index="news", body={**body, "pit": pit}),
+        SearchPoint(index="news", body={**body, "pit": pit, "search_after": ["b", 1]}),
+        SearchPoint(index="news", body={**body, "pit": pit, "search_after": ["d", 1]}),
         ClosePointInTime(index="news", point="point"),
     ]
     assert [hit["_id"] for hit in found] == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize("orders", ["abcdefg", "aaaaaaa", "aabbbcc", "abbbbbc", "abbcccd"])
+@pytest.mark.parametrize("lost", list(itertools.combinations(range(8), 2)))
+def test_hits_go_on_where_they_were_when_a_point_in_time_is_lost(orders: str, lost: tuple[int, ...]) -> None:
+    stored = [{"_id": str(at), "sort": [order, at]} for at, order in enumerate(orders)]
+    searches = itertools.count()
+
+    def answer(asked: Request) -> Any:
+        match asked:
+            case OpenPointInTime():
+                return "point"
+            case SearchPoint(body=body):
+                after = body.get("search_after", [])
+                rest = [hit for hit in stored if not after or hit["sort"][: len(after)] > after]
+                return None if next(searches) in lost else {"hits": {"hits": rest[:2]}}
+            case _:
+                return None
+
+    assert served(all_hits("news", {"size": 2, "sort": ["name"]}), answer) == stored
+
+
+def test_hits_in_no_order_end_with_their_point_in_time() -> None:
+    body = {"size": 2, "sort": ["_doc"]}
+    with pytest.raises(ServerUnavailable, match="its server was started again"):
+        run(all_hits("news", body), "point", hits("a", "b"), None)
+    _, found = run(all_hits("news", body), "point", None, "other", hits("a"), None)
+    assert [hit["_id"] for hit in found] == ["a"]
+
+
+def test_a_server_that_forgets_each_point_at_once_is_given_up() -> None:
+    with pytest.raises(ServerUnavailable):
+        run(all_hits("news", {"size": 2, "sort": ["name"]}), *["point", None] * 20)
 
 
 def test_no_query_has_more_terms_than_the_limit() -> None:

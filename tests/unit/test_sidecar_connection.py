@@ -25,7 +25,7 @@ NOT_OWNER = response(503, b'{"type":"urn:esdedup:problem:not_owner","detail":"an
 
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("esdedup.ingest.sidecar_connection._FIRST_PAUSE_S", 0.01)
+    monkeypatch.setattr("esdedup.elastic.patience._FIRST_PAUSE_S", 0.01)
 
 
 @pytest.fixture

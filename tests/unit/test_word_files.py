@@ -38,6 +38,20 @@ def write(tmp_path: Path) -> Write:
     return write
 
 
+def test_files_without_words_are_refused(write: Write) -> None:
+    """They would give the profile another label, and no article another fingerprint."""
+    for content in ("", " \n\n", "\ufeff\n"):
+        path = write("words", content)
+        with pytest.raises(SettingError, match=f"{path} has no words: leave it out"):
+            with_words(KEYWORDS, dictionary=path)
+        with pytest.raises(SettingError, match=f"{path} has no words: leave it out"):
+            with_words(KEYWORDS, stop_words=path)
+    with pytest.raises(SettingError, match="leave it out"):
+        Dictionary.of_words([])
+    with pytest.raises(SettingError, match="leave them out"):
+        StopWords([])
+
+
 def table_of(texts: list[str], *, segmenter: Segmenter = UnicodeWords(), min_texts: int = 1) -> WordTable:  # noqa: B008
     frequencies = DocumentFrequencies(segmenter, max_text_length=1_000)
     frequencies.add(texts)

@@ -507,7 +507,7 @@ export interface components {
             /**
              * Facets
              * @description Further keyword fields of the index, at most 8, those for the language first. A field whose values are
-             *     all different, such as an identifier, is left out unless one of them is chosen.
+             *     nearly all different, such as an identifier, is left out unless one of them is chosen.
              */
             facets: components["schemas"]["Facet"][];
             /** @description None if the source field cannot be counted. */

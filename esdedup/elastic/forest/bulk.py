@@ -5,10 +5,10 @@ from typing import Any
 
 from elasticsearch import Elasticsearch
 
-from esdedup.elastic.client import PartlyRefused, retry_while_refused
 from esdedup.elastic.errors import is_blocked, refused, translated
 from esdedup.elastic.forest.documents import Document, JsonDocument, chunks
 from esdedup.elastic.limits import BUSY_STATUSES
+from esdedup.elastic.patience import PartlyRefused, retry_while_refused
 from esdedup.errors import ForestLost, ServerError
 
 # Shorter than the client's patience, so that a write on which the client has given up cannot take effect

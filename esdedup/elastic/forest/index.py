@@ -1,12 +1,13 @@
 """A forest's index: finds, creates, reads, refreshes and deletes it. Nodes are written by `writer`."""
 
 import dataclasses
+import logging
 from collections.abc import Iterator, Sequence
+from http import HTTPStatus
 from typing import Any, TypeVar
 
 from elasticsearch import ApiError, Elasticsearch
 
-from esdedup.elastic.client import PartlyRefused, patient, retry_while_refused
 from esdedup.elastic.errors import translated
 from esdedup.elastic.execute import execute, hit_pages
 from esdedup.elastic.forest.documents import search_body
@@ -18,10 +19,13 @@ from esdedup.elastic.forest.status import ForestStatus, read_ordered_since, read
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.elastic.mappings import forest_index
 from esdedup.elastic.pages import Hits
+from esdedup.elastic.patience import PartlyRefused, patient, retry_while_refused
 from esdedup.elastic.requests import Query, Requests
-from esdedup.errors import ForestMismatch, ForestMissing
+from esdedup.errors import ForestMismatch, ForestMissing, ServerError
 from esdedup.fingerprint.bands import Layout
 from esdedup.fingerprint.profile import Profile
+
+log = logging.getLogger("esdedup")
 
 _Result = TypeVar("_Result")
 
@@ -44,6 +48,8 @@ class ForestIndex:
         self.name = name
         self.meta = meta
         self.limits = limits
+        # As far as is known.
+        self.may_refresh = True
         self.relation = meta.relation
         # Operations on its nodes, for `run`.
         self.search = NodeSearch(forest=name, relation=self.relation, layout=self.layout, limits=limits)
@@ -107,8 +113,6 @@ class ForestIndex:
                 f"the forest {name!r} has the lookup {index.meta.lookup!r}, not {lookup!r}: leave that out, "
                 f"or rebuild it: esdedup rebuild INDEX --forest {name} --replace --lookup {lookup}",
                 forest=name,
-                found=index.meta.lookup,
-                supported=lookup,
             )
         return index
 
@@ -199,6 +203,22 @@ class ForestIndex:
             answer = self.client.indices.refresh(index=self.name)
         if answer["_shards"]["failed"]:
             raise PartlyRefused(f"cannot refresh the forest {self.name!r}: a shard failed", index=self.name)
+
+    def refresh_if_allowed(self) -> bool:
+        """Refresh for somebody who only reads; return whether he may, and log it if he may not."""
+        try:
+            self.refresh()
+        except ServerError as error:
+            if error.status != HTTPStatus.FORBIDDEN:
+                raise
+            if self.may_refresh:
+                log.warning(
+                    "the forest %r may not be refreshed by this client (it lacks the privilege "
+                    "`maintenance`): what was written to it lately may seem to be missing",
+                    self.name,
+                )
+            self.may_refresh = False
+        return self.may_refresh
 
     def write_meta(self, meta: Meta) -> None:
         """Replace the metadata of the index."""

@@ -230,7 +230,7 @@ class NodeSearch:
 
     def lone_pages(self, scan: Scan) -> Iterator[list[tuple[Hit, StoredPage | None]]]:
         """Yield the pages that have documents of their own, some at a time; None for one that is damaged."""
-        for hits in scan(EVERY_PAGE, versions=True, repeated=True):
+        for hits in scan(EVERY_PAGE, sort=["page"], versions=True, repeated=True):
             pages = (stored_in(hit, self._packing) for hit in hits)
             yield [
                 (hit, page if isinstance(page, StoredPage) and agrees(hit, page) else None)
@@ -241,7 +241,7 @@ class NodeSearch:
         """Yield what was made or seen later than these times, some at a time."""
         times = (("made", made_ms), ("seen", seen_ms))
         later = [{"range": {name: {"gt": time_ms, "format": "epoch_millis"}}} for name, time_ms in times]
-        for hits in scan({"bool": {"should": later}}):
+        for hits in scan({"bool": {"should": later}}, sort=["seq", "page"]):
             yield stored_of(hits, self.relation)
 
     def _first(self, query: Query, *, sort: str = "_doc") -> Requests[list[StoredNode]]:

@@ -1,0 +1,136 @@
+"""How long to wait for a cluster that takes no requests: one patience for all that feeds or maintains."""
+
+import logging
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+import elastic_transport
+import tenacity
+from elasticsearch import Elasticsearch
+
+from esdedup.elastic.errors import is_blocked
+from esdedup.elastic.given_client import refuse_inherited
+from esdedup.elastic.limits import BUSY_STATUSES
+from esdedup.errors import ServerUnavailable
+
+_Params = ParamSpec("_Params")
+_Result = TypeVar("_Result")
+
+log = logging.getLogger("esdedup")
+
+# A server that is started again answers within a minute, and recovers its shards within seconds.
+_PATIENCE_S = 90.0
+_ANSWER_S = 60.0
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 2.0
+# What is over sooner is not worth a line.
+_UNREMARKABLE_S = 1.0
+_TRANSIENT = (elastic_transport.ConnectionError, elastic_transport.ConnectionTimeout)
+
+
+class PartlyRefused(ServerUnavailable):
+    """The server was too busy for a part of a request."""
+
+
+def retrying(
+    *retries: tenacity.retry_base, patience_s: float = _PATIENCE_S, **options: Any
+) -> tenacity.Retrying:
+    """Return what calls a function again, after growing pauses; in the end, what it met last is the result.
+
+    Args:
+        retries: It is called again if one of them says so.
+        patience_s: For how long.
+        options: Others of ``tenacity.Retrying``.
+    """
+    return tenacity.Retrying(
+        retry=tenacity.retry_any(*retries),
+        stop=tenacity.stop_after_delay(patience_s),
+        wait=tenacity.wait_random_exponential(multiplier=_FIRST_PAUSE_S, max=_LONGEST_PAUSE_S),
+        retry_error_callback=_last_answer,
+        **options,
+    )
+
+
+def retry_while_refused(function: Callable[_Params, _Result]) -> Callable[_Params, _Result]:
+    """Decorate a function that may be repeated: repeat it while the server refuses a part of it."""
+    return retrying(tenacity.retry_if_exception_type(PartlyRefused)).wraps(function)
+
+
+class _PatientTransport:
+    """Retries a request while the cluster is unavailable, with pauses; clients retry without pauses."""
+
+    def __init__(self, client: Elasticsearch, *, patience_s: float) -> None:
+        self._client = client
+        self._transport = client.transport
+        self._patience_s = patience_s
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def perform_request(self, *request: Any, **parameters: Any) -> elastic_transport.TransportApiResponse:
+        refuse_inherited(self._client)
+        waiting = _Waiting(self._patience_s)
+        answer: elastic_transport.TransportApiResponse = retrying(
+            tenacity.retry_if_exception(_is_transient),
+            tenacity.retry_if_result(_is_busy),
+            patience_s=self._patience_s,
+            before_sleep=waiting.tell,
+        )(self._transport.perform_request, *request, **parameters)
+        waiting.end()
+        return answer
+
+
+class _Waiting:
+    """Logs that a request waits, and that it waits no more."""
+
+    def __init__(self, patience_s: float) -> None:
+        self._patience_s = patience_s
+        self._waited_s = 0.0
+        self._is_told = False
+
+    def tell(self, state: tenacity.RetryCallState) -> None:
+        self._waited_s = state.seconds_since_start or 0.0
+        if self._is_told or self._waited_s < _UNREMARKABLE_S:
+            return
+        self._is_told = True
+        assert state.outcome is not None
+        error = state.outcome.exception()
+        why = f"is busy (status {state.outcome.result().meta.status})" if error is None else "does not answer"
+        log.warning("Elasticsearch %s: it is asked again for up to %g s", why, self._patience_s)
+
+    def end(self) -> None:
+        if self._is_told:
+            log.warning("Elasticsearch answers again, after %.0f s", self._waited_s)
+
+
+def patient(client: Elasticsearch, *, patience_s: float = _PATIENCE_S) -> Elasticsearch:
+    """Return a client of the same servers that retries requests while these are unavailable.
+
+    A request may be executed twice, so use it only for requests that can be repeated.
+
+    Args:
+        client: Owned by the caller; not changed.
+        patience_s: How long a request is retried.
+    """
+    if isinstance(client.transport, _PatientTransport):
+        return client
+    answer_s = min(patience_s, _ANSWER_S)
+    copy = client.options(request_timeout=answer_s, max_retries=3, retry_on_timeout=True)
+    copy._transport = _PatientTransport(client, patience_s=patience_s)  # type: ignore[assignment]
+    return copy
+
+
+def _is_transient(error: BaseException) -> bool:
+    return isinstance(error, _TRANSIENT) and not isinstance(error, elastic_transport.TlsError)
+
+
+def _is_busy(answer: elastic_transport.TransportApiResponse) -> bool:
+    """Return whether the server was too busy for a request, or for one of several searches in it."""
+    if answer.meta.status in BUSY_STATUSES:
+        return not is_blocked(answer.body)
+    searches = answer.body.get("responses", ()) if isinstance(answer.body, dict) else ()
+    return any(each.get("status") in BUSY_STATUSES and not is_blocked(each) for each in searches)
+
+
+def _last_answer(state: tenacity.RetryCallState) -> Any:
+    assert state.outcome is not None
+    return state.outcome.result()

@@ -1,0 +1,105 @@
+"""The only server is killed and started again: whoever feeds or checks waits, and nothing is lost."""
+
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from elasticsearch import Elasticsearch, helpers
+from esdedup.ingest.files import FileArticle
+from esdedup.ingest.load import Load
+
+from esdedup import VERIFIED, Dedup, Maintenance
+from esdedup.elastic.client import connect
+from tests.soak.stage import Server, free_port
+from tests.support import stream
+
+ARTICLES = 400
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    server = Server(tmp_path_factory.mktemp("server"), free_port())
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def es(server: Server) -> Iterator[Elasticsearch]:
+    with connect(server.url) as client:
+        yield client
+
+
+class Restart:
+    """The server is away for some seconds, while others go on."""
+
+    def __init__(self, server: Server, *, away_s: float) -> None:
+        self._server, self._away_s = server, away_s
+        self._thread = threading.Thread(target=self._run)
+
+    def begin(self) -> None:
+        self._server.kill()
+        self._thread.start()
+
+    def end(self) -> None:
+        self._thread.join()
+
+    def _run(self) -> None:
+        time.sleep(self._away_s)
+        self._server.start()
+
+
+def articles(index: str, restart: Restart, *, at: int) -> Iterator[dict[str, Any]]:
+    for number, article in enumerate(stream.articles(ARTICLES, VERIFIED)):
+        if number == at:
+            restart.begin()
+        yield {"_index": index, "_id": article.pop("id"), "_source": article}
+
+
+def test_files_are_indexed_to_their_end(
+    server: Server, es: Elasticsearch, caplog: pytest.LogCaptureFixture
+) -> None:
+    index, forest, restart = "files", "files-forest", Restart(server, away_s=15.0)
+    rejected: list[str] = []
+    load = Load(on_rejected=lambda each: rejected.append(str(each)))
+    read = (
+        FileArticle(place=each["_id"], id=each["_id"], article=each["_source"], size_bytes=1_000)
+        for each in articles(index, restart, at=ARTICLES // 2)
+    )
+    with caplog.at_level(logging.WARNING), Dedup(es, forest=forest) as dedup:
+        dedup.setup(index)
+        load.run(es, dedup, read, index=index, batch_size=20)
+    restart.end()
+    assert rejected == []
+    assert (load.summary.read, load.summary.indexed) == (ARTICLES, ARTICLES)
+    said = [each.message for each in caplog.records if each.message.startswith("Elasticsearch ")]
+    assert any("it is asked again for up to" in each for each in said)
+    assert any("answers again, after" in each for each in said)
+    found = stream.indexed(es, index), stream.nodes(es, forest)
+    assert found == stream.expected(stream.articles(ARTICLES, VERIFIED), VERIFIED)
+
+
+@pytest.mark.parametrize("lookup", ["memory", "search"])
+def test_a_program_and_what_checks_its_forest_go_on(server: Server, es: Elasticsearch, lookup: Any) -> None:
+    index, forest = f"enriched-{lookup}", f"enriched-{lookup}-forest"
+    restart, again = Restart(server, away_s=2.0), Restart(server, away_s=0.0)
+    with Dedup(es, forest=forest, lookup=lookup, batch_size=20) as dedup:
+        dedup.setup(index)
+        enriched = list(dedup.enrich(articles(index, restart, at=ARTICLES // 2)))
+        restart.end()
+        helpers.bulk(es, enriched)
+        # An article that is damaged, so that there is something to find.
+        es.update(index=index, id=enriched[0]["_id"], doc={"dedup": {"root": "0" * 32}}, refresh=True)
+    maintenance = Maintenance(es, forest=forest, audit_batch=10)
+    expected = list(maintenance.verify([index]))
+    assert [each.subject for each in expected] == [enriched[0]["_id"]]
+    counts = itertools.count()
+    assert expected == list(
+        maintenance.verify([index], on_progress=lambda _: again.begin() if next(counts) == 2 else None)
+    )
+    again.end()
+    assert maintenance.stats([index]).nodes == len(stream.nodes(es, forest))

@@ -62,7 +62,14 @@ def missing_properties(mapping: dict[str, Any], fields: Fields) -> dict[str, Any
     """Return what `setup` adds to a mapping: the dedup object, and the own fields that it lacks."""
     own = _own_properties(fields, kept_language(mapping))
     missing = {name: wanted for name, wanted in own.items() if not is_mapped(mapping, name)}
-    return missing | dedup_properties(fields.dedup)
+    wanted = dedup_properties(fields.dedup)
+    properties = wanted[fields.dedup]["properties"]
+    for name, each in properties.items():
+        found = mapping_of(mapping, f"{fields.dedup}.{name}")
+        if found.get("type") == each["type"] and each.get("doc_values") is False:
+            # Elasticsearch takes no doc values away: those of signatures, which version 0.2.0 set up.
+            properties[name] = found
+    return missing | wanted
 
 
 def article_index(

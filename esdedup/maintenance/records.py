@@ -194,8 +194,7 @@ class Records:
         dedup = self._fields.dedup
         fields: list[Any] = [f"{dedup}.{name}" for name in ("root", "fingerprint", "page", "profile", "seq")]
         fields += ({"field": f"{dedup}.{name}", "format": "epoch_millis"} for name in ("seen", "published"))
-        source = [f"{dedup}.signature"]
-        return {"_source": source, "docvalue_fields": fields, "seq_no_primary_term": True}
+        return {"_source": [self._fields.signature], "docvalue_fields": fields, "seq_no_primary_term": True}
 
     def _record_of(self, hit: dict[str, Any]) -> Record:
         fields = hit.get("fields", {})
@@ -205,7 +204,7 @@ class Records:
         }
         values = {name: each[0] if each else None for name, each in found.items()}
         source = hit["_source"]
-        found["signature"] = list(terms_of(source, f"{self._fields.dedup}.signature"))
+        found["signature"] = list(terms_of(source, self._fields.signature))
         if values["root"] is None:
             raise IndexNotReady(
                 f"the field {self._fields.root!r} of {hit['_index']!r} has no doc values",

@@ -60,6 +60,7 @@ _UNUSABLE: dict[str, dict[str, Any]] = {
     "`_source` leaves out dedup.root": {"_source": {"enabled": False}},
     "`_source` leaves out": {"_source": {"excludes": ["ded*"]}},
     "leaves out dedup.root": {"_source": {"includes": ["title", "dedup.seq"]}},
+    "leaves out dedup.signature": {"_source": {"excludes": ["dedup.signature"]}},
     "has the type nested": {"properties": {"dedup": {"type": "nested"}}},
     "has the type flattened": {"properties": {"dedup": {"type": "flattened"}}},
     "has the type keyword": {"properties": {"dedup": {"type": "keyword"}}},

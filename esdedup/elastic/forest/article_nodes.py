@@ -113,7 +113,7 @@ class ArticleNodes:
             "collapse": {"field": f"{self._object}.{by}"},
             "sort": ["_score", {f"{self._object}.seq": "desc"}],
             "size": size,
-            "_source": [f"{self._object}.signature"],
+            "_source": [self._fields.signature],
             "docvalue_fields": [
                 *(f"{self._object}.{name}" for name in _READ),
                 {"field": f"{self._object}.seen", "format": "epoch_millis"},

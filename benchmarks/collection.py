@@ -11,6 +11,7 @@ from elasticsearch import Elasticsearch, helpers
 
 from esdedup import Dedup
 from esdedup.fields import partition_of
+from esdedup.fingerprint.bands import ARTICLES
 from esdedup.fingerprint.profile import VERIFIED
 from esdedup.neighbours.relation import relation_of
 from esdedup.plan.signatures import Signatures, random_ones
@@ -108,7 +109,7 @@ class Collection:
         for at in range(0, len(self), _AT_ONCE):
             articles = range(at, min(at + _AT_ONCE, len(self)))
             signatures = self.signatures[self.roots[at : articles.stop]]
-            bands = relation.terms(signatures.tobytes(), VERIFIED.layout, are_indexed=False)
+            bands = relation.terms(signatures.tobytes(), ARTICLES, are_indexed=False)
             texts = _words((len(articles), _TEXT_WORDS), random).tolist()
             titles = self.titles[at : articles.stop].tolist()
             for article, signature, own, title, text in zip(

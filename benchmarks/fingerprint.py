@@ -19,6 +19,7 @@ from benchmarks.run import Run
 from benchmarks.steps import microseconds_by_step
 from esdedup.boilerplate.boilerplate import Boilerplate
 from esdedup.boilerplate.lesson import Lesson
+from esdedup.fingerprint.bands import ARTICLES
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import DEFAULT, Profile
 from esdedup.neighbours.relation import relation_of
@@ -64,7 +65,7 @@ class _Ours:
             signatures = self._fingerprinter.fingerprint(texts[at : at + size], omit=omit).signatures
             boilerplate.keep()
             self._relation.ids(signatures)
-            self._relation.terms(signatures.tobytes(), DEFAULT.layout, are_indexed=False)
+            self._relation.terms(signatures.tobytes(), ARTICLES, are_indexed=False)
 
 
 def fingerprint(run: Run) -> list[Row]:

@@ -247,7 +247,7 @@ class Relation:
         self,
         signatures: bytes,
         tables: Sequence[Sequence[tuple[int, int]]],
-        digits: tuple[int, int],
+        written: tuple[int, int, int],
         is_indexed: bool,
     ) -> list[list[str]]:
         """Return the keys of each signature; see `neighbours.relation.Relation.terms`.
@@ -255,7 +255,7 @@ class Relation:
         Args:
             signatures: One after the other.
             tables: `Layout.tables`.
-            digits: `Layout.digits`.
+            written: `Layout.written`.
             is_indexed: Whether of those representatives that its node is indexed under; else of all that
                 differ.
         """
@@ -264,7 +264,7 @@ class Relation:
         self,
         packed: Sequence[bytes],
         tables: Sequence[Sequence[tuple[int, int]]],
-        digits: tuple[int, int],
+        written: tuple[int, int, int],
     ) -> list[tuple[str, str]]:
         """Return ids and JSON of nodes and pages; raises `ValueError` if one is neither."""
 

@@ -72,6 +72,11 @@ class Fields:
         return f"{self.dedup}.fingerprint"
 
     @property
+    def signature(self) -> str:
+        """The full name of the field with all that is compared of the text."""
+        return f"{self.dedup}.signature"
+
+    @property
     def seq(self) -> str:
         """The full name of the field with the order of arrival."""
         return f"{self.dedup}.seq"
@@ -158,7 +163,7 @@ def _terms(value: object) -> Iterator[str]:
 
 def signature_of(article: Mapping[str, Any], fields: Fields) -> bytes:
     """Return the signature that esdedup wrote into an article; empty if missing or damaged."""
-    signature = value_of(article, f"{fields.dedup}.signature")
+    signature = value_of(article, fields.signature)
     try:
         return base64.b64decode(signature) if isinstance(signature, str) else b""
     except ValueError:  # characters of no base64, or too few of them

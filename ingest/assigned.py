@@ -11,6 +11,7 @@ from esdedup.ingest.actions import Addition, ArticleAction, addition
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.elastic.forest.stored import page_name
 from esdedup.errors import TextFailed
+from esdedup.fingerprint.bands import ARTICLES
 from esdedup.fingerprint.profile import Profile
 from esdedup.fingerprint.signature import Fingerprints
 from esdedup.forest.model import NO_PAGE, Assignment
@@ -100,7 +101,7 @@ def _fingerprint_fields(
     """
     relation = relation_of(profile)
     signatures = b"".join([each.signature for each in assignments])
-    bands = relation.terms(signatures, profile.layout, are_indexed=False)
+    bands = relation.terms(signatures, ARTICLES, are_indexed=False)
     for page, assignment, own in zip(pages, assignments, bands, strict=True):
         of_page = {} if page == NO_PAGE else {"page": page_name(page)}
         if assignment.node is None:

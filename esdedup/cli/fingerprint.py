@@ -18,6 +18,7 @@ from esdedup.cli.texts import read_plain_text
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.lookup import learned_copy
 from esdedup.errors import SettingError
+from esdedup.fingerprint.bands import ARTICLES
 from esdedup.fingerprint.by_words import Feature
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
@@ -91,7 +92,7 @@ class _Description:
     fingerprint: str | None
     representatives: list[Representative]
     features: list[Feature]
-    # The bands with which it is stored, and those by which what is near it is found.
+    # The bands that an article of it has, and those by which articles are found that are near it.
     bands: list[str]
     asked_bands: list[str]
     # What is left out of the text; None if nothing was to be.
@@ -104,7 +105,7 @@ class _Description:
         """Describe a raw text, from some site, without what is to be left out of it."""
         profile, representatives = explainer.profile, explainer.representatives(text, site)
         values, relation = from_hex(each.simhash for each in representatives), relation_of(profile)
-        keys, asked = (of(values, relation, profile.layout) for of in (terms, asked_terms))
+        keys, asked = (of(values, relation, ARTICLES) for of in (terms, asked_terms))
         return cls(
             profile=profile,
             fingerprint=explainer.fingerprint(text, site),
@@ -148,7 +149,7 @@ class _Description:
             shown = f"{each.kind:<12} {each.simhash}  {each.passage or ''}"
             # Printed as it is: no emoji for `:cat:`, and a final backslash stays.
             screen.print(shown.rstrip(), markup=False, emoji=False)
-        screen.print(f"bands        {' '.join(self.bands)}  ({self.profile.layout.name})")
+        screen.print(f"bands        {' '.join(self.bands)}")
         if self.features:
             screen.print(_feature_table(self.features))
 

@@ -223,8 +223,8 @@ class Fingerprinting(Words):
         str | None,
         typer.Option(
             "--layout",
-            help=f"The band keys of articles and nodes, decided when a forest is made: {', '.join(LAYOUTS)} "
-            "(docs/lookup.md).",
+            help="The band keys of nodes that are searched for, decided when a forest is made: "
+            f"{', '.join(LAYOUTS)} (docs/lookup.md).",
             rich_help_panel=_FINGERPRINT,
             show_default=DEFAULT.layout.name,
         ),

@@ -62,7 +62,14 @@ def missing_properties(mapping: dict[str, Any], fields: Fields) -> dict[str, Any
     """Return what `setup` adds to a mapping: the dedup object, and the own fields that it lacks."""
     own = _own_properties(fields, kept_language(mapping))
     missing = {name: wanted for name, wanted in own.items() if not is_mapped(mapping, name)}
-    return missing | dedup_properties(fields.dedup)
+    wanted = dedup_properties(fields.dedup)
+    properties = wanted[fields.dedup]["properties"]
+    for name, each in properties.items():
+        found = mapping_of(mapping, f"{fields.dedup}.{name}")
+        if found.get("type") == each["type"] and each.get("doc_values") is False:
+            # Elasticsearch takes no doc values away: those of signatures, which version 0.2.0 set up.
+            properties[name] = found
+    return missing | wanted
 
 
 def article_index(
@@ -154,8 +161,8 @@ def refuse_unusable(mappings: dict[str, dict[str, Any]], fields: Fields) -> None
         found, source = mapping_of(mapping, fields.dedup), mapping.get("_source", {})
         if mapping.get("enabled") is False or found.get("enabled") is False:
             flaw = "it has `enabled: false`, so no field of esdedup would be indexed"
-        elif source.get("enabled") is False or _is_left_out(fields.root, source):
-            flaw = f"`_source` leaves out {fields.root}, which is read from there"
+        elif left_out := [each for each in (fields.root, fields.signature) if _is_left_out(each, source)]:
+            flaw = f"`_source` leaves out {left_out[0]}, which is read from there"
         elif "type" in found and found["type"] != "object":
             flaw = f"the field {fields.dedup!r} has the type {found['type']}, and would have to be an object"
         else:
@@ -191,6 +198,8 @@ def refuse_unusable_own(mappings: dict[str, dict[str, Any]], fields: Fields) -> 
 
 def _is_left_out(name: str, source: dict[str, Any]) -> bool:
     """Return whether a mapping's ``_source`` leaves out a field."""
+    if source.get("enabled") is False:
+        return True
     # A pattern that matches an object also matches what is in it.
     names = [name, name.partition(".")[0]]
 

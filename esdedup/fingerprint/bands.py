@@ -7,19 +7,20 @@ in those ranges, one range after the other. Cut 64 bits into *m* blocks: 3 diffe
 
 Most layouts are symmetric: a fingerprint is stored under its keys, and its neighbours are found by the same
 keys. One is not: of two halves of 32 bits, one has at most one of 3 differing bits. So two keys are stored,
-and those within one bit are asked for as well.
+and those within one bit are asked for as well. Articles have that one (`ARTICLES`), since it stores the
+fewest keys; nodes that are searched for have another one, which asks for fewer.
 """
 
 import dataclasses
 import functools
 import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from esdedup.errors import SettingError
-from esdedup.fingerprint.simhash import to_hex
 
 BitRange = tuple[int, int]
 """Bits `start` (inclusive) to `stop` (exclusive), counted from the highest bit of a fingerprint."""
@@ -27,9 +28,12 @@ BitRange = tuple[int, int]
 WIDTH_BITS = 64
 MAX_DISTANCE_BITS = 3
 """Every layout that a profile may use finds all pairs within this distance."""
-# Of an exact key: 40 bits, which few of the minhashes of any forest share by chance. More than the digits of
-# a band key, so that no key of one kind is one of the other.
-_EXACT_DIGITS = 10
+# Of an exact key, at least: few of the minhashes of any forest share 40 bits by chance. They take more digits
+# than a band key has, so that no key of one kind is one of the other.
+_EXACT_BITS = 40
+# The first sixteen are those of hex.
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
+_CHARACTERS = np.frombuffer(_DIGITS.encode("utf-32-le"), "<u4")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -42,6 +46,8 @@ class Layout:
     tables: tuple[tuple[BitRange, ...], ...]
     # Keys within this many bits of a fingerprint's own are asked for; 0: its own.
     asked_distance_bits: int = 0
+    # Of each digit of a term: 4 is hex; 6 makes terms shorter.
+    digit_bits: int = 4
 
     @property
     def table_count(self) -> int:
@@ -63,7 +69,7 @@ class Layout:
         return keys
 
     def terms(self, fingerprints: npt.NDArray[np.uint64]) -> list[list[str]]:
-        """Return the keys as terms for an inverted index: the number of the table, then its bits, in hex.
+        """Return the keys as terms for an inverted index: the number of the table, then its bits.
 
         All terms of a layout have the same length.
 
@@ -104,7 +110,7 @@ class Layout:
         Raises:
             SettingError: The layout has no such terms; see `has_terms_around`.
         """
-        table, key = int(term[: self.digits[0]], 16), int(term[self.digits[0] :], 16)
+        table, key = divmod(self._number_of(term), 1 << self.written[1])
         if self._pairs_five_blocks:
             return self._terms_of_other_blocks(fingerprint, table)
         if self._is_halves:
@@ -159,22 +165,40 @@ class Layout:
                 columns[:, place, table] = (WIDTH_BITS - stop, (1 << stop - start) - 1, stop - start)
         return columns
 
+    def exact_terms(self, fingerprints: npt.NDArray[np.uint64]) -> list[str]:
+        """Return a term for each fingerprint, ``(n,)``, that only equal ones share, but for very few."""
+        digits = -(-_EXACT_BITS // self.digit_bits)
+        terms: list[str] = self._to_digits(
+            fingerprints >> np.uint64(WIDTH_BITS - digits * self.digit_bits), digits
+        )
+        return terms
+
     @functools.cached_property
-    def digits(self) -> tuple[int, int]:
-        """The hex digits of a term: those of the table's number, and those of the key."""
-        return (len(self.tables) - 1).bit_length() + 3 >> 2 or 1, max(map(_width, self.tables)) + 3 >> 2
+    def written(self) -> tuple[int, int, int]:
+        """How terms are written: the bits of a digit, those below a table's number, and the digits."""
+        key_bits = -(-max(map(_width, self.tables)) // 4) * 4
+        table_bits = max(1, (self.table_count - 1).bit_length())
+        return self.digit_bits, key_bits, -(-(table_bits + key_bits) // self.digit_bits)
 
     def _to_terms(self, keys: npt.NDArray[np.uint64], tables: npt.NDArray[np.uint64]) -> list[list[str]]:
         """Return the terms of each row of `keys`, ``(n, k)``, whose columns are of `tables`, ``(k,)``."""
-        table_digits, key_digits = self.digits
-        length = table_digits + key_digits
-        size = length + 1 >> 1
-        numbers = (keys | tables << np.uint64(4 * key_digits)).astype(">u8").reshape(-1, 1)
-        # Converting all terms at once and splitting at spaces is much faster than slicing one by one.
-        terms = numbers.view(np.uint8)[:, -size:].tobytes().hex(" ", size).split()
-        terms = [term[1:] for term in terms] if length % 2 else terms
-        count = keys.shape[1]
-        return [terms[at : at + count] for at in range(0, len(terms), count)]
+        _, key_bits, digits = self.written
+        terms: list[list[str]] = self._to_digits(keys | tables << np.uint64(key_bits), digits)
+        return terms
+
+    def _to_digits(self, numbers: npt.NDArray[np.uint64], digits: int) -> list[Any]:
+        """Return numbers as strings of so many digits, in lists as the array has them."""
+        shifts = np.array([place * self.digit_bits for place in reversed(range(digits))], np.uint64)
+        found = _CHARACTERS[numbers[..., None] >> shifts & np.uint64((1 << self.digit_bits) - 1)]
+        # All digits at once, since one string after the other takes much longer.
+        strings: list[Any] = found.view(f"<U{digits}")[..., 0].tolist()
+        return strings
+
+    def _number_of(self, term: str) -> int:
+        """Return the number that has these digits."""
+        return functools.reduce(
+            lambda number, digit: number << self.digit_bits | _DIGITS.index(digit), term, 0
+        )
 
 
 def choose(widths: Sequence[int], count: int) -> Layout:
@@ -242,11 +266,6 @@ def differences_within(width: int, distance_bits: int) -> npt.NDArray[np.uint64]
     return found
 
 
-def exact_terms(fingerprints: npt.NDArray[np.uint64]) -> list[str]:
-    """Return a term for each fingerprint, ``(n,)``, that only equal ones share, but for very few."""
-    return [digits[:_EXACT_DIGITS] for digits in to_hex(fingerprints)]
-
-
 def _width(ranges: Sequence[BitRange]) -> int:
     return sum(stop - start for start, stop in ranges)
 
@@ -275,3 +294,5 @@ TWO_LEVEL = two_level(16, 12)
 HALVES = Layout(name="2x32~1", tables=(((0, 32),), ((32, 64),)), asked_distance_bits=1)
 LAYOUTS = {layout.name: layout for layout in (FOUR_BLOCKS, FIVE_CHOOSE_TWO, TWO_LEVEL, HALVES)}
 """The layouts that a profile may use, by name. Each finds all pairs within 3 bits."""
+ARTICLES = dataclasses.replace(HALVES, name="articles", digit_bits=6)
+"""The layout of `bands` in articles, whatever the forest has: the fewest terms, and the shortest."""

@@ -64,7 +64,7 @@ class Profile:
     # How a text is cut into words, and how these are hashed; not for "halves", which has no words.
     segmenter: Segmenter = JIEBA
     token_hash: TokenHash = MURMUR3
-    # The band keys written to articles and nodes: one of `LAYOUTS`.
+    # The band keys of nodes that are searched for: one of `LAYOUTS`. Articles have those of `ARTICLES`.
     layout: Layout = FIVE_CHOOSE_TWO
     # Two simhashes are near up to this distance, inclusive; 0 to 3.
     max_distance_bits: int = 3

@@ -15,6 +15,7 @@ from esdedup.elastic.forest.stored import (
     is_page_id,
     recreate_root,
 )
+from esdedup.fingerprint.bands import ARTICLES, Layout
 from esdedup.forest.model import NO_TIME, Aging
 from esdedup.maintenance.page_audit import page_of_article
 from esdedup.maintenance.record import LONE, Record
@@ -244,20 +245,25 @@ class ArticleAudit:
 
     def _wrong_bands(self, batch: list[Record]) -> Iterator[Violation]:
         profile = self._index.meta.profile
-        records = [record for record in batch if record.fingerprint is not None and record.profile == profile]
-        bands = keys_of(records, self._index.relation, self._index.layout)
+        wrong = [record for record in batch if record.fingerprint is not None and record.profile == profile]
+        # Version 0.2.0 wrote the keys of nodes into articles.
+        for layout in (ARTICLES, self._index.layout):
+            wrong = list(self._with_other_bands(wrong, layout))
+        for record in wrong:
+            yield Violation(
+                kind=ViolationKind.WRONG_BANDS,
+                subject=record.id,
+                detail="index it again, so that its bands find it",
+            )
+
+    def _with_other_bands(self, records: list[Record], layout: Layout) -> Iterator[Record]:
+        bands = keys_of(records, self._index.relation, layout)
         # A signature whose keys are all saturated has no bands.
         findable = [(record, terms) for record, terms in zip(records, bands, strict=True) if terms]
         # A group is checked as a whole, so bands swapped between neighbours would pass: keep those apart.
         for group in interleaved(findable, _BANDS_CHECKED_AT_ONCE):
             correct = self._records.with_bands(group)
-            for record, _ in group:
-                if (record.index, record.id) not in correct:
-                    yield Violation(
-                        kind=ViolationKind.WRONG_BANDS,
-                        subject=record.id,
-                        detail="index it again, so that its bands find it",
-                    )
+            yield from (record for record, _ in group if (record.index, record.id) not in correct)
 
     def _is_valid(self, record: Record) -> bool:
         """Return whether esdedup could have written a record."""

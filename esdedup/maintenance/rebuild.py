@@ -1,22 +1,20 @@
 """Rebuilds a forest from articles: it adopts their roots instead of deciding them."""
 
 import dataclasses
-import itertools
 import logging
 
 from elasticsearch import Elasticsearch
 
 from esdedup.elastic.execute import execute
 from esdedup.elastic.forest.clock import Clock
-from esdedup.elastic.forest.documents import keys_of
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.learned import LearnedRecord, read_learned
 from esdedup.elastic.forest.learned_log import LearnedLog
 from esdedup.elastic.forest.meta import Lookup, Meta, read_meta
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.errors import ForestDamaged, ForestExists, ForestMismatch, IndexNotReady, SettingError
-from esdedup.fingerprint.bands import LAYOUTS, Layout
-from esdedup.fingerprint.profile import get_profile
+from esdedup.fingerprint.bands import LAYOUTS
+from esdedup.fingerprint.profile import Profile, get_profile
 from esdedup.forest.model import NO_TIME, Aging, State
 from esdedup.maintenance.article_audit import ArticleAudit
 from esdedup.maintenance.belonging import refuse_others_articles
@@ -25,9 +23,6 @@ from esdedup.maintenance.repair import Repair
 from esdedup.maintenance.times_ahead import TimesAhead
 
 log = logging.getLogger("esdedup")
-
-# Articles whose bands are read to tell their layout.
-_MOST_SAMPLED = 200
 
 
 def begin(
@@ -58,7 +53,7 @@ def begin(
             forest than the one that is replaced.
     """
     found = execute(client, read_meta(name))
-    meta = dataclasses.replace(_meta(name, records), lookup=lookup or (found.lookup if found else "memory"))
+    meta = _meta(name, records, found, lookup=lookup)
     index = ForestIndex.make(client, name, meta=meta)
     latest_ms = Clock(index).latest_ms()
     state, dead_before_ms = State(), NO_TIME
@@ -125,7 +120,8 @@ def _learned(index: ForestIndex) -> list[LearnedRecord]:
     return found
 
 
-def _meta(name: str, records: Records) -> Meta:
+def _meta(name: str, records: Records, former: Meta | None, *, lookup: Lookup | None) -> Meta:
+    """Return the metadata of a forest of these articles, which may replace a former one."""
     found = records.profiles()
     if not found:
         raise IndexNotReady(
@@ -139,30 +135,26 @@ def _meta(name: str, records: Records) -> Meta:
         )
     (label,) = found
     try:
-        profile = get_profile(label.split("-")[0])
+        profile = _profile(label)
     except SettingError as error:
         raise ForestMismatch(
             f"the articles were fingerprinted with {label!r}: {error}", forest=name, found=label
         ) from error
-    meta = dataclasses.replace(Meta.of(profile), profile=label, rebuilding=True)
-    return dataclasses.replace(meta, layout=_layout(records, meta).name)
+    meta = Meta.of(profile, lookup=lookup or (former.lookup if former else "memory"))
+    layout = meta.layout if former is None or former.profile != label else former.layout
+    return dataclasses.replace(meta, profile=label, layout=layout, rebuilding=True)
 
 
-def _layout(records: Records, meta: Meta) -> Layout:
-    """Return the layout that most of some articles have their bands from, else that of `meta`.
+def _profile(label: str) -> Profile:
+    """Return the profile with that label as far as the label tells, else the standard one of its name.
 
-    The label of a profile does not tell its layout.
+    Raises:
+        SettingError: There is none of that name.
     """
-    samples = records.samples(until_seq=records.state().seq, since_ms=NO_TIME)
-    readable = [
-        record
-        for record in itertools.chain.from_iterable(samples.values())
-        if record.profile == meta.profile and len(record.signature) == meta.relation.dtype.itemsize
-    ][:_MOST_SAMPLED]
-
-    def count(layout: Layout) -> int:
-        bands = keys_of(readable, meta.relation, layout)
-        findable = [(record, terms) for record, terms in zip(readable, bands, strict=True) if terms]
-        return len(records.with_bands(findable)) if findable else 0
-
-    return max((meta.layout_of_keys, *LAYOUTS.values()), key=count)
+    standard = get_profile(label.split("-")[0])
+    profiles = (
+        standard.with_changes(layout=layout, keep_boilerplate=is_kept)
+        for layout in LAYOUTS.values()
+        for is_kept in (False, True)
+    )
+    return next((each for each in profiles if each.label == label), standard)

@@ -1,6 +1,5 @@
 """Reads the dedup objects of articles in bulk, without their texts."""
 
-import base64
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ from esdedup.elastic.forest.status import state_aggregations, state_of
 from esdedup.elastic.names import check_index_names
 from esdedup.elastic.requests import Query
 from esdedup.errors import IndexNotReady, SettingError
-from esdedup.fields import Fields
+from esdedup.fields import Fields, signature_of, terms_of
 from esdedup.forest.model import NO_TIME, State
 from esdedup.maintenance.record import Record
 from esdedup.maintenance.record_writer import RecordWriter
@@ -192,19 +191,19 @@ class Records:
     def _hit_body(self) -> dict[str, Any]:
         """Return the part of a search that makes `_record_of` understand its hits."""
         dedup = self._fields.dedup
-        fields: list[Any] = [
-            f"{dedup}.{name}" for name in ("root", "fingerprint", "signature", "page", "profile", "seq")
-        ]
+        fields: list[Any] = [f"{dedup}.{name}" for name in ("root", "fingerprint", "page", "profile", "seq")]
         fields += ({"field": f"{dedup}.{name}", "format": "epoch_millis"} for name in ("seen", "published"))
-        return {"_source": False, "docvalue_fields": fields, "seq_no_primary_term": True}
+        return {"_source": [self._fields.signature], "docvalue_fields": fields, "seq_no_primary_term": True}
 
     def _record_of(self, hit: dict[str, Any]) -> Record:
         fields = hit.get("fields", {})
         found: dict[str, list[Any]] = {
             name: fields.get(f"{self._fields.dedup}.{name}", [])
-            for name in ("root", "fingerprint", "signature", "page", "profile", "seq", "seen", "published")
+            for name in ("root", "fingerprint", "page", "profile", "seq", "seen", "published")
         }
         values = {name: each[0] if each else None for name, each in found.items()}
+        source = hit["_source"]
+        found["signature"] = list(terms_of(source, self._fields.signature))
         if values["root"] is None:
             raise IndexNotReady(
                 f"the field {self._fields.root!r} of {hit['_index']!r} has no doc values",
@@ -218,7 +217,7 @@ class Records:
             version={"if_seq_no": hit["_seq_no"], "if_primary_term": hit["_primary_term"]},
             root=values["root"],
             fingerprint=values["fingerprint"],
-            signature=base64.b64decode(values["signature"] or ""),
+            signature=signature_of(source, self._fields),
             page=values["page"],
             profile=values["profile"],
             seq=0 if values["seq"] is None else int(values["seq"]),

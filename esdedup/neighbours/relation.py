@@ -95,7 +95,7 @@ class Relation:
             are_indexed: Whether only the representatives count that each is indexed under, as a node; else
                 all that differ from each other.
         """
-        return self.core.terms(signatures, layout.tables, layout.digits, are_indexed)
+        return self.core.terms(signatures, layout.tables, layout.written, are_indexed)
 
     def mark_indexed(self, signatures: Signatures, indexed: npt.NDArray[np.bool_]) -> Signatures:
         """Return the signatures, indexed under the given representatives, bool ``(n, s)``."""

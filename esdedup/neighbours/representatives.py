@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.fingerprint.bands import WIDTH_BITS, Layout, exact_terms
+from esdedup.fingerprint.bands import WIDTH_BITS, Layout
 
 Representatives = npt.NDArray[np.uint64]
 
@@ -32,17 +32,20 @@ def distances_bits(one: Representatives, other: Representatives, kinds: Kinds) -
 def terms(representatives: Representatives, kinds: Kinds, layout: Layout) -> list[list[str]]:
     """Return the keys of each representative, ``(n,)``, as terms for an inverted index."""
     are_exact = kinds.are_exact(representatives)
-    return _mixed(representatives, are_exact, layout.terms(representatives[~are_exact]))
+    return _mixed(representatives, are_exact, layout, layout.terms(representatives[~are_exact]))
 
 
 def asked_terms(representatives: Representatives, kinds: Kinds, layout: Layout) -> list[list[str]]:
     """Return the terms to search for: whatever is near a representative, ``(n,)``, has one of them."""
     are_exact = kinds.are_exact(representatives)
-    return _mixed(representatives, are_exact, layout.asked_terms(representatives[~are_exact]))
+    return _mixed(representatives, are_exact, layout, layout.asked_terms(representatives[~are_exact]))
 
 
 def _mixed(
-    representatives: Representatives, are_exact: npt.NDArray[np.bool_], bands: Iterable[list[str]]
+    representatives: Representatives,
+    are_exact: npt.NDArray[np.bool_],
+    layout: Layout,
+    bands: Iterable[list[str]],
 ) -> list[list[str]]:
-    exact, others = iter(exact_terms(representatives[are_exact])), iter(bands)
+    exact, others = iter(layout.exact_terms(representatives[are_exact])), iter(bands)
     return [[next(exact)] if is_exact else next(others) for is_exact in are_exact.tolist()]

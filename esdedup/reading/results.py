@@ -21,7 +21,7 @@ _FULL = EXAMPLE_ARTICLE | {
     "text": "The harbour council voted on Monday to …",
     "site": "morningwire.example",
     "fingerprint": "19dfa27d3dd640349bbbd212150a0ae9",
-    "bands": ["0008bc45", "22270892ed"],
+    "bands": ["02bN58", "8ys8AKS"],
     "profile": "verified-3",
     "seq": 456,
 }
@@ -267,7 +267,7 @@ class FullArticle(Article, frozen=True):
     fingerprint: str | None = None
     """Of its text, which also names its node in the forest; None if the text has none."""
     bands: tuple[str, ...] = ()
-    """The keys under which it is found by others; near texts share at least one."""
+    """The keys under which it is found by others; texts that are nearly the same share most of them."""
     profile: str | None = None
     """What the fingerprint was computed with."""
     seq: int | None = None

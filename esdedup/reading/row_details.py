@@ -64,7 +64,7 @@ def with_details(
         each.root: _Cluster(asked=each, found=found, fields=fields)
         for each, found in zip(searches, _found(answers), strict=True)
     }
-    shown = {place_of(hit): _with_record(hit) for hit in hits}
+    shown = {place_of(hit): hit for hit in hits}
     different = {
         (row.index, row.id): version
         for row in rows
@@ -128,7 +128,7 @@ class _Cluster:
             return None
         own = term_of(shown["_source"], self.fields.fingerprint)
         versions = [
-            _with_record(hit)
+            hit
             for bucket in self.found["versions"]["buckets"]
             if bucket["key"] != own
             for hit in bucket["version"]["hits"]["hits"]
@@ -182,11 +182,6 @@ def _similar_articles(
         # It may have been deleted meanwhile.
         if place_of(hit) in found
     }
-
-
-def _with_record(hit: Hit) -> Hit:
-    """Return a hit whose doc values stand where its source would."""
-    return hit | {"_source": {name: values[0] for name, values in hit.get("fields", {}).items()}}
 
 
 def clusters_body(searches: Sequence[ClusterSearch], *, source_field: str | None, fields: Fields) -> Query:
@@ -246,9 +241,8 @@ def _first(by: Order, fields: Fields) -> Query:
 
 
 def _record_read(fields: Fields) -> Query:
-    """Return the part of a search that adds to each hit what its text is compared by, without its source."""
-    names = ("fingerprint", "signature", "profile")
-    return {"_source": False, "docvalue_fields": [f"{fields.dedup}.{name}" for name in names]}
+    """Return the part of a search that adds to each hit what its text is compared by."""
+    return {"_source": [f"{fields.dedup}.{name}" for name in ("fingerprint", "signature", "profile")]}
 
 
 def snippets_body(rows: Sequence[Row], query: Query | None, *, fields: Fields) -> Query:

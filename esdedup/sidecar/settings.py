@@ -164,7 +164,8 @@ class Settings(BaseSettings):
     """How texts are fingerprinted: verified, classic or keywords."""
     layout: str = Field(
         default=DEFAULT.layout.name,
-        description=f"Band keys of articles and nodes, decided when a forest is made: {', '.join(LAYOUTS)}.",
+        description="Band keys of nodes that are searched for, decided when a forest is made: "
+        f"{', '.join(LAYOUTS)}.",
     )
     segmenter: str | None = None
     """How classic and keywords cut texts into words: jieba (the default), words, or such as 3-grams."""

@@ -85,6 +85,18 @@ def test_the_forest_is_rebuilt_from_its_articles(es: Elasticsearch, folder: Path
     assert roots(es, news) == before
 
 
+def test_texts_are_looked_up_by_its_articles(es: Elasticsearch, folder: Path) -> None:
+    news = name_of(folder, "news")
+    before = roots(es, news)
+    Maintenance(es, forest=name_of(folder, "news-forest")).rebuild([news], replace=True, lookup="memory")
+    assert violations(es, folder, "news") == []
+    reader, found = released.reader_of(es, folder), 0
+    for article in list(released.stored_articles(folder, "news"))[-40:]:
+        edited = article["text"] + " Reported once more by the Evening Post."
+        found += reader.similar_to_text(news, edited).root == before[article["_id"]]
+    assert found > 30
+
+
 def test_its_files_are_read(folder: Path, expected: dict[str, Any], tmp_path: Path) -> None:
     assert released.fingerprint(folder) == expected["fingerprint"]
     with (folder / "pins.jsonl").open("rb") as lines:

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from esdedup.errors import SettingError
 from esdedup.fingerprint import bands
 from esdedup.fingerprint.bands import (
+    ARTICLES,
     FIVE_CHOOSE_TWO,
     FOUR_BLOCKS,
     HALVES,
@@ -18,6 +19,8 @@ from esdedup.fingerprint.bands import (
 )
 
 LAYOUTS = list(bands.LAYOUTS.values())
+# Those in which something is stored.
+STORED = [*LAYOUTS, ARTICLES]
 fingerprints = st.integers(0, 2**64 - 1)
 
 
@@ -28,6 +31,7 @@ fingerprints = st.integers(0, 2**64 - 1)
         (FIVE_CHOOSE_TWO, 10, 10, {25, 26}),
         (TWO_LEVEL, 16, 16, {28}),
         (HALVES, 2, 66, {32}),
+        (ARTICLES, 2, 66, {32}),
     ],
     ids=lambda each: getattr(each, "name", None),
 )
@@ -38,7 +42,7 @@ def test_a_layout_has_keys_of_these_bits(layout: Layout, count: int, asked: int,
     assert {sum(stop - start for start, stop in ranges) for ranges in layout.tables} == key_bits
 
 
-@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)
+@pytest.mark.parametrize("layout", STORED, ids=lambda layout: layout.name)
 @given(value=fingerprints, flips=st.sets(st.integers(0, 63), max_size=3))
 def test_within_three_bits_a_key_that_is_asked_for_is_stored(
     layout: Layout, value: int, flips: set[int]
@@ -51,7 +55,7 @@ def test_within_three_bits_a_key_that_is_asked_for_is_stored(
     assert set(stored) <= set(asked)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.name)
+@pytest.mark.parametrize("layout", STORED, ids=lambda layout: layout.name)
 def test_recall_against_exhaustive_search(layout: Layout) -> None:
     random = np.random.default_rng(5)
     base = random.integers(0, 2**64, 200, np.uint64)
@@ -95,6 +99,15 @@ def test_terms_are_table_and_bits_in_hex() -> None:
     assert FIVE_CHOOSE_TWO.terms(np.zeros(0, np.uint64)) == []
 
 
+def test_articles_have_the_keys_of_halves_in_shorter_terms() -> None:
+    value = np.array([0x123456789ABCDEF0, 0xFFFFFFFF00000000], np.uint64)
+    assert HALVES.terms(value) == [["012345678", "19abcdef0"], ["0ffffffff", "100000000"]]
+    # Six bits a digit: the number of the table and 32 bits are 33 bits, the highest of which are 0.
+    assert ARTICLES.terms(value) == [["0id5pU", "6qLdXM"], ["3_____", "400000"]]
+    assert ARTICLES.exact_terms(value) == ["4zhmu9G", "_____M0"]
+    assert HALVES.exact_terms(value) == ["123456789a", "ffffffff00"]
+
+
 def test_widths_must_add_up() -> None:
     with pytest.raises(SettingError, match="64"):
         choose((16, 16, 16), 1)
@@ -118,7 +131,7 @@ def test_the_values_within_three_bits_of_sixty_four_are_43_745() -> None:
     assert np.bincount(np.bitwise_count(found)).tolist() == [1, 64, 2_016, 41_664]
 
 
-@pytest.mark.parametrize("layout", [FIVE_CHOOSE_TWO, HALVES], ids=lambda layout: layout.name)
+@pytest.mark.parametrize("layout", [FIVE_CHOOSE_TWO, HALVES, ARTICLES], ids=lambda layout: layout.name)
 @given(one=fingerprints, flips=st.sets(st.integers(0, 63), max_size=3))
 def test_around_a_term_stands_whatever_is_near_and_has_it(layout: Layout, one: int, flips: set[int]) -> None:
     values = np.array([one, one ^ sum(1 << bit for bit in flips)], np.uint64)

@@ -12,6 +12,7 @@ import typer
 from esdedup import VERIFIED, sample
 from esdedup.cli.app import app
 from esdedup.fields import partition_of
+from esdedup.fingerprint.bands import ARTICLES
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.forest import Aging, Arrivals, Forest, Kind
 from esdedup.forest.memory import MemoryStore
@@ -71,6 +72,9 @@ def test_the_example_of_a_batch_is_what_the_fingerprinter_computes(articles: lis
         assert row in text
     root, leaf = relation.ids(signatures)
     assert f'{{"fingerprint": "{leaf}"' in text
+    (_, keys) = relation.terms(signatures.tobytes(), ARTICLES, are_indexed=False)
+    assert f'"bands": ["{keys[0]}", "…"]' in text
+    assert f"`{keys[0]}` for one, and a minhash one exact key: so the article has {len(keys)}." in text
     assert f'"page": "{fingerprints.pages[1]:016x}"' in text
     assert f'"root": "{root}"' in text
     assert f'"profile": "{VERIFIED.label}"' in text

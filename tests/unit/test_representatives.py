@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup.fingerprint.bands import LAYOUTS, Layout
+from esdedup.fingerprint.bands import ARTICLES, LAYOUTS, Layout
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED
 from esdedup.fingerprint.signature import REPRESENTATIVES, are_minhashes
@@ -19,6 +19,7 @@ from esdedup.sample import articles
 
 RELATION = relation_of(VERIFIED)
 VALUES = st.integers(0, 2**64 - 1)
+STORED = [*LAYOUTS.values(), ARTICLES]
 
 
 def array(*values: int) -> np.ndarray:
@@ -36,21 +37,22 @@ def test_only_two_simhashes_are_near_without_being_equal(one: int, other: int, b
         assert distances_bits(array(left), array(right), relation_of(CLASSIC)) == (left ^ right).bit_count()
 
 
-@given(st.lists(VALUES, max_size=20), st.sampled_from(list(LAYOUTS.values())))
-def test_a_minhash_has_one_key_that_no_simhash_has(values: list[int], layout: object) -> None:
-    found = terms(array(*values), RELATION, layout)  # type: ignore[arg-type]
+@given(st.lists(VALUES, max_size=20), st.sampled_from(STORED))
+def test_a_minhash_has_one_key_that_no_simhash_has(values: list[int], layout: Layout) -> None:
+    found = terms(array(*values), RELATION, layout)
     assert [len(each) == 1 for each in found] == [value % 2 == 1 for value in values]
     exact = {each[0] for each in found if len(each) == 1}
     bands = {key for each in found if len(each) > 1 for key in each}
     assert not exact & bands
-    assert len(exact) == len({value >> 24 for value in values if value % 2})
+    bits = 42 if layout is ARTICLES else 40
+    assert len(exact) == len({value >> 64 - bits for value in values if value % 2})
     # What is asked for a minhash is its key, and what is asked for a simhash has its keys.
-    for stored, asked in zip(found, asked_terms(array(*values), RELATION, layout), strict=True):  # type: ignore[arg-type]
+    for stored, asked in zip(found, asked_terms(array(*values), RELATION, layout), strict=True):
         assert set(stored) <= set(asked)
         assert (len(asked) == 1) == (len(stored) == 1)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=lambda layout: layout.name)
+@pytest.mark.parametrize("layout", STORED, ids=lambda layout: layout.name)
 def test_keys_of_a_signature_are_those_of_its_representatives(layout: Layout) -> None:
     texts = [article["text"][: 20 + 40 * at] for at, article in enumerate(articles(50))]
     signatures = Fingerprinter(VERIFIED).fingerprint(texts).signatures
@@ -72,6 +74,8 @@ def test_a_long_text_has_two_sentences_and_seven_minhashes() -> None:
     assert (are_minhashes(representatives).sum(axis=1) == REPRESENTATIVES - 2).mean() > 0.9
     keys = RELATION.terms(signatures.tobytes(), VERIFIED.layout, are_indexed=False)
     assert {len(each) for each in keys} <= {27, 18}
+    keys = RELATION.terms(signatures.tobytes(), ARTICLES, are_indexed=False)
+    assert {len(each) for each in keys} <= {11, 10}
 
 
 def test_a_row_is_found_by_a_minhash_of_it_and_not_by_a_near_one() -> None:

@@ -432,7 +432,7 @@ export interface components {
             arrived_at?: string | null;
             /**
              * Bands
-             * @description The keys under which it is found by others; near texts share at least one.
+             * @description The keys under which it is found by others; texts that are nearly the same share most of them.
              * @default []
              */
             bands: string[];

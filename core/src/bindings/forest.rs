@@ -90,9 +90,9 @@ impl Relation {
         &self,
         packed: Vec<Bound<'_, PyBytes>>,
         tables: Vec<Vec<(u32, u32)>>,
-        digits: (usize, usize),
+        written: (u32, u32, u32),
     ) -> PyResult<Vec<(String, String)>> {
-        let layout = layout_of(tables, digits)?;
+        let layout = layout_of(tables, written)?;
         let documents = packed.iter().map(|each| match self.agreement {
             None => document::<ByDistance>(each.as_bytes(), &layout),
             Some(_) => document::<ByAgreement>(each.as_bytes(), &layout),
@@ -105,14 +105,14 @@ impl Relation {
         &self,
         signatures: &[u8],
         tables: Vec<Vec<(u32, u32)>>,
-        digits: (usize, usize),
+        written: (u32, u32, u32),
         is_indexed: bool,
     ) -> PyResult<Vec<Vec<String>>> {
         fn all<R: Rules>(layout: &Layout, signatures: &[u8], is_indexed: bool) -> Vec<Vec<String>> {
             let signatures = signatures.chunks_exact(R::SIZE).map(R::read);
             signatures.map(|each| layout.terms::<R>(&each, is_indexed)).collect()
         }
-        let layout = layout_of(tables, digits)?;
+        let layout = layout_of(tables, written)?;
         Ok(match self.agreement {
             None => all::<ByDistance>(&layout, signatures, is_indexed),
             Some(_) => all::<ByAgreement>(&layout, signatures, is_indexed),
@@ -142,11 +142,15 @@ impl Relation {
     }
 }
 
-fn layout_of(tables: Vec<Vec<(u32, u32)>>, digits: (usize, usize)) -> PyResult<Layout> {
+fn layout_of(tables: Vec<Vec<(u32, u32)>>, written: (u32, u32, u32)) -> PyResult<Layout> {
     if tables.iter().flatten().any(|(start, stop)| start >= stop || *stop > 64 || stop - start == 64) {
         return Err(PyValueError::new_err("a key has 1 to 63 of the bits of a simhash"));
     }
-    Ok(Layout { tables, digits })
+    let (digit_bits, key_bits, digits) = written;
+    if !(1..=6).contains(&digit_bits) || key_bits > 63 || digits > 64 / digit_bits {
+        return Err(PyValueError::new_err("a term has at most 64 bits, and a digit of it at most 6"));
+    }
+    Ok(Layout { tables, digit_bits, key_bits, digits })
 }
 
 /// What `Nodes` calls, whatever the relation.

@@ -2,30 +2,36 @@
 
 use super::relation::Relation;
 
-/// Of an exact key: 40 bits, more than any band key has, so that no key of one kind is one of the other.
-const EXACT_DIGITS: usize = 10;
+/// Of an exact key, at least: more than any band key has, so that no key of one kind is one of the other.
+const EXACT_BITS: u32 = 40;
+/// The first sixteen are those of hex.
+const DIGITS: &[u8; 64] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
 
 /// Which bits of a simhash its band keys are, as `fingerprint/bands.py` has it.
 pub struct Layout {
     /// For each table the bits of its key, as ranges from the highest bit: from the first, up to the second.
     pub tables: Vec<Vec<(u32, u32)>>,
-    /// Hex digits of a table's number, and of its key.
-    pub digits: (usize, usize),
+    /// Bits of a digit of a term.
+    pub digit_bits: u32,
+    /// Bits below a table's number in a band key.
+    pub key_bits: u32,
+    /// Digits of a band key.
+    pub digits: u32,
 }
 
 impl Layout {
     /// Returns the terms of a signature: of the representatives that its node is indexed under, or of all that differ.
     pub fn terms<R: Relation>(&self, signature: &R::Signature, is_indexed: bool) -> Vec<String> {
         let mut terms = Vec::new();
+        let exact_digits = EXACT_BITS.div_ceil(self.digit_bits);
         let mut add = |(_, representative): (usize, u64)| {
             if R::is_exact(representative) {
-                terms.push(hex(representative >> (64 - 4 * EXACT_DIGITS), EXACT_DIGITS));
+                terms.push(
+                    self.written(representative >> (64 - self.digit_bits * exact_digits), exact_digits),
+                );
             } else {
                 let keys = (0u64..).zip(&self.tables).map(|(table, ranges)| {
-                    hex(
-                        table << (4 * self.digits.1) | key(representative, ranges),
-                        self.digits.0 + self.digits.1,
-                    )
+                    self.written(table << self.key_bits | key(representative, ranges), self.digits)
                 });
                 terms.extend(keys);
             }
@@ -36,6 +42,15 @@ impl Layout {
             R::distinct(signature).for_each(&mut add);
         }
         terms
+    }
+
+    /// Returns the lowest digits of a number, the highest of them first.
+    fn written(&self, number: u64, digits: u32) -> String {
+        let mask = (1 << self.digit_bits) - 1;
+        (0..digits)
+            .rev()
+            .map(|place| char::from(DIGITS[(number >> (self.digit_bits * place) & mask) as usize]))
+            .collect()
     }
 }
 
@@ -48,14 +63,6 @@ fn key(simhash: u64, ranges: &[(u32, u32)]) -> u64 {
     })
 }
 
-/// Returns the lowest hex digits of a number, the highest of them first.
-fn hex(number: u64, digits: usize) -> String {
-    (0..digits)
-        .rev()
-        .map(|place| char::from(b"0123456789abcdef"[(number >> (4 * place) & 15) as usize]))
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,6 +71,8 @@ mod tests {
     fn keys_are_bits_and_terms_have_all_their_digits() {
         assert_eq!(key(0x0123_4567_89ab_cdef, &[(0, 8), (56, 64)]), 0x01ef);
         assert_eq!(key(u64::MAX, &[(1, 64)]), u64::MAX >> 1);
-        assert_eq!(hex(0xabc, 5), "00abc");
+        let layout = |digit_bits| Layout { tables: Vec::new(), digit_bits, key_bits: 0, digits: 0 };
+        assert_eq!(layout(4).written(0xabc, 5), "00abc");
+        assert_eq!(layout(6).written(0xabc, 3), "0GY");
     }
 }

@@ -4,8 +4,6 @@ Readers use it for a forest whose nodes are in its owner's memory. It is an appr
 been deleted, or stand in an index that nobody named, and of very many candidates it reads the best.
 """
 
-import base64
-import binascii
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -14,14 +12,14 @@ import numpy.typing as npt
 from esdedup.elastic.forest.documents import Hit, chunks
 from esdedup.elastic.forest.stored import Stored, StoredNode, StoredPage, is_node_id
 from esdedup.elastic.requests import Query, Requests, search
-from esdedup.fields import Fields
-from esdedup.fingerprint.bands import Layout, exact_terms
+from esdedup.fields import Fields, signature_of
+from esdedup.fingerprint.bands import ARTICLES, Layout
 from esdedup.forest.model import NO_TIME, Aging
 from esdedup.neighbours.relation import Relation
 
 # Distinct texts that have most keys in common with one.
 _MOST_CANDIDATES = 500
-_READ = ("fingerprint", "signature", "root", "seq", "page")
+_READ = ("fingerprint", "root", "seq", "page")
 
 
 class ArticleNodes:
@@ -37,14 +35,15 @@ class ArticleNodes:
             fields: The names of the articles' fields.
             profile: The label of the forest's; articles of others are left out.
             relation: The profile's.
-            layout: The layout of the articles' band keys.
+            layout: The layout of the nodes' keys, which articles of version 0.2.0 have too.
             aging: How long nodes live.
         """
         self.relation = relation
         self._index = index
+        self._fields = fields
         self._object = fields.dedup
         self._profile = profile
-        self._layout = layout
+        self._layouts = (ARTICLES, layout)
         self._aging = aging
 
     def candidates(self, signatures: npt.NDArray[Any], *, live_since_ms: int) -> Requests[list[StoredNode]]:
@@ -60,9 +59,11 @@ class ArticleNodes:
         for at, node_id in enumerate(self.relation.ids(signatures)):
             representatives = self.relation.representatives(signatures[at : at + 1])[0]
             are_exact = self.relation.are_exact(representatives)
-            keys = exact_terms(representatives[are_exact])
-            for asked in self._layout.asked_terms(representatives[~are_exact]):
-                keys += asked
+            keys: list[str] = []
+            for layout in self._layouts:
+                keys += layout.exact_terms(representatives[are_exact])
+                for asked in layout.asked_terms(representatives[~are_exact]):
+                    keys += asked
             # Articles are ranked by the keys that they have in common with the text.
             alike = [{"term": {f"{self._object}.bands": key}} for key in dict.fromkeys(keys)]
             same = {"term": {f"{self._object}.fingerprint": {"value": node_id, "boost": len(keys) + 1}}}
@@ -112,7 +113,7 @@ class ArticleNodes:
             "collapse": {"field": f"{self._object}.{by}"},
             "sort": ["_score", {f"{self._object}.seq": "desc"}],
             "size": size,
-            "_source": False,
+            "_source": [self._fields.signature],
             "docvalue_fields": [
                 *(f"{self._object}.{name}" for name in _READ),
                 {"field": f"{self._object}.seen", "format": "epoch_millis"},
@@ -137,10 +138,7 @@ class ArticleNodes:
 
     def _node(self, hit: Hit) -> StoredNode | None:
         """Return the node that an article names; None if its record is damaged."""
-        try:
-            signature = base64.b64decode(self._value(hit, "signature") or "")
-        except binascii.Error:
-            return None
+        signature = signature_of(hit["_source"], self._fields)
         node_id, root = self._value(hit, "fingerprint"), self._value(hit, "root")
         if len(signature) != self.relation.dtype.itemsize or not (is_node_id(node_id) and is_node_id(root)):
             return None

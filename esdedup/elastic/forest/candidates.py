@@ -23,7 +23,7 @@ from esdedup.elastic.forest.stored import Stored, StoredNode
 from esdedup.elastic.limits import Limits
 from esdedup.elastic.pages import all_hits
 from esdedup.elastic.requests import Query, Requests, aggregate, search
-from esdedup.fingerprint.bands import Layout, exact_terms
+from esdedup.fingerprint.bands import Layout
 from esdedup.neighbours.relation import Relation
 
 # How many times a search may start over because keys turn out to be common.
@@ -82,7 +82,7 @@ class CandidateSearch:
         sought = _Sought(
             simhashes=simhashes.tolist(),
             keys=self._layout.asked_terms(simhashes),
-            exact_keys=exact_terms(representatives[are_exact]),
+            exact_keys=self._layout.exact_terms(representatives[are_exact]),
             ids=self._relation.ids(signatures),
             pages=pages,
         )

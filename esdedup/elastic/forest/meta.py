@@ -129,10 +129,11 @@ def refuse_others(name: str, meta: Meta, profile: Profile) -> None:
         ForestMismatch: It was made with another profile.
     """
     refuse_incomplete(name, meta)
-    if meta != dataclasses.replace(Meta.of(profile), format=meta.format, lookup=meta.lookup):
-        keys = "" if meta.layout == profile.layout.name else f", with keys of the layout {meta.layout}"
+    # The label tells layouts apart. A forest that was rebuilt may have another one, and works by that.
+    wanted = Meta.of(profile, lookup=meta.lookup)
+    if meta != dataclasses.replace(wanted, format=meta.format, layout=meta.layout):
         raise ForestMismatch(
-            f"the forest {name!r} was made with profile {meta.profile!r}{keys}, and this is "
+            f"the forest {name!r} was made with profile {meta.profile!r}, and this is "
             f"{profile.label!r}: fingerprints of two profiles do not compare; name another forest",
             forest=name,
             found=meta.profile,

@@ -98,6 +98,11 @@ class Owner(Closing):
         with self._locked():
             self._opened().writer.renew()
 
+    def check(self) -> None:
+        """Make sure that articles could be decided and written now; errors say why not."""
+        with self._locked():
+            self._opened().check()
+
     def follow(self) -> bool:
         """Read some of what another process writes, to take the forest sooner; return whether there is more.
 

@@ -79,7 +79,9 @@ class Problem:
     def of_error(cls, error: BaseException) -> "Problem":
         """Return what is said of an error; of one that is none of ours, only that it happened."""
         if isinstance(error, Refused):
-            return cls.of(error.status, error.kind, str(error))
+            problem = cls.of(error.status, error.kind, str(error))
+            wait_s = error.retry_after_s
+            return problem if wait_s is None else dataclasses.replace(problem, retry_after_s=wait_s)
         for known, status, kind in _KNOWN:
             if isinstance(error, known):
                 return cls.of(status, kind, str(error))

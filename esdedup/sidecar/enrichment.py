@@ -5,7 +5,7 @@ import dataclasses
 import re
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ from esdedup.ingest.actions import (
 )
 from esdedup.ingest.assigned import Assigned
 from esdedup.sidecar.bulk_request import BulkItem
-from esdedup.sidecar.indices import Found
+from esdedup.sidecar.indices import Found, caller_of
 from esdedup.sidecar.metrics import ArticleKind, Metrics
 from esdedup.sidecar.requests import Headers
 
@@ -85,7 +85,9 @@ class Enrichment:
         forest: str,
         find: Callable[[Collection[str]], Awaitable[Mapping[str, Found]]],
         may_write: Callable[[Headers, Collection[str]], Awaitable[Mapping[str, bool]]],
-        assigning: Callable[[Sequence[ArticleAction]], AbstractAsyncContextManager[Sequence[Assigned]]],
+        assigning: Callable[
+            [Sequence[ArticleAction], Hashable], AbstractAsyncContextManager[Sequence[Assigned]]
+        ],
         metrics: Metrics,
     ) -> None:
         """Enrich.
@@ -108,6 +110,7 @@ class Enrichment:
         items: Sequence[BulkItem],
         *,
         headers: Headers,
+        client: str = "",
         unset: WritableIndex | None = None,
         backfill: bool = False,
     ) -> list[Outcome]:
@@ -116,6 +119,7 @@ class Enrichment:
         Args:
             items: Of one request.
             headers: Of that request.
+            client: The address that it came from.
             unset: Where articles go that name no index, which others write; those of an index that was not
                 set up are rejected then. None: all of these go on as they came.
             backfill: Whether old articles are expected.
@@ -140,9 +144,12 @@ class Enrichment:
                 read.append((at, outcome))
             elif outcome is not None:
                 outcomes[at] = outcome
-        async with self._assigning([each.article for _, each in read]) as assigned:
+        caller = (client, caller_of(headers))
+        async with self._assigning([each.article for _, each in read], caller) as assigned:
             # While it is being written.
-            for (at, own), each in zip(read, assigned, strict=True):
+            for number, ((at, own), each) in enumerate(zip(read, assigned, strict=True)):
+                if number % _READ_AT_ONCE == 0:
+                    await asyncio.sleep(0)
                 outcomes[at] = _changed(own, each)
         self._metrics.articles(Counter(kind for each in outcomes if (kind := _kind_of(each)) is not None))
         return outcomes

@@ -5,7 +5,7 @@ import contextlib
 import dataclasses
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Self, TypeVar
@@ -45,6 +45,8 @@ class Ownership:
     is_owner: bool = False
     # Why not; None before it was tried.
     reason: EsdedupError | None = None
+    # Of the owner: why no articles can be taken, as far as it knows.
+    failure: EsdedupError | None = None
 
     @property
     def url(self) -> str | None:
@@ -103,7 +105,7 @@ class Feeding:
         self.ownership = Ownership()
 
     def assigning(
-        self, articles: Sequence[ArticleAction]
+        self, articles: Sequence[ArticleAction], caller: Hashable = None
     ) -> contextlib.AbstractAsyncContextManager[Sequence[Assigned]]:
         """Yield what is decided for the articles of a request; at the end, wait until that is durable.
 
@@ -114,7 +116,7 @@ class Feeding:
                 are sent again.
         """
         self.ownership.require()
-        return self._intake.assigning(articles)
+        return self._intake.assigning(articles, caller)
 
     async def __aenter__(self) -> Self:
         """Begin."""
@@ -189,7 +191,10 @@ class Feeding:
         if self._is_closing:
             return False
         try:
-            self._owner.open()
+            if self.ownership.failure is None:
+                self._owner.open()
+            else:
+                self._owner.check()
             self._note(None)
             if time.monotonic() >= self._count_at_s:
                 self._count_at_s = time.monotonic() + _COUNT_EVERY_S
@@ -211,7 +216,7 @@ class Feeding:
         """Note whether the forest is owned, and log it if that has changed."""
         before = self.ownership
         is_owner = self._owner.is_open
-        self._set(Ownership(is_owner, None if is_owner else error))
+        self._set(Ownership(is_owner, None if is_owner else error, error if is_owner else None))
         if is_owner and not before.is_owner:
             log.info("this process owns the forest %s now", self._name)
         elif isinstance(error, ForestBusy):
@@ -220,6 +225,10 @@ class Feeding:
                 log.info("stands by for the forest %s: %s", self._name, error.owner)
         elif not is_owner and str(error) != str(before.reason):
             log.warning("this process does not own the forest %s: %s", self._name, error)
+        elif is_owner and error is not None and str(error) != str(before.failure):
+            log.warning("no articles can be taken for the forest %s: %s", self._name, error)
+        elif is_owner and error is None and before.failure is not None:
+            log.info("articles can be taken for the forest %s again", self._name)
 
     def _set(self, ownership: Ownership) -> None:
         has_changed = ownership.is_owner is not self.ownership.is_owner

@@ -61,7 +61,7 @@ def health_routes(
 
     @router.get(READY, responses={503: {"description": "Articles cannot be taken now."}})
     async def ready(request: Request) -> Response:
-        """Whether articles can be taken: this process owns the forest, and Elasticsearch answers."""
+        """Whether articles can be taken: this process can write the forest, and Elasticsearch answers."""
         owned = ownership()
         # A sentence for each thing that is missing.
         missing = []
@@ -69,6 +69,8 @@ def health_routes(
             missing.append(
                 f"this process does not own the forest {forest!r}: {owned.reason or 'it is being taken'}"
             )
+        if owned.failure is not None:
+            missing.append(Problem.of_error(owned.failure).detail)
         if (silent := await _silent(ask())) is not None:
             missing.append(silent)
         facts = {"missing": missing, **_owned(forest, owned)}

@@ -22,7 +22,7 @@ from esdedup.elastic.article_indices import WritableIndex
 from esdedup.elastic.client import CREDENTIALS
 from esdedup.errors import IndexNotReady, ServerError, ServerUnavailable
 from esdedup.serving.refusals import Refused
-from esdedup.sidecar.requests import Headers
+from esdedup.sidecar.requests import Header, Headers
 
 # How long an answer counts: so long after `setup`, the articles of an index are enriched.
 _KNOWN_S = 2.0
@@ -120,6 +120,15 @@ class ElasticAnswer:
     body: bytes
 
 
+def caller_of(headers: Headers) -> bytes:
+    """Return by what callers are told apart: a digest of the credentials in the headers of a request."""
+    return hashlib.sha256(repr(sorted(_credentials(headers))).encode()).digest()
+
+
+def _credentials(headers: Headers) -> list[Header]:
+    return [(name, value) for name, value in headers if name.lower() in RAW_CREDENTIALS]
+
+
 class CallerRefused(Refused):
     """Elasticsearch does not know the caller.
 
@@ -161,12 +170,11 @@ class Rights:
         now_s = time.monotonic()
         if now_s < self._unsecured_until_s:
             return dict.fromkeys(indices, True)
-        own = [(name, value) for name, value in headers if name.lower() in RAW_CREDENTIALS]
-        caller = hashlib.sha256(repr(sorted(own)).encode()).digest()
+        caller = caller_of(headers)
         unknown = [each for each in indices if self._granted.get((caller, each), -math.inf) < now_s]
         granted = dict.fromkeys(indices, True)
         if unknown:
-            granted |= await self._granted_now(own, unknown)
+            granted |= await self._granted_now(_credentials(headers), unknown)
             if len(self._granted) + len(unknown) > _MOST_KNOWN:
                 self._granted.clear()
             self._granted |= {(caller, each): now_s + _GRANTED_S for each in unknown if granted[each]}

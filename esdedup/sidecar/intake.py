@@ -1,14 +1,16 @@
 """`Intake`: the articles of many requests become batches, decided one after the other.
 
 What waits when the forest's owner is free is the next batch, up to its bounds: a lone article is decided at
-once, and the more there is to do, the more is done with each batch.
+once, and the more there is to do, the more is done with each batch. If that is not all, callers take turns,
+and so do the requests of each: who brings much makes nobody else wait for it.
 """
 
 import asyncio
 import contextlib
 import dataclasses
+import random
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from esdedup.serving.refusals import Refused
@@ -47,9 +49,31 @@ class BatchBounds:
     batch_articles: int = 1_000
     # Of a batch, in characters; its last article may exceed it.
     batch_characters: int = 8_000_000
-    # Of all requests that wait or are being decided. One request alone may have more.
+    # Of all requests that wait or are being decided. The first request of a caller may exceed it, and callers
+    # who have less than their share are not refused.
     waiting_articles: int = 20_000
     waiting_characters: int = 200_000_000
+
+
+@dataclasses.dataclass(frozen=True)
+class _Load:
+    """How much waits."""
+
+    articles: int = 0
+    characters: int = 0
+
+    def __add__(self, other: "_Load") -> "_Load":
+        return _Load(self.articles + other.articles, self.characters + other.characters)
+
+    def __neg__(self) -> "_Load":
+        return _Load(-self.articles, -self.characters)
+
+    def fits(self, bounds: BatchBounds, *, parts: int = 1) -> bool:
+        """Return whether it is no more than one of so many equal parts of what may wait."""
+        return (
+            self.articles * parts <= bounds.waiting_articles
+            and self.characters * parts <= bounds.waiting_characters
+        )
 
 
 class _Waiting(Generic[_Article, _Decided]):
@@ -83,12 +107,18 @@ class _Waiting(Generic[_Article, _Decided]):
             failed.set_exception(error)
 
 
-# Requests, each with its next articles.
+# How many articles of a request are taken before it is the turn of another one.
+_TURN = 100
+# Those who are refused come again after a second for each of so many articles that wait, or up to twice as
+# long, so that they do not all come at once.
+_ARTICLES_A_SECOND = 5_000
+
+# Requests, each with some of its articles, in their order.
 _Batch = list[tuple[_Waiting[_Article, _Decided], Sequence[_Article]]]
 
 
 class Intake(Generic[_Article, _Decided]):
-    """Takes the articles of requests, in the order in which these come.
+    """Takes the articles of requests, whose callers take turns.
 
     The articles of a request stay in their order, and those of a request that has failed are not decided any
     more.
@@ -113,29 +143,38 @@ class Intake(Generic[_Article, _Decided]):
         self._metrics = metrics
         self._decide = decide
         self._bounds = bounds
-        self._queue: deque[_Waiting[_Article, _Decided]] = deque()
-        self._articles = self._characters = 0
+        # The requests that are not all in batches, by their callers. Whose turn it is next is first.
+        self._queues: dict[Hashable, deque[_Waiting[_Article, _Decided]]] = {}
+        # Of the callers whose articles wait, or are being decided.
+        self._held: dict[Hashable, _Load] = {}
+        self._all = _Load()
         self._changed = asyncio.Event()
         self._is_closing = False
         # Batches that are decided, and not answered yet.
         self._answering: set[asyncio.Task[None]] = set()
 
     @contextlib.asynccontextmanager
-    async def assigning(self, articles: Sequence[_Article]) -> AsyncIterator[Sequence[_Decided]]:
+    async def assigning(
+        self, articles: Sequence[_Article], caller: Hashable = None
+    ) -> AsyncIterator[Sequence[_Decided]]:
         """Yield what is decided for each article of a request; at the end, wait until that is durable.
 
+        Args:
+            articles: Of the request.
+            caller: Whose it is.
+
         Raises:
-            Overloaded: Too much waits already.
+            Overloaded: Too much waits already, and of this caller more than his share.
             ShuttingDown: `close` was called.
         """
         if not articles:
             yield ()
             return
-        characters = sum(each.size for each in articles)
-        self._admit(len(articles), characters)
+        load = _Load(len(articles), sum(each.size for each in articles))
+        self._admit(load, caller)
         waiting: _Waiting[_Article, _Decided] = _Waiting(articles, asyncio.get_running_loop().time())
-        self._hold(len(articles), characters)
-        self._queue.append(waiting)
+        self._hold(load, caller)
+        self._queues.setdefault(caller, deque()).append(waiting)
         self._changed.set()
         try:
             await waiting.all_decided
@@ -145,7 +184,7 @@ class Intake(Generic[_Article, _Decided]):
             # What its batches have met meanwhile concerns nobody any more.
             waiting.all_decided.cancel()
             waiting.all_durable.cancel()
-            self._hold(-len(articles), -characters)
+            self._hold(-load, caller)
             self._changed.set()
 
     def close(self) -> None:
@@ -159,28 +198,34 @@ class Intake(Generic[_Article, _Decided]):
             await self._decide_batch(self._take())
         await asyncio.gather(*self._answering)
 
-    def _admit(self, articles: int, characters: int) -> None:
+    def _admit(self, load: "_Load", caller: Hashable) -> None:
         if self._is_closing:
             raise ShuttingDown("this process is ending and takes no more articles: send them to another one")
-        bounds = self._bounds
-        is_full = (
-            self._articles + articles > bounds.waiting_articles
-            or self._characters + characters > bounds.waiting_characters
-        )
-        if is_full and self._articles:
+        # One that is larger than all that may wait must come in too, whatever trickles in beside it.
+        is_first = caller not in self._held and self._all.fits(self._bounds)
+        if is_first or (self._all + load).fits(self._bounds):
+            return
+        # Who has little there is not refused for what others have.
+        own = self._held.get(caller, _Load()) + load
+        if not own.fits(self._bounds, parts=1 + len(self._held)):
+            waiting = self._all.articles
+            wait_s = 1 + waiting // _ARTICLES_A_SECOND
             raise Overloaded(
-                f"{self._articles:,} articles wait to be assigned, and no more than "
-                f"{bounds.waiting_articles:,} may: send these again later"
+                f"{waiting:,} articles wait to be assigned, and no more than "
+                f"{self._bounds.waiting_articles:,} may: send these again later",
+                retry_after_s=random.randint(wait_s, 2 * wait_s),  # noqa: S311 - no secret
             )
 
-    def _hold(self, articles: int, characters: int) -> None:
-        self._articles += articles
-        self._characters += characters
-        self._metrics.queue.inc(articles)
+    def _hold(self, load: "_Load", caller: Hashable) -> None:
+        self._all += load
+        self._held[caller] = self._held.get(caller, _Load()) + load
+        if not self._held[caller].articles:
+            del self._held[caller]
+        self._metrics.queue.inc(load.articles)
 
     async def _is_batch_ready(self) -> bool:
         """Wait until there is a batch; return False if there will be none."""
-        while not self._queue:
+        while not self._queues:
             if self._is_closing:
                 return False
             await self._changed.wait()
@@ -191,20 +236,24 @@ class Intake(Generic[_Article, _Decided]):
         """Take the next batch."""
         batch: _Batch[_Article, _Decided] = []
         articles, characters = self._bounds.batch_articles, self._bounds.batch_characters
-        while self._queue and articles > 0 and characters > 0:
-            waiting = self._queue[0]
-            if waiting.all_decided.done():
-                # Its client has gone, or an earlier batch of it has failed.
-                self._queue.popleft()
-                continue
+        while self._queues and articles > 0 and characters > 0:
+            caller = next(iter(self._queues))
+            queue = self._queues.pop(caller)
+            waiting = queue.popleft()
             start = stop = waiting.taken
-            while stop < len(waiting.articles) and articles > 0 and characters > 0:
-                articles, characters = articles - 1, characters - waiting.articles[stop].size
-                stop += 1
-            batch.append((waiting, waiting.articles[start:stop]))
-            waiting.taken = stop
-            if stop == len(waiting.articles):
-                self._queue.popleft()
+            # Else its client has gone, or an earlier batch of it has failed.
+            if not waiting.all_decided.done():
+                end = min(start + _TURN, start + articles, len(waiting.articles))
+                while stop < end and characters > 0:
+                    characters -= waiting.articles[stop].size
+                    stop += 1
+                articles -= stop - start
+                batch.append((waiting, waiting.articles[start:stop]))
+                waiting.taken = stop
+                if stop < len(waiting.articles):
+                    queue.append(waiting)
+            if queue:
+                self._queues[caller] = queue
         return batch
 
     async def _decide_batch(self, batch: _Batch[_Article, _Decided]) -> None:

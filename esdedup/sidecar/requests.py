@@ -4,7 +4,7 @@ import asyncio
 import re
 import zlib
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 from fastapi.routing import APIRoute
@@ -34,6 +34,12 @@ _ONE_CONNECTION = frozenset(
 )
 # No header may have them (RFC 9110, 5.5), but for the tab.
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+
+
+def client_of(scope: Scope) -> str:
+    """Return the address of the machine that a request came from; empty if the server does not know it."""
+    client = scope.get("client")
+    return client[0] if client else ""
 
 
 class RequestUnreadable(SettingError):
@@ -113,6 +119,16 @@ def json_content_type(content_type: str | None, *, usual: str) -> str:
     )
 
 
+# What takes longer than some milliseconds is no work for the event loop, where all other requests wait.
+_MOST_BYTES_AT_ONCE = 100_000
+_Result = TypeVar("_Result")
+
+
+async def shared(size_bytes: int, work: Callable[[], _Result]) -> _Result:
+    """Do what a body takes time for: in a thread if it is large, so that others have their turn."""
+    return work() if size_bytes <= _MOST_BYTES_AT_ONCE else await asyncio.to_thread(work)
+
+
 _GZIP = 16 + zlib.MAX_WBITS
 _MAGIC = b"\x1f\x8b"
 # So much is unpacked at first, and then twice as much each time: what follows a small part is not copied.
@@ -121,7 +137,7 @@ _FIRST_PIECE_BYTES = 4_096
 _MOST_MEMBERS = 10_000
 
 
-def unpacked(body: bytes, *, scope: Scope, encoding: str, most_bytes: int) -> bytes:
+async def unpacked(body: bytes, *, scope: Scope, encoding: str, most_bytes: int) -> bytes:
     """Return a body that may be packed by gzip or deflate.
 
     Args:
@@ -137,20 +153,17 @@ def unpacked(body: bytes, *, scope: Scope, encoding: str, most_bytes: int) -> by
     encoding = encoding.strip().lower()
     if encoding in {"", "identity"}:
         return body
-    if encoding == "deflate":
-        whole = _inflated(body, most_bytes=most_bytes)
-    elif encoding in {"gzip", "x-gzip"}:
-        whole = _unzipped(body, most_bytes=most_bytes)
-    else:
+    if encoding not in _UNPACKED_BY:
         raise RequestRefused(
             415, "media_type_header_exception", f"Content-Encoding [{encoding}] is not supported"
         )
+    whole = await shared(len(body), lambda: _UNPACKED_BY[encoding](body, most_bytes))
     if HOLD in scope:
         scope[HOLD](len(whole))
     return whole
 
 
-def _inflated(packed: bytes, *, most_bytes: int) -> bytes:
+def _inflated(packed: bytes, most_bytes: int) -> bytes:
     """Return what is in a body of the encoding `deflate`, with the header of zlib or, as some send, without.
 
     Raises:
@@ -169,7 +182,7 @@ def _inflated(packed: bytes, *, most_bytes: int) -> bytes:
     raise _damaged("the body is not deflate, or breaks off")
 
 
-def _unzipped(packed: bytes, *, most_bytes: int) -> bytes:
+def _unzipped(packed: bytes, most_bytes: int) -> bytes:
     """Return what is in gzip, of which several may follow each other, as where files were joined.
 
     What follows the last one and is no gzip counts for nothing, as it does to Elasticsearch.
@@ -198,6 +211,9 @@ def _unzipped(packed: bytes, *, most_bytes: int) -> bytes:
         if not packed.startswith(_MAGIC, at):
             return b"".join(parts)
     raise _damaged(f"the body is gzip of more than {_MOST_MEMBERS:,} parts: pack it at once")
+
+
+_UNPACKED_BY = {"deflate": _inflated, "gzip": _unzipped, "x-gzip": _unzipped}
 
 
 def _too_large(most_bytes: int) -> RequestRefused:
@@ -246,7 +262,9 @@ async def read_body(request: Request, *, max_body_bytes: int) -> bytes:
         RequestRefused: It is packed otherwise, damaged, or too large.
     """
     encoding = ", ".join(request.headers.getlist("content-encoding"))
-    return unpacked(await request.body(), scope=request.scope, encoding=encoding, most_bytes=max_body_bytes)
+    return await unpacked(
+        await request.body(), scope=request.scope, encoding=encoding, most_bytes=max_body_bytes
+    )
 
 
 class _JsonRequest(Request):
@@ -266,8 +284,7 @@ class _JsonRequest(Request):
         scope = {**request.scope, "headers": [*kept, (b"content-type", b"application/json")]}
         read = cls(scope, request.receive)
         read._body = body
-        # Large ones take long. Meanwhile others have their turn.
-        read._json = await asyncio.to_thread(_parsed, body)
+        read._json = await shared(len(body), lambda: _parsed(body))
         return read
 
 

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
+from typing import Self
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -30,7 +31,7 @@ from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.own_paths import counting
 from esdedup.sidecar.passing import Passing, target_of
 from esdedup.sidecar.refusals import ARTICLE_REJECTED, RequestRefused
-from esdedup.sidecar.requests import Header, json_content_type, unpacked
+from esdedup.sidecar.requests import Header, client_of, json_content_type, shared, unpacked
 from esdedup.sidecar.upstream import Upstream
 
 log = logging.getLogger("esdedup")
@@ -86,9 +87,9 @@ class Writing(BaseRoute):
         try:
             self._ownership().require()
             body = await Request(scope, receive).body()
-            request = _Request(scope, body, max_body_bytes=self._max_body_bytes)
+            request = await _Request.read(scope, body, max_body_bytes=self._max_body_bytes)
             outcomes: Sequence[Outcome] = await self._enrichment.enrich(
-                request.items, headers=request.headers
+                request.items, headers=request.headers, client=client_of(scope)
             )
             outcomes = [self._after_refusal(*each) for each in zip(request.items, outcomes, strict=True)]
             if not any(isinstance(each, Changed | Rejected) for each in outcomes):
@@ -122,7 +123,10 @@ class Writing(BaseRoute):
     ) -> None:
         places = [at for at, each in enumerate(outcomes) if not isinstance(each, Rejected)]
         statuses = ItemStatuses()
-        body = b"".join([_lines(request.items[at], outcomes[at]) for at in places])
+        body = await shared(
+            len(request.raw_body),
+            lambda: b"".join([_lines(request.items[at], outcomes[at]) for at in places]),
+        )
         if len(places) == len(outcomes):
             await self._passing.send_on(request.rewritten(), receive, send, body=body, watch=statuses.read)
             self._metrics.items(statuses.counts)
@@ -165,11 +169,11 @@ class Writing(BaseRoute):
 class _Request:
     """A request that writes articles, read whole."""
 
-    def __init__(self, scope: Scope, raw_body: bytes, *, max_body_bytes: int) -> None:
-        """Read its items.
+    def __init__(self, scope: Scope, raw_body: bytes) -> None:
+        """Look at no more than its headers.
 
         Raises:
-            RequestRefused: They cannot be read.
+            RequestRefused: Its body is of another type.
         """
         self.came_s = time.perf_counter()
         self.scope = scope
@@ -178,18 +182,29 @@ class _Request:
         self.raw_body = raw_body
         usual = _NDJSON if self.path.operation == "bulk" else _JSON
         self._content_type = json_content_type(self.header(b"content-type"), usual=usual)
-        body = unpacked(
+        self.items: Sequence[BulkItem] = ()
+
+    @classmethod
+    async def read(cls, scope: Scope, raw_body: bytes, *, max_body_bytes: int) -> Self:
+        """Read its items.
+
+        Raises:
+            RequestRefused: They cannot be read.
+        """
+        request = cls(scope, raw_body)
+        path = request.path
+        body = await unpacked(
             raw_body,
             scope=scope,
             # Of several, no two servers make the same.
-            encoding=", ".join(self._values(b"content-encoding")),
+            encoding=", ".join(request._values(b"content-encoding")),
             most_bytes=max_body_bytes,
         )
-        self.items = (
-            read_bulk(body, index=self.path.index)
-            if self.path.operation == "bulk"
-            else [read_document(self.path, scope["query_string"], body)]
-        )
+        if path.operation == "bulk":
+            request.items = await shared(len(body), lambda: read_bulk(body, index=path.index))
+        else:
+            request.items = [read_document(path, scope["query_string"], body)]
+        return request
 
     def header(self, name: bytes) -> str | None:
         """Return the last header of a name, in lower case; None if there is none."""

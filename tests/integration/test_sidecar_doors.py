@@ -1,8 +1,10 @@
 """What the sidecar takes, refuses and passes on, where clients or versions of Elasticsearch differ."""
 
 import json
+import time
 import zlib
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -11,9 +13,10 @@ from elasticsearch import Elasticsearch
 
 from esdedup import Dedup
 from tests.support.names import Names, new_names
-from tests.support.sidecar_process import SidecarProcess, running
+from tests.support.sidecar_process import SidecarProcess, running, until
 
 NDJSON, JSON = "application/x-ndjson", "application/json"
+PATIENCE_S = 30
 TEXT = "The council voted on Monday to build a second ferry pier. "
 
 
@@ -153,3 +156,40 @@ def test_who_reads_no_json_is_told_before_anything_is_written(door: Door) -> Non
         assert door.bulk(*lines, accept=accept)[0] == 406
         assert door.stored() == {}
     assert door.bulk(*lines[:2], accept="application/yaml") == (200, None)
+
+
+def test_it_is_ready_only_while_articles_can_be_taken(door: Door) -> None:
+    status, found = door.ask("GET", "/readyz")
+    assert status == 200
+    blocked = {"index.blocks.write": True}
+    door.es.indices.put_settings(index=found["forest"], settings=blocked)
+    try:
+        assert door.bulk({"index": {"_id": "a"}}, {"text": TEXT})[0] == 503
+        until(lambda: door.ask("GET", "/readyz")[0] == 503, PATIENCE_S, door.process)
+        assert "block" in door.ask("GET", "/readyz")[1]["detail"]
+        assert door.ask("GET", "/healthz")[0] == 200
+    finally:
+        door.es.indices.put_settings(index=found["forest"], settings=dict.fromkeys(blocked))
+    until(lambda: door.ask("GET", "/readyz")[0] == 200, PATIENCE_S, door.process)
+    assert door.bulk({"index": {"_id": "a"}}, {"text": TEXT})[0] == 200
+
+
+def test_a_small_request_waits_for_no_large_one(door: Door) -> None:
+    texts = [f"{TEXT} {number:x} " * 3 for number in range(30_000)]
+    large = b"".join(b'{"index":{}}\n%b\n' % json.dumps({"text": text}).encode() for text in texts)
+    with ThreadPoolExecutor() as threads:
+        path = f"/{door.index}/_bulk"
+        began_s = time.monotonic()
+        sent = threads.submit(door.ask, "POST", path, large, NDJSON)
+        time.sleep(0.5)
+        waited_s = []
+        while not sent.done():
+            small_s = time.monotonic()
+            status, answer = door.bulk({"index": {}}, {"text": TEXT}, authorization="Basic b3RoZXI6eA==")
+            waited_s.append(time.monotonic() - small_s)
+            assert (status, answer["errors"]) == (200, False)
+        status, answer = sent.result()
+    assert status == 200, answer
+    assert (answer["errors"], len(answer["items"])) == (False, len(texts))
+    assert len(waited_s) > 1
+    assert max(waited_s) < (time.monotonic() - began_s) / 2

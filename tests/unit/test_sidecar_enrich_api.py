@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import dataclasses
 import gzip
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Hashable, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from typing import Any
@@ -50,7 +50,9 @@ class Sidecar:
         *,
         refused: Exception | None = None,
         failure: Exception | None = None,
-        assigning: Callable[[Sequence[ArticleAction]], AbstractAsyncContextManager[Sequence[Assigned]]]
+        assigning: Callable[
+            [Sequence[ArticleAction], Hashable], AbstractAsyncContextManager[Sequence[Assigned]]
+        ]
         | None = None,
         max_body_bytes: int = MOST_BYTES,
     ) -> None:
@@ -86,7 +88,9 @@ class Sidecar:
         return {name: name != "secret" for name in names}
 
     @contextlib.asynccontextmanager
-    async def _assigning(self, articles: Sequence[ArticleAction]) -> AsyncIterator[list[Assigned]]:
+    async def _assigning(
+        self, articles: Sequence[ArticleAction], _: Hashable
+    ) -> AsyncIterator[list[Assigned]]:
         if self.failure is not None:
             raise self.failure
         self.articles += articles

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Hashable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
@@ -29,7 +29,7 @@ INDICES: dict[str, Any] = {
     "own": WritableIndex(fields=Fields(), name="own", forest="own"),
     "closed": IndexNotReady("the index 'closed' is closed: open it first", index="closed"),
 }
-Assigning = Callable[[Sequence[ArticleAction]], AbstractAsyncContextManager[Sequence[Assigned]]]
+Assigning = Callable[[Sequence[ArticleAction], Hashable], AbstractAsyncContextManager[Sequence[Assigned]]]
 HEADERS = [(b"authorization", b"ApiKey feeder")]
 
 
@@ -56,7 +56,9 @@ class Sidecar:
         return {name: name != self.forbidden for name in names}
 
     @contextlib.asynccontextmanager
-    async def assigning(self, articles: Sequence[ArticleAction]) -> AsyncIterator[list[Assigned]]:
+    async def assigning(
+        self, articles: Sequence[ArticleAction], _: Hashable
+    ) -> AsyncIterator[list[Assigned]]:
         self.articles += articles
         yield self.assigned(articles)
 
@@ -249,7 +251,7 @@ def test_nobody_is_asked_about_requests_without_articles() -> None:
 def test_what_the_intake_refuses_is_refused() -> None:
     sidecar = Sidecar()
 
-    def refuse(_: Sequence[ArticleAction]) -> AbstractAsyncContextManager[Sequence[Assigned]]:
+    def refuse(*_: Any) -> AbstractAsyncContextManager[Sequence[Assigned]]:
         raise Overloaded("too much waits")
 
     sidecar.enrichment = sidecar.enrichment_with(refuse)

@@ -51,6 +51,7 @@ class Forest:
         self.decided: list[str] = []
         # What happens at each of these, before all else.
         self.on_open: Callable[[], None] = lambda: None
+        self.on_check: Callable[[], None] = lambda: None
         self.on_expire: Callable[[], None] = lambda: None
         self.write: Callable[[list[str]], Future[None]] = lambda _: at_once()
 
@@ -63,6 +64,9 @@ class Forest:
             self.refusals -= 1
             raise ANOTHER
         self.is_open = True
+
+    def check(self) -> None:
+        self.on_check()
 
     def decide(self, articles: Sequence[ArticleAction]) -> AssignedBatch:
         self.threads.add(threading.get_ident())
@@ -434,3 +438,29 @@ def test_it_ends_although_elasticsearch_is_away(monkeypatch: pytest.MonkeyPatch)
         asyncio.run(asyncio.wait_for(end(), HANG_S))
     finally:
         is_back.set()
+
+
+def test_an_owner_that_cannot_write_says_so_until_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_LOOK_S", 0.01)
+    blocked = EsdedupError("the forest is blocked")
+
+    def refuse() -> None:
+        raise blocked
+
+    def refused(_: object) -> Future[None]:
+        written: Future[None] = Future()
+        written.set_exception(blocked)
+        return written
+
+    async def run() -> None:
+        forest = Forest()
+        async with owning(forest) as feeding:
+            forest.write, forest.on_check = refused, refuse
+            with pytest.raises(EsdedupError, match="the forest is blocked"):
+                await decided(feeding, "a")
+            await asyncio.sleep(0.1)
+            assert (feeding.ownership.is_owner, feeding.ownership.failure) == (True, blocked)
+            forest.on_check = lambda: None
+            await until(lambda: feeding.ownership.failure is None)
+
+    asyncio.run(run())

@@ -2,7 +2,7 @@
 
 import asyncio
 import dataclasses
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Hashable, Sequence
 
 import pytest
 from hypothesis import given
@@ -58,8 +58,10 @@ def waiting(metrics: Metrics) -> float | None:
     return metrics.registry.get_sample_value("esdedup_queue_articles")
 
 
-async def assign(intake: Intake[Article, str], articles: Sequence[Article]) -> list[str]:
-    async with intake.assigning(articles) as decided:
+async def assign(
+    intake: Intake[Article, str], articles: Sequence[Article], caller: Hashable = None
+) -> list[str]:
+    async with intake.assigning(articles, caller) as decided:
         pass
     return [*decided]
 
@@ -85,9 +87,9 @@ def test_every_request_gets_its_own_answers_in_order(requests: list[list[str]], 
         return decider
 
     decider = asyncio.run(run())
-    assert [text for batch in decider.batches for text in batch] == [
-        text for texts in requests for text in texts
-    ]
+    # Requests take turns; each keeps its order, as its answers show.
+    decided = [text for batch in decider.batches for text in batch]
+    assert sorted(decided) == sorted(text for texts in requests for text in texts)
     assert all(len(batch) <= size for batch in decider.batches)
     assert all(sum(map(len, batch[:-1])) < 12 for batch in decider.batches)
 
@@ -218,3 +220,58 @@ def test_what_is_decided_is_known_while_it_is_written() -> None:
 
     with pytest.raises(EsdedupError, match="the disk is full"):
         asyncio.run(run())
+
+
+def test_callers_take_turns_and_who_has_little_there_is_not_refused() -> None:
+    async def run() -> tuple[list[list[str]], int | None]:
+        decider = Decider()
+        decider.free.clear()
+        bounds = BatchBounds(batch_articles=200, waiting_articles=250)
+        intake = intake_of(decider, bounds=bounds)
+        running = asyncio.create_task(intake.run())
+        large = [f"l{number}" for number in range(1_000)]
+        greedy = asyncio.create_task(assign(intake, articles(*large), "greedy"))
+        await asyncio.sleep(0.01)
+        with pytest.raises(Overloaded) as refused:
+            await assign(intake, articles("g"), "greedy")
+        others = [asyncio.create_task(assign(intake, articles(name), name)) for name in "ab"]
+        more = [asyncio.create_task(assign(intake, articles(*"cd"), "a"))]
+        await asyncio.sleep(0.01)
+        decider.free.set()
+        assert await greedy == [text.upper() for text in large]
+        await asyncio.gather(*others, *more)
+        intake.close()
+        await running
+        return decider.batches, refused.value.retry_after_s
+
+    batches, retry_after_s = asyncio.run(run())
+    # The first batch was taken before the others came.
+    assert {"a", "b"} <= set(batches[1])
+    assert {"c", "d"} <= {*batches[1], *batches[2]}
+    assert [text for batch in batches for text in batch if text[0] == "l"] == [
+        f"l{number}" for number in range(1_000)
+    ]
+    assert retry_after_s in {1, 2}
+
+
+def test_the_more_waits_the_later_those_come_again_who_are_refused() -> None:
+    async def waits_s(articles_waiting: int) -> set[int | None]:
+        decider = Decider()
+        decider.free.clear()
+        intake = intake_of(decider, bounds=BatchBounds(waiting_articles=10))
+        running = asyncio.create_task(intake.run())
+        first = asyncio.create_task(assign(intake, [Article("a")] * articles_waiting))
+        await asyncio.sleep(0.01)
+        found = set()
+        for _ in range(100):
+            with pytest.raises(Overloaded) as refused:
+                await assign(intake, articles("b"))
+            found.add(refused.value.retry_after_s)
+        decider.free.set()
+        await first
+        intake.close()
+        await running
+        return found
+
+    assert asyncio.run(waits_s(100)) == {1, 2}
+    assert asyncio.run(waits_s(12_000)) == {3, 4, 5, 6}

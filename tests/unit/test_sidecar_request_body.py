@@ -1,5 +1,6 @@
 """Bodies are unpacked as Elasticsearch unpacks them, and only as far as they may be."""
 
+import asyncio
 import gzip
 import zlib
 from collections.abc import Callable
@@ -21,7 +22,7 @@ def _name(value: object) -> str:
 
 
 def _unpacked(body: bytes, *, encoding: str = "gzip", hold: Callable[[int], None] = lambda _: None) -> bytes:
-    return unpacked(body, scope={HOLD: hold}, encoding=encoding, most_bytes=MOST_BYTES)
+    return asyncio.run(unpacked(body, scope={HOLD: hold}, encoding=encoding, most_bytes=MOST_BYTES))
 
 
 @pytest.mark.parametrize(

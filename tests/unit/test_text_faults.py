@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Hashable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -60,7 +60,9 @@ class InMemory:
         return self._assigner.assign(articles, forest=self.forest, now_ms=0).articles
 
     @contextlib.asynccontextmanager
-    async def assigning(self, articles: Sequence[ArticleAction]) -> AsyncIterator[list[Assigned]]:
+    async def assigning(
+        self, articles: Sequence[ArticleAction], _: Hashable
+    ) -> AsyncIterator[list[Assigned]]:
         yield self.assign(articles)
 
 

@@ -106,15 +106,18 @@ class Lease:
                 else:
                     time.sleep(min(_POLL_S, max(0.0, deadline - time.monotonic())))
 
-    def renew(self) -> None:
+    def renew(self, *, at_once: bool = False) -> None:
         """Renew the lease if a third of its time is over. Afterwards at least a third of it is left.
+
+        Args:
+            at_once: Renew it in any case, which shows whether the forest can be written.
 
         Raises:
             ForestLost: Another process has taken it.
             ForestMissing: The forest was deleted.
             ServerUnavailable: The server is too slow to renew it in time.
         """
-        if not self._renew():
+        if not self._renew(at_once=at_once):
             raise self.lost()
 
     def release(self) -> None:
@@ -180,7 +183,7 @@ class Lease:
             owner=claim.owner,
         )
 
-    def _renew(self) -> bool:
+    def _renew(self, *, at_once: bool = False) -> bool:
         """Renew the lease if that is due; return whether it is still held."""
         # Before the lock: the parent's thread may have held it when this process was forked.
         refuse_inherited(self._client)
@@ -189,10 +192,11 @@ class Lease:
                 return False
             for _ in range(_RENEWALS):
                 # Released while it was about to be renewed: it must not be taken again.
-                if self._stopped.is_set() or self._age_s() < self._ttl_s / 3:
+                if self._stopped.is_set() or (self._age_s() < self._ttl_s / 3 and not at_once):
                     return True
                 if not self._write(self._hasty, self._version, released=False):
                     return self._stopped.is_set()
+                at_once = False
             if self._age_s() > self._ttl_s * 2 / 3:
                 raise ServerUnavailable(
                     f"cannot renew the lease on the forest {self._forest!r}: the server took "

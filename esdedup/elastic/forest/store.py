@@ -152,6 +152,17 @@ class ElasticStore(Closing):
         """What the pages of committed plans have taught, after `state`."""
         return self._learned.boilerplate
 
+    def check(self) -> None:
+        """Make sure that a batch could be decided and written now.
+
+        Raises:
+            EsdedupError: Why not.
+        """
+        self.now_ms()
+        if self._nodes is not None:
+            self._refuse_if_full(self._nodes)
+        self.writer.renew(at_once=True)
+
     def state(self) -> State:
         """Return the state of the last committed plan."""
         is_torn = self.boilerplate.is_torn or (self._nodes is not None and self._nodes.is_torn)

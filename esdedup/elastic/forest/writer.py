@@ -116,13 +116,17 @@ class ForestWriter(Closing):
                 missing = self._lease.missing()
             raise missing or error from error
 
-    def renew(self) -> None:
+    def renew(self, *, at_once: bool = False) -> None:
         """Make sure that the lease is held.
+
+        Args:
+            at_once: Write it anew in any case, which shows whether the forest can be written.
 
         Raises:
             ForestLost: Another process has taken it.
+            ServerError: Elasticsearch does not answer, or refuses.
         """
-        self._lease.renew()
+        self._lease.renew(at_once=at_once)
 
     def write(
         self, packed: Sequence[bytes], *, state: State | None = None, learned: Sequence[Document] = ()

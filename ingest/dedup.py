@@ -36,7 +36,7 @@ from esdedup.errors import ArticleRejected, IndexNotReady, SettingError
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile
 from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
-from esdedup.reading.reader import Reader
+from esdedup.reading.reader import Reader, asking_owner
 from esdedup.sites import RawPage
 
 log = logging.getLogger("esdedup")
@@ -66,7 +66,8 @@ class Dedup(Closing):
     `esdedup sidecar`, and give each process a `Dedup` with its address.
 
     Attributes:
-        reader: Reads the same Elasticsearch; it never takes the lease.
+        reader: Reads the same Elasticsearch; it never takes the lease. While this object owns the forest, it
+            looks texts up in its memory.
     """
 
     list = _shortcut(Reader.list)
@@ -165,6 +166,7 @@ class Dedup(Closing):
                 check_process=self._check_process,
                 on_new=self._warn_of_roots,
             )
+            self.reader = asking_owner(self.reader, self._owner.look_up)
         else:
             settings.refuse_for_sidecar()
             connection = SidecarConnection(

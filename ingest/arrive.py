@@ -7,7 +7,7 @@ from typing import NamedTuple
 from esdedup.boilerplate.pins import NO_PINS, Pins
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.signature import Fingerprints
-from esdedup.forest import Arrivals, Decided, Forest
+from esdedup.forest import Arrivals, Assignment, Decided, Forest
 
 
 class Arrived(NamedTuple):
@@ -44,3 +44,26 @@ def arrive(
     fingerprints = fingerprinter.fingerprint(texts, omit=lesson.omit)
     arrivals = Arrivals.of(fingerprints, times_ms=times_ms)
     return Arrived(fingerprints, forest.decide(arrivals, now_ms=now_ms, lesson=lesson))
+
+
+def look_up(
+    text: str,
+    *,
+    site: str | None,
+    fingerprinter: Fingerprinter,
+    forest: Forest,
+    now_ms: int,
+    pins: Pins = NO_PINS,
+) -> Assignment:
+    """Return what `arrive` would decide for a raw text that came now, and change nothing.
+
+    Raises:
+        TextFailed: The text met a fault in the core.
+    """
+    lesson = forest.begin(pins=pins, sites=[site])
+    try:
+        fingerprints = fingerprinter.fingerprint([text], omit=lesson.omit).checked()
+        (found,) = forest.look_up(Arrivals.of(fingerprints, times_ms=[now_ms]), now_ms=now_ms)
+    finally:
+        forest.abandon()
+    return found

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from typing import NamedTuple
 
 from esdedup.ingest.actions import ArticleAction
-from esdedup.ingest.arrive import arrive
+from esdedup.ingest.arrive import arrive, look_up
 from esdedup.ingest.assigned import Assigned, assigned_articles
 
 from esdedup.boilerplate.pins import Pins
@@ -63,6 +63,21 @@ class Assigner:
             part = self._assign_part(articles[start : start + _PART], forest=forest, now_ms=now_ms)
             batch = AssignedBatch(batch.articles + part.articles, part.written)
         return batch
+
+    def look_up(self, text: str, *, site: str | None, forest: Forest, now_ms: int) -> Assignment:
+        """Return what would be decided for a text that came now, and change nothing.
+
+        Raises:
+            TextFailed: The text met a fault in the core.
+        """
+        return look_up(
+            text,
+            site=site,
+            fingerprinter=self._fingerprinter,
+            forest=forest,
+            now_ms=now_ms,
+            pins=self._pins,
+        )
 
     def _assign_part(
         self, articles: Sequence[ArticleAction], *, forest: Forest, now_ms: int

@@ -39,7 +39,7 @@ from esdedup.fields import Fields
 from esdedup.fingerprint.fingerprinter import WORKERS
 from esdedup.fingerprint.profile import DEFAULT, Profile, get_profile
 from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
-from esdedup.reading.reader import Reader
+from esdedup.reading.reader import Reader, asking_owner
 from esdedup.sites import RawPage
 
 log = logging.getLogger("esdedup")
@@ -69,7 +69,8 @@ class Dedup(Closing):
     `esdedup sidecar`, and give each process a `Dedup` with its address.
 
     Attributes:
-        reader: Reads the same Elasticsearch; it never takes the lease.
+        reader: Reads the same Elasticsearch; it never takes the lease. While this object owns the forest, it
+            looks texts up in its memory.
     """
 
     list = _shortcut(Reader.list)
@@ -170,6 +171,7 @@ class Dedup(Closing):
                 check_process=self._check_process,
                 on_new=self._warn_of_roots,
             )
+            self.reader = asking_owner(self.reader, self._owner.look_up)
         else:
             settings.refuse_for_sidecar()
             connection = SidecarConnection(

@@ -23,7 +23,7 @@ from esdedup.elastic.given_client import is_inherited
 from esdedup.errors import EsdedupError
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
-from esdedup.forest import Forest
+from esdedup.forest import Assignment, Forest
 from esdedup.sites import RawPage
 
 log = logging.getLogger("esdedup")
@@ -70,7 +70,7 @@ class Owner(Closing):
         self._check_process = check_process
         self._on_new = on_new
         self._store: ElasticStore | None = None
-        self._following = Following(client, forest=forest, memory_bytes=settings.most_bytes)
+        self._following = Following(client, forest=forest, memory_bytes=settings.most_followed_bytes)
         self._assigner = Assigner(
             profile,
             pins=settings.pins,
@@ -131,6 +131,28 @@ class Owner(Closing):
             # The batch is assigned. If it is serious, the next one meets it too.
             log.warning("expired nodes could not be deleted: %s", error)
         return assigned
+
+    def look_up(self, text: str, site: str | None) -> Assignment | None:
+        """Return what would be decided for a text that came now, and change nothing.
+
+        Args:
+            text: With or without markup.
+            site: Where it comes from; None if that is not known.
+
+        Returns:
+            None if this process does not own the forest, or cannot tell.
+        """
+        with self._locked():
+            if self._store is None or not self.is_open:
+                return None
+            try:
+                return self._assigner.look_up(
+                    text, site=site, forest=Forest(self._store), now_ms=self._store.now_ms()
+                )
+            except EsdedupError as error:
+                # If it is serious, the next batch meets it too.
+                log.info("a text could not be looked up by the owner of the forest: %s", error)
+                return None
 
     def learn(self, texts: Iterable[RawPage], *, batch_size: int = BATCH_SIZE, on_learned: OnLearned) -> int:
         """Learn from pages, and assign none; return how many had not been seen before."""

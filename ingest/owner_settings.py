@@ -75,6 +75,11 @@ class OwnerSettings:
         """What nodes may take in memory: by default, half of what this process can have."""
         return available_bytes() // 2 if self.memory_bytes is None else self.memory_bytes
 
+    @property
+    def most_followed_bytes(self) -> int:
+        """What they may take in the memory of a standby: by default, the owner may be on the same machine."""
+        return self.most_bytes // 2 if self.memory_bytes is None else self.memory_bytes
+
     def refuse_for_sidecar(self) -> None:
         """Make sure that all is as it is by default: a sidecar that owns a forest has settings of its own.
 

@@ -4,7 +4,7 @@ import asyncio
 import dataclasses
 import math
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Awaitable, Callable, Generator, Iterator
 from typing import Any, Generic, TypeVar
 
 from elasticsearch import AsyncElasticsearch, Elasticsearch
@@ -15,6 +15,7 @@ from esdedup.elastic.pages import Hits, close, first_page, next_page
 from esdedup.elastic.requests import (
     POINT_KEEP_ALIVE,
     UNREAD,
+    AskOwner,
     ClosePointInTime,
     OpenPointInTime,
     Query,
@@ -27,8 +28,13 @@ from esdedup.elastic.requests import (
     SearchPoint,
     ServerRequest,
 )
+from esdedup.forest.model import Assignment
 
 _Result = TypeVar("_Result")
+
+Asked = Callable[[str, str | None], Assignment | None]
+"""Answers `AskOwner`, by its text and its site."""
+AskedAsync = Callable[[str, str | None], Awaitable[Assignment | None]]
 
 _TIMEOUT_S = 60.0
 _MAPPINGS_AGE_S = 10.0
@@ -82,7 +88,11 @@ class ServerCache:
 
 
 def execute(
-    client: Elasticsearch, requests: Requests[_Result], *, known: ServerCache | None = None
+    client: Elasticsearch,
+    requests: Requests[_Result],
+    *,
+    known: ServerCache | None = None,
+    ask_owner: Asked | None = None,
 ) -> _Result:
     """Execute an operation; return its result.
 
@@ -90,6 +100,7 @@ def execute(
         client: Owned by the caller.
         requests: The operation.
         known: What was asked before; None to ask everything each time.
+        ask_owner: Answers what the forest's owner is asked; None if it is not in this process.
 
     Raises:
         ClientForked: The process before a fork has used the client.
@@ -103,12 +114,19 @@ def execute(
         request = _next_request(to_server, response)
         if isinstance(request, _End):
             return request.result
+        if isinstance(request, AskOwner):
+            response = ask_owner(request.text, request.site) if ask_owner else None
+            continue
         with translated(_task(request), index=request.index):
             response = _call(client, request)
 
 
 async def execute_async(
-    client: AsyncElasticsearch, requests: Requests[_Result], *, known: ServerCache | None = None
+    client: AsyncElasticsearch,
+    requests: Requests[_Result],
+    *,
+    known: ServerCache | None = None,
+    ask_owner: AskedAsync | None = None,
 ) -> _Result:
     """Execute an operation with an asynchronous client; parameters as for `execute`.
 
@@ -127,6 +145,9 @@ async def execute_async(
         request = await asyncio.to_thread(_next_request, to_server, response)
         if isinstance(request, _End):
             return request.result
+        if isinstance(request, AskOwner):
+            response = await ask_owner(request.text, request.site) if ask_owner else None
+            continue
         with translated(_task(request), index=request.index):
             response = await _call(client, request)
 
@@ -139,8 +160,8 @@ class _End(Generic[_Result]):
 
 
 def _next_request(
-    to_server: Generator[ServerRequest, Any, _Result], response: Any
-) -> ServerRequest | _End[_Result]:
+    to_server: Generator[ServerRequest | AskOwner, Any, _Result], response: Any
+) -> ServerRequest | AskOwner | _End[_Result]:
     """Send an operation the response to its last request; return its next request."""
     try:
         return to_server.send(response)
@@ -171,8 +192,8 @@ def hit_pages(client: Elasticsearch, index: str, body: Query) -> Iterator[Hits]:
 
 def _for_server(
     requests: Requests[_Result], known: ServerCache | None
-) -> Generator[ServerRequest, Any, _Result]:
-    """Yield the requests that need the server and read its responses; answer the other requests."""
+) -> Generator[ServerRequest | AskOwner, Any, _Result]:
+    """Yield the requests that need the server, or the owner, and read the answers; answer the others."""
     answer: Any = None
     while True:
         try:
@@ -182,6 +203,9 @@ def _for_server(
             return result
         if isinstance(request, ReadClock):
             answer = int(time.time() * 1000)
+            continue
+        if isinstance(request, AskOwner):
+            answer = yield request
             continue
         answer = _known_answer(request, known)
         if answer is None:

@@ -85,6 +85,18 @@ class Refresh:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class AskOwner:
+    """Ask the owner of the forest what it would decide for a text that arrived now.
+
+    The response is an `Assignment`; None if the owner is not in this process, or cannot say.
+    """
+
+    text: str
+    # None if it is not known.
+    site: str | None
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class ReadClock:
     """Read the clock. The response is milliseconds since 1970."""
 
@@ -94,7 +106,7 @@ ServerRequest = (
 )
 """A request that a server answers."""
 
-Request = ServerRequest | ReadClock
+Request = ServerRequest | AskOwner | ReadClock
 Requests = Generator[Request, Any, _Result]
 """An operation that returns a `_Result`."""
 

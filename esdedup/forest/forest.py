@@ -54,11 +54,16 @@ class Forest:
         """
         # What committed batches have taught.
         self._store.state()
+        self.abandon()
+        boilerplate = self._store.boilerplate
+        boilerplate.begin()
+        return Lesson(boilerplate, pins=pins, sites=sites, articles=articles)
+
+    def abandon(self) -> None:
+        """Forget what a batch has taught that has begun and was not assigned."""
         boilerplate = self._store.boilerplate
         while boilerplate.has_begun:
             boilerplate.undo()
-        boilerplate.begin()
-        return Lesson(boilerplate, pins=pins, sites=sites, articles=articles)
 
     def learn(self, lesson: Lesson) -> int:
         """End a batch whose pages only teach: they get no root, and no number.
@@ -86,6 +91,14 @@ class Forest:
         decided = self.decide(arrivals, now_ms=now_ms, lesson=lesson)
         decided.written.result()
         return decided.assignments
+
+    def look_up(self, arrivals: Arrivals, *, now_ms: int) -> list[Assignment]:
+        """Return what `decide` would decide now, and change nothing. Parameters are those of `decide`."""
+        state = self._store.state()
+        nodes = self._store.nodes(arrivals, state)
+        assignments = nodes.assign(arrivals, state, now_ms=now_ms).assignments
+        nodes.undo()
+        return assignments
 
     def decide(self, arrivals: Arrivals, *, now_ms: int, lesson: Lesson | None = None) -> Decided:
         """Give every arrival its root, and begin to make that durable.

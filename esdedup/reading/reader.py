@@ -4,9 +4,11 @@ An operation is a function that yields requests, is sent their answers, and retu
 one with a blocking or an async client, and takes its signature and docstring from it.
 """
 
+import asyncio
 import contextlib
 import copy
 import dataclasses
+import functools
 import inspect
 import typing
 from collections.abc import Callable, Coroutine, Iterator
@@ -48,6 +50,8 @@ class _Reading(Generic[_Client]):
         self._client: _Client = client
         self._scope = scope
         self._known = ServerCache(refresh_interval_s=refresh_interval_s)
+        # Asks the forest's owner, if that is in this process.
+        self._ask_owner: Any = None
 
     @contextlib.contextmanager
     def _noticing_deletion(self) -> Iterator[None]:
@@ -82,7 +86,7 @@ def _blocking(
     def method(self: _Reading[Elasticsearch], /, *args: _Params.args, **options: _Params.kwargs) -> _Result:
         requests = operation(self._scope, *args, **options)
         with self._noticing_deletion():
-            return execute(self._client, requests, known=self._known)
+            return execute(self._client, requests, known=self._known, ask_owner=self._ask_owner)
 
     _described_by(method, operation, name or operation.__name__)
     return method
@@ -98,7 +102,7 @@ def _awaited(
     ) -> _Result:
         requests = operation(self._scope, *args, **options)
         with self._noticing_deletion():
-            return await execute_async(self._client, requests, known=self._known)
+            return await execute_async(self._client, requests, known=self._known, ask_owner=self._ask_owner)
 
     _described_by(method, operation, name or operation.__name__)
     return method
@@ -182,6 +186,8 @@ class AsyncReader(_Reading[AsyncElasticsearch]):
             dataclasses.replace(reader._scope, learned=LearnedCopy()),
             refresh_interval_s=reader._known.refresh_interval_s,
         )
+        if reader._ask_owner is not None:
+            other._ask_owner = functools.partial(asyncio.to_thread, reader._ask_owner)
         return other
 
     @checked
@@ -213,3 +219,18 @@ class AsyncReader(_Reading[AsyncElasticsearch]):
     timeline = _awaited(timeline)
     versions = _awaited(versions)
     with_fingerprint = _awaited(with_fingerprint)
+
+
+_AnyReader = TypeVar("_AnyReader", Reader, AsyncReader)
+
+
+def asking_owner(reader: _AnyReader, ask: Callable[[str, str | None], Any]) -> _AnyReader:
+    """Return a reader that asks the forest's owner, which is in this process, about texts.
+
+    Args:
+        reader: Any.
+        ask: What `execute` takes for a `Reader`, or `execute_async` for an `AsyncReader`.
+    """
+    other = copy.copy(reader)
+    other._ask_owner = ask
+    return other

@@ -197,8 +197,8 @@ class SimilarPage(Result, frozen=True):
     root: str | None
     """The cluster; None for a text that belongs to none, and for the articles with a fingerprint."""
     root_exact: bool = True
-    """Of a text that was looked up: false if the forest's nodes are in the memory of its owner. Then the
-    cluster is what stored articles show, and one that was deleted shows nothing."""
+    """Of a text that was looked up: false if the forest's nodes are in the memory of its owner, and another
+    process answers. Then the cluster is what stored articles show, and one that was deleted shows nothing."""
     total: int
     """Articles on all pages."""
     rows: tuple[SimilarArticle, ...]

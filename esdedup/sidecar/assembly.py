@@ -15,7 +15,7 @@ from esdedup.ingest.owner import Owner
 from esdedup.ingest.owner_settings import OwnerSettings
 from esdedup.ingest.pins_file import read_pins
 from esdedup.ingest.word_files import words_never_cut
-from esdedup.reading.reader import AsyncReader
+from esdedup.reading.reader import AsyncReader, asking_owner
 from esdedup.serving.errors import handle_errors
 from esdedup.serving.guards import Guard
 from esdedup.serving.limits import Limits
@@ -104,8 +104,9 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
         pins=pins,
         refresh_interval_s=_REFRESH_INTERVAL_S,
     )
+    reader = asking_owner(reader, feeding.look_up)
     api = ReadingApi(reader, reading, index=settings.pages_index)
-    pages = _pages(settings, pins)
+    pages = _pages(settings, pins, feeding)
     indices = Indices(Articles(client, fields=fields).find)
     enrichment = Enrichment(
         forest=settings.forest,
@@ -194,7 +195,7 @@ def _shown(secret: SecretStr | None) -> str | None:
     return None if secret is None else secret.get_secret_value()
 
 
-def _pages(settings: Settings, pins: Pins) -> list[PagesRoute]:
+def _pages(settings: Settings, pins: Pins, feeding: Feeding) -> list[PagesRoute]:
     """Return the route of the pages, which are read with the sidecar's own credentials, if they are shown."""
     if not settings.pages or settings.pages_index is None:
         return []
@@ -210,6 +211,7 @@ def _pages(settings: Settings, pins: Pins) -> list[PagesRoute]:
         pins=pins,
         hosts=settings.hosts,
         origins=settings.allow_origins,
+        ask_owner=feeding.look_up,
     )
     return [PagesRoute(app)]
 

@@ -13,6 +13,7 @@ from typing import Self, TypeVar
 from esdedup.elastic.forest.contents import Contents
 from esdedup.elastic.forest.expiry import Expired
 from esdedup.errors import EsdedupError, ForestBusy, ForestLost
+from esdedup.forest import Assignment
 from esdedup.ingest.actions import ArticleAction
 from esdedup.ingest.assigned import Assigned
 from esdedup.ingest.assigner import AssignedBatch
@@ -32,6 +33,8 @@ _FIRST_LOOK_S = 2.0
 _COUNT_EVERY_S = 60.0
 # Callers have been answered by then, or given up. Without Elasticsearch the thread could wait for minutes.
 _DECIDE_S = 5.0
+# For the answer of the owner to a look-up, before articles give it.
+_LOOK_UP_S = 5.0
 # For the release of the lease; without it, the lease runs out by itself.
 _RELEASE_S = 5.0
 
@@ -99,6 +102,8 @@ class Feeding:
         self._thread = SerialThread("esdedup-owner")
         self._intake = Intake(self._decide, bounds=bounds, metrics=metrics)
         self._tasks: list[asyncio.Task[None]] = []
+        # A batch waits for one look-up at most, however many are asked for.
+        self._looking_up = asyncio.Lock()
         self._is_closing = False
         self._count_at_s = time.monotonic()
         self._expired = 0
@@ -117,6 +122,18 @@ class Feeding:
         """
         self.ownership.require()
         return self._intake.assigning(articles, caller)
+
+    async def look_up(self, text: str, site: str | None) -> Assignment | None:
+        """Return what would be decided for a text that came now, and change nothing.
+
+        None if this process does not own the forest, or does not come to it.
+        """
+        if not self.ownership.is_owner:
+            return None
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LOOK_UP_S), self._looking_up:
+                return await self._run(lambda: self._owner.look_up(text, site))
+        return None
 
     async def __aenter__(self) -> Self:
         """Begin."""

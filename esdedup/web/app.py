@@ -11,12 +11,13 @@ from fastapi.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from esdedup.boilerplate.pins import NO_PINS, Pins
+from esdedup.elastic.execute import AskedAsync
 from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile
 from esdedup.messages import translatable
 from esdedup.origins import origin_of
-from esdedup.reading.reader import AsyncReader
+from esdedup.reading.reader import AsyncReader, asking_owner
 from esdedup.serving.guards import Guard
 from esdedup.web import (
     api,
@@ -62,6 +63,7 @@ def create_app(
     pins: Pins = NO_PINS,
     hosts: Collection[str] = (),
     origins: Collection[str] = (),
+    ask_owner: AskedAsync | None = None,
 ) -> ASGIApp:
     """Return an application that shows one index. Its links begin with the root path of the server.
 
@@ -75,6 +77,7 @@ def create_app(
         hosts: The names under which the application is reached, besides localhost and addresses.
         origins: The origins of other sites whose pages may read what programs may (CORS), such as
             ``https://desk.example``; ``*`` are all.
+        ask_owner: Asks the forest's owner, if that is in this process, what it would decide for a text.
 
     Raises:
         SettingError: An origin is none.
@@ -97,6 +100,8 @@ def create_app(
         pins=pins,
         refresh_interval_s=_REFRESH_INTERVAL_S,
     )
+    if ask_owner is not None:
+        reader = asking_owner(reader, ask_owner)
     site = Site(reader=reader, index=index, marking=Marking(reader))
     app.state.site_of = lambda _: site
     static = resources.files("esdedup.web") / "static"

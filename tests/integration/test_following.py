@@ -3,6 +3,7 @@
 import logging
 import re
 import signal
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -236,9 +237,13 @@ def test_whatever_goes_wrong_a_standby_goes_on(
         # A pause is over only later.
         follow(standby)
         assert standby._copy is None
+        assert standby._next_look_s - time.monotonic() > module._PAUSE_S / 2
         small = following(es, forest, memory_bytes=10_000)
-        follow(small)
-        assert small._copy is None
+        for times in (1, 2):
+            small._next_look_s = 0.0
+            follow(small)
+            assert small._copy is None
+            assert small._next_look_s - time.monotonic() > (times - 0.5) * module._PAUSE_S
         standby = following(es, forest)
         follow(standby)
 

@@ -97,7 +97,8 @@ def test_a_standby_names_the_owner_and_takes_over_from_it(pair: Pair, es: Elasti
     # All else is answered without the owner.
     assert {each["id"] for each in pair.standby.get(f"/api/v1/articles?root={root}")["rows"]} == {"a"}
     similar = pair.standby.post("/api/v1/similar", {"text": one["text"]})
-    assert (similar["root"], similar["total"]) == (root, 1)
+    assert (similar["root"], similar["root_exact"], similar["total"]) == (root, False, 1)
+    assert pair.owner.post("/api/v1/similar", {"text": one["text"]}) == similar | {"root_exact": True}
     with Elasticsearch(pair.standby.url) as client:
         assert client.get(index=pair.index, id="a")["_source"]["dedup"]["root"] == root
         assert client.count(index=pair.index)["count"] == 1

@@ -32,6 +32,7 @@ RELEASED = ForestOwner(host="h", pid=1, since=SINCE, released=True, url=URL)
 NAMELESS = ForestOwner(host="h", pid=1, since=SINCE, released=False)
 ANOTHER = ForestBusy("the forest 'f' is in use", forest="f", owner=NAMELESS)
 LOST = ForestLost("lost to another", forest="f")
+ASSIGNMENT = Assignment(Kind.NEW_ROOT, "n", "r", 1, 1_000, b"")
 # Far more than the end may take here.
 HANG_S = 20.0
 
@@ -53,6 +54,8 @@ class Forest:
         self.on_open: Callable[[], None] = lambda: None
         self.on_check: Callable[[], None] = lambda: None
         self.on_expire: Callable[[], None] = lambda: None
+        self.on_look_up: Callable[[], None] = lambda: None
+        self.looked_up = 0
         self.write: Callable[[list[str]], Future[None]] = lambda _: at_once()
 
     def open(self) -> None:
@@ -84,6 +87,12 @@ class Forest:
         self.threads.add(threading.get_ident())
         return Contents(nodes=6, pages=7, memory_bytes=8, learned_bytes=9, passages=10)
 
+    def look_up(self, text: str, site: str | None) -> Assignment | None:
+        self.threads.add(threading.get_ident())
+        self.on_look_up()
+        self.looked_up += 1
+        return ASSIGNMENT if text == "a" and site == "s" else None
+
     def expire_some(self) -> Expired | None:
         self.threads.add(threading.get_ident())
         self.on_expire()
@@ -106,7 +115,7 @@ def article(text: str) -> ArticleAction:
 
 
 def assigned(each: ArticleAction) -> Assigned:
-    return Assigned(each, Assignment(Kind.NEW_ROOT, "n", "r", 1, 1_000, b""), {}, 1, "verified-3")
+    return Assigned(each, ASSIGNMENT, {}, 1, "verified-3")
 
 
 def feeding_of(forest: Forest, metrics: Metrics | None = None) -> Feeding:
@@ -189,6 +198,43 @@ def test_who_is_no_standby_reads_nothing() -> None:
             await until(lambda: feeding.ownership.reason)
             await asyncio.sleep(0.05)
         assert forest.followed == 0
+
+    asyncio.run(run())
+
+
+def test_the_owner_looks_texts_up() -> None:
+    async def run() -> None:
+        forest = Forest(refusals=3)
+        feeding = feeding_of(forest)
+        async with feeding:
+            # It does not take the forest.
+            assert (await feeding.look_up("a", "s"), forest.looked_up) == (None, 0)
+            await until(lambda: feeding.ownership.is_owner)
+            assert await feeding.look_up("a", "s") == ASSIGNMENT
+            assert await feeding.look_up("a", None) is None
+        assert await feeding.look_up("a", "s") is None
+        assert (forest.decided, forest.looked_up) == ([], 2)
+        assert len(forest.threads - {threading.get_ident()}) == len(forest.threads) == 1
+
+    asyncio.run(run())
+
+
+def test_a_batch_waits_for_one_look_up_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        forest = Forest()
+        forest.on_look_up = lambda: time.sleep(0.02)
+        async with owning(forest) as feeding:
+            asked = [asyncio.create_task(feeding.look_up("a", "s")) for _ in range(50)]
+            await until(lambda: forest.looked_up)
+            for number in range(3):
+                before = forest.looked_up
+                assert await decided(feeding, "b") == ["b"], number
+                assert forest.looked_up <= before + 2
+            assert forest.looked_up < 20
+            # What the thread does not come to is answered without it.
+            monkeypatch.setattr(module, "_LOOK_UP_S", 0.01)
+            assert await feeding.look_up("a", "s") is None
+            assert await asyncio.gather(*asked) == [ASSIGNMENT] * 50
 
     asyncio.run(run())
 

@@ -787,8 +787,8 @@ export interface components {
             root: string | null;
             /**
              * Root Exact
-             * @description Of a text that was looked up: false if the forest's nodes are in the memory of its owner. Then the
-             *     cluster is what stored articles show, and one that was deleted shows nothing.
+             * @description Of a text that was looked up: false if the forest's nodes are in the memory of its owner, and another
+             *     process answers. Then the cluster is what stored articles show, and one that was deleted shows nothing.
              * @default true
              */
             root_exact: boolean;

@@ -22,8 +22,8 @@ log = logging.getLogger("esdedup")
 
 # A look refreshes the index, so that the server writes a small segment.
 _LOOK_EVERY_S = 5.0
-# Before all is read again after an error.
-_PAUSE_S = 60.0
+# Before all is read again after an error; twice as long after the next one.
+_PAUSE_S, _LONGEST_PAUSE_S = 60.0, 3_600.0
 
 
 class Following:
@@ -44,6 +44,7 @@ class Following:
         self._forest = forest
         self._memory_bytes = memory_bytes
         self._next_look_s = 0.0
+        self._pause_s = _PAUSE_S
         self._index: ForestIndex | None = None
         self._uuid = ""
         self._copy: LogCopy | None = None
@@ -55,16 +56,19 @@ class Following:
         """Read some of what is new, if it is time to look; return whether there is more. Raises nothing."""
         if time.monotonic() < self._next_look_s:
             return False
-        pause_s = _LOOK_EVERY_S
+        wait_s = _LOOK_EVERY_S
         try:
             self._is_more = self._look()
         except Exception as error:
             # Whatever it is, this process stands by.
             log.warning("the forest %r will be loaded when it is taken over: %s", self._forest, error)
             self._forget()
-            pause_s = _PAUSE_S
+            wait_s, self._pause_s = self._pause_s, min(2 * self._pause_s, _LONGEST_PAUSE_S)
+        else:
+            if not self._is_more:
+                self._pause_s = _PAUSE_S
         if not self._is_more:
-            self._next_look_s = time.monotonic() + pause_s
+            self._next_look_s = time.monotonic() + wait_s
         return self._is_more
 
     def load(
@@ -77,14 +81,17 @@ class Following:
         on_read: Callable[[], None],
     ) -> Nodes:
         """Do what `load_log` does, once nobody else writes, but read only what was not followed."""
-        try:
-            nodes = self._taken(index, aging=aging, live_since_ms=live_since_ms, on_read=on_read)
-        except Exception as error:
-            # Whatever it is, the forest can be loaded.
-            log.warning("the forest %r is loaded: %s", self._forest, error)
-            nodes = None
-        # Their memory is free before others are loaded.
-        self._forget()
+        nodes = None
+        if self._copy is not None:
+            try:
+                nodes = self._taken(
+                    self._copy, index, aging=aging, live_since_ms=live_since_ms, on_read=on_read
+                )
+            except Exception as error:
+                # Whatever it is, the forest can be loaded.
+                log.warning("the forest %r is loaded: %s", self._forest, error)
+            # Their memory is free before others are loaded.
+            self._forget()
         if nodes is not None:
             return nodes
         return load_log(
@@ -94,12 +101,13 @@ class Following:
     def learned(self, index: ForestIndex) -> LearnedLog:
         """Return what was learned, once nobody else writes."""
         copy, self._learned = self._learned, None
-        try:
-            if copy is not None:
+        if copy is not None:
+            try:
                 index.run(copy.update(index.name))
                 return LearnedLog.of(copy)
-        except Exception as error:
-            log.warning("what the forest %r has learned is read: %s", self._forest, error)
+            except Exception as error:
+                # As above.
+                log.warning("what the forest %r has learned is read: %s", self._forest, error)
         return LearnedLog(index.name, index.run(read_learned(index.name)))
 
     def _forget(self) -> None:
@@ -130,11 +138,16 @@ class Following:
         return False
 
     def _taken(
-        self, index: ForestIndex, *, aging: Aging, live_since_ms: int, on_read: Callable[[], None]
+        self,
+        copy: LogCopy,
+        index: ForestIndex,
+        *,
+        aging: Aging,
+        live_since_ms: int,
+        on_read: Callable[[], None],
     ) -> Nodes | None:
-        """Return the nodes, with what was not followed; None if none were, or other than the log has."""
-        copy = self._copy
-        if copy is None or copy.aging != aging or self._uuid != index.uuid():
+        """Return the nodes, with what was not followed; None if the log has others."""
+        if copy.aging != aging or self._uuid != index.uuid():
             return None
         if _versions(index, copy.number, live_since_ms) != copy.versions(live_since_ms):
             log.info("the forest %r is loaded: its log has changed, and not only grown", self._forest)

@@ -11,7 +11,7 @@ from esdedup.elastic.forest.meta import Meta, read_meta, refuse_others
 from esdedup.elastic.forest.search import NodeSearch
 from esdedup.elastic.forest.status import read_status
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
-from esdedup.elastic.requests import ReadClock, Refresh, Requests
+from esdedup.elastic.requests import AskOwner, ReadClock, Refresh, Requests
 from esdedup.errors import ForestMissing
 from esdedup.fields import Fields
 from esdedup.fingerprint.fingerprinter import Fingerprinter
@@ -56,7 +56,8 @@ def look_up(
 ) -> Requests[tuple[Assignment, bool]]:
     """Return what the forest would assign to a text that arrived now, and whether that is exact.
 
-    It is as far as the forest's index shows; if its nodes are in its owner's memory, as far as articles do.
+    It is as far as the forest's index shows. If its nodes are in its owner's memory, the owner is asked, if
+    it is in this process; otherwise it is as far as articles show.
 
     Args:
         text: With or without markup.
@@ -81,10 +82,15 @@ def look_up(
     now_ms: int = yield ReadClock()
     if not profile.keep_boilerplate:
         yield from learned.update(forest)
+    status = yield from read_status(forest)
+    if meta.is_log:
+        # Not before: whoever asks has now shown that he may read the forest.
+        decided: Assignment | None = yield AskOwner(text=text, site=site)
+        if decided is not None:
+            return decided, True
     omit = learned.omit_on(pins)(site)
     fingerprints = Fingerprinter(profile).fingerprint([text], omit=omit).checked()
     arrivals = Arrivals.of(fingerprints, times_ms=[now_ms])
-    status = yield from read_status(forest)
     live_since_ms = status.live_since_ms(status.aging)
     search = reader_nodes(forest, meta, status.aging, index=index, fields=fields, limits=limits)
     nodes = yield from gather(search, arrivals, recent=[], live_since_ms=live_since_ms, aging=status.aging)

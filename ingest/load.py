@@ -128,12 +128,11 @@ class Load:
             EsdedupError: The run cannot continue.
         """
         started = time.monotonic()
-        fields = dedup.require_ready(index)
-        self._dated_by = fields if backfill else None
+        self._dated_by = dedup.require_ready(index) if backfill else None
         bulk = ArticleBulk(client, index=index)
         try:
             if learned_from:
-                first_look(dedup, learned_from, fields)
+                first_look(dedup, learned_from, dedup.require_ready(index))
             for batch in batches(articles, most=batch_size, size_of=_size, flush_interval_s=flush_interval_s):
                 actions = dedup.enrich(
                     self._actions(batch, index),

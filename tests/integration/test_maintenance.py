@@ -8,7 +8,16 @@ from datetime import timedelta
 import pytest
 from elasticsearch import Elasticsearch
 
-from esdedup import Dedup, Fields, ForestBusy, ForestError, ForestMismatch, ForestMissing, Maintenance
+from esdedup import (
+    Dedup,
+    Fields,
+    ForestBusy,
+    ForestError,
+    ForestMismatch,
+    ForestMissing,
+    IndexNotReady,
+    Maintenance,
+)
 from esdedup.elastic.forest import expiry
 from esdedup.elastic.forest.documents import documents
 from esdedup.elastic.forest.index import ForestIndex
@@ -201,5 +210,5 @@ def test_indices_without_a_forest(es: Elasticsearch, index_name: Names) -> None:
     empty = index_name("articles")
     with Dedup(es, fields=Fields()) as dedup:
         dedup.setup(empty)
-    with pytest.raises(ForestMismatch, match="none of the articles was fingerprinted"):
+    with pytest.raises(IndexNotReady, match="none of the articles was indexed through esdedup"):
         Maintenance(es, forest=index_name("forest")).rebuild([empty])

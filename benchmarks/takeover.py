@@ -65,8 +65,7 @@ def _handed_over_s(url: str, options: tuple[str, ...], how: signal.Signals) -> f
         owner = stack.enter_context(running(url, *options, forest=FOREST))
         standby = SidecarProcess(url, "--forest", FOREST, *options)
         stack.callback(standby.end)
-        # It has tried to take the forest.
-        time.sleep(2 * _LEASE_TTL_S)
+        until(lambda: "follows the forest" in standby.log, START_S, standby)
         started_s = time.perf_counter()
         owner.process.send_signal(how)
         until(standby.owns, START_S, standby)

@@ -312,7 +312,7 @@ def test_a_sidecar_takes_over_what_it_has_followed(
         send(owner, ARTICLES[:200])
         standby = SidecarProcess(elasticsearch_url, *options)
         try:
-            until(lambda: "stands by for the forest" in standby.log, START_S, standby)
+            until(lambda: "follows the forest" in standby.log, START_S, standby)
             send(owner, ARTICLES[200:250])
             owner.process.send_signal(signal.SIGKILL)
             until(standby.owns, START_S, standby)

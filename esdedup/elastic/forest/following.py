@@ -49,8 +49,9 @@ class Following:
         self._uuid = ""
         self._copy: LogCopy | None = None
         self._learned: LearnedCopy | None = None
-        # Whether the last look has not come to the end.
+        # Whether the last look has not come to the end, and whether any has.
         self._is_more = False
+        self._has_followed = False
 
     def follow(self) -> bool:
         """Read some of what is new, if it is time to look; return whether there is more. Raises nothing."""
@@ -112,7 +113,7 @@ class Following:
 
     def _forget(self) -> None:
         self._index = self._copy = self._learned = None
-        self._is_more = False
+        self._is_more = self._has_followed = False
 
     def _look(self) -> bool:
         """Read some of what is new; return whether there is more."""
@@ -135,6 +136,9 @@ class Following:
             if index.status().aging != copy.aging:
                 raise ValueError("its retention has changed")
             copy.settle()
+        if not self._has_followed:
+            self._has_followed = True
+            log.info("follows the forest %r: %s nodes so far", self._forest, f"{len(copy.nodes):,}")
         return False
 
     def _taken(

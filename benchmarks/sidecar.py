@@ -4,17 +4,28 @@ import concurrent.futures
 import contextlib
 import functools
 from collections.abc import Callable, Iterator
-from statistics import median
 
 import numpy as np
 from elasticsearch import Elasticsearch
 
 from benchmarks import server
-from benchmarks.ingest import COUNT, FOREST, INDEX, PLAIN, ROUNDS, Action, actions_of, bulk, empty
+from benchmarks.ingest import (
+    COUNT,
+    FOREST,
+    INDEX,
+    ROUNDS,
+    Action,
+    Spent,
+    actions_of,
+    bulk,
+    compared,
+    empty,
+    spent_by,
+)
 from benchmarks.rows import Row, duration_s, less_is_better, more_is_better, rate
 from benchmarks.run import Run
 from esdedup import Dedup
-from tests.support.sidecar_process import running
+from tests.support.sidecar_process import SidecarProcess, running
 
 _FEEDERS = 8
 _LONE = 300
@@ -38,24 +49,30 @@ def _feeding(client: Elasticsearch, actions: list[Action], *, rounds: int) -> It
     url = server.url_of(client)
     for feeders in (1, _FEEDERS):
         parts = [actions[number::feeders] for number in range(feeders)]
-        plain_s: list[float] = []
-        ours_s: dict[int, list[float]] = {1: [], 2: []}
+        plain: list[Spent] = []
+        ours: dict[int, list[Spent]] = {1: [], 2: []}
         for _ in range(rounds):
             empty(client)
-            plain_s.append(_fed_s(url, parts))
-            for workers, spent_s in ours_s.items():
+            plain.append(spent_by(client, functools.partial(_feed, url, parts)))
+            for workers, spent in ours.items():
                 with _emptied(client, "--workers", str(workers)) as through:
-                    spent_s.append(_fed_s(through, parts))
-        for workers, spent_s in ours_s.items():
+                    spent.append(
+                        spent_by(
+                            client,
+                            functools.partial(_feed, through.url, parts),
+                            sidecar_s=lambda of=through: of.metric("process_cpu_seconds_total"),
+                        )
+                    )
+        for workers, spent in ours.items():
             case = f"{len(actions):,} articles, {feeders} at once, {workers} threads"
-            yield less_is_better("sidecar", case, median(spent_s), PLAIN, median(plain_s), "s")
+            yield from compared("sidecar", case, spent, plain)
 
 
 def _lone(client: Elasticsearch, actions: list[Action]) -> Iterator[Row]:
     """Compare requests of one article each, one after the other, in turn."""
     with (
-        _emptied(client) as url,
-        Elasticsearch(url) as through,
+        _emptied(client) as sidecar,
+        Elasticsearch(sidecar.url) as through,
         Elasticsearch(server.url_of(client)) as straight,
     ):
         spent_s: dict[Elasticsearch, list[float]] = {through: [], straight: []}
@@ -74,7 +91,7 @@ def _assigning(client: Elasticsearch, actions: list[Action], *, rounds: int) -> 
     parts = [actions[number::_FEEDERS] for number in range(_FEEDERS)]
     ours_s, theirs_s = [], []
     for _ in range(rounds):
-        with _emptied(client) as url, Dedup(client, forest=FOREST, sidecar=url) as dedup:
+        with _emptied(client) as sidecar, Dedup(client, forest=FOREST, sidecar=sidecar.url) as dedup:
             ours_s.append(_at_once_s(parts, lambda part: list(dedup.enrich(part))))
         empty(client)
         with Dedup(client, forest=FOREST) as dedup:
@@ -86,18 +103,18 @@ def _assigning(client: Elasticsearch, actions: list[Action], *, rounds: int) -> 
 
 
 @contextlib.contextmanager
-def _emptied(client: Elasticsearch, *options: str) -> Iterator[str]:
-    """Yield the address of a sidecar before an empty index that is set up."""
+def _emptied(client: Elasticsearch, *options: str) -> Iterator[SidecarProcess]:
+    """Yield a sidecar before an empty index that is set up."""
     empty(client)
     with Dedup(client, forest=FOREST) as dedup:
         dedup.setup(INDEX)
     with running(server.url_of(client), *options, forest=FOREST) as sidecar:
-        yield sidecar.url
+        yield sidecar
 
 
-def _fed_s(url: str, parts: list[list[Action]]) -> float:
+def _feed(url: str, parts: list[list[Action]]) -> None:
     with Elasticsearch(url, request_timeout=120) as client:
-        return _at_once_s(parts, lambda part: bulk(client, part))
+        _at_once_s(parts, lambda part: bulk(client, part))
 
 
 def _at_once_s(parts: list[list[Action]], work: Callable[[list[Action]], object]) -> float:

@@ -5,6 +5,7 @@ does not read the answer.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Mapping
 from typing import ClassVar, cast
 
@@ -13,14 +14,22 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from esdedup.serving.framing import framing_fault
 
+# Connections beyond the largest number.
+_SPARE = 8
+
 
 class BoundedConnection(H11Protocol):
     """Ends a connection whose request or answer takes too long, and any beyond the largest number.
 
-    Subclasses set the bounds.
+    Beyond that, there are places for those who ask how the process is: whoever comes next takes that of the
+    first of them. Subclasses set the bounds, and have spare connections of their own.
     """
 
     max_connections: ClassVar[int]
+    # The beginnings of requests that are always answered.
+    probes: ClassVar[tuple[bytes, ...]] = ()
+    # The connections beyond the number, the first ones first.
+    spare: ClassVar[deque["BoundedConnection"]] = deque()
     # From the connection until its first request has arrived whole; if its head has a bound of its own, from
     # when that has arrived.
     max_request_s: ClassVar[float]
@@ -42,9 +51,13 @@ class BoundedConnection(H11Protocol):
         assert isinstance(transport, asyncio.Transport)
         super().connection_made(transport)
         if len(self.connections) > self.max_connections:
-            transport.abort()
-        else:
-            self._wait(self.max_request_s if self.max_head_s is None else self.max_head_s)
+            if not self.probes:
+                transport.abort()
+                return
+            self.spare.append(self)
+            if len(self.spare) > _SPARE:
+                self.spare.popleft().transport.abort()
+        self._wait(self.max_request_s if self.max_head_s is None else self.max_head_s)
 
     def data_received(self, data: bytes) -> None:
         """Take a part of a request; once it is whole, begin to wait for the answer."""
@@ -69,6 +82,8 @@ class BoundedConnection(H11Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait for nothing any more."""
         self._stop_waiting()
+        if self in self.spare:
+            self.spare.remove(self)
         super().connection_lost(exc)
 
     def send_400_response(self, msg: str) -> None:
@@ -84,6 +99,10 @@ class BoundedConnection(H11Protocol):
 
     def _is_refused(self, begun: bytes) -> bool:
         """Refuse a request for what has come of its head, if there is a reason."""
+        if self in self.spare and not begun.startswith(self.probes):
+            # Its head may have come in part. Nobody waits for the rest of it.
+            self.transport.abort()
+            return True
         if (fault := framing_fault(begun)) is None:
             return False
         self.logger.warning("refused a request: %s", fault)

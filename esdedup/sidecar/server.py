@@ -5,9 +5,10 @@ import contextlib
 import logging
 import signal
 import ssl
+from collections import deque
 from collections.abc import Callable
 from types import FrameType
-from typing import Any
+from typing import Any, ClassVar
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -16,6 +17,7 @@ from esdedup.errors import SettingError
 from esdedup.serving.connections import BoundedConnection
 from esdedup.serving.listening import address_of, listen
 from esdedup.sidecar.assembly import assemble
+from esdedup.sidecar.own_paths import HEALTH, METRICS, READY
 from esdedup.sidecar.setting_names import refusal
 from esdedup.sidecar.settings import Settings
 
@@ -100,6 +102,8 @@ def _connection(settings: Settings) -> type[asyncio.Protocol]:
 
     class Connection(BoundedConnection):
         max_connections = settings.max_connections
+        probes = tuple(f"GET {path} ".encode() for path in (HEALTH, READY, METRICS))
+        spare: ClassVar[deque[BoundedConnection]] = deque()
         max_head_s = settings.header_timeout_s
         max_request_s = settings.request_timeout_s
         max_answer_s = settings.answer_timeout_s + _MARGIN_S

@@ -103,6 +103,23 @@ def test_connections_beyond_the_limit_are_closed() -> None:
     assert asyncio.run(received()) == [b"HTTP/1.1 200"] * 3 + [b""] * 2
 
 
+def test_probes_are_answered_however_many_connections_are_open() -> None:
+    async def received() -> list[bytes]:
+        async with listening() as port:
+            held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(50)]
+            answers: list[bytes] = []
+            for _ in range(3):
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                writer.write(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                answers.append(await asyncio.wait_for(reader.read(12), timeout=30))
+                writer.close()
+            for _, writer in held:
+                writer.close()
+            return answers
+
+    assert asyncio.run(received()) == [b"HTTP/1.1 200"] * 3
+
+
 SMUGGLED = b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nabcd\r\n0\r\n\r\n"
 
 

@@ -21,7 +21,7 @@ from esdedup.times import iso
 log = logging.getLogger("esdedup")
 
 # So many articles are decided while those before them are written.
-_PART = 256
+_PART = 512
 
 
 class AssignedBatch(NamedTuple):

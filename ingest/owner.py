@@ -101,7 +101,10 @@ class Owner(Closing):
     def check(self) -> None:
         """Make sure that articles could be decided and written now; errors say why not."""
         with self._locked():
-            self._opened().check()
+            store = self._opened()
+            store.now_ms()
+            store.refuse_if_full()
+            store.writer.renew(at_once=True)
 
     def follow(self) -> bool:
         """Read some of what another process writes, to take the forest sooner; return whether there is more.

@@ -152,17 +152,6 @@ class ElasticStore(Closing):
         """What the pages of committed plans have taught, after `state`."""
         return self._learned.boilerplate
 
-    def check(self) -> None:
-        """Make sure that a batch could be decided and written now.
-
-        Raises:
-            EsdedupError: Why not.
-        """
-        self.now_ms()
-        if self._nodes is not None:
-            self._refuse_if_full(self._nodes)
-        self.writer.renew(at_once=True)
-
     def state(self) -> State:
         """Return the state of the last committed plan."""
         is_torn = self.boilerplate.is_torn or (self._nodes is not None and self._nodes.is_torn)
@@ -178,7 +167,7 @@ class ElasticStore(Closing):
         """Return the live nodes near the arrivals, and the remembered pages, with their roots; or all."""
         self.writer.renew()
         if self._nodes is not None:
-            self._refuse_if_full(self._nodes)
+            self.refuse_if_full()
             return self._nodes
         with self.writer.noticing_deletion():
             return self._index.run(
@@ -361,9 +350,10 @@ class ElasticStore(Closing):
     def _live_since_ms(self) -> int:
         return max(self._dead_before_ms, self._state.live_since_ms(self.aging))
 
-    def _refuse_if_full(self, nodes: Nodes) -> None:
-        """Refuse a batch if a log's nodes have come to take too much memory; warn before that."""
-        if not self._is_log or (size_bytes := nodes.size_bytes) <= self._plenty_bytes:
+    def refuse_if_full(self) -> None:
+        """Raise `ForestFull` if a log's nodes have come to take too much memory; warn before that."""
+        size_bytes = 0 if self._nodes is None else self._nodes.size_bytes
+        if not self._is_log or size_bytes <= self._plenty_bytes:
             return
         if size_bytes > self._memory_bytes:
             raise ForestFull.of(self._index.name, memory_bytes=self._memory_bytes)
@@ -378,9 +368,7 @@ class ElasticStore(Closing):
 
     def _give_up_memory_if_full(self) -> None:
         """Search for nodes from now on if they have come to take too much memory."""
-        if self._is_log:
-            return
-        if self._nodes is not None and self._nodes.size_bytes > self._memory_bytes:
+        if not self._is_log and self._nodes is not None and self._nodes.size_bytes > self._memory_bytes:
             # A search must find them.
             self._refresh()
             self._nodes = None

@@ -81,6 +81,9 @@ class Indices:
             )
             asked.add_done_callback(lambda _: self._asked.pop(name, None))
         found = await asyncio.shield(self._asked[name])
+        if isinstance(found, IndexNotReady):
+            # One that was opened, or set up anew, takes articles at once.
+            return found
         if len(self._known) >= _MOST_KNOWN:
             self._known.clear()
         self._known[name] = found, time.monotonic()

@@ -13,6 +13,7 @@ _METHOD = re.compile(rb"[A-Z-]+ ")
 _LENGTH = re.compile(rb"^content-length[ \t]*:", re.IGNORECASE | re.MULTILINE)
 _CODING = re.compile(rb"^transfer-encoding[ \t]*:", re.IGNORECASE | re.MULTILINE)
 _OLD_VERSION = b" HTTP/1.0"
+_VERSIONS = (b" HTTP/1.1", _OLD_VERSION)
 
 
 def framing_fault(begun: bytes) -> str | None:
@@ -24,14 +25,16 @@ def framing_fault(begun: bytes) -> str | None:
     # Blank lines before a request mean nothing.
     begun = begun.lstrip(b"\r\n")
     end = _END.search(begun)
-    head = begun if end is None else begun[: end.start() + 1]
-    first_line = head.partition(b"\r\n")[0]
+    head = begun if end is None else begun[: end.end()]
+    first_line, line_end, _ = head.partition(b"\r\n")
     if _BARE_LINE_FEED.search(head):
         return "its lines must end with CR LF"
     if _FOLD.search(head):
         return "a header goes on in the next line"
     if b" " in first_line and not _METHOD.match(first_line):
         return "methods are written in capitals"
+    if line_end and not first_line.endswith(_VERSIONS):
+        return "only HTTP/1.0 and HTTP/1.1 are spoken here"
     lengths, codings = len(_LENGTH.findall(head)), len(_CODING.findall(head))
     if lengths + codings > 1:
         return "it says more than once how long its body is"

@@ -229,7 +229,8 @@ def _with_parts(source: bytes, old: Mapping[str, Any], added: Addition, name: st
     return b"{%b}" % b",".join(json.dumps(key).encode() + b":" + value for key, value in parts.items())
 
 
-_STRING_OR_MARK = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}\[\]:,]', re.DOTALL)
+# A string without an end is read to the end of all, not sought again from each quote in it.
+_STRING_OR_MARK = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[{}\[\]:,]', re.DOTALL)
 _QUOTE = ord('"')
 
 

@@ -67,8 +67,8 @@ class Rejected:
         try:
             document = item.document()
         except ArticleRejected:
-            # Elasticsearch says what is wrong with it.
-            return Untouched()
+            # Elasticsearch may read it all the same, with a root of the caller's in it.
+            return self
         parts = forged_parts(document, self.fields) if item.operation == "update" else {"source": None}
         return Changed(Addition(parts), document, self.fields.dedup, None) if parts else Untouched()
 

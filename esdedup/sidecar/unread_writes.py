@@ -5,6 +5,7 @@ to write no documents of the caller's passes, and so does the rest to all other 
 """
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Any
 
 import orjson
 from starlette.requests import ClientDisconnect, Request
@@ -73,8 +74,9 @@ class UnreadWrites(BaseRoute):
         first = parts_of(scope["raw_path"])[0]
         try:
             if first == _REINDEX:
-                body = await Request(scope, receive).body()
-                await self._refuse_set_up(_destination(body))
+                request = Request(scope, receive)
+                body = await request.body()
+                await self._refuse_set_up(_destination(body, request.headers.get("content-encoding")))
                 await self._passing.send_on(scope, receive, send, body=body)
                 return
             await self._refuse_set_up(first.decode(errors="replace"))
@@ -86,18 +88,16 @@ class UnreadWrites(BaseRoute):
         await self._passing.handle(scope, receive, send)
 
     async def _refuse_set_up(self, name: str) -> None:
-        """Make sure that an index was not set up, nor any of several with a pattern.
+        """Make sure that an index was not set up, nor any of several with commas and patterns.
 
         Raises:
             NotRead: It was, or nobody knows.
         """
-        if not name:
-            # Elasticsearch refuses it.
-            return
         if name.startswith("_") and name != "_all":
             raise NotRead(f"{name:.100} is not known here, and may write articles: ask Elasticsearch itself")
-        found = await self._find({name})
-        if found[name] is not None:
+        # Each by itself: one that is missing must not hide the others.
+        found = await self._find({each for each in name.split(",") if each})
+        if any(each is not None for each in found.values()):
             raise NotRead(
                 f"articles of {name:.300} get their roots here, and in this request they cannot be read: "
                 "send them by _bulk, _doc, _create or _update, or ask Elasticsearch itself"
@@ -119,10 +119,20 @@ def _may_write(method: str, raw_path: bytes) -> bool:
     return parts[1] not in _HARMLESS and not is_refused
 
 
-def _destination(body: bytes) -> str:
-    """Return the index that a request to reindex names; nothing if it names none."""
+def _destination(body: bytes, encoding: str | None) -> str:
+    """Return the index that a request to reindex writes to.
+
+    Raises:
+        NotRead: It cannot be told: the body is no plain JSON, or a script may choose another one.
+    """
+    given: Any = None
     try:
-        given = orjson.loads(body)
-        return str(given["dest"]["index"])
+        given = orjson.loads(body) if encoding is None else None
+        name = given["dest"]["index"]
     except (ValueError, TypeError, KeyError):
-        return ""
+        name = None
+    if not isinstance(name, str) or "script" in given:
+        raise NotRead(
+            "where articles are copied to is read only from plain JSON without a script: ask Elasticsearch"
+        )
+    return name

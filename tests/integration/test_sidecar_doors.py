@@ -90,9 +90,13 @@ def test_articles_without_a_text_are_refused_or_pass_without_any_root(door: Door
     else:
         assert set(stored) == {"a"}
     assert stored["a"]["dedup"]["root"] != "forged"
-    for name in "abc":
+    # The server reads this, and nobody here.
+    unread = b'{"title":"no text"/**/,"dedup":{"root":"forged"}}'
+    assert door.ask("PUT", f"/{door.index}/_doc/d", unread)[0] == 400
+    assert "d" not in door.stored()
+    for name in "abcd":
         assert f"an article gets no root: {name}: " in door.process.log
-    assert door.process.metric('esdedup_articles_total{outcome="rejected"}') == 3
+    assert door.process.metric('esdedup_articles_total{outcome="rejected"}') == 4
 
 
 def test_what_elasticsearch_takes_is_taken(door: Door) -> None:
@@ -134,6 +138,7 @@ def test_a_name_of_an_index_never_fails_the_others(door: Door) -> None:
         ("POST", "/{index}/typed/_bulk"),
         ("POST", "/{index}/_update_by_query"),
         ("POST", "/{index}*/_update_by_query"),
+        ("POST", "/missing,{index}/_update_by_query?ignore_unavailable=true"),
         ("POST", "/_reindex"),
     ],
 )
@@ -193,3 +198,22 @@ def test_a_small_request_waits_for_no_large_one(door: Door) -> None:
     assert (answer["errors"], len(answer["items"])) == (False, len(texts))
     assert len(waited_s) > 1
     assert max(waited_s) < (time.monotonic() - began_s) / 2
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"dest":{"index":["INDEX"]}}',
+        b'{"dest":{"index":"INDEX,x"}}',
+        b'{"dest":{"index":"INDEX"}} x',
+        b'{"dest":{"index":"x"},"script":{"source":"ctx._index=1"}}',
+        b'\xef\xbb\xbf{"dest":{"index":"INDEX"}}',
+        b"",
+    ],
+)
+def test_where_articles_are_copied_to_is_known_or_they_are_not(door: Door, body: bytes) -> None:
+    body = body.replace(b"INDEX", door.index.encode())
+    status, answer = door.ask("POST", "/_reindex", body)
+    assert (status, answer["error"]["type"]) == (400, "esdedup_not_understood")
+    status, answer = door.ask("POST", "/_reindex", zlib.compress(b"{}"), content_encoding="deflate")
+    assert (status, answer["error"]["type"]) == (400, "esdedup_not_understood")

@@ -29,6 +29,9 @@ def test_what_is_wrong_with_a_head_is_found(headers: bytes, fault: str) -> None:
         (b"post / HTTP/1.1\r\n\r\n", "methods are written in capitals"),
         (b"POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", "HTTP/1.0 has no Transfer-Encoding"),
         (b"GET / HTTP/1.1\n\n", "its lines must end with CR LF"),
+        (b"GET / HTTP/1.1\r\n\n", "its lines must end with CR LF"),
+        (b"GET / HTTP/1.1\r\nA: b\r\n\n", "its lines must end with CR LF"),
+        (b"GET / HTTP/2.0\r\n\r\n", "only HTTP/1.0 and HTTP/1.1 are spoken here"),
     ],
 )
 def test_what_is_wrong_with_a_first_line_is_found(head: bytes, fault: str) -> None:

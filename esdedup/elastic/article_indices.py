@@ -1,6 +1,7 @@
 """The user's article indices: adds the fields of esdedup, and checks them before articles are written."""
 
 import dataclasses
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,6 +25,8 @@ from esdedup.elastic.mappings import (
 from esdedup.elastic.names import check_index_name
 from esdedup.errors import IndexNotReady, SettingError
 from esdedup.fields import Fields
+
+_BEGINNING_S = 2.0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -58,6 +61,8 @@ class Articles:
         """
         self._client = client
         self._fields = fields
+        # Names of indices that were there.
+        self._found: set[str] = set()
 
     def setup(
         self,
@@ -171,9 +176,15 @@ class Articles:
         check_index_name(index)
         with translated(f"read the mapping of the index {index!r}", index=index):
             found = self._indices(index)
+            if not found and index in self._found:
+                # A server that has just begun may not know its indices yet.
+                time.sleep(_BEGINNING_S)
+                found = self._indices(index)
             mappings = _mappings(found) or self._from_templates(index)
             if not mappings:
                 raise IndexNotReady(f"there is no index {index!r}: set it up first", index=index, status=404)
+            if found:
+                self._found.add(index)
             return self._writable(index, found, mappings)
 
     def find(self, index: str) -> WritableIndex | None:

@@ -20,7 +20,7 @@ def test_bad_lines_are_reported_and_the_rest_is_indexed(
     run_lines = [
         b"{not json",
         *lines({"title": "no id", "text": LONG}).splitlines(),
-        *lines({"id": "no-text"}, {"id": "number", "text": 5}, {"id": "list", "text": ["x"]}).splitlines(),
+        *lines({"id": "no-text"}, {"id": "number", "text": 5}, {"id": "list", "text": ["x", 5]}).splitlines(),
         b'{"id": "half", "text": "half \\ud83d a character"}',
         *lines(
             {"id": "title", "text": "an object for a title " + LONG, "title": {"a": 1}},

@@ -119,7 +119,7 @@ def test_rejections_are_logged_without_text(
     es: Elasticsearch, index_name: Names, caplog: pytest.LogCaptureFixture
 ) -> None:
     dedup = Dedup(es, forest=index_name("forest"))
-    assert list(dedup.enrich([{"_id": "a", "text": ["a secret"]}])) == []
+    assert list(dedup.enrich([{"_id": "a", "text": ["a secret", 5]}])) == []
     assert caplog.messages == ["article left out: a: the text in the field 'text' is a list, not a string"]
 
 

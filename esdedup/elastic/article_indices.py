@@ -1,10 +1,11 @@
 """The user's article indices: adds the fields of esdedup, and checks them before articles are written."""
 
 import dataclasses
-import time
+import operator
 from collections.abc import Sequence
 from typing import Any
 
+import tenacity
 from elasticsearch import ApiError, Elasticsearch, NotFoundError
 
 from esdedup.elastic.errors import reason, translated
@@ -23,6 +24,7 @@ from esdedup.elastic.mappings import (
     refuse_unusable_own,
 )
 from esdedup.elastic.names import check_index_name
+from esdedup.elastic.patience import retrying
 from esdedup.errors import IndexNotReady, SettingError
 from esdedup.fields import Fields
 
@@ -178,8 +180,8 @@ class Articles:
             found = self._indices(index)
             if not found and index in self._found:
                 # A server that has just begun may not know its indices yet.
-                time.sleep(_BEGINNING_S)
-                found = self._indices(index)
+                again = retrying(tenacity.retry_if_result(operator.not_), patience_s=_BEGINNING_S)
+                found = again(self._indices, index)
             mappings = _mappings(found) or self._from_templates(index)
             if not mappings:
                 raise IndexNotReady(f"there is no index {index!r}: set it up first", index=index, status=404)

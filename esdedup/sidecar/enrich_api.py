@@ -17,7 +17,7 @@ from esdedup.sidecar.enrichment import Changed, Enrichment, Outcome, Rejected
 from esdedup.sidecar.feeding import Ownership
 from esdedup.sidecar.own_paths import answer
 from esdedup.sidecar.refusals import RequestRefused
-from esdedup.sidecar.requests import client_of, json_route, read_body
+from esdedup.sidecar.requests import caller_address, json_route, read_body
 
 _PATH = "/v1/enrich"
 _JSON = "application/json"
@@ -195,7 +195,7 @@ def enrich_routes(
         outcomes = await enrichment.enrich(
             items,
             headers=request.scope["headers"],
-            client=client_of(request.scope),
+            address=caller_address(request.scope),
             unset=WritableIndex(fields=own),
             backfill=asked.backfill,
         )
@@ -229,7 +229,7 @@ def enrich_routes(
             operation="index", index=index, meta=meta, header=b"", source=await request.body(), line=1
         )
         (outcome,) = await enrichment.enrich(
-            [item], headers=request.scope["headers"], client=client_of(request.scope), unset=unset
+            [item], headers=request.scope["headers"], address=caller_address(request.scope), unset=unset
         )
         if isinstance(outcome, Rejected):
             return answer(request.scope, _problem(outcome))

@@ -110,7 +110,7 @@ class Enrichment:
         items: Sequence[BulkItem],
         *,
         headers: Headers,
-        client: str = "",
+        address: str = "",
         unset: WritableIndex | None = None,
         backfill: bool = False,
     ) -> list[Outcome]:
@@ -119,7 +119,7 @@ class Enrichment:
         Args:
             items: Of one request.
             headers: Of that request.
-            client: The address that it came from.
+            address: Of the machine that it came from.
             unset: Where articles go that name no index, which others write; those of an index that was not
                 set up are rejected then. None: all of these go on as they came.
             backfill: Whether old articles are expected.
@@ -144,7 +144,7 @@ class Enrichment:
                 read.append((at, outcome))
             elif outcome is not None:
                 outcomes[at] = outcome
-        caller = (client, caller_of(headers))
+        caller = (address, caller_of(headers))
         async with self._assigning([each.article for _, each in read], caller) as assigned:
             # While it is being written.
             for number, ((at, own), each) in enumerate(zip(read, assigned, strict=True)):

@@ -36,7 +36,7 @@ _ONE_CONNECTION = frozenset(
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
 
-def client_of(scope: Scope) -> str:
+def caller_address(scope: Scope) -> str:
     """Return the address of the machine that a request came from; empty if the server does not know it."""
     client = scope.get("client")
     return client[0] if client else ""
@@ -124,7 +124,7 @@ _MOST_BYTES_AT_ONCE = 100_000
 _Result = TypeVar("_Result")
 
 
-async def shared(size_bytes: int, work: Callable[[], _Result]) -> _Result:
+async def in_thread_if_large(size_bytes: int, work: Callable[[], _Result]) -> _Result:
     """Do what a body takes time for: in a thread if it is large, so that others have their turn."""
     return work() if size_bytes <= _MOST_BYTES_AT_ONCE else await asyncio.to_thread(work)
 
@@ -157,7 +157,7 @@ async def unpacked(body: bytes, *, scope: Scope, encoding: str, most_bytes: int)
         raise RequestRefused(
             415, "media_type_header_exception", f"Content-Encoding [{encoding}] is not supported"
         )
-    whole = await shared(len(body), lambda: _UNPACKED_BY[encoding](body, most_bytes))
+    whole = await in_thread_if_large(len(body), lambda: _UNPACKED_BY[encoding](body, most_bytes))
     if HOLD in scope:
         scope[HOLD](len(whole))
     return whole
@@ -284,7 +284,7 @@ class _JsonRequest(Request):
         scope = {**request.scope, "headers": [*kept, (b"content-type", b"application/json")]}
         read = cls(scope, request.receive)
         read._body = body
-        read._json = await shared(len(body), lambda: _parsed(body))
+        read._json = await in_thread_if_large(len(body), lambda: _parsed(body))
         return read
 
 

@@ -31,7 +31,7 @@ from esdedup.sidecar.metrics import Metrics
 from esdedup.sidecar.own_paths import counting
 from esdedup.sidecar.passing import Passing, target_of
 from esdedup.sidecar.refusals import ARTICLE_REJECTED, RequestRefused
-from esdedup.sidecar.requests import Header, client_of, json_content_type, shared, unpacked
+from esdedup.sidecar.requests import Header, caller_address, in_thread_if_large, json_content_type, unpacked
 from esdedup.sidecar.upstream import Upstream
 
 log = logging.getLogger("esdedup")
@@ -89,7 +89,7 @@ class Writing(BaseRoute):
             body = await Request(scope, receive).body()
             request = await _Request.read(scope, body, max_body_bytes=self._max_body_bytes)
             outcomes: Sequence[Outcome] = await self._enrichment.enrich(
-                request.items, headers=request.headers, client=client_of(scope)
+                request.items, headers=request.headers, address=caller_address(scope)
             )
             outcomes = [self._after_refusal(*each) for each in zip(request.items, outcomes, strict=True)]
             if not any(isinstance(each, Changed | Rejected) for each in outcomes):
@@ -123,7 +123,7 @@ class Writing(BaseRoute):
     ) -> None:
         places = [at for at, each in enumerate(outcomes) if not isinstance(each, Rejected)]
         statuses = ItemStatuses()
-        body = await shared(
+        body = await in_thread_if_large(
             len(request.raw_body),
             lambda: b"".join([_lines(request.items[at], outcomes[at]) for at in places]),
         )
@@ -201,7 +201,7 @@ class _Request:
             most_bytes=max_body_bytes,
         )
         if path.operation == "bulk":
-            request.items = await shared(len(body), lambda: read_bulk(body, index=path.index))
+            request.items = await in_thread_if_large(len(body), lambda: read_bulk(body, index=path.index))
         else:
             request.items = [read_document(path, scope["query_string"], body)]
         return request

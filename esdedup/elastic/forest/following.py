@@ -11,7 +11,6 @@ from esdedup.elastic.forest.documents import live_filter
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.learned import LearnedCopy, read_learned
 from esdedup.elastic.forest.learned_log import LearnedLog
-from esdedup.elastic.forest.loading import load_log
 from esdedup.elastic.forest.log import FIELD, log_body
 from esdedup.elastic.forest.log_copy import LogCopy, version_of
 from esdedup.elastic.pages import Hits
@@ -72,32 +71,22 @@ class Following:
             self._next_look_s = time.monotonic() + wait_s
         return self._is_more
 
-    def load(
-        self,
-        index: ForestIndex,
-        *,
-        aging: Aging,
-        live_since_ms: int,
-        memory_bytes: int,
-        on_read: Callable[[], None],
-    ) -> Nodes:
-        """Do what `load_log` does, once nobody else writes, but read only what was not followed."""
-        nodes = None
-        if self._copy is not None:
-            try:
-                nodes = self._taken(
-                    self._copy, index, aging=aging, live_since_ms=live_since_ms, on_read=on_read
-                )
-            except Exception as error:
-                # Whatever it is, the forest can be loaded.
-                log.warning("the forest %r is loaded: %s", self._forest, error)
+    def nodes(
+        self, index: ForestIndex, *, aging: Aging, live_since_ms: int, on_read: Callable[[], None]
+    ) -> Nodes | None:
+        """Return all that lives, once nobody else writes; None if it has to be loaded, as by `load_log`."""
+        copy = self._copy
+        if copy is None:
+            return None
+        try:
+            return self._taken(copy, index, aging=aging, live_since_ms=live_since_ms, on_read=on_read)
+        except Exception as error:
+            # Whatever it is, the forest can be loaded.
+            log.warning("the forest %r is loaded: %s", self._forest, error)
+            return None
+        finally:
             # Their memory is free before others are loaded.
             self._forget()
-        if nodes is not None:
-            return nodes
-        return load_log(
-            index, aging=aging, live_since_ms=live_since_ms, memory_bytes=memory_bytes, on_read=on_read
-        )
 
     def learned(self, index: ForestIndex) -> LearnedLog:
         """Return what was learned, once nobody else writes."""

@@ -1,7 +1,6 @@
 """Loads the live nodes and pages of a forest's index into memory."""
 
 from collections.abc import Callable
-from typing import Protocol
 
 from esdedup.elastic.forest.documents import live_filter, packed_of
 from esdedup.elastic.forest.index import ForestIndex
@@ -47,21 +46,6 @@ def load_nodes(
             return None
     index.run(load_missing(nodes, index.search, live_since_ms=live_since_ms))
     return nodes if nodes.size_bytes <= memory_bytes else None
-
-
-class LoadLog(Protocol):
-    """What loads as `load_log` does."""
-
-    def __call__(
-        self,
-        index: ForestIndex,
-        *,
-        aging: Aging,
-        live_since_ms: int,
-        memory_bytes: int,
-        on_read: Callable[[], None],
-    ) -> Nodes:
-        """Load all that lives."""
 
 
 def load_log(

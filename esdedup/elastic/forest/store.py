@@ -18,7 +18,7 @@ from esdedup.elastic.forest.following import Following
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.learned import FIELD, read_learned
 from esdedup.elastic.forest.learned_log import LearnedLog
-from esdedup.elastic.forest.loading import LoadLog, load_log
+from esdedup.elastic.forest.loading import load_log
 from esdedup.elastic.forest.log import read_logs
 from esdedup.elastic.forest.matching import gather, load_missing
 from esdedup.elastic.forest.meta import Lookup
@@ -114,7 +114,7 @@ class ElasticStore(Closing):
         self._unsettled: collections.deque[Plan] = collections.deque()
         self._loading: BackgroundLoading | None = None
         with self.writer.released_on_error():
-            self._begin_loading(wait_s=_SHORT_LOADING_S, load=followed.load if followed else load_log)
+            self._begin_loading(wait_s=_SHORT_LOADING_S, followed=followed)
 
     def close(self) -> None:
         """Make the nodes visible to others, and release the lease."""
@@ -304,23 +304,26 @@ class ElasticStore(Closing):
         while nodes.depth > depth:
             nodes.undo()
 
-    def _begin_loading(self, *, wait_s: float, load: LoadLog = load_log) -> None:
+    def _begin_loading(self, *, wait_s: float, followed: Following | None = None) -> None:
         """Begin to load all nodes into memory, if they may be there; load those of a log."""
         self._end_loading()
+        index, aging, live_since_ms = self._index, self.aging, self._live_since_ms()
         if self._is_log:
-            self._nodes = load(
-                self._index,
-                aging=self.aging,
-                live_since_ms=self._live_since_ms(),
-                memory_bytes=self._memory_bytes,
-                on_read=self.writer.renew,
-            )
+            nodes, on_read = None, self.writer.renew
+            if followed is not None:
+                nodes = followed.nodes(index, aging=aging, live_since_ms=live_since_ms, on_read=on_read)
+            if nodes is None:
+                nodes = load_log(
+                    index,
+                    aging=aging,
+                    live_since_ms=live_since_ms,
+                    memory_bytes=self._memory_bytes,
+                    on_read=on_read,
+                )
+            self._nodes = nodes
         elif self._memory_bytes:
             self._loading = BackgroundLoading(
-                self._index,
-                aging=self.aging,
-                live_since_ms=self._live_since_ms(),
-                memory_bytes=self._memory_bytes,
+                index, aging=aging, live_since_ms=live_since_ms, memory_bytes=self._memory_bytes
             )
             self._take_loaded(wait_s=wait_s)
 

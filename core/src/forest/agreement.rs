@@ -7,8 +7,7 @@ use bytemuck::{Pod, Zeroable};
 
 use super::relation::{Id, Relation};
 use crate::hashing::{murmur128, word};
-use crate::signature::{REPRESENTATIVES, SIZE};
-use crate::sketch::WORDS;
+use crate::signature::{REPRESENTATIVES, SIZE, WORDS};
 
 /// The rules by which two texts agree, as `Agreement` has them (`fingerprint/agreement.py`).
 #[derive(Clone, Copy, Debug)]
@@ -155,11 +154,9 @@ impl Relation for ByAgreement {
     }
 
     fn id(text: &Text) -> Id {
-        let mut words = [0; REPRESENTATIVES + WORDS + 1];
-        words[..REPRESENTATIVES].copy_from_slice(&text.representatives);
-        words[REPRESENTATIVES..][..WORDS].copy_from_slice(&text.sketch);
-        words[REPRESENTATIVES + WORDS] = u64::from(text.letters) | u64::from(text.runs) << 32;
-        Id::from_be_bytes(murmur128(&words))
+        let mut bytes = Vec::with_capacity(SIZE);
+        ByAgreement::write(&Text { indexed: 0, ..*text }, &mut bytes);
+        Id::from_be_bytes(murmur128(&bytes))
     }
 
     fn signature_of(_: Id) -> Option<Text> {

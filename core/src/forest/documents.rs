@@ -1,12 +1,12 @@
-//! Nodes and pages as documents of their forest's index: JSON, written from what is packed.
+//! Nodes and pages as documents of their forest's index: JSON, written from what is packed, with the terms by which they
+//! are found: the keys of their representatives.
 //!
 //! A document has all of it in packed form. Its other fields repeat parts of that, by which it is found.
 
-use super::aging::NO_TIME;
+use super::laws::NO_TIME;
 use super::pages::NO_PAGE;
 use super::records::Record;
 use super::relation::{Id, Relation};
-use super::terms::Layout;
 
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -60,6 +60,67 @@ fn base64(bytes: &[u8]) -> String {
     text
 }
 
+/// Of an exact key, at least: more than any band key has, so that no key of one kind is one of the other.
+const EXACT_BITS: u32 = 40;
+/// The first sixteen are those of hex.
+const DIGITS: &[u8; 64] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
+
+/// Which bits of a simhash its band keys are, as `fingerprint/bands.py` has it.
+pub struct Layout {
+    /// For each table the bits of its key, as ranges from the highest bit: from the first, up to the second.
+    pub tables: Vec<Vec<(u32, u32)>>,
+    /// Bits of a digit of a term.
+    pub digit_bits: u32,
+    /// Bits below a table's number in a band key.
+    pub key_bits: u32,
+    /// Digits of a band key.
+    pub digits: u32,
+}
+
+impl Layout {
+    /// Returns the terms of a signature: of the representatives that its node is indexed under, or of all that differ.
+    pub fn terms<R: Relation>(&self, signature: &R::Signature, is_indexed: bool) -> Vec<String> {
+        let mut terms = Vec::new();
+        let exact_digits = EXACT_BITS.div_ceil(self.digit_bits);
+        let mut add = |(_, representative): (usize, u64)| {
+            if R::is_exact(representative) {
+                terms.push(
+                    self.written(representative >> (64 - self.digit_bits * exact_digits), exact_digits),
+                );
+            } else {
+                let keys = (0u64..).zip(&self.tables).map(|(table, ranges)| {
+                    self.written(table << self.key_bits | key(representative, ranges), self.digits)
+                });
+                terms.extend(keys);
+            }
+        };
+        if is_indexed {
+            R::keys(signature).for_each(&mut add);
+        } else {
+            R::distinct(signature).for_each(&mut add);
+        }
+        terms
+    }
+
+    /// Returns the lowest digits of a number, the highest of them first.
+    fn written(&self, number: u64, digits: u32) -> String {
+        let mask = (1 << self.digit_bits) - 1;
+        (0..digits)
+            .rev()
+            .map(|place| char::from(DIGITS[(number >> (self.digit_bits * place) & mask) as usize]))
+            .collect()
+    }
+}
+
+/// Returns the bits in some ranges, one range after the other.
+fn key(simhash: u64, ranges: &[(u32, u32)]) -> u64 {
+    ranges.iter().fold(0, |key, (start, stop)| {
+        let width = stop - start;
+        let mask = u64::MAX >> (64 - width);
+        key << width | simhash >> (64 - stop) & mask
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,5 +131,14 @@ mod tests {
             ["", "f", "fo", "foo", "foob"].map(|text| base64(text.as_bytes())),
             ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg=="]
         );
+    }
+
+    #[test]
+    fn keys_are_bits_and_terms_have_all_their_digits() {
+        assert_eq!(key(0x0123_4567_89ab_cdef, &[(0, 8), (56, 64)]), 0x01ef);
+        assert_eq!(key(u64::MAX, &[(1, 64)]), u64::MAX >> 1);
+        let layout = |digit_bits| Layout { tables: Vec::new(), digit_bits, key_bits: 0, digits: 0 };
+        assert_eq!(layout(4).written(0xabc, 5), "00abc");
+        assert_eq!(layout(6).written(0xabc, 3), "0GY");
     }
 }

@@ -1,5 +1,6 @@
 //! A forest in memory for Python: one call for each batch of arrivals.
 
+use bytemuck::bytes_of;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -220,7 +221,7 @@ impl<R: Rules> Forest<R> {
             } else {
                 write_id::<R>(self.nodes.id(row), &mut ids);
                 write_id::<R>(self.nodes.id(self.nodes.node(row).root), &mut roots);
-                R::write(self.nodes.index.signature(row), &mut signatures);
+                signatures.extend_from_slice(bytes_of(self.nodes.index.signature(row)));
             }
         }
         let (kinds, times_ms) =

@@ -58,11 +58,6 @@ impl Learner {
         &self.memory
     }
 
-    /// Returns the pages that have been seen, but not been learned from yet.
-    pub fn block(&self) -> &Block {
-        &self.block
-    }
-
     /// Returns the number of the last page, learned from or not.
     pub fn last_page(&self) -> u32 {
         self.memory.last_learned + self.block.pages.len() as u32

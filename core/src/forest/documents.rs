@@ -3,16 +3,16 @@
 //!
 //! A document has all of it in packed form. Its other fields repeat parts of that, by which it is found.
 
+use base64::prelude::{BASE64_STANDARD, Engine};
+
 use super::laws::NO_TIME;
 use super::pages::NO_PAGE;
 use super::records::Record;
 use super::relation::{Id, Relation};
 
-const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
 /// Returns the id and the JSON of what is packed; None if it is neither a node nor a page.
 pub fn document<R: Relation>(packed: &[u8], layout: &Layout) -> Option<(String, String)> {
-    let mut json = format!(r#"{{"packed":"{}""#, base64(packed));
+    let mut json = format!(r#"{{"packed":"{}""#, BASE64_STANDARD.encode(packed));
     let id = match Record::unpack::<R>(packed)? {
         Record::Node { id, root, signature, node } => {
             json += &format!(r#","root":"{}","seq":{}"#, hex::<R>(root), { node.seq });
@@ -46,18 +46,6 @@ fn add_time(json: &mut String, name: &str, time_ms: i64) {
     if time_ms != NO_TIME {
         *json += &format!(r#","{name}":{time_ms}"#);
     }
-}
-
-fn base64(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for some in bytes.chunks(3) {
-        let number = (0..3).fold(0u32, |sum, at| sum << 8 | u32::from(some.get(at).copied().unwrap_or(0)));
-        for place in 0..4 {
-            let digit = BASE64[(number >> (18 - 6 * place) & 63) as usize];
-            text.push(if place > some.len() { '=' } else { char::from(digit) });
-        }
-    }
-    text
 }
 
 /// Of an exact key, at least: more than any band key has, so that no key of one kind is one of the other.
@@ -124,14 +112,6 @@ fn key(simhash: u64, ranges: &[(u32, u32)]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn base64_is_that_of_everybody() {
-        assert_eq!(
-            ["", "f", "fo", "foo", "foob"].map(|text| base64(text.as_bytes())),
-            ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg=="]
-        );
-    }
 
     #[test]
     fn keys_are_bits_and_terms_have_all_their_digits() {

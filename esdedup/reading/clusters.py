@@ -6,11 +6,9 @@ from typing import Any
 
 from esdedup.elastic.requests import Query, Requests, search
 from esdedup.fields import Fields, value_of
-from esdedup.reading.articles import find_article
-from esdedup.reading.hits import Hit, root_of, with_signature
-from esdedup.reading.included import check_names, including
+from esdedup.reading.articles import check_names, find_article, including
 from esdedup.reading.paging import Paging
-from esdedup.reading.queries import check_term, order
+from esdedup.reading.queries import Hit, check_term, order, root_of, with_signature
 from esdedup.reading.results import SimilarPage
 from esdedup.reading.scope import ReadyIndex, Scope
 from esdedup.reading.similarity import Similarity

@@ -3,16 +3,17 @@
 import dataclasses
 import itertools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from esdedup.elastic import limits
 from esdedup.elastic.requests import Query, Requests, search
-from esdedup.reading import list_bodies as bodies
-from esdedup.reading.by_count import rows_by_count
-from esdedup.reading.by_time import rows_by_time
-from esdedup.reading.counts import ListCounter, Totals
-from esdedup.reading.hits import Hit, root_of, values_of
-from esdedup.reading.included import check_names, including
+from esdedup.reading.articles import check_names, including
+from esdedup.reading.counts import (
+    RowCounter,
+    count_new,
+    count_not_enriched,
+    counts_of_clusters,
+    searches_for_clusters,
+)
 from esdedup.reading.list_request import (
     Counting,
     Head,
@@ -21,11 +22,13 @@ from esdedup.reading.list_request import (
     Sort,
     SortResult,
     default_sort,
+    heads,
 )
-from esdedup.reading.paging import Cursor, Paging
-from esdedup.reading.queries import moment_ms
+from esdedup.reading.paging import Paging
+from esdedup.reading.queries import moment_ms, root_of, values_of
 from esdedup.reading.results import Page, Row
 from esdedup.reading.scope import ReadyIndex, Scope
+from esdedup.reading.sorts import sorted_articles
 
 
 def list_rows(
@@ -107,9 +110,10 @@ def _page_of(scope: Scope, request: ListRequest) -> Requests[Page]:
     # A cached alias, some seconds old, could make an order by count wrongly count as exact.
     ready = yield from scope.ready(request.index, is_fresh=request.is_by_count)
     request = dataclasses.replace(request, fields=ready.fields)
-    result = yield from _sorted(scope, request, start, ready)
-    counted = yield from _with_counts(scope, request, result, ready)
-    rows, totals = counted.rows, counted.totals
+    result = yield from sorted_articles(request, start, ready, scope.tuning)
+    counter = RowCounter(request=request, tuning=scope.tuning, total_articles=result.total_articles)
+    rows, for_rows, (not_enriched, *new) = yield from _counted(request, result, ready, counter)
+    total_rows, is_exact = yield from counter.rows(for_rows)
     if request.details and rows:
         # Only details compare texts, which needs what makes fingerprints.
         from esdedup.reading.row_details import with_details
@@ -118,11 +122,11 @@ def _page_of(scope: Scope, request: ListRequest) -> Requests[Page]:
     following = start.next(rows=request.size, place=result.place)
     return Page(
         rows=rows,
-        total_rows=totals.rows,
-        total_rows_exact=totals.rows_exact,
-        total_articles=totals.articles,
-        not_enriched=counted.not_enriched,
-        new_articles=counted.new_articles,
+        total_rows=total_rows,
+        total_rows_exact=is_exact,
+        total_articles=result.total_articles,
+        not_enriched=not_enriched,
+        new_articles=new[0] if new else None,
         order_exact=result.order_exact,
         cut_short=result.is_cut_short,
         page=start.page,
@@ -132,93 +136,33 @@ def _page_of(scope: Scope, request: ListRequest) -> Requests[Page]:
     )
 
 
-def _sorted(scope: Scope, request: ListRequest, start: Cursor, ready: ReadyIndex) -> Requests[SortResult]:
-    """Find the articles on the page."""
-    if request.is_by_time:
-        return (yield from rows_by_time(request, start, scope.tuning))
-    if request.is_by_count:
-        return (yield from rows_by_count(request, start, ready, scope.tuning))
-    return (yield from _rows_by_relevance(request, start))
+def _counted(
+    request: ListRequest, result: SortResult, ready: ReadyIndex, counter: RowCounter
+) -> Requests[tuple[tuple[Row, ...], list[Any], list[int]]]:
+    """Turn articles into rows, and count, in one request.
 
-
-def _rows_by_relevance(request: ListRequest, start: Cursor) -> Requests[SortResult]:
-    """Let Elasticsearch collapse the matches to the best one of each cluster."""
-    fields = request.fields
-    body_of = bodies.first_of_each_root if request.dedup else bodies.articles
-    # One extra row shows whether there is a next page; at Elasticsearch's limit there is none.
-    size = min(request.size + 1, limits.MAX_HITS - start.offset)
-    answer, count = yield from search(
-        request.index,
-        body_of(request.query, by=request.order, first=start.offset, size=size, fields=fields),
-        bodies.count_articles(request.query, fields=fields),
-    )
-    hits = answer["hits"]["hits"]
-    return SortResult(
-        hits=hits[: request.size],
-        has_more=len(hits) > request.size,
-        total_articles=count["hits"]["total"]["value"],
-    )
-
-
-class _CountedRows(NamedTuple):
-    """The rows of a page, and what is counted over all pages."""
-
-    rows: tuple[Row, ...]
-    totals: Totals
-    not_enriched: int
-    new_articles: int | None
-
-
-def _with_counts(
-    scope: Scope, request: ListRequest, result: SortResult, ready: ReadyIndex
-) -> Requests[_CountedRows]:
-    """Turn articles into rows, and count all others, in few requests."""
+    Return the rows, the answer about all rows, and how many articles have no root and, if asked, are new.
+    """
     roots = [root_of(hit, request.fields) for hit in result.hits]
-    counter = ListCounter(request, scope.tuning, total_articles=result.total_articles)
-    for_heads, for_clusters, for_rows, for_articles = yield from _search_together(
-        request.index,
-        _heads_body(request, result, roots),
-        counter.bodies_for_clusters(list(dict.fromkeys(roots)), ready.source_field),
-        counter.bodies_for_rows(),
-        _articles_bodies(request),
+    has_heads = not request.dedup or result.are_heads or request.order_of_heads == request.order
+    groups = [
+        [] if has_heads or not roots else [heads(request, request.order_of_heads, roots)],
+        searches_for_clusters(request, list(dict.fromkeys(roots)), ready.source_field),
+        counter.searches(),
+        [count_not_enriched(request)],
+    ]
+    if request.arrived_since_ms is not None:
+        groups[-1].append(count_new(request, request.arrived_since_ms))
+    answers = iter((yield from search(request.index, *itertools.chain.from_iterable(groups))))
+    for_heads, for_clusters, for_rows, for_articles = (
+        list(itertools.islice(answers, len(group))) for group in groups
     )
-    heads = _heads_by_root(for_heads, request)
-    counts = counter.counts_of(for_clusters)
+    shown = {root_of(hit, request.fields): hit for each in for_heads for hit in each["hits"]["hits"]}
+    counts = counts_of_clusters(for_clusters)
     rows = tuple(
-        Row(**values_of(heads.get(root, hit), request.fields), **counts[root])
+        Row(**values_of(shown.get(root, hit), request.fields), **counts[root])
         for root, hit in zip(roots, result.hits, strict=True)
         # A cluster that was deleted meanwhile has no counts.
         if root in counts
     )
-    totals = yield from counter.totals(for_rows[0] if for_rows else None)
-    missing, *new = (each["hits"]["total"]["value"] for each in for_articles)
-    return _CountedRows(rows, totals, missing, next(iter(new), None))
-
-
-def _articles_bodies(request: ListRequest) -> list[Query]:
-    """Return the searches that count articles without a root, and if asked for those that are new."""
-    found = [bodies.count_not_enriched(request.query, fields=request.fields)]
-    if request.arrived_since_ms is not None:
-        found.append(
-            bodies.count_new(request.query, since_ms=request.arrived_since_ms, fields=request.fields)
-        )
-    return found
-
-
-def _search_together(index: str, *groups: list[Query]) -> Requests[list[list[Any]]]:
-    """Run groups of searches in one request; return the answers of each group."""
-    searches = list(itertools.chain.from_iterable(groups))
-    answers = iter((yield from search(index, *searches)))
-    return [list(itertools.islice(answers, len(group))) for group in groups]
-
-
-def _heads_body(request: ListRequest, result: SortResult, roots: list[str]) -> list[Query]:
-    """Return the search for the articles that rows show, none if the sort already returned them."""
-    has_heads = result.are_heads or request.order_of_heads == request.order
-    if not request.dedup or has_heads or not roots:
-        return []
-    return [bodies.heads(roots, query=request.query, by=request.order_of_heads, fields=request.fields)]
-
-
-def _heads_by_root(answers: list[Any], request: ListRequest) -> dict[str, Hit]:
-    return {root_of(hit, request.fields): hit for answer in answers for hit in answer["hits"]["hits"]}
+    return rows, for_rows, [each["hits"]["total"]["value"] for each in for_articles]

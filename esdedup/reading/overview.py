@@ -7,12 +7,11 @@ from typing import Any
 from esdedup.elastic.requests import Query, Requests, search
 from esdedup.errors import SettingError
 from esdedup.fields import Fields
-from esdedup.reading.choices import Choices, Values
 from esdedup.reading.paging import MAX_SIZE
 from esdedup.reading.queries import aggregation, within
 from esdedup.reading.results import Result, Timeline, example
 from esdedup.reading.scope import ReadyIndex, Scope
-from esdedup.reading.search_form import SearchForm
+from esdedup.reading.search_form import Choices, SearchForm, Values
 from esdedup.reading.timeline import timeline_of_search
 
 _MAX_FIELDS = 8

@@ -11,9 +11,8 @@ from typing import Any
 
 from esdedup.elastic.requests import Query, Requests, search
 from esdedup.fields import Fields, term_of
-from esdedup.reading.hits import Hit, fields_read, place_of, values_of
 from esdedup.reading.list_request import ListRequest
-from esdedup.reading.queries import Order, aggregation, by_ids, order
+from esdedup.reading.queries import Hit, Order, aggregation, by_ids, fields_read, order, place_of, values_of
 from esdedup.reading.results import Article, Row, RowDetails, SimilarArticle, Snippet, SourceCount, TextPart
 from esdedup.reading.similarity import Similarity
 from esdedup.text.markup import visible_text

@@ -10,9 +10,8 @@ from esdedup.errors import SettingError
 from esdedup.fields import Fields
 from esdedup.reading.articles import find_article
 from esdedup.reading.clusters import other_articles
-from esdedup.reading.hits import moment_of, root_of, with_signature
 from esdedup.reading.paging import Paging
-from esdedup.reading.queries import aggregation, order
+from esdedup.reading.queries import aggregation, moment_of, order, root_of, with_signature
 from esdedup.reading.results import Source, SourcesPage
 from esdedup.reading.scope import Scope
 from esdedup.reading.similarity import Similarity

@@ -12,8 +12,8 @@ from esdedup.errors import SettingError
 from esdedup.fields import refuse_surrogates
 from esdedup.fingerprint.profile import DEFAULT, Profile
 from esdedup.forest import Kind
+from esdedup.reading.articles import check_names
 from esdedup.reading.clusters import SimilarArticles, others
-from esdedup.reading.included import check_names
 from esdedup.reading.paging import Paging
 from esdedup.reading.results import SimilarPage
 from esdedup.reading.scope import Scope

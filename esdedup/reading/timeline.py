@@ -4,8 +4,7 @@ from typing import Any
 
 from esdedup.elastic.requests import Query, Requests, search
 from esdedup.fields import Fields
-from esdedup.reading.hits import fields_read, values_of
-from esdedup.reading.queries import aggregation, check_term, order, within
+from esdedup.reading.queries import aggregation, check_term, fields_read, order, values_of, within
 from esdedup.reading.results import Article, Timeline, TimelineStep
 from esdedup.reading.scope import ReadyIndex, Scope
 from esdedup.times import iso

@@ -7,9 +7,8 @@ from esdedup.errors import SettingError
 from esdedup.fields import Fields, term_of
 from esdedup.reading.articles import find_article
 from esdedup.reading.clusters import other_articles
-from esdedup.reading.hits import Hit, fields_read, root_of, values_of, with_signature
 from esdedup.reading.paging import Paging
-from esdedup.reading.queries import order
+from esdedup.reading.queries import Hit, fields_read, order, root_of, values_of, with_signature
 from esdedup.reading.results import EXAMPLE_ARTICLE, Article, Result, SimilarArticle, example
 from esdedup.reading.scope import Scope
 from esdedup.reading.similarity import Similarity

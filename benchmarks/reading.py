@@ -19,8 +19,8 @@ from benchmarks.rows import Row
 from benchmarks.run import Run
 from esdedup import Fields, Reader
 from esdedup.elastic.requests import Query
-from esdedup.reading.counts import estimate_rows
 from esdedup.reading.list_request import Counting, ListRequest, Sort
+from esdedup.reading.lists import estimate_rows
 from esdedup.reading.paging import Cursor, Paging
 from esdedup.reading.queries import Order, fields_read, order, with_signature
 

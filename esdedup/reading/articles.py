@@ -50,18 +50,9 @@ def article(
 ) -> Requests[FullArticle]:
     """Return one article with its text.
 
-    Args:
-        index: An index, alias or pattern.
-        article_id: The article's id. If several indices have it, the article that arrived last.
-        in_index: The index to take it from, if several have that id.
-        source_includes: Names of its further fields, which it then has in `included`; at most 20.
-
     Raises:
-        ArticleNotFound: No article has that id, or it has no root.
         SettingError: The id or the index is empty, no index can have the name `in_index`, or no field one
             of `source_includes`.
-        IndexNotReady: The index is missing, or lacks the fields.
-        ServerError: Elasticsearch does not answer, or refuses the request.
     """
     check_names(source_includes)
     fields = (yield from scope.ready(index)).fields

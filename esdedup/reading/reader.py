@@ -10,9 +10,10 @@ import copy
 import dataclasses
 import functools
 import inspect
+import re
 import types
 import typing
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from elasticsearch import AsyncElasticsearch, Elasticsearch
@@ -26,14 +27,35 @@ from esdedup.elastic.requests import Requests
 from esdedup.errors import ForestMissing, IndexNotReady
 from esdedup.fields import Fields
 from esdedup.fingerprint.profile import DEFAULT, Profile, get_profile
-from esdedup.reading import articles, clusters, explanation, lists, search_form, sources, texts, timeline
+from esdedup.reading import articles, clusters, explanation, lists, search_form, sources, timeline
 from esdedup.reading import overview as overviews
 from esdedup.reading import versions as stories
-from esdedup.reading.texts import ForestScope
+from esdedup.reading.clusters import ForestScope
 
 _Params = ParamSpec("_Params")
 _Result = TypeVar("_Result")
 _NOT_FOUND = 404
+
+# What many operations have in common is described here, and the rest in their docstrings.
+_ARGS = {
+    "index": "An index, alias or pattern.",
+    "article_id": "The article's id. If several indices have it, the article that arrived last.",
+    "in_index": "The index to take it from, if several have that id.",
+    "other_sources": "Leave out articles from the article's own source.",
+    "source_includes": "Names of further fields, which each article then has in `included`; at most 20.",
+    "page": "From 1; `page` times `size` is at most 10,000.",
+    "size": "Results on a page, at most 1,000.",
+    "after": "The cursor `next` of the previous page, in place of `page`; cursors reach any depth.",
+}
+# With the parameter that an operation has which raises it; None: any.
+_ERRORS = {
+    "ArticleNotFound": ("No article has that id, or it has no root.", "article_id"),
+    "SettingError": ("A value is invalid, or a page lies too deep.", None),
+    "IndexNotReady": ("The index is missing, or lacks the fields.", "index"),
+    "ServerError": ("Elasticsearch does not answer, or refuses the request.", None),
+}
+_SECTION = re.compile(r"^(Args|Returns|Raises):\n", re.MULTILINE)
+_ITEM = re.compile(r"^ {4}(\w+): (.*\n?(?: {5,}.*\n?)*)", re.MULTILINE)
 
 
 class _Method(Generic[_Params, _Result]):
@@ -93,12 +115,31 @@ def _describe(method: Callable[..., Any], operation: Callable[..., Requests[Any]
     scope, *parameters = signature.parameters.values()
     result = typing.get_args(signature.return_annotation)[-1]
     method.__name__ = method.__qualname__ = name
-    method.__doc__ = operation.__doc__
+    method.__doc__ = _docstring(operation, [each.name for each in parameters])
     method.__annotations__ = {each.name: each.annotation for each in parameters} | {"return": result}
     itself = inspect.Parameter("self", scope.kind)
     method.__signature__ = signature.replace(  # type: ignore[attr-defined]
         parameters=[itself, *parameters], return_annotation=result
     )
+
+
+def _docstring(operation: Callable[..., Any], parameters: Sequence[str]) -> str:
+    """Return the docstring of an operation, with the arguments and errors that many have in common."""
+    about, *sections = _SECTION.split(inspect.getdoc(operation) or "")
+    own = dict(zip(sections[::2], sections[1::2], strict=True))
+    args = _ARGS | _items(own.get("Args", ""))
+    errors = {name: text for name, (text, needed) in _ERRORS.items() if needed in {None, *parameters}}
+    parts = {
+        "Args": [f"    {name}: {args[name]}" for name in parameters],
+        "Returns": [own["Returns"].rstrip()] if "Returns" in own else [],
+        "Raises": [f"    {name}: {text}" for name, text in (errors | _items(own.get("Raises", ""))).items()],
+    }
+    written = ("\n".join([f"{name}:", *lines]) for name, lines in parts.items() if lines)
+    return "\n\n".join([about.rstrip(), *written])
+
+
+def _items(section: str) -> dict[str, str]:
+    return {name: text.rstrip() for name, text in _ITEM.findall(section)}
 
 
 class _Reading:
@@ -124,12 +165,12 @@ class _Reading:
     cluster = _Method(clusters.cluster)
     explain = _Method(explanation.explain_articles)
     fields = _Method(ForestScope.fields_of)
-    left_out = _Method(texts.left_out_of_text)
+    left_out = _Method(clusters.left_out_of_text)
     list = _Method(lists.list_rows)
     overview = _Method(overviews.overview)
     search_query = _Method(search_form.search_query)
     similar = _Method(clusters.similar)
-    similar_to_text = _Method(texts.similar_to_text)
+    similar_to_text = _Method(clusters.similar_to_text)
     source_field = _Method(sources.source_field)
     source_names = _Method(sources.source_names)
     sources = _Method(sources.sources)

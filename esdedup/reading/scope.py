@@ -140,13 +140,8 @@ class Scope:
 
         `setup` makes an index keep them. One that keeps none has the usual names, those of ``Fields()``.
 
-        Args:
-            index: An index, alias or pattern.
-
         Raises:
             IndexNotReady: The index is missing, or there are several that keep different names.
-            SettingError: The name of the index is empty.
-            ServerError: Elasticsearch does not answer, or refuses the request.
         """
         return fields_of((yield from _mappings(index)), given=self.fields)
 

@@ -123,7 +123,6 @@ def search_query(
     """Return the query that a search form describes, for `list`; None if the form is empty.
 
     Args:
-        index: An index, alias or pattern.
         words: All of them must be in the title or in the text; ``"a phrase"``, ``a | b``, ``-without``,
             ``begin*`` and ``(group)`` mean what they do in most search boxes. Nothing typed is an error.
         since: The first moment, inclusive, ISO 8601.
@@ -136,7 +135,6 @@ def search_query(
         SettingError: `since` or `until` is not a time; the source field is text, which cannot be matched
             exactly; or the index has no such keyword field.
         IndexNotReady: The index is missing, or lacks the fields that are searched.
-        ServerError: Elasticsearch does not answer, or refuses the request.
     """
     form = SearchForm(words=words, since=since, until=until, source=source, where=where)
     ready = yield from scope.ready(index)

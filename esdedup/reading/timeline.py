@@ -31,13 +31,7 @@ def timeline(scope: Scope, index: str, root: str) -> Requests[Timeline]:
     Also who published it first, and who most often.
 
     Args:
-        index: An index, alias or pattern.
         root: The cluster's root.
-
-    Raises:
-        SettingError: The root or the name of the index is empty.
-        IndexNotReady: The index is missing, or lacks the fields.
-        ServerError: Elasticsearch does not answer, or refuses the request.
     """
     check_term("root", root)
     ready = yield from scope.ready(index)

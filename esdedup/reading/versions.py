@@ -83,20 +83,9 @@ def versions(
     The article itself is among them. Articles with the same fingerprint are one version.
 
     Args:
-        index: An index, alias or pattern.
-        article_id: The article's id. If several indices have it, the article that arrived last.
-        in_index: The index to take it from, if several have that id.
         other_sources: Leave out articles from the article's own source, and so the article itself.
         sort: ``oldest``: in the order in which the texts appeared, each shown by its first article;
             ``newest``: the text with the latest article first, each shown by that article.
-        page: From 1; `page` times `size` is at most 10,000.
-        size: Versions on a page, at most 1,000.
-
-    Raises:
-        ArticleNotFound: No article has that id, or it has no root.
-        SettingError: A value is invalid, or the page lies too deep.
-        IndexNotReady: The index is missing, or lacks the fields.
-        ServerError: Elasticsearch does not answer, or refuses the request.
     """
     if sort not in get_args(TimeOrder):
         raise SettingError(f"there is no sort {sort!r} of versions: oldest or newest")

@@ -27,7 +27,7 @@ def capacity(kept: Mapping[str, Result]) -> Iterator[str]:
     ]
     usual = Workload()
     yield (
-        f"Calculated for `{VERIFIED.name}` with `{VERIFIED.layout.name}`, a share of {usual.reprints} of "
+        f"Calculated for `{VERIFIED.name}`, a share of {usual.reprints} of "
         f"reprints of which {usual.edited} are edited, {usual.mean_length:,.0f} characters each, a peak "
         f"of {usual.peak:g} times the mean, and {usual.owner_bytes / _GB:,.0f} GB for an owner; without "
         f"replicas. From unit costs that were measured on {held.measured.machine} ({held.measured.on})."

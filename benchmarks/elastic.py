@@ -142,7 +142,7 @@ def _documents(profile: Profile, signatures: Signatures) -> list[Document]:
         StoredNode(node_id, node_id, signature.tobytes(), seq, 0, 0)
         for seq, (node_id, signature) in enumerate(zip(relation.ids(signatures), signatures, strict=True))
     ]
-    return documents(nodes, relation, profile.layout)
+    return documents(nodes, relation)
 
 
 def _bulk(client: Elasticsearch, made: list[Document]) -> None:

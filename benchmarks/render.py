@@ -180,6 +180,5 @@ _BLOCKS: Mapping[str, Callable[[Results], Iterator[str]]] = {
     "lookup-memory-real": lambda kept: lookup.memory(kept, REAL),
     "lookup-elastic-uniform": lambda kept: lookup.elastic(kept, UNIFORM),
     "lookup-elastic-real": lambda kept: lookup.elastic(kept, REAL),
-    "lookup-forest": lookup.forest,
     "lookup-calculated": lookup.calculated,
 }

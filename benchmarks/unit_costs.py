@@ -1,4 +1,4 @@
-"""Unit costs of all profiles and layouts, which the package ships for `esdedup plan`."""
+"""Unit costs of all profiles, which the package ships for `esdedup plan`."""
 
 import dataclasses
 import functools
@@ -10,7 +10,7 @@ from benchmarks import server
 from benchmarks.results import ROOT, Cells, Result
 from benchmarks.run import Run
 from esdedup.elastic.client import connect
-from esdedup.fingerprint.bands import LAYOUTS
+from esdedup.fingerprint.bands import NODES
 from esdedup.fingerprint.profile import PROFILES
 from esdedup.plan.costs import CostsFile, LearnedCosts, Measured, UnitCosts
 from esdedup.plan.measure import Sizes, measure
@@ -40,21 +40,19 @@ class Cost:
 
 
 def unit_costs(run: Run) -> Sequence[Cost]:
-    """Measure each profile, and each layout in Elasticsearch."""
+    """Measure each profile."""
     sizes = _scaled(Sizes(), run)
     found = []
     with server.client(run, lifetime_s=7_200) as client:
         connecting = functools.partial(connect, server.url_of(client))
         for profile in PROFILES.values():
             costs = measure(profile, sizes=sizes)
-            for layout in LAYOUTS.values():
-                changed = profile.with_changes(layout=layout)
-                stored = measure_server(changed, costs.deciding, connecting, sizes=sizes)
-                of_layout = costs.model_copy(update={"layout": layout.name, "server": stored})
-                found += [
-                    Cost(table=_TABLE, profile=profile.name, layout=layout.name, cost=cost, value=value)
-                    for cost, value in _flat(of_layout.model_dump(exclude={"profile", "layout"}))
-                ]
+            stored = measure_server(profile, costs.deciding, connecting, sizes=sizes)
+            costs = costs.model_copy(update={"server": stored})
+            found += [
+                Cost(table=_TABLE, profile=profile.name, layout=costs.layout, cost=cost, value=value)
+                for cost, value in _flat(costs.model_dump(exclude={"profile", "layout"}))
+            ]
     return found
 
 
@@ -62,10 +60,12 @@ def shipped_file(kept: Mapping[str, Result]) -> str | None:
     """Return the file of the package as the results have it; None if they do not have the costs."""
     if _TABLE not in kept or "boilerplate" not in kept:
         return None
-    nested: dict[tuple[str, str], dict[str, Any]] = {}
+    nested: dict[str, dict[str, Any]] = {}
     for row in kept[_TABLE].tables[_TABLE]:
+        if row["layout"] != NODES.name:
+            continue
         *parents, last = row["cost"].split(".")
-        costs = nested.setdefault((row["profile"], row["layout"]), {})
+        costs = nested.setdefault(row["profile"], {})
         for parent in parents:
             costs = costs.setdefault(parent, {})
         costs[last] = float(row["value"])
@@ -73,8 +73,8 @@ def shipped_file(kept: Mapping[str, Result]) -> str | None:
     found = CostsFile(
         measured=_measured(kept[_TABLE]),
         costs=tuple(
-            UnitCosts.model_validate({"profile": profile, "layout": layout, **costs})
-            for (profile, layout), costs in nested.items()
+            UnitCosts.model_validate({"profile": profile, "layout": NODES.name, **costs})
+            for profile, costs in nested.items()
         ),
         learned=LearnedCosts(
             measured=_measured(learned),

@@ -14,7 +14,7 @@ def plan_for_programs(plan: Plan, costs: CostsFile) -> dict[str, Any]:
     return {
         "workload": dataclasses.asdict(plan.workload),
         "profile": plan.profile.label,
-        "layout": plan.profile.layout.name,
+        "layout": plan.costs.layout,
         "calculated": {each.name: each.value for each in figures(plan)},
         "limited_by": plan.why,
         "unit_costs": {
@@ -32,7 +32,7 @@ def print_plan(plan: Plan, costs: CostsFile, *, name: str) -> None:
         f"{workload.articles_a_day:,.0f} articles a day, {workload.reprints:.0%} reprints "
         f"({workload.edited:.0%} of these edited), "
         f"{workload.mean_length:,.0f} characters, kept {workload.retention_days:g} days; "
-        f"{plan.profile.label}, {plan.profile.layout.name}\n"
+        f"{plan.profile.label}, {plan.costs.layout}\n"
     )
     output.print_table(
         screen,

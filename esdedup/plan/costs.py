@@ -8,6 +8,7 @@ from typing import Annotated, Self
 import pydantic
 
 from esdedup.errors import SettingError
+from esdedup.fingerprint.bands import NODES
 from esdedup.fingerprint.profile import PROFILES, Profile, get_profile
 
 FORMAT = 1
@@ -73,14 +74,13 @@ class ServerCosts(_Model, frozen=True):
 
 
 def costs_key(profile: Profile) -> str:
-    """Return what names a profile's costs, beside its layout: other words or keywords take other times.
+    """Return what names a profile's costs: other words or keywords take other times.
 
     Whether boilerplate is kept does not matter, since both are measured, nor does the most length of a text.
     """
     standard = get_profile(profile.name) if profile.name in PROFILES else profile
     plain = dataclasses.replace(
         profile,
-        layout=standard.layout,
         keep_boilerplate=standard.keep_boilerplate,
         max_text_length=standard.max_text_length,
     )
@@ -88,10 +88,11 @@ def costs_key(profile: Profile) -> str:
 
 
 class UnitCosts(_Model, frozen=True):
-    """The costs of one profile with one layout."""
+    """The costs of one profile."""
 
     # As `costs_key` names it.
     profile: str
+    # Of the nodes' keys. Files of earlier versions may have costs of others too.
     layout: str
     # Fingerprints of whole texts, and of texts without their boilerplate; the latter without `omitting`.
     whole: PerText
@@ -151,20 +152,17 @@ class CostsFile(_Model, frozen=True):
         return found
 
     def of(self, profile: Profile, *, name: str) -> UnitCosts:
-        """Return the costs of a profile with its layout.
+        """Return the costs of a profile.
 
         Raises:
             SettingError: They were not measured.
         """
         key = costs_key(profile)
         for each in self.costs:
-            if (each.profile, each.layout) == (key, profile.layout.name):
+            if (each.profile, each.layout) == (key, NODES.name):
                 return each
-        known = ", ".join(f"{each.profile} with {each.layout}" for each in self.costs)
-        raise SettingError(
-            f"{name} has no unit costs of {key} with the layout {profile.layout.name}, but "
-            f"of {known}; measure them with --measure"
-        )
+        known = ", ".join(dict.fromkeys(each.profile for each in self.costs))
+        raise SettingError(f"{name} has no unit costs of {key}, but of {known}; measure them with --measure")
 
     def with_costs(self, measured: Measured, costs: Sequence[UnitCosts]) -> Self:
         """Return a copy with other costs; what learned boilerplate takes at most stays."""

@@ -24,6 +24,7 @@ from esdedup.elastic.forest.packing import Packing
 from esdedup.elastic.forest.stored import StoredNode
 from esdedup.elastic.limits import MAX_HITS
 from esdedup.errors import ProcessDied
+from esdedup.fingerprint.bands import NODES
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import Profile
 from esdedup.forest import NO_TIME, Aging, Forest, Nodes
@@ -78,12 +79,12 @@ def measured_here(server_version: str | None) -> Measured:
 
 
 def measure(profile: Profile, *, sizes: Sizes = Sizes()) -> UnitCosts:
-    """Measure all that needs no server, with the layout of the profile."""
+    """Measure all that needs no server."""
     whole = _fingerprinting(profile.with_changes(keep_boilerplate=True), sizes)[0]
     without, omitting = _fingerprinting(dataclasses.replace(profile, keep_boilerplate=False), sizes)
     return UnitCosts(
         profile=costs_key(profile),
-        layout=profile.layout.name,
+        layout=NODES.name,
         whole=whole,
         without_boilerplate=without,
         omitting=omitting,

@@ -46,7 +46,7 @@ def measure_server(
     """Measure with a server.
 
     Args:
-        profile: Its layout decides what is stored.
+        profile: Decides what is stored.
         deciding: In memory, measured on this machine before.
         connect: To the server.
         sizes: How much is measured.

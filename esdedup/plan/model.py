@@ -224,7 +224,7 @@ def plan(workload: Workload, profile: Profile, costs: UnitCosts, learned: Learne
     Args:
         workload: What arrives.
         profile: How it is fingerprinted.
-        costs: Of this profile and its layout.
+        costs: Of this profile.
         learned: What learned boilerplate takes at most.
 
     Raises:

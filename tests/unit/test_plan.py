@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup.errors import ProcessDied, SettingError
-from esdedup.fingerprint.bands import LAYOUTS
 from esdedup.fingerprint.profile import CLASSIC, KEYWORDS, PROFILES, VERIFIED, Profile
 from esdedup.forest import Forest
 from esdedup.forest.memory import MemoryStore
@@ -148,7 +147,7 @@ def test_costs_are_those_of_the_words() -> None:
     assert len(others) == 3
     assert "keywords" not in others
     # What is measured both ways, or decides nothing, is not told apart.
-    same = KEYWORDS.with_changes(keep_boilerplate=True, max_text_length=1_000, layout=LAYOUTS["4x16"])
+    same = KEYWORDS.with_changes(keep_boilerplate=True, max_text_length=1_000)
     assert costs_key(same) == "keywords"
     with pytest.raises(SettingError, match="no unit costs of keywords-2-"):
         shipped().of(KEYWORDS.with_changes(weighting=Tf()), name="file")
@@ -233,20 +232,16 @@ def test_files_of_costs_that_are_wrong(change: Callable[[str], str], message: st
         CostsFile.read(change(text), name="file.json")
 
 
-def test_costs_are_those_of_the_profile_and_its_layout() -> None:
+def test_costs_are_those_of_the_profile() -> None:
     held = CostsFile(measured=MEASURED, costs=(COSTS,), learned=LEARNED)
     assert held.of(VERIFIED.with_changes(max_text_length=900), name="file.json") is COSTS
-    for profile in (CLASSIC, VERIFIED.with_changes(layout=LAYOUTS["4x16"])):
-        with pytest.raises(
-            SettingError, match=r"file\.json has no unit costs of .*; measure them with --measure"
-        ):
-            held.of(profile, name="file.json")
+    with pytest.raises(SettingError, match=r"file\.json has no unit costs of classic, .* with --measure"):
+        held.of(CLASSIC, name="file.json")
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("profile", PROFILES)
-def test_the_package_has_costs_of_every_profile_and_layout(profile: str, layout: str) -> None:
-    chosen, held = PROFILES[profile].with_changes(layout=LAYOUTS[layout]), shipped()
+def test_the_package_has_costs_of_every_profile(profile: str) -> None:
+    chosen, held = PROFILES[profile], shipped()
     found = plan(WORKLOAD, chosen, held.of(chosen, name="shipped"), held.learned)
     assert found.forests >= 1
     assert 10 < found.costs.node_bytes < 1_000

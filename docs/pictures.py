@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from esdedup import VERIFIED, explain, sample
+from esdedup.fingerprint.bands import NODES
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.simhash import signed_sums, simhash
 from esdedup.forest import Aging, Arrivals, Forest
@@ -145,7 +146,7 @@ def simhashes() -> tuple[int, int]:
 def draw_bands() -> Iterator[str]:
     """Draw two simhashes in five blocks, and the keys that they share."""
     one, other = simhashes()
-    layout, left = VERIFIED.layout, 16
+    layout, left = NODES, 16
     blocks = sorted({each for table in layout.tables for each in table})
     different = one ^ other
     same = [not any(different >> 63 - bit & 1 for bit in range(*block)) for block in blocks]

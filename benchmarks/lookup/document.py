@@ -20,14 +20,6 @@ def elastic(kept: Mapping[str, Result], kind: str) -> Iterator[str]:
     return _by_scheme(_rows(kept, _ELASTIC, "layouts-elastic"), kind)
 
 
-def forest(kept: Mapping[str, Result]) -> Iterator[str]:
-    """Yield what the layouts cost a forest."""
-    yield "| | | |"
-    yield "|---|---|---|"
-    for row in _rows(kept, _ELASTIC, "layouts-forest"):
-        yield f"| {row['case']} | {row['ours']} | {row['unit']} |"
-
-
 def calculated(kept: Mapping[str, Result]) -> Iterator[str]:
     """Yield what is calculated: a row for each scheme and figure, a column for each size."""
     rows = _rows(kept, _MEMORY, "layouts-calculated")

@@ -1,8 +1,7 @@
-"""The schemes as terms of an index in Elasticsearch, and the layouts that a forest can have."""
+"""The schemes as terms of an index in Elasticsearch."""
 
 import statistics
 from collections.abc import Callable, Iterator
-from unittest import mock
 
 import numpy as np
 from elasticsearch import Elasticsearch, helpers
@@ -11,31 +10,22 @@ from benchmarks import server
 from benchmarks.lookup import fingerprints
 from benchmarks.lookup.rows import Lookup
 from benchmarks.lookup.schemes import ALL_VARIANTS, EXHAUSTIVE, EXPANSION, TABLES, Fingerprints, Scheme
-from benchmarks.rows import Row, duration_s
+from benchmarks.rows import duration_s
 from benchmarks.run import Run
 from esdedup.elastic.execute import hit_pages
-from esdedup.elastic.forest.documents import documents
-from esdedup.elastic.forest.store import ElasticStore
-from esdedup.elastic.forest.stored import StoredNode
 from esdedup.elastic.limits import MAX_HITS, MAX_TERMS
 from esdedup.elastic.requests import Query
-from esdedup.fingerprint.bands import LAYOUTS, Layout
-from esdedup.fingerprint.profile import VERIFIED
 from esdedup.fingerprint.simhash import to_hex
-from esdedup.forest import NO_TIME, Aging
-from esdedup.neighbours.relation import relation_of
-from esdedup.plan.signatures import Held
 
-TABLE, FOREST_TABLE = "layouts-elastic", "layouts-forest"
+TABLE = "layouts-elastic"
 _HUNDRED_THOUSAND, _MILLION, _LARGE = 100_000, 1_000_000, 10_000_000
-_INDEX, _FOREST = "benchmark-schemes", "benchmark-layouts"
+_INDEX = "benchmark-schemes"
 _BATCH, _ROUNDS = 1_000, 5
 # Arrivals of a request, for what takes long; and the fingerprints that can be held with all variants.
 _FEWER = {EXHAUSTIVE: 1, EXPANSION: 1}
 _WITH_VARIANTS = 100
 _BULK, _BULK_WITH_VARIANTS = 5_000, 5
 _MAX_BULK_BYTES, _RETRIES = 20_000_000, 8
-_DAY_MS = 86_400_000
 _MAPPINGS = {
     "dynamic": False,
     "_source": {"enabled": False},
@@ -49,15 +39,12 @@ _BITS = {"type": "dense_vector", "element_type": "bit", "dims": 64, "index_optio
 _NEAREST = 100
 
 
-def layouts_elastic(run: Run) -> list[Lookup | Row]:
-    """Measure each scheme at 100 thousand, and each layout of a forest of `verified`."""
+def layouts_elastic(run: Run) -> list[Lookup]:
+    """Measure each scheme at 100 thousand."""
     with server.client(run, lifetime_s=4 * 3_600, heap="2g") as client:
-        rows: list[Lookup | Row] = []
-        rows += _schemes(client, run.size(_HUNDRED_THOUSAND))
+        rows = _schemes(client, run.size(_HUNDRED_THOUSAND))
         for kind, draw in fingerprints.kinds().items():
             rows.append(_measured(client, ALL_VARIANTS, kind, draw, _WITH_VARIANTS))
-        for layout in LAYOUTS.values():
-            rows += _of_forest(client, layout, run.size(_HUNDRED_THOUSAND))
         return rows
 
 
@@ -68,7 +55,7 @@ def layouts_elastic_million(run: Run) -> list[Lookup]:
 
 
 def layouts_elastic_large(run: Run) -> list[Lookup]:
-    """Measure the layouts that a forest can have at ten million, with real fingerprints."""
+    """Measure the layouts at ten million, with real fingerprints."""
     with server.client(run, lifetime_s=12 * 3_600, heap="2g") as client:
         draw = fingerprints.kinds()["real"]
         return [_measured(client, scheme, "real", draw, run.size(_LARGE)) for scheme in TABLES]
@@ -173,49 +160,6 @@ def _terms(
     assert scheme.layout is not None
     columns = [
         [[f"{table:x}{key:x}" for key in own] for own in keys_of(some, table).tolist()]
-        for table in range(scheme.layout.table_count)
+        for table in range(len(scheme.layout.tables))
     ]
     return [[term for own in each for term in own] for each in zip(*columns, strict=True)]
-
-
-def _of_forest(client: Elasticsearch, layout: Layout, count: int) -> list[Row]:
-    """Search a forest of `verified` for batches of 1,000 arrivals, and measure the nodes on disk."""
-    profile = VERIFIED.with_changes(layout=layout)
-    relation, random = relation_of(profile), np.random.default_rng(count)
-    held = Held.random(profile, count, random)
-    client.options(ignore_status=404).indices.delete(index=_FOREST)
-    aging = Aging(retention_ms=30 * _DAY_MS, granularity_ms=_DAY_MS)
-    with ElasticStore(
-        client, forest=_FOREST, profile=profile, aging=aging, lookup="search", memory_bytes=0
-    ) as store:
-        for at in range(0, count, _BULK):
-            some = held.signatures[at : at + _BULK]
-            nodes = [
-                StoredNode(name, name, signature.tobytes(), seq, NO_TIME, NO_TIME)
-                for seq, (name, signature) in enumerate(zip(relation.ids(some), some, strict=True), at + 1)
-            ]
-            written = documents(nodes, relation, layout)
-            actions = ({"_index": _FOREST, "_id": name, "_source": body} for name, body in written)
-            helpers.bulk(client, actions, max_retries=_RETRIES)
-        client.indices.refresh(index=_FOREST)
-        batches = [held.arrivals_after(held.batch(_BATCH, random), number) for number in range(1 + _ROUNDS)]
-        with mock.patch.object(
-            Elasticsearch, "search", autospec=True, side_effect=Elasticsearch.search
-        ) as search:
-            spent_s = [duration_s(lambda batch=batch: store.nodes(batch, store.state())) for batch in batches]
-        requests = search.call_count / len(batches)
-    client.options(request_timeout=3_600).indices.forcemerge(index=_FOREST, max_num_segments=1)
-    client.indices.flush(index=_FOREST)
-    size_bytes = client.indices.stats(index=_FOREST)["_all"]["primaries"]["store"]["size_in_bytes"]
-    client.indices.delete(index=_FOREST)
-    figures = {
-        f"look-up of {_BATCH:,} arrivals": (1_000 * statistics.median(spent_s[1:]), "ms"),
-        "searches for these": (requests, "requests"),
-        "terms asked for an arrival": (len(layout.asked_terms(np.zeros(1, np.uint64))[0]) * 2, "terms"),
-        "the index, merged": (size_bytes / count, "bytes a node"),
-    }
-    case = f"verified, {layout.name}, {count:,} nodes"
-    return [
-        Row(table=FOREST_TABLE, case=f"{case}, {what}", ours=value, unit=unit)
-        for what, (value, unit) in figures.items()
-    ]

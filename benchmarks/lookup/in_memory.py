@@ -131,7 +131,7 @@ class Tables:
     def __init__(self, scheme: Scheme, held: Fingerprints) -> None:
         self._scheme, self._held = scheme, held
         self._tables: list[HashTable] = []
-        for table in range(0 if scheme.layout is None else scheme.layout.table_count):
+        for table in range(0 if scheme.layout is None else len(scheme.layout.tables)):
             keys = scheme.stored(held, table)
             values = np.repeat(held, keys.shape[1])
             self._tables.append(HashTable(keys.ravel(), values, width_bits=scheme.width(table)))

@@ -1,21 +1,13 @@
 """What each scheme stores and asks for, and what follows from that. No measurement."""
 
 import dataclasses
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from esdedup.fingerprint.bands import (
-    FIVE_CHOOSE_TWO,
-    FOUR_BLOCKS,
-    HALVES,
-    TWO_LEVEL,
-    WIDTH_BITS,
-    Layout,
-    choose,
-    differences_within,
-)
+from esdedup.fingerprint.bands import ARTICLES, NODES, WIDTH_BITS, BitRange, Layout, differences_within
 
 Fingerprints = npt.NDArray[np.uint64]
 
@@ -100,7 +92,7 @@ class Scheme:
         """Yield for each table the bits of its keys, and how many are stored and asked for."""
         if self.layout is None:
             return
-        for table in range(self.layout.table_count):
+        for table in range(len(self.layout.tables)):
             width = self.width(table)
             yield (
                 width,
@@ -109,16 +101,39 @@ class Scheme:
             )
 
 
-_WHOLE = choose((WIDTH_BITS,), 1)
+def _two_levels(block_width: int, piece_width: int) -> Layout:
+    """Return a layout with a table for each block and each piece of the bits outside that block.
+
+    With 16 and 12, two fingerprints within 3 bits share a key: at least one block of four is equal, the
+    differing bits are in the other 48, and at least one of the four pieces of those is equal too.
+    """
+    tables = []
+    for start in range(0, WIDTH_BITS, block_width):
+        stop = start + block_width
+        rest = [bit for bit in range(WIDTH_BITS) if not start <= bit < stop]
+        tables += [
+            ((start, stop), *_ranges(rest[at : at + piece_width])) for at in range(0, len(rest), piece_width)
+        ]
+    return Layout(name="4x(16+12)", tables=tuple(tables))
+
+
+def _ranges(bits: Sequence[int]) -> list[BitRange]:
+    """Return ascending bits as ranges; those of a piece may lie on both sides of its block."""
+    jumps = [0, *(at for at in range(1, len(bits)) if bits[at] != bits[at - 1] + 1), len(bits)]
+    return [(bits[one], bits[other - 1] + 1) for one, other in itertools.pairwise(jumps)]
+
+
+_WHOLE = Layout(name="1x64", tables=(((0, WIDTH_BITS),),))
+_FOUR_BLOCKS = Layout(name="4x16", tables=tuple(((at, at + 16),) for at in range(0, WIDTH_BITS, 16)))
 
 EXHAUSTIVE = Scheme(name="exhaustive search", layout=None)
 EXPANSION = Scheme(name="expansion when asked", layout=dataclasses.replace(_WHOLE, asked_distance_bits=3))
 ALL_VARIANTS = Scheme(name="all variants stored", layout=_WHOLE, stored_distance_bits=3)
-BLOCKS = Scheme(name="4x16: four blocks", layout=FOUR_BLOCKS)
-PAIRS = Scheme(name="5choose2: two of five blocks", layout=FIVE_CHOOSE_TWO)
-LEVELS = Scheme(name="4x(16+12): two levels", layout=TWO_LEVEL)
-TWO_HALVES = Scheme(name="2x32~1: halves within one bit", layout=HALVES)
+BLOCKS = Scheme(name="4x16: four blocks", layout=_FOUR_BLOCKS)
+PAIRS = Scheme(name="5choose2: two of five blocks", layout=NODES)
+LEVELS = Scheme(name="4x(16+12): two levels", layout=_two_levels(16, 12))
+TWO_HALVES = Scheme(name="2x32~1: halves within one bit", layout=ARTICLES)
 
 TABLES = (BLOCKS, PAIRS, LEVELS, TWO_HALVES)
-"""The layouts that a forest can have."""
+"""The layouts: a forest has the second for nodes that are searched for, and the last for articles."""
 SCHEMES = (EXHAUSTIVE, EXPANSION, ALL_VARIANTS, *TABLES)

@@ -36,7 +36,7 @@ _ADVICE: dict[type[EsdedupError], str] = {
 def advice(error: EsdedupError) -> Iterator[str]:
     """Yield lines that name the options and commands that help with an error."""
     if isinstance(error, ForestMismatch) and isinstance(error.supported, str):
-        yield "--profile, and options that change one (such as --layout), name the profile of a forest"
+        yield "--profile, and options that change one, name the profile of a forest"
     if type(error) in _ADVICE:
         yield _ADVICE[type(error)]
     elif isinstance(error, FieldsNotFound):

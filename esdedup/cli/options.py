@@ -13,7 +13,6 @@ from esdedup.cli.word_options import Words
 from esdedup.elastic.names import DEFAULT_FOREST
 from esdedup.errors import IndexNotReady, SettingError
 from esdedup.fields import Fields
-from esdedup.fingerprint.bands import LAYOUTS, get_layout
 from esdedup.fingerprint.profile import (
     DEFAULT,
     LONGEST_TEXT_LENGTH,
@@ -219,17 +218,6 @@ class Fingerprinting(Words):
         ),
     ] = None
 
-    layout: Annotated[
-        str | None,
-        typer.Option(
-            "--layout",
-            help="The band keys of nodes that are searched for, decided when a forest is made: "
-            f"{', '.join(LAYOUTS)} (docs/lookup.md).",
-            rich_help_panel=_FINGERPRINT,
-            show_default=DEFAULT.layout.name,
-        ),
-    ] = None
-
     max_text_length: Annotated[
         int | None,
         typer.Option(
@@ -270,7 +258,7 @@ class Fingerprinting(Words):
         Raises:
             SettingError: The file cannot be read, or is wrong; or boilerplate is kept anyway.
         """
-        from esdedup.ingest.pins_file import read_pins
+        from esdedup.ingest.learn import read_pins
 
         return read_pins(self.pins_file, keep_boilerplate=self.keep_boilerplate)
 
@@ -285,7 +273,6 @@ class Fingerprinting(Words):
             raise SettingError(f"--keywords goes with the profile keywords, not with {chosen.name}")
         return self.with_words(chosen).with_changes(
             keyword_count=self.keywords,
-            layout=None if self.layout is None else get_layout(self.layout),
             max_text_length=self.max_text_length,
             keep_boilerplate=self.keep_boilerplate,
         )
@@ -300,7 +287,6 @@ class Fingerprinting(Words):
             return self.profile()
         changes = {
             "--keywords": self.keywords,
-            "--layout": self.layout,
             "--max-text-length": self.max_text_length,
             "--keep-boilerplate": self.keep_boilerplate or None,
         }

@@ -11,7 +11,7 @@ import numpy as np
 
 from esdedup.errors import SettingError
 from esdedup.fingerprint.agreement import Agreement
-from esdedup.fingerprint.bands import FIVE_CHOOSE_TWO, LAYOUTS, Layout
+from esdedup.fingerprint.bands import NODES
 from esdedup.fingerprint.signature import SIGNATURE
 from esdedup.text.hashing import MURMUR3, TOKEN_HASHES, TokenHash
 from esdedup.text.segmenters import JIEBA, Segmenter, segmenter_named
@@ -41,12 +41,7 @@ class Profile:
     Words are cut, weighed and hashed by the segmenter, the weighting and the hash; `classic` and `keywords`
     take others, whose names are part of the label.
 
-    Change one with `with_changes`, or with `dataclasses.replace`. For example, articles and nodes get
-    shorter keys from ``CLASSIC.with_changes(layout=LAYOUTS["4x16"])``. Every layout in
-    `LAYOUTS` finds the same neighbours; they differ in the number of terms that are stored for
-    each article and asked for, and in how many fingerprints share one. With the default, "5choose2", and with
-    "2x32~1", a forest in Elasticsearch narrows down a key that very many nodes share; with the others it
-    reads all those nodes.
+    Change one with `with_changes`, or with `dataclasses.replace`.
 
     Raises:
         SettingError: A value is out of range, or two of them contradict each other.
@@ -64,8 +59,6 @@ class Profile:
     # How a text is cut into words, and how these are hashed; not for "halves", which has no words.
     segmenter: Segmenter = JIEBA
     token_hash: TokenHash = MURMUR3
-    # The band keys of nodes that are searched for: one of `LAYOUTS`. Articles have those of `ARTICLES`.
-    layout: Layout = FIVE_CHOOSE_TWO
     # Two simhashes are near up to this distance, inclusive; 0 to 3.
     max_distance_bits: int = 3
     # When two whole texts agree; only for "halves", and required there.
@@ -91,10 +84,6 @@ class Profile:
         self._check_lengths()
         self._check_agreement()
         self._check_words()
-        if LAYOUTS.get(self.layout.name) != self.layout:
-            # Forests store only the layout's name. Every known layout finds everything within 3 bits.
-            known = ", ".join(LAYOUTS)
-            raise SettingError(f"the layout {self.layout.name} is unknown to forests; use one of {known}")
 
     def _check_ranges(self) -> None:
         ranges: dict[str, tuple[int, float]] = {
@@ -180,7 +169,6 @@ class Profile:
         weighting: Weighting | None = None,
         segmenter: Segmenter | None = None,
         token_hash: TokenHash | None = None,
-        layout: Layout | None = None,
         max_text_length: int | None = None,
         keep_boilerplate: bool | None = None,
     ) -> "Profile":
@@ -195,7 +183,6 @@ class Profile:
             weighting=self.weighting if weighting is None else weighting,
             segmenter=self.segmenter if segmenter is None else segmenter,
             token_hash=self.token_hash if token_hash is None else token_hash,
-            layout=self.layout if layout is None else layout,
             max_text_length=self.max_text_length if max_text_length is None else max_text_length,
             keep_boilerplate=self.keep_boilerplate if keep_boilerplate is None else keep_boilerplate,
         )
@@ -208,7 +195,7 @@ class Profile:
                 self.representation,
                 keyword_count,
                 self.weighting.name,
-                self.layout.tables,
+                NODES.tables,
                 self.max_distance_bits,
                 self.min_letters,
                 self.max_sentence_length,

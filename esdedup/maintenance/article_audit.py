@@ -15,7 +15,7 @@ from esdedup.elastic.forest.stored import (
     is_page_id,
     recreate_root,
 )
-from esdedup.fingerprint.bands import ARTICLES, Layout
+from esdedup.fingerprint.bands import ARTICLES, NODES, Layout
 from esdedup.forest.model import NO_TIME, Aging
 from esdedup.maintenance.page_audit import page_of_article
 from esdedup.maintenance.record import LONE, Record
@@ -247,7 +247,7 @@ class ArticleAudit:
         profile = self._index.meta.profile
         wrong = [record for record in batch if record.fingerprint is not None and record.profile == profile]
         # Version 0.2.0 wrote the keys of nodes into articles.
-        for layout in (ARTICLES, self._index.layout):
+        for layout in (ARTICLES, NODES):
             wrong = list(self._with_other_bands(wrong, layout))
         for record in wrong:
             yield Violation(

@@ -13,7 +13,6 @@ from esdedup.elastic.forest.learned_log import LearnedLog
 from esdedup.elastic.forest.meta import Lookup, Meta, read_meta
 from esdedup.elastic.forest.writer import ForestWriter
 from esdedup.errors import ForestDamaged, ForestExists, ForestMismatch, IndexNotReady, SettingError
-from esdedup.fingerprint.bands import LAYOUTS
 from esdedup.fingerprint.profile import Profile, get_profile
 from esdedup.forest.model import NO_TIME, Aging, State
 from esdedup.maintenance.article_audit import ArticleAudit
@@ -141,8 +140,7 @@ def _meta(name: str, records: Records, former: Meta | None, *, lookup: Lookup | 
             f"the articles were fingerprinted with {label!r}: {error}", forest=name, found=label
         ) from error
     meta = Meta.of(profile, lookup=lookup or (former.lookup if former else "memory"))
-    layout = meta.layout if former is None or former.profile != label else former.layout
-    return dataclasses.replace(meta, profile=label, layout=layout, rebuilding=True)
+    return dataclasses.replace(meta, profile=label, rebuilding=True)
 
 
 def _profile(label: str) -> Profile:
@@ -152,9 +150,5 @@ def _profile(label: str) -> Profile:
         SettingError: There is none of that name.
     """
     standard = get_profile(label.split("-")[0])
-    profiles = (
-        standard.with_changes(layout=layout, keep_boilerplate=is_kept)
-        for layout in LAYOUTS.values()
-        for is_kept in (False, True)
-    )
-    return next((each for each in profiles if each.label == label), standard)
+    whole = standard.with_changes(keep_boilerplate=True)
+    return whole if whole.label == label else standard

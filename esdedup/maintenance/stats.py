@@ -10,6 +10,7 @@ from esdedup.elastic.forest.documents import keys_of
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.stored import StoredNode, signatures_of
 from esdedup.elastic.limits import MAX_HITS
+from esdedup.fingerprint.bands import NODES
 from esdedup.fingerprint.profile import profile_labelled
 from esdedup.forest.growth import MOST_PLAUSIBLE_LEAVES
 from esdedup.forest.model import NO_TIME, Aging
@@ -219,7 +220,7 @@ def _keys(index: ForestIndex, random_nodes: list[StoredNode]) -> tuple[tuple[Key
     """Return the fullest keys of some nodes, and the mean number of nodes of a key."""
     if index.log is not None:
         return (), 0.0
-    terms = keys_of(random_nodes, index.relation, index.layout)
+    terms = keys_of(random_nodes, index.relation, NODES)
     shared = collections.Counter(term for own in terms for term in set(own))
     ordinary = {term for own in terms[:_NODES_COUNTED] for term in own}
     fullest = [term for term, _ in shared.most_common(_KEYS_SHOWN)]

@@ -1,16 +1,18 @@
-"""Unit costs: what one article, node or page takes, as it was measured, and where and when that was. Pure."""
+"""Unit costs: what one article, node or page takes, as it was measured, and where and when that was."""
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from importlib import resources
 from typing import Annotated, Self
 
 import pydantic
 
 from esdedup.errors import SettingError
+from esdedup.fingerprint.bands import NODES
 from esdedup.fingerprint.profile import PROFILES, Profile, get_profile
 
 FORMAT = 1
+SHIPPED = "unit_costs.json"
 
 _Cost = Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)]
 _Positive = Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
@@ -73,14 +75,13 @@ class ServerCosts(_Model, frozen=True):
 
 
 def costs_key(profile: Profile) -> str:
-    """Return what names a profile's costs, beside its layout: other words or keywords take other times.
+    """Return what names a profile's costs: other words or keywords take other times.
 
     Whether boilerplate is kept does not matter, since both are measured, nor does the most length of a text.
     """
     standard = get_profile(profile.name) if profile.name in PROFILES else profile
     plain = dataclasses.replace(
         profile,
-        layout=standard.layout,
         keep_boilerplate=standard.keep_boilerplate,
         max_text_length=standard.max_text_length,
     )
@@ -88,10 +89,11 @@ def costs_key(profile: Profile) -> str:
 
 
 class UnitCosts(_Model, frozen=True):
-    """The costs of one profile with one layout."""
+    """The costs of one profile."""
 
     # As `costs_key` names it.
     profile: str
+    # Of the nodes' keys. Files of earlier versions may have costs of others too.
     layout: str
     # Fingerprints of whole texts, and of texts without their boilerplate; the latter without `omitting`.
     whole: PerText
@@ -106,8 +108,7 @@ class UnitCosts(_Model, frozen=True):
     # Memory of a process that opens the forest, beyond what it keeps: with no node, and for each.
     opening_bytes: _Cost
     opening_bytes_a_node: _Cost
-    # None if it was measured without a server.
-    server: ServerCosts | None
+    server: ServerCosts
 
 
 class LearnedCosts(_Model, frozen=True):
@@ -128,11 +129,7 @@ class CostsFile(_Model, frozen=True):
 
     @classmethod
     def read(cls, text: str, *, name: str) -> Self:
-        """Read saved costs.
-
-        Args:
-            text: JSON.
-            name: Of the file, for messages.
+        """Read saved costs from JSON; `name` is that of the file, for messages.
 
         Raises:
             SettingError: These are no costs, or in another format.
@@ -143,7 +140,7 @@ class CostsFile(_Model, frozen=True):
             first = error.errors(include_url=False)[0]
             where = ".".join(map(str, first["loc"]))
             raise SettingError(
-                f"{name} has no unit costs as `esdedup plan --measure --save FILE` writes them: "
+                f"{name} has no unit costs as `python -m benchmarks unit-costs` writes them: "
                 f"{f'{where}: ' if where else ''}{first['msg']}"
             ) from None
         if found.format != FORMAT:
@@ -151,21 +148,22 @@ class CostsFile(_Model, frozen=True):
         return found
 
     def of(self, profile: Profile, *, name: str) -> UnitCosts:
-        """Return the costs of a profile with its layout.
+        """Return the costs of a profile.
 
         Raises:
             SettingError: They were not measured.
         """
         key = costs_key(profile)
         for each in self.costs:
-            if (each.profile, each.layout) == (key, profile.layout.name):
+            if (each.profile, each.layout) == (key, NODES.name):
                 return each
-        known = ", ".join(f"{each.profile} with {each.layout}" for each in self.costs)
+        known = ", ".join(dict.fromkeys(each.profile for each in self.costs))
         raise SettingError(
-            f"{name} has no unit costs of {key} with the layout {profile.layout.name}, but "
-            f"of {known}; measure them with --measure"
+            f"{name} has no unit costs of {key}, but of {known}: measure with `python -m benchmarks`"
         )
 
-    def with_costs(self, measured: Measured, costs: Sequence[UnitCosts]) -> Self:
-        """Return a copy with other costs; what learned boilerplate takes at most stays."""
-        return self.model_copy(update={"measured": measured, "costs": tuple(costs)})
+
+def shipped() -> CostsFile:
+    """Return the unit costs in the package, which `python -m benchmarks unit-costs --keep` writes."""
+    text = resources.files("esdedup.plan").joinpath(SHIPPED).read_text(encoding="utf-8")
+    return CostsFile.read(text, name=SHIPPED)

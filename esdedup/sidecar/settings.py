@@ -23,7 +23,6 @@ from esdedup.elastic.forest.meta import Lookup
 from esdedup.elastic.limits import DEFAULT_LIMITS
 from esdedup.elastic.names import DEFAULT_FOREST, check_index_name
 from esdedup.errors import SettingError
-from esdedup.fingerprint.bands import LAYOUTS, get_layout
 from esdedup.fingerprint.fingerprinter import WORKERS
 from esdedup.fingerprint.profile import DEFAULT, LONGEST_TEXT_LENGTH, MAX_TEXT_LENGTH, Profile, get_profile
 from esdedup.ingest.word_files import with_words
@@ -40,7 +39,9 @@ _MIN_TOKEN_LENGTH = 16
 SECRETS = ("token", "password", "api_key")
 """Each may stand in a file of its own, which a setting of its name with ``_file`` names."""
 _WORDS = ("segmenter", "dictionary", "weights", "stop_words", "token_hash")
-_GONE = frozenset(("batch_wait_ms", "forest_by", "forest_values", "peer_ca_certs", "standby_refuses"))
+_GONE = frozenset(
+    ("batch_wait_ms", "forest_by", "forest_values", "layout", "peer_ca_certs", "standby_refuses")
+)
 _CREDENTIALS = frozenset(("user", "password", "password_file", "api_key", "api_key_file"))
 
 
@@ -162,11 +163,6 @@ class Settings(BaseSettings):
 
     profile: Annotated[str, Named(heading="Fingerprint")] = DEFAULT.name
     """How texts are fingerprinted: verified, classic or keywords."""
-    layout: str = Field(
-        default=DEFAULT.layout.name,
-        description="Band keys of nodes that are searched for, decided when a forest is made: "
-        f"{', '.join(LAYOUTS)}.",
-    )
     segmenter: str | None = None
     """How classic and keywords cut texts into words: jieba (the default), words, or such as 3-grams."""
     dictionary: Path | None = None
@@ -344,7 +340,7 @@ class Settings(BaseSettings):
         """The profile that texts are fingerprinted with.
 
         Raises:
-            SettingError: There is none of that name, or no layout; or what is said about words is wrong, or
+            SettingError: There is none of that name; or what is said about words is wrong, or
                 does not go with it.
         """
         profile = get_profile(self.profile)
@@ -355,7 +351,6 @@ class Settings(BaseSettings):
                 f"not with {profile.name}"
             )
         return with_words(profile, **words).with_changes(
-            layout=get_layout(self.layout),
             max_text_length=self.max_text_length,
             keep_boilerplate=self.keep_boilerplate,
         )

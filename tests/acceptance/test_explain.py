@@ -120,7 +120,6 @@ def test_empty_and_huge_texts(run: Run, files: tuple[Path, Path], tmp_path: Path
         (b"", ["one.txt", "-", "--profile", "none"], 2, "no profile 'none'"),
         (b"", ["one.txt", "-", "--index", "x", "--keywords", "5"], 2, "goes with --profile"),
         (b"", ["one.txt", "-", "--index", "x", "--max-text-length", "5"], 2, "goes with --profile"),
-        (b"", ["one.txt", "-", "--index", "x", "--layout", "4x16"], 2, "goes with --profile"),
         (b"", ["one.txt", "-", "--index", "x", "--stop-words", "x"], 2, "--stop-words goes with --profile"),
         (b"\xff\xfe", ["one.txt", "-"], 1, "standard input: is not UTF-8"),
         (b'{"id": 1}', ["one.txt", "-"], 1, "has no field 'text'"),

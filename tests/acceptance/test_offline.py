@@ -103,11 +103,6 @@ def test_fingerprint_prints_what_represents_a_text(run: Run) -> None:
     assert (len(shown["bands"]), len(shown["asked_bands"])) == (2, 66)
     assert set(shown["bands"]) < set(shown["asked_bands"])
     assert {feature["word"] for feature in shown["features"]} >= {"ferry", "electric"}
-    # Nodes that are searched for have the keys of a layout; articles have the same in all.
-    halves = run("fingerprint", "--json", "--profile", "classic", "--layout", "2x32~1", stdin=text).json
-    assert (halves["fingerprint"], halves["bands"]) == (shown["fingerprint"], shown["bands"])
-    unknown = run("fingerprint", "--layout", "2x32", stdin=text)
-    assert (unknown.code, "no layout '2x32'; there are 4x16" in unknown.err) == (2, True)
     people = run("fingerprint", "--profile", "classic", stdin=text)
     assert people.code == 0
     assert shown["fingerprint"] in people.out

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from elasticsearch import Elasticsearch
 
-from esdedup.fingerprint.bands import LAYOUTS
 from tests.acceptance.conftest import LONG, Run, lines, run_in
 from tests.support.names import Names, new_names
 
@@ -200,24 +199,3 @@ def test_maintenance_and_explanations_read_fields_of_other_names(ask: Ask, names
     assert ask("verify", *forest)["violations"] == {}
     assert ask("rebuild", *forest, "--replace") == {"forest": names[1], "nodes": 3}
     assert ask("explain", "a", "b", *forest)["same_cluster"] is True
-
-
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_forest_has_the_layout_that_it_was_made_with(
-    run: Run, elasticsearch_url: str, index_name: Names, layout: str
-) -> None:
-    index, forest = index_name("news"), index_name("forest")
-    run("setup", index, *FIELDS, "--shards", 1, url=elasticsearch_url)
-    of = ("--index", index, "--forest", forest)
-    feed = ("index", "-", *of, "--id-field", "key")
-    chosen = ("--layout", layout)
-    fed = run(*feed, *chosen, stdin=lines(*ARTICLES), url=elasticsearch_url)
-    assert fed.code == 0, fed.err
-    # A word more: other band keys than those of any article.
-    text = ARTICLES[0]["body"].replace("its noise", "its everlasting noise").encode()
-    found = run("similar", *of, *chosen, "--text", "-", "--json", stdin=text, url=elasticsearch_url)
-    assert {each["id"] for each in found.json["rows"]} == {"a", "b", "c"}
-    assert run("verify", *of, url=elasticsearch_url).code == 0
-    other = next(name for name in LAYOUTS if name != layout)
-    refused = run(*feed, "--layout", other, stdin=lines(*ARTICLES), url=elasticsearch_url)
-    assert (refused.code, "was made with profile" in refused.err) == (3, True), refused.err

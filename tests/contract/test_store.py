@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from esdedup.boilerplate.changes import Changes
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
-from esdedup.fingerprint.bands import LAYOUTS, Layout
 from esdedup.fingerprint.profile import CLASSIC, Profile
 from esdedup.forest import NO_TIME, Arrivals, Forest, Nodes, Plan, State, Store
 from esdedup.forest.memory import MemoryStore
@@ -197,37 +196,8 @@ def _assert_elasticsearch_follows(
     store.close()
 
 
-other_layouts = pytest.mark.parametrize(
-    "layout",
-    [each for name, each in LAYOUTS.items() if name != CLASSIC.layout.name],
-    ids=lambda each: each.name,
-)
 # What a log has of a batch is one document.
 with_documents = pytest.mark.parametrize("elastic_stores", ["searched", "both"], indirect=True)
-# In memory, neighbours are not found by the layout's keys.
-searched = pytest.mark.parametrize("elastic_stores", ["searched"], indirect=True)
-
-
-@searched
-@other_layouts
-@examples(1, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(ordered_arrivals, batch_sizes, *[st.sets(st.integers(0, 20))] * 3)
-@example(CLOSER, [4, 1], set(), set(), set())
-@example(ROOT_THEN_LEAF, [2, 1, 1, 1], set(), {0, 1, 2}, set())
-def test_elasticsearch_follows_the_laws_in_every_layout(
-    es: Elasticsearch,
-    elastic_stores: MakeStores,
-    layout: Layout,
-    all_arrivals: list[Arrival],
-    sizes: list[int],
-    restarts: set[int],
-    refreshes: set[int],
-    expiries: set[int],
-) -> None:
-    made = elastic_stores(profile=CLASSIC.with_changes(layout=layout))
-    _assert_elasticsearch_follows(es, made, all_arrivals, sizes, restarts, refreshes, expiries)
-
-
 # So low that every search, bulk and cache reaches them.
 LOW_LIMITS = Limits(
     max_terms=7,
@@ -248,22 +218,6 @@ def test_the_limits_of_elasticsearch_cut_nothing_off(
     sizes: list[int],
 ) -> None:
     _assert_limits_cut_nothing_off(elastic_stores(LOW_LIMITS), all_arrivals, sizes)
-
-
-@searched
-@other_layouts
-@examples(1, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(ordered_arrivals, batch_sizes)
-def test_the_limits_of_elasticsearch_cut_nothing_off_in_any_layout(
-    elastic_stores: MakeStores,
-    layout: Layout,
-    all_arrivals: list[Arrival],
-    sizes: list[int],
-) -> None:
-    # A common half has 5,489 finer keys.
-    limits = dataclasses.replace(LOW_LIMITS, max_terms=700)
-    made = elastic_stores(limits, profile=CLASSIC.with_changes(layout=layout))
-    _assert_limits_cut_nothing_off(made, all_arrivals, sizes)
 
 
 def _assert_limits_cut_nothing_off(

@@ -6,14 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 from elasticsearch import Elasticsearch
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from esdedup.elastic.forest.store import ElasticStore
 from esdedup.fingerprint.agreement import Agreement
-from esdedup.fingerprint.bands import LAYOUTS, Layout
 from esdedup.fingerprint.profile import VERIFIED, Profile
 from esdedup.fingerprint.signature import REPRESENTATIVES, SIGNATURE
 from esdedup.forest import NO_TIME, Forest, Store
@@ -33,7 +31,7 @@ from tests.support.arrivals import (
 )
 from tests.support.comparison import compare, resemblance
 from tests.support.exploring import examples
-from tests.support.forests import LOOKUPS, in_each_way
+from tests.support.forests import in_each_way
 from tests.support.model import Model
 
 # Few representatives of both kinds, a few bits apart; sketches that resemble each other more or less; both
@@ -67,10 +65,9 @@ def _assert_verified_follows(
     drawn: list[Drawn],
     sizes: list[int],
     max_postings: int,
-    layout: Layout = VERIFIED.layout,
 ) -> None:
     rules = Agreement(max_postings=max_postings)
-    profile = dataclasses.replace(VERIFIED, agreement=rules, layout=layout)
+    profile = dataclasses.replace(VERIFIED, agreement=rules)
     relation = relation_of(profile)
     signatures = np.frombuffer(b"".join(each for each, _, _ in drawn), SIGNATURE)
     ids = relation.ids(signatures)
@@ -113,20 +110,7 @@ def test_elasticsearch_follows_the_laws_of_verified(
     sizes: list[int],
     max_postings: int,
 ) -> None:
-    _assert_elasticsearch_follows(es, lookup, drawn, sizes, max_postings, VERIFIED.layout)
-
-
-@pytest.mark.parametrize(
-    "layout",
-    [each for name, each in LAYOUTS.items() if name != VERIFIED.layout.name],
-    ids=lambda each: each.name,
-)
-@examples(1, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(verified_arrivals, batch_sizes, max_postings_drawn)
-def test_elasticsearch_follows_the_laws_of_verified_in_every_layout(
-    es: Elasticsearch, layout: Layout, drawn: list[Drawn], sizes: list[int], max_postings: int
-) -> None:
-    _assert_elasticsearch_follows(es, LOOKUPS["searched"], drawn, sizes, max_postings, layout)
+    _assert_elasticsearch_follows(es, lookup, drawn, sizes, max_postings)
 
 
 def _assert_elasticsearch_follows(
@@ -135,7 +119,6 @@ def _assert_elasticsearch_follows(
     drawn: list[Drawn],
     sizes: list[int],
     max_postings: int,
-    layout: Layout,
 ) -> None:
     name = f"test-forest-{secrets.token_hex(4)}"
     stores: list[ElasticStore] = []
@@ -145,7 +128,7 @@ def _assert_elasticsearch_follows(
         return stores[-1]
 
     try:
-        _assert_verified_follows(opened, drawn, sizes, max_postings, layout)
+        _assert_verified_follows(opened, drawn, sizes, max_postings)
         stores[-1].close()
         assert not list(Maintenance(es, forest=name).verify())
     finally:

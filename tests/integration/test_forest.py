@@ -38,6 +38,7 @@ def test_another_profile_is_refused(es: Elasticsearch, index_name: Names) -> Non
             {"esdedup": dataclasses.asdict(Meta.of(VERIFIED)) | {"agreement": {"number_weight": 5}}},
             r"rules \(number_weight\)",
         ),
+        ({"esdedup": dataclasses.asdict(Meta.of(VERIFIED)) | {"layout": "4x16"}}, "layout '4x16'"),
     ],
 )
 def test_an_index_that_is_not_a_forest_is_refused(

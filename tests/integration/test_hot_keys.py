@@ -16,7 +16,6 @@ from esdedup.elastic.forest.store import ElasticStore
 from esdedup.elastic.forest.stored import StoredNode
 from esdedup.elastic.limits import Limits
 from esdedup.fields import Fields
-from esdedup.fingerprint.bands import FIVE_CHOOSE_TWO, HALVES, LAYOUTS, Layout
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED, Profile
 from esdedup.fingerprint.signature import MINHASH, SIGNATURE
@@ -29,11 +28,10 @@ SEARCHED: dict[str, Any] = LOOKUPS["searched"]
 # The first two of five blocks, which are one key.
 SHARED = np.uint64(0x123456) << np.uint64(38)
 TEXT = "The harbour council voted on Monday to move the ferry to the northern pier from May on."
-# The bits of the key of the first two blocks; those and the key of the next two. The first half.
+# The bits of the key of the first two blocks; those and the key of the next two.
 FLOODED = {
-    "one key": (FIVE_CHOOSE_TWO, [~(2**38 - 1) & 2**64 - 1]),
-    "two keys": (FIVE_CHOOSE_TWO, [~(2**38 - 1) & 2**64 - 1, (2**26 - 1) << 12]),
-    "one half": (HALVES, [~(2**32 - 1) & 2**64 - 1]),
+    "one key": [~(2**38 - 1) & 2**64 - 1],
+    "two keys": [~(2**38 - 1) & 2**64 - 1, (2**26 - 1) << 12],
 }
 
 
@@ -69,7 +67,7 @@ def put(es: Elasticsearch, forest: str, profile: Profile, signatures: np.ndarray
         StoredNode(name, name, signature.tobytes(), seq, NO_TIME, NO_TIME)
         for seq, (name, signature) in enumerate(zip(relation.ids(signatures), signatures, strict=True), 1)
     ]
-    written = documents(nodes, relation, profile.layout)
+    written = documents(nodes, relation)
     helpers.bulk(es, ({"_index": forest, "_id": name, "_source": body} for name, body in written))
     es.indices.refresh(index=forest)
 
@@ -143,20 +141,15 @@ def test_nothing_is_missed_and_little_is_read(
     assert sum(read) < 6_000
 
 
-@pytest.mark.parametrize(("layout", "flooded"), FLOODED.values(), ids=FLOODED)
+@pytest.mark.parametrize("flooded", FLOODED.values(), ids=FLOODED)
 def test_a_text_whose_keys_are_flooded_costs_a_small_page(
     es: Elasticsearch,
     index_name: Callable[[str], str],
     monkeypatch: pytest.MonkeyPatch,
-    layout: Layout,
     flooded: list[int],
 ) -> None:
     """Each of the keys is in 3,000 nodes; that of the next two blocks is a finer key for the first two."""
-    forest, random, profile = (
-        index_name("forest"),
-        np.random.default_rng(5),
-        CLASSIC.with_changes(layout=layout),
-    )
+    forest, random, profile = index_name("forest"), np.random.default_rng(5), CLASSIC
     relation = relation_of(profile)
     ElasticStore(es, forest=forest, profile=profile, aging=AGING, **SEARCHED).close()
     fingerprints = Fingerprinter(profile).fingerprint([TEXT])
@@ -190,15 +183,9 @@ def test_a_text_whose_keys_are_flooded_costs_a_small_page(
     store.close()
 
 
-@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
-def test_real_neighbours_are_read_however_many(
-    es: Elasticsearch, index_name: Callable[[str], str], layout: Layout
-) -> None:
-    """All the nodes of a common key are near: narrowing it down must leave every one of them.
-
-    Common keys of layouts that cannot be narrowed down are read in full.
-    """
-    profile = CLASSIC.with_changes(layout=layout)
+def test_real_neighbours_are_read_however_many(es: Elasticsearch, index_name: Callable[[str], str]) -> None:
+    """All the nodes of a common key are near: narrowing it down must leave every one of them."""
+    profile = CLASSIC
     limits = Limits(finer_keys_per_node=10**9, common_nodes=1, max_hits=50)
     store = ElasticStore(es, forest=index_name("forest"), profile=profile, aging=AGING, limits=limits)
     forest = Forest(store)

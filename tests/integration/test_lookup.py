@@ -10,18 +10,13 @@ from esdedup.elastic.forest.lookup import look_up
 from esdedup.elastic.forest.meta import Lookup
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.fields import Fields
-from esdedup.fingerprint.bands import HALVES
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED
 from esdedup.forest import Kind
 from tests.support.forests import ARTICLES, Read, feed, feed_sample, nodes, roots
 from tests.support.names import Names
 
 
-@pytest.mark.parametrize(
-    "profile",
-    [VERIFIED, CLASSIC, VERIFIED.with_changes(layout=HALVES)],
-    ids=["verified", "classic", "verified, halves"],
-)
+@pytest.mark.parametrize("profile", [VERIFIED, CLASSIC], ids=lambda profile: profile.name)
 @pytest.mark.parametrize("lookup", ["memory", "search"])
 def test_a_text_gets_the_root_that_its_article_gets(
     es: Elasticsearch, read: Read, index_name: Names, profile: Profile, lookup: Lookup

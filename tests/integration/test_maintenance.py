@@ -188,7 +188,7 @@ def test_stats_count_what_was_fed(es: Elasticsearch, fed: tuple[str, str], looku
         (size - 1 for size in trees.values() if size > 1), reverse=True
     )[:10]
     index = ForestIndex.find(es, forest)
-    written = documents(list(found.values()), index.relation, index.layout)
+    written = documents(list(found.values()), index.relation)
     terms = Counter(term for _, body in written for term in body["keys"])
     # Nodes in memory have none that are searched for.
     assert [each.nodes for each in stats.fullest_keys[:1]] == [max(terms.values())] * (lookup == "search")

@@ -9,7 +9,6 @@ from esdedup import CLASSIC, VERIFIED, Dedup, ForestError, ForestIncomplete, Mai
 from esdedup.elastic.forest.index import ForestIndex
 from esdedup.elastic.forest.meta import Meta
 from esdedup.elastic.forest.writer import ForestWriter
-from esdedup.fingerprint.bands import LAYOUTS, Layout
 from tests.support import stream
 from tests.support.forests import (
     ARTICLES,
@@ -39,16 +38,9 @@ def test_rebuilding_keeps_every_root(es: Elasticsearch, fed: tuple[str, str], pr
     assert_rearrivals_are_known(es, index, forest, profile)
 
 
-@pytest.mark.parametrize(
-    "layout",
-    [each for each in LAYOUTS.values() if each != VERIFIED.layout],
-    ids=lambda layout: layout.name,
-)
-def test_a_rebuilt_forest_has_the_layout_that_it_had(
-    es: Elasticsearch, index_name: Names, layout: Layout
-) -> None:
+def test_a_rebuilt_forest_keeps_boilerplate_if_its_articles_did(es: Elasticsearch, index_name: Names) -> None:
     index, forest = index_name("articles"), index_name("forest")
-    profile = VERIFIED.with_changes(layout=layout, keep_boilerplate=True)
+    profile = VERIFIED.with_changes(keep_boilerplate=True)
     with Dedup(es, forest=forest, profile=profile) as dedup:
         dedup.setup(index)
         feed(es, dedup, index, ARTICLES[:40])

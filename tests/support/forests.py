@@ -122,7 +122,7 @@ def classic_node(node_id: str, root: str, *, seq: int, ms: int) -> StoredNode:
 def document(es: Elasticsearch, forest: str, stored: Stored) -> dict[str, Any]:
     """Return a node or page as the forest's index should have it."""
     index = ForestIndex.find(es, forest)
-    ((_, body),) = documents([stored], index.relation, index.layout)
+    ((_, body),) = documents([stored], index.relation)
     return body
 
 

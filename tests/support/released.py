@@ -239,7 +239,7 @@ def _forest_documents(es: Elasticsearch, forest: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for query in (EVERY_NODE, EVERY_PAGE):
         for hits in index.hit_pages(query):
-            packed = documents(stored_of(hits, index.relation), index.relation, index.layout)
+            packed = documents(stored_of(hits, index.relation), index.relation)
             found += ({"_id": document_id, "_source": body} for document_id, body in packed)
     own = {"query": {"bool": {"must_not": {"exists": {"field": "packed"}}}}, "docvalue_fields": ["learned"]}
     for hit in helpers.scan(es, index=forest, query=own):

@@ -51,7 +51,7 @@ def test_what_is_packed_is_read_again(drawn: tuple[Profile, Stored]) -> None:
 def test_a_document_agrees_with_its_own_node_and_page_only(drawn: tuple[Profile, Stored]) -> None:
     profile, stored = drawn
     relation = relation_of(profile)
-    ((name, body),) = documents([stored], relation, profile.layout)
+    ((name, body),) = documents([stored], relation)
     hit = {"_id": name, "fields": {field: [value] for field, value in body.items() if field != "keys"}}
     assert stored_of([hit], relation) == [stored]
     assert agrees(hit, stored)

@@ -5,13 +5,6 @@ import pytest
 
 from esdedup import CLASSIC, KEYWORDS, VERIFIED, Profile, SettingError, get_profile
 from esdedup.fingerprint.agreement import Agreement
-from esdedup.fingerprint.bands import LAYOUTS, choose
-from esdedup.fingerprint.fingerprinter import Fingerprinter
-from esdedup.fingerprint.profile import PROFILES
-from esdedup.forest import Aging, Arrivals, Forest
-from esdedup.forest.memory import MemoryStore
-from esdedup.neighbours.relation import relation_of
-from esdedup.sample import articles
 from esdedup.text.weights import Tf, WordTable
 
 
@@ -24,7 +17,6 @@ def test_labels_tell_profiles_apart() -> None:
         KEYWORDS.with_changes(weighting=WordTable({"a": 2})),
         CLASSIC,
         CLASSIC.with_changes(weighting=Tf()),
-        CLASSIC.with_changes(layout=LAYOUTS["4x16"]),
         CLASSIC.with_changes(keep_boilerplate=True),
     ]
     assert len({profile.label for profile in changed}) == len(changed)
@@ -72,10 +64,6 @@ def test_an_unknown_profile() -> None:
         (CLASSIC, {"agreement": Agreement()}, "an agreement contradicts .* 'longest-sentence'"),
         (VERIFIED, {"representation": "keywords"}, "an agreement contradicts .* 'keywords'"),
         (VERIFIED, {"agreement": None}, "'halves' needs an agreement"),
-        # Two equal blocks are sure to be left within one bit only.
-        (CLASSIC, {"layout": choose((32, 32), 1)}, "layout 2x32 .* 4x16, 5choose2"),
-        # The name of a known layout, with other tables.
-        (CLASSIC, {"layout": choose((12, 13, 13, 13, 13), 2)}, "layout 5choose2"),
     ],
 )
 def test_a_profile_that_contradicts_itself_is_refused(
@@ -100,20 +88,3 @@ def test_a_profile_that_contradicts_itself_is_refused(
 def test_the_ends_of_ranges_are_inclusive(profile: Profile, change: dict[str, Any]) -> None:
     changed = dataclasses.replace(profile, **change)
     assert {name: getattr(changed, name) for name in change} == change
-
-
-@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
-@pytest.mark.parametrize("profile", PROFILES.values(), ids=PROFILES)
-def test_layouts_give_other_terms_and_the_same_clusters(profile: Profile, layout: Any) -> None:
-    def roots_and_terms(profile: Profile) -> tuple[list[str | None], list[list[str]]]:
-        relation = relation_of(profile)
-        arrivals = Arrivals.of(Fingerprinter(profile).fingerprint(texts), times_ms=[None] * len(texts))
-        forest = Forest(MemoryStore(aging=Aging(retention_ms=1, granularity_ms=1), relation=relation))
-        terms = profile.layout.terms(relation.representatives(arrivals.signatures)[:, 0])
-        return [each.root for each in forest.assign(arrivals, now_ms=0)], terms
-
-    texts = [article["text"] for article in articles(200)]
-    roots, _ = roots_and_terms(profile)
-    same_roots, terms = roots_and_terms(profile.with_changes(layout=layout))
-    assert same_roots == roots
-    assert {len(each) for each in terms} == {layout.table_count}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup.fingerprint.bands import ARTICLES, LAYOUTS, Layout
+from esdedup.fingerprint.bands import ARTICLES, NODES, Layout
 from esdedup.fingerprint.fingerprinter import Fingerprinter
 from esdedup.fingerprint.profile import CLASSIC, VERIFIED
 from esdedup.fingerprint.signature import REPRESENTATIVES, are_minhashes
@@ -19,7 +19,7 @@ from esdedup.sample import articles
 
 RELATION = relation_of(VERIFIED)
 VALUES = st.integers(0, 2**64 - 1)
-STORED = [*LAYOUTS.values(), ARTICLES]
+STORED = [NODES, ARTICLES]
 
 
 def array(*values: int) -> np.ndarray:
@@ -72,7 +72,7 @@ def test_a_long_text_has_two_sentences_and_seven_minhashes() -> None:
     signatures = Fingerprinter(VERIFIED).fingerprint(texts).signatures
     representatives = RELATION.representatives(signatures)
     assert (are_minhashes(representatives).sum(axis=1) == REPRESENTATIVES - 2).mean() > 0.9
-    keys = RELATION.terms(signatures.tobytes(), VERIFIED.layout, are_indexed=False)
+    keys = RELATION.terms(signatures.tobytes(), NODES, are_indexed=False)
     assert {len(each) for each in keys} <= {27, 18}
     keys = RELATION.terms(signatures.tobytes(), ARTICLES, are_indexed=False)
     assert {len(each) for each in keys} <= {11, 10}

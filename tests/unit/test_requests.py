@@ -99,7 +99,6 @@ def test_no_query_has_more_terms_than_the_limit() -> None:
     search = NodeSearch(
         forest="forest",
         relation=relation_of(CLASSIC),
-        layout=CLASSIC.layout,
         limits=Limits(max_terms=2),
     )
     answer = [{"aggregations": {"roots": {"buckets": [{"key": "a", "doc_count": 1}]}}}]

@@ -10,7 +10,6 @@ import pytest
 from esdedup import CLASSIC, KEYWORDS
 from esdedup.errors import SettingError
 from esdedup.fields import Fields, fields_given
-from esdedup.fingerprint.bands import HALVES
 from esdedup.fingerprint.profile import DEFAULT
 from esdedup.sidecar.assembly import assemble
 from esdedup.sidecar.loading import as_toml, load
@@ -116,7 +115,6 @@ def test_lists_and_sizes_as_people_write_them(loaded: Load) -> None:
         ({"advertise": "file:///etc/passwd"}, "it must be like https://sidecar-1:9500"),
         ({"advertise": "http://a/?b"}, "it must be like https://sidecar-1:9500"),
         ({"profile": "nice"}, "there are classic, keywords, verified"),
-        ({"layout": "2x32"}, "no layout '2x32'; there are 4x16, 5choose2"),
         (
             {"stop_words": "x"},
             "--stop-words (ESDEDUP_SIDECAR_STOP_WORDS) goes with the profiles classic and keywords, not with "
@@ -265,7 +263,6 @@ def test_settings_as_the_library_takes_them(loaded: Load, tmp_path: Path) -> Non
     assert fields_given(loaded({"text_field": "body"})) == Fields(text="body")
     assert loaded().fingerprint_profile == DEFAULT
     assert loaded({"keep_boilerplate": True}).fingerprint_profile.keep_boilerplate
-    assert loaded({"layout": "2x32~1"}).fingerprint_profile == DEFAULT.with_changes(layout=HALVES)
     (tmp_path / "stop.txt").write_text("the\n")
     words = {
         "segmenter": "words",

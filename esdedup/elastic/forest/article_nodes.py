@@ -13,7 +13,7 @@ from esdedup.elastic.forest.documents import Hit, chunks
 from esdedup.elastic.forest.stored import Stored, StoredNode, StoredPage, is_node_id
 from esdedup.elastic.requests import Query, Requests, search
 from esdedup.fields import Fields, signature_of
-from esdedup.fingerprint.bands import ARTICLES, Layout
+from esdedup.fingerprint.bands import ARTICLES, NODES
 from esdedup.forest.model import NO_TIME, Aging
 from esdedup.neighbours.relation import Relation
 
@@ -25,9 +25,7 @@ _READ = ("fingerprint", "root", "seq", "page")
 class ArticleNodes:
     """Reads the nodes that articles name; has the methods of `NodeSearch` that readers use."""
 
-    def __init__(
-        self, *, index: str, fields: Fields, profile: str, relation: Relation, layout: Layout, aging: Aging
-    ) -> None:
+    def __init__(self, *, index: str, fields: Fields, profile: str, relation: Relation, aging: Aging) -> None:
         """Read the articles of an index.
 
         Args:
@@ -35,7 +33,6 @@ class ArticleNodes:
             fields: The names of the articles' fields.
             profile: The label of the forest's; articles of others are left out.
             relation: The profile's.
-            layout: The layout of the nodes' keys, which articles of version 0.2.0 have too.
             aging: How long nodes live.
         """
         self.relation = relation
@@ -43,7 +40,6 @@ class ArticleNodes:
         self._fields = fields
         self._object = fields.dedup
         self._profile = profile
-        self._layouts = (ARTICLES, layout)
         self._aging = aging
 
     def candidates(self, signatures: npt.NDArray[Any], *, live_since_ms: int) -> Requests[list[StoredNode]]:
@@ -60,7 +56,8 @@ class ArticleNodes:
             representatives = self.relation.representatives(signatures[at : at + 1])[0]
             are_exact = self.relation.are_exact(representatives)
             keys: list[str] = []
-            for layout in self._layouts:
+            # Articles of version 0.2.0 have the keys of nodes.
+            for layout in (ARTICLES, NODES):
                 keys += layout.exact_terms(representatives[are_exact])
                 for asked in layout.asked_terms(representatives[~are_exact]):
                     keys += asked

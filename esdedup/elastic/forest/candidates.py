@@ -3,8 +3,8 @@
 The same search finds what remembers a page: its own document, or that of the node which it made.
 
 A key that very many nodes share is *common*: reading all of its nodes would be expensive. Nodes that are
-near and have an asked key of two blocks, or of one half, differ little in the other bits, so some hundreds or
-thousands of finer keys find all of them (`Layout.terms_around`). The search asks for nodes that have the
+near and have an asked key of two blocks differ little in the other bits, so some hundreds of finer keys find
+all of them (`terms_around`). The search asks for nodes that have the
 common key and one of these. It learns which keys are common when a page of hits is full, and remembers them.
 """
 
@@ -23,7 +23,7 @@ from esdedup.elastic.forest.stored import Stored, StoredNode
 from esdedup.elastic.limits import Limits
 from esdedup.elastic.pages import all_hits
 from esdedup.elastic.requests import Query, Requests, aggregate, search
-from esdedup.fingerprint.bands import Layout
+from esdedup.fingerprint.bands import NODES, around_counts, terms_around
 from esdedup.neighbours.relation import Relation
 
 # How many times a search may start over because keys turn out to be common.
@@ -49,11 +49,11 @@ class _Sought:
     # The ids of pages.
     pages: Sequence[str]
 
-    def finer_counts(self, layout: Layout) -> collections.Counter[str]:
+    def finer_counts(self) -> collections.Counter[str]:
         """Return how many finer keys it takes to avoid each key."""
         counts: collections.Counter[str] = collections.Counter()
         for keys in self.keys:
-            for key, count in zip(keys, layout.around_counts, strict=True):
+            for key, count in zip(keys, around_counts(), strict=True):
                 counts[key] += count
         return counts
 
@@ -61,10 +61,9 @@ class _Sought:
 class CandidateSearch:
     """Searches one forest's index, and remembers which of its keys are common."""
 
-    def __init__(self, *, forest: str, relation: Relation, layout: Layout, limits: Limits) -> None:
+    def __init__(self, *, forest: str, relation: Relation, limits: Limits) -> None:
         self._forest = forest
         self._relation = relation
-        self._layout = layout
         self._limits = limits
         # Common keys stay in the set, even when their nodes expire.
         self._common: set[str] = set()
@@ -81,14 +80,13 @@ class CandidateSearch:
         simhashes = representatives[~are_exact]
         sought = _Sought(
             simhashes=simhashes.tolist(),
-            keys=self._layout.asked_terms(simhashes),
-            exact_keys=self._layout.exact_terms(representatives[are_exact]),
+            keys=NODES.terms(simhashes),
+            exact_keys=NODES.exact_terms(representatives[are_exact]),
             ids=self._relation.ids(signatures),
             pages=pages,
         )
         filters = live_filter(live_since_ms)
-        # If the layout has no finer keys, all nodes of a common key are read.
-        restarts = _RESTARTS if self._layout.has_terms_around else 0
+        restarts = _RESTARTS
         while (found := (yield from self._read(sought, filters, may_stop=restarts > 0))) is None:
             restarts -= 1
         return found
@@ -172,16 +170,14 @@ class CandidateSearch:
             for key in self._common.intersection(keys):
                 by_common[key].append(simhash)
         for key, simhashes in sorted(by_common.items()):
-            finer = {term for simhash in simhashes for term in self._layout.terms_around(simhash, key)}
+            finer = {term for simhash in simhashes for term in terms_around(simhash, key)}
             yield from self._terms("keys", sorted(finer), filter={"term": {"keys": key}})
 
     def _learn(self, page: list[Stored], sought: _Sought) -> Requests[bool]:
         """Learn from a full page which keys are common; return whether any were not known before."""
         nodes = [each for each in page if isinstance(each, StoredNode)]
-        shared = collections.Counter(
-            itertools.chain.from_iterable(keys_of(nodes, self._relation, self._layout))
-        )
-        finer_counts = sought.finer_counts(self._layout)
+        shared = collections.Counter(itertools.chain.from_iterable(keys_of(nodes, self._relation, NODES)))
+        finer_counts = sought.finer_counts()
         # One page may mislead; the index has exact counts.
         suspects = heapq.nlargest(_SUSPECTS, finer_counts, key=lambda key: shared[key])
         node_counts = yield from count_by_key(self._forest, suspects)

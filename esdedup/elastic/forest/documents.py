@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from esdedup.elastic.forest.packing import Packing, of_field
 from esdedup.elastic.forest.stored import Signed, Stored, StoredNode, StoredPage
-from esdedup.fingerprint.bands import Layout
+from esdedup.fingerprint.bands import NODES, Layout
 from esdedup.forest.model import NO_TIME
 from esdedup.neighbours.relation import Relation
 
@@ -77,15 +77,15 @@ def columns_of(keys: Sequence[list[str]]) -> list[list[str]]:
     return [sorted(set(column)) for column in zip(*((own * most)[:most] for own in keys), strict=True)]
 
 
-def json_documents(packed: Sequence[bytes], relation: Relation, layout: Layout) -> list[JsonDocument]:
+def json_documents(packed: Sequence[bytes], relation: Relation) -> list[JsonDocument]:
     """Convert nodes and pages in packed form to documents, leaving out unknown times."""
-    return relation.core.documents(packed, layout.tables, layout.written)
+    return relation.core.documents(packed, NODES.tables, NODES.written)
 
 
-def documents(stored: Iterable[Stored], relation: Relation, layout: Layout) -> list[Document]:
+def documents(stored: Iterable[Stored], relation: Relation) -> list[Document]:
     """Convert nodes and pages to documents."""
     packing = Packing(relation)
-    written = json_documents([packing.pack(each) for each in stored], relation, layout)
+    written = json_documents([packing.pack(each) for each in stored], relation)
     return [(document_id, json.loads(source)) for document_id, source in written]
 
 

@@ -22,7 +22,6 @@ from esdedup.elastic.pages import Hits
 from esdedup.elastic.patience import PartlyRefused, patient, retry_while_refused
 from esdedup.elastic.requests import Query, Requests
 from esdedup.errors import ForestMismatch, ForestMissing, ServerError
-from esdedup.fingerprint.bands import Layout
 from esdedup.fingerprint.profile import Profile
 
 log = logging.getLogger("esdedup")
@@ -52,18 +51,13 @@ class ForestIndex:
         self.may_refresh = True
         self.relation = meta.relation
         # Operations on its nodes, for `run`.
-        self.search = NodeSearch(forest=name, relation=self.relation, layout=self.layout, limits=limits)
+        self.search = NodeSearch(forest=name, relation=self.relation, limits=limits)
         self.log = LogNodes(forest=name, relation=self.relation) if meta.is_log else None
 
     @property
     def nodes(self) -> NodeSearch | LogNodes:
         """Operations on its nodes, for `run`: searches, or by what was read of its log."""
         return self.log or self.search
-
-    @property
-    def layout(self) -> Layout:
-        """The layout of the nodes' keys."""
-        return self.meta.layout_of_keys
 
     @classmethod
     def find(cls, client: Elasticsearch, name: str, *, limits: Limits = DEFAULT_LIMITS) -> "ForestIndex":

@@ -34,12 +34,9 @@ def reader_nodes(
         fields: The names of the articles' fields.
         limits: What a request may carry.
     """
-    relation, layout = meta.relation, meta.layout_of_keys
     if not meta.is_log:
-        return NodeSearch(forest=forest, relation=relation, layout=layout, limits=limits)
-    return ArticleNodes(
-        index=index, fields=fields, profile=meta.profile, relation=relation, layout=layout, aging=aging
-    )
+        return NodeSearch(forest=forest, relation=meta.relation, limits=limits)
+    return ArticleNodes(index=index, fields=fields, profile=meta.profile, relation=meta.relation, aging=aging)
 
 
 def look_up(

@@ -6,7 +6,7 @@ from typing import Any, Final, Literal, get_args
 from esdedup.elastic.requests import ReadMappings, Requests
 from esdedup.errors import ForestIncomplete, ForestMismatch
 from esdedup.fingerprint.agreement import Agreement
-from esdedup.fingerprint.bands import LAYOUTS, Layout
+from esdedup.fingerprint.bands import NODES
 from esdedup.fingerprint.profile import Profile
 from esdedup.neighbours.relation import Relation, relation_of
 
@@ -27,8 +27,6 @@ class Meta:
     format: int = FORMAT
     # The label of the profile that made the fingerprints.
     profile: str
-    # The name of the nodes' `Layout`.
-    layout: str
     # Two simhashes are near up to this distance, inclusive.
     max_distance_bits: int
     # When two whole texts agree; None disables whole-text agreement.
@@ -36,6 +34,8 @@ class Meta:
     lookup: Lookup = "memory"
     # Whether a rebuild from articles has begun and not finished. Only that rebuild may use the forest.
     rebuilding: bool = False
+    # The name of the layout of its nodes' keys: there is one.
+    layout: str = NODES.name
 
     @classmethod
     def of(cls, profile: Profile, *, lookup: Lookup = "memory") -> "Meta":
@@ -43,7 +43,6 @@ class Meta:
         return cls(
             lookup=lookup,
             profile=profile.label,
-            layout=profile.layout.name,
             max_distance_bits=profile.max_distance_bits,
             agreement=profile.agreement,
         )
@@ -64,11 +63,6 @@ class Meta:
     def relation(self) -> Relation:
         """How the forest compares signatures."""
         return relation_of(self)
-
-    @property
-    def layout_of_keys(self) -> Layout:
-        """The layout of the nodes' keys."""
-        return LAYOUTS[self.layout]
 
 
 def read_meta(name: str) -> Requests[Meta | None]:
@@ -96,6 +90,13 @@ def read_meta(name: str) -> Requests[Meta | None]:
             forest=name,
             found=found["format"],
             supported=FORMAT,
+        )
+    if found["layout"] != NODES.name:
+        raise ForestMismatch(
+            f"the forest {name!r} finds nodes by keys of the layout {found['layout']!r}, and this version of "
+            f"esdedup by {NODES.name!r} alone: index the articles anew, with another forest",
+            forest=name,
+            found=found["profile"],
         )
     rules = found["agreement"]
     if rules is not None and rules.keys() != {field.name for field in dataclasses.fields(Agreement)}:
@@ -129,9 +130,7 @@ def refuse_others(name: str, meta: Meta, profile: Profile) -> None:
         ForestMismatch: It was made with another profile.
     """
     refuse_incomplete(name, meta)
-    # The label tells layouts apart. A forest that was rebuilt may have another one, and works by that.
-    wanted = Meta.of(profile, lookup=meta.lookup)
-    if meta != dataclasses.replace(wanted, format=meta.format, layout=meta.layout):
+    if meta != dataclasses.replace(Meta.of(profile, lookup=meta.lookup), format=meta.format):
         raise ForestMismatch(
             f"the forest {name!r} was made with profile {meta.profile!r}, and this is "
             f"{profile.label!r}: fingerprints of two profiles do not compare; name another forest",

@@ -27,7 +27,7 @@ from esdedup.elastic.forest.stored import Stored, StoredNode, StoredPage, is_nod
 from esdedup.elastic.limits import DEFAULT_LIMITS, Limits
 from esdedup.elastic.pages import Hits, all_hits
 from esdedup.elastic.requests import Query, Requests, aggregate, search
-from esdedup.fingerprint.bands import Layout
+from esdedup.fingerprint.bands import NODES
 from esdedup.forest.model import NO_TIME
 from esdedup.neighbours.relation import Relation
 
@@ -52,23 +52,19 @@ _TREES_AT_ONCE = 10_000
 class NodeSearch:
     """Reads the nodes of one forest, as far as a refresh has shown them."""
 
-    def __init__(
-        self, *, forest: str, relation: Relation, layout: Layout, limits: Limits = DEFAULT_LIMITS
-    ) -> None:
+    def __init__(self, *, forest: str, relation: Relation, limits: Limits = DEFAULT_LIMITS) -> None:
         """Read the nodes of one index.
 
         Args:
             forest: Name of the forest's index.
             relation: The profile's.
-            layout: The layout of the nodes' keys.
             limits: What a request may carry.
         """
         self.forest = forest
         self.relation = relation
-        self._layout = layout
         self._limits = limits
         self._packing = Packing(relation)
-        self._candidates = CandidateSearch(forest=forest, relation=relation, layout=layout, limits=limits)
+        self._candidates = CandidateSearch(forest=forest, relation=relation, limits=limits)
 
     def candidates(self, signatures: npt.NDArray[Any], *, live_since_ms: int) -> Requests[list[StoredNode]]:
         """Find the live nodes that may be near one of `signatures`, or have its id. Nodes may be repeated."""
@@ -124,7 +120,7 @@ class NodeSearch:
     def unfindable(self, stored: Sequence[StoredNode]) -> Requests[list[StoredNode]]:
         """Return the nodes that lack a key of their signature, or are wrongly marked as leaf or root."""
         wrong: list[StoredNode] = []
-        keys = keys_of(stored, self.relation, self._layout)
+        keys = keys_of(stored, self.relation, NODES)
         # A node that is indexed under nothing has no keys to check.
         indexed = [(node, own) for node, own in zip(stored, keys, strict=True) if own]
         # Keys are checked per group, so a swap of keys between adjacent nodes would pass; interleave them.

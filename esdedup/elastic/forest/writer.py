@@ -227,7 +227,7 @@ class ForestWriter(Closing):
             raise
 
     def _nodes(self, packed: Sequence[bytes], state: State | None) -> list[Document | JsonDocument]:
-        written = json_documents(packed, self.index.relation, self.index.layout)
+        written = json_documents(packed, self.index.relation)
         return [*([state_document(state)] if state else []), *written]
 
     def write_ordered_since(self, seq: int) -> None:

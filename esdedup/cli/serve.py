@@ -9,7 +9,7 @@ from esdedup.cli import options
 from esdedup.cli.command import command
 from esdedup.cli.extras import require_extra
 from esdedup.reading.reader import Reader
-from esdedup.serving.listening import address_of, listen
+from esdedup.serving.connections import address_of, listen
 
 
 @command("serve", example="esdedup serve --index news --port 8000")

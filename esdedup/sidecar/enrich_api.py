@@ -12,12 +12,11 @@ from starlette.responses import Response
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.fields import Fields, fields_given
 from esdedup.serving.problems import Problem, ProblemDetails, described
-from esdedup.sidecar.bulk_request import BulkItem, read_bulk
+from esdedup.sidecar.bodies import caller_address, json_route, read_body
+from esdedup.sidecar.bulk_request import BulkItem, RequestRefused, read_bulk
 from esdedup.sidecar.enrichment import Changed, Enrichment, Outcome, Rejected
-from esdedup.sidecar.feeding import Ownership
 from esdedup.sidecar.own_paths import answer
-from esdedup.sidecar.refusals import RequestRefused
-from esdedup.sidecar.requests import caller_address, json_route, read_body
+from esdedup.sidecar.owner import Ownership
 
 _PATH = "/v1/enrich"
 _JSON = "application/json"
@@ -60,7 +59,7 @@ _Object = dict[str, Any] | None
 _KINDS = {403: "not_allowed", 409: "index_not_ready"}
 
 
-class Asked(BaseModel):
+class EnrichQuery(BaseModel):
     """What belongs to all actions of a request."""
 
     index: Annotated[str | None, Field(description="Of the actions that name no index.")] = None
@@ -177,7 +176,7 @@ def enrich_routes(
     )
     async def enrich_actions(
         request: Request,
-        asked: Annotated[Asked, Query()],
+        asked: Annotated[EnrichQuery, Query()],
     ) -> Response:
         """The body is what `_bulk` takes: actions, each with its document in the next line.
 

@@ -2,16 +2,20 @@
 
 import asyncio
 import dataclasses
+import math
 import re
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
-from typing import Any, NamedTuple
+from http import HTTPStatus
+from types import TracebackType
+from typing import Any, NamedTuple, Self
 
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.elastic.names import check_index_name
-from esdedup.errors import ArticleRejected, IndexNotReady, SettingError
+from esdedup.errors import ArticleRejected, IndexNotReady, ServerError, SettingError
 from esdedup.fields import Fields
 from esdedup.ingest.actions import (
     Addition,
@@ -22,10 +26,87 @@ from esdedup.ingest.actions import (
     redating,
 )
 from esdedup.ingest.assigned import Assigned
+from esdedup.sidecar.auth import caller_of
 from esdedup.sidecar.bulk_request import BulkItem
-from esdedup.sidecar.indices import Found, caller_of
 from esdedup.sidecar.metrics import ArticleKind, Metrics
-from esdedup.sidecar.requests import Headers
+from esdedup.sidecar.upstream import Headers
+
+# How long an answer counts: so long after `setup`, the articles of an index are enriched.
+_KNOWN_S = 2.0
+# Requests to Elasticsearch at once.
+_AT_ONCE = 4
+# Names, and callers with a name, that are remembered: clients choose them.
+_MOST_KNOWN = 10_000
+
+Target = WritableIndex | IndexNotReady | None
+"""An index that was set up; why articles cannot be written to one; None for one that was not set up."""
+
+
+class Indices:
+    """Knows what is written to which index for a short time, so that not every request asks."""
+
+    def __init__(self, find: Callable[[str], WritableIndex | None]) -> None:
+        """Know nothing yet.
+
+        Args:
+            find: As `Articles.find`. Called in threads.
+        """
+        self._find = find
+        self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="esdedup-indices")
+        # And since when.
+        self._known: dict[str, tuple[Target, float]] = {}
+        self._asked: dict[str, asyncio.Future[Target]] = {}
+
+    async def __aenter__(self) -> Self:
+        """Begin."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the threads, without waiting for an Elasticsearch that does not answer."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def find(self, names: Iterable[str]) -> dict[str, Target]:
+        """Return what is known of each index.
+
+        Raises:
+            ServerError: Elasticsearch does not answer, or refuses.
+        """
+        wanted = list(dict.fromkeys(names))
+        return dict(zip(wanted, await asyncio.gather(*map(self._find_one, wanted)), strict=True))
+
+    async def _find_one(self, name: str) -> Target:
+        known, since_s = self._known.get(name, (None, -math.inf))
+        if time.monotonic() < since_s + _KNOWN_S:
+            return known
+        if name not in self._asked:
+            # Requests that come meanwhile wait for the same answer.
+            loop = asyncio.get_running_loop()
+            asked = self._asked[name] = asyncio.ensure_future(
+                loop.run_in_executor(self._threads, self._ask, name)
+            )
+            asked.add_done_callback(lambda _: self._asked.pop(name, None))
+        found = await asyncio.shield(self._asked[name])
+        if isinstance(found, IndexNotReady):
+            # One that was opened, or set up anew, takes articles at once.
+            return found
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        self._known[name] = found, time.monotonic()
+        return found
+
+    def _ask(self, name: str) -> Target:
+        try:
+            return self._find(name)
+        except IndexNotReady as error:
+            return error
+        except ServerError as error:
+            if error.status != HTTPStatus.BAD_REQUEST:
+                raise
+            # A name that Elasticsearch cannot read, such as one with a wrong date in it.
+            return IndexNotReady(str(error), index=name)
+
 
 # Reading an article takes some 20 µs. In between, other requests have their turn.
 _READ_AT_ONCE = 100
@@ -83,7 +164,7 @@ class Enrichment:
         self,
         *,
         forest: str,
-        find: Callable[[Collection[str]], Awaitable[Mapping[str, Found]]],
+        find: Callable[[Collection[str]], Awaitable[Mapping[str, Target]]],
         may_write: Callable[[Headers, Collection[str]], Awaitable[Mapping[str, bool]]],
         assigning: Callable[
             [Sequence[ArticleAction], Hashable], AbstractAsyncContextManager[Sequence[Assigned]]
@@ -96,7 +177,7 @@ class Enrichment:
             forest: The name of the forest that assigns.
             find: As `Indices.find`.
             may_write: As `Rights.may_write`.
-            assigning: As `Feeding.assigning`.
+            assigning: As `OwnerThread.assigning`.
             metrics: Counts the articles by what became of them.
         """
         self._forest = forest
@@ -126,7 +207,7 @@ class Enrichment:
 
         Raises:
             CallerRefused: Elasticsearch does not know the caller.
-            EsdedupError: No article of the request could be assigned: see `Feeding.assigning`.
+            EsdedupError: No article of the request could be assigned: see `OwnerThread.assigning`.
         """
         named = frozenset(name for each in items if (name := _written(each)) is not None)
         targets = await self._targets(named, headers, is_required=unset is not None)

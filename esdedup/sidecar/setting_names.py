@@ -28,7 +28,7 @@ _KINDS: dict[Any, tuple[str, str | None]] = {
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Named:
+class Naming:
     """How a setting is called, as far as its name does not say it."""
 
     # The heading that it and the following ones are shown under; None: that of the one before.
@@ -45,7 +45,7 @@ class Setting:
 
     name: str
     field: FieldInfo
-    named: Named
+    named: Naming
     # The heading that it is shown under.
     group: str
 
@@ -121,7 +121,7 @@ def settings_of(model: type[BaseModel]) -> list[Setting]:
     found: list[Setting] = []
     group = ""
     for name, field in model.model_fields.items():
-        named = next((each for each in field.metadata if isinstance(each, Named)), Named())
+        named = next((each for each in field.metadata if isinstance(each, Naming)), Naming())
         group = named.heading or group
         found.append(Setting(name, field, named, group))
     return found

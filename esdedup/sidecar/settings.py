@@ -27,7 +27,7 @@ from esdedup.fingerprint.fingerprinter import WORKERS
 from esdedup.fingerprint.profile import DEFAULT, LONGEST_TEXT_LENGTH, MAX_TEXT_LENGTH, Profile, get_profile
 from esdedup.ingest.word_files import with_words
 from esdedup.origins import is_loopback, is_wildcard, origin_of
-from esdedup.sidecar.setting_names import PREFIX, Named, refusal, settings_of
+from esdedup.sidecar.setting_names import PREFIX, Naming, refusal, settings_of
 from esdedup.text.hashing import TOKEN_HASHES
 
 log = logging.getLogger("esdedup")
@@ -95,49 +95,49 @@ class Settings(BaseSettings):
         protected_namespaces=(),
     )
 
-    config: Annotated[Path | None, Named(heading="Settings")] = None
+    config: Annotated[Path | None, Naming(heading="Settings")] = None
     """A TOML file with settings, named as in the output of --print-config."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """The least important messages that are logged, to standard error."""
 
-    url: Annotated[str, Named(heading="Elasticsearch", others=("ELASTICSEARCH_URL", "ES_URL"))] = (
+    url: Annotated[str, Naming(heading="Elasticsearch", others=("ELASTICSEARCH_URL", "ES_URL"))] = (
         "http://localhost:9200"
     )
     """Address of Elasticsearch; may contain user and password. Separate several by commas."""
     user: str | None = None
     """The user that writes the forest. Feeders use their own credentials."""
-    password: Annotated[SecretStr | None, Named(flag=None)] = None
+    password: Annotated[SecretStr | None, Naming(flag=None)] = None
     """The user's password."""
     password_file: Path | None = None
     """A file with the user's password."""
-    api_key: Annotated[SecretStr | None, Named(others=("ES_API_KEY", "ELASTICSEARCH_API_KEY"))] = None
+    api_key: Annotated[SecretStr | None, Naming(others=("ES_API_KEY", "ELASTICSEARCH_API_KEY"))] = None
     """API key instead of a user, in the base64 form that Elasticsearch returns."""
     api_key_file: Path | None = None
     """A file with the API key."""
-    ca_certs: Annotated[Path | None, Named(others=("ES_CA_CERTS", "ELASTICSEARCH_CA_CERTS"))] = None
+    ca_certs: Annotated[Path | None, Naming(others=("ES_CA_CERTS", "ELASTICSEARCH_CA_CERTS"))] = None
     """Certificate of the authority that signed Elasticsearch's certificate."""
     connect_timeout_s: float = Field(default=5.0, ge=0.1, le=60)
     """Seconds to wait for a connection before the next address is tried."""
 
-    host: Annotated[str, Named(heading="Listening")] = Field(default="127.0.0.1", min_length=1)
+    host: Annotated[str, Naming(heading="Listening")] = Field(default="127.0.0.1", min_length=1)
     """Address to listen on."""
     port: int = Field(default=9500, ge=0, le=65_535)
     """Port to listen on; 0 takes a free one."""
-    allow_hosts: Annotated[_Names, Named(flag="--allow-host")] = ()
+    allow_hosts: Annotated[_Names, Naming(flag="--allow-host")] = ()
     """A name under which feeders reach the sidecar; may be repeated. Addresses, localhost and --host need
     none. Requests for other names are refused."""
     tls_cert_file: Path | None = None
     """Certificate of the sidecar, with those between it and its authority (PEM)."""
     tls_key_file: Path | None = None
     """The certificate's private key (PEM)."""
-    token: Annotated[SecretStr | None, AfterValidator(_checked_token), Named(flag=None)] = None
+    token: Annotated[SecretStr | None, AfterValidator(_checked_token), Naming(flag=None)] = None
     """What feeders must send in the header X-Esdedup-Token."""
     token_file: Path | None = None
     """A file with the token."""
     insecure: bool = False
     """Listen beyond this machine without a token."""
 
-    forest: Annotated[str, AfterValidator(_checked_index), Named(heading="Forest")] = DEFAULT_FOREST
+    forest: Annotated[str, AfterValidator(_checked_index), Naming(heading="Forest")] = DEFAULT_FOREST
     """Name of the forest's index."""
     retention_days: float | None = Field(default=None, ge=0.001, le=1_000_000)
     """How many days a cluster accepts articles after its last one. Default: the forest's retention, 30 in a
@@ -155,13 +155,13 @@ class Settings(BaseSettings):
     most_plausible_leaves: int = Field(default=1_024, ge=1)
     """A warning is logged when a cluster grows beyond this many texts; a power of two."""
 
-    advertise: Annotated[str | None, AfterValidator(_checked_address), Named(heading="Several sidecars")] = (
+    advertise: Annotated[str | None, AfterValidator(_checked_address), Naming(heading="Several sidecars")] = (
         None
     )
     """Address of this sidecar, which a standby names to callers. Default: the one that it listens at; none if
     that is a wildcard such as 0.0.0.0."""
 
-    profile: Annotated[str, Named(heading="Fingerprint")] = DEFAULT.name
+    profile: Annotated[str, Naming(heading="Fingerprint")] = DEFAULT.name
     """How texts are fingerprinted: verified, classic or keywords."""
     segmenter: str | None = None
     """How classic and keywords cut texts into words: jieba (the default), words, or such as 3-grams."""
@@ -180,12 +180,12 @@ class Settings(BaseSettings):
     """How many characters of a text are fingerprinted; what lies beyond is not compared."""
     keep_boilerplate: bool = False
     """Fingerprint pages whole, with their menus and disclaimers."""
-    pins_file: Annotated[Path | None, Named(flag="--pins")] = None
+    pins_file: Annotated[Path | None, Naming(flag="--pins")] = None
     """Passages that are boilerplate or text, whatever was learned (JSON Lines)."""
     workers: int = Field(default=WORKERS, ge=1, le=256)
     """Threads that fingerprint texts; they cut no words, as `classic` and `keywords` do."""
 
-    text_field: Annotated[str | None, Named(heading="Field names")] = None
+    text_field: Annotated[str | None, Naming(heading="Field names")] = None
     """The text. This and the following: default is what each index keeps from `setup`."""
     title_field: str | None = None
     """The title."""
@@ -200,7 +200,7 @@ class Settings(BaseSettings):
     dedup_field: str | None = None
     """The object that esdedup writes."""
 
-    batch_size: Annotated[int, Named(heading="Batches and limits")] = Field(
+    batch_size: Annotated[int, Naming(heading="Batches and limits")] = Field(
         default=1_000, ge=1, le=DEFAULT_LIMITS.bulk_documents
     )
     """Articles that are decided together at most."""
@@ -234,11 +234,11 @@ class Settings(BaseSettings):
     """What becomes of articles that can get no root, such as those without a text: they are refused, or pass
     without one. Both are logged, by their ids, and counted."""
 
-    pages: Annotated[bool, Named(heading="Pages")] = False
+    pages: Annotated[bool, Naming(heading="Pages")] = False
     """Serve the pages of `esdedup serve` as well, under /pages."""
-    pages_index: Annotated[str | None, Named(flag="--index")] = None
+    pages_index: Annotated[str | None, Naming(flag="--index")] = None
     """Index, alias or pattern that the pages show, and that is read if a request names none."""
-    allow_origins: Annotated[_Origins, Named(flag="--allow-origin")] = ()
+    allow_origins: Annotated[_Origins, Naming(flag="--allow-origin")] = ()
     """The origin of another site, such as https://desk.example, whose pages may read what the pages show
     (CORS); may be repeated; * for all."""
 

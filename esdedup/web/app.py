@@ -18,7 +18,7 @@ from esdedup.fingerprint.profile import DEFAULT, Profile
 from esdedup.messages import translatable
 from esdedup.origins import origin_of
 from esdedup.reading.reader import AsyncReader, asking_owner
-from esdedup.serving.guards import Guard
+from esdedup.serving.limits import Guard
 from esdedup.web import (
     api,
     article_page,

@@ -14,10 +14,16 @@ from esdedup.ingest.actions import Addition
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup.sidecar.bulk_answer import merged, refused_item, whole_answer
-from esdedup.sidecar.bulk_request import read_bulk
-from esdedup.sidecar.document_request import ArticlePath, article_path, read_document, routed
-from esdedup.sidecar.refusals import RequestRefused
+from esdedup.sidecar.bulk import merged, refused_item, whole_answer
+from esdedup.sidecar.bulk_request import (
+    ArticlePath,
+    RequestRefused,
+    article_path,
+    read_bulk,
+    read_document,
+    routed,
+)
+from esdedup.sidecar.own_paths import error_body
 from tests.support.exploring import examples
 from tests.support.names import new_names
 
@@ -118,7 +124,9 @@ def test_a_request_without_a_document_is_refused_alike(server: Server, operation
     with pytest.raises(RequestRefused) as caught:
         read_document(read, b"", b"")
     status, answer = server.send("POST", path, b"")
-    assert (caught.value.status, json.loads(caught.value.body())) == (status, json.loads(answer))
+    refused = caught.value
+    told = error_body(refused.status, refused.kind, str(refused))
+    assert (refused.status, json.loads(told)) == (status, json.loads(answer))
 
 
 _PARTS = ["", "I", "I", "_doc", "_create", "_update", "%5Fdoc", "a%2Fb", "a+b", "%C3%A9", "%ff", "%zz", "1;b"]

@@ -7,8 +7,7 @@ from elasticsearch import Elasticsearch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup.sidecar.bulk_request import read_bulk
-from esdedup.sidecar.refusals import RequestRefused
+from esdedup.sidecar.bulk_request import RequestRefused, read_bulk
 from tests.support.bulk_bodies import BODIES
 from tests.support.exploring import examples
 from tests.support.fuzzed import Fuzzed, check_bulk, fuzzed

@@ -199,7 +199,7 @@ MUTANTS = [
     ),
     Mutant(
         "an answer with refused items says that nothing has failed",
-        "esdedup/sidecar/bulk_answer.py",
+        "esdedup/sidecar/bulk.py",
         'values | {"errors": True, "items": items}',
         'values | {"items": items}',
         ("unit/test_sidecar_answers.py",),
@@ -213,7 +213,7 @@ MUTANTS = [
     ),
     Mutant(
         "who was refused once may write when he asks again within a minute",
-        "esdedup/sidecar/indices.py",
+        "esdedup/sidecar/auth.py",
         "for each in unknown if granted[each]}",
         "for each in unknown}",
         ("unit/test_sidecar_rights.py",),

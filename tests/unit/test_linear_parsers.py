@@ -7,9 +7,16 @@ from collections.abc import Callable
 import pytest
 
 from esdedup.serving.framing import framing_fault
-from esdedup.sidecar.bulk_request import members, read_bulk, with_member, without_object
-from esdedup.sidecar.document_request import article_path, parts_of, values_of
-from esdedup.sidecar.refusals import RequestRefused
+from esdedup.sidecar.bulk_request import (
+    RequestRefused,
+    article_path,
+    members,
+    parts_of,
+    read_bulk,
+    values_of,
+    with_member,
+    without_object,
+)
 
 SMALL, TIMES = 20_000, 8
 # Beside one that is eight times as large, a quadratic one takes 64 times as long.

@@ -9,11 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from esdedup.errors import ServerError
-from esdedup.sidecar.bulk_answer import all_refused, json_type, merged, refused_item, whole_answer
-from esdedup.sidecar.bulk_request import BulkItem
-from esdedup.sidecar.document_request import ArticlePath, article_path, read_document, routed
-from esdedup.sidecar.refusals import ARTICLE_REJECTED, RequestRefused
-from esdedup.sidecar.requests import json_content_type
+from esdedup.sidecar.bodies import json_content_type
+from esdedup.sidecar.bulk import all_refused, json_type, merged, refused_item, whole_answer
+from esdedup.sidecar.bulk_request import (
+    ARTICLE_REJECTED,
+    ArticlePath,
+    BulkItem,
+    RequestRefused,
+    article_path,
+    read_document,
+    routed,
+)
+from esdedup.sidecar.own_paths import error_body
 
 
 def _answer(items: list[bytes], head: bytes = b'"errors":false,"took":30,"ingest_took":2,') -> bytes:
@@ -193,7 +200,7 @@ def test_the_routing_replaces_any_other(query: bytes, routing: str) -> None:
 
 
 def test_a_refusal_has_the_shape_of_the_servers() -> None:
-    assert orjson.loads(RequestRefused(400, ARTICLE_REJECTED, "has no text").body()) == {
+    assert orjson.loads(error_body(400, ARTICLE_REJECTED, "has no text")) == {
         "error": {
             "root_cause": [{"type": "esdedup_article_rejected", "reason": "has no text"}],
             "type": "esdedup_article_rejected",

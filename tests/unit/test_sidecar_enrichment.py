@@ -15,11 +15,11 @@ from esdedup.elastic.article_indices import WritableIndex
 from esdedup.errors import IndexNotReady
 from esdedup.fields import Fields
 from esdedup.forest.model import Assignment, Kind
+from esdedup.serving.refusals import Refused
 from esdedup.sidecar.bulk_request import BulkItem, read_bulk
 from esdedup.sidecar.enrichment import Changed, Enrichment, Outcome, Rejected, Untouched
-from esdedup.sidecar.intake import Overloaded
 from esdedup.sidecar.metrics import Metrics
-from esdedup.sidecar.requests import Headers
+from esdedup.sidecar.upstream import Headers
 
 DATE, NOW_MS = "2020-01-02T03:04:05Z", 2_000_000_000_000
 INDICES: dict[str, Any] = {
@@ -252,8 +252,8 @@ def test_what_the_intake_refuses_is_refused() -> None:
     sidecar = Sidecar()
 
     def refuse(*_: Any) -> AbstractAsyncContextManager[Sequence[Assigned]]:
-        raise Overloaded("too much waits")
+        raise Refused("too much waits")
 
     sidecar.enrichment = sidecar.enrichment_with(refuse)
-    with pytest.raises(Overloaded):
+    with pytest.raises(Refused, match="too much waits"):
         sidecar.enrich({"index": {"_index": "news"}}, {"text": "one"})

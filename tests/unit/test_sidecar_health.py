@@ -23,12 +23,10 @@ from esdedup.errors import (
 from esdedup.forest.model import Kind
 from esdedup.serving.problems import Problem
 from esdedup.serving.refusals import Refused
-from esdedup.sidecar import health
-from esdedup.sidecar.feeding import NotOwner, Ownership
-from esdedup.sidecar.health import health_routes
-from esdedup.sidecar.intake import Overloaded, ShuttingDown
+from esdedup.sidecar import own_paths as health
 from esdedup.sidecar.metrics import ArticleKind, Metrics
-from esdedup.sidecar.own_paths import answer
+from esdedup.sidecar.own_paths import answer, health_routes
+from esdedup.sidecar.owner import Ownership
 from tests.support.asgi import Request, Response, send
 
 OTHER_URL = "http://a:9500"
@@ -185,10 +183,6 @@ def test_metrics_are_named_as_prometheus_asks_for() -> None:
 @pytest.mark.parametrize(
     ("error", "status", "kind"),
     [
-        (Overloaded("wait"), 429, "queue_full"),
-        (NotOwner(Ownership(reason=BUSY)), 503, "not_owner"),
-        (NotOwner(Ownership(reason=ServerUnavailable("no"))), 503, "not_owner"),
-        (ShuttingDown("no"), 503, "shutting_down"),
         (BUSY, 503, "not_owner"),
         (IndexNotReady("no"), 409, "index_not_ready"),
         (ServerUnavailable("no"), 502, "elasticsearch_unavailable"),

@@ -5,7 +5,7 @@ import asyncio
 from esdedup.elastic.article_indices import WritableIndex
 from esdedup.errors import IndexNotReady, ServerError
 from esdedup.fields import Fields
-from esdedup.sidecar.indices import Found, Indices
+from esdedup.sidecar.enrichment import Indices, Target
 
 NEWS = WritableIndex(fields=Fields(), name="news")
 CLOSED = IndexNotReady("the index 'news' is closed", index="news")
@@ -21,7 +21,7 @@ def test_what_takes_articles_is_remembered_and_what_takes_none_is_asked_again() 
             raise answer
         return answer
 
-    async def found() -> list[Found]:
+    async def found() -> list[Target]:
         async with Indices(find) as indices:
             return [(await indices.find({"news"}))["news"] for _ in range(5)]
 
@@ -34,7 +34,7 @@ def test_a_name_that_elasticsearch_cannot_read_concerns_its_items_alone() -> Non
             raise ServerError("unit [x] not supported for date math", status=400)
         return NEWS
 
-    async def found() -> dict[str, Found]:
+    async def found() -> dict[str, Target]:
         async with Indices(find) as indices:
             return await indices.find({"news", "<a1-{now/x}>"})
 

@@ -4,7 +4,7 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from esdedup.sidecar.bulk_answer import ItemStatuses
+from esdedup.sidecar.bulk import ItemStatuses
 
 ANSWER = orjson.dumps(
     {

@@ -12,8 +12,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from esdedup.errors import ServerUnavailable, SettingError
-from esdedup.sidecar.requests import end_to_end
-from esdedup.sidecar.upstream import Upstream
+from esdedup.sidecar.upstream import Upstream, end_to_end
 from tests.support import sidecar
 from tests.support.wire import OK, TIMEOUT_S, Connection, ScriptedServer, answer, closed_port
 

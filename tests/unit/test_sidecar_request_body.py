@@ -9,8 +9,8 @@ from random import Random
 import pytest
 
 from esdedup.serving.limits import HOLD
-from esdedup.sidecar.refusals import RequestRefused
-from esdedup.sidecar.requests import unpacked
+from esdedup.sidecar.bodies import unpacked
+from esdedup.sidecar.bulk_request import RequestRefused
 
 ONE, OTHER = b'{"index":{}}\n{"text":"a"}\n', Random(1).randbytes(50_000)
 MOST_BYTES = 60_000

@@ -7,9 +7,9 @@ import orjson
 import pytest
 
 from esdedup.errors import ServerUnavailable
-from esdedup.sidecar import indices as module
-from esdedup.sidecar.indices import CallerRefused, ElasticAnswer, Rights
-from esdedup.sidecar.requests import Headers
+from esdedup.sidecar import auth as module
+from esdedup.sidecar.auth import CallerRefused, ElasticAnswer, Rights
+from esdedup.sidecar.upstream import Headers
 
 FEEDER = [(b"Authorization", b"ApiKey feeder"), (b"User-Agent", b"test")]
 VISITOR = [(b"authorization", b"ApiKey visitor")]

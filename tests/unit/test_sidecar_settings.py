@@ -11,7 +11,7 @@ from esdedup import CLASSIC, KEYWORDS
 from esdedup.errors import SettingError
 from esdedup.fields import Fields, fields_given
 from esdedup.fingerprint.profile import DEFAULT
-from esdedup.sidecar.assembly import assemble
+from esdedup.sidecar.app import assemble
 from esdedup.sidecar.loading import as_toml, load
 from esdedup.sidecar.setting_names import settings_of
 from esdedup.sidecar.settings import SECRETS, Settings

@@ -9,11 +9,11 @@ import pytest
 from starlette.routing import Match
 
 from esdedup.errors import ForestBusy, ForestOwner
+from esdedup.sidecar.bulk import BulkRoute
 from esdedup.sidecar.enrichment import Enrichment
-from esdedup.sidecar.feeding import Ownership
 from esdedup.sidecar.metrics import Metrics
+from esdedup.sidecar.owner import Ownership
 from esdedup.sidecar.upstream import Upstream
-from esdedup.sidecar.writing import Writing
 
 URL = "http://other:9500"
 OWNER = ForestOwner(host="h", pid=1, since=datetime(2026, 1, 1, tzinfo=UTC), released=False, url=URL)
@@ -31,7 +31,7 @@ def unexpected(*_: Any, **__: Any) -> Any:
 @pytest.mark.parametrize("path", ["/_bulk", "/news/_bulk", "/news/_doc/1", "/news/_update/1"])
 def test_a_standby_refuses_what_it_has_not_read(path: str, ownership: Ownership, said: str) -> None:
     metrics, sent = Metrics(), list[Any]()
-    writing = Writing(
+    writing = BulkRoute(
         Upstream(["http://localhost:9200"]),
         Enrichment(forest="f", find=unexpected, may_write=unexpected, assigning=unexpected, metrics=metrics),
         ownership=lambda: ownership,

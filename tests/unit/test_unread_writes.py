@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from esdedup.sidecar.unread_writes import UnreadWrites
+from esdedup.sidecar.proxy import UnreadWrites
 from esdedup.sidecar.upstream import Upstream
 
 MATCHED = [

@@ -1,38 +1,45 @@
-"""`Writing`: the routes of what writes articles. These go on to Elasticsearch with their roots."""
+"""`BulkRoute`: requests that write articles, which go on to Elasticsearch with their roots.
+
+If some items are refused here, Elasticsearch is asked for a whole answer in JSON, and the items that it never
+saw are put between its own, in the order of the request.
+"""
 
 import asyncio
+import json
 import logging
+import re
 import time
-from collections.abc import Callable, Sequence
-from typing import Self
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
-from esdedup.errors import EsdedupError
+from esdedup.errors import EsdedupError, ServerError
 from esdedup.serving.problems import Problem
-from esdedup.sidecar.bulk_answer import (
-    ItemStatuses,
-    all_refused,
-    json_type,
-    merged,
-    refused_item,
-    require_json,
-    whole_answer,
+from esdedup.sidecar.auth import CallerRefused
+from esdedup.sidecar.bodies import caller_address, in_thread_if_large, json_content_type, unpacked
+from esdedup.sidecar.bulk_request import (
+    ARTICLE_REJECTED,
+    ArticlePath,
+    BulkItem,
+    RequestRefused,
+    article_path,
+    read_bulk,
+    read_document,
+    routed,
+    values_of,
+    without,
 )
-from esdedup.sidecar.bulk_request import BulkItem, read_bulk
-from esdedup.sidecar.document_request import ArticlePath, article_path, read_document, routed
 from esdedup.sidecar.enrichment import Changed, Enrichment, Outcome, Rejected
-from esdedup.sidecar.feeding import Ownership
-from esdedup.sidecar.indices import CallerRefused
 from esdedup.sidecar.metrics import Metrics
-from esdedup.sidecar.own_paths import counting
-from esdedup.sidecar.passing import Passing, target_of
-from esdedup.sidecar.refusals import ARTICLE_REJECTED, RequestRefused
-from esdedup.sidecar.requests import Header, caller_address, in_thread_if_large, json_content_type, unpacked
-from esdedup.sidecar.upstream import Upstream
+from esdedup.sidecar.own_paths import counting, error_body
+from esdedup.sidecar.owner import Ownership
+from esdedup.sidecar.proxy import Proxy, target_of
+from esdedup.sidecar.upstream import Header, Upstream
 
 log = logging.getLogger("esdedup")
 
@@ -45,7 +52,7 @@ _OF_ANSWER = frozenset((b"content-length", b"content-encoding", b"content-type")
 _PRODUCT = (b"X-elastic-product", b"Elasticsearch")
 
 
-class Writing(BaseRoute):
+class BulkRoute(BaseRoute):
     """Matches the requests that write articles."""
 
     def __init__(
@@ -69,7 +76,7 @@ class Writing(BaseRoute):
             passes_rejected: Send articles on that can get no root, instead of refusing them.
         """
         self._upstream = upstream
-        self._passing = Passing(upstream)
+        self._passing = Proxy(upstream)
         self._enrichment = enrichment
         self._ownership = ownership
         self._metrics = metrics
@@ -107,7 +114,9 @@ class Writing(BaseRoute):
             await response(scope, receive, send)
         except RequestRefused as refused:
             self._metrics.refused(refused.kind)
-            await _own(refused.body(), refused.status, _JSON)(scope, receive, send)
+            await _own(error_body(refused.status, refused.kind, str(refused)), refused.status, _JSON)(
+                scope, receive, send
+            )
         except EsdedupError as error:
             await self._answer(scope, Problem.of_error(error))(scope, receive, send)
 
@@ -241,3 +250,124 @@ def _own(content: bytes, status: int, media_type: str) -> Response:
     response = Response(content, status, media_type=media_type)
     response.raw_headers.insert(0, _PRODUCT)
     return response
+
+
+# Elasticsearch's parameters by which an answer is less, or written otherwise.
+_FORMS = frozenset(("filter_path", "format", "pretty"))
+_VERSION = re.compile(r"compatible-with=(\d+)", re.ASCII)
+
+
+def refused_item(item: BulkItem, reason: str, *, status: int = 400) -> dict[str, Any]:
+    """Return the answer for an item that is refused.
+
+    Args:
+        item: The item.
+        reason: What is wrong with it.
+        status: As Elasticsearch gives it to items. Clients send again by it: not for 400.
+    """
+    error = {"type": ARTICLE_REJECTED, "reason": reason}
+    return {
+        item.operation: {
+            "_index": item.index,
+            "_id": item.meta.get("_id"),
+            "status": status,
+            "error": error,
+        }
+    }
+
+
+def merged(answer: bytes, refused: Mapping[int, dict[str, Any]], *, count: int) -> bytes:
+    """Return the answer to a whole request.
+
+    Args:
+        answer: What Elasticsearch answered, with status 200, for the items that were sent; as JSON.
+        refused: The others, by their places in the request, from 0.
+        count: The number of items in the request.
+
+    Raises:
+        ServerError: It is no answer to so many items.
+    """
+    try:
+        values: dict[str, Any] = json.loads(answer)
+        answered = values.pop("items")
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as error:
+        raise ServerError("Elasticsearch's answer to a bulk request cannot be read", status=200) from error
+    if not isinstance(answered, list):
+        answered = []
+    if len(answered) != count - len(refused):
+        raise ServerError(
+            f"Elasticsearch answered {len(answered):,} items of a bulk request, not {count - len(refused):,}",
+            status=200,
+        )
+    remaining = iter(answered)
+    items = [refused[place] if place in refused else next(remaining) for place in range(count)]
+    return _written(values | {"errors": True, "items": items})
+
+
+def all_refused(items: Mapping[int, dict[str, Any]], *, took_ms: int) -> bytes:
+    """Return the answer to a request of which nothing was sent to Elasticsearch."""
+    return _written({"errors": True, "took": took_ms, "items": [*items.values()]})
+
+
+def whole_answer(query: bytes) -> bytes:
+    """Return a query for Elasticsearch to answer whole: its other parts stay as they came."""
+    return b"&".join(without(query, _FORMS))
+
+
+def json_type(accept: str | None) -> str:
+    """Return the type of JSON that a caller accepts: of the version that is wanted."""
+    versioned = None if accept is None else _VERSION.search(accept)
+    if versioned is None:
+        return "application/json"
+    return f"application/vnd.elasticsearch+json;compatible-with={versioned[1]}"
+
+
+def require_json(accept: str | None, query: bytes) -> None:
+    """Make sure that a caller can read an answer with items of ours, which is JSON.
+
+    Raises:
+        RequestRefused: He wants another format.
+    """
+    format_ = values_of(query).get("format", "json")
+    is_json = accept is None or any(
+        each in accept.lower() for each in ("json", "*/*", "application/*", "text/plain")
+    )
+    if not is_json or format_ != "json":
+        raise RequestRefused(
+            406,
+            "media_type_header_exception",
+            "an item of this request is refused, which can be told in JSON only: accept application/json",
+        )
+
+
+def _written(answer: dict[str, Any]) -> bytes:
+    # ASCII: an id may have half a character.
+    return json.dumps(answer, separators=(",", ":")).encode()
+
+
+# In a string its quotes would be escaped.
+_STATUS = re.compile(rb'"status"\s*:\s*(\d{3})\b')
+# No status is longer, with the white space of a pretty answer.
+_LONGEST = 32
+
+
+class ItemStatuses:
+    """Counts the statuses in an answer that comes in parts."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[int] = Counter()
+        self._rest = b""
+
+    @property
+    def counts(self) -> Mapping[int, int]:
+        """How many items have each status, as far as the answer was read."""
+        return self._counts
+
+    def read(self, part: bytes) -> None:
+        """Go on with the next part of the answer; one that is compressed tells nothing."""
+        text = self._rest + part
+        end = 0
+        for found in _STATUS.finditer(text):
+            self._counts[int(found[1])] += 1
+            end = found.end()
+        self._rest = text[max(end, len(text) - _LONGEST) :]

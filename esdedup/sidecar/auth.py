@@ -1,104 +1,77 @@
-"""Where callers may write what is enriched: which indices were set up, and who has the right.
+"""Who may send requests, and write where: the token of the sidecar, and rights at Elasticsearch.
 
-Elasticsearch is asked, and what it says counts for a short time, so that not every request asks. The forest
-is written with the sidecar's own credentials. So before the articles of a caller are assigned, Elasticsearch
-is asked, with the caller's credentials, whether these may write to their index.
+The forest is written with the sidecar's own credentials. So before the articles of a caller are assigned,
+Elasticsearch is asked, with the caller's credentials, whether these may write to their index. Its answers
+count for a short time, so that not every request asks.
 """
 
-import asyncio
 import dataclasses
 import hashlib
 import math
+import secrets
 import time
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from http import HTTPStatus
-from types import TracebackType
-from typing import Self
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
 import orjson
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from esdedup.elastic.article_indices import WritableIndex
 from esdedup.elastic.client import CREDENTIALS
-from esdedup.errors import IndexNotReady, ServerError, ServerUnavailable
+from esdedup.errors import ServerUnavailable
+from esdedup.serving.problems import Answer, Problem
 from esdedup.serving.refusals import Refused
-from esdedup.sidecar.requests import Header, Headers
+from esdedup.sidecar.own_paths import METRICS, is_probe
+from esdedup.sidecar.upstream import Header, Headers
 
-# How long an answer counts: so long after `setup`, the articles of an index are enriched.
-_KNOWN_S = 2.0
-# Requests to Elasticsearch at once.
-_AT_ONCE = 4
-# Names, and callers with a name, that are remembered: clients choose them.
-_MOST_KNOWN = 10_000
-
-Found = WritableIndex | IndexNotReady | None
-"""An index that was set up; why articles cannot be written to one; None for one that was not set up."""
+TOKEN_HEADER = "X-Esdedup-Token"  # noqa: S105 - its name
+"""Elasticsearch needs ``Authorization`` for itself; clients in every language send headers of any name."""
+_RAW_TOKEN_HEADER = TOKEN_HEADER.lower().encode()
+_BEARER = b"bearer "
 
 
-class Indices:
-    """Knows what is written to which index for a short time, so that not every request asks."""
+class TokenGuard:
+    """Refuses requests without the token, and takes it out of all others."""
 
-    def __init__(self, find: Callable[[str], WritableIndex | None]) -> None:
-        """Know nothing yet.
+    def __init__(self, app: ASGIApp, *, token: str | None, answer: Answer) -> None:
+        """Guard an application.
 
         Args:
-            find: As `Articles.find`. Called in threads.
+            app: The application.
+            token: What callers must send; None if nothing.
+            answer: Gives a refusal its shape.
         """
-        self._find = find
-        self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="esdedup-indices")
-        # And since when.
-        self._known: dict[str, tuple[Found, float]] = {}
-        self._asked: dict[str, asyncio.Future[Found]] = {}
+        self._app = app
+        self._token = None if token is None else token.encode()
+        self._answer = answer
 
-    async def __aenter__(self) -> Self:
-        """Begin."""
-        return self
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer, unless the request is refused."""
+        app = self._app
+        if scope["type"] == "http":
+            refusal = self._refusal(scope)
+            # It is for us: neither Elasticsearch nor its logs shall see it.
+            kept = [header for header in scope["headers"] if header[0] != _RAW_TOKEN_HEADER]
+            scope = {**scope, "headers": kept}
+            if refusal is not None:
+                app = self._answer(scope, refusal)
+        await app(scope, receive, send)
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End the threads, without waiting for an Elasticsearch that does not answer."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
-
-    async def find(self, names: Iterable[str]) -> dict[str, Found]:
-        """Return what is known of each index.
-
-        Raises:
-            ServerError: Elasticsearch does not answer, or refuses.
-        """
-        wanted = list(dict.fromkeys(names))
-        return dict(zip(wanted, await asyncio.gather(*map(self._find_one, wanted)), strict=True))
-
-    async def _find_one(self, name: str) -> Found:
-        known, since_s = self._known.get(name, (None, -math.inf))
-        if time.monotonic() < since_s + _KNOWN_S:
-            return known
-        if name not in self._asked:
-            # Requests that come meanwhile wait for the same answer.
-            loop = asyncio.get_running_loop()
-            asked = self._asked[name] = asyncio.ensure_future(
-                loop.run_in_executor(self._threads, self._ask, name)
-            )
-            asked.add_done_callback(lambda _: self._asked.pop(name, None))
-        found = await asyncio.shield(self._asked[name])
-        if isinstance(found, IndexNotReady):
-            # One that was opened, or set up anew, takes articles at once.
-            return found
-        if len(self._known) >= _MOST_KNOWN:
-            self._known.clear()
-        self._known[name] = found, time.monotonic()
-        return found
-
-    def _ask(self, name: str) -> Found:
-        try:
-            return self._find(name)
-        except IndexNotReady as error:
-            return error
-        except ServerError as error:
-            if error.status != HTTPStatus.BAD_REQUEST:
-                raise
-            # A name that Elasticsearch cannot read, such as one with a wrong date in it.
-            return IndexNotReady(str(error), index=name)
+    def _refusal(self, scope: Scope) -> Problem | None:
+        if self._token is None or is_probe(scope):
+            return None
+        sent = [value for name, value in scope["headers"] if name == _RAW_TOKEN_HEADER]
+        if scope["path"] == METRICS:
+            # Elasticsearch needs nothing here, and Prometheus can send this in all its versions.
+            sent += [
+                value[len(_BEARER) :]
+                for name, value in scope["headers"]
+                if name == b"authorization" and value[: len(_BEARER)].lower() == _BEARER
+            ]
+        # All are compared, so that the time tells nothing.
+        matches = [secrets.compare_digest(each.strip(), self._token) for each in sent]
+        if any(matches):
+            return None
+        wrong = "is not the token of this server" if sent else "is missing"
+        return Problem.of(401, "token", f"the header {TOKEN_HEADER} {wrong}")
 
 
 PATH = b"/_security/user/_has_privileges"
@@ -110,6 +83,8 @@ _PRIVILEGE = "create_doc"
 _GRANTED_S = 60.0
 RAW_CREDENTIALS = frozenset(name.encode() for name in CREDENTIALS)
 """As the headers of requests come."""
+# Callers with a name of an index, which clients choose, that are remembered.
+_MOST_KNOWN = 10_000
 # What Elasticsearch says if it has no security, or if that is switched off.
 _UNSECURED = (b"no handler found for uri", b"must be explicitly enabled", b"Invalid index name [_security]")
 

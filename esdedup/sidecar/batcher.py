@@ -1,4 +1,4 @@
-"""`Intake`: the articles of many requests become batches, decided one after the other.
+"""`Batcher`: the articles of many requests become batches, decided one after the other.
 
 What waits when the forest's owner is free is the next batch, up to its bounds: a lone article is decided at
 once, and the more there is to do, the more is done with each batch. If that is not all, callers take turns,
@@ -29,20 +29,8 @@ _Article = TypeVar("_Article", bound=Sized)
 _Decided = TypeVar("_Decided")
 
 
-class Overloaded(Refused):
-    """More articles wait than may; the same request will succeed later."""
-
-    usual_status, usual_kind = 429, "queue_full"
-
-
-class ShuttingDown(Refused):
-    """No more articles are taken, because the process ends."""
-
-    usual_status, usual_kind = 503, "shutting_down"
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class BatchBounds:
+class BatchLimits:
     """How large batches are, and how much may wait for them."""
 
     # Of a batch; a request that has more is cut.
@@ -68,7 +56,7 @@ class _Load:
     def __neg__(self) -> "_Load":
         return _Load(-self.articles, -self.characters)
 
-    def fits(self, bounds: BatchBounds, *, parts: int = 1) -> bool:
+    def fits(self, bounds: BatchLimits, *, parts: int = 1) -> bool:
         """Return whether it is no more than one of so many equal parts of what may wait."""
         return (
             self.articles * parts <= bounds.waiting_articles
@@ -117,7 +105,7 @@ _ARTICLES_A_SECOND = 5_000
 _Batch = list[tuple[_Waiting[_Article, _Decided], Sequence[_Article]]]
 
 
-class Intake(Generic[_Article, _Decided]):
+class Batcher(Generic[_Article, _Decided]):
     """Takes the articles of requests, whose callers take turns.
 
     The articles of a request stay in their order, and those of a request that has failed are not decided any
@@ -128,7 +116,7 @@ class Intake(Generic[_Article, _Decided]):
         self,
         decide: Callable[[list[_Article]], Awaitable[tuple[Sequence[_Decided], Awaitable[None]]]],
         *,
-        bounds: BatchBounds,
+        bounds: BatchLimits,
         metrics: Metrics,
     ) -> None:
         """Take nothing yet; `run` must be running for anything to be decided.
@@ -164,8 +152,7 @@ class Intake(Generic[_Article, _Decided]):
             caller: Whose it is.
 
         Raises:
-            Overloaded: Too much waits already, and of this caller more than his share.
-            ShuttingDown: `close` was called.
+            Refused: Too much waits already, and of this caller more than their share; or `close` was called.
         """
         if not articles:
             yield ()
@@ -200,7 +187,8 @@ class Intake(Generic[_Article, _Decided]):
 
     def _admit(self, load: "_Load", caller: Hashable) -> None:
         if self._is_closing:
-            raise ShuttingDown("this process is ending and takes no more articles: send them to another one")
+            ending = "this process is ending and takes no more articles: send them to another one"
+            raise Refused(ending, status=503, kind="shutting_down")
         # One that is larger than all that may wait must come in too, whatever trickles in beside it.
         is_first = caller not in self._held and self._all.fits(self._bounds)
         if is_first or (self._all + load).fits(self._bounds):
@@ -210,9 +198,11 @@ class Intake(Generic[_Article, _Decided]):
         if not own.fits(self._bounds, parts=1 + len(self._held)):
             waiting = self._all.articles
             wait_s = 1 + waiting // _ARTICLES_A_SECOND
-            raise Overloaded(
+            raise Refused(
                 f"{waiting:,} articles wait to be assigned, and no more than "
                 f"{self._bounds.waiting_articles:,} may: send these again later",
+                status=429,
+                kind="queue_full",
                 retry_after_s=random.randint(wait_s, 2 * wait_s),  # noqa: S311 - no secret
             )
 

@@ -44,7 +44,7 @@ from esdedup.sidecar.own_paths import (
     is_watching,
     kind_of,
 )
-from esdedup.sidecar.owner import Ownership, OwnerThread
+from esdedup.sidecar.owner import OwnerThread
 from esdedup.sidecar.proxy import Proxy, UnreadWrites
 from esdedup.sidecar.reading import PagesRoute, ReadingApi
 from esdedup.sidecar.settings import Settings
@@ -63,11 +63,10 @@ def create_app(
     """Return the application.
 
     Args:
-        upstream: Where requests go on to; opened when the application starts, closed when it ends.
+        upstream: Where requests go on to.
         own: The sidecar's own endpoints; they come first.
-        others: The routes of what writes articles, and of what shows them; a request that none of them
-            matches passes.
-        alongside: What begins with the application, in this order, and ends with it.
+        others: Further routes; a request that none of them matches passes.
+        alongside: What begins with the application after the upstream, and ends with it.
     """
 
     @asynccontextmanager
@@ -96,14 +95,13 @@ def create_app(
 
 
 class _NotServed(BaseRoute):
-    """Matches what is under the sidecar's own path without an endpoint; Elasticsearch has none there."""
+    """Answers what is under the sidecar's own path without an endpoint, where Elasticsearch has none."""
 
     def __init__(self, endpoints: Sequence[BaseRoute]) -> None:
-        """Answer for what is not among these endpoints."""
         self._endpoints = endpoints
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Match by the path."""
+        """Match by path."""
         is_ours = scope["type"] == "http" and is_under(V1, scope)
         return (Match.FULL if is_ours else Match.NONE), {}
 
@@ -134,15 +132,7 @@ _REFRESH_INTERVAL_S = 1.0
 
 
 def assemble(settings: Settings, *, port: int) -> ASGIApp:
-    """Return the application behind all that stands before it. Nothing is sent yet.
-
-    Args:
-        settings: All of them.
-        port: On which it listens.
-
-    Raises:
-        SettingError: A setting cannot be used.
-    """
+    """Return the application of a sidecar that listens on a port; raises `SettingError`."""
     profile, fields = settings.fingerprint_profile, fields_given(settings)
     for line in words_never_cut(profile):
         log.warning("%s", line)
@@ -165,9 +155,6 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
         async with upstream.send("POST", PATH, headers, body) as given:
             return ElasticAnswer(given.status, given.headers, await given.read())
 
-    def ownership() -> Ownership:
-        return owner.ownership
-
     client = client_of(settings.url, **_login(settings))
     pins = read_pins(settings.pins_file, keep_boilerplate=settings.keep_boilerplate)
     owner = OwnerThread(
@@ -180,20 +167,20 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
             expires_at_once=True,
         ),
         forest=settings.forest,
-        bounds=BatchLimits(batch_articles=settings.batch_size, waiting_articles=settings.queue_articles),
+        limits=BatchLimits(batch_articles=settings.batch_size, waiting_articles=settings.queue_articles),
         metrics=metrics,
     )
-    reading = connect_async(settings.url, ca_certs=settings.ca_certs)
+    # Without credentials: each request is sent with those of its caller.
+    anyone = connect_async(settings.url, ca_certs=settings.ca_certs)
     reader = AsyncReader(
-        reading,
+        anyone,
         fields=fields,
         forest=settings.forest,
         profile=profile,
         pins=pins,
         refresh_interval_s=_REFRESH_INTERVAL_S,
     )
-    reader = asking_owner(reader, owner.look_up)
-    api = ReadingApi(reader, reading, index=settings.pages_index)
+    api = ReadingApi(asking_owner(reader, owner.look_up), anyone, index=settings.pages_index)
     pages = _pages(settings, pins, owner)
     indices = Indices(Articles(client, fields=fields).find)
     enrichment = Enrichment(
@@ -206,13 +193,13 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
     app = create_app(
         upstream,
         own=[
-            health_routes(forest=settings.forest, ownership=ownership, ask=ask, metrics=metrics),
+            health_routes(settings.forest, lambda: owner.ownership, ask=ask, metrics=metrics),
             enrich_routes(
                 enrichment,
                 fields=fields,
                 forest=settings.forest,
                 profile=profile.label,
-                ownership=ownership,
+                ownership=lambda: owner.ownership,
                 max_body_bytes=settings.max_body_bytes,
             ),
         ],
@@ -222,14 +209,14 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
             BulkRoute(
                 upstream,
                 enrichment,
-                ownership=ownership,
+                ownership=lambda: owner.ownership,
                 metrics=metrics,
                 max_body_bytes=settings.max_body_bytes,
                 passes_rejected=settings.rejected == "pass",
             ),
             UnreadWrites(upstream, indices.find),
         ],
-        alongside=[indices, owner, reading, *(each.running() for each in pages)],
+        alongside=[indices, owner, anyone, *(each.running() for each in pages)],
     )
     api.describe(app)
     handle_errors(app, answer := counting(metrics))
@@ -237,14 +224,7 @@ def assemble(settings: Settings, *, port: int) -> ASGIApp:
 
 
 def guarded(app: ASGIApp, settings: Settings, answer: Answer, metrics: Metrics) -> ASGIApp:
-    """Return an application behind all that stands before it.
-
-    Args:
-        app: The application.
-        settings: All of them.
-        answer: Gives a refusal its shape.
-        metrics: Measures requests.
-    """
+    """Return an application behind all that stands before it."""
     most = settings.max_requests
     limited = Limits(
         app,
@@ -273,7 +253,7 @@ def guarded(app: ASGIApp, settings: Settings, answer: Answer, metrics: Metrics) 
 
 
 def _login(settings: Settings) -> dict[str, Any]:
-    """Return as whom a client asks for what the sidecar itself reads and writes, and whom it trusts."""
+    """Return the sidecar's own credentials, and whom it trusts."""
     password = _shown(settings.password)
     user = None if settings.user is None or password is None else (settings.user, password)
     return {"user": user, "api_key": _shown(settings.api_key), "ca_certs": settings.ca_certs}
@@ -284,7 +264,7 @@ def _shown(secret: SecretStr | None) -> str | None:
 
 
 def _pages(settings: Settings, pins: Pins, owner: OwnerThread) -> list[PagesRoute]:
-    """Return the route of the pages, which are read with the sidecar's own credentials, if they are shown."""
+    """Return the route of the pages, if they are shown; they are read with the sidecar's own credentials."""
     if not settings.pages or settings.pages_index is None:
         return []
     # The pages need the extra `serve`.

@@ -32,13 +32,6 @@ class TokenGuard:
     """Refuses requests without the token, and takes it out of all others."""
 
     def __init__(self, app: ASGIApp, *, token: str | None, answer: Answer) -> None:
-        """Guard an application.
-
-        Args:
-            app: The application.
-            token: What callers must send; None if nothing.
-            answer: Gives a refusal its shape.
-        """
         self._app = app
         self._token = None if token is None else token.encode()
         self._answer = answer
@@ -99,7 +92,7 @@ class ElasticAnswer:
 
 
 def caller_of(headers: Headers) -> bytes:
-    """Return by what callers are told apart: a digest of the credentials in the headers of a request."""
+    """Return a digest of the credentials in the headers of a request, by which callers are told apart."""
     return hashlib.sha256(repr(sorted(_credentials(headers))).encode()).digest()
 
 
@@ -124,22 +117,14 @@ class Rights:
     """Knows for a short time who may write where."""
 
     def __init__(self, ask: Callable[[Headers, bytes], Awaitable[ElasticAnswer]]) -> None:
-        """Know nothing yet.
-
-        Args:
-            ask: Sends a `POST` with these headers and this body to `PATH`.
-        """
+        """Ask by a function that sends a `POST` with these headers and this body to `PATH`."""
         self._ask = ask
         # By caller and index: until when it counts.
         self._granted: dict[tuple[bytes, str], float] = {}
         self._unsecured_until_s = -math.inf
 
     async def may_write(self, headers: Headers, indices: Collection[str]) -> Mapping[str, bool]:
-        """Return to which of some indices a caller may write.
-
-        Args:
-            headers: Of the caller's request.
-            indices: The names.
+        """Return to which indices the caller of a request with these headers may write.
 
         Raises:
             CallerRefused: Elasticsearch does not know the caller.

@@ -105,19 +105,11 @@ def _owned(name: str, ownership: Ownership) -> dict[str, Any]:
 
 
 def health_routes(
-    *,
-    forest: str,
-    ownership: Callable[[], Ownership],
-    ask: Callable[[], Awaitable[object]],
-    metrics: Metrics,
+    forest: str, ownership: Callable[[], Ownership], *, ask: Callable[[], Awaitable[object]], metrics: Metrics
 ) -> APIRouter:
-    """Return the routes.
+    """Return the routes that say whether a sidecar lives and can take articles, and that of its metrics.
 
-    Args:
-        forest: The name of the forest.
-        ownership: Returns whether this process owns it.
-        ask: Asks Elasticsearch something small; raises an `EsdedupError` if it does not answer.
-        metrics: What is shown.
+    `ask` asks Elasticsearch something small, and raises an `EsdedupError` if it does not answer.
     """
     router = APIRouter(tags=["health"])
 

@@ -7,7 +7,6 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Hashable, Sequence
 from concurrent.futures import Future
-from types import TracebackType
 from typing import Self, TypeVar
 
 from esdedup.elastic.forest.contents import Contents
@@ -71,24 +70,16 @@ class Ownership:
 class OwnerThread:
     """Holds a forest as long as it can, and takes it again when it is free; inside ``async with``.
 
-    Everything that touches the forest happens in one thread. It is a daemon: if Elasticsearch does not
-    answer, nobody can end it. At the end, what was taken is decided if it can be.
+    Only its thread touches the forest. It is a daemon: if Elasticsearch does not answer, nobody can end it.
+    At the end, what was taken is decided if it can be.
     """
 
-    def __init__(self, owner: Owner, *, forest: str, bounds: BatchLimits, metrics: Metrics) -> None:
-        """Take nothing yet.
-
-        Args:
-            owner: Decides; used in the thread alone.
-            forest: The name of its forest.
-            bounds: Of batches and of what waits.
-            metrics: Records what happens.
-        """
+    def __init__(self, owner: Owner, *, forest: str, limits: BatchLimits, metrics: Metrics) -> None:
         self._owner = owner
         self._name = forest
         self._metrics = metrics
         self._thread = SerialThread("esdedup-owner")
-        self._intake = Batcher(self._decide, bounds=bounds, metrics=metrics)
+        self._batcher = Batcher(self._decide, limits=limits, metrics=metrics)
         self._tasks: list[asyncio.Task[None]] = []
         # A batch waits for one look-up at most, however many are asked for.
         self._looking_up = asyncio.Lock()
@@ -103,19 +94,15 @@ class OwnerThread:
         """Yield what is decided for the articles of a request; at the end, wait until that is durable.
 
         Raises:
-            Refused: This process does not own the forest.
-            EsdedupError: It has lost it meanwhile, or Elasticsearch does not answer; or as for
-                `Batcher.assigning`. Some articles may have been decided: they get the same roots when they
-                are sent again.
+            Refused: This process does not own the forest; or as for `Batcher.assigning`.
+            EsdedupError: It has lost it meanwhile, or Elasticsearch does not answer. Some articles may have
+                been decided: they get the same roots when they are sent again.
         """
         self.ownership.require()
-        return self._intake.assigning(articles, caller)
+        return self._batcher.assigning(articles, caller)
 
     async def look_up(self, text: str, site: str | None) -> Assignment | None:
-        """Return what would be decided for a text that came now, and change nothing.
-
-        None if this process does not own the forest, or does not come to it.
-        """
+        """Return what would be decided for a text that came now; None if this process cannot tell in time."""
         if not self.ownership.is_owner:
             return None
         with contextlib.suppress(TimeoutError):
@@ -128,19 +115,17 @@ class OwnerThread:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._run(self._look), _FIRST_LOOK_S)
         self._tasks = [
-            asyncio.create_task(self._intake.run(), name="intake"),
+            asyncio.create_task(self._batcher.run(), name="batcher"),
             asyncio.create_task(self._look_after(), name="owner"),
         ]
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Decide what was taken, and release the forest; take some seconds at most."""
-        intake, looking = self._tasks
-        self._intake.close()
+        batching, looking = self._tasks
+        self._batcher.close()
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(intake, _DECIDE_S)
+            await asyncio.wait_for(batching, _DECIDE_S)
         looking.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await looking

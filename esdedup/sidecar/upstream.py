@@ -14,7 +14,6 @@ import time
 from collections.abc import AsyncIterator, Iterable, Sequence
 from http import HTTPStatus
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 import aiohttp
@@ -30,15 +29,7 @@ Headers = Sequence[Header]
 
 # What concerns one connection alone (RFC 9110, 7.6.1); the bodies are cut into chunks anew on the next one.
 _ONE_CONNECTION = frozenset(
-    (
-        b"connection",
-        b"keep-alive",
-        b"proxy-connection",
-        b"te",
-        b"trailer",
-        b"transfer-encoding",
-        b"upgrade",
-    )
+    (b"connection", b"keep-alive", b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade")
 )
 # No header may have them (RFC 9110, 5.5), but for the tab.
 _CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
@@ -274,9 +265,7 @@ class Upstream:
         )
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Close the connections."""
         assert self._session is not None
         await self._session.close()

@@ -127,8 +127,8 @@ def _passing(url: str) -> "uvicorn.Config":
 
 def _enriching(url: str, forest: str, port: int) -> "uvicorn.Config":
     from esdedup.sidecar.app import assemble
-    from esdedup.sidecar.loading import load
     from esdedup.sidecar.server import config
+    from esdedup.sidecar.settings import load
 
     settings = load({"url": url, "forest": forest, "shutdown_timeout_s": 5})
     return config(assemble(settings, port=port), settings)

@@ -120,8 +120,8 @@ def assigned(each: ArticleAction) -> Assigned:
 
 
 def feeding_of(forest: Forest, metrics: Metrics | None = None) -> OwnerThread:
-    bounds = BatchLimits(batch_articles=10)
-    return OwnerThread(cast(Owner, forest), forest="f", bounds=bounds, metrics=metrics or Metrics("f"))
+    limits = BatchLimits(batch_articles=10)
+    return OwnerThread(cast(Owner, forest), forest="f", limits=limits, metrics=metrics or Metrics("f"))
 
 
 @asynccontextmanager

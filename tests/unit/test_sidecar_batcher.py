@@ -1,4 +1,4 @@
-"""Requests become batches: in order, bounded, and none waits for another's failure."""
+"""Articles of many requests become batches; callers take turns."""
 
 import asyncio
 import dataclasses
@@ -50,9 +50,9 @@ class Decider:
 
 
 def intake_of(
-    decider: Decider, *, bounds: BatchLimits, metrics: Metrics | None = None
+    decider: Decider, *, limits: BatchLimits, metrics: Metrics | None = None
 ) -> Batcher[Article, str]:
-    return Batcher(decider, bounds=bounds, metrics=metrics or Metrics())
+    return Batcher(decider, limits=limits, metrics=metrics or Metrics())
 
 
 def waiting(metrics: Metrics) -> float | None:
@@ -77,7 +77,7 @@ def test_every_request_gets_its_own_answers_in_order(requests: list[list[str]], 
         decider = Decider()
         metrics = Metrics()
         intake = intake_of(
-            decider, bounds=BatchLimits(batch_articles=size, batch_characters=12), metrics=metrics
+            decider, limits=BatchLimits(batch_articles=size, batch_characters=12), metrics=metrics
         )
         running = asyncio.create_task(intake.run())
         answers = await asyncio.gather(*(assign(intake, articles(*texts)) for texts in requests))
@@ -99,7 +99,7 @@ def test_what_comes_while_the_owner_is_busy_is_one_batch() -> None:
     async def run() -> list[list[str]]:
         decider = Decider()
         decider.free.clear()
-        intake = intake_of(decider, bounds=BatchLimits())
+        intake = intake_of(decider, limits=BatchLimits())
         running = asyncio.create_task(intake.run())
         first = asyncio.create_task(assign(intake, articles("a")))
         await asyncio.sleep(0.01)
@@ -118,7 +118,7 @@ def test_a_failure_reaches_the_requests_of_its_batch_and_no_others() -> None:
     async def run() -> list[object]:
         decider = Decider()
         decider.error = EsdedupError("the forest is away")
-        intake = intake_of(decider, bounds=BatchLimits(batch_articles=2))
+        intake = intake_of(decider, limits=BatchLimits(batch_articles=2))
         running = asyncio.create_task(intake.run())
         outcomes = await asyncio.gather(
             assign(intake, articles("a")),
@@ -141,7 +141,7 @@ def test_requests_beyond_the_bounds_are_refused_but_one_alone_may_be_larger() ->
     async def run() -> None:
         decider = Decider()
         decider.free.clear()
-        intake = intake_of(decider, bounds=BatchLimits(waiting_articles=2))
+        intake = intake_of(decider, limits=BatchLimits(waiting_articles=2))
         running = asyncio.create_task(intake.run())
         large = asyncio.create_task(assign(intake, articles("a", "b", "c")))
         await asyncio.sleep(0.01)
@@ -162,7 +162,7 @@ def test_the_next_batch_is_decided_while_one_is_written() -> None:
     async def run() -> None:
         decider = Decider()
         decider.writes.clear()
-        intake = intake_of(decider, bounds=BatchLimits())
+        intake = intake_of(decider, limits=BatchLimits())
         running = asyncio.create_task(intake.run())
         first = asyncio.create_task(assign(intake, articles("a")))
         await asyncio.sleep(0.01)
@@ -186,7 +186,7 @@ def test_a_request_whose_client_has_gone_is_not_decided() -> None:
         decider = Decider()
         decider.free.clear()
         metrics = Metrics()
-        intake = intake_of(decider, bounds=BatchLimits(), metrics=metrics)
+        intake = intake_of(decider, limits=BatchLimits(), metrics=metrics)
         running = asyncio.create_task(intake.run())
         first = asyncio.create_task(assign(intake, articles("a")))
         await asyncio.sleep(0.01)
@@ -207,7 +207,7 @@ def test_what_is_decided_is_known_while_it_is_written() -> None:
     async def run() -> None:
         decider = Decider()
         decider.writes.clear()
-        intake = intake_of(decider, bounds=BatchLimits(batch_articles=2))
+        intake = intake_of(decider, limits=BatchLimits(batch_articles=2))
         running = asyncio.create_task(intake.run())
         async with intake.assigning(articles("a", "b", "c")) as decided:
             assert decided == ["A", "B", "C"]
@@ -227,8 +227,8 @@ def test_callers_take_turns_and_who_has_little_there_is_not_refused() -> None:
     async def run() -> tuple[list[list[str]], int | None]:
         decider = Decider()
         decider.free.clear()
-        bounds = BatchLimits(batch_articles=200, waiting_articles=250)
-        intake = intake_of(decider, bounds=bounds)
+        limits = BatchLimits(batch_articles=200, waiting_articles=250)
+        intake = intake_of(decider, limits=limits)
         running = asyncio.create_task(intake.run())
         large = [f"l{number}" for number in range(1_000)]
         greedy = asyncio.create_task(assign(intake, articles(*large), "greedy"))
@@ -259,7 +259,7 @@ def test_the_more_waits_the_later_those_come_again_who_are_refused() -> None:
     async def waits_s(articles_waiting: int) -> set[int | None]:
         decider = Decider()
         decider.free.clear()
-        intake = intake_of(decider, bounds=BatchLimits(waiting_articles=10))
+        intake = intake_of(decider, limits=BatchLimits(waiting_articles=10))
         running = asyncio.create_task(intake.run())
         first = asyncio.create_task(assign(intake, [Article("a")] * articles_waiting))
         await asyncio.sleep(0.01)

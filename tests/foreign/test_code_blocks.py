@@ -70,7 +70,7 @@ NOT_RUN = {
         "docs/sidecar.md",
         'curl -X PUT "$ELASTICSEARCH_URL/_security/role/esdedup-sidecar" '
         "-H 'Content-Type: application/json' \\",
-    ): "the embedded node has no security: tests/integration/test_sidecar_roles.py checks the roles",
+    ): "the embedded node has no security: tests/integration/test_sidecar_doors.py checks the roles",
 }
 FED = """
 esdedup setup news

@@ -19,9 +19,9 @@ from esdedup.serving.refusals import Refused
 from esdedup.times import iso, time_ms
 from esdedup.web import feeds, formats
 from esdedup.web.bounds import bounded
-from esdedup.web.caching import UNKEPT
 from esdedup.web.form import PageForm
 from esdedup.web.formats import joined, source_names
+from esdedup.web.guards import UNKEPT
 from esdedup.web.state import CurrentSite, Site
 
 MAX_EXPORTED = MAX_HITS

@@ -14,10 +14,6 @@ from esdedup.web.state import Site
 
 MAX_SIZE = 100
 """The most rows, articles or sources on one page."""
-INCLUDES = (
-    f"Further fields of the articles, which each then has in `included`: names separated by commas, or the "
-    f"parameter several times; at most {MAX_INCLUDED}."
-)
 MAX_VALUES = 100
 """The most values of one parameter."""
 
@@ -28,6 +24,18 @@ _NOT_OF_THE_LIST = {"size", "details", "arrived_since", "source_includes"}
 def names_of(given: Sequence[str]) -> list[str]:
     """Return the names in the values of a parameter, each of which may have several."""
     return [name.strip() for value in given for name in value.split(",") if name.strip()]
+
+
+SourceIncludes = Annotated[
+    list[str],
+    Field(
+        description="Further fields of the articles, which each then has in `included`: names separated by "
+        f"commas, or the parameter several times; at most {MAX_INCLUDED}.",
+    ),
+    AfterValidator(names_of),
+]
+PageNumber = Annotated[int, Field(ge=1, description="The number of the page, from 1.")]
+AFTER = "The cursor `next` of the previous page, in place of `page`."
 
 
 def _each_once(given: list[str]) -> list[str]:
@@ -94,18 +102,14 @@ class Form(BaseModel):
             "spread over time."
         ),
     ] = False
-    source_includes: Annotated[
-        list[str], Field(description=INCLUDES, examples=[["author", "section"]]), AfterValidator(names_of)
-    ] = []
+    source_includes: Annotated[SourceIncludes, Field(examples=[["author", "section"]])] = []
     arrived_since: Annotated[
         str,
         Field(description="Also count the articles that have arrived after this moment, ISO 8601."),
     ] = ""
-    page: Annotated[int, Field(ge=1, description="The number of the page, from 1.")] = 1
+    page: PageNumber = 1
     size: Annotated[int, Field(ge=1, le=MAX_SIZE, description="Rows on a page.")] = 20
-    after: Annotated[
-        str | None, Field(description="The cursor `next` of the previous page, in place of `page`.")
-    ] = None
+    after: Annotated[str | None, Field(description=AFTER)] = None
 
     @model_validator(mode="before")
     @classmethod

@@ -15,7 +15,6 @@ from pydantic import ValidationError
 from esdedup.errors import SettingError
 from esdedup.reading.results import SimilarPage
 from esdedup.web import api
-from esdedup.web.form import names_of
 from esdedup.web.rendering import render
 from esdedup.web.state import CurrentSite
 
@@ -75,13 +74,13 @@ async def similar_to_text(request: Request, site: CurrentSite) -> SimilarPage:
     try:
         given = dict(parse_qsl((await request.body()).decode(), max_num_fields=_MOST_FIELDS))
         text = api.Text(text=given.get("text", ""), site=given.get("site"))
-        page, size = int(given.get("page", 1)), int(given.get("size", 20))
+        asked = api.Paged.model_validate(
+            {name: value for name, value in given.items() if name not in {"text", "site", "source_includes"}}
+            | {"source_includes": [given.get("source_includes", "")]}
+        )
     except (ValueError, ValidationError) as error:
         raise SettingError(f"the form cannot be read: {error}") from error
-    includes = names_of([given.get("source_includes", "")])
-    return await api.similar_to_text(
-        site, text, source_includes=includes, page=page, size=size, after=given.get("after")
-    )
+    return await api.similar_to_text(site, text, asked)
 
 
 def _operation(method: str, path: str, operation: dict[str, Any], schemas: dict[str, Any]) -> _Operation:

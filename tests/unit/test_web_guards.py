@@ -10,7 +10,7 @@ import pytest
 import uvicorn
 from elasticsearch import AsyncElasticsearch
 
-from esdedup.web import Visit, bodies, create_app, guards
+from esdedup.web import Visit, create_app, guards
 from esdedup.web.api import MAX_TEXT
 from tests.support.asgi import Request, Response, request, requests, send
 
@@ -93,7 +93,7 @@ def test_every_answer_has_the_headers(monkeypatch: pytest.MonkeyPatch) -> None:
         Request(path="/article"),
         Request(path="/", headers={"host": "evil.example"}),
         Request(path="/", headers={"sec-fetch-site": "cross-site"}),
-        Request(path="/api/v1/similar", method="POST", body=b" " * (bodies.MAX_BODY_BYTES + 1)),
+        Request(path="/api/v1/similar", method="POST", body=b" " * (guards.MAX_BODY_BYTES + 1)),
     )
     monkeypatch.setattr("esdedup.reading.reader.AsyncReader.list", fail)
     answers |= headers_of(Request(path="/api/v1/list"))
@@ -175,7 +175,7 @@ def test_a_body_is_read_up_to_its_limit_only() -> None:
             return statuses[0]
 
     assert asyncio.run(send_without_end()) == 413
-    assert read_bytes <= bodies.MAX_BODY_BYTES + 2**16
+    assert read_bytes <= guards.MAX_BODY_BYTES + 2**16
 
 
 def test_requests_at_once_and_their_time_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import pytest
 from elasticsearch import AsyncElasticsearch
 
 from esdedup.reading.results import FullArticle, Page, Row, SimilarArticle, SimilarPage, Source, SourcesPage
-from esdedup.web import bodies, create_app, guards
+from esdedup.web import create_app, guards
 from esdedup.web.api import MAX_TEXT
 from esdedup.web.bounds import MAX_SHOWN_TEXT, MAX_VALUE, bounded
 from tests.support.asgi import Request, Response, requests, send
@@ -72,7 +72,7 @@ def test_the_longest_text_passes(character: str) -> None:
     whole = [json.dumps(text, ensure_ascii=is_ascii, indent=1).encode() for is_ascii in (False, True)]
     short = json.dumps(text, ensure_ascii=False).encode()
     longer = json.dumps({"text": character * (MAX_TEXT + 1)}, ensure_ascii=False).encode()
-    expected = [413 if len(body) > bodies.MAX_BODY_BYTES else PASSED for body in whole]
+    expected = [413 if len(body) > guards.MAX_BODY_BYTES else PASSED for body in whole]
     assert [answer.status for answer in post(*whole, short, longer)] == [*expected, PASSED, 400]
 
 

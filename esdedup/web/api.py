@@ -14,7 +14,7 @@ from esdedup.serving.problems import described
 from esdedup.text.left_out import LeftOut
 from esdedup.web.bounds import MAX_SHOWN_TEXT, MAX_VALUE, bounded
 from esdedup.web.form import AFTER, MAX_SIZE, Form, PageNumber, SourceIncludes
-from esdedup.web.state import CurrentSite
+from esdedup.web.site import CurrentSite
 
 ROOT = "/api"
 """Errors under it are problem details."""

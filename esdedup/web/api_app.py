@@ -17,7 +17,7 @@ from esdedup.web import api
 from esdedup.web.errors import error_answer, problem_of, problem_of_http
 from esdedup.web.form import REPEATABLE
 from esdedup.web.guards import EntityTags, Heads, limited
-from esdedup.web.state import Site
+from esdedup.web.site import Site
 
 # A smaller answer fits into one packet anyway.
 _MIN_PACKED_BYTES = 1_400

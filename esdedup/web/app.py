@@ -27,15 +27,14 @@ from esdedup.web import (
     comparison_page,
     downloads,
     explanation,
-    language_page,
+    languages,
     list_page,
     try_out,
 )
 from esdedup.web.api_app import add_layers, with_routes
 from esdedup.web.errors import error_answer
 from esdedup.web.guards import HEADERS, MAX_ANSWER_S, SafeHeaders
-from esdedup.web.marking import Marking
-from esdedup.web.state import Site
+from esdedup.web.site import Marking, Site
 
 # As often as Elasticsearch refreshes an index by itself: visitors who look up texts cost no more.
 _REFRESH_INTERVAL_S = 1.0
@@ -52,7 +51,7 @@ _ROUTERS = [
         list_page,
         article_page,
         comparison_page,
-        language_page,
+        languages,
     )
 ]
 

@@ -10,10 +10,12 @@ from pydantic import AfterValidator, BaseModel, Field, model_validator
 from esdedup.reading.articles import MAX_INCLUDED
 from esdedup.reading.list_request import SORTS_BY_COUNT, SORTS_BY_TIME, Counting, Head, Only, Sort
 from esdedup.reading.search_form import values_by_field
-from esdedup.web.state import Site
+from esdedup.web.site import Site
 
 MAX_SIZE = 100
 """The most rows, articles or sources on one page."""
+Parameters = dict[str, Any]
+"""Of a list, as its address has them; those without a value are left out."""
 MAX_VALUES = 100
 """The most values of one parameter."""
 
@@ -122,7 +124,7 @@ class Form(BaseModel):
         }
 
     @functools.cached_property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Parameters:
         """The parameters of this list that are not the default, as an address has them."""
         given = self.model_dump(exclude_defaults=True, exclude=_NOT_OF_THE_LIST)
         return {
@@ -195,6 +197,10 @@ class PageForm(Form):
         if self.sort not in SORTS_BY_COUNT:
             self.counting = "similar"
         return self
+
+    def changed(self, **changes: object) -> Parameters:
+        """Return the parameters of the first page of a list that differs from this one."""
+        return self.parameters | {"size": self.size_if_given, "page": "", "after": ""} | changes
 
     @classmethod
     def of_address(cls, query: str) -> "PageForm":

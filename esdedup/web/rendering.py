@@ -12,7 +12,7 @@ from fastapi.responses import HTMLResponse
 from esdedup.reading.results import Article
 from esdedup.web import formats, languages
 from esdedup.web.languages import Language
-from esdedup.web.state import Site
+from esdedup.web.site import Site
 
 
 def language_of(request: Request) -> Language:

@@ -16,7 +16,7 @@ from esdedup.errors import SettingError
 from esdedup.reading.results import SimilarPage
 from esdedup.web import api
 from esdedup.web.rendering import render
-from esdedup.web.state import CurrentSite
+from esdedup.web.site import CurrentSite
 
 PATH = f"{api.PREFIX}/docs"
 _MOST_FIELDS = 16

@@ -13,10 +13,9 @@ from esdedup.reading.results import Timeline, TimelineStep
 from esdedup.times import iso, time_ms
 from esdedup.web.bar_charts import HISTOGRAM_HEIGHT as HEIGHT
 from esdedup.web.bar_charts import curve, histogram
-from esdedup.web.facets import facets, narrowings
 from esdedup.web.form import PageForm
 from esdedup.web.languages import language
-from esdedup.web.list_page import Visits
+from esdedup.web.list_page import Visits, facets, narrowings
 
 EN, ZH = language("en"), language("zh")
 MINUTE_MS = 60_000
